@@ -111,6 +111,9 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// The body, inflated.
     pub body: Bytes,
+    /// Why the body of a refusal (a status from 400) could not be read: the status and the headers
+    /// may say enough without it.
+    pub broken_body: Option<Error>,
 }
 
 impl Reply {
@@ -165,7 +168,7 @@ impl Transport {
     /// Whatever keeps a whole reply from coming: `TransportError`, `TransportTimeout` (with its
     /// phase), `TlsError`, `ProxyError`, `TruncatedBody`, `BodyTooLarge`, `RedirectRefused`, and
     /// `ProtocolError` for broken framing or a wrong `Content-Encoding`. A failure of a body keeps
-    /// the status. `unsent` tells whether anything of the request can have left.
+    /// the status; that of a refusal stands in the reply. `unsent` tells whether anything of the request can have left.
     pub async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
         let http = self.http.get_or_init(|| self.build()).as_ref().map_err(Clone::clone)?;
         let path = request.url.path().to_owned();
@@ -183,12 +186,19 @@ impl Transport {
         if is_redirect(status) {
             return Err(redirect_refused(status, &headers, &self.base));
         }
-        match body::read(response, self.limits()).await {
-            Ok(body) => Ok(Reply { status, headers, body }),
-            Err(error) => Err(error.with(|context| {
+        let (body, error) = match body::read(response, self.limits()).await {
+            Ok(body) => (body, None),
+            Err(error) => (Bytes::new(), Some(error)),
+        };
+        let broken_body = error.map(|error| {
+            error.with(|context| {
                 context.status = Some(status);
                 context.request_id = request_id(&headers);
-            })),
+            })
+        });
+        match broken_body {
+            Some(error) if status < 400 => Err(error),
+            broken_body => Ok(Reply { status, headers, body, broken_body }),
         }
     }
 
