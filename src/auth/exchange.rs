@@ -71,7 +71,7 @@ impl Exchange<'_> {
         loop {
             let applied = self.time.correction();
             let (asked, asked_wall) = (clock.monotonic(), clock.wall());
-            let error = match call.attempt(self.attempt(scopes)).await {
+            let error = match call.attempt(Box::pin(self.attempt(scopes))).await {
                 Ok(grant) => {
                     call.succeeded();
                     return Ok(Issued { grant, asked, asked_wall });

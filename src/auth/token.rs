@@ -147,8 +147,9 @@ impl TokenSource {
         let _flight = flight.lock().await;
         let failed_meanwhile = self.failed_since(seen);
         match (self.glance(), failed_meanwhile) {
-            (Glance::Use(token) | Glance::Renew(token), _) => Ok(token),
-            (Glance::Late(token), Some(_)) => Ok(token),
+            (Glance::Use(token) | Glance::Renew(token), _) | (Glance::Late(token), Some(_)) => {
+                Ok(token)
+            }
             (Glance::Late(token), None) => Ok(self.renew(exchange, token).await),
             (Glance::Missing, Some(error)) => Err(error),
             (Glance::Missing, None) => self.obtain(exchange).await,
@@ -316,7 +317,7 @@ impl TokenSource {
         let mut state = self.lock();
         match &state.failure {
             Some(failure) if failure.until > now => {
-                let left = (failure.until - now).as_secs_f64().ceil();
+                let left = failure.until.saturating_sub(now).as_secs_f64().ceil();
                 Err(failure.error.clone().with(|context| {
                     context.message = format!(
                         "{} (remembered; no token is asked for in the next {left} s)",

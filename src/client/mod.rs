@@ -134,7 +134,7 @@ impl Client {
     /// As [`Client::get`], and `ProtocolError` for a body that is no JSON object.
     pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
         let asked = Asked { path: DISCOVERY_PATH, query: None, counted: false };
-        let reply = self.unless_closed(self.send(asked, deadline)).await?;
+        let reply = self.unless_closed(Box::pin(self.send(asked, deadline))).await?;
         let json = without_mark(&reply.body);
         match serde_json::from_slice::<Value>(json) {
             Ok(Value::Object(_)) => Ok(reply.body.slice_ref(json)),
@@ -159,7 +159,7 @@ impl Client {
     /// with its attempts.
     pub async fn get(&self, path: &str, query: &str, deadline: Option<Duration>) -> Result<Reply> {
         let asked = Asked { path, query: Some(query), counted: true };
-        self.unless_closed(self.send(asked, deadline)).await
+        self.unless_closed(Box::pin(self.send(asked, deadline))).await
     }
 
     /// Signs with another credential from the next exchange on: a valid token is used to its end
@@ -254,7 +254,7 @@ impl Client {
                 Ok(token) => token,
                 Err(error) => return Err(call.ended(error)),
             };
-            let error = match call.attempt(self.attempt(asked, &token)).await {
+            let error = match call.attempt(Box::pin(self.attempt(asked, &token))).await {
                 Ok(reply) => {
                     call.succeeded();
                     return Ok(reply);
