@@ -8,20 +8,27 @@
 //! [`PrivateKey`] held here, or a [`Signer`] that reaches a vault. Its `kid` is always the
 //! RFC 7638 thumbprint of the public key: derived, and checked where a user states one.
 
+pub mod access_token;
 pub mod assertion;
 mod encoding;
+mod exchange;
+mod grant;
 pub mod jwk;
 pub mod key;
 mod pem;
 pub mod scope;
+pub mod token;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use access_token::AccessToken;
 pub use assertion::{Assertion, AssertionSettings};
+pub use exchange::Exchange;
 pub use jwk::PublicJwk;
 pub use key::{Loaded, PrivateKey, Signer};
 pub use scope::ScopeSet;
+pub use token::{TokenKey, TokenSource};
 
 use crate::{Error, Kind, Result};
 
