@@ -67,7 +67,7 @@ impl Chain {
         settings: Arc<DecodeSettings>,
         origin: &str,
         max_pages: Option<u64>,
-        ) -> Self {
+    ) -> Self {
         Self {
             query,
             settings,
@@ -93,7 +93,7 @@ impl Chain {
         settings: Arc<DecodeSettings>,
         origin: &str,
         max_pages: Option<u64>,
-            bookmark: &Bookmark,
+        bookmark: &Bookmark,
     ) -> Result<Self> {
         bookmark.check(&query, origin)?;
         let seen = bookmark.seen_hashes();
