@@ -115,9 +115,8 @@ fn missing(name: &str, get: &impl Fn(&str) -> Option<String>) -> Error {
         AUDIENCE,
         DAILY_ALLOWANCE,
     ];
-    let looked_at = all.map(|name| {
-        format!("{name} ({})", if get(name).is_some() { "set" } else { "not set" })
-    });
+    let looked_at =
+        all.map(|name| format!("{name} ({})", if get(name).is_some() { "set" } else { "not set" }));
     Error::new(Kind::Config, format!("{name} is not set."))
         .with_hint(format!("Looked at: {}.", looked_at.join(", ")))
 }
@@ -134,7 +133,8 @@ mod tests {
 
     #[test]
     fn an_error_lists_what_was_looked_at_and_shows_no_value() {
-        let error = read(&[(BASE_URL, "https://a"), (PRIVATE_KEY, "-----BEGIN secret")]).unwrap_err();
+        let error =
+            read(&[(BASE_URL, "https://a"), (PRIVATE_KEY, "-----BEGIN secret")]).unwrap_err();
         let text = error.to_string();
         assert_eq!(error.kind(), Kind::Config);
         assert!(text.contains("SITELINE_SUBJECT is not set"), "{text}");
@@ -161,8 +161,17 @@ mod tests {
         assert_eq!(environment.base_url, "https://customer.example.com");
         assert_eq!(environment.daily_allowance, Some(5000));
         assert!(matches!(environment.key, KeySource::File(path) if path.ends_with("key.pem")));
-        assert!(!format!("{environment:?}", environment = read(&[
-            (BASE_URL, "https://a"), (SUBJECT, "s"), (PRIVATE_KEY, "-----BEGIN secret"),
-        ]).unwrap()).contains("secret"));
+        assert!(
+            !format!(
+                "{environment:?}",
+                environment = read(&[
+                    (BASE_URL, "https://a"),
+                    (SUBJECT, "s"),
+                    (PRIVATE_KEY, "-----BEGIN secret"),
+                ])
+                .unwrap()
+            )
+            .contains("secret")
+        );
     }
 }

@@ -5,17 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use tokio::sync::Mutex;
 
-use crate::client::Client;
-use crate::data::chain::Chain;
-use crate::data::cursor::Bookmark;
-use crate::data::decode::DecodeSettings;
-use crate::data::merge::{Merged, Merger};
-use crate::data::page::Page;
-use crate::data::query::Query;
-use crate::error::{Error, Result};
+use super::{Client, DATA_PATH};
+use crate::data::{Bookmark, Chain, DecodeSettings, Fetch, Merged, Merger, Page, Query};
+use crate::error::{Error, Kind, Result};
 
 /// How a scan is read, besides its query.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +40,8 @@ pub struct Scan {
 pub struct Table {
     /// The points and what was merged on the way.
     pub merged: Merged,
+    /// The pages themselves, where the read is to go on: [`Scan::resume`] merges onto them.
+    unfinished: Option<Merger>,
     /// Where the points come from.
     pub provenance: Provenance,
 }
@@ -102,13 +100,24 @@ impl Scan {
         &self.client
     }
 
+    /// How its pages are decoded.
+    #[must_use]
+    pub fn decode_settings(&self) -> &DecodeSettings {
+        &self.decode
+    }
+
     /// The same scan going on from `bookmark`; `onto` is what had been read up to there, and is
     /// merged in by [`Scan::collect`].
     ///
     /// # Errors
-    /// `BookmarkError` if the bookmark belongs to another query, host or subject.
+    /// `BookmarkError` if the bookmark belongs to another query, host or subject; `QueryError` if
+    /// `onto` is not what a failed read left.
     pub fn resume(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Result<Self> {
-        bookmark.check(&self.client.origin(), &self.query)?;
+        bookmark.check(&self.query, &self.client.origin())?;
+        if onto.as_ref().is_some_and(|table| table.unfinished.is_none()) {
+            return Err(Error::new(Kind::Query, "onto= is a table that was read to its end.")
+                .with_hint("Give the .partial of the error that carried the bookmark."));
+        }
         Ok(Self { begin: Some(bookmark), onto, ..self.clone() })
     }
 
@@ -117,25 +126,25 @@ impl Scan {
     /// # Errors
     /// `BookmarkError` as in [`Scan::resume`].
     pub fn pages(&self) -> Result<Pages> {
+        let query = self.query.clone();
         let decode = Arc::clone(&self.decode);
-        let mut chain = match &self.begin {
-            None => Chain::new(self.query.clone(), decode, self.client.origin()),
-            Some(bookmark) => {
-                Chain::resume(self.query.clone(), decode, self.client.origin(), bookmark)?
-            }
+        let origin = self.client.origin();
+        let limit = self.settings.max_pages;
+        let chain = match &self.begin {
+            None => Chain::new(query, decode, &origin, limit),
+            Some(bookmark) => Chain::resume(query, decode, &origin, limit, bookmark)?,
         };
-        chain.set_max_pages(self.settings.max_pages);
-        chain.keep_raw(self.settings.keep_raw);
-        let clock = self.client.time().clock();
-        let until = self.settings.deadline.map(|deadline| clock.monotonic() + deadline);
+        let time = self.client.time();
         Ok(Pages {
-            client: self.client.clone(),
-            chain: Mutex::new(chain),
-            until,
+            sender: Sender {
+                client: self.client.clone(),
+                until: self.settings.deadline.map(|limit| time.clock().monotonic() + limit),
+            },
+            chain: Mutex::new(chain.keep_raw(self.settings.keep_raw)),
             provenance: Provenance {
                 query: self.query.clone(),
-                host: self.client.host(),
-                read_at: self.client.time().now(),
+                host: self.client.base_url().host().to_owned(),
+                read_at: time.now(),
                 pages: 0,
             },
         })
@@ -147,21 +156,17 @@ impl Scan {
     /// [`ReadFailure`] with whatever ended the chain.
     pub async fn collect(&self) -> Result<Table, ReadFailure> {
         let pages = self.pages()?;
-        let mut merger = Merger::new(&self.decode.extra_columns);
-        let mut provenance = pages.provenance.clone();
-        if let Some(onto) = &self.onto {
-            merger.push_merged(&onto.merged)?;
-            provenance.pages = onto.provenance.pages;
-        }
+        let before = self.onto.as_ref().and_then(|table| table.unfinished.clone());
+        let mut merger = before.unwrap_or_else(|| Merger::new(&self.decode.extra_columns));
         loop {
             match pages.next().await {
-                Ok(Some(page)) => {
-                    provenance.pages += 1;
-                    merger.push(page)?;
-                }
-                Ok(None) => return Ok(Table { merged: merger.finish()?, provenance }),
+                Ok(Some(page)) => merger.push(&page)?,
+                Ok(None) => return Ok(pages.table(merger, None)?),
                 Err(mut failure) => {
-                    failure.partial = merger.finish().ok().map(|merged| Table { merged, provenance });
+                    if merger.pages() > 0 {
+                        let unfinished = Some(merger.clone());
+                        failure.partial = Some(pages.table(merger, unfinished)?);
+                    }
                     return Err(failure);
                 }
             }
@@ -172,10 +177,29 @@ impl Scan {
 /// One chain being followed. Shared by whoever asks: each page is given once.
 #[derive(Debug)]
 pub struct Pages {
-    client: Client,
+    sender: Sender,
     chain: Mutex<Chain>,
-    until: Option<Duration>,
     provenance: Provenance,
+}
+
+/// Sends the requests of one read, all within its deadline.
+#[derive(Debug)]
+struct Sender {
+    client: Client,
+    /// On the client's monotonic clock.
+    until: Option<Duration>,
+}
+
+impl Fetch for Sender {
+    async fn fetch<T: Send>(
+        &self,
+        wire_query: &str,
+        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        let now = self.client.time().clock().monotonic();
+        let left = self.until.map(|until| until.saturating_sub(now));
+        self.client.get(DATA_PATH, wire_query, left, |reply| read(&reply.body)).await
+    }
 }
 
 impl Pages {
@@ -185,10 +209,15 @@ impl Pages {
     /// [`ReadFailure`] with a bookmark; the chain stays where it was.
     pub async fn next(&self) -> Result<Option<Page>, ReadFailure> {
         let mut chain = self.chain.lock().await;
-        match chain.next(&self.client.fetcher(self.until)).await {
+        match chain.next(&self.sender).await {
             Ok(page) => Ok(page),
             Err(error) => Err(ReadFailure { error, bookmark: chain.bookmark(), partial: None }),
         }
+    }
+
+    fn table(&self, merger: Merger, unfinished: Option<Merger>) -> Result<Table> {
+        let provenance = Provenance { pages: merger.pages(), ..self.provenance.clone() };
+        Ok(Table { merged: merger.finish()?, unfinished, provenance })
     }
 
     /// Where the pages come from.

@@ -75,16 +75,8 @@ impl<T: Copy> Numbers<T> {
 
     #[inline]
     pub(super) fn push(&mut self, value: Option<T>) {
-        match value {
-            Some(value) => {
-                self.values.push(value);
-                self.validity.append_non_null();
-            }
-            None => {
-                self.values.push(self.filler);
-                self.validity.append_null();
-            }
-        }
+        self.values.push(value.unwrap_or(self.filler));
+        self.validity.append(value.is_some());
     }
 
     pub(super) fn extend(
@@ -131,18 +123,16 @@ impl IdentityColumn {
         {
             return last;
         }
-        let key = match self.known.get(text) {
-            Some(key) => *key,
-            None => {
-                let text: Arc<str> = Arc::from(text);
-                // A body of less than 2 GiB holds no more texts than that.
-                let key = i32::try_from(self.texts.len()).unwrap_or(i32::MAX);
-                self.texts.push(Arc::clone(&text));
-                self.known.insert(text, key);
-                key
-            }
-        };
+        let key = self.known.get(text).copied().unwrap_or_else(|| self.add(Arc::from(text)));
         self.last = Some(key);
+        key
+    }
+
+    fn add(&mut self, text: Arc<str>) -> i32 {
+        // A body of less than 2 GiB holds no more texts than that.
+        let key = i32::try_from(self.texts.len()).unwrap_or(i32::MAX);
+        self.texts.push(Arc::clone(&text));
+        self.known.insert(text, key);
         key
     }
 
@@ -244,7 +234,9 @@ impl<'a> Columns<'a> {
         arrays.push(Arc::new(Int64Array::new(counts.into(), validity)));
         for column in self.extras {
             let mut builder = StringBuilder::with_capacity(column.len(), extra_bytes);
-            column.into_iter().for_each(|text| builder.append_option(text));
+            for text in column {
+                builder.append_option(text);
+            }
             arrays.push(Arc::new(builder.finish()));
         }
         batch(schema, arrays)

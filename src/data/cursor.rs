@@ -44,8 +44,8 @@ impl fmt::Debug for Cursor {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, ..] = self.hash();
-        write!(f, "cursor#{a:02x}{b:02x}{c:02x}{d:02x}")
+        f.write_str("cursor#")?;
+        self.hash()[..4].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

@@ -79,7 +79,9 @@ impl<'a> PageReader<'a, '_> {
 
     fn member(&mut self, place: usize, found: &mut Found<'a>) -> Result<()> {
         let repeated = match place {
-            0..POINTS => found.keys[place].replace(self.identity(place)?).is_some(),
+            0..POINTS => {
+                std::mem::replace(&mut found.keys[place], self.identity(place)?) != Id::Missing
+            }
             POINTS if found.points => true,
             POINTS => {
                 found.points = true;
@@ -92,15 +94,15 @@ impl<'a> PageReader<'a, '_> {
     }
 
     /// J17: text as it is, an integer as its text, null as an id of its own.
-    fn identity(&mut self, place: usize) -> Result<Option<i32>> {
+    fn identity(&mut self, place: usize) -> Result<Id> {
         let column = &mut self.columns.identities[place];
         match self.json.peek()? {
-            Token::Text => Ok(Some(column.key(&self.json.string()?))),
-            Token::Null => self.json.literal().map(|()| None),
+            Token::Text => Ok(Id::Key(column.key(&self.json.string()?))),
+            Token::Null => self.json.literal().map(|()| Id::Null),
             Token::Number => {
                 let number = self.json.number()?;
                 if number.is_integer() {
-                    return Ok(Some(column.key(number.text)));
+                    return Ok(Id::Key(column.key(number.text)));
                 }
                 Err(Error::protocol_at("", "an id is a string, an integer or null, not a fraction"))
             }
@@ -112,14 +114,19 @@ impl<'a> PageReader<'a, '_> {
         }
     }
 
-    fn close_envelope(&mut self, found: &[Option<Option<i32>>; 5], start: usize) -> Result<()> {
+    fn close_envelope(&mut self, found: &[Id; 5], start: usize) -> Result<()> {
         let rows = start..self.columns.rows();
         let mut keys = [None; 5];
         for (place, (key, found)) in keys.iter_mut().zip(found).enumerate() {
-            *key = found.ok_or_else(|| {
-                let name = shown_name(&self.settings.shape.identity[place]);
-                Error::protocol_at(format!(".{name}"), "the series has no such member")
-            })?;
+            *key = match found {
+                Id::Missing => {
+                    let name = shown_name(&self.settings.shape.identity[place]);
+                    let message = "the series has no such member";
+                    return Err(Error::protocol_at(format!(".{name}"), message));
+                }
+                Id::Null => None,
+                Id::Key(key) => Some(*key),
+            };
             self.columns.identities[place].fill(*key, rows.len());
         }
         let index = *self.places.entry(keys).or_insert(self.series.len());
@@ -147,16 +154,25 @@ impl<'a> PageReader<'a, '_> {
     }
 }
 
+/// One of an envelope's ids.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Id {
+    Missing,
+    Null,
+    /// The key of its text in the column.
+    Key(i32),
+}
+
 /// What an envelope has shown so far.
 struct Found<'a> {
-    keys: [Option<Option<i32>>; 5],
+    keys: [Id; 5],
     points: bool,
     extras: Vec<Option<&'a str>>,
 }
 
 impl Found<'_> {
     fn new(extras: usize) -> Self {
-        Self { keys: [None; 5], points: false, extras: vec![None; extras] }
+        Self { keys: [Id::Missing; 5], points: false, extras: vec![None; extras] }
     }
 }
 

@@ -57,7 +57,7 @@ impl<'a> Parser<'a> {
             return Err(Error::new(Kind::Protocol, "the body is UTF-16 or UTF-32, not UTF-8"));
         }
         match std::str::from_utf8(body) {
-            Ok(text) if text.bytes().all(|byte| is_space(byte)) => {
+            Ok(text) if text.bytes().all(is_space) => {
                 Err(Error::new(Kind::Protocol, "the body is empty"))
             }
             Ok(text) => Ok(Self { text, at: 0, depth: 0 }),

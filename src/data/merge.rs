@@ -13,8 +13,10 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{
-    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    Array, ArrayRef, ArrowPrimitiveType, Float64Array, Int64Array, PrimitiveArray, RecordBatch,
+    StringArray, TimestampMicrosecondArray,
 };
+use arrow_buffer::NullBuffer;
 
 use super::columns::{IdentityColumn, Numbers, batch, floats, schema, timestamp_array};
 use super::decode::{Envelope, Identity};
@@ -175,7 +177,9 @@ impl Merger {
         self.report.series = lengths.iter().filter(|length| **length > 0).count() as u64;
         let identities: Vec<(Identity, usize)> =
             self.series.into_iter().map(|(identity, _)| identity).zip(lengths).collect();
-        let arrays = arrays(&identities, &plan, self.pages)?;
+        let rows = identities.iter().map(|(_, length)| length).sum();
+        let mut arrays = identity_arrays(&identities, rows)?;
+        Sources::new(self.pages, self.extra_columns.len()).copy(&plan, rows, &mut arrays)?;
         let batch = batch(schema(&self.extra_columns), arrays)?;
         Ok(Merged { batch, report: self.report })
     }
@@ -262,63 +266,81 @@ impl PageColumns {
     }
 }
 
-/// The table's columns. Each source column is let go as soon as it is copied, so that the peak is
-/// one table and one column and not two tables.
-fn arrays(
-    identities: &[(Identity, usize)],
-    plan: &[Slice],
-    pages: Vec<PageColumns>,
-) -> Result<Vec<ArrayRef>> {
-    let rows = identities.iter().map(|(_, length)| length).sum();
-    let (mut timestamps, mut sample_counts) = (Vec::new(), Vec::new());
-    let mut numbers: [Vec<Float64Array>; 3] = Default::default();
-    let mut extras: Vec<Vec<StringArray>> = Vec::new();
-    for page in pages {
-        timestamps.push(page.timestamps);
-        sample_counts.push(page.sample_counts);
-        for (column, array) in numbers.iter_mut().zip(page.numbers) {
-            column.push(array);
+/// The pages' columns, all pages of one column together. Each column is let go as soon as it is
+/// copied, so that the peak is one table and one column and not two tables.
+struct Sources {
+    timestamps: Vec<TimestampMicrosecondArray>,
+    numbers: [Vec<Float64Array>; 3],
+    sample_counts: Vec<Int64Array>,
+    extras: Vec<Vec<StringArray>>,
+}
+
+impl Sources {
+    fn new(pages: Vec<PageColumns>, extra_columns: usize) -> Self {
+        let mut sources = Self {
+            timestamps: Vec::with_capacity(pages.len()),
+            numbers: Default::default(),
+            sample_counts: Vec::with_capacity(pages.len()),
+            extras: vec![Vec::with_capacity(pages.len()); extra_columns],
+        };
+        for page in pages {
+            sources.timestamps.push(page.timestamps);
+            sources.sample_counts.push(page.sample_counts);
+            for (column, array) in sources.numbers.iter_mut().zip(page.numbers) {
+                column.push(array);
+            }
+            for (column, array) in sources.extras.iter_mut().zip(page.extras) {
+                column.push(array);
+            }
         }
-        extras.resize_with(page.extras.len(), Vec::new);
-        for (column, array) in extras.iter_mut().zip(page.extras) {
-            column.push(array);
-        }
+        sources
     }
-    let mut arrays: Vec<ArrayRef> = Vec::new();
-    for place in 0..5 {
+
+    /// Copies the plan's rows into the columns that follow the identities.
+    fn copy(self, plan: &[Slice], rows: usize, arrays: &mut Vec<ArrayRef>) -> Result<()> {
+        let mut merged = Vec::with_capacity(rows);
+        for slice in plan {
+            merged.extend_from_slice(&self.timestamps[slice.page].values()[slice.rows.clone()]);
+        }
+        drop(self.timestamps);
+        arrays.push(timestamp_array(merged));
+        for column in self.numbers {
+            let (values, validity) = copied(&column, plan, floats(rows));
+            arrays.push(Arc::new(Float64Array::new(values.into(), validity)));
+        }
+        let (values, validity) = copied(&self.sample_counts, plan, Numbers::new(rows, 0));
+        arrays.push(Arc::new(Int64Array::new(values.into(), validity)));
+        drop(self.sample_counts);
+        for column in self.extras {
+            arrays.push(texts(&column, plan, rows)?);
+        }
+        Ok(())
+    }
+}
+
+/// The five identity columns of the series in their order, each with so many points.
+fn identity_arrays(identities: &[(Identity, usize)], rows: usize) -> Result<Vec<ArrayRef>> {
+    let array = |place: usize| {
         let mut column = IdentityColumn::new(rows);
         for (Identity(ids), length) in identities.iter().filter(|(_, length)| *length > 0) {
             let key = ids[place].as_deref().map(|text| column.key(text));
             column.fill(key, *length);
         }
-        arrays.push(column.finish()?);
-    }
-    let mut merged = Vec::with_capacity(rows);
+        column.finish()
+    };
+    (0..5).map(array).collect()
+}
+
+fn copied<T: ArrowPrimitiveType>(
+    column: &[PrimitiveArray<T>],
+    plan: &[Slice],
+    mut merged: Numbers<T::Native>,
+) -> (Vec<T::Native>, Option<NullBuffer>) {
     for slice in plan {
-        merged.extend_from_slice(&timestamps[slice.page].values()[slice.rows.clone()]);
-    }
-    drop(timestamps);
-    arrays.push(timestamp_array(merged));
-    for column in numbers {
-        let mut merged = floats(rows);
-        for slice in plan {
-            let array = &column[slice.page];
-            merged.extend(array.values(), array.nulls(), slice.rows.clone());
-        }
-        let (values, validity) = merged.finish();
-        arrays.push(Arc::new(Float64Array::new(values.into(), validity)));
-    }
-    let mut merged = Numbers::new(rows, 0);
-    for slice in plan {
-        let array = &sample_counts[slice.page];
+        let array = &column[slice.page];
         merged.extend(array.values(), array.nulls(), slice.rows.clone());
     }
-    let (values, validity) = merged.finish();
-    arrays.push(Arc::new(Int64Array::new(values.into(), validity)));
-    for column in extras {
-        arrays.push(texts(&column, plan, rows)?);
-    }
-    Ok(arrays)
+    merged.finish()
 }
 
 fn texts(column: &[StringArray], plan: &[Slice], rows: usize) -> Result<ArrayRef> {

@@ -19,7 +19,7 @@ pub(super) enum Place {
 
 /// The names of a level, and which follows which.
 pub(super) struct Names {
-    names: Vec<String>,
+    list: Vec<String>,
     known: usize,
     /// For each name, the one that followed it last; the first entry is for the object's start.
     /// `None` where nothing may be guessed.
@@ -30,11 +30,11 @@ pub(super) struct Names {
 impl Names {
     /// Names in their order; guesses start with that order.
     pub(super) fn new<'n>(known: impl IntoIterator<Item = &'n str>) -> Self {
-        let names: Vec<String> = known.into_iter().map(ToOwned::to_owned).collect();
-        let known = names.len();
-        let guess = |index: usize| names.get(index).filter(|name| is_plain(name)).map(|_| index);
+        let list: Vec<String> = known.into_iter().map(ToOwned::to_owned).collect();
+        let known = list.len();
+        let guess = |index: usize| list.get(index).filter(|name| is_plain(name)).map(|_| index);
         let after = (0..=known).map(guess).collect();
-        Self { names, known, after, previous: 0 }
+        Self { list, known, after, previous: 0 }
     }
 
     /// Forgets what came last: a new object starts.
@@ -52,7 +52,7 @@ impl Names {
         unknown: impl FnOnce(&str),
     ) -> Result<Place> {
         if let Some(guess) = self.after[self.previous]
-            && json.take_name(&self.names[guess])?
+            && json.take_name(&self.list[guess])?
         {
             self.previous = guess + 1;
             return Ok(self.place(guess));
@@ -67,18 +67,16 @@ impl Names {
     }
 
     fn look_up(&mut self, name: &str, unknown: impl FnOnce(&str)) -> Place {
-        let index = match self.names.iter().position(|known| known == name) {
-            Some(index) => index,
-            None => {
-                unknown(name);
-                if self.names.len() >= self.known + LEARNT {
-                    return Place::Unknown;
-                }
-                self.names.push(name.to_owned());
-                self.after.push(None);
-                self.names.len() - 1
+        let found = self.list.iter().position(|known| known == name);
+        if found.is_none() {
+            unknown(name);
+            if self.list.len() >= self.known + LEARNT {
+                return Place::Unknown;
             }
-        };
+            self.list.push(name.to_owned());
+            self.after.push(None);
+        }
+        let index = found.unwrap_or(self.list.len() - 1);
         if is_plain(name) {
             self.after[self.previous] = Some(index);
         }
@@ -89,6 +87,7 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
+    use super::Place::{Known, Unknown};
     use super::*;
 
     fn read_all(names: &mut Names, body: &str) -> (Vec<Place>, Vec<String>) {
@@ -107,7 +106,6 @@ mod tests {
     #[test]
     fn names_are_known_in_any_order_and_spelling() {
         let mut names = Names::new(["a", "b", "\"q"]);
-        use Place::{Known, Unknown};
         for _ in 0..3 {
             let (places, _) = read_all(&mut names, r#"{"a":1,"b":2,"\"q":3}"#);
             assert_eq!(places, [Known(0), Known(1), Known(2)]);
@@ -125,6 +123,6 @@ mod tests {
         let (places, unknown) = read_all(&mut names, &format!("{{{}}}", body.join(",")));
         assert!(places.iter().all(|place| *place == Place::Unknown));
         assert_eq!(unknown.len(), 1_000);
-        assert_eq!(names.names.len(), 1 + LEARNT);
+        assert_eq!(names.list.len(), 1 + LEARNT);
     }
 }

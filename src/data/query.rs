@@ -264,16 +264,16 @@ mod tests {
 
     use super::*;
 
-    fn at(text: &str) -> Option<Timestamp> {
-        Some(text.parse().unwrap())
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
     }
 
     fn full() -> QueryInput {
         QueryInput {
             site: Some("S 1/ü".to_owned()),
             line: Some("L2".to_owned()),
-            start: at("2026-11-01T00:00:00Z"),
-            end: at("2026-11-08T02:00:00+02:00"),
+            start: Some(at("2026-11-01T00:00:00Z")),
+            end: Some(at("2026-11-08T02:00:00+02:00")),
             interval_seconds: Some(60),
             page_size: Some(10_000),
             filters: vec![
@@ -316,8 +316,8 @@ mod tests {
     #[test]
     fn k13_a_range_that_is_empty_or_reversed_or_too_fine_is_refused() {
         let bounds = |start: &str, end: &str| QueryInput {
-            start: at(start),
-            end: at(end),
+            start: Some(at(start)),
+            end: Some(at(end)),
             ..QueryInput::default()
         };
         assert!(refused(bounds("2026-11-01T00:00:00Z", "2026-11-01T00:00:00Z")).contains("empty"));

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::data::cursor::Bookmark;
+use crate::data::Bookmark;
 use crate::python::errors::raise;
 
 /// Where a read goes on: sealed, and a secret of its holder, for it contains the cursor.
@@ -49,10 +49,11 @@ impl PyBookmark {
         format!("<Bookmark after {} pages>", self.0.pages())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
         let make = slf.get_type().getattr("from_bytes")?;
         Ok((make, PyTuple::new(py, [slf.get().to_bytes(py)])?))
     }
 }
-

@@ -1,20 +1,16 @@
 //! `siteline.Client`: the door to the service.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
-use crate::auth::{AssertionSettings, ScopeSet};
+use crate::auth::ScopeSet;
 use crate::client::scan::{ReadSettings, Scan};
 use crate::client::{Client, ClientSettings};
 use crate::clock::Clock;
-use crate::data::decode::DecodeSettings;
-use crate::data::query::Query;
-use crate::data::shape::Shape;
-use crate::error::{Error, Kind};
+use crate::data::{DecodeSettings, Query, Shape};
 use crate::http::{AllowanceState, BaseUrl, TransportSettings};
 use crate::python::clock::PyClock;
 use crate::python::conversions::{datetime, duration};
@@ -65,7 +61,9 @@ impl PyAllowance {
 
     fn __repr__(&self) -> String {
         match (self.0.limit, self.0.left) {
-            (Some(limit), Some(left)) => format!("<Allowance {} of {limit} used, {left} left>", self.0.used),
+            (Some(limit), Some(left)) => {
+                format!("<Allowance {} of {limit} used, {left} left>", self.0.used)
+            }
             _ => format!("<Allowance {} used, no limit set>", self.0.used),
         }
     }
@@ -137,16 +135,15 @@ impl PyClient {
     ) -> PyResult<Self> {
         let base = BaseUrl::parse(base_url, allow_http).map_err(|error| raise(py, &error))?;
         let clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
-        let mut settings = ClientSettings::new(base, credential.0.clone(), clock);
+        let mut settings = ClientSettings::new(base, credential.0.clone());
+        settings.clock = clock;
         if let Some(scopes) = scopes {
             settings.scopes = scope_set(scopes)?;
         }
-        settings.assertion = AssertionSettings { typ, ..settings.assertion };
-        if let Some(audience) = audience {
-            settings.assertion.audience = audience;
-        }
-        set(&mut settings.assertion.lifetime, assertion_lifetime, "assertion_lifetime")?;
-        set(&mut settings.assertion.tolerance, clock_tolerance, "clock_tolerance")?;
+        settings.audience = audience;
+        settings.assertion_typ = typ;
+        set(&mut settings.assertion_lifetime, assertion_lifetime, "assertion_lifetime")?;
+        set(&mut settings.assertion_tolerance, clock_tolerance, "clock_tolerance")?;
         settings.daily_allowance = daily_allowance;
         set(&mut settings.settle_lag, settle_lag, "settle_lag")?;
         set(&mut settings.retry.max_retry_after, max_retry_after, "max_retry_after")?;
@@ -205,7 +202,7 @@ impl PyClient {
 
     /// The credential subject.
     #[getter]
-    fn subject(&self) -> &str {
+    fn subject(&self) -> String {
         self.0.subject()
     }
 
@@ -218,12 +215,12 @@ impl PyClient {
     /// Service clock minus this machine's, in seconds; ``None`` until a reply showed it.
     #[getter]
     fn clock_skew(&self) -> Option<f64> {
-        self.0.time().skew().map(SignedDuration::as_secs_f64)
+        self.0.time().skew().map(|skew| skew.as_secs_f64())
     }
 
     /// Ask what may be read (§4.2): a :class:`Discovery`, the body as it came.
     fn discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let body = block_on(py, self.0.discover())?.map_err(|error| raise(py, &error))?;
+        let body = block_on(py, self.0.discover(None))?.map_err(|error| raise(py, &error))?;
         py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
     }
 
@@ -272,12 +269,9 @@ impl PyClient {
         input.end = Some(end);
         warn(py, &Vec::from_iter(warning))?;
         let query = Query::new(input).map_err(|error| raise(py, &error))?;
-        let decode = DecodeSettings::new(
-            &query,
-            shape.map_or_else(Shape::default, |shape| shape.0.clone()),
-            extra_columns,
-        )
-        .map_err(|error| raise(py, &error))?;
+        let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());
+        let decode = DecodeSettings::for_query(&query, shape, extra_columns)
+            .map_err(|error| raise(py, &error))?;
         let deadline = deadline.map(|deadline| duration(deadline, "deadline")).transpose()?;
         let settings = ReadSettings { max_pages, deadline, keep_raw };
         Ok(PyScan::new(Scan::new(self.0.clone(), query, decode, settings)))
@@ -347,21 +341,14 @@ fn scope_set(scopes: &Bound<'_, PyAny>) -> PyResult<ScopeSet> {
     set.map_err(|error| raise(py, &error))
 }
 
-fn set(
-    slot: &mut Duration,
-    given: Option<&Bound<'_, PyAny>>,
-    name: &str,
-) -> PyResult<()> {
+fn set(slot: &mut Duration, given: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<()> {
     if let Some(given) = given {
         *slot = duration(given, name)?;
     }
     Ok(())
 }
 
-fn credential_from<'py>(
-    py: Python<'py>,
-    environment: &Environment,
-) -> PyResult<Bound<'py, PyAny>> {
+fn credential_from<'py>(py: Python<'py>, environment: &Environment) -> PyResult<Bound<'py, PyAny>> {
     let options = PyDict::new(py);
     match &environment.key {
         KeySource::File(path) => options.set_item("private_key", path)?,

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDateTime, PyDelta, PyString, PyTzInfo};
 
-use crate::data::query::{parse_duration, parse_instant};
+use crate::data::{parse_duration, parse_instant};
 use crate::error::{Error, Kind};
 use crate::python::errors::raise;
 
@@ -44,7 +44,10 @@ pub(crate) fn instant(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestam
     let py = value.py();
     if let Ok(text) = value.cast::<PyString>() {
         return parse_instant(&text.to_cow()?).map_err(|error| {
-            raise(py, &error.with(|context| context.message = format!("{name}={}", context.message)))
+            raise(
+                py,
+                &error.with(|context| context.message = format!("{name}={}", context.message)),
+            )
         });
     }
     let refuse = |what: String| {
@@ -70,9 +73,9 @@ pub(crate) fn instant(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestam
                 "{name}= does not exist in its zone: clocks were set forward over it."
             )));
         }
-        Timestamp::UNIX_EPOCH
-            .checked_add(since)
-            .map_err(|_| refuse(format!("{name}= is out of range: years 1 to 9999 can be asked for.")))
+        Timestamp::UNIX_EPOCH.checked_add(since).map_err(|_| {
+            refuse(format!("{name}= is out of range: years 1 to 9999 can be asked for."))
+        })
     })
 }
 
@@ -116,7 +119,10 @@ pub(crate) fn duration(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Duratio
     let py = value.py();
     if let Ok(text) = value.cast::<PyString>() {
         return parse_duration(&text.to_cow()?).map_err(|error| {
-            raise(py, &error.with(|context| context.message = format!("{name}={}", context.message)))
+            raise(
+                py,
+                &error.with(|context| context.message = format!("{name}={}", context.message)),
+            )
         });
     }
     let seconds: f64 = if value.hasattr(intern!(py, "total_seconds"))? {
@@ -129,7 +135,9 @@ pub(crate) fn duration(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Duratio
                 return Err(raise(
                     py,
                     &Error::new(Kind::Query, format!("{name}= is a {kind}, not a duration."))
-                        .with_hint("Give seconds, a timedelta, or text such as \"1m\", \"90s\", \"1d\"."),
+                        .with_hint(
+                            "Give seconds, a timedelta, or text such as \"1m\", \"90s\", \"1d\".",
+                        ),
                 ));
             }
         }

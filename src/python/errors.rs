@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::error::Error;
 use crate::python::conversions::datetime;
@@ -81,9 +81,4 @@ pub(crate) fn frames<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, Py
     static FRAMES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let module = FRAMES.get_or_try_init(py, || py.import("siteline.frames").map(Bound::unbind))?;
     module.bind(py).getattr(name)
-}
-
-/// A list of strings as a Python list.
-pub(crate) fn strings<'py>(py: Python<'py>, texts: &[String]) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(py, texts)
 }

@@ -8,11 +8,12 @@ mod conversions;
 mod credential;
 mod errors;
 mod page;
+mod private_key;
 mod query;
 mod report;
 mod rows;
 mod runtime;
-mod sandbox;
+// mod sandbox;
 mod scan;
 mod shape;
 mod table;
@@ -29,15 +30,16 @@ mod _siteline {
     #[pymodule_export]
     use super::clock::PyClock;
     #[pymodule_export]
-    use super::credential::{PyCredential, PyPrivateKey};
+    use super::credential::PyCredential;
     #[pymodule_export]
     use super::page::{PageIterator, PyPage};
+    #[pymodule_export]
+    use super::private_key::PyPrivateKey;
     #[pymodule_export]
     use super::query::PyQuery;
     #[pymodule_export]
     use super::rows::RecordIterator;
-    #[pymodule_export]
-    use super::sandbox::PySandbox;
+    // SANDBOX
     #[pymodule_export]
     use super::scan::PyScan;
     #[pymodule_export]

@@ -1,11 +1,10 @@
 //! `siteline.Page` and the iterator that reads them.
 
-use arrow_array::Array as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
 use crate::client::scan::{Pages, Provenance};
-use crate::data::page::Page;
+use crate::data::Page;
 use crate::python::bookmark::PyBookmark;
 use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
@@ -122,8 +121,7 @@ impl PageIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyPage>> {
-        let page =
-            block_on(py, self.0.next())?.map_err(|failure| read_failure(py, failure))?;
+        let page = block_on(py, self.0.next())?.map_err(|failure| read_failure(py, failure))?;
         Ok(page.map(|page| PyPage { page, provenance: self.0.provenance().clone() }))
     }
 }

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 
-use crate::data::query::{Query, QueryInput};
+use crate::data::{Query, QueryInput};
 use crate::error::{Error, Kind};
 use crate::python::conversions::{datetime, duration, instant};
 use crate::python::errors::raise;
@@ -102,9 +102,12 @@ fn interval_seconds(interval: &Bound<'_, PyAny>) -> PyResult<u32> {
     let width = duration(interval, "interval")?;
     if width.subsec_nanos() != 0 || width.is_zero() {
         let text = interval.str()?;
-        return Err(refuse(interval.py(), format!(
-            "interval={text} is not a bucket width: it is a whole number of seconds, 1 or more."
-        )));
+        return Err(refuse(
+            interval.py(),
+            format!(
+                "interval={text} is not a bucket width: it is a whole number of seconds, 1 or more."
+            ),
+        ));
     }
     u32::try_from(width.as_secs())
         .map_err(|_| refuse(interval.py(), "interval= is longer than 136 years.".to_owned()))
@@ -115,9 +118,10 @@ fn page_size(size: &Bound<'_, PyAny>) -> PyResult<u32> {
         Ok(number) if !size.is_instance_of::<PyBool>() => Ok(number),
         _ => {
             let text = size.repr()?;
-            Err(refuse(size.py(), format!(
-                "page_size={text} is not a page size: it is a whole number, 1 or more."
-            )))
+            Err(refuse(
+                size.py(),
+                format!("page_size={text} is not a page size: it is a whole number, 1 or more."),
+            ))
         }
     }
 }
@@ -147,9 +151,12 @@ fn filter_text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
         return Ok(number.to_string());
     }
     let kind = value.get_type().name()?;
-    Err(refuse(value.py(), format!(
-        "The filter {name} has a {kind} as value: give text, a whole number, or a list of these."
-    )))
+    Err(refuse(
+        value.py(),
+        format!(
+            "The filter {name} has a {kind} as value: give text, a whole number, or a list of these."
+        ),
+    ))
 }
 
 fn refuse(py: Python<'_>, message: String) -> PyErr {

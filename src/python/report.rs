@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::client::scan::Table;
-use crate::data::report::{Entry, PageReport};
+use crate::data::{Entry, PageReport};
 
 /// One page's report.
 pub(crate) fn page_report<'py>(
@@ -15,8 +15,7 @@ pub(crate) fn page_report<'py>(
     for (name, entry) in report.entries() {
         match entry {
             Entry::Count(count) => dict.set_item(name, count)?,
-            Entry::Text(text) => dict.set_item(name, text)?,
-            Entry::Texts(texts) => dict.set_item(name, PyList::new(py, texts)?)?,
+            Entry::Names(names) => dict.set_item(name, PyList::new(py, names)?)?,
         }
     }
     Ok(dict)
@@ -25,7 +24,7 @@ pub(crate) fn page_report<'py>(
 /// A whole read's report: its pages' sums, and what merging saw.
 pub(crate) fn table_report<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
     let report = &table.merged.report;
-    let dict = page_report(py, &report.pages_report)?;
+    let dict = page_report(py, &report.quality)?;
     dict.set_item("pages", table.provenance.pages)?;
     dict.set_item("points_read", report.points_read)?;
     dict.set_item("points", report.points)?;

@@ -76,10 +76,7 @@ where
 }
 
 /// Runs `work` on this thread with the interpreter released.
-pub(crate) fn detached<T: Send>(
-    py: Python<'_>,
-    work: impl FnOnce() -> T + Send,
-) -> PyResult<T> {
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| panicked(&*panic))
 }
 

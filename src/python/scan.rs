@@ -8,7 +8,7 @@ use pyo3::types::PyCapsule;
 use tokio::sync::Mutex;
 
 use crate::client::scan::{ReadFailure, Scan};
-use crate::data::decode::schema;
+use crate::data::schema;
 use crate::python::bookmark::PyBookmark;
 use crate::python::errors::raise;
 use crate::python::page::PageIterator;
@@ -101,9 +101,9 @@ impl PyScan {
                 return Ok(Arc::clone(table));
             }
             let table = PyTable::new(self.scan.collect().await?);
-            let table = Python::attach(|py| Py::new(py, table))
-                .map(Arc::new)
-                .map_err(|_| crate::Error::new(crate::Kind::Internal, "a table could not be made"))?;
+            let table = Python::attach(|py| Py::new(py, table)).map(Arc::new).map_err(|_| {
+                crate::Error::new(crate::Kind::Internal, "a table could not be made")
+            })?;
             *slot = Some(Arc::clone(&table));
             Ok::<_, ReadFailure>(table)
         })?;
@@ -148,7 +148,11 @@ impl PyScan {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let table = self.collect(py)?;
-        table.bind(py).call_method1("__arrow_c_stream__", (requested_schema,))?.cast_into().map_err(PyErr::from)
+        table
+            .bind(py)
+            .call_method1("__arrow_c_stream__", (requested_schema,))?
+            .cast_into()
+            .map_err(PyErr::from)
     }
 
     /// The Arrow PyCapsule interface: costs no request.

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::data::shape::{MissingCursor, Shape, TimestampForm};
+use crate::data::{MissingCursor, Shape, TimestampForm};
 use crate::python::errors::raise;
 
 /// What the interface document does not show about a page (§2.3), where you know it.
@@ -23,7 +23,7 @@ use crate::python::errors::raise;
 /// >>> siteline.Shape(array="items", timestamp="epoch_milliseconds").array
 /// 'items'
 #[pyclass(frozen, eq, hash, name = "Shape", module = "siteline")]
-#[derive(PartialEq, Eq, Hash, Clone)]
+#[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyShape(pub(crate) Shape);
 
 #[pymethods]

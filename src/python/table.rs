@@ -25,7 +25,7 @@ pub(crate) fn stream_capsule<'py>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
     let stream = FFI_ArrowArrayStream::new(Box::new(reader));
-    PyCapsule::new(py, stream, Some(c"arrow_array_stream".to_owned()))
+    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
 /// The Arrow schema alone, as the PyCapsule interface wants it.
@@ -34,7 +34,7 @@ pub(crate) fn schema_capsule<'py>(
     schema: &SchemaRef,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| arrow(py, &error))?;
-    PyCapsule::new(py, schema, Some(c"arrow_schema".to_owned()))
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
 fn arrow(py: Python<'_>, error: &arrow_schema::ArrowError) -> PyErr {
@@ -56,7 +56,8 @@ fn column<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Bound<
             let dictionary = array.as_dictionary::<Int32Type>();
             let keys = dictionary.keys();
             // pandas writes a missing category as the code -1.
-            let codes = bytes(py, keys.len(), keys.iter().map(|key| key.unwrap_or(-1).to_ne_bytes()))?;
+            let codes =
+                bytes(py, keys.len(), keys.iter().map(|key| key.unwrap_or(-1).to_ne_bytes()))?;
             let values: Vec<Option<&str>> = dictionary.values().as_string::<i32>().iter().collect();
             (name, "dictionary", codes, PyList::new(py, values)?).into_pyobject(py)?.into_any()
         }
@@ -75,9 +76,13 @@ fn column<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Bound<
         }
         DataType::Int64 => {
             let numbers = array.as_primitive::<Int64Type>();
-            let values = bytes(py, numbers.len(), numbers.values().iter().map(|v| v.to_ne_bytes()))?;
-            let missing =
-                bytes(py, numbers.len(), (0..numbers.len()).map(|row| [u8::from(numbers.is_null(row))]))?;
+            let values =
+                bytes(py, numbers.len(), numbers.values().iter().map(|v| v.to_ne_bytes()))?;
+            let missing = bytes(
+                py,
+                numbers.len(),
+                (0..numbers.len()).map(|row| [u8::from(numbers.is_null(row))]),
+            )?;
             (name, "integer", values, missing).into_pyobject(py)?.into_any()
         }
         _ => {

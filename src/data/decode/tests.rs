@@ -427,12 +427,11 @@ fn e5_an_error_member_in_a_200_is_an_error() {
 
 #[test]
 fn j20_many_points_and_long_names_work() {
-    let mut points = String::new();
-    for index in 0..200_000_i64 {
-        let second = 1_793_491_200 + index * 60;
-        points.push_str(&format!(r#"{{"timestamp":{second},"value":{index}.5}},"#));
-    }
-    points.pop();
+    let points: Vec<String> = (0..200_000_i64)
+        .map(|index| (index, 1_793_491_200 + index * 60))
+        .map(|(index, second)| format!(r#"{{"timestamp":{second},"value":{index}.5}}"#))
+        .collect();
+    let points = points.join(",");
     let tag = "t".repeat(1 << 20);
     let decoded = read(&page(&points).replace("\"T\"", &format!("\"{tag}\""))).unwrap();
     assert_eq!(decoded.batch.num_rows(), 200_000);
