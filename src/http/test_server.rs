@@ -109,6 +109,7 @@ type Handler = dyn Fn(&Recorded) -> Act + Send + Sync;
 pub(crate) struct TestServer {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Recorded>>>,
+    listening: tokio::task::JoinHandle<()>,
 }
 
 impl TestServer {
@@ -118,14 +119,14 @@ impl TestServer {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&requests);
         let handler: Arc<Handler> = Arc::new(handler);
-        tokio::spawn(async move {
+        let listening = tokio::spawn(async move {
             for connection in 0.. {
                 let Ok((stream, _)) = listener.accept().await else { return };
                 let (handler, kept) = (Arc::clone(&handler), Arc::clone(&kept));
                 tokio::spawn(serve(stream, connection, handler, kept));
             }
         });
-        Self { address, requests }
+        Self { address, requests, listening }
     }
 
     /// Answers token requests and others from their own scripts, in order; when a script is used
@@ -147,6 +148,13 @@ impl TestServer {
             }
         })
         .await
+    }
+
+    /// Takes no more connections: whoever comes is refused.
+    pub(crate) async fn stop_listening(&mut self) {
+        self.listening.abort();
+        // The socket is closed once the task is gone.
+        let _ = (&mut self.listening).await;
     }
 
     pub(crate) fn base_url(&self) -> BaseUrl {
