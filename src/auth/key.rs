@@ -23,6 +23,8 @@ use crate::{Error, Kind, Result};
 
 /// Larger files are no key files; `/dev/zero` is endless.
 const LARGEST_FILE: u64 = 1024 * 1024;
+/// Longer paths may be a secret that was put in the wrong place.
+const LONGEST_SHOWN_PATH: usize = 400;
 /// Iterations of PBKDF2 with SHA-256 in saved files; scrypt would be stronger, but OpenSSL refuses
 /// to read scrypt of that strength.
 const ITERATIONS: u32 = 600_000;
@@ -300,6 +302,9 @@ fn unreadable(path: &Path, error: &io::Error) -> Error {
 }
 
 fn absolute_hint(path: &Path) -> String {
+    if is_hidden(path) {
+        return "Pass the text of a key as text, not as a path.".to_owned();
+    }
     if path.starts_with("~") {
         return "A ~ is replaced by the shell, not here: give the whole path.".to_owned();
     }
@@ -326,16 +331,19 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
     refused(format!("{} {what}.", shown(path))).with_hint(hint)
 }
 
-/// A path with what could garble a terminal escaped; one that is oddly long, which may be a secret
-/// in the wrong place, by its length alone.
+/// A path with what could garble a terminal escaped; one that may be a key in the wrong place is
+/// not shown.
 fn shown(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let characters = text.chars().count();
-    if characters > 400 {
-        format!("(a path of {characters} characters)")
+    if is_hidden(path) {
+        format!("({} bytes that look like no path)", path.as_os_str().len())
     } else {
-        format!("{text:?}")
+        format!("{:?}", path.to_string_lossy())
     }
+}
+
+fn is_hidden(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    text.len() > LONGEST_SHOWN_PATH || encoding::is_key_text(&text)
 }
 
 #[cfg(test)]

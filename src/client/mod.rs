@@ -7,6 +7,7 @@
 //! | `reply` | what a reply to a data or discovery request means |
 
 mod reply;
+pub mod scan;
 mod settings;
 
 use std::fmt;
@@ -15,7 +16,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::Value;
 use tokio::sync::watch;
 
 use self::reply::Asked;
@@ -24,7 +24,6 @@ use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey
 use crate::clock::ServiceTime;
 use crate::error::{Error, Kind, Result};
 use crate::http::allowance::{end_of_pause, exhausted};
-use crate::http::problem::without_mark;
 use crate::http::{
     AllowanceState, BaseUrl, Call, Deadline, Ledger, MemoryLedger, Reply, Request, RetryQuota,
     Transport,
@@ -134,32 +133,27 @@ impl Client {
     /// As [`Client::get`], and `ProtocolError` for a body that is no JSON object.
     pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
         let asked = Asked { path: DISCOVERY_PATH, query: None, counted: false };
-        let reply = self.unless_closed(Box::pin(self.send(asked, deadline))).await?;
-        let json = without_mark(&reply.body);
-        match serde_json::from_slice::<Value>(json) {
-            Ok(Value::Object(_)) => Ok(reply.body.slice_ref(json)),
-            Ok(_) => Err(Error::protocol_at("$", "the discovery reply is not a JSON object")),
-            Err(_) => Err(Error::new(Kind::Protocol, "the discovery reply is not valid JSON")),
-        }
-        .map_err(|error| {
-            error.with(|context| {
-                context.status = Some(reply.status);
-                context.request_id = reply.request_id();
-            })
-        })
+        self.unless_closed(Box::pin(self.send(asked, deadline, &reply::json_object))).await
     }
 
     /// Sends one data request and whatever repeats it takes, each counted in the allowance before
-    /// it leaves. `query` is percent-encoded and sent as it is. The reply has status 200 and a body
-    /// that is JSON to its end.
+    /// it leaves. `query` is percent-encoded and sent as it is. A reply with status 200 is handed to
+    /// `read` within its attempt, so that a body that turns out to be cut is asked for again like
+    /// any other that broke off.
     ///
     /// # Errors
     /// `AllowanceExhausted`, those of the token exchange, those of the connection, `ServiceError`s,
     /// `ProtocolError`, `DeadlineExceeded`, and `ClosedError` as soon as the client is closed; each
-    /// with its attempts.
-    pub async fn get(&self, path: &str, query: &str, deadline: Option<Duration>) -> Result<Reply> {
+    /// with its attempts. Those of `read`.
+    pub async fn get<T: Send>(
+        &self,
+        path: &str,
+        query: &str,
+        deadline: Option<Duration>,
+        read: impl Fn(&Reply) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
         let asked = Asked { path, query: Some(query), counted: true };
-        self.unless_closed(Box::pin(self.send(asked, deadline))).await
+        self.unless_closed(Box::pin(self.send(asked, deadline, &read))).await
     }
 
     /// Signs with another credential from the next exchange on: a valid token is used to its end
@@ -187,6 +181,12 @@ impl Client {
     #[must_use]
     pub fn base_url(&self) -> &BaseUrl {
         &self.0.settings.base_url
+    }
+
+    /// Where bookmarks of this client belong: host and subject.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        format!("{}\n{}", self.base_url().as_str(), self.subject())
     }
 
     /// The subject of the credential.
@@ -242,7 +242,12 @@ impl Client {
         }
     }
 
-    async fn send(&self, asked: Asked<'_>, deadline: Option<Duration>) -> Result<Reply> {
+    async fn send<T: Send>(
+        &self,
+        asked: Asked<'_>,
+        deadline: Option<Duration>,
+        read: &(impl Fn(&Reply) -> Result<T> + Send + Sync),
+    ) -> Result<T> {
         let inner = &*self.0;
         let clock = inner.time.clock();
         let deadline = Deadline::after(clock, deadline);
@@ -254,10 +259,10 @@ impl Client {
                 Ok(token) => token,
                 Err(error) => return Err(call.ended(error)),
             };
-            let error = match call.attempt(Box::pin(self.attempt(asked, &token))).await {
-                Ok(reply) => {
+            let error = match call.attempt(Box::pin(self.attempt(asked, &token, read))).await {
+                Ok(value) => {
                     call.succeeded();
-                    return Ok(reply);
+                    return Ok(value);
                 }
                 Err(error) => error,
             };
@@ -307,7 +312,12 @@ impl Client {
     }
 
     /// One request, counted before its bytes leave, and given back only if none of them did.
-    async fn attempt(&self, asked: Asked<'_>, token: &AccessToken) -> Result<Reply> {
+    async fn attempt<T: Send>(
+        &self,
+        asked: Asked<'_>,
+        token: &AccessToken,
+        read: &(impl Fn(&Reply) -> Result<T> + Send + Sync),
+    ) -> Result<T> {
         let inner = &*self.0;
         let request = Request {
             url: inner.settings.base_url.join(asked.path, asked.query),
@@ -333,7 +343,13 @@ impl Client {
         {
             inner.ledger.pin_until(end_of_pause(now, pause), now);
         }
-        checked
+        let reply = checked?;
+        read(&reply).map_err(|error| {
+            error.with(|context| {
+                context.status = Some(reply.status);
+                context.request_id = reply.request_id();
+            })
+        })
     }
 
     fn identity(&self) -> Arc<Identity> {

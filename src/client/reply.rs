@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
+use serde_json::Value;
 
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::http::problem::without_mark;
@@ -120,59 +122,38 @@ fn cursors(query: Option<&str>) -> Vec<String> {
     found
 }
 
-/// Whether it is JSON to its end; what stands in it is for the decoder. The label `Content-Type` is
-/// not believed either way (E4).
+/// Whether it looks like JSON; what stands in it is for the decoder. The label `Content-Type` is not
+/// believed either way (E4).
 fn check_json(reply: Reply) -> Result<Reply> {
     let body = without_mark(&reply.body).trim_ascii_start();
     let label = reply.headers.get(CONTENT_TYPE).and_then(|label| label.to_str().ok());
     let label = excerpt(label.unwrap_or("not labelled"));
-    let (kind, message) = match body.first() {
-        None => (Kind::Protocol, "the reply has no body".to_owned()),
-        Some(b'{' | b'[') if is_cut(body) => {
-            (Kind::TruncatedBody, "the reply ends within its JSON".to_owned())
-        }
+    let message = match body.first() {
+        None => "the reply has no body".to_owned(),
         Some(b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => return Ok(reply),
-        Some(_) => (Kind::Protocol, format!("the reply is not JSON (Content-Type {label})")),
+        Some(_) => format!("the reply is not JSON (Content-Type {label})"),
     };
     let request_id = reply.request_id();
-    let error = Error::new(kind, message).with(|context| {
-        context.status = Some(reply.status);
-        context.request_id = request_id;
-    });
-    Err(if kind == Kind::Protocol {
-        error.with_hint("a login page of the network, or another service, may have answered")
-    } else {
-        error
-    })
+    Err(Error::new(Kind::Protocol, message)
+        .with_hint("a login page of the network, or another service, may have answered")
+        .with(|context| {
+            context.status = Some(reply.status);
+            context.request_id = request_id;
+        }))
 }
 
-/// Whether an object or array is still open at the end: some servers end a reply by closing the
-/// connection, and half of it then looks like all of it (faults.md section 2).
-fn is_cut(json: &[u8]) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in json {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
+/// The body of a discovery reply, as it came less a byte order mark.
+pub(super) fn json_object(reply: &Reply) -> Result<Bytes> {
+    let json = without_mark(&reply.body);
+    match serde_json::from_slice::<Value>(json) {
+        Ok(Value::Object(_)) => Ok(reply.body.slice_ref(json)),
+        Ok(_) => Err(Error::protocol_at("$", "the discovery reply is not a JSON object")),
+        // Some servers end a reply by closing the connection: half of it looks like all of it.
+        Err(error) if error.is_eof() => {
+            Err(Error::new(Kind::TruncatedBody, "the reply ends within its JSON"))
         }
-        match byte {
-            b'"' => in_string = true,
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => {
-                depth -= 1;
-                if depth == 0 {
-                    return false;
-                }
-            }
-            _ => {}
-        }
+        Err(_) => Err(Error::new(Kind::Protocol, "the discovery reply is not valid JSON")),
     }
-    true
 }
 
 #[cfg(test)]
@@ -189,9 +170,9 @@ mod tests {
     #[test]
     fn h8_json_that_is_open_at_its_end_was_cut_wherever_that_was() {
         let whole = r#"{"a":[1,{"b":"}]\""}],"c":"\\"}"#;
-        assert!(!is_cut(whole.as_bytes()));
+        assert!(json_object(&reply(200, whole)).is_ok());
         for end in 1..whole.len() {
-            let error = check_json(reply(200, &whole[..end])).expect_err("cut");
+            let error = json_object(&reply(200, &whole[..end])).expect_err("cut");
             assert_eq!(error.kind(), Kind::TruncatedBody, "{}", &whole[..end]);
         }
     }

@@ -1,1 +1,42 @@
-//! (in the making)
+//! The data itself: what is asked ([`query`]), how pages follow each other ([`chain`]), what a page
+//! says ([`decode`]) and how pages become one table ([`merge`]).
+//!
+//! ```text
+//! Query -> Chain -(Fetch)-> bytes -> json -> decode -> Page{RecordBatch} -> Merger -> Merged{RecordBatch}
+//! ```
+//!
+//! The room knows [`crate::error`] only. Requests are sent by whoever implements
+//! [`chain::Fetch`], so that all of it is proven without a network.
+
+pub mod bookmark;
+pub mod chain;
+mod columns;
+pub mod cursor;
+pub mod decode;
+mod duration;
+mod envelope;
+mod instant;
+mod json;
+pub mod merge;
+mod names;
+mod number;
+pub mod page;
+mod points;
+pub mod query;
+mod reader;
+pub mod report;
+pub mod shape;
+mod timestamp;
+
+pub use bookmark::Bookmark;
+pub use chain::{Chain, Fetch, State};
+pub use columns::{COLUMN_NAMES, schema};
+pub use cursor::Cursor;
+pub use decode::{DecodeSettings, Decoded, Envelope, Identity, decode};
+pub use duration::parse_duration;
+pub use instant::parse_instant;
+pub use merge::{MergeReport, Merged, Merger};
+pub use page::Page;
+pub use query::{Query, QueryInput};
+pub use report::{Entry, PageReport};
+pub use shape::{MissingCursor, Shape, TimestampForm};

@@ -106,9 +106,11 @@ fn k1_what_stands_in_a_file_is_never_shown() {
         let error = PrivateKey::load(&path, None, false).expect_err("refused");
         assert!(error.to_string().contains("key.pem") && !error.to_string().contains("hunter2"));
     }
-    let long = Path::new(&"A".repeat(1_600)).to_owned();
-    let error = PrivateKey::load(&long, None, false).expect_err("refused");
-    assert!(!error.to_string().contains("AAAA"), "{error}");
+    let long = "A".repeat(1_600);
+    for text in [&long, "-----BEGIN EC PRIVATE KEY-----\nAAAA", &long[..300]] {
+        let error = PrivateKey::load(Path::new(text), None, false).expect_err("refused");
+        assert!(!error.to_string().contains("AAAA"), "{error}");
+    }
     fs::remove_dir_all(directory).expect("removed");
 }
 
@@ -228,7 +230,10 @@ fn k5_what_is_no_whole_key_is_refused_in_words() {
     let two = [&fixture!("pkcs8.pem")[..], fixture!("pkcs1.pem")].concat();
     let half = &pem[..pem.len() / 2];
     let spoilt = pem.replacen("MII", "M*I", 1);
-    let cases: [(&[u8], &str); 9] = [
+    let cases: [(&[u8], &str); 12] = [
+        (b"\x30\x05\x02\x01\x03\x30\x00", "a PKCS#12 bundle"),
+        (b"\x30\x06\x02\x01\x01\x04\x01\x00", "an EC key"),
+        (b"PuTTY-User-Key-File-3: ssh-rsa", "PuTTY's own format"),
         (b"", "empty"),
         (b" \n", "empty"),
         (b"key.pem\n", "no private key in a known form"),
@@ -428,6 +433,19 @@ mod leaks {
                 }
                 if let Err(error) = PrivateKey::parse(&bytes, None) {
                     assert_no_part_of(pem, &format!("{error} {error:?}"));
+                }
+            }
+        }
+
+        /// K5: one changed byte gives the same key or an error, never another key or a panic.
+        #[test]
+        fn a_changed_byte_never_gives_another_key(at in 0_usize..1_220, flip in 1_u8..=255) {
+            for pem in [&fixture!("pkcs1.pem")[..], fixture!("pkcs8.pem")] {
+                let mut bytes = der(pem);
+                let length = bytes.len();
+                bytes[at % length] ^= flip;
+                if let Ok(key) = PrivateKey::parse(&bytes, None) {
+                    prop_assert_eq!(key.thumbprint(), THUMBPRINT);
                 }
             }
         }

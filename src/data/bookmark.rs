@@ -1,0 +1,283 @@
+//! Where a chain stands, sealed: enough to go on in another process, refused when edited or used
+//! with another query, host or subject.
+//!
+//! A bookmark contains the cursor, so it is a secret to its holder. The seal is a checksum: it
+//! finds damage and mistakes, it is no defence against somebody who wants to forge one.
+//!
+//! Layout, all integers little-endian. The magic, the version byte and the SHA-256 at the end stay
+//! in every future version, so that an older siteline can tell "newer" from "damaged".
+//!
+//! ```text
+//! "SLBM" version:u8 origin:[u8;32] query:[u8;32] sequence:u64 pages:u64
+//! cursor_length:u32 cursor seen_count:u32 seen:[[u8;16]] sha256:[u8;32]
+//! ```
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::digest;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::cursor::{Cursor, CursorHash};
+use super::query::{Query, origin_fingerprint};
+use crate::error::{Error, Kind, Result};
+
+const MAGIC: &[u8; 4] = b"SLBM";
+const VERSION: u8 = 1;
+const SEAL_LENGTH: usize = 32;
+/// So many of the newest seen cursors go into a bookmark.
+pub const SEEN_KEPT: usize = 1_024;
+
+/// The hashes of a chain's cursors in the order they came: append-only and shared, so that a
+/// bookmark for each page costs a pointer and not a copy.
+pub(super) type Seen = Arc<Mutex<Vec<CursorHash>>>;
+
+/// A sealed position in a chain.
+#[derive(Clone)]
+pub struct Bookmark {
+    pub(super) origin: [u8; 32],
+    pub(super) query: [u8; 32],
+    /// Sequence number of the next page.
+    pub(super) sequence: u64,
+    /// Pages read so far, over all resumed chains.
+    pub(super) pages: u64,
+    pub(super) cursor: Cursor,
+    pub(super) seen: Seen,
+    /// How many of `seen` had come when the bookmark was made.
+    pub(super) seen_count: usize,
+}
+
+impl Bookmark {
+    /// Pages read before this position.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// The newest seen hashes, oldest first.
+    pub(super) fn seen_hashes(&self) -> Vec<CursorHash> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = self.seen_count.min(seen.len());
+        seen[count.saturating_sub(SEEN_KEPT)..count].to_vec()
+    }
+
+    /// The sealed bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let seen = self.seen_hashes();
+        let mut bytes = Vec::with_capacity(200 + self.cursor.len() + seen.len() * 16);
+        bytes.extend_from_slice(MAGIC);
+        bytes.push(VERSION);
+        bytes.extend_from_slice(&self.origin);
+        bytes.extend_from_slice(&self.query);
+        bytes.extend_from_slice(&self.sequence.to_le_bytes());
+        bytes.extend_from_slice(&self.pages.to_le_bytes());
+        push_length(&mut bytes, self.cursor.len());
+        bytes.extend_from_slice(self.cursor.secret().as_bytes());
+        push_length(&mut bytes, seen.len());
+        bytes.extend(seen.iter().flatten());
+        let seal = digest::digest(&digest::SHA256, &bytes);
+        bytes.extend_from_slice(seal.as_ref());
+        bytes
+    }
+
+    /// The bookmark in those bytes.
+    ///
+    /// # Errors
+    /// `Kind::Bookmark` when a bit differs, or when a newer siteline made it.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        if bytes.get(..4) != Some(MAGIC) || bytes.len() < 5 + SEAL_LENGTH {
+            return Err(Error::new(Kind::Bookmark, "this is not a bookmark of siteline"));
+        }
+        let (sealed, seal) = bytes.split_at(bytes.len() - SEAL_LENGTH);
+        if digest::digest(&digest::SHA256, sealed).as_ref() != seal {
+            return Err(damaged());
+        }
+        match sealed[4] {
+            VERSION => Self::read(&sealed[5..]).ok_or_else(damaged),
+            newer if newer > VERSION => Err(Error::new(
+                Kind::Bookmark,
+                format!("this bookmark was made by a newer siteline (form {newer}, not {VERSION})"),
+            )
+            .with_hint("Upgrade siteline, or read the range again from its start.")),
+            _ => Err(damaged()),
+        }
+    }
+
+    fn read(fields: &[u8]) -> Option<Self> {
+        let mut fields = Fields(fields);
+        let origin = fields.array()?;
+        let query = fields.array()?;
+        let sequence = u64::from_le_bytes(fields.array()?);
+        let pages = u64::from_le_bytes(fields.array()?);
+        let length = u32::from_le_bytes(fields.array()?);
+        let cursor = std::str::from_utf8(fields.take(usize::try_from(length).ok()?)?).ok()?;
+        let seen_count = usize::try_from(u32::from_le_bytes(fields.array()?)).ok()?;
+        let hashes = fields.take(seen_count.checked_mul(16)?)?;
+        let (hashes, _) = hashes.as_chunks::<16>();
+        let seen = Arc::new(Mutex::new(hashes.to_vec()));
+        let cursor = Cursor::new(cursor);
+        let bookmark = Self { origin, query, sequence, pages, cursor, seen, seen_count };
+        fields.0.is_empty().then_some(bookmark)
+    }
+
+    /// The sealed bytes as base64url text.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.to_bytes())
+    }
+
+    /// The bookmark in that text; white space around it is ignored.
+    ///
+    /// # Errors
+    /// As [`Bookmark::from_bytes`].
+    pub fn from_text(text: &str) -> Result<Self> {
+        let bytes = URL_SAFE_NO_PAD
+            .decode(text.trim().trim_end_matches('='))
+            .map_err(|_| Error::new(Kind::Bookmark, "this is not a bookmark of siteline"))?;
+        Self::from_bytes(&bytes)
+    }
+
+    /// Refuses a bookmark of another query, host or subject (§4.4, rule 3). `origin` is the base
+    /// URL and subject, as given to [`super::Chain::new`].
+    ///
+    /// # Errors
+    /// `Kind::Bookmark` saying which of the two differs.
+    pub fn check(&self, query: &Query, origin: &str) -> Result<()> {
+        if self.origin != origin_fingerprint(origin) {
+            return Err(Error::new(
+                Kind::Bookmark,
+                "this bookmark belongs to another host or subject",
+            )
+            .with_hint("Resume it with the client that made it: same base URL, same subject."));
+        }
+        if self.query != query.own_fingerprint() {
+            return Err(Error::new(Kind::Bookmark, "this bookmark belongs to another query")
+                .with_hint(
+                    "All parameters stay the same along a chain; print scan.query of both.",
+                ));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Bookmark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bookmark({} after {} pages)", self.cursor, self.pages)
+    }
+}
+
+impl PartialEq for Bookmark {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_bytes() == other.to_bytes()
+    }
+}
+
+impl Eq for Bookmark {}
+
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+}
+
+fn push_length(bytes: &mut Vec<u8>, length: usize) {
+    // A body is capped far below 4 GiB, and so is a cursor in it.
+    bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+}
+
+fn damaged() -> Error {
+    Error::new(Kind::Bookmark, "this bookmark was edited or damaged")
+        .with_hint("Bookmarks are sealed; read the range again from its start.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::query::QueryInput;
+
+    fn query(site: &str) -> Query {
+        Query::new(QueryInput { site: Some(site.to_owned()), ..QueryInput::default() }).unwrap()
+    }
+
+    fn bookmark(seen: usize) -> Bookmark {
+        let hashes = (0..seen).map(|n| Cursor::new(&n.to_string()).hash()).collect();
+        Bookmark {
+            origin: origin_fingerprint("https://a.example subject"),
+            query: query("S1").own_fingerprint(),
+            sequence: 7,
+            pages: 7,
+            cursor: Cursor::new("sécret/+="),
+            seen: Arc::new(Mutex::new(hashes)),
+            seen_count: seen,
+        }
+    }
+
+    #[test]
+    fn p12_a_bookmark_survives_bytes_and_text() {
+        let made = bookmark(3);
+        let read = Bookmark::from_text(&format!(" {}\n", made.to_text())).unwrap();
+        assert_eq!(read, made);
+        assert_eq!(read.cursor, made.cursor);
+        assert_eq!(read.pages(), 7);
+        assert!(read.check(&query("S1"), "https://a.example subject").is_ok());
+    }
+
+    #[test]
+    fn p12_every_single_flipped_bit_is_noticed() {
+        let bytes = bookmark(3).to_bytes();
+        for bit in 0..bytes.len() * 8 {
+            let mut edited = bytes.clone();
+            edited[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Bookmark::from_bytes(&edited).unwrap_err().kind(), Kind::Bookmark, "{bit}");
+        }
+        for length in 0..bytes.len() {
+            assert!(Bookmark::from_bytes(&bytes[..length]).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn p12_another_query_and_another_host_are_told_apart() {
+        let made = bookmark(0);
+        let other = made.check(&query("S2"), "https://a.example subject").unwrap_err();
+        assert!(other.to_string().contains("another query"), "{other}");
+        let other = made.check(&query("S1"), "https://b.example subject").unwrap_err();
+        assert!(other.to_string().contains("another host or subject"), "{other}");
+    }
+
+    #[test]
+    fn p12_a_newer_form_says_that_siteline_is_too_old() {
+        let mut bytes = bookmark(0).to_bytes();
+        bytes[4] = 2;
+        let sealed = bytes.len() - SEAL_LENGTH;
+        let seal = digest::digest(&digest::SHA256, &bytes[..sealed]);
+        bytes[sealed..].copy_from_slice(seal.as_ref());
+        let newer = Bookmark::from_bytes(&bytes).unwrap_err();
+        assert_eq!(newer.kind(), Kind::Bookmark);
+        assert!(newer.to_string().contains("newer siteline"), "{newer}");
+    }
+
+    #[test]
+    fn p12_only_the_newest_seen_cursors_are_kept() {
+        let made = bookmark(3_000);
+        let read = Bookmark::from_bytes(&made.to_bytes()).unwrap();
+        assert_eq!(read.seen_hashes().len(), SEEN_KEPT);
+        assert_eq!(read.seen_hashes().last(), Some(&Cursor::new("2999").hash()));
+    }
+
+    #[test]
+    fn a_bookmark_prints_no_cursor() {
+        let text = format!("{:?}", bookmark(1));
+        assert!(!text.contains("cret"), "{text}");
+        assert!(text.starts_with("Bookmark(cursor#"), "{text}");
+    }
+}

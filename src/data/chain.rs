@@ -1,0 +1,252 @@
+//! Pages that follow each other (§4.4): a machine of three states. It ends at an explicit null and
+//! nowhere else; whatever goes wrong leaves it where it was.
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use super::bookmark::{Bookmark, Seen};
+use super::cursor::{Cursor, CursorHash};
+use super::decode::{DecodeSettings, Decoded, decode_sized};
+use super::page::Page;
+use super::query::{Query, origin_fingerprint};
+use crate::error::{Error, Kind, Result};
+
+/// Sends one data request, authorised, counted and retried. The client does it; tests do it without
+/// a network.
+pub trait Fetch: Send + Sync {
+    /// What `read` makes of the reply to this URL query (secret where it has a cursor). `read` is
+    /// called within the attempt: its `Kind::TruncatedBody` (H8) is one more reason to try again.
+    fn fetch<T: Send>(
+        &self,
+        wire_query: &str,
+        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
+    ) -> impl Future<Output = Result<T>> + Send;
+}
+
+/// Where a chain stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// No page was read.
+    Start,
+    /// The next page is asked for with this cursor.
+    Next(Cursor),
+    /// The last page was read.
+    Done,
+}
+
+/// The pages of one query, one after the other. Dropping it makes no request (P9).
+#[derive(Debug)]
+pub struct Chain {
+    query: Query,
+    settings: Arc<DecodeSettings>,
+    origin: [u8; 32],
+    max_pages: Option<u64>,
+    keep_raw: bool,
+    state: State,
+    /// Sequence number of the next page.
+    sequence: u64,
+    /// Pages read by this chain, and by those that it was resumed from.
+    pages: u64,
+    pages_before: u64,
+    /// Every cursor that came, to know a repeated one (P1): in the order they came, and to look up.
+    seen: Seen,
+    known: HashSet<CursorHash>,
+    /// Points of the last page: room for the next.
+    rows: usize,
+}
+
+impl Chain {
+    /// A chain at its start. `origin` says where the query is asked: base URL and subject.
+    /// `max_pages` bounds the pages read by this chain, resumed ones not counted.
+    #[must_use]
+    pub fn new(
+        query: Query,
+        settings: Arc<DecodeSettings>,
+        origin: &str,
+        max_pages: Option<u64>,
+    ) -> Self {
+        Self {
+            query,
+            settings,
+            origin: origin_fingerprint(origin),
+            max_pages,
+            keep_raw: false,
+            state: State::Start,
+            sequence: 1,
+            pages: 0,
+            pages_before: 0,
+            seen: Seen::default(),
+            known: HashSet::new(),
+            rows: 0,
+        }
+    }
+
+    /// A chain that goes on where the bookmark was made.
+    ///
+    /// # Errors
+    /// `Kind::Bookmark` for a bookmark of another query, host or subject (P12).
+    pub fn resume(
+        query: Query,
+        settings: Arc<DecodeSettings>,
+        origin: &str,
+        max_pages: Option<u64>,
+        bookmark: &Bookmark,
+    ) -> Result<Self> {
+        bookmark.check(&query, origin)?;
+        let seen = bookmark.seen_hashes();
+        let mut chain = Self::new(query, settings, origin, max_pages);
+        chain.state = State::Next(bookmark.cursor.clone());
+        chain.sequence = bookmark.sequence;
+        chain.pages = bookmark.pages;
+        chain.pages_before = bookmark.pages;
+        chain.known = seen.iter().copied().collect();
+        chain.seen = Arc::new(Mutex::new(seen));
+        Ok(chain)
+    }
+
+    /// Keeps the body of each page in [`Page::raw`].
+    #[must_use]
+    pub fn keep_raw(mut self, keep: bool) -> Self {
+        self.keep_raw = keep;
+        self
+    }
+
+    /// Gives the first page this sequence number instead of 1, so that the pages of several chains
+    /// can be merged: the higher number wins.
+    #[must_use]
+    pub fn starting_at(mut self, sequence: u64) -> Self {
+        self.sequence = sequence;
+        self
+    }
+
+    /// What is asked.
+    #[must_use]
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// Where the chain stands.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Pages read so far, those before a resumption included.
+    #[must_use]
+    pub fn pages_read(&self) -> u64 {
+        self.pages
+    }
+
+    /// Where to go on: after an error exactly where it happened. `None` before the first page and
+    /// after the last one.
+    #[must_use]
+    pub fn bookmark(&self) -> Option<Bookmark> {
+        let State::Next(cursor) = &self.state else { return None };
+        Some(Bookmark {
+            origin: self.origin,
+            query: self.query.own_fingerprint(),
+            sequence: self.sequence,
+            pages: self.pages,
+            cursor: cursor.clone(),
+            seen: Arc::clone(&self.seen),
+            seen_count: self.seen.lock().unwrap_or_else(PoisonError::into_inner).len(),
+        })
+    }
+
+    /// Reads the next page; `None` after the last one. An empty page with a cursor is a page like
+    /// any other (P5).
+    ///
+    /// # Errors
+    /// Whatever the sender or the decoder reports; `Kind::CursorLoop` for a cursor that came
+    /// before (P1); `Kind::CursorRejected` when the service no longer takes the cursor (P6);
+    /// `Kind::Query` at `max_pages` (P2). The chain stays where it was: calling again repeats the
+    /// same request.
+    pub async fn next<F: Fetch>(&mut self, fetch: &F) -> Result<Option<Page>> {
+        let wire = match &self.state {
+            State::Done => return Ok(None),
+            State::Start => self.query.wire().to_owned(),
+            State::Next(cursor) => self.query.wire_with(cursor),
+        };
+        self.check_page_limit()?;
+        let read = |body: &Bytes| {
+            let decoded = decode_sized(body, &self.settings, self.rows)?;
+            Ok((body.clone(), decoded))
+        };
+        let (body, decoded) =
+            fetch.fetch(&wire, read).await.map_err(|error| self.refused(error))?;
+        if let Some(cursor) = &decoded.next_cursor
+            && self.known.contains(&cursor.hash())
+        {
+            return Err(self.cursor_loop(cursor));
+        }
+        Ok(Some(self.advance(body, decoded)))
+    }
+
+    fn check_page_limit(&self) -> Result<()> {
+        let read = self.pages - self.pages_before;
+        match self.max_pages {
+            Some(limit) if read >= limit => Err(Error::new(
+                Kind::Query,
+                format!("max_pages={limit} was reached and the chain is not at its end"),
+            )
+            .with_hint("Go on with scan.resume(error.bookmark), or ask for more pages.")),
+            _ => Ok(()),
+        }
+    }
+
+    fn advance(&mut self, body: Bytes, decoded: Decoded) -> Page {
+        let sequence = self.sequence;
+        self.sequence += 1;
+        self.pages += 1;
+        self.rows = decoded.batch.num_rows();
+        self.state = match decoded.next_cursor {
+            None => State::Done,
+            Some(cursor) => {
+                let hash = cursor.hash();
+                self.known.insert(hash);
+                self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(hash);
+                State::Next(cursor)
+            }
+        };
+        Page {
+            batch: decoded.batch,
+            envelopes: decoded.envelopes,
+            report: decoded.report,
+            sequence,
+            raw: self.keep_raw.then_some(body),
+            bookmark: self.bookmark(),
+            is_last: self.state == State::Done,
+        }
+    }
+
+    fn cursor_loop(&self, cursor: &Cursor) -> Error {
+        let message = format!(
+            "the service sent {cursor} again after {} pages: the chain would never end",
+            self.pages
+        );
+        Error::new(Kind::CursorLoop, message)
+            .with(|context| context.path = Some(format!("$.{}", self.settings.shape.next_cursor)))
+            .with_hint("Nothing is lost up to here. Read the range again from its start.")
+    }
+
+    /// What a refused request means in mid-chain: the cursor (P6), or its length (P4).
+    fn refused(&self, error: Error) -> Error {
+        let State::Next(cursor) = &self.state else { return error };
+        let length = cursor.len();
+        match (error.kind(), error.context().status) {
+            (Kind::RequestRejected, Some(400 | 404 | 410)) => error
+                .into_kind(Kind::CursorRejected)
+                .with_hint("The cursor is no longer taken. Read the range again from its start."),
+            (Kind::RequestRejected, Some(414 | 431)) => error.with_hint(format!(
+                "The cursor that the service gave is {length} bytes long, more than it takes back."
+            )),
+            _ => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,310 @@
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::data::query::QueryInput;
+use crate::data::shape::Shape;
+
+/// A service that plays a script and keeps what was asked of it.
+#[derive(Default)]
+struct Script {
+    replies: Mutex<VecDeque<Result<String>>>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Script {
+    fn new(replies: impl IntoIterator<Item = Result<String>>) -> Self {
+        Self { replies: Mutex::new(replies.into_iter().collect()), asked: Mutex::default() }
+    }
+
+    fn pages(cursors: &[Option<&str>]) -> Self {
+        Self::new(cursors.iter().map(|cursor| Ok(page(*cursor))))
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Fetch for Script {
+    async fn fetch<T: Send>(
+        &self,
+        wire: &str,
+        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        self.asked.lock().unwrap().push(wire.to_owned());
+        let reply = self.replies.lock().unwrap().pop_front();
+        read(&reply.expect("the script has a further reply").map(Bytes::from)?)
+    }
+}
+
+/// A page of one point that leads on with this cursor, or is the last.
+fn page(cursor: Option<&str>) -> String {
+    let cursor = serde_json::to_string(&cursor).unwrap();
+    format!(
+        r#"{{"series":[{{"siteId":"S","lineId":null,"machineId":null,"deviceId":null,"tagGuid":"T",
+        "points":[{{"timestamp":"2026-11-01T00:00:00Z","value":1}}]}}],"nextCursor":{cursor}}}"#
+    )
+}
+
+fn query() -> Query {
+    Query::new(QueryInput { site: Some("S".to_owned()), ..QueryInput::default() }).unwrap()
+}
+
+fn settings() -> Arc<DecodeSettings> {
+    Arc::new(DecodeSettings::for_query(&query(), Shape::default(), Vec::new()).unwrap())
+}
+
+fn chain() -> Chain {
+    Chain::new(query(), settings(), "origin", None)
+}
+
+fn resume(bookmark: &Bookmark) -> Chain {
+    let bookmark = Bookmark::from_bytes(&bookmark.to_bytes()).unwrap();
+    Chain::resume(query(), settings(), "origin", None, &bookmark).unwrap()
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    // Nothing in these tests ever waits, so one poll is enough.
+    let mut future = std::pin::pin!(future);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match future.as_mut().poll(&mut context) {
+        std::task::Poll::Ready(value) => value,
+        std::task::Poll::Pending => panic!("a test without a network waited"),
+    }
+}
+
+fn next(chain: &mut Chain, script: &Script) -> Result<Option<Page>> {
+    wait(chain.next(script))
+}
+
+/// Reads to the end or the first error; gives the pages' number.
+fn drain(chain: &mut Chain, script: &Script) -> (u64, Option<Error>) {
+    let mut pages = 0;
+    loop {
+        match next(chain, script) {
+            Ok(Some(_)) => pages += 1,
+            Ok(None) => return (pages, None),
+            Err(error) => return (pages, Some(error)),
+        }
+    }
+}
+
+fn rejected(status: u16) -> Error {
+    Error::new(Kind::RequestRejected, "no").with(|context| context.status = Some(status))
+}
+
+#[test]
+fn a_chain_follows_the_cursors_to_an_explicit_null() {
+    let script = Script::pages(&[Some("a b"), Some(""), None]);
+    let mut chain = chain();
+    assert!(chain.bookmark().is_none());
+    let first = next(&mut chain, &script).unwrap().unwrap();
+    assert_eq!((first.sequence, first.rows(), first.is_last), (1, 1, false));
+    assert!(first.raw.is_none() && first.bookmark == chain.bookmark());
+    let (pages, error) = drain(&mut chain, &script);
+    assert!(pages == 2 && error.is_none());
+    assert_eq!(script.asked(), ["siteId=S", "siteId=S&cursor=a%20b", "siteId=S&cursor="]);
+    assert_eq!((chain.state(), chain.bookmark(), chain.pages_read()), (&State::Done, None, 3));
+    assert!(next(&mut chain, &script).unwrap().is_none());
+    assert_eq!(script.asked().len(), 3);
+}
+
+#[test]
+fn the_body_is_kept_where_it_was_asked_for() {
+    let script = Script::pages(&[None]);
+    let mut chain = chain().keep_raw(true).starting_at(40);
+    let page = next(&mut chain, &script).unwrap().unwrap();
+    assert!(page.raw.unwrap().starts_with(b"{\"series\""));
+    assert_eq!((page.sequence, page.is_last, page.bookmark), (40, true, None));
+}
+
+#[test]
+fn p1_a_cursor_that_came_before_is_an_error_and_never_an_end() {
+    for cycle in [vec!["a", "a"], vec!["a", "b", "a"], vec!["", ""], vec!["x", "a", "b", "b"]] {
+        let cursors: Vec<Option<&str>> = cycle.iter().map(|cursor| Some(*cursor)).collect();
+        let mut chain = chain();
+        let (pages, error) = drain(&mut chain, &Script::pages(&cursors));
+        assert_eq!(error.unwrap().kind(), Kind::CursorLoop, "{cycle:?}");
+        assert_eq!(pages, cycle.len() as u64 - 1, "{cycle:?}");
+        assert!(chain.bookmark().is_some());
+    }
+}
+
+#[test]
+fn p1_a_cycle_of_a_thousand_is_noticed_also_by_a_resumed_chain() {
+    let names: Vec<String> = (0..1_000).map(|n| format!("c{n}")).collect();
+    let mut cursors: Vec<Option<&str>> = names.iter().map(|name| Some(name.as_str())).collect();
+    cursors.push(Some("c0"));
+    let script = Script::pages(&cursors);
+    let mut chain = chain();
+    for _ in 0..500 {
+        next(&mut chain, &script).unwrap();
+    }
+    let mut resumed = resume(&chain.bookmark().unwrap());
+    let (pages, error) = drain(&mut resumed, &script);
+    assert_eq!((pages, error.unwrap().kind()), (500, Kind::CursorLoop));
+    assert_eq!(resumed.pages_read(), 1_000);
+}
+
+#[test]
+fn p2_a_chain_without_an_end_stops_at_max_pages_with_a_bookmark() {
+    let names: Vec<String> = (0..10).map(|n| n.to_string()).collect();
+    let cursors: Vec<Option<&str>> = names.iter().map(|name| Some(name.as_str())).collect();
+    let script = Script::pages(&cursors);
+    let mut chain = Chain::new(query(), settings(), "origin", Some(3));
+    let (pages, error) = drain(&mut chain, &script);
+    let error = error.unwrap();
+    assert_eq!((pages, error.kind()), (3, Kind::Query));
+    assert!(error.to_string().contains("max_pages=3"), "{error}");
+    assert_eq!(script.asked().len(), 3);
+    let bookmark = chain.bookmark().unwrap();
+    let mut resumed =
+        Chain::resume(query(), settings(), "origin", Some(3), &bookmark).unwrap();
+    assert_eq!(drain(&mut resumed, &script).0, 3);
+    assert_eq!(resumed.pages_read(), 6);
+}
+
+#[test]
+fn p2_a_chain_that_ends_at_max_pages_is_whole() {
+    let mut chain = Chain::new(query(), settings(), "origin", Some(2));
+    let (pages, error) = drain(&mut chain, &Script::pages(&[Some("a"), None]));
+    assert!(pages == 2 && error.is_none());
+}
+
+#[test]
+fn p4_a_cursor_too_long_for_the_service_says_its_length() {
+    let long = "x".repeat(65_536);
+    for status in [414, 431] {
+        let script = Script::new([Ok(page(Some(&long))), Err(rejected(status))]);
+        let error = drain(&mut chain(), &script).1.unwrap();
+        assert_eq!(error.kind(), Kind::RequestRejected);
+        assert!(error.to_string().contains("65536 bytes"), "{error}");
+        assert!(!error.to_string().contains("xxx"));
+    }
+}
+
+#[test]
+fn p5_an_empty_page_with_a_cursor_goes_on() {
+    let empty = r#"{"series":[],"nextCursor":"b"}"#.to_owned();
+    let script = Script::new([Ok(page(Some("a"))), Ok(empty), Ok(page(None))]);
+    let mut chain = chain();
+    assert!(!next(&mut chain, &script).unwrap().unwrap().is_empty());
+    assert!(next(&mut chain, &script).unwrap().unwrap().is_empty());
+    assert!(next(&mut chain, &script).unwrap().unwrap().is_last);
+}
+
+#[test]
+fn p6_a_cursor_refused_in_mid_chain_is_told_from_a_refused_query() {
+    for status in [400, 404, 410] {
+        let script = Script::new([Err(rejected(status))]);
+        assert_eq!(drain(&mut chain(), &script).1.unwrap().kind(), Kind::RequestRejected);
+        let script = Script::new([Ok(page(Some("a"))), Err(rejected(status))]);
+        let error = drain(&mut chain(), &script).1.unwrap();
+        assert_eq!((error.kind(), error.context().status), (Kind::CursorRejected, Some(status)));
+    }
+}
+
+#[test]
+fn p7_after_any_error_the_same_bytes_are_asked_again() {
+    let script = Script::new([
+        Ok(page(Some("a&b"))),
+        Err(Error::new(Kind::Transport, "reset")),
+        Ok("{\"series\":3}".to_owned()),
+        Err(rejected(409)),
+        Ok(page(None)),
+    ]);
+    let mut chain = chain();
+    next(&mut chain, &script).unwrap();
+    let bookmark = chain.bookmark();
+    for kind in [Kind::Transport, Kind::Protocol, Kind::RequestRejected] {
+        assert_eq!(next(&mut chain, &script).unwrap_err().kind(), kind);
+        assert_eq!(chain.bookmark(), bookmark);
+    }
+    assert!(next(&mut chain, &script).unwrap().unwrap().is_last);
+    let asked = script.asked();
+    assert!(asked[1..].iter().all(|wire| wire == "siteId=S&cursor=a%26b"), "{asked:?}");
+}
+
+#[test]
+fn h8_json_that_ends_early_is_told_to_the_sender_within_its_attempt() {
+    let script = Script::new([Ok(page(None)[..90].to_owned()), Ok(page(None))]);
+    let mut chain = chain();
+    let error = next(&mut chain, &script).unwrap_err();
+    assert_eq!(error.kind(), Kind::TruncatedBody);
+    assert_eq!(error.transience(), crate::error::Transience::Transient);
+    assert!(next(&mut chain, &script).unwrap().unwrap().is_last);
+    assert_eq!(script.asked(), ["siteId=S"; 2]);
+}
+
+#[test]
+fn p8_two_chains_of_one_query_are_independent() {
+    let (one, two) = (Script::pages(&[Some("a"), None]), Script::pages(&[Some("a"), None]));
+    let (mut first, mut second) = (chain(), chain());
+    next(&mut first, &one).unwrap();
+    assert_eq!(drain(&mut second, &two).0, 2);
+    assert_eq!(drain(&mut first, &one).0, 1);
+}
+
+#[test]
+fn p9_a_chain_dropped_on_its_way_asks_for_nothing_more() {
+    let script = Script::pages(&[Some("a"), None]);
+    let mut chain = chain();
+    next(&mut chain, &script).unwrap();
+    drop(chain);
+    assert_eq!(script.asked().len(), 1);
+
+    let chain = self::chain();
+    drop(chain);
+    assert_eq!(script.asked().len(), 1);
+}
+
+#[test]
+fn p12_a_bookmark_of_another_query_or_host_is_refused() {
+    let script = Script::pages(&[Some("a")]);
+    let mut chain = chain();
+    next(&mut chain, &script).unwrap();
+    let bookmark = chain.bookmark().unwrap();
+    let other = Query::new(QueryInput::default()).unwrap();
+    for (query, origin) in [(other, "origin"), (query(), "elsewhere")] {
+        let refused = Chain::resume(query, settings(), origin, None, &bookmark);
+        assert_eq!(refused.unwrap_err().kind(), Kind::Bookmark);
+    }
+}
+
+#[test]
+fn no_cursor_is_in_what_a_chain_prints() {
+    let script = Script::pages(&[Some("sesame"), Some("sesame")]);
+    let mut chain = chain();
+    next(&mut chain, &script).unwrap();
+    let error = next(&mut chain, &script).unwrap_err();
+    let printed = format!("{chain:?} {:?} {error} {error:?}", chain.bookmark());
+    assert!(!printed.contains("sesame"), "{printed}");
+    assert!(printed.contains("cursor#"), "{printed}");
+}
+
+proptest! {
+    #[test]
+    fn p12_a_resumed_chain_reads_what_the_first_one_would_have_read(
+        length in 2..12_usize, at in 1..11_usize
+    ) {
+        let at = at.min(length - 1);
+        let names: Vec<String> = (1..length).map(|n| format!("/{n}+")).collect();
+        let mut cursors: Vec<Option<&str>> = names.iter().map(|name| Some(name.as_str())).collect();
+        cursors.push(None);
+        let (whole, parted) = (Script::pages(&cursors), Script::pages(&cursors));
+        drain(&mut chain(), &whole);
+        let mut first = chain();
+        for _ in 0..at {
+            next(&mut first, &parted).unwrap();
+        }
+        let mut second = resume(&first.bookmark().unwrap());
+        let mut sequence = at as u64;
+        while let Some(page) = next(&mut second, &parted).unwrap() {
+            sequence += 1;
+            prop_assert_eq!(page.sequence, sequence);
+        }
+        prop_assert_eq!(whole.asked(), parted.asked());
+    }
+}

@@ -1,0 +1,61 @@
+//! The service's cursor (§4.4): it travels byte for byte and is never decoded, built or shown.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::digest;
+
+/// The first 16 bytes of a cursor's SHA-256: enough to know it again, too little to send it.
+pub(super) type CursorHash = [u8; 16];
+
+/// An opaque cursor. Has no public constructor: cursors come from pages and bookmarks only. Prints
+/// as `cursor#1a2b3c4d`, a short hash.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Cursor(Arc<str>);
+
+impl Cursor {
+    pub(super) fn new(text: &str) -> Self {
+        Self(Arc::from(text))
+    }
+
+    /// The bytes to send. Not for any text that a person reads.
+    pub(super) fn secret(&self) -> &str {
+        &self.0
+    }
+
+    /// Length in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn hash(&self) -> CursorHash {
+        let digest = digest::digest(&digest::SHA256, self.0.as_bytes());
+        let mut hash = CursorHash::default();
+        hash.copy_from_slice(&digest.as_ref()[..16]);
+        hash
+    }
+}
+
+impl fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cursor#")?;
+        self.hash()[..4].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_never_printed() {
+        let cursor = Cursor::new("abc");
+        assert_eq!(format!("{cursor} {cursor:?}"), "cursor#ba7816bf cursor#ba7816bf");
+    }
+}

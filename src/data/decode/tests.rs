@@ -1,0 +1,488 @@
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, Float64Array};
+use proptest::prelude::*;
+
+use super::*;
+use crate::data::TimestampForm;
+use crate::data::shape::MissingCursor;
+
+const LAYOUT_A: &str = include_str!("../../../tests/pages/layout_a.json");
+const LAYOUT_B: &str = include_str!("../../../tests/pages/layout_b.json");
+/// Bodies with flipped bytes that J21 is tried with in every run.
+const FLIPPED_BODIES: u64 = 20_000;
+
+const IDS: &str = r#""siteId":"S","lineId":"L","machineId":"M","deviceId":"D","tagGuid":"T""#;
+
+fn settings() -> DecodeSettings {
+    DecodeSettings {
+        start: Some("2026-11-01T00:00:00Z".parse().unwrap()),
+        end: Some("2026-11-08T00:00:00Z".parse().unwrap()),
+        interval_seconds: Some(60),
+        ..DecodeSettings::default()
+    }
+}
+
+fn read(body: &str) -> Result<Decoded> {
+    decode(body.as_bytes(), &settings())
+}
+
+/// A page with one series whose points are these.
+fn page(points: &str) -> String {
+    format!(r#"{{"series":[{{{IDS},"points":[{points}]}}],"nextCursor":null}}"#)
+}
+
+/// A page with one point that has these members besides its timestamp.
+fn point(members: &str) -> String {
+    page(&format!(r#"{{"timestamp":"2026-11-01T00:00:00Z",{members}}}"#))
+}
+
+/// A page of points with these timestamps, as JSON.
+fn times(timestamps: &[&str]) -> Result<Decoded> {
+    let points: Vec<String> =
+        timestamps.iter().map(|time| format!(r#"{{"timestamp":{time},"value":1}}"#)).collect();
+    read(&page(&points.join(",")))
+}
+
+/// The path and text of the `ProtocolError` that this body is.
+fn refused(body: &str) -> (String, String) {
+    refused_by(body, &settings())
+}
+
+fn refused_by(body: &str, settings: &DecodeSettings) -> (String, String) {
+    let error = decode(body.as_bytes(), settings).expect_err(body);
+    assert_eq!(error.kind(), Kind::Protocol, "{error}");
+    (error.context().path.clone().unwrap_or_default(), error.to_string())
+}
+
+fn floats(decoded: &Decoded, column: &str) -> Float64Array {
+    decoded.batch.column_by_name(column).unwrap().as_primitive::<Float64Type>().clone()
+}
+
+fn value(members: &str) -> f64 {
+    let decoded = read(&point(members)).unwrap();
+    let column = floats(&decoded, "value");
+    assert!(column.is_valid(0));
+    column.value(0)
+}
+
+fn counts(decoded: &Decoded) -> Vec<Option<i64>> {
+    decoded.batch.column(9).as_primitive::<Int64Type>().iter().collect()
+}
+
+fn microseconds(decoded: &Decoded) -> Vec<i64> {
+    decoded.batch.column(5).as_primitive::<TimestampMicrosecondType>().values().to_vec()
+}
+
+fn micros(text: &str) -> i64 {
+    text.parse::<Timestamp>().unwrap().as_microsecond()
+}
+
+#[test]
+fn j19_two_legal_layouts_of_one_page_decode_to_the_same() {
+    let (a, b) = (read(LAYOUT_A).unwrap(), read(LAYOUT_B).unwrap());
+    assert_eq!(a.batch, b.batch);
+    assert_eq!(a.envelopes, b.envelopes);
+    assert_eq!(a.next_cursor, b.next_cursor);
+    assert_eq!(a.batch.num_rows(), 4);
+    assert_eq!(a.report.series, 2);
+    assert!(a.report.arrays.contains("series") && b.report.arrays.contains("items"));
+    assert_eq!(floats(&a, "maximum").value(1).to_bits(), 17.123_456_789_012_345_f64.to_bits());
+    assert_eq!(counts(&a), [Some(60), Some(59), Some(0), Some(60)]);
+    let tags = a.batch.column(4).as_dictionary::<Int32Type>();
+    assert_eq!(tags.keys().values(), &[0, 0, 0, 1]);
+    assert_eq!(a.batch.column(3).null_count(), 4);
+}
+
+#[test]
+fn null_floats_hold_nan_under_their_null_bit() {
+    let decoded = read(LAYOUT_A).unwrap();
+    for name in ["value", "minimum", "maximum"] {
+        let column = floats(&decoded, name);
+        assert!(column.is_null(2) && column.values()[2].is_nan());
+        assert_eq!(column.null_count(), 1);
+    }
+    assert_eq!(decoded.batch.schema(), crate::data::schema(&[]));
+}
+
+#[test]
+fn e5_what_is_no_page_is_refused() {
+    for body in ["", " ", "null", "[]", "[[],null]", "3", "\"x\"", "<html></html>"] {
+        refused(body);
+    }
+    let good = page("");
+    refused(&format!("{good}{good}"));
+    refused(&format!("{good}}}"));
+    assert!(read(&format!("\u{feff}{good} \n")).is_ok());
+}
+
+#[test]
+fn e6_depth_in_an_ignored_member() {
+    let nested = |depth: usize| {
+        let meta = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        format!(r#"{{"meta":{{"x":{meta}}},"series":[],"nextCursor":null}}"#)
+    };
+    assert!(read(&nested(100)).is_ok());
+    refused(&nested(200));
+    refused(&nested(100_000));
+}
+
+#[test]
+fn e3_text_is_kept_or_refused_also_where_it_is_ignored() {
+    let tagged = |tag: &str| {
+        page(r#"{"timestamp":"2026-11-01T00:00:00Z"}"#).replace("\"T\"", &format!("\"{tag}\""))
+    };
+    let decoded = read(&tagged(r"a\u0000b\u00fc")).unwrap();
+    assert_eq!(decoded.envelopes[0].identity.0[4].as_deref(), Some("a\0bü"));
+    refused(&tagged(r"\ud800"));
+    refused(&page("").replace("{\"series\"", r#"{"meta":"\udc00","series""#));
+}
+
+#[test]
+fn h8_a_page_cut_anywhere_is_truncated_and_never_short() {
+    for body in [LAYOUT_A.trim_end(), LAYOUT_B.trim_end()] {
+        for length in 1..body.len() {
+            let error = decode(&body.as_bytes()[..length], &settings()).unwrap_err();
+            assert_eq!(error.kind(), Kind::TruncatedBody, "{length}");
+        }
+    }
+}
+
+#[test]
+fn j1_a_known_member_twice_is_refused_at_every_level() {
+    let good = point(r#""value":1"#);
+    for (once, twice, path) in [
+        (r#""nextCursor":null"#, r#""nextCursor":"a","nextCursor":null"#, "$.nextCursor"),
+        (r#""points":["#, r#""points":[],"points":["#, "$.series[0].points"),
+        (r#""siteId":"S""#, r#""siteId":"S","siteId":"S""#, "$.series[0].siteId"),
+        (r#""value":1"#, r#""value":1,"v\u0061lue":1"#, "$.series[0].points[0].value"),
+        (
+            r#""value":1"#,
+            r#""sampleCount":1,"sampleCount":null"#,
+            "$.series[0].points[0].sampleCount",
+        ),
+    ] {
+        assert_eq!(refused(&good.replace(once, twice)).0, path);
+    }
+}
+
+#[test]
+fn j2_a_page_without_a_cursor_is_never_the_last_unless_so_stated() {
+    let body = page("").replace(r#","nextCursor":null"#, "");
+    let (path, text) = refused(&body);
+    assert_eq!(path, "$.nextCursor");
+    assert!(text.contains("missing_cursor"), "{text}");
+    let shape = Shape { missing_cursor: MissingCursor::End, ..Shape::default() };
+    let decoded = decode(body.as_bytes(), &DecodeSettings { shape, ..settings() }).unwrap();
+    assert_eq!((decoded.next_cursor, decoded.report.cursors_missing), (None, 1));
+}
+
+#[test]
+fn j3_j4_any_text_is_a_cursor_and_nothing_else_is() {
+    for (cursor, text) in [(r#""""#, ""), (r#""~/+=%&# \u00e9\n""#, "~/+=%&# é\n")] {
+        let decoded = read(&page("").replace("null", cursor)).unwrap();
+        assert_eq!(decoded.next_cursor, Some(Cursor::new(text)));
+    }
+    for cursor in ["1", "{}", "[]", "true", "false"] {
+        assert_eq!(refused(&page("").replace("null", cursor)).0, "$.nextCursor");
+    }
+}
+
+#[test]
+fn j5_j6_numbers_that_no_double_holds_are_refused_with_their_path() {
+    for number in ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "\"1e999\"", "\"NaN\""] {
+        let (path, _) = refused(&point(&format!(r#""value":{number}"#)));
+        assert_eq!(path, "$.series[0].points[0].value", "{number}");
+    }
+    refused(&point(&format!(r#""value":{}"#, "7".repeat(1_000_000))));
+    assert_eq!(value(r#""value":1180591620717411303424"#).to_bits(), 2_f64.powi(70).to_bits());
+    let (path, _) = refused(&point(r#""sampleCount":1180591620717411303424"#));
+    assert_eq!(path, "$.series[0].points[0].sampleCount");
+}
+
+#[test]
+fn j8_extreme_doubles_arrive_bit_equal() {
+    for text in ["-0.0", "5e-324", "1.7976931348623157e308", "0.1", "-1E+2"] {
+        let expected: f64 = text.parse().unwrap();
+        assert_eq!(value(&format!(r#""value":{text}"#)).to_bits(), expected.to_bits());
+    }
+}
+
+#[test]
+fn j9_null_and_absent_are_null_and_numbers_in_text_are_exact_and_counted() {
+    let decoded = read(&point(r#""value":null,"minimum":"12.5","sampleCount":"3""#)).unwrap();
+    assert!(floats(&decoded, "value").is_null(0) && floats(&decoded, "maximum").is_null(0));
+    assert_eq!(floats(&decoded, "minimum").value(0).to_bits(), 12.5_f64.to_bits());
+    assert_eq!((counts(&decoded), decoded.report.numbers_as_text), (vec![Some(3)], 2));
+    for text in ["\"\"", "\" 1\"", "\"0x1\"", "\"1,5\"", "true", "[]", "{}"] {
+        refused(&point(&format!(r#""value":{text}"#)));
+    }
+}
+
+#[test]
+fn j10_sample_counts_are_whole() {
+    for (text, count) in [("3", Some(3)), ("3.0", Some(3)), ("null", None), ("-1", Some(-1))] {
+        let decoded = read(&point(&format!(r#""sampleCount":{text}"#))).unwrap();
+        assert_eq!(counts(&decoded), [count]);
+        assert_eq!(decoded.report.negative_counts, u64::from(text == "-1"));
+    }
+    refused(&point(r#""sampleCount":3.5"#));
+    refused(&point(r#""sampleCount":true"#));
+}
+
+#[test]
+fn j11_timestamps_in_text_are_instants_and_oddities_are_counted() {
+    let decoded = times(&[
+        "\"2026-11-01T00:00:00Z\"",
+        "\"2026-11-01T02:01:00+02:00\"",
+        "\"2026-11-01t00:02:00z\"",
+        "\"2026-11-01T00:03:00.123456789Z\"",
+        "\"2026-11-01T00:04:60Z\"",
+        "\"2026-11-01T00:05:00,5Z\"",
+    ])
+    .unwrap();
+    let expected = ["00:00", "01:00", "02:00", "03:00.123456", "04:59.999999", "05:00.5"]
+        .map(|time| micros(&format!("2026-11-01T00:{time}Z")));
+    assert_eq!(microseconds(&decoded), expected);
+    let report = &decoded.report;
+    assert_eq!((report.timestamps_truncated, report.leap_seconds, report.off_grid), (1, 1, 3));
+    let (path, text) = refused(&page(r#"{"timestamp":"2026-11-01T00:00:00"}"#));
+    assert_eq!(path, "$.series[0].points[0].timestamp");
+    assert!(text.contains("zone"), "{text}");
+    for timestamp in ["null", "true", "{}", "\"\"", "\"1793491200\""] {
+        refused(&page(&format!(r#"{{"timestamp":{timestamp}}}"#)));
+    }
+    assert_eq!(refused(&page(r#"{"value":1}"#)).0, "$.series[0].points[0].timestamp");
+}
+
+#[test]
+fn j12_epochs_are_recognised_and_mixed_forms_are_refused() {
+    let instant = micros("2026-11-01T00:00:00Z");
+    let second = instant / 1_000_000;
+    let (seconds, milliseconds) = (second.to_string(), format!("{second}000"));
+    for (text, form) in [
+        (&seconds, TimestampForm::EpochSeconds),
+        (&milliseconds, TimestampForm::EpochMilliseconds),
+        (&format!("{second}.0"), TimestampForm::EpochSeconds),
+    ] {
+        let decoded = times(&[text]).unwrap();
+        assert_eq!(microseconds(&decoded), [instant]);
+        assert!(decoded.report.timestamp_forms.contains(&form));
+    }
+    let iso = "\"2026-11-01T00:00:00Z\"".to_owned();
+    for (one, two) in [(&seconds, &milliseconds), (&iso, &seconds), (&milliseconds, &iso)] {
+        assert_eq!(times(&[one, two]).unwrap_err().kind(), Kind::Protocol);
+    }
+    let shape = Shape { timestamp: TimestampForm::EpochMilliseconds, ..Shape::default() };
+    let stated = DecodeSettings { shape, ..settings() };
+    let body = page(&format!(r#"{{"timestamp":{seconds}}}"#));
+    let decoded = decode(body.as_bytes(), &stated).unwrap();
+    assert_eq!(microseconds(&decoded), [second * 1_000]);
+    refused_by(&page(&format!(r#"{{"timestamp":{iso}}}"#)), &stated);
+}
+
+#[test]
+fn j13_instants_beyond_the_years_1_to_9999_are_refused_and_never_wrap() {
+    assert!(times(&["\"0001-01-01T00:00:00Z\"", "\"9999-12-31T23:59:59.999999Z\""]).is_ok());
+    for timestamp in ["1000000000000000000", "-1e18", "1e300", "\"0000-01-01T00:00:00Z\""] {
+        assert_eq!(times(&[timestamp]).unwrap_err().kind(), Kind::Protocol, "{timestamp}");
+    }
+}
+
+#[test]
+fn j14_j15_odd_points_are_kept_and_counted() {
+    let decoded = read(&page(
+        r#"{"timestamp":"2026-10-31T23:59:00Z","value":1,"minimum":2,"maximum":3},
+           {"timestamp":"2026-11-01T00:00:30Z","value":2,"minimum":3,"maximum":1},
+           {"timestamp":"2026-11-08T00:00:00Z","value":9,"maximum":3},
+           {"timestamp":"2026-11-02T00:00:00Z","value":null,"minimum":3,"maximum":3}"#,
+    ))
+    .unwrap();
+    assert_eq!(decoded.batch.num_rows(), 4);
+    let report = &decoded.report;
+    assert_eq!((report.outside_range, report.off_grid), (2, 1));
+    assert_eq!((report.minimum_above_maximum, report.value_outside_bounds), (1, 3));
+}
+
+#[test]
+fn j16_a_point_twice_on_a_page_is_kept_and_counted() {
+    let at = |minute: u32| format!("\"2026-11-01T00:{minute:02}:00Z\"");
+    let all = [at(0), at(1), at(0), at(5), at(4), at(1), at(1)];
+    let decoded = times(&all.each_ref().map(String::as_str)).unwrap();
+    assert_eq!((decoded.batch.num_rows(), decoded.report.repeated), (7, 3));
+    let descending = times(&[&at(3), &at(2), &at(1)]).unwrap();
+    assert_eq!(descending.report.repeated, 0);
+}
+
+#[test]
+fn j17_ids_are_text_integers_or_null_and_never_missing() {
+    let good = point(r#""value":1"#);
+    let with = |ids: &str| good.replace(r#""lineId":"L""#, ids);
+    let identity = |ids: &str| read(&with(ids)).unwrap().envelopes[0].identity.0[1].clone();
+    assert_eq!(identity(r#""lineId":17"#).as_deref(), Some("17"));
+    assert_eq!(identity(r#""lineId":null"#), None);
+    assert_eq!(identity(r#""lineId":"null""#).as_deref(), Some("null"));
+    assert_eq!(identity(r#""lineId":"""#).as_deref(), Some(""));
+    for ids in [r#""lineId":1.5"#, r#""lineId":true"#, r#""lineId":[]"#, r#""other":1"#] {
+        assert_eq!(refused(&with(ids)).0, "$.series[0].lineId", "{ids}");
+    }
+    let two = good.replace(r#"}],"next"#, r#"},{"siteId":1,"points":[]}],"next"#);
+    assert_eq!(refused(&two).0, "$.series[1].lineId");
+}
+
+#[test]
+fn j18_unknown_members_are_listed_and_kept_where_asked() {
+    let body = r#"{"meta":{"a":[1]},"nextCursor":null,"series":[
+        {"unit":"mm","siteId":"S","lineId":"L","machineId":"M","deviceId":"D","tagGuid":"T","points":[
+            {"timestamp":"2026-11-01T00:00:00Z","quality" : {"ok": true},"unit":null},
+            {"timestamp":"2026-11-01T00:01:00Z","unit":"kg"},
+            {"timestamp":"2026-11-01T00:02:00Z","note":1}]}]}"#;
+    let plain = read(body).unwrap();
+    let listed: Vec<&str> = plain.report.unknown_members.iter().map(String::as_str).collect();
+    assert_eq!(
+        listed,
+        ["meta", "points[].note", "points[].quality", "points[].unit", "series[].unit"]
+    );
+    let extra_columns = vec!["unit".to_owned(), "quality".to_owned()];
+    let kept = decode(body.as_bytes(), &DecodeSettings { extra_columns, ..settings() }).unwrap();
+    let column = |name: &str| -> Vec<Option<String>> {
+        let array = kept.batch.column_by_name(name).unwrap();
+        array.as_string::<i32>().iter().map(|text| text.map(ToOwned::to_owned)).collect()
+    };
+    assert_eq!(column("unit"), ["\"mm\"", "\"kg\"", "\"mm\""].map(|text| Some(text.to_owned())));
+    assert_eq!(column("quality"), [Some(r#"{"ok": true}"#.to_owned()), None, None]);
+    assert!(!kept.report.unknown_members.contains("points[].unit"));
+}
+
+#[test]
+fn j18_extra_columns_that_cannot_be_are_refused() {
+    for names in
+        [vec![""], vec!["a", "a"], vec!["value"], vec!["site_id"], vec!["points"], vec!["siteId"]]
+    {
+        let extra_columns = names.into_iter().map(ToOwned::to_owned).collect();
+        let settings = DecodeSettings { extra_columns, ..settings() };
+        assert_eq!(settings.check().unwrap_err().kind(), Kind::Config);
+    }
+    let extra_columns = (0..=MOST_EXTRA_COLUMNS).map(|n| n.to_string()).collect();
+    assert!(DecodeSettings { extra_columns, ..settings() }.check().is_err());
+}
+
+#[test]
+fn j18_an_envelopes_long_member_cannot_ask_for_endless_memory() {
+    let points = vec![r#"{"timestamp":"2026-11-01T00:00:00Z"}"#; 1_000].join(",");
+    let unit = "x".repeat(1 << 20);
+    let body = page(&points).replace("{\"siteId\"", &format!("{{\"unit\":\"{unit}\",\"siteId\""));
+    let settings = DecodeSettings { extra_columns: vec!["unit".to_owned()], ..settings() };
+    let error = decode(body.as_bytes(), &settings).unwrap_err();
+    assert_eq!(error.kind(), Kind::BodyTooLarge);
+}
+
+#[test]
+fn j19_the_array_is_found_by_shape_or_stated() {
+    let series = format!(r#"[{{{IDS},"points":[]}}]"#);
+    let two = format!(r#"{{"a":{series},"b":[1],"c":{series},"nextCursor":null}}"#);
+    let (_, text) = refused(&two);
+    assert!(text.contains("a, c") && text.contains("Shape(array="), "{text}");
+    let stated = |name: &str| {
+        let shape = Shape { array: Some(name.to_owned()), ..Shape::default() };
+        DecodeSettings { shape, ..settings() }
+    };
+    let decoded = decode(two.as_bytes(), &stated("c")).unwrap();
+    assert_eq!(decoded.envelopes.len(), 1);
+    assert!(decoded.report.unknown_members.contains("a"));
+    refused_by(&two, &stated("d"));
+    refused_by(r#"{"d":3,"nextCursor":null}"#, &stated("d"));
+    let (_, text) = refused(r#"{"rows":[{"x":1}],"names":["y"],"total":3,"nextCursor":null}"#);
+    assert!(
+        text.contains("rows") && text.contains("total") && text.contains("Shape(array="),
+        "{text}"
+    );
+    refused(r#"{"nextCursor":null}"#);
+    refused(r#"{"names":["y"],"nextCursor":null}"#);
+    let (path, _) =
+        refused(&format!(r#"{{"a":[{{{IDS},"points":[]}},{{{IDS}}}],"nextCursor":null}}"#));
+    assert_eq!(path, "$.a[1].points");
+    let (path, _) = refused(&format!(r#"{{"a":[null,{{{IDS},"points":[]}}],"nextCursor":null}}"#));
+    assert_eq!(path, "$.a[0]");
+}
+
+#[test]
+fn j19_p5_empty_arrays_are_an_empty_page() {
+    let one = read(r#"{"series":[],"nextCursor":"c"}"#).unwrap();
+    assert_eq!(one.batch.num_rows(), 0);
+    assert_eq!(one.batch.schema(), crate::data::schema(&[]));
+    assert!(one.report.arrays.contains("series") && one.next_cursor.is_some());
+    let several = read(r#"{"series":[],"warnings":[],"notes":["x"],"nextCursor":null}"#).unwrap();
+    assert!(several.report.arrays.is_empty());
+    refused(r#"{"warnings":[],"data":[{"timestamp":1}],"nextCursor":null}"#);
+}
+
+#[test]
+fn e5_an_error_member_in_a_200_is_an_error() {
+    let (path, text) = refused(r#"{"error":"quota \"x\"","series":[],"nextCursor":null}"#);
+    assert_eq!(path, "$.error");
+    assert!(text.contains("quota"), "{text}");
+    assert!(read(r#"{"error":null,"series":[],"nextCursor":null}"#).is_ok());
+}
+
+#[test]
+fn j20_many_points_and_long_names_work() {
+    let points: Vec<String> = (0..200_000_i64)
+        .map(|index| (index, 1_793_491_200 + index * 60))
+        .map(|(index, second)| format!(r#"{{"timestamp":{second},"value":{index}.5}}"#))
+        .collect();
+    let points = points.join(",");
+    let tag = "t".repeat(1 << 20);
+    let decoded = read(&page(&points).replace("\"T\"", &format!("\"{tag}\""))).unwrap();
+    assert_eq!(decoded.batch.num_rows(), 200_000);
+    assert_eq!(floats(&decoded, "value").value(199_999).to_bits(), 199_999.5_f64.to_bits());
+    assert_eq!(decoded.envelopes[0].identity.0[4].as_deref().map(str::len), Some(1 << 20));
+}
+
+#[test]
+fn j21_a_flipped_byte_gives_a_result_or_an_error_and_never_a_panic() {
+    let extra_columns = vec!["quality".to_owned()];
+    let settings = DecodeSettings { extra_columns, ..settings() };
+    for seed in 0..FLIPPED_BODIES {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut body = Vec::from(if seed % 2 == 0 { LAYOUT_A } else { LAYOUT_B });
+        for _ in 0..random.usize(1..4) {
+            let place = random.usize(..body.len());
+            body[place] = random.u8(..);
+        }
+        if let Err(error) = decode(&body, &settings) {
+            let kind = error.kind();
+            assert!(matches!(kind, Kind::Protocol | Kind::TruncatedBody), "seed {seed}: {error}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn j7_any_layout_of_any_points_decodes_to_the_same_bits(
+        points in prop::collection::vec((0..10_000_i64, any::<Option<f64>>(), any::<Option<i64>>()), 0..30),
+        order in Just([0_usize, 1, 2]).prop_shuffle(),
+        space in "[ \n\t]{0,2}",
+    ) {
+        let mut texts = Vec::new();
+        for (minute, number, count) in &points {
+            let number = number.filter(|number| number.is_finite());
+            let members = [
+                format!("\"timestamp\":{space}{}", 1_793_491_200 + minute * 60),
+                format!("\"value\"{space}:{}", number.map_or("null".to_owned(), |n| format!("{n:e}"))),
+                format!("\"sampleCount\":{}", count.map_or("null".to_owned(), |n| n.to_string())),
+            ];
+            let ordered: Vec<&str> = order.iter().map(|index| members[*index].as_str()).collect();
+            texts.push(format!("{{{}{space}}}", ordered.join(&format!("{space},{space}"))));
+        }
+        let decoded = read(&page(&texts.join(","))).unwrap();
+        prop_assert_eq!(decoded.batch.num_rows(), points.len());
+        let (column, counted) = (floats(&decoded, "value"), counts(&decoded));
+        for (row, (minute, number, count)) in points.iter().enumerate() {
+            let number = number.filter(|number| number.is_finite());
+            prop_assert_eq!(column.is_valid(row).then(|| column.value(row).to_bits()), number.map(f64::to_bits));
+            prop_assert_eq!(counted[row], *count);
+            prop_assert_eq!(microseconds(&decoded)[row], (1_793_491_200 + minute * 60) * 1_000_000);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Instants that a user writes: bounds of a query. They need a zone and are whole seconds.
+
+use jiff::Timestamp;
+
+use super::timestamp::{DateMemo, IsoFault, parse_iso};
+use crate::error::{Error, Kind, Result, excerpt};
+
+/// The first and last second that a bound may have: the years 1 to 9999.
+const FIRST_SECOND: i64 = -62_135_596_800;
+
+/// The instant in ISO 8601 text with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`.
+///
+/// # Errors
+/// `Kind::Query` when it is no such text, has no zone (naive, K13), or is finer than a second.
+pub fn parse_instant(text: &str) -> Result<Timestamp> {
+    let trimmed = text.trim();
+    let refused = |why: &str| Error::new(Kind::Query, format!("{:?} {why}", excerpt(text)));
+    let parsed =
+        parse_iso(trimmed.as_bytes(), &mut DateMemo::default()).map_err(|fault| match fault {
+            IsoFault::NoZone => refused("has no time zone").with_hint(format!(
+                "Write {:?} for UTC, or give the offset as +02:00.",
+                excerpt(&format!("{trimmed}Z"))
+            )),
+            IsoFault::DateOnly => refused("is a date without a time and zone").with_hint(format!(
+                "Write {:?} for midnight UTC.",
+                excerpt(&format!("{trimmed}T00:00Z"))
+            )),
+            IsoFault::OutOfRange => refused("is outside the years 1 to 9999"),
+            IsoFault::Form => {
+                refused("is not an ISO 8601 time").with_hint("Write it as 2026-11-01T00:00Z.")
+            }
+        })?;
+    if parsed.leap_second || parsed.truncated || parsed.microseconds % 1_000_000 != 0 {
+        return Err(refused("is finer than a second"));
+    }
+    Timestamp::from_second(parsed.microseconds / 1_000_000)
+        .map_err(|_| refused("is outside the years 1 to 9999"))
+}
+
+/// Refuses a bound finer than a second or outside the years 1 to 9999.
+pub(super) fn check_bound(name: &str, bound: Timestamp) -> Result<()> {
+    if bound.subsec_nanosecond() != 0 {
+        let message = format!("{name} {bound} is finer than a second");
+        return Err(Error::new(Kind::Query, message).with_hint("Round it to whole seconds."));
+    }
+    if bound.as_second() < FIRST_SECOND {
+        return Err(Error::new(Kind::Query, format!("{name} is outside the years 1 to 9999")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_with_a_zone_are_read() {
+        for text in [
+            "2026-11-01T00:00Z",
+            "2026-11-01T00:00:00Z",
+            " 2026-11-01t00:00:00.000z ",
+            "2026-11-01 02:00:00+02:00",
+            "2026-10-31T19:00-0500",
+        ] {
+            assert_eq!(parse_instant(text).unwrap().to_string(), "2026-11-01T00:00:00Z", "{text}");
+        }
+    }
+
+    #[test]
+    fn k13_a_naive_instant_is_refused_with_the_way_to_write_it() {
+        let error = parse_instant("2026-11-01T00:00").unwrap_err();
+        assert_eq!(error.kind(), Kind::Query);
+        assert!(error.to_string().contains("\"2026-11-01T00:00Z\""), "{error}");
+        let error = parse_instant("2026-11-01").unwrap_err();
+        assert!(error.to_string().contains("2026-11-01T00:00Z"), "{error}");
+    }
+
+    #[test]
+    fn k13_what_is_no_instant_or_too_fine_is_refused() {
+        for text in [
+            "",
+            "yesterday",
+            "2026-13-01T00:00Z",
+            "2026-02-29T00:00Z",
+            "2026-11-01T24:01Z",
+            "2026-11-01T00:00:00.5Z",
+            "2026-12-31T23:59:60Z",
+            "2026-11-01T00:00:00.0000001Z",
+            "0000-01-01T00:00Z",
+            "9999-12-31T23:59:59Z",
+            "2026-11-01T00:00+25:00",
+            "ü",
+        ] {
+            assert_eq!(parse_instant(text).unwrap_err().kind(), Kind::Query, "{text}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+use arrow_array::types::Int32Type;
+use proptest::prelude::*;
+
+use super::*;
+use crate::data::decode::{DecodeSettings, decode};
+
+/// A point of a model: series, minute, value, count.
+type Point = (u8, i64, Option<f64>, Option<i64>);
+
+/// A page with an envelope for each run of points of one series.
+fn page(sequence: u64, points: &[Point]) -> Page {
+    let envelopes: Vec<String> = points
+        .chunk_by(|left, right| left.0 == right.0)
+        .map(|run| {
+            let tag = if run[0].0 == 0 { "null".to_owned() } else { format!("\"t{}\"", run[0].0) };
+            let points: Vec<String> = run
+                .iter()
+                .map(|(_, minute, value, count)| {
+                    let timestamp = 1_793_491_200 + minute * 60;
+                    let value = value.map_or("null".to_owned(), |value| format!("{value:e}"));
+                    let count = count.map_or("null".to_owned(), |count| count.to_string());
+                    format!(
+                        r#"{{"timestamp":{timestamp},"value":{value},"sampleCount":{count},"q":{count}}}"#
+                    )
+                })
+                .collect();
+            format!(
+                r#"{{"siteId":"S","lineId":null,"machineId":1,"deviceId":"D","tagGuid":{tag},"points":[{}]}}"#,
+                points.join(",")
+            )
+        })
+        .collect();
+    let body = format!(r#"{{"series":[{}],"nextCursor":null}}"#, envelopes.join(","));
+    let settings = DecodeSettings { extra_columns: extra(), ..DecodeSettings::default() };
+    let decoded = decode(body.as_bytes(), &settings).unwrap();
+    Page {
+        batch: decoded.batch,
+        envelopes: decoded.envelopes,
+        report: decoded.report,
+        sequence,
+        raw: None,
+        bookmark: None,
+        is_last: false,
+    }
+}
+
+fn extra() -> Vec<String> {
+    vec!["q".to_owned()]
+}
+
+fn merged<'p>(pages: impl IntoIterator<Item = &'p Page>) -> Merged {
+    let mut merger = Merger::new(&extra());
+    for page in pages {
+        merger.push(page).unwrap();
+    }
+    merger.finish().unwrap()
+}
+
+/// A row of the table as the model has it: tag, minute, bits of the value, count.
+type Row = (Option<String>, i64, Option<u64>, Option<i64>);
+
+fn rows(merged: &Merged) -> Vec<Row> {
+    let batch = &merged.batch;
+    let tags = batch.column(4).as_dictionary::<Int32Type>();
+    let texts = tags.values().as_string::<i32>();
+    let timestamps = batch.column(5).as_primitive::<TimestampMicrosecondType>();
+    let values = batch.column(6).as_primitive::<Float64Type>();
+    let counts = batch.column(9).as_primitive::<Int64Type>();
+    (0..batch.num_rows())
+        .map(|row| {
+            let tag = tags.key(row).map(|key| texts.value(key).to_owned());
+            let minute = (timestamps.value(row) / 1_000_000 - 1_793_491_200) / 60;
+            let value = values.is_valid(row).then(|| values.value(row).to_bits());
+            (tag, minute, value, counts.is_valid(row).then(|| counts.value(row)))
+        })
+        .collect()
+}
+
+#[test]
+fn p11_one_series_on_many_pages_is_one_series() {
+    let pages = [
+        page(1, &[(1, 0, Some(1.0), Some(1)), (2, 0, Some(2.0), None), (1, 1, Some(1.5), Some(1))]),
+        page(2, &[(2, 1, Some(2.5), None), (1, 2, Some(1.75), Some(1)), (0, 0, None, None)]),
+    ];
+    let table = merged(&pages);
+    assert_eq!((table.report.pages, table.report.series, table.report.points), (2, 3, 6));
+    let order: Vec<(Option<String>, i64)> =
+        rows(&table).into_iter().map(|(tag, minute, ..)| (tag, minute)).collect();
+    let tag = |n: u8| Some(format!("t{n}"));
+    let expected = [(None, 0), (tag(1), 0), (tag(1), 1), (tag(1), 2), (tag(2), 0), (tag(2), 1)];
+    assert_eq!(order, expected);
+    assert_eq!(table.batch.column(10).as_string::<i32>().value(1), "1");
+    assert!(table.batch.column(10).is_null(0));
+}
+
+#[test]
+fn p11_the_version_asked_for_last_wins_and_revisions_are_counted_bit_for_bit() {
+    let old = page(1, &[(1, 0, Some(0.0), Some(1)), (1, 1, Some(1.0), None), (1, 2, None, None)]);
+    let new = page(
+        2,
+        &[
+            (1, 0, Some(-0.0), Some(1)),
+            (1, 1, Some(1.0), None),
+            (1, 2, None, Some(0)),
+            (1, 1, Some(3.0), None),
+        ],
+    );
+    for order in [[&old, &new], [&new, &old]] {
+        let table = merged(order);
+        let values: Vec<Option<u64>> = rows(&table).into_iter().map(|row| row.2).collect();
+        assert_eq!(values, [Some((-0.0_f64).to_bits()), Some(3_f64.to_bits()), None]);
+        assert_eq!((table.report.repeated, table.report.revised), (1, 3));
+        assert_eq!((table.report.points_read, table.report.quality.repeated), (7, 1));
+    }
+}
+
+#[test]
+fn nothing_merged_is_an_empty_table_with_all_columns() {
+    let table = merged([]);
+    assert_eq!((table.batch.num_rows(), table.report), (0, MergeReport::default()));
+    assert_eq!(table.batch.schema(), schema(&extra()));
+    let table = merged([&page(1, &[])]);
+    assert_eq!((table.batch.num_rows(), table.report.pages), (0, 1));
+}
+
+#[test]
+fn a_page_with_other_columns_is_refused() {
+    let mut merger = Merger::new(&[]);
+    assert_eq!(merger.push(&page(1, &[])).unwrap_err().kind(), Kind::Internal);
+    assert_eq!((merger.pages(), merger.next_sequence()), (0, 1));
+}
+
+fn any_points() -> impl Strategy<Value = Vec<Point>> {
+    let value =
+        prop_oneof![Just(None), (-2_i32..3).prop_map(|small| Some(f64::from(small) / 2.0)),];
+    prop::collection::vec((0..3_u8, 0..6_i64, value, prop::option::of(0..2_i64)), 0..12)
+}
+
+proptest! {
+    #[test]
+    fn p11_merging_is_free_of_order_and_idempotent_and_the_newest_wins(
+        points in prop::collection::vec(any_points(), 0..6),
+        seed in any::<u64>(),
+    ) {
+        let pages: Vec<Page> =
+            (1..).zip(&points).map(|(sequence, points)| page(sequence, points)).collect();
+        let table = merged(&pages);
+        let mut model = std::collections::BTreeMap::new();
+        for (tag, minute, value, count) in points.iter().flatten() {
+            let tag = (*tag > 0).then(|| format!("t{tag}"));
+            model.insert((tag, *minute), (value.map(f64::to_bits), *count));
+        }
+        let expected: Vec<_> = model
+            .into_iter()
+            .map(|((tag, minute), (value, count))| (tag, minute, value, count))
+            .collect();
+        prop_assert_eq!(rows(&table), expected);
+        let read = points.iter().map(Vec::len).sum::<usize>() as u64;
+        let report = &table.report;
+        prop_assert_eq!(report.points_read, read);
+        prop_assert_eq!(report.points + report.repeated + report.revised, read);
+
+        let mut shuffled: Vec<&Page> = pages.iter().chain(&pages).collect();
+        fastrand::Rng::with_seed(seed).shuffle(&mut shuffled);
+        let again = merged(shuffled);
+        prop_assert_eq!(&again.batch, &table.batch);
+        prop_assert_eq!(&again.report, &table.report);
+    }
+}

@@ -1,0 +1,327 @@
+//! JSON numbers, read exactly: a double is correctly rounded (bit-equal to Python's `json`), an
+//! integer is never taken through a double.
+
+/// A number token longer than this is refused: no measurement has so many digits (J6).
+pub(super) const LONGEST_NUMBER: usize = 4_096;
+
+/// What is wrong with a number token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NumberFault {
+    /// The text ends where a digit must follow.
+    Truncated,
+    /// Not the grammar of RFC 8259; the offset of the byte.
+    Syntax(usize),
+    /// More than [`LONGEST_NUMBER`] bytes.
+    TooLong,
+}
+
+/// A scanned number: `mantissa * 10^exponent`, where `exact` says that the mantissa holds all its
+/// digits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Number<'a> {
+    pub(super) text: &'a str,
+    mantissa: u64,
+    exponent: i32,
+    negative: bool,
+    exact: bool,
+    integer: bool,
+}
+
+/// Powers of ten that a double holds exactly.
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
+
+/// Up to here every integer is a double.
+const EXACT_INTEGERS: u64 = 1 << 53;
+
+/// So many decimal digits fit into a `u64` whatever they are.
+const MANTISSA_DIGITS: usize = 19;
+
+impl<'a> Number<'a> {
+    /// Scans the number that starts at `start`; gives it and the offset after it.
+    pub(super) fn scan(text: &'a str, start: usize) -> Result<(Self, usize), NumberFault> {
+        let bytes = text.as_bytes();
+        let negative = bytes.get(start) == Some(&b'-');
+        let first = start + usize::from(negative);
+        let mut mantissa = 0;
+        let mut at = digits(bytes, first, &mut mantissa);
+        match at - first {
+            0 => return Err(fault_at(bytes, at)),
+            1 => {}
+            _ if bytes[first] == b'0' => return Err(NumberFault::Syntax(first + 1)),
+            _ => {}
+        }
+        let mut count = at - first;
+        let mut exponent = 0;
+        let mut integer = true;
+        if bytes.get(at) == Some(&b'.') {
+            integer = false;
+            let fraction = at + 1;
+            at = digits(bytes, fraction, &mut mantissa);
+            if at == fraction {
+                return Err(fault_at(bytes, at));
+            }
+            count += at - fraction;
+            exponent = -i32::try_from(at - fraction).unwrap_or(i32::MAX);
+        }
+        if matches!(bytes.get(at), Some(b'e' | b'E')) {
+            integer = false;
+            let (written, after) = scan_exponent(bytes, at + 1)?;
+            exponent = exponent.saturating_add(written);
+            at = after;
+        }
+        if at - start > LONGEST_NUMBER {
+            return Err(NumberFault::TooLong);
+        }
+        let exact = count <= MANTISSA_DIGITS;
+        let text = &text[start..at];
+        Ok((Self { text, mantissa, exponent, negative, exact, integer }, at))
+    }
+
+    /// The number that is the whole of `text`.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        match Self::scan(text, 0) {
+            Ok((number, end)) if end == text.len() => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The nearest double; `None` beyond the largest one.
+    pub(super) fn to_f64(self) -> Option<f64> {
+        // Both operands are exact, so the one operation rounds once: correctly (Clinger 1990).
+        if self.exact && self.mantissa <= EXACT_INTEGERS {
+            #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
+            let mantissa = self.mantissa as f64;
+            let power = POWERS.get(self.exponent.unsigned_abs() as usize);
+            if let Some(power) = power {
+                let value = if self.exponent < 0 { mantissa / power } else { mantissa * power };
+                return Some(if self.negative { -value } else { value });
+            }
+        }
+        self.text.parse().ok().filter(|value: &f64| value.is_finite())
+    }
+
+    /// The whole number that this is (`3`, `3.0`, `3e0`); `None` when it has a fraction or does
+    /// not fit.
+    pub(super) fn to_i64(self) -> Option<i64> {
+        self.scaled(0).and_then(|(whole, rest)| (!rest).then_some(whole))
+    }
+
+    /// True for a token without fraction and exponent.
+    pub(super) fn is_integer(self) -> bool {
+        self.integer
+    }
+
+    /// This times `10^power`, rounded down to a whole number, and whether something was cut off.
+    /// `None` when it does not fit.
+    pub(super) fn scaled(self, power: i32) -> Option<(i64, bool)> {
+        let (mantissa, exponent) =
+            if self.exact { (self.mantissa, self.exponent) } else { self.long_mantissa()? };
+        let exponent = exponent.checked_add(power)?;
+        let mantissa = i128::from(mantissa);
+        let signed = if self.negative { -mantissa } else { mantissa };
+        let places = exponent.unsigned_abs();
+        let (whole, cut) = if mantissa == 0 {
+            (0, false)
+        } else if exponent >= 0 {
+            let factor = if places <= 18 { 10_i128.pow(places) } else { return None };
+            (signed.checked_mul(factor)?, false)
+        } else if places <= 38 {
+            let factor = 10_i128.pow(places);
+            (signed.div_euclid(factor), signed.rem_euclid(factor) != 0)
+        } else {
+            (if self.negative { -1 } else { 0 }, true)
+        };
+        Some((i64::try_from(whole).ok()?, cut))
+    }
+
+    /// The mantissa without its trailing zeros, for tokens such as `3.00000000000000000000`.
+    fn long_mantissa(self) -> Option<(u64, i32)> {
+        let body = self.text.split(['e', 'E']).next()?;
+        let (whole, fraction) = body.split_once('.').unwrap_or((body, ""));
+        let mut exponent = self.exponent.checked_add(i32::try_from(fraction.len()).ok()?)?;
+        let fraction = fraction.trim_end_matches('0');
+        exponent = exponent.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+        let all = format!("{}{fraction}", whole.trim_start_matches('-'));
+        let kept = all.trim_end_matches('0');
+        exponent = exponent.checked_add(i32::try_from(all.len() - kept.len()).ok()?)?;
+        if kept.is_empty() { Some((0, 0)) } else { Some((kept.parse().ok()?, exponent)) }
+    }
+}
+
+fn fault_at(bytes: &[u8], at: usize) -> NumberFault {
+    if at >= bytes.len() { NumberFault::Truncated } else { NumberFault::Syntax(at) }
+}
+
+/// Adds the digits from `at` on to the mantissa (wrapping: the caller counts them) and gives the
+/// offset after them.
+#[inline]
+fn digits(bytes: &[u8], mut at: usize, mantissa: &mut u64) -> usize {
+    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let Some(value) = eight_digits(u64::from_le_bytes(*eight)) else { break };
+        *mantissa = mantissa.wrapping_mul(100_000_000).wrapping_add(value);
+        at += 8;
+    }
+    while let Some(byte) = bytes.get(at) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        *mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
+        at += 1;
+    }
+    at
+}
+
+/// The value of eight ASCII digits at once, if all are digits.
+#[inline]
+fn eight_digits(word: u64) -> Option<u64> {
+    let high = word & 0xF0F0_F0F0_F0F0_F0F0;
+    let carried = word.wrapping_add(0x0606_0606_0606_0606) & 0xF0F0_F0F0_F0F0_F0F0;
+    if high != 0x3030_3030_3030_3030 || carried != 0x3030_3030_3030_3030 {
+        return None;
+    }
+    // Neighbours are joined three times: digits to pairs, pairs to fours, fours to eight.
+    let word = word & 0x0F0F_0F0F_0F0F_0F0F;
+    let word = (word.wrapping_mul(2_561) >> 8) & 0x00FF_00FF_00FF_00FF;
+    let word = (word.wrapping_mul(6_553_601) >> 16) & 0x0000_FFFF_0000_FFFF;
+    Some(word.wrapping_mul(42_949_672_960_001) >> 32)
+}
+
+fn scan_exponent(bytes: &[u8], mut at: usize) -> Result<(i32, usize), NumberFault> {
+    let negative = bytes.get(at) == Some(&b'-');
+    if matches!(bytes.get(at), Some(b'-' | b'+')) {
+        at += 1;
+    }
+    let start = at;
+    let mut exponent: i32 = 0;
+    while let Some(digit @ b'0'..=b'9') = bytes.get(at) {
+        exponent = exponent.saturating_mul(10).saturating_add(i32::from(digit - b'0'));
+        at += 1;
+    }
+    if at == start {
+        return Err(fault_at(bytes, at));
+    }
+    Ok((if negative { -exponent } else { exponent }, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Doubles that J7 is tried with; the Python tests do a million more against `json.loads`.
+    const RANDOM_DOUBLES: usize = 200_000;
+
+    fn value(text: &str) -> Option<f64> {
+        Number::parse(text).unwrap().to_f64()
+    }
+
+    #[test]
+    fn j7_random_doubles_are_bit_equal_in_every_notation() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..RANDOM_DOUBLES {
+            let double = f64::from_bits(random.u64(..));
+            if !double.is_finite() {
+                continue;
+            }
+            for text in [format!("{double:e}"), format!("{double:.16e}")] {
+                assert_eq!(value(&text).unwrap().to_bits(), double.to_bits(), "{text}");
+            }
+            // Like a sensor: few digits around a magnitude that a plant has.
+            let sensor = (random.f64() - 0.5) * 10_f64.powi(random.i32(-3..7));
+            for text in [format!("{sensor}"), format!("{sensor:.4}"), format!("{sensor:.17}")] {
+                assert_eq!(value(&text).unwrap().to_bits(), text.parse::<f64>().unwrap().to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn j8_the_extremes_are_bit_equal() {
+        for text in [
+            "-0.0",
+            "0.0",
+            "-0",
+            "5e-324",
+            "1.7976931348623157e308",
+            "0.1",
+            "2.2250738585072011e-308",
+            "9007199254740993",
+            "9007199254740992e22",
+            "123456789012345678",
+            "1e23",
+            "1e22",
+            "1e-400",
+            "0.000000000000000000000000000000000000000000000000000000000001",
+        ] {
+            let expected: f64 = text.parse().unwrap();
+            assert_eq!(value(text).unwrap().to_bits(), expected.to_bits(), "{text}");
+        }
+    }
+
+    #[test]
+    fn j5_what_is_beyond_a_double_is_no_value() {
+        assert_eq!(value("1e999"), None);
+        assert_eq!(value("-1e309"), None);
+        assert_eq!(value("1e99999999999999999999"), None);
+    }
+
+    #[test]
+    fn j6_a_number_of_a_million_digits_is_refused() {
+        let long = "1".repeat(1_000_000);
+        assert_eq!(Number::scan(&long, 0).unwrap_err(), NumberFault::TooLong);
+        assert_eq!(value("1180591620717411303424"), Some(2_f64.powi(70)));
+        assert_eq!(Number::parse("1180591620717411303424").unwrap().to_i64(), None);
+    }
+
+    #[test]
+    fn j10_whole_numbers_are_read_in_every_notation() {
+        for (text, whole) in [
+            ("3", Some(3)),
+            ("3.0", Some(3)),
+            ("30e-1", Some(3)),
+            ("3.00000000000000000000000", Some(3)),
+            ("0.3e1", Some(3)),
+            ("-1", Some(-1)),
+            ("-0", Some(0)),
+            ("0e99999999999", Some(0)),
+            ("3.5", None),
+            ("1e-50", None),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("-9223372036854775808", Some(i64::MIN)),
+            ("9223372036854775808", None),
+            ("1e19", None),
+            ("0.00000000000000000000000000000", Some(0)),
+        ] {
+            assert_eq!(Number::parse(text).unwrap().to_i64(), whole, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_the_grammar_of_json_is_a_number() {
+        for text in
+            ["", "-", "01", "-01", "1.", ".5", "1e", "1e+", "+1", "1.e1", "0x1", "1_0", "１"]
+        {
+            assert!(Number::parse(text).is_none(), "{text}");
+        }
+        assert_eq!(Number::scan("1.", 0).unwrap_err(), NumberFault::Truncated);
+        assert_eq!(Number::scan("-", 0).unwrap_err(), NumberFault::Truncated);
+        assert_eq!(Number::scan("-x", 0).unwrap_err(), NumberFault::Syntax(1));
+    }
+
+    proptest! {
+        #[test]
+        fn j7_any_number_is_read_as_the_standard_library_reads_it(
+            text in "-?(0|[1-9][0-9]{0,25})(\\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?"
+        ) {
+            let expected: f64 = text.parse().unwrap();
+            match value(&text) {
+                Some(value) => prop_assert_eq!(value.to_bits(), expected.to_bits()),
+                None => prop_assert!(expected.is_infinite()),
+            }
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! What is asked of the data endpoint (§4.3): validated, canonical, immutable. Two queries that ask
+//! the same are equal, and a query's wire form never changes along a chain (§4.4, rule 2).
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use aws_lc_rs::digest;
+use jiff::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::cursor::Cursor;
+use super::instant::check_bound;
+use crate::error::{Error, Kind, Result, excerpt};
+
+/// RFC 3986: everything but the unreserved characters is percent-encoded.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Parameters that have their own argument and may not come in through `filters`.
+const RESERVED: [&str; 7] =
+    ["siteId", "lineId", "from", "to", "aggregationIntervalSeconds", "pageSize", "cursor"];
+
+/// The parts of a query before they are checked. What is `None` or empty is not sent.
+#[derive(Debug, Clone, Default)]
+pub struct QueryInput {
+    /// `siteId`.
+    pub site: Option<String>,
+    /// `lineId`.
+    pub line: Option<String>,
+    /// `from`, in whole seconds.
+    pub start: Option<Timestamp>,
+    /// `to`, in whole seconds.
+    pub end: Option<Timestamp>,
+    /// `aggregationIntervalSeconds`: the bucket width.
+    pub interval_seconds: Option<u32>,
+    /// `pageSize`.
+    pub page_size: Option<u32>,
+    /// Further parameters by their names on the wire; several values repeat the parameter.
+    pub filters: Vec<(String, Vec<String>)>,
+}
+
+/// A checked query. Cheap to clone; prints as its parameters (nothing in it is secret).
+#[derive(Clone)]
+pub struct Query(Arc<Inner>);
+
+struct Inner {
+    input: QueryInput,
+    wire: String,
+}
+
+impl Query {
+    /// Checks the parts and fixes their order: site, line, range, interval, page size, then the
+    /// filters by name (values of one filter keep their order).
+    ///
+    /// # Errors
+    /// `Kind::Query` for an empty text, a range that is empty or reversed, bounds finer than a
+    /// second or outside the years 1 to 9999, a zero, or a reserved filter name (K13, K14).
+    pub fn new(mut input: QueryInput) -> Result<Self> {
+        for (name, text) in [("site", &input.site), ("line", &input.line)] {
+            if text.as_deref().is_some_and(str::is_empty) {
+                return Err(Error::new(Kind::Query, format!("{name} is empty"))
+                    .with_hint("Leave it out to send no such filter."));
+            }
+        }
+        check_range(input.start, input.end)?;
+        for (name, number) in [("interval", input.interval_seconds), ("page_size", input.page_size)]
+        {
+            if number == Some(0) {
+                return Err(Error::new(Kind::Query, format!("{name} is 0; it must be 1 or more")));
+            }
+        }
+        input.filters = canonical_filters(input.filters)?;
+        let wire = wire_form(&input);
+        Ok(Self(Arc::new(Inner { input, wire })))
+    }
+
+    /// The checked parts, filters sorted by name.
+    #[must_use]
+    pub fn input(&self) -> &QueryInput {
+        &self.0.input
+    }
+
+    /// Start of the range, if it was set.
+    #[must_use]
+    pub fn start(&self) -> Option<Timestamp> {
+        self.0.input.start
+    }
+
+    /// End of the range, if it was set.
+    #[must_use]
+    pub fn end(&self) -> Option<Timestamp> {
+        self.0.input.end
+    }
+
+    /// Bucket width in seconds, if it was set.
+    #[must_use]
+    pub fn interval_seconds(&self) -> Option<u32> {
+        self.0.input.interval_seconds
+    }
+
+    /// The percent-encoded URL query of the first page, without `?`; empty when nothing was set.
+    #[must_use]
+    pub fn wire(&self) -> &str {
+        &self.0.wire
+    }
+
+    /// The URL query of a following page: the same bytes, then the cursor, unchanged (§4.4,
+    /// rules 1 and 2). Secret: it holds the cursor.
+    #[must_use]
+    pub fn wire_with(&self, cursor: &Cursor) -> String {
+        let mut wire = self.0.wire.clone();
+        push_parameter(&mut wire, "cursor", cursor.secret());
+        wire
+    }
+
+    /// SHA-256 over the query and where it is asked. `origin` is the base URL and subject.
+    #[must_use]
+    pub fn fingerprint(&self, origin: &str) -> [u8; 32] {
+        let mut both = Vec::from(origin_fingerprint(origin));
+        both.extend_from_slice(&self.own_fingerprint());
+        sha256("siteline query at origin", &both)
+    }
+
+    /// SHA-256 over the query alone.
+    pub(super) fn own_fingerprint(&self) -> [u8; 32] {
+        sha256("siteline query", self.0.wire.as_bytes())
+    }
+}
+
+/// SHA-256 over the base URL and subject.
+pub(super) fn origin_fingerprint(origin: &str) -> [u8; 32] {
+    sha256("siteline origin", origin.as_bytes())
+}
+
+/// The label keeps the hashes of different things apart.
+fn sha256(label: &str, bytes: &[u8]) -> [u8; 32] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(label.as_bytes());
+    context.update(&[0]);
+    context.update(bytes);
+    let mut hash = [0; 32];
+    hash.copy_from_slice(context.finish().as_ref());
+    hash
+}
+
+fn check_range(start: Option<Timestamp>, end: Option<Timestamp>) -> Result<()> {
+    for (name, bound) in [("start", start), ("end", end)] {
+        if let Some(bound) = bound {
+            check_bound(name, bound)?;
+        }
+    }
+    match (start, end) {
+        (Some(start), Some(end)) if start >= end => Err(Error::new(
+            Kind::Query,
+            format!("the range is empty: start {start} is not before end {end}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn canonical_filters(filters: Vec<(String, Vec<String>)>) -> Result<Vec<(String, Vec<String>)>> {
+    let mut canonical: Vec<(String, Vec<String>)> = Vec::with_capacity(filters.len());
+    for (name, values) in filters {
+        if name.is_empty() {
+            return Err(Error::new(Kind::Query, "a filter name is empty"));
+        }
+        if let Some(reserved) = RESERVED.iter().find(|known| known.eq_ignore_ascii_case(&name)) {
+            return Err(Error::new(
+                Kind::Query,
+                format!("the filter {:?} is the parameter {reserved}", excerpt(&name)),
+            )
+            .with_hint("It has its own argument, or is set by siteline itself."));
+        }
+        if values.is_empty() || values.iter().any(String::is_empty) {
+            let message = format!("the filter {:?} has an empty value", excerpt(&name));
+            return Err(Error::new(Kind::Query, message));
+        }
+        match canonical.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => known.extend(values),
+            None => canonical.push((name, values)),
+        }
+    }
+    canonical.sort_by(|(left, _), (right, _)| left.cmp(right));
+    Ok(canonical)
+}
+
+fn wire_form(input: &QueryInput) -> String {
+    let mut wire = String::new();
+    for_each_parameter(input, |name, value| push_parameter(&mut wire, name, value));
+    wire
+}
+
+/// The parameters in the order of the wire.
+fn for_each_parameter(input: &QueryInput, mut each: impl FnMut(&str, &str)) {
+    let seconds = input.interval_seconds.map(|seconds| seconds.to_string());
+    let size = input.page_size.map(|size| size.to_string());
+    let start = input.start.map(|start| start.to_string());
+    let end = input.end.map(|end| end.to_string());
+    for (name, value) in [
+        ("siteId", &input.site),
+        ("lineId", &input.line),
+        ("from", &start),
+        ("to", &end),
+        ("aggregationIntervalSeconds", &seconds),
+        ("pageSize", &size),
+    ] {
+        if let Some(value) = value {
+            each(name, value);
+        }
+    }
+    for (name, values) in &input.filters {
+        for value in values {
+            each(name, value);
+        }
+    }
+}
+
+fn push_parameter(wire: &mut String, name: &str, value: &str) {
+    if !wire.is_empty() {
+        wire.push('&');
+    }
+    wire.extend(utf8_percent_encode(name, ENCODED));
+    wire.push('=');
+    wire.extend(utf8_percent_encode(value, ENCODED));
+}
+
+impl PartialEq for Query {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.wire == other.0.wire
+    }
+}
+
+impl Eq for Query {}
+
+impl Hash for Query {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.wire.hash(state);
+    }
+}
+
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        let mut outcome = Ok(());
+        for_each_parameter(&self.0.input, |name, value| {
+            outcome = outcome.and_then(|()| write!(f, "{separator}{name}={value}"));
+            separator = " ";
+        });
+        outcome
+    }
+}
+
+impl fmt::Debug for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Query({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn full() -> QueryInput {
+        QueryInput {
+            site: Some("S 1/ü".to_owned()),
+            line: Some("L2".to_owned()),
+            start: Some(at("2026-11-01T00:00:00Z")),
+            end: Some(at("2026-11-08T02:00:00+02:00")),
+            interval_seconds: Some(60),
+            page_size: Some(10_000),
+            filters: vec![
+                ("tag".to_owned(), vec!["b&".to_owned(), "a".to_owned()]),
+                ("machineId".to_owned(), vec!["M7".to_owned()]),
+            ],
+        }
+    }
+
+    fn refused(input: QueryInput) -> String {
+        let error = Query::new(input).unwrap_err();
+        assert_eq!(error.kind(), Kind::Query);
+        error.to_string()
+    }
+
+    #[test]
+    fn the_wire_form_is_encoded_and_holds_only_what_was_set() {
+        let query = Query::new(full()).unwrap();
+        assert_eq!(
+            query.wire(),
+            "siteId=S%201%2F%C3%BC&lineId=L2&from=2026-11-01T00%3A00%3A00Z\
+             &to=2026-11-08T00%3A00%3A00Z&aggregationIntervalSeconds=60&pageSize=10000\
+             &machineId=M7&tag=b%26&tag=a"
+        );
+        assert_eq!(Query::new(QueryInput::default()).unwrap().wire(), "");
+        assert!(query.to_string().starts_with("siteId=S 1/ü lineId=L2 from=2026-11-01T00:00:00Z"));
+    }
+
+    #[test]
+    fn the_same_question_is_the_same_query_whatever_the_order_of_its_filters() {
+        let mut turned = full();
+        turned.filters.reverse();
+        let (one, two) = (Query::new(full()).unwrap(), Query::new(turned).unwrap());
+        assert_eq!(one, two);
+        assert_eq!(one.fingerprint("o"), two.fingerprint("o"));
+        assert_ne!(one.fingerprint("o"), one.fingerprint("p"));
+        assert_eq!(HashSet::from([one, two]).len(), 1);
+    }
+
+    #[test]
+    fn k13_a_range_that_is_empty_or_reversed_or_too_fine_is_refused() {
+        let bounds = |start: &str, end: &str| QueryInput {
+            start: Some(at(start)),
+            end: Some(at(end)),
+            ..QueryInput::default()
+        };
+        assert!(refused(bounds("2026-11-01T00:00:00Z", "2026-11-01T00:00:00Z")).contains("empty"));
+        assert!(refused(bounds("2026-11-02T00:00:00Z", "2026-11-01T00:00:00Z")).contains("before"));
+        refused(bounds("2026-11-01T00:00:00.5Z", "2026-11-02T00:00:00Z"));
+        refused(bounds("2026-11-01T00:00:00Z", "2026-11-02T00:00:00.000001Z"));
+        refused(bounds("-000005-11-01T00:00:00Z", "2026-11-02T00:00:00Z"));
+    }
+
+    #[test]
+    fn k14_an_interval_or_page_size_of_zero_is_refused() {
+        refused(QueryInput { interval_seconds: Some(0), ..QueryInput::default() });
+        refused(QueryInput { page_size: Some(0), ..QueryInput::default() });
+    }
+
+    #[test]
+    fn k14_reserved_and_empty_filters_are_refused() {
+        for (name, values) in [
+            ("siteId", vec!["x"]),
+            ("CURSOR", vec!["x"]),
+            ("pageSize", vec!["1"]),
+            ("", vec!["x"]),
+            ("tag", vec![""]),
+            ("tag", vec![]),
+        ] {
+            let values = values.into_iter().map(ToOwned::to_owned).collect();
+            let filters = vec![(name.to_owned(), values)];
+            refused(QueryInput { filters, ..QueryInput::default() });
+        }
+        refused(QueryInput { site: Some(String::new()), ..QueryInput::default() });
+    }
+
+    proptest! {
+        #[test]
+        fn p3_a_cursor_arrives_byte_for_byte(cursor in any::<String>(), long in 0..8_192_usize) {
+            let cursor = format!("{cursor}~/+=%&# {}", "x".repeat(long));
+            let query = Query::new(full()).unwrap();
+            let wire = query.wire_with(&Cursor::new(&cursor));
+            prop_assert!(wire.is_ascii());
+            let sent = wire.strip_prefix(query.wire()).unwrap();
+            let value = sent.strip_prefix("&cursor=").unwrap();
+            prop_assert!(!value.contains(['&', '=', '#', '+', ' ', '?', '/']));
+            let back = percent_encoding::percent_decode_str(value).decode_utf8().unwrap();
+            prop_assert_eq!(back, cursor);
+        }
+    }
+}
