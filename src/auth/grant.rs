@@ -193,3 +193,7 @@ fn check_scopes(grant: &Grant, requested: &ScopeSet, reply: &Reply) -> Result<()
         context.request_id = reply.request_id();
     }))
 }
+
+#[cfg(test)]
+#[path = "grant_tests.rs"]
+mod tests;

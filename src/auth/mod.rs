@@ -17,6 +17,8 @@ pub mod jwk;
 pub mod key;
 mod pem;
 pub mod scope;
+#[cfg(test)]
+pub(crate) mod test_bench;
 pub mod token;
 
 use std::fmt;
