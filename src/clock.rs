@@ -63,6 +63,12 @@ impl Clock {
         matches!(*self.0, Source::Manual { .. })
     }
 
+    /// True if the other one is this clock: only then do their monotonic times compare.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The wall time, UTC.
     #[must_use]
     pub fn wall(&self) -> Timestamp {

@@ -1,1 +1,192 @@
-//! (in the making)
+//! Who asks: the credential, its key, and the assertions that it signs.
+//!
+//! ```text
+//! bytes -> encoding (pem, DER, jwk) -> PrivateKey -> Credential -> assertion -> token
+//! ```
+//!
+//! A [`Credential`] is a subject (from enrollment, §2.1) and something that signs: a
+//! [`PrivateKey`] held here, or a [`Signer`] that reaches a vault. Its `kid` is always the
+//! RFC 7638 thumbprint of the public key: derived, and checked where a user states one.
+
+pub mod access_token;
+pub mod assertion;
+mod encoding;
+mod exchange;
+mod grant;
+pub mod jwk;
+pub mod key;
+mod pem;
+pub mod scope;
+#[cfg(test)]
+pub(crate) mod test_bench;
+pub mod token;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use access_token::AccessToken;
+pub use assertion::{Assertion, AssertionSettings};
+pub use exchange::Exchange;
+pub use jwk::PublicJwk;
+pub use key::{Loaded, PrivateKey, Signer};
+pub use scope::ScopeSet;
+pub use token::{TokenKey, TokenSource};
+
+use crate::{Error, Kind, Result};
+
+/// A value that is right, with what its maker ought to know about it.
+#[derive(Debug, Clone)]
+pub struct Checked<T> {
+    /// The value.
+    pub value: T,
+    /// Sentences that become Python warnings.
+    pub warnings: Vec<String>,
+}
+
+/// A subject and what signs for it. Cheap to clone; safe to print.
+#[derive(Clone)]
+pub struct Credential {
+    subject: Arc<str>,
+    signer: Arc<dyn Signer>,
+    public_jwk: PublicJwk,
+}
+
+impl Credential {
+    /// A credential whose key is held by this process.
+    ///
+    /// `kid` may be left out: it is the thumbprint of the key (§2.1). White space around the
+    /// subject is removed, with a warning.
+    ///
+    /// # Errors
+    /// [`Kind::Config`] for a subject that is empty or holds control characters,
+    /// [`Kind::Credential`] for a `kid` that is not the thumbprint.
+    pub fn with_key(subject: &str, key: PrivateKey, kid: Option<&str>) -> Result<Checked<Self>> {
+        let public_jwk = key.public_jwk();
+        Self::new(subject, Arc::new(key), public_jwk, kid)
+    }
+
+    /// A credential whose key stays elsewhere: `signer` makes the signatures, `public_jwk` is the
+    /// enrolled public key that each of them is checked against before it is used.
+    ///
+    /// # Errors
+    /// As [`Credential::with_key`].
+    pub fn with_signer(
+        subject: &str,
+        signer: Arc<dyn Signer>,
+        public_jwk: PublicJwk,
+        kid: Option<&str>,
+    ) -> Result<Checked<Self>> {
+        Self::new(subject, signer, public_jwk, kid)
+    }
+
+    fn new(
+        subject: &str,
+        signer: Arc<dyn Signer>,
+        public_jwk: PublicJwk,
+        kid: Option<&str>,
+    ) -> Result<Checked<Self>> {
+        let Checked { value: subject, warnings } = checked_subject(subject)?;
+        if let Some(stated) = kid {
+            check_kid(stated, &public_jwk)?;
+        }
+        Ok(Checked { value: Self { subject, signer, public_jwk }, warnings })
+    }
+
+    /// The subject that enrollment returned: `iss` and `sub` of every assertion (§2.1).
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// The thumbprint of the public key: `kid` of every assertion (§2.1).
+    #[must_use]
+    pub fn kid(&self) -> &str {
+        self.public_jwk.thumbprint()
+    }
+
+    /// The enrolled public key.
+    #[must_use]
+    pub fn public_jwk(&self) -> &PublicJwk {
+        &self.public_jwk
+    }
+
+    /// Signs, and checks the signature against the public key: what a signer gave back is not
+    /// believed, because the service would say no more than `invalid_client` (§7).
+    ///
+    /// # Errors
+    /// The signer's own, or [`Kind::Credential`] where the signature does not match.
+    pub(crate) fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
+        let signature = self.signer.sign(signing_input)?;
+        if self.public_jwk.verify(signing_input, &signature) {
+            return Ok(signature);
+        }
+        Err(Error::new(
+            Kind::Credential,
+            format!(
+                "The signer returned {} bytes that are no RS256 signature by the key with kid {}; \
+                 a signature by this key has {} bytes. Nothing was sent.",
+                signature.len(),
+                self.kid(),
+                self.public_jwk.signature_length(),
+            ),
+        )
+        .with_hint(
+            "A signer returns the raw RSASSA-PKCS1-v1_5 signature with SHA-256 (not PSS, not \
+             base64, not of a hash that is hashed again) over exactly the bytes it was given, by \
+             the private key that belongs to public_jwk.",
+        ))
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credential")
+            .field("subject", &self.subject)
+            .field("kid", &self.kid())
+            .finish_non_exhaustive()
+    }
+}
+
+/// K12: what an environment variable or a file adds around a subject is removed once, and said.
+fn checked_subject(subject: &str) -> Result<Checked<Arc<str>>> {
+    let trimmed = subject.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    if trimmed.is_empty() {
+        return Err(Error::new(Kind::Config, "The subject of the credential is empty.").with_hint(
+            "It is the value that enrollment returned, once an administrator approved.",
+        ));
+    }
+    if trimmed.chars().any(char::is_control) {
+        return Err(Error::new(
+            Kind::Config,
+            format!("The subject {trimmed:?} holds a line break or another control character."),
+        )
+        .with_hint("It is one line: the value that enrollment returned, unchanged."));
+    }
+    let mut warnings = Vec::new();
+    if trimmed.len() != subject.len() {
+        warnings.push(format!(
+            "White space around the subject was removed: {subject:?} is used as {trimmed:?}. \
+             Correct it where it is set."
+        ));
+    }
+    Ok(Checked { value: trimmed.into(), warnings })
+}
+
+/// K6: a stated `kid` is never used, only compared.
+fn check_kid(stated: &str, public_jwk: &PublicJwk) -> Result<()> {
+    let computed = public_jwk.thumbprint();
+    if stated == computed {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Credential,
+        format!("kid={stated:?} is not the thumbprint of this key, which is {computed}."),
+    )
+    .with_hint(
+        "Leave kid out: it is derived from the key (RFC 7638, SHA-256). If the stated one is what \
+         was enrolled, then another key was loaded than the enrolled one.",
+    ))
+}
+
+#[cfg(test)]
+mod tests;

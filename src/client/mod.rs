@@ -1,1 +1,382 @@
-//! (in the making)
+//! The authorised send: allowance, token, request, and one recovery from a 401.
+//!
+//! | file | noun |
+//! |---|---|
+//! | this | the client: who asks, with what, and in which order |
+//! | `settings` | what makes a client |
+//! | `reply` | what a reply to a data or discovery request means |
+
+mod reply;
+pub mod scan;
+mod settings;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use self::reply::Asked;
+pub use self::settings::ClientSettings;
+use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey, TokenSource};
+use crate::clock::ServiceTime;
+use crate::error::{Error, Kind, Result};
+use crate::http::allowance::{end_of_pause, exhausted};
+use crate::http::{
+    AllowanceState, BaseUrl, Call, Deadline, Ledger, MemoryLedger, Reply, Request, RetryQuota,
+    Transport,
+};
+
+/// The path of the discovery endpoint below the base URL (§4.2).
+pub const DISCOVERY_PATH: &str = "/api/customer/v1/discovery";
+/// The path of the data endpoint below the base URL (§4.3).
+pub const DATA_PATH: &str = "/api/customer/v1/data";
+
+/// A token that is refused at this age may not have reached all of the service yet ...
+const YOUNG: Duration = Duration::from_secs(5);
+/// ... and gets so long to arrive.
+const ARRIVAL: Duration = Duration::from_secs(1);
+
+/// A client of the service for one credential. Cheap to clone; clones are the same client.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    settings: ClientSettings,
+    assertion: AssertionSettings,
+    identity: RwLock<Arc<Identity>>,
+    transport: Transport,
+    time: ServiceTime,
+    quota: RetryQuota,
+    ledger: Arc<dyn Ledger>,
+    closed: watch::Sender<bool>,
+    token_requests: AtomicU64,
+    data_requests: AtomicU64,
+}
+
+/// Who asks, and where its tokens are kept.
+struct Identity {
+    credential: Credential,
+    tokens: Arc<TokenSource>,
+}
+
+/// What one call has already done about refused tokens.
+#[derive(Default)]
+struct Recovery {
+    waited: bool,
+    refreshed: bool,
+}
+
+enum Remedy {
+    /// Repeat with the same token after a moment.
+    Wait,
+    /// Repeat with a new one.
+    Refresh,
+    /// Nothing more.
+    GiveUp,
+}
+
+impl Recovery {
+    /// After one refresh a refusal ends the call, however young the token (D2, D7, M4).
+    fn next(&mut self, refused: &AccessToken) -> Remedy {
+        if self.refreshed {
+            Remedy::GiveUp
+        } else if !self.waited && refused.age() < YOUNG {
+            self.waited = true;
+            Remedy::Wait
+        } else {
+            self.refreshed = true;
+            Remedy::Refresh
+        }
+    }
+}
+
+impl Client {
+    /// A client with these settings. Nothing is sent, opened or loaded yet.
+    ///
+    /// # Errors
+    /// `ConfigError` for settings that no request can be made with.
+    pub fn new(mut settings: ClientSettings) -> Result<Self> {
+        let audience = settings.audience.clone();
+        let assertion = AssertionSettings {
+            lifetime: settings.assertion_lifetime,
+            tolerance: settings.assertion_tolerance,
+            typ: settings.assertion_typ,
+            ..AssertionSettings::new(audience.unwrap_or_else(|| settings.base_url.token_url()))
+        };
+        assertion.check()?;
+        let ledger = settings
+            .ledger
+            .get_or_insert_with(|| Arc::new(MemoryLedger::new(settings.daily_allowance)))
+            .clone();
+        let identity = identity(&settings, &assertion, settings.credential.clone());
+        Ok(Self(Arc::new(Inner {
+            assertion,
+            identity: RwLock::new(Arc::new(identity)),
+            transport: Transport::new(settings.base_url.clone(), settings.transport.clone())?,
+            time: ServiceTime::new(settings.clock.clone()),
+            quota: RetryQuota::new(),
+            ledger,
+            closed: watch::Sender::new(false),
+            token_requests: AtomicU64::new(0),
+            data_requests: AtomicU64::new(0),
+            settings,
+        })))
+    }
+
+    /// What may be read (§4.2): the whole body, a JSON object, not further interpreted; a byte order
+    /// mark is left out.
+    ///
+    /// # Errors
+    /// As [`Client::get`], and `ProtocolError` for a body that is no JSON object.
+    pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
+        let asked = Asked { path: DISCOVERY_PATH, query: None, counted: false };
+        self.unless_closed(Box::pin(self.send(asked, deadline, &reply::json_object))).await
+    }
+
+    /// Sends one data request and whatever repeats it takes, each counted in the allowance before
+    /// it leaves. `query` is percent-encoded and sent as it is. A reply with status 200 is handed to
+    /// `read` within its attempt, so that a body that turns out to be cut is asked for again like
+    /// any other that broke off.
+    ///
+    /// # Errors
+    /// `AllowanceExhausted`, those of the token exchange, those of the connection, `ServiceError`s,
+    /// `ProtocolError`, `DeadlineExceeded`, and `ClosedError` as soon as the client is closed; each
+    /// with its attempts. Those of `read`.
+    pub async fn get<T: Send>(
+        &self,
+        path: &str,
+        query: &str,
+        deadline: Option<Duration>,
+        read: impl Fn(&Reply) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        let asked = Asked { path, query: Some(query), counted: true };
+        self.unless_closed(Box::pin(self.send(asked, deadline, &read))).await
+    }
+
+    /// Signs with another credential from the next exchange on: a valid token is used to its end
+    /// (T30). The subject should be the same; for another one the token is not kept.
+    pub fn replace_credential(&self, credential: Credential) {
+        let new = identity(&self.0.settings, &self.0.assertion, credential);
+        let mut identity = self.0.identity.write().unwrap_or_else(PoisonError::into_inner);
+        new.tokens.adopt(&identity.tokens);
+        *identity = Arc::new(new);
+    }
+
+    /// The daily allowance of data requests (§8) as counted here.
+    #[must_use]
+    pub fn allowance(&self) -> AllowanceState {
+        self.0.ledger.state(self.0.time.now())
+    }
+
+    /// The service's time, once learnt.
+    #[must_use]
+    pub fn time(&self) -> &ServiceTime {
+        &self.0.time
+    }
+
+    /// Where the service is.
+    #[must_use]
+    pub fn base_url(&self) -> &BaseUrl {
+        &self.0.settings.base_url
+    }
+
+    /// Where bookmarks of this client belong: host and subject.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        format!("{}\n{}", self.base_url().as_str(), self.subject())
+    }
+
+    /// The subject of the credential.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        self.identity().credential.subject().to_owned()
+    }
+
+    /// How far behind the service's time a query ends that names no end (§4.5.1).
+    #[must_use]
+    pub fn settle_lag(&self) -> Duration {
+        self.0.settings.settle_lag
+    }
+
+    /// What the client was made with, its live ledger included: another client made with it counts
+    /// in the same ledger and finds the same token, with connections of its own.
+    #[must_use]
+    pub fn settings(&self) -> &ClientSettings {
+        &self.0.settings
+    }
+
+    /// Token requests that this client has made.
+    #[must_use]
+    pub fn token_requests(&self) -> u64 {
+        self.0.token_requests.load(Ordering::Relaxed)
+    }
+
+    /// Data requests that this client has made, repeats included, those that never left not.
+    #[must_use]
+    pub fn data_requests(&self) -> u64 {
+        self.0.data_requests.load(Ordering::Relaxed)
+    }
+
+    /// Ends the client: new calls, and those under way, get `ClosedError`. Twice is fine.
+    pub fn close(&self) {
+        self.0.closed.send_replace(true);
+    }
+
+    /// True after [`Client::close`].
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        *self.0.closed.borrow()
+    }
+
+    async fn unless_closed<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut closed = self.0.closed.subscribe();
+        tokio::select! {
+            biased;
+            _ = closed.wait_for(|closed| *closed) => {
+                Err(Error::new(Kind::Closed, "the client is closed"))
+            }
+            outcome = future => outcome,
+        }
+    }
+
+    async fn send<T: Send>(
+        &self,
+        asked: Asked<'_>,
+        deadline: Option<Duration>,
+        read: &(impl Fn(&Reply) -> Result<T> + Send + Sync),
+    ) -> Result<T> {
+        let inner = &*self.0;
+        let clock = inner.time.clock();
+        let deadline = Deadline::after(clock, deadline);
+        let mut call = Call::begin(clock, &inner.settings.retry, &inner.quota, deadline);
+        let mut recovery = Recovery::default();
+        loop {
+            let identity = self.identity();
+            let token = match self.ready(&identity, asked, &mut call).await {
+                Ok(token) => token,
+                Err(error) => return Err(call.ended(error)),
+            };
+            let error = match call.attempt(Box::pin(self.attempt(asked, &token, read))).await {
+                Ok(value) => {
+                    call.succeeded();
+                    return Ok(value);
+                }
+                Err(error) => error,
+            };
+            if error.kind() != Kind::Authentication {
+                call.after(error).await?;
+                continue;
+            }
+            match recovery.next(&token) {
+                Remedy::Wait => {
+                    call.note(&error, ARRIVAL);
+                    call.pause(ARRIVAL, error).await?;
+                }
+                Remedy::Refresh => {
+                    call.note(&error, Duration::ZERO);
+                    identity.tokens.invalidate(&token);
+                }
+                Remedy::GiveUp => return Err(call.failed(error)),
+            }
+        }
+    }
+
+    /// Everything before the request itself. With nothing left of the allowance no token is asked
+    /// for; the request is counted only once there is one.
+    async fn ready(
+        &self,
+        identity: &Identity,
+        asked: Asked<'_>,
+        call: &mut Call<'_>,
+    ) -> Result<AccessToken> {
+        let inner = &*self.0;
+        if asked.counted {
+            let state = self.allowance();
+            if state.left == Some(0) {
+                return Err(exhausted(state));
+            }
+        }
+        let exchange = Exchange {
+            transport: &inner.transport,
+            time: &inner.time,
+            credential: &identity.credential,
+            settings: &inner.assertion,
+            policy: &inner.settings.token_retry,
+            deadline: call.deadline(),
+            requests: &inner.token_requests,
+        };
+        call.aside(identity.tokens.token(&exchange)).await
+    }
+
+    /// One request, counted before its bytes leave, and given back only if none of them did.
+    async fn attempt<T: Send>(
+        &self,
+        asked: Asked<'_>,
+        token: &AccessToken,
+        read: &(impl Fn(&Reply) -> Result<T> + Send + Sync),
+    ) -> Result<T> {
+        let inner = &*self.0;
+        let request = Request {
+            url: inner.settings.base_url.join(asked.path, asked.query),
+            authorization: Some(token.authorization()),
+            form: None,
+        };
+        let reservation =
+            if asked.counted { Some(inner.ledger.reserve(inner.time.now())?) } else { None };
+        let count = u64::from(asked.counted);
+        inner.data_requests.fetch_add(count, Ordering::Relaxed);
+        let outcome = inner.transport.send(request, &inner.time).await;
+        if let (Err(error), Some(reservation)) = (&outcome, reservation)
+            && error.context().unsent
+        {
+            inner.data_requests.fetch_sub(count, Ordering::Relaxed);
+            inner.ledger.give_back(reservation);
+        }
+        let now = inner.time.now();
+        let checked = reply::check(outcome?, asked, token.secret(), now);
+        if let Err(error) = &checked
+            && error.kind() == Kind::AllowanceExhausted
+            && let Some(pause) = error.context().retry_after
+        {
+            inner.ledger.pin_until(end_of_pause(now, pause), now);
+        }
+        let reply = checked?;
+        read(&reply).map_err(|error| {
+            error.with(|context| {
+                context.status = Some(reply.status);
+                context.request_id = reply.request_id();
+            })
+        })
+    }
+
+    fn identity(&self) -> Arc<Identity> {
+        Arc::clone(&self.0.identity.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({}, {:?})", self.base_url(), self.identity().credential)
+    }
+}
+
+fn identity(
+    settings: &ClientSettings,
+    assertion: &AssertionSettings,
+    credential: Credential,
+) -> Identity {
+    let key = TokenKey {
+        token_url: settings.base_url.token_url(),
+        audience: assertion.audience.clone(),
+        subject: credential.subject().to_owned(),
+        kid: credential.kid().to_owned(),
+        scopes: settings.scopes.clone(),
+    };
+    Identity { credential, tokens: TokenSource::shared(key, &settings.clock) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -13,29 +12,18 @@ use super::cursor::{Cursor, CursorHash};
 use super::decode::{DecodeSettings, Decoded, decode_sized};
 use super::page::Page;
 use super::query::{Query, origin_fingerprint};
-use crate::error::{Attempt, Error, Kind, Result};
-
-/// A page whose JSON ends early is asked for again so often (H8; faults.md section 5).
-const REPEATS: usize = 3;
+use crate::error::{Error, Kind, Result};
 
 /// Sends one data request, authorised, counted and retried. The client does it; tests do it without
 /// a network.
 pub trait Fetch: Send + Sync {
-    /// The body of the reply to this URL query (secret where it has a cursor). `deadline` is passed
-    /// through from [`Chain::new`].
-    fn fetch(
+    /// What `read` makes of the reply to this URL query (secret where it has a cursor). `read` is
+    /// called within the attempt: its `Kind::TruncatedBody` (H8) is one more reason to try again.
+    fn fetch<T: Send>(
         &self,
         wire_query: &str,
-        has_cursor: bool,
-        deadline: Option<Duration>,
-    ) -> impl Future<Output = Result<Bytes>> + Send;
-
-    /// The pause before a page whose JSON ended early is asked for again for the `repeat`th time;
-    /// gives how long it was. No pause unless the sender knows a clock.
-    fn pause(&self, repeat: usize) -> impl Future<Output = Option<Duration>> + Send {
-        let _ = repeat;
-        std::future::ready(None)
-    }
+        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
+    ) -> impl Future<Output = Result<T>> + Send;
 }
 
 /// Where a chain stands.
@@ -56,7 +44,6 @@ pub struct Chain {
     settings: Arc<DecodeSettings>,
     origin: [u8; 32],
     max_pages: Option<u64>,
-    deadline: Option<Duration>,
     keep_raw: bool,
     state: State,
     /// Sequence number of the next page.
@@ -73,22 +60,19 @@ pub struct Chain {
 
 impl Chain {
     /// A chain at its start. `origin` says where the query is asked: base URL and subject.
-    /// `max_pages` bounds the pages read by this chain, resumed ones not counted; `deadline` is
-    /// handed to [`Fetch::fetch`].
+    /// `max_pages` bounds the pages read by this chain, resumed ones not counted.
     #[must_use]
     pub fn new(
         query: Query,
         settings: Arc<DecodeSettings>,
         origin: &str,
         max_pages: Option<u64>,
-        deadline: Option<Duration>,
     ) -> Self {
         Self {
             query,
             settings,
             origin: origin_fingerprint(origin),
             max_pages,
-            deadline,
             keep_raw: false,
             state: State::Start,
             sequence: 1,
@@ -109,12 +93,11 @@ impl Chain {
         settings: Arc<DecodeSettings>,
         origin: &str,
         max_pages: Option<u64>,
-        deadline: Option<Duration>,
         bookmark: &Bookmark,
     ) -> Result<Self> {
         bookmark.check(&query, origin)?;
         let seen = bookmark.seen_hashes();
-        let mut chain = Self::new(query, settings, origin, max_pages, deadline);
+        let mut chain = Self::new(query, settings, origin, max_pages);
         chain.state = State::Next(bookmark.cursor.clone());
         chain.sequence = bookmark.sequence;
         chain.pages = bookmark.pages;
@@ -188,7 +171,12 @@ impl Chain {
             State::Next(cursor) => self.query.wire_with(cursor),
         };
         self.check_page_limit()?;
-        let (body, decoded) = self.read(fetch, &wire).await?;
+        let read = |body: &Bytes| {
+            let decoded = decode_sized(body, &self.settings, self.rows)?;
+            Ok((body.clone(), decoded))
+        };
+        let (body, decoded) =
+            fetch.fetch(&wire, read).await.map_err(|error| self.refused(error))?;
         if let Some(cursor) = &decoded.next_cursor
             && self.known.contains(&cursor.hash())
         {
@@ -206,35 +194,6 @@ impl Chain {
             )
             .with_hint("Go on with scan.resume(error.bookmark), or ask for more pages.")),
             _ => Ok(()),
-        }
-    }
-
-    /// Fetches and decodes; a body whose JSON ends early is fetched again (H8).
-    async fn read<F: Fetch>(&self, fetch: &F, wire: &str) -> Result<(Bytes, Decoded)> {
-        let has_cursor = matches!(self.state, State::Next(_));
-        let mut attempts: Vec<Attempt> = Vec::new();
-        loop {
-            let body = match fetch.fetch(wire, has_cursor, self.deadline).await {
-                Ok(body) => body,
-                Err(error) => return Err(self.refused(with_attempts(error, attempts))),
-            };
-            match decode_sized(&body, &self.settings, self.rows) {
-                Ok(decoded) => return Ok((body, decoded)),
-                Err(error) if error.kind() == Kind::TruncatedBody => {
-                    let repeat = attempts.len() + 1;
-                    let outcome = "200, JSON ended early".to_owned();
-                    attempts.push(Attempt { outcome, wait: None });
-                    if repeat > REPEATS {
-                        return Err(with_attempts(error, attempts));
-                    }
-                    log::debug!(target: "siteline::data", "a page ended early; repeat {repeat}");
-                    let wait = fetch.pause(repeat).await;
-                    if let Some(attempt) = attempts.last_mut() {
-                        attempt.wait = wait;
-                    }
-                }
-                Err(error) => return Err(with_attempts(error, attempts)),
-            }
         }
     }
 
@@ -287,17 +246,6 @@ impl Chain {
             _ => error,
         }
     }
-}
-
-/// Puts the attempts that this chain made before those that the sender made.
-fn with_attempts(error: Error, mut attempts: Vec<Attempt>) -> Error {
-    if attempts.is_empty() {
-        return error;
-    }
-    error.with(|context| {
-        attempts.append(&mut context.attempts);
-        context.attempts = attempts;
-    })
 }
 
 #[cfg(test)]

@@ -1,1 +1,31 @@
-//! (in the making)
+//! One request at a time, counted. What is in here knows addresses, bytes and limits, and nothing
+//! of keys, tokens or points.
+//!
+//! | file | noun |
+//! |---|---|
+//! | [`base_url`] | where the service is |
+//! | [`transport`] | one attempt: one request, one reply with its whole body |
+//! | [`body`] | reading and inflating that body, within its caps |
+//! | [`failure`] | what a broken attempt means, in our own words |
+//! | [`problem`] | what the service says when it refuses |
+//! | [`retry`] | which attempts follow one another, and when |
+//! | [`retry_after`] | what the service asked for with `Retry-After` |
+//! | [`allowance`] | the daily allowance, counted before the bytes leave |
+
+pub mod allowance;
+pub mod base_url;
+mod body;
+mod failure;
+pub mod problem;
+pub mod retry;
+pub mod retry_after;
+pub mod transport;
+
+#[cfg(test)]
+pub(crate) mod test_server;
+
+pub use allowance::{AllowanceState, Ledger, MemoryLedger, Reservation};
+pub use base_url::BaseUrl;
+pub use problem::Problem;
+pub use retry::{Call, Deadline, Policy, RetryQuota};
+pub use transport::{Reply, Request, Transport, TransportSettings};

@@ -1,1 +1,269 @@
-//! (in the making)
+//! The whole Customer Data Service on loopback: strict, deterministic, and without a line of the
+//! client's code, so that it can be its witness. It serves a generated plant or the user's own
+//! data, lets them arrive late and be revised, and does on request whatever goes wrong with real
+//! services.
+//!
+//! ```text
+//! socket (server) -> faults (strike) -> endpoints (service) -> token | discovery | page (paging)
+//! page: query -> cursor -> answer (synth | loaded -> aggregate) -> render
+//! ```
+//!
+//! It keeps the interface document to the letter where the document says something, and has a
+//! switch ([`ServiceShape`]) where it does not.
+
+mod aggregate;
+mod answer;
+mod assertion;
+mod cursor;
+mod enrollment;
+mod error;
+mod fault;
+mod form;
+mod identity;
+mod loaded;
+mod options;
+mod paging;
+mod query;
+mod render;
+mod reply;
+mod server;
+mod service;
+mod stats;
+mod strike;
+mod synth;
+mod token;
+mod truth;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::clock::Clock;
+
+pub use error::SandboxError;
+pub use fault::{Act, Endpoint, Fault, When};
+pub use identity::{Identity, Selection};
+pub use loaded::{Point, Reading};
+pub use options::{ErrorBody, Options, PageCounts, PointOrder, ServiceShape, TimestampForm};
+pub use stats::{Exchange, Stats};
+pub use truth::{AsOf, Truth};
+
+use answer::Holdings;
+use server::{Server, Shared};
+use service::Service;
+
+/// The scopes that an integration gets where none are named.
+pub const DEFAULT_SCOPES: [&str; 2] = [enrollment::DISCOVERY_SCOPE, enrollment::DATA_SCOPE];
+
+/// A running service. It ends with [`Sandbox::close`] or when it is dropped; connections that are
+/// open then are closed.
+pub struct Sandbox {
+    base_url: String,
+    clock: Clock,
+    shared: Arc<Shared>,
+    server: Mutex<Option<Server>>,
+}
+
+impl Sandbox {
+    /// Starts a service on a free port of 127.0.0.1, whose time is `clock`.
+    ///
+    /// # Errors
+    /// Where no socket or thread can be had.
+    pub fn start(options: Options, clock: Clock) -> Result<Self, SandboxError> {
+        let failed = |error: std::io::Error| SandboxError::new(format!("cannot listen: {error}"));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let base_url = format!("http://{}", listener.local_addr().map_err(failed)?);
+        let service = Service::new(options, clock.clone(), &base_url)?;
+        let shared = Arc::new(Shared::new(service));
+        let server = Server::start(listener, Arc::clone(&shared))?;
+        Ok(Self { base_url, clock, shared, server: Mutex::new(Some(server)) })
+    }
+
+    /// `http://127.0.0.1:PORT`, without a slash at its end.
+    #[must_use]
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// The service's clock. Give it to the clients too, and one `advance` moves them all.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Enrolls a public RSA key (a JWK as JSON text) with the scopes allowed to it; gives the
+    /// subject (§1). It is approved at once unless the options say otherwise.
+    ///
+    /// # Errors
+    /// For text that is no public RSA JWK of 2048 bits or more, and for names that are no scopes.
+    pub fn enroll(&self, public_jwk: &str, scopes: &[&str]) -> Result<String, SandboxError> {
+        let mut service = self.shared.lock();
+        let approved = service.options.approved;
+        service.desk.enrollments.add(public_jwk, scopes, approved)
+    }
+
+    /// The administrator approves an integration (§1).
+    ///
+    /// # Errors
+    /// For a subject that was never enrolled.
+    pub fn approve(&self, subject: &str) -> Result<(), SandboxError> {
+        self.shared.lock().desk.enrollments.change(subject, |one| one.approved = true)
+    }
+
+    /// The administrator takes the approval back: no new tokens, and those given end.
+    ///
+    /// # Errors
+    /// For a subject that was never enrolled.
+    pub fn revoke(&self, subject: &str) -> Result<(), SandboxError> {
+        let mut service = self.shared.lock();
+        service.desk.enrollments.change(subject, |one| one.approved = false)?;
+        service.desk.forget_tokens_of(subject);
+        Ok(())
+    }
+
+    /// Puts a new public key in the place of the enrolled one; tokens already given stay good.
+    ///
+    /// # Errors
+    /// For a subject that was never enrolled, and for text that is no public RSA JWK.
+    pub fn replace_key(&self, subject: &str, public_jwk: &str) -> Result<(), SandboxError> {
+        let key = enrollment::EnrolledKey::parse(public_jwk)?;
+        self.shared.lock().desk.enrollments.change(subject, |one| one.key = key)
+    }
+
+    /// Serves aggregated points of one series. The first load of anything replaces the generated
+    /// plant; more series, and more points of a series, may follow. Points are re-aggregated for
+    /// intervals that are multiples of `bucket_seconds`.
+    ///
+    /// # Errors
+    /// For timestamps off the grid of `bucket_seconds`, or a second width for the same series.
+    pub fn load_points(
+        &self,
+        identity: Identity,
+        bucket_seconds: u32,
+        points: &[Point],
+    ) -> Result<(), SandboxError> {
+        self.change_loaded(|loaded| loaded.add_points(identity, bucket_seconds, points))
+    }
+
+    /// Serves raw readings of one series, aggregated by whatever interval is asked for: mean,
+    /// minimum, maximum and count over `[t, t + interval)`, the grid's origin at the Unix epoch.
+    /// Repeated timestamps and steps back in time all count. `bucket_seconds` is the interval of
+    /// queries that name none.
+    ///
+    /// # Errors
+    /// For a width of zero, or a series that holds points already.
+    pub fn load_readings(
+        &self,
+        identity: Identity,
+        bucket_seconds: u32,
+        readings: &[Reading],
+    ) -> Result<(), SandboxError> {
+        self.change_loaded(|loaded| loaded.add_readings(identity, bucket_seconds, readings))
+    }
+
+    /// Gives a loaded series another version of a point (or a point that was not there), which the
+    /// service learns of at `point.available_at`; `None`: now.
+    ///
+    /// # Errors
+    /// Where no such series of points is loaded, or the timestamp is off its grid.
+    pub fn revise(&self, identity: &Identity, point: Point) -> Result<(), SandboxError> {
+        self.add_version(identity, point, true)
+    }
+
+    /// Takes a loaded point back, from `at` on; `None`: now.
+    ///
+    /// # Errors
+    /// As [`Sandbox::revise`].
+    pub fn withdraw(
+        &self,
+        identity: &Identity,
+        timestamp: i64,
+        at: Option<i64>,
+    ) -> Result<(), SandboxError> {
+        let point = Point { timestamp, available_at: at, ..Point::default() };
+        self.add_version(identity, point, false)
+    }
+
+    fn add_version(
+        &self,
+        identity: &Identity,
+        mut point: Point,
+        present: bool,
+    ) -> Result<(), SandboxError> {
+        let now = self.clock.wall().as_microsecond();
+        point.available_at.get_or_insert(now);
+        self.change_loaded(|loaded| loaded.revise(identity, &point, present))
+    }
+
+    fn change_loaded(
+        &self,
+        change: impl FnOnce(&mut loaded::Loaded) -> Result<(), SandboxError>,
+    ) -> Result<(), SandboxError> {
+        let mut service = self.shared.lock();
+        service.answers.clear();
+        if let Holdings::Loaded(loaded) = &mut service.holdings {
+            return change(loaded);
+        }
+        let mut loaded = loaded::Loaded::default();
+        change(&mut loaded)?;
+        service.holdings = Holdings::Loaded(loaded);
+        Ok(())
+    }
+
+    /// Sets a fault; it counts requests from now on.
+    pub fn fault(&self, fault: Fault) {
+        self.shared.lock().script.add(fault);
+    }
+
+    /// Ends all faults.
+    pub fn clear_faults(&self) {
+        self.shared.lock().script.clear();
+    }
+
+    /// The service forgets every access token: the next requests with them get 401.
+    pub fn forget_tokens(&self) {
+        self.shared.lock().desk.forget_tokens();
+    }
+
+    /// Every cursor given so far is refused from now on, as after a restart of the service.
+    pub fn forget_cursors(&self) {
+        self.shared.lock().forget_cursors();
+    }
+
+    /// What the service has seen.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.lock().stats.clone()
+    }
+
+    /// With `record_wire`: the bytes of each request, in the order of their arrival. They hold
+    /// assertions and access tokens.
+    #[must_use]
+    pub fn wire(&self) -> Vec<Vec<u8>> {
+        self.shared.wire()
+    }
+
+    /// Stops the service and closes its connections. What was seen and the truth can still be
+    /// asked for. A second call does nothing.
+    pub fn close(&self) {
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(server);
+    }
+
+    /// True after [`Sandbox::close`].
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}
+
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.is_closed() { ", closed" } else { "" };
+        write!(f, "Sandbox({}{state}, {:?})", self.base_url, self.clock)
+    }
+}

@@ -10,7 +10,7 @@ use crate::data::shape::Shape;
 #[derive(Default)]
 struct Script {
     replies: Mutex<VecDeque<Result<String>>>,
-    asked: Mutex<Vec<(String, bool)>>,
+    asked: Mutex<Vec<String>>,
 }
 
 impl Script {
@@ -23,15 +23,19 @@ impl Script {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().iter().map(|(wire, _)| wire.clone()).collect()
+        self.asked.lock().unwrap().clone()
     }
 }
 
 impl Fetch for Script {
-    async fn fetch(&self, wire: &str, has_cursor: bool, _: Option<Duration>) -> Result<Bytes> {
-        self.asked.lock().unwrap().push((wire.to_owned(), has_cursor));
+    async fn fetch<T: Send>(
+        &self,
+        wire: &str,
+        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        self.asked.lock().unwrap().push(wire.to_owned());
         let reply = self.replies.lock().unwrap().pop_front();
-        reply.expect("the script has a further reply").map(Bytes::from)
+        read(&reply.expect("the script has a further reply").map(Bytes::from)?)
     }
 }
 
@@ -53,12 +57,12 @@ fn settings() -> Arc<DecodeSettings> {
 }
 
 fn chain() -> Chain {
-    Chain::new(query(), settings(), "origin", None, None)
+    Chain::new(query(), settings(), "origin", None)
 }
 
 fn resume(bookmark: &Bookmark) -> Chain {
     let bookmark = Bookmark::from_bytes(&bookmark.to_bytes()).unwrap();
-    Chain::resume(query(), settings(), "origin", None, None, &bookmark).unwrap()
+    Chain::resume(query(), settings(), "origin", None, &bookmark).unwrap()
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
@@ -102,8 +106,6 @@ fn a_chain_follows_the_cursors_to_an_explicit_null() {
     let (pages, error) = drain(&mut chain, &script);
     assert!(pages == 2 && error.is_none());
     assert_eq!(script.asked(), ["siteId=S", "siteId=S&cursor=a%20b", "siteId=S&cursor="]);
-    let flags: Vec<bool> = script.asked.lock().unwrap().iter().map(|(_, flag)| *flag).collect();
-    assert_eq!(flags, [false, true, true]);
     assert_eq!((chain.state(), chain.bookmark(), chain.pages_read()), (&State::Done, None, 3));
     assert!(next(&mut chain, &script).unwrap().is_none());
     assert_eq!(script.asked().len(), 3);
@@ -151,22 +153,21 @@ fn p2_a_chain_without_an_end_stops_at_max_pages_with_a_bookmark() {
     let names: Vec<String> = (0..10).map(|n| n.to_string()).collect();
     let cursors: Vec<Option<&str>> = names.iter().map(|name| Some(name.as_str())).collect();
     let script = Script::pages(&cursors);
-    let mut chain = Chain::new(query(), settings(), "origin", Some(3), None);
+    let mut chain = Chain::new(query(), settings(), "origin", Some(3));
     let (pages, error) = drain(&mut chain, &script);
     let error = error.unwrap();
     assert_eq!((pages, error.kind()), (3, Kind::Query));
     assert!(error.to_string().contains("max_pages=3"), "{error}");
     assert_eq!(script.asked().len(), 3);
     let bookmark = chain.bookmark().unwrap();
-    let mut resumed =
-        Chain::resume(query(), settings(), "origin", Some(3), None, &bookmark).unwrap();
+    let mut resumed = Chain::resume(query(), settings(), "origin", Some(3), &bookmark).unwrap();
     assert_eq!(drain(&mut resumed, &script).0, 3);
     assert_eq!(resumed.pages_read(), 6);
 }
 
 #[test]
 fn p2_a_chain_that_ends_at_max_pages_is_whole() {
-    let mut chain = Chain::new(query(), settings(), "origin", Some(2), None);
+    let mut chain = Chain::new(query(), settings(), "origin", Some(2));
     let (pages, error) = drain(&mut chain, &Script::pages(&[Some("a"), None]));
     assert!(pages == 2 && error.is_none());
 }
@@ -226,21 +227,14 @@ fn p7_after_any_error_the_same_bytes_are_asked_again() {
 }
 
 #[test]
-fn h8_json_that_ends_early_is_asked_for_again_at_most_three_times() {
-    let cut = || Ok(page(None)[..90].to_owned());
-    let script = Script::new([cut(), cut(), cut(), Ok(page(None))]);
-    assert!(next(&mut chain(), &script).unwrap().unwrap().is_last);
-    assert_eq!(script.asked(), ["siteId=S"; 4]);
-
-    let script = Script::new([cut(), cut(), cut(), cut()]);
-    let error = next(&mut chain(), &script).unwrap_err();
-    assert_eq!((error.kind(), script.asked().len()), (Kind::TruncatedBody, 4));
-    assert_eq!(error.context().attempts.len(), 4);
-
-    let script = Script::new([cut(), Err(Error::new(Kind::AllowanceExhausted, "none left"))]);
-    let error = next(&mut chain(), &script).unwrap_err();
-    assert_eq!(error.kind(), Kind::AllowanceExhausted);
-    assert_eq!(error.context().attempts[0].outcome, "200, JSON ended early");
+fn h8_json_that_ends_early_is_told_to_the_sender_within_its_attempt() {
+    let script = Script::new([Ok(page(None)[..90].to_owned()), Ok(page(None))]);
+    let mut chain = chain();
+    let error = next(&mut chain, &script).unwrap_err();
+    assert_eq!(error.kind(), Kind::TruncatedBody);
+    assert_eq!(error.transience(), crate::error::Transience::Transient);
+    assert!(next(&mut chain, &script).unwrap().unwrap().is_last);
+    assert_eq!(script.asked(), ["siteId=S"; 2]);
 }
 
 #[test]
@@ -273,7 +267,7 @@ fn p12_a_bookmark_of_another_query_or_host_is_refused() {
     let bookmark = chain.bookmark().unwrap();
     let other = Query::new(QueryInput::default()).unwrap();
     for (query, origin) in [(other, "origin"), (query(), "elsewhere")] {
-        let refused = Chain::resume(query, settings(), origin, None, None, &bookmark);
+        let refused = Chain::resume(query, settings(), origin, None, &bookmark);
         assert_eq!(refused.unwrap_err().kind(), Kind::Bookmark);
     }
 }

@@ -1,0 +1,68 @@
+# make demo    watch siteline do its whole job against the embedded sandbox
+# make test    every test: the Rust core without Python, then the compiled wheel under pytest
+# make check   what CI runs: make test, formatting, lints and types
+# make bench   the release profile, measured (speed is never judged by a test)
+#
+# Everything is set up in this checkout: .venv and target/. Needed: Python 3.11+, Rust, a C compiler.
+
+PYTHON  ?= python3
+PROFILE ?= dev
+VENV    := .venv
+BIN     := $(VENV)/bin
+RESULTS := target/results
+
+SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
+
+.PHONY: demo test test-rust test-python faults check format lint types clean
+.DEFAULT_GOAL := test
+
+# One environment for all; made anew when what it should hold changes.
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "siteline needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet "maturin>=1.9,<2" --group test --group lint
+	touch $@
+
+# The wheel itself is installed, not the source tree: tests see what users get.
+$(VENV)/installed: $(VENV)/ready $(SOURCES)
+	rm -rf target/wheels
+	$(BIN)/maturin build --quiet --locked --profile $(PROFILE) --interpreter $(BIN)/python --out target/wheels
+	$(BIN)/python -m pip install --quiet --no-deps --no-index --force-reinstall target/wheels/*.whl
+	touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/python examples/quickstart.py
+
+test: test-rust test-python faults
+
+# Nothing that Python brings may be in the tree of the core.
+test-rust: $(VENV)/ready
+	@! cargo tree --locked --edges normal,build --prefix none | grep -q '^pyo3' || { echo 'the core depends on Python'; exit 1; }
+	@mkdir -p $(RESULTS)
+	cargo test --locked > $(RESULTS)/rust.txt 2>&1; status=$$?; cat $(RESULTS)/rust.txt; exit $$status
+
+test-python: $(VENV)/installed
+	@mkdir -p $(RESULTS)
+	$(BIN)/python -m pytest --junit-xml=$(RESULTS)/python.xml $(PYTEST_ARGS)
+
+# The table of proven rows must say what these two runs proved. `make faults FAULTS=--write` renews it.
+faults: test-rust test-python
+	$(BIN)/python tests/faults.py $(FAULTS) --rust $(RESULTS)/rust.txt --python $(RESULTS)/python.xml
+
+check: format lint types test
+
+format: $(VENV)/ready
+	cargo fmt --check
+	$(BIN)/ruff format --check python tests examples
+
+lint: $(VENV)/ready
+	cargo clippy --locked --all-targets --features python -- -D warnings
+	$(BIN)/ruff check python tests examples
+
+types: $(VENV)/installed
+	$(BIN)/mypy
+	$(BIN)/stubtest siteline --ignore-disjoint-bases
+
+clean:
+	rm -rf $(VENV) target

@@ -1,0 +1,62 @@
+"""siteline: aggregated time series of the Customer Data Service, in a DataFrame.
+
+Complete or an error, merged, counted: siteline signs the assertion, keeps the token, follows the
+cursor to its end, merges series over pages, counts every request against the daily allowance, and
+never returns less than it says.
+
+>>> with siteline.Sandbox() as sandbox:          # the whole service on loopback, to try it out
+...     client = sandbox.client()
+...     scan = client.data(site="S1", line="L1", start="2026-11-01T00:00:00Z",
+...                        end="2026-11-01T06:00:00Z", interval="5m")
+...     frame = scan.to_pandas()
+>>> list(frame.columns)[5:8]
+['timestamp', 'value', 'minimum']
+
+Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before enrollment;
+:class:`Sandbox` for tests; everything that is raised is in :mod:`siteline.errors`.
+"""
+
+from siteline import errors
+from siteline._siteline import (
+    Allowance,
+    Bookmark,
+    Client,
+    Clock,
+    Credential,
+    Page,
+    PageIterator,
+    PrivateKey,
+    Query,
+    RecordIterator,
+    Sandbox,
+    Scan,
+    Shape,
+    Table,
+    __version__,
+)
+from siteline.discovery import Discovery
+from siteline.errors import *  # noqa: F403
+from siteline.errors import __all__ as _errors
+from siteline.frames import Record
+
+__all__ = [
+    "Allowance",
+    "Bookmark",
+    "Client",
+    "Clock",
+    "Credential",
+    "Discovery",
+    "Page",
+    "PageIterator",
+    "PrivateKey",
+    "Query",
+    "Record",
+    "RecordIterator",
+    "Sandbox",
+    "Scan",
+    "Shape",
+    "Table",
+    "__version__",
+    "errors",
+]
+__all__ += _errors

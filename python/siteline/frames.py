@@ -1,0 +1,125 @@
+"""From columns to DataFrames, without pyarrow.
+
+The core hands out each column as bytes in a ``bytearray``, so NumPy can look at it where it lies:
+one copy from the decoder to the frame, and the frame owns it. pandas and polars are imported when
+they are used, never before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+__all__ = ["Record", "to_arrow", "to_pandas", "to_polars"]
+
+Ids = Literal["str", "category"]
+
+
+class Record(NamedTuple):
+    """One point, as ``scan.records(named=True)`` gives it. Times are aware, in UTC."""
+
+    site_id: str | None
+    line_id: str | None
+    machine_id: str | None
+    device_id: str | None
+    tag_guid: str | None
+    timestamp: datetime
+    value: float | None
+    minimum: float | None
+    maximum: float | None
+    sample_count: int | None
+
+
+class _Columns(Protocol):
+    def _columns(self) -> list[tuple[Any, ...]]: ...
+    def _provenance(self) -> Mapping[str, Any]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+def to_pandas(source: _Columns, *, ids: Ids = "str") -> pd.DataFrame:
+    """Build the long frame: ten columns, one row for each point.
+
+    The ids are ``str`` (or categories: ``ids="category"`` is faster and smaller), ``timestamp`` is
+    ``datetime64[us, UTC]``, ``value``, ``minimum`` and ``maximum`` are ``float64`` with NaN for
+    null, ``sample_count`` is ``Int64`` with ``<NA>``; the dtypes are the same for an empty result.
+    ``frame.attrs["siteline"]`` says where the numbers come from.
+    """
+    _check_ids(ids)
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise _missing("pandas", "to_pandas()") from error
+    columns = {
+        name: _pandas_column(pd, kind, payload, ids) for name, kind, *payload in source._columns()
+    }
+    frame = pd.DataFrame(columns, copy=False)
+    frame.attrs["siteline"] = dict(source._provenance())
+    return frame
+
+
+def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: Ids) -> Any:
+    import numpy as np
+
+    if kind == "dictionary":
+        codes = np.frombuffer(payload[0], dtype=np.int32)
+        categories = pd.Index(payload[1], dtype=_text_dtype(pd))
+        column = pd.Categorical.from_codes(codes, categories=categories)
+        return column if ids == "category" else pd.Series(column).astype(_text_dtype(pd))
+    if kind == "timestamp":
+        naive = np.frombuffer(payload[0], dtype="datetime64[us]")
+        return pd.Series(naive).dt.tz_localize("UTC")
+    if kind == "float":
+        return np.frombuffer(payload[0], dtype=np.float64)
+    if kind == "integer":
+        values = np.frombuffer(payload[0], dtype=np.int64)
+        return pd.arrays.IntegerArray(values, np.frombuffer(payload[1], dtype=np.bool_))
+    return pd.Series(payload[0], dtype=_text_dtype(pd))
+
+
+def _text_dtype(pd: Any) -> str:
+    # pandas 3 has a string type of its own; before that, text is an object.
+    return "str" if int(pd.__version__.split(".", 1)[0]) >= 3 else "object"
+
+
+def to_polars(source: _Columns, *, ids: Ids = "str") -> pl.DataFrame:
+    """Build a polars frame through the Arrow PyCapsule interface, without pyarrow.
+
+    The ids are ``String`` (or ``Categorical``), ``timestamp`` is ``Datetime("us", "UTC")``, the
+    numbers ``Float64`` and ``Int64``.
+    """
+    _check_ids(ids)
+    try:
+        import polars as pl
+    except ImportError as error:
+        raise _missing("polars", "to_polars()") from error
+    frame = pl.DataFrame(source)
+    identity = [name for name, kind, *_ in source._columns() if kind == "dictionary"]
+    return frame.with_columns(pl.col(identity).cast(pl.String if ids == "str" else pl.Categorical))
+
+
+def to_arrow(source: _Columns) -> pa.Table:
+    """Build a ``pyarrow.Table``; the ids are dictionary-coded."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise _missing("pyarrow", "to_arrow()") from error
+    return pa.table(source)
+
+
+def _check_ids(ids: str) -> None:
+    if ids not in ("str", "category"):
+        raise ValueError(f'ids={ids!r} is not known: give ids="str" or ids="category".')
+
+
+def _missing(package: str, what: str) -> ImportError:
+    return ImportError(
+        f"{what} needs {package}, which is not installed: pip install 'siteline[{package}]'",
+        name=package,
+    )

@@ -1,0 +1,122 @@
+//! An access token (§2.2), and how long it lives. Tokens that live shorter than the documented 600
+//! seconds have their margins shortened with them.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::header::HeaderValue;
+
+use super::ScopeSet;
+use super::exchange::Issued;
+use crate::clock::Clock;
+
+/// From here to its end a token is renewed while all go on with it (less a random part of up to a
+/// half, so that processes that started together do not renew together) ...
+const EARLY: Duration = Duration::from_secs(120);
+/// ... from here those who need it wait for the renewal ...
+const LATE: Duration = Duration::from_secs(15);
+/// ... and from here it is not used any more.
+const OVER: Duration = Duration::from_secs(5);
+
+static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
+
+/// A bearer token (§2.2). It cannot be printed.
+#[derive(Clone)]
+pub struct AccessToken {
+    authorization: HeaderValue,
+    generation: u64,
+    obtained: Duration,
+    clock: Clock,
+    verified: bool,
+}
+
+impl AccessToken {
+    /// The value of the header `Authorization`, marked as sensitive.
+    #[must_use]
+    pub fn authorization(&self) -> HeaderValue {
+        self.authorization.clone()
+    }
+
+    /// The bare token, for taking it out of texts that echo it.
+    pub(crate) fn secret(&self) -> &str {
+        self.authorization.to_str().unwrap_or_default().trim_start_matches("Bearer ")
+    }
+
+    /// Which exchange it came from: no two in a process have the same number.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// How long ago it was asked for.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        self.clock.monotonic().saturating_sub(self.obtained)
+    }
+
+    /// Whether the service said which scopes it granted.
+    #[must_use]
+    pub fn is_verified(&self) -> bool {
+        self.verified
+    }
+}
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AccessToken(generation {})", self.generation)
+    }
+}
+
+/// A token as it is kept.
+#[derive(Clone)]
+pub(super) struct Held {
+    pub(super) access: AccessToken,
+    pub(super) scopes: Option<ScopeSet>,
+    obtained_wall: Timestamp,
+    pub(super) lifetime: Duration,
+    /// How long before its end it is renewed.
+    pub(super) early: Duration,
+    /// A renewal failed, and that was said.
+    pub(super) renewal_failed: bool,
+}
+
+impl Held {
+    pub(super) fn new(issued: Issued, clock: &Clock) -> Self {
+        let Issued { grant, asked, asked_wall } = issued;
+        let access = AccessToken {
+            authorization: grant.authorization,
+            generation: NEXT_GENERATION.fetch_add(1, Ordering::Relaxed),
+            obtained: asked,
+            clock: clock.clone(),
+            verified: grant.scopes.is_some(),
+        };
+        Self {
+            access,
+            scopes: grant.scopes,
+            obtained_wall: asked_wall,
+            lifetime: grant.lifetime,
+            early: EARLY.min(grant.lifetime / 2).mul_f64(1.0 - fastrand::f64() / 2.0),
+            renewal_failed: false,
+        }
+    }
+
+    /// What is left by the stricter of the two clocks: the wall clock runs on while the machine
+    /// sleeps, the monotonic one cannot be set back.
+    pub(super) fn left(&self, clock: &Clock) -> Duration {
+        let wall = clock.wall().duration_since(self.obtained_wall);
+        let wall = Duration::try_from(wall).unwrap_or_default();
+        self.lifetime.saturating_sub(self.access.age().max(wall))
+    }
+
+    /// From here on those who need it wait for its renewal.
+    pub(super) fn late(&self) -> Duration {
+        LATE.min(self.lifetime / 8)
+    }
+
+    /// From here on it is not used any more.
+    pub(super) fn over(&self) -> Duration {
+        OVER.min(self.lifetime / 20)
+    }
+}

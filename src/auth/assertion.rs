@@ -1,0 +1,195 @@
+//! The client assertion (§2.1): a signed JWT that is used once.
+//!
+//! Its header has exactly `alg` and `kid`, because it is written from a struct with these fields:
+//! there is no way to add `jku`, `x5u` or `x5c`. An [`Assertion`] can be neither copied nor
+//! printed, and is consumed by the request that carries it: each attempt makes its own.
+
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde::Serialize;
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use super::Credential;
+use crate::{Error, Kind, Result};
+
+/// The path of the token endpoint under the base URL (§4.1).
+pub const TOKEN_PATH: &str = "/api/customer/oauth/token";
+/// `exp` is at most five minutes after `iat` (§8).
+pub const LONGEST_LIFETIME: Duration = Duration::from_secs(300);
+/// `nbf` allows "only necessary clock tolerance" (§2.1): never more than this.
+pub const LARGEST_TOLERANCE: Duration = Duration::from_secs(60);
+
+/// The `aud` that the interface asks for: `{base_url}/api/customer/oauth/token` (§2.1), from the
+/// base URL as the user wrote it, without its trailing slashes.
+#[must_use]
+pub fn audience(base_url: impl AsRef<str>) -> String {
+    format!("{}{TOKEN_PATH}", base_url.as_ref().trim_end_matches('/'))
+}
+
+/// What every assertion of a client has in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AssertionSettings {
+    /// `aud`: compared by the service as an exact text (see [`audience`]).
+    pub audience: String,
+    /// From `iat` to `exp`: 1 to 300 whole seconds; 120 s by default.
+    pub lifetime: Duration,
+    /// From `nbf` to `iat`: 0 to 60 whole seconds; 0 by default.
+    pub tolerance: Duration,
+    /// Whether the header also has `"typ": "JWT"`; not by default, the interface names two fields.
+    pub typ: bool,
+}
+
+impl AssertionSettings {
+    /// The defaults for this audience.
+    #[must_use]
+    pub fn new(audience: impl Into<String>) -> Self {
+        Self {
+            audience: audience.into(),
+            lifetime: Duration::from_secs(120),
+            tolerance: Duration::ZERO,
+            typ: false,
+        }
+    }
+
+    /// Checks the limits of the interface (§8). [`make`] does so too; a client calls this first, so
+    /// that a wrong setting is told before any work.
+    ///
+    /// # Errors
+    /// [`Kind::Config`] for a lifetime or tolerance out of range or not of whole seconds, and for
+    /// an audience that is empty or has spaces around it or control characters.
+    pub fn check(&self) -> Result<()> {
+        let audience = self.audience.as_str();
+        if audience.is_empty()
+            || audience.trim() != audience
+            || audience.chars().any(char::is_control)
+        {
+            return Err(Error::new(
+                Kind::Config,
+                format!("audience={audience:?} is empty or has stray white space."),
+            )
+            .with_hint(
+                "It is the token endpoint's address as the service sees it, compared as an exact \
+                 text; leave it out to use {base_url}/api/customer/oauth/token.",
+            ));
+        }
+        check_seconds("lifetime", self.lifetime, Duration::from_secs(1), LONGEST_LIFETIME)?;
+        check_seconds("tolerance", self.tolerance, Duration::ZERO, LARGEST_TOLERANCE)
+    }
+}
+
+fn check_seconds(name: &str, given: Duration, least: Duration, most: Duration) -> Result<()> {
+    if given >= least && given <= most && given.subsec_nanos() == 0 {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Config,
+        format!(
+            "The assertion's {name} is {given:?}; it must be whole seconds from {} to {}.",
+            least.as_secs(),
+            most.as_secs(),
+        ),
+    )
+    .with_hint(
+        "The service refuses an assertion that ends more than five minutes after it was made; the \
+         defaults (lifetime 120 s, tolerance 0 s) suit every clock that is set by a time server.",
+    ))
+}
+
+/// A signed assertion, good for one request. Not `Clone`; consumed by
+/// [`into_form_value`](Self::into_form_value).
+pub struct Assertion {
+    text: Zeroizing<String>,
+    jti: String,
+}
+
+impl Assertion {
+    /// The compact text, for the form field `client_assertion` and nothing else (§4.1).
+    #[must_use]
+    pub fn into_form_value(self) -> Zeroizing<String> {
+        self.text
+    }
+
+    /// Its unique name. It may be shown: it is worthless without the signature.
+    #[must_use]
+    pub fn jti(&self) -> &str {
+        &self.jti
+    }
+}
+
+impl fmt::Debug for Assertion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Assertion(jti {})", self.jti)
+    }
+}
+
+#[derive(Serialize)]
+struct Header<'a> {
+    alg: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    typ: Option<&'static str>,
+    kid: &'a str,
+}
+
+#[derive(Serialize)]
+struct Claims<'a> {
+    iss: &'a str,
+    sub: &'a str,
+    aud: &'a str,
+    iat: i64,
+    nbf: i64,
+    exp: i64,
+    jti: &'a str,
+}
+
+/// Makes and signs a new assertion at `now`, the service's time as well as it is known.
+///
+/// Every call has its own unpredictable `jti` (122 random bits, 32 characters), because the
+/// service takes each only once, whatever came of the request (§3.2).
+///
+/// # Errors
+/// [`Kind::Config`] as [`AssertionSettings::check`]; the signer's own error; and
+/// [`Kind::Credential`] where its signature does not match the public key.
+pub fn make(
+    credential: &Credential,
+    settings: &AssertionSettings,
+    now: Timestamp,
+) -> Result<Assertion> {
+    settings.check()?;
+    let jti = Uuid::new_v4().simple().to_string();
+    let iat = now.as_second();
+    let header = Header { alg: "RS256", typ: settings.typ.then_some("JWT"), kid: credential.kid() };
+    let claims = Claims {
+        iss: credential.subject(),
+        sub: credential.subject(),
+        aud: &settings.audience,
+        iat,
+        nbf: iat - whole_seconds(settings.tolerance),
+        exp: iat + whole_seconds(settings.lifetime),
+        jti: &jti,
+    };
+    let mut text = Zeroizing::new(format!("{}.{}", part(&header)?, part(&claims)?));
+    let signature = credential.sign(text.as_bytes())?;
+    let signature = URL_SAFE_NO_PAD.encode(signature);
+    text = Zeroizing::new(format!("{}.{signature}", text.as_str()));
+    Ok(Assertion { text, jti })
+}
+
+/// One part of a compact JWT: the JSON in base64url without padding.
+fn part(value: &impl Serialize) -> Result<String> {
+    let json = serde_json::to_vec(value)
+        .map_err(|_| Error::new(Kind::Internal, "An assertion could not be written as JSON."))?;
+    Ok(URL_SAFE_NO_PAD.encode(json))
+}
+
+/// The durations here were checked to be at most 300 s.
+fn whole_seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

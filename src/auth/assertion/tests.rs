@@ -1,0 +1,141 @@
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use super::super::Signer as _;
+use super::super::tests::{KEY, Vault, credential};
+use super::*;
+
+const AUDIENCE: &str = "https://customer.example.com/api/customer/oauth/token";
+
+fn settings() -> AssertionSettings {
+    AssertionSettings::new(AUDIENCE)
+}
+
+fn now() -> Timestamp {
+    "2026-11-01T12:00:00.987654321Z".parse().expect("a timestamp")
+}
+
+fn object(part: &str) -> Map<String, Value> {
+    let json = URL_SAFE_NO_PAD.decode(part).expect("base64url without padding");
+    serde_json::from_slice(&json).expect("a JSON object")
+}
+
+/// Header and claims of an assertion whose signature was checked.
+fn opened(assertion: Assertion) -> (Map<String, Value>, Map<String, Value>) {
+    let text = assertion.into_form_value();
+    let (input, signature) = text.rsplit_once('.').expect("three parts");
+    let signature = URL_SAFE_NO_PAD.decode(signature).expect("base64url without padding");
+    assert!(KEY.public_jwk().verify(input.as_bytes(), &signature));
+    let (header, claims) = input.split_once('.').expect("three parts");
+    (object(header), object(claims))
+}
+
+#[test]
+fn the_header_has_exactly_alg_and_kid() {
+    let (header, _) = opened(make(&credential(), &settings(), now()).expect("an assertion"));
+    assert_eq!(Value::from(header), json!({"alg": "RS256", "kid": KEY.thumbprint()}));
+}
+
+#[test]
+fn the_header_has_typ_only_where_it_was_asked_for() {
+    let settings = AssertionSettings { typ: true, ..settings() };
+    let (header, _) = opened(make(&credential(), &settings, now()).expect("an assertion"));
+    assert_eq!(Value::from(header), json!({"alg": "RS256", "typ": "JWT", "kid": KEY.thumbprint()}));
+}
+
+#[test]
+fn the_claims_are_those_of_the_interface_with_whole_seconds() {
+    let settings = AssertionSettings { tolerance: Duration::from_secs(7), ..settings() };
+    let (_, mut claims) = opened(make(&credential(), &settings, now()).expect("an assertion"));
+    let jti = claims.remove("jti").expect("a jti");
+    assert_eq!(jti.as_str().map(str::len), Some(32));
+    let iat = 1_793_534_400;
+    assert_eq!(
+        Value::from(claims.clone()),
+        json!({
+            "iss": "customer-7", "sub": "customer-7", "aud": AUDIENCE,
+            "iat": iat, "nbf": iat - 7, "exp": iat + 120,
+        })
+    );
+    for name in ["iat", "nbf", "exp"] {
+        assert!(claims[name].is_i64(), "{name} is written as an integer");
+    }
+}
+
+#[test]
+fn a_subject_with_quotes_stays_one_claim() {
+    let subject = "a\",\"jku\":\"x";
+    let credential =
+        super::super::Credential::with_key(subject, KEY.clone(), None).expect("a credential").value;
+    let (_, claims) = opened(make(&credential, &settings(), now()).expect("an assertion"));
+    assert_eq!(claims["iss"], subject);
+    assert_eq!(claims.len(), 7);
+}
+
+#[test]
+fn no_two_assertions_share_a_jti() {
+    let credential = credential();
+    let made = (0..500).map(|_| make(&credential, &settings(), now()).expect("an assertion"));
+    let jtis: HashSet<String> = made.map(|assertion| assertion.jti().to_owned()).collect();
+    assert_eq!(jtis.len(), 500);
+    assert!(jtis.iter().all(|jti| jti.len() <= 128));
+}
+
+#[test]
+fn a_lifetime_over_five_minutes_or_under_a_second_is_refused() {
+    let with = |lifetime| AssertionSettings { lifetime, ..settings() };
+    for seconds in [1, 120, 300] {
+        let made = make(&credential(), &with(Duration::from_secs(seconds)), now());
+        let (_, claims) = opened(made.expect("an assertion"));
+        let span = claims["exp"].as_i64().zip(claims["iat"].as_i64()).map(|(exp, iat)| exp - iat);
+        assert_eq!(span, i64::try_from(seconds).ok());
+    }
+    for milliseconds in [0, 999, 1_500, 300_001, 301_000] {
+        let error = make(&credential(), &with(Duration::from_millis(milliseconds)), now())
+            .expect_err("refused");
+        assert_eq!(error.kind(), Kind::Config);
+        assert!(error.to_string().contains("1 to 300"), "{error}");
+    }
+}
+
+#[test]
+fn a_tolerance_over_a_minute_is_refused() {
+    for (milliseconds, fits) in [(0, true), (60_000, true), (500, false), (61_000, false)] {
+        let tolerance = Duration::from_millis(milliseconds);
+        let checked = AssertionSettings { tolerance, ..settings() }.check();
+        assert_eq!(checked.is_ok(), fits, "{milliseconds}");
+    }
+}
+
+#[test]
+fn an_audience_with_stray_white_space_is_refused() {
+    for audience in ["", " https://a", "https://a\n", "https://a\nb"] {
+        let error = AssertionSettings::new(audience).check().expect_err("refused");
+        assert_eq!(error.kind(), Kind::Config, "{audience:?}");
+    }
+}
+
+#[test]
+fn k10_the_audience_is_the_base_url_as_written_and_the_token_path() {
+    for base in ["https://[::1]:443", "https://a.example/prefix/", "https://a.example"] {
+        let expected = format!("{}/api/customer/oauth/token", base.trim_end_matches('/'));
+        assert_eq!(audience(base), expected);
+    }
+}
+
+#[test]
+fn a_wrong_signature_of_a_signer_never_becomes_an_assertion() {
+    let vault = std::sync::Arc::new(Vault(|_| KEY.sign(b"another text")));
+    let credential = super::super::Credential::with_signer("s", vault, KEY.public_jwk(), None)
+        .expect("a credential")
+        .value;
+    let error = make(&credential, &settings(), now()).expect_err("refused");
+    assert_eq!(error.kind(), Kind::Credential);
+}
+
+#[test]
+fn an_assertion_prints_its_jti_alone() {
+    let assertion = make(&credential(), &settings(), now()).expect("an assertion");
+    assert_eq!(format!("{assertion:?}"), format!("Assertion(jti {})", assertion.jti()));
+}

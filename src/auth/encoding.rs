@@ -1,0 +1,264 @@
+//! The forms that a private key comes in. [`read`] recognises PEM, DER and JWK, opens what is
+//! encrypted, and gives the numbers of an RSA key; whatever else came is named in the error, and
+//! none of its text is ever shown.
+
+use pkcs8::der::asn1::UintRef;
+use pkcs8::der::{Reader, SliceReader, Tag};
+use pkcs8::{EncryptedPrivateKeyInfo, ObjectIdentifier, PrivateKeyInfo, pkcs5};
+use zeroize::Zeroizing;
+
+use super::{jwk, pem};
+use crate::{Error, Kind, Result};
+
+/// The numbers of an RSA private key, big-endian (RFC 8017, A.1.2).
+pub(super) struct Components {
+    pub(super) n: Vec<u8>,
+    pub(super) e: Vec<u8>,
+    pub(super) d: Secret,
+    pub(super) p: Secret,
+    pub(super) q: Secret,
+    pub(super) dp: Secret,
+    pub(super) dq: Secret,
+    pub(super) qi: Secret,
+}
+
+pub(super) type Secret = Zeroizing<Vec<u8>>;
+
+/// Shorter base64 than this is not an RSA key of any size; longer is no likely name of a file.
+const SHORTEST_BARE_BASE64: usize = 256;
+
+/// Reads a private key in any form.
+pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(refused("The private key is empty.")
+            .with_hint("Is the file or variable that it comes from filled?"));
+    }
+    let text = text_of(bytes);
+    if let Some(text) = &text {
+        if is_bare_base64(text) {
+            return read_bare_base64(text, passphrase);
+        }
+        if let Some(components) = read_text(text, passphrase)? {
+            return Ok(components);
+        }
+    }
+    match first_element(bytes) {
+        Some(der) => read_der(der, passphrase),
+        None => Err(unrecognised()),
+    }
+}
+
+/// True for text that is a key, or was meant to be one: never taken for a path (K1).
+pub(super) fn is_key_text(text: &str) -> bool {
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    pem::is_pem(text)
+        || text.contains(['\n', '\r'])
+        || start.starts_with('{')
+        || is_bare_base64(text)
+}
+
+/// Text as UTF-8, or UTF-16 with a byte order mark (a redirect in PowerShell writes that).
+fn text_of(bytes: &[u8]) -> Option<Zeroizing<String>> {
+    let units = |unit: fn([u8; 2]) -> u16| {
+        let units: Zeroizing<Vec<u16>> =
+            Zeroizing::new(bytes[2..].chunks_exact(2).map(|two| unit([two[0], two[1]])).collect());
+        Zeroizing::new(String::from_utf16_lossy(&units))
+    };
+    match bytes {
+        [0xff, 0xfe, ..] => Some(units(u16::from_le_bytes)),
+        [0xfe, 0xff, ..] => Some(units(u16::from_be_bytes)),
+        _ => {
+            let text = std::str::from_utf8(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
+            match text {
+                Ok(text) => Some(Zeroizing::new(text.to_owned())),
+                // Names beside a PEM block may be in any encoding.
+                Err(_) if bytes.windows(10).any(|window| window == b"-----BEGIN") => {
+                    Some(Zeroizing::new(String::from_utf8_lossy(bytes).into_owned()))
+                }
+                Err(_) => None,
+            }
+        }
+    }
+}
+
+/// `None` where the text is neither PEM nor JSON.
+fn read_text(text: &str, passphrase: Option<&[u8]>) -> Result<Option<Components>> {
+    if pem::is_pem(text) {
+        read_der(&pem::private_key_der(text)?, passphrase).map(Some)
+    } else if text.trim_start().starts_with('{') {
+        jwk::read_private(text).map(Some)
+    } else if text.starts_with("PuTTY-User-Key-File") {
+        Err(refused("The key is in PuTTY's own format.").with_hint(
+            "Export it as an OpenSSH key with PuTTYgen, then: ssh-keygen -p -m PKCS8 -f it",
+        ))
+    } else {
+        Ok(None)
+    }
+}
+
+fn is_bare_base64(text: &str) -> bool {
+    let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
+    text.len() >= SHORTEST_BARE_BASE64 && text.chars().all(|c| is_base64(c) || c.is_whitespace())
+}
+
+/// The base64 of a DER or of a whole PEM text, as vaults and CI systems keep them.
+fn read_bare_base64(text: &str, passphrase: Option<&[u8]>) -> Result<Components> {
+    let inner = pem::decode_base64(text).ok_or_else(unrecognised)?;
+    if let Some(text) = text_of(&inner)
+        && let Some(components) = read_text(&text, passphrase)?
+    {
+        return Ok(components);
+    }
+    read_der(first_element(&inner).ok_or_else(unrecognised)?, passphrase)
+}
+
+/// The first DER element, if nothing but white space follows it: an editor or `echo` adds a line
+/// break, and the last byte of a key can look like one.
+fn first_element(bytes: &[u8]) -> Option<&[u8]> {
+    let element = SliceReader::new(bytes).ok()?.tlv_bytes().ok()?;
+    let is_whole = element.first() == Some(&u8::from(Tag::Sequence))
+        && bytes[element.len()..].iter().all(u8::is_ascii_whitespace);
+    is_whole.then_some(element)
+}
+
+fn read_der(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
+    use Tag::{BitString, Integer, OctetString, Sequence};
+    match member_tags(der).as_deref() {
+        Some([Integer, Sequence, OctetString, ..]) => read_pkcs8(der),
+        Some([Integer, Integer, Integer, ..]) => read_pkcs1(der),
+        Some([Sequence, OctetString]) => read_encrypted(der, passphrase),
+        Some([Sequence, BitString] | [Integer, Integer]) => Err(not_rsa("a public key")),
+        Some([Sequence, Sequence, BitString]) => Err(not_rsa("a certificate")),
+        Some([Integer, OctetString, ..]) => Err(not_rsa("an EC key")),
+        Some([Integer, Sequence] | [Integer, Sequence, Sequence]) => {
+            Err(refused("This is a PKCS#12 bundle (.p12, .pfx), not a key.").with_hint(
+                "Take the key out of it: openssl pkcs12 -nocerts -noenc -in key.p12 -out key.pem",
+            ))
+        }
+        _ => Err(unrecognised()),
+    }
+}
+
+/// The tags of the members of the outer SEQUENCE: enough to tell the forms apart.
+fn member_tags(der: &[u8]) -> Option<Vec<Tag>> {
+    let mut reader = SliceReader::new(der).ok()?;
+    reader
+        .sequence(|members| {
+            let mut tags = Vec::new();
+            while !members.is_finished() {
+                tags.push(members.peek_tag()?);
+                members.tlv_bytes()?;
+            }
+            Ok(tags)
+        })
+        .ok()
+}
+
+fn read_pkcs1(der: &[u8]) -> Result<Components> {
+    let mut reader = SliceReader::new(der).map_err(|_| damaged())?;
+    reader
+        .sequence(|members| {
+            let mut next = || members.decode::<UintRef<'_>>().map(|number| number.as_bytes());
+            // A multi-prime key (version 1) has a further member and is refused as damaged.
+            let _version = next()?;
+            let (n, e) = (next()?.to_vec(), next()?.to_vec());
+            let mut secret = || next().map(|bytes| Zeroizing::new(bytes.to_vec()));
+            Ok(Components {
+                n,
+                e,
+                d: secret()?,
+                p: secret()?,
+                q: secret()?,
+                dp: secret()?,
+                dq: secret()?,
+                qi: secret()?,
+            })
+        })
+        .map_err(|_| damaged())
+}
+
+fn read_pkcs8(der: &[u8]) -> Result<Components> {
+    let info = PrivateKeyInfo::try_from(der).map_err(|_| damaged())?;
+    match algorithm_name(info.algorithm.oid) {
+        None => read_pkcs1(info.private_key),
+        Some(other) => Err(not_rsa(other)),
+    }
+}
+
+/// `None` for plain RSA.
+fn algorithm_name(oid: ObjectIdentifier) -> Option<&'static str> {
+    Some(match oid.to_string().as_str() {
+        "1.2.840.113549.1.1.1" => return None,
+        "1.2.840.113549.1.1.10" => "an RSA key that is bound to PSS signatures",
+        "1.2.840.10045.2.1" => "an EC key",
+        "1.3.101.112" => "an Ed25519 key",
+        "1.3.101.113" => "an Ed448 key",
+        "1.3.101.110" | "1.3.101.111" => "a key for X25519 or X448, which cannot sign",
+        "1.2.840.10040.4.1" => "a DSA key",
+        _ => "a key of another algorithm",
+    })
+}
+
+fn read_encrypted(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
+    let Some(passphrase) = passphrase else {
+        return Err(refused("The private key is encrypted and no passphrase was given.")
+            .with_hint("Give it as passphrase=, from a vault or an environment variable."));
+    };
+    let encrypted = EncryptedPrivateKeyInfo::try_from(der).map_err(|_| unknown_encryption())?;
+    let opened = encrypted.decrypt(passphrase).map_err(|error| match error {
+        pkcs8::Error::EncryptedPrivateKey(
+            pkcs5::Error::NoPbes1CryptSupport
+            | pkcs5::Error::UnsupportedAlgorithm { .. }
+            | pkcs5::Error::AlgorithmParametersInvalid { .. },
+        ) => unknown_encryption(),
+        _ => wrong_passphrase(),
+    })?;
+    // One wrong passphrase in 256 leaves a right padding, and noise before it.
+    match member_tags(opened.as_bytes()).as_deref() {
+        Some([Tag::Integer, Tag::Sequence, Tag::OctetString, ..]) => read_pkcs8(opened.as_bytes()),
+        _ => Err(wrong_passphrase()),
+    }
+}
+
+/// A failure to load a key.
+pub(super) fn refused(message: impl Into<String>) -> Error {
+    Error::new(Kind::Credential, message)
+}
+
+/// K2.
+pub(super) fn not_rsa(found: &str) -> Error {
+    let hint = if found.starts_with("a public") || found.starts_with("a certificate") {
+        "Give the private key that belongs to it. It stays on this machine: only its public part \
+         is enrolled."
+    } else {
+        "Make one with siteline.PrivateKey.generate(), or: \
+         openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out key.pem; then enroll it."
+    };
+    refused(format!("RS256 needs an RSA private key; this is {found}.")).with_hint(hint)
+}
+
+fn wrong_passphrase() -> Error {
+    refused("The private key could not be decrypted with this passphrase.").with_hint(
+        "Look for a line break or quotes at its end, and whether it belongs to this key file.",
+    )
+}
+
+fn unknown_encryption() -> Error {
+    refused("The private key is encrypted in an old or rare way that is not read here.").with_hint(
+        "Convert it once, then load the new file with the same passphrase: openssl pkcs8 -topk8 \
+         -v2 aes-256-cbc -v2prf hmacWithSHA256 -in key.pem -out key-pkcs8.pem",
+    )
+}
+
+fn damaged() -> Error {
+    refused("The private key is damaged: its encoding breaks off or contradicts itself.").with_hint(
+        "Copy the file again, whole and in binary mode; `openssl pkey -check` tells more.",
+    )
+}
+
+fn unrecognised() -> Error {
+    refused("This is no private key in a known form.").with_hint(
+        "Known are PEM (PKCS#8, plain or encrypted; PKCS#1), the same in DER, and a JWK with its \
+         private members. If the path of a file was meant, remove line breaks from it.",
+    )
+}

@@ -1,0 +1,185 @@
+//! The exchange of an assertion for an access token (§4.1): one call and its attempts. Every
+//! attempt signs anew, because the service takes a `jti` once, whatever came of the request.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use url::form_urlencoded;
+use zeroize::Zeroizing;
+
+use super::assertion::{self, AssertionSettings};
+use super::grant::{self, Grant};
+use super::{Credential, ScopeSet};
+use crate::clock::{CORRECTED_SKEW, Clock, ServiceTime};
+use crate::error::{Error, Kind, Result};
+use crate::http::base_url::TOKEN_PATH;
+use crate::http::{Call, Deadline, Policy, Request, RetryQuota, Transport};
+
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+/// A refusal is put down to the clocks only if they differ by more than this.
+const REFUSED_SKEW: SignedDuration = SignedDuration::from_secs(30);
+
+/// What it takes to ask for a token: the client's connections, clock and credential.
+#[derive(Clone, Copy)]
+pub struct Exchange<'a> {
+    /// The connections to the service.
+    pub transport: &'a Transport,
+    /// The service's time as the client knows it.
+    pub time: &'a ServiceTime,
+    /// Who asks.
+    pub credential: &'a Credential,
+    /// The claims that all assertions share.
+    pub settings: &'a AssertionSettings,
+    /// How patiently.
+    pub policy: &'a Policy,
+    /// The caller's deadline.
+    pub deadline: Deadline,
+    /// Counts the token requests of the client: they are limited apart from the data requests (§8).
+    pub requests: &'a AtomicU64,
+}
+
+/// How often an exchange may try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// All tries of the policy: nobody can go on without a token.
+    All,
+    /// One try: the old token is still valid.
+    One,
+}
+
+/// A grant, and when it was asked for by the clock of who keeps it: a token lives from its issuance,
+/// which is no earlier.
+pub(super) struct Issued {
+    pub(super) grant: Grant,
+    pub(super) asked: Duration,
+    pub(super) asked_wall: Timestamp,
+}
+
+impl Exchange<'_> {
+    /// Asks for a token with these scopes. `clock` is that of who keeps the token.
+    pub(super) async fn run(
+        &self,
+        scopes: &ScopeSet,
+        quota: &RetryQuota,
+        clock: &Clock,
+        patience: Patience,
+    ) -> Result<Issued> {
+        let mut call = Call::begin(self.time.clock(), self.policy, quota, self.deadline);
+        let mut corrected = false;
+        loop {
+            let applied = self.time.correction();
+            let (asked, asked_wall) = (clock.monotonic(), clock.wall());
+            let error = match call.attempt(Box::pin(self.attempt(scopes))).await {
+                Ok(grant) => {
+                    call.succeeded();
+                    return Ok(Issued { grant, asked, asked_wall });
+                }
+                Err(error) => error,
+            };
+            if is_invalid_client(&error) {
+                if !corrected && self.correction_helps(applied) {
+                    corrected = true;
+                    call.note(&error, Duration::ZERO);
+                    continue;
+                }
+                return Err(call.failed(self.explain(error, corrected)));
+            }
+            if patience == Patience::One {
+                return Err(call.failed(error));
+            }
+            call.after(error).await?;
+        }
+    }
+
+    /// One attempt with an assertion of its own.
+    async fn attempt(&self, scopes: &ScopeSet) -> Result<Grant> {
+        let assertion = assertion::make(self.credential, self.settings, self.time.now())?;
+        let url = self.transport.base_url().join(TOKEN_PATH, None);
+        let path = url.path().to_owned();
+        let request = Request {
+            url,
+            authorization: None,
+            form: Some(form(&assertion.into_form_value(), scopes)),
+        };
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let reply = self.transport.send(request, self.time).await?;
+        grant::read(&reply, scopes, &path, self.time.now())
+    }
+
+    /// The refusal taught us that the clocks differ, and that is not corrected for yet.
+    fn correction_helps(&self, applied: SignedDuration) -> bool {
+        let Some(skew) = self.time.skew() else { return false };
+        skew.abs() > REFUSED_SKEW
+            && skew.abs() <= CORRECTED_SKEW
+            && (skew - applied).abs() > REFUSED_SKEW
+    }
+
+    /// The service does not say which check failed (§7): here is all that it can have been.
+    fn explain(&self, error: Error, corrected: bool) -> Error {
+        let skew = self.time.skew();
+        let seconds = skew.map(|skew| skew.as_secs_f64());
+        let clock = match skew {
+            None => "the service's clock is not known".to_owned(),
+            Some(skew) => format!(
+                "the service's clock is {:+.0} s from this machine's{}",
+                skew.as_secs_f64(),
+                if corrected { " (corrected for in the last attempt)" } else { "" }
+            ),
+        };
+        let hint = format!(
+            "the service does not say which check failed. Compare: kid {} must be the thumbprint of \
+             the enrolled key; aud {} must be the token endpoint as the service sees it (audience=); \
+             sub {} must be what enrollment returned; {clock}; the integration may not be approved \
+             yet",
+            self.credential.kid(),
+            self.settings.audience,
+            self.credential.subject(),
+        );
+        let beyond = skew.is_some_and(|skew| skew.abs() > CORRECTED_SKEW);
+        let error = if corrected || beyond {
+            let (ours, theirs) = self.both_clocks(skew.unwrap_or_default());
+            error.into_kind(Kind::ClockSkew).with(|context| {
+                context.message = format!(
+                    "{}; this machine's clock says {ours}, the service's {theirs}",
+                    context.message
+                );
+            })
+        } else {
+            error
+        };
+        error.with_hint(hint).with(|context| context.skew_seconds = seconds)
+    }
+
+    fn both_clocks(&self, skew: SignedDuration) -> (String, String) {
+        let ours = self.time.clock().wall();
+        let theirs = ours.checked_add(skew).unwrap_or(ours);
+        (format!("{ours:.0}"), format!("{theirs:.0}"))
+    }
+}
+
+impl fmt::Debug for Exchange<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Exchange({:?})", self.credential)
+    }
+}
+
+/// Exactly the four fields of §4.1. The buffer is made long enough at once, so that no copy of the
+/// assertion stays behind where it grew.
+fn form(assertion: &str, scopes: &ScopeSet) -> Zeroizing<String> {
+    let scopes = scopes.to_string();
+    let target = String::with_capacity(assertion.len() + 3 * scopes.len() + 256);
+    let mut fields = form_urlencoded::Serializer::new(target);
+    fields
+        .append_pair("grant_type", "client_credentials")
+        .append_pair("client_assertion_type", ASSERTION_TYPE)
+        .append_pair("client_assertion", assertion)
+        .append_pair("scope", &scopes);
+    Zeroizing::new(fields.finish())
+}
+
+pub(super) fn is_invalid_client(error: &Error) -> bool {
+    error.kind() == Kind::Authentication
+        && error.context().code.as_deref() == Some("invalid_client")
+}

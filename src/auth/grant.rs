@@ -1,0 +1,199 @@
+//! The reply to a token request (§2.2): a grant, or what its refusal means. Real services answer
+//! refusals with whatever status they like, so the member `error` decides, and only without one
+//! the status (faults.md section 1).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::header::HeaderValue;
+use serde_json::{Map, Value};
+
+use super::scope::ScopeSet;
+use crate::error::{Error, Kind, Result};
+use crate::http::problem::without_mark;
+use crate::http::{Problem, Reply};
+
+/// Used where the reply names no lifetime: short enough to be harmless.
+const UNSTATED_LIFETIME: Duration = Duration::from_secs(60);
+/// No token is believed to live longer; the interface says 600 s (§8).
+const LONGEST_LIFETIME: f64 = 3_600.0;
+
+/// An access token as the service granted it. No refresh token is kept (§2.2).
+pub(super) struct Grant {
+    /// The value of the header `Authorization`, marked as sensitive.
+    pub(super) authorization: HeaderValue,
+    /// From issuance.
+    pub(super) lifetime: Duration,
+    /// What was granted; `None` where the reply does not say.
+    pub(super) scopes: Option<ScopeSet>,
+}
+
+/// Reads the reply to a request at `path` for these scopes; `now` by the service's time.
+///
+/// # Errors
+/// `AuthenticationError`, `ScopeError`, `RequestRejected`, `RateLimited`, `ServiceUnavailable`,
+/// `TruncatedBody` or `ProtocolError`, as the module says.
+pub(super) fn read(
+    reply: &Reply,
+    requested: &ScopeSet,
+    path: &str,
+    now: Timestamp,
+) -> Result<Grant> {
+    if let Some(error) = &reply.broken_body {
+        return Err(error.clone());
+    }
+    let members = match serde_json::from_slice::<Value>(without_mark(&reply.body)) {
+        Ok(Value::Object(members)) => members,
+        Err(error) if error.is_eof() && without_mark(&reply.body).starts_with(b"{") => {
+            return Err(Error::new(Kind::TruncatedBody, "the token reply ends within its JSON")
+                .with(|context| context.status = Some(reply.status)));
+        }
+        Ok(_) | Err(_) if reply.status == 200 => {
+            return Err(Problem::read(&reply.body, &[])
+                .error(Kind::Protocol, "the token reply is not a JSON object", reply, now)
+                .with_hint("a login page of the network, or another service, may have answered"));
+        }
+        Ok(_) | Err(_) => return Err(refusal(&Problem::read(&reply.body, &[]), reply, path, now)),
+    };
+    if reply.status != 200 || members.get("error").is_some_and(|error| !error.is_null()) {
+        let problem = Problem::read(&reply.body, &echoed(&members));
+        return Err(refused(&problem, reply, requested, path, now));
+    }
+    let grant = Grant {
+        authorization: authorization(&members)?,
+        lifetime: lifetime(&members)?,
+        scopes: members.get("scope").and_then(Value::as_str).map(ScopeSet::granted),
+    };
+    check_scopes(&grant, requested, reply)?;
+    Ok(grant)
+}
+
+/// A token in a reply that is refused all the same must not be shown.
+fn echoed(members: &Map<String, Value>) -> Vec<&str> {
+    ["access_token", "refresh_token", "id_token"]
+        .iter()
+        .filter_map(|name| members.get(*name).and_then(Value::as_str))
+        .collect()
+}
+
+fn refused(
+    problem: &Problem,
+    reply: &Reply,
+    requested: &ScopeSet,
+    path: &str,
+    now: Timestamp,
+) -> Error {
+    let error = |kind, message: &str| problem.error(kind, message, reply, now);
+    match problem.code.as_deref() {
+        Some("invalid_client") => error(Kind::Authentication, "the service refused the assertion"),
+        Some("invalid_scope") => {
+            let named = named_scopes(problem, requested);
+            let message = format!("the service refused the scope {}", named.join(" "));
+            error(Kind::Scope, &message)
+                .with_hint("every scope asked for must be allowed for the credential (§4.1)")
+                .with(|context| context.missing = named)
+        }
+        Some("temporarily_unavailable") => {
+            error(Kind::ServiceUnavailable, "the service cannot issue tokens at the moment")
+        }
+        Some("slow_down") => error(Kind::RateLimited, "tokens were asked for too often"),
+        Some(
+            "invalid_request" | "unsupported_grant_type" | "unauthorized_client" | "invalid_grant",
+        ) => error(Kind::RequestRejected, "the service refused the token request"),
+        _ => refusal(problem, reply, path, now),
+    }
+}
+
+/// A refusal that no known code explains.
+fn refusal(problem: &Problem, reply: &Reply, path: &str, now: Timestamp) -> Error {
+    let what = format!("POST {path}");
+    match reply.status {
+        200 => problem.error(Kind::RequestRejected, "the token request was refused", reply, now),
+        401 => problem.error(Kind::Authentication, "the service refused the assertion", reply, now),
+        404 => problem
+            .by_status(&what, reply, now)
+            .with_hint("there is no token endpoint at this path: check base_url and its prefix"),
+        _ => problem.by_status(&what, reply, now),
+    }
+}
+
+/// The scopes that the refusal names, or all that were asked for.
+fn named_scopes(problem: &Problem, requested: &ScopeSet) -> Vec<String> {
+    let detail = problem.detail.as_deref().unwrap_or_default();
+    let named: Vec<String> =
+        requested.iter().filter(|scope| detail.contains(scope)).map(str::to_owned).collect();
+    if named.is_empty() { requested.iter().map(str::to_owned).collect() } else { named }
+}
+
+fn authorization(members: &Map<String, Value>) -> Result<HeaderValue> {
+    match members.get("token_type").and_then(Value::as_str) {
+        Some(kind) if kind.eq_ignore_ascii_case("bearer") => {}
+        Some(_) => return Err(Error::protocol_at("$.token_type", "the token is no bearer token")),
+        None => return Err(Error::protocol_at("$.token_type", "the token reply names no type")),
+    }
+    let refuse = |what: &str| Err(Error::protocol_at("$.access_token", what));
+    let Some(value) = members.get("access_token").and_then(Value::as_str) else {
+        return refuse("the token reply has no token");
+    };
+    if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return refuse("the token is empty, or has characters that no header can carry");
+    }
+    match HeaderValue::from_str(&format!("Bearer {value}")) {
+        Ok(mut header) => {
+            header.set_sensitive(true);
+            Ok(header)
+        }
+        Err(_) => refuse("the token cannot stand in a header"),
+    }
+}
+
+fn lifetime(members: &Map<String, Value>) -> Result<Duration> {
+    let seconds = match members.get("expires_in") {
+        None | Some(Value::Null) => {
+            log::warn!(
+                target: "siteline::token",
+                "the token reply names no lifetime; the token is used for {} s",
+                UNSTATED_LIFETIME.as_secs()
+            );
+            return Ok(UNSTATED_LIFETIME);
+        }
+        Some(Value::Number(number)) => number.as_f64(),
+        Some(Value::String(text)) => text.trim().parse::<f64>().ok(),
+        Some(_) => None,
+    };
+    match seconds {
+        Some(seconds) if seconds >= 1.0 && seconds.is_finite() => {
+            Ok(Duration::from_secs_f64(seconds.min(LONGEST_LIFETIME).floor()))
+        }
+        _ => Err(Error::protocol_at(
+            "$.expires_in",
+            "the lifetime of the token is not a positive number of seconds",
+        )),
+    }
+}
+
+/// Services grant less than was asked without a word; that is found out here, not at the data.
+fn check_scopes(grant: &Grant, requested: &ScopeSet, reply: &Reply) -> Result<()> {
+    let Some(granted) = &grant.scopes else {
+        log::info!(target: "siteline::token", "the token reply names no scope; it is not verified");
+        return Ok(());
+    };
+    let missing = requested.missing_from(granted);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Scope,
+        format!("the service granted a token without the scope {}", missing.join(" ")),
+    )
+    .with_hint("ask for less with scopes=, or have the scope allowed for the credential")
+    .with(|context| {
+        context.missing = missing;
+        context.status = Some(reply.status);
+        context.request_id = reply.request_id();
+    }))
+}
+
+#[cfg(test)]
+#[path = "grant_tests.rs"]
+mod tests;

@@ -1,0 +1,294 @@
+//! JSON Web Keys (RFC 7517, 7518): the public key as it is enrolled, its thumbprint (RFC 7638),
+//! and private keys given as JWK.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::encoding::AsDer as _;
+use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use pkcs8::der::asn1::UintRef;
+use pkcs8::der::{Reader, SliceReader};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
+use zeroize::Zeroizing;
+
+use super::encoding::{Components, Secret, not_rsa, refused};
+use crate::{Error, Result};
+
+/// Base64url as RFC 7515 has it, and with the padding that some tools add (K7).
+const BASE64URL: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::URL_SAFE,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// RSA keys smaller than this are refused (K4); RFC 7518, section 3.3, asks for no less.
+const FEWEST_BITS: u32 = 2048;
+const MOST_BITS: u32 = 8192;
+
+/// An RSA public key: what is enrolled, and what every signature is checked against. Held in one
+/// canonical form, so that equal keys have equal thumbprints whatever they were read from.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PublicJwk(Arc<Numbers>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Numbers {
+    n: Vec<u8>,
+    e: Vec<u8>,
+    thumbprint: String,
+}
+
+/// The members that enrollment asks for, in this order.
+#[derive(Serialize)]
+struct Enrolled<'a> {
+    kty: &'static str,
+    n: String,
+    e: String,
+    kid: &'a str,
+    alg: &'static str,
+    #[serde(rename = "use")]
+    usage: &'static str,
+}
+
+/// The required members in the order of their names: what RFC 7638 hashes.
+#[derive(Serialize)]
+struct Required {
+    e: String,
+    kty: &'static str,
+    n: String,
+}
+
+impl PublicJwk {
+    /// Reads a public JWK. Padded base64url and leading zero octets are read as what they mean
+    /// (K7). A `kid` in it is a label and is not used: ours is the thumbprint.
+    ///
+    /// # Errors
+    /// [`crate::Kind::Credential`] for other JSON, another key type, a private JWK, and a key
+    /// under 2048 bits.
+    pub fn parse(json: &str) -> Result<Self> {
+        let members = Members::parse(json)?;
+        if members.is_private() {
+            return Err(refused(
+                "This JWK holds the private key too, and only the public is asked for.",
+            )
+            .with_hint("Leave out all but kty, n and e; or pass it as the private key."));
+        }
+        Self::from_numbers(&number("n", members.n)?, &number("e", members.e)?)
+    }
+
+    /// The public key with this modulus and exponent, big-endian.
+    pub(super) fn from_numbers(n: &[u8], e: &[u8]) -> Result<Self> {
+        let (n, e) = (canonical(n).to_vec(), canonical(e).to_vec());
+        check_size(bits_of(&n))?;
+        check_numbers(&n, &e)?;
+        let required =
+            Required { e: URL_SAFE_NO_PAD.encode(&e), kty: "RSA", n: URL_SAFE_NO_PAD.encode(&n) };
+        let hash = digest(&SHA256, to_json(&required)?.as_bytes());
+        let thumbprint = URL_SAFE_NO_PAD.encode(hash);
+        Ok(Self(Arc::new(Numbers { n, e, thumbprint })))
+    }
+
+    /// From an `RSAPublicKey` (RFC 8017, A.1.1).
+    pub(super) fn from_pkcs1(der: &[u8]) -> Result<Self> {
+        let numbers = SliceReader::new(der).and_then(|mut reader| {
+            reader.sequence(|members| {
+                let n: UintRef<'_> = members.decode()?;
+                let e: UintRef<'_> = members.decode()?;
+                Ok((n.as_bytes().to_vec(), e.as_bytes().to_vec()))
+            })
+        });
+        let (n, e) =
+            numbers.map_err(|_| refused("The public part of the key could not be read."))?;
+        Self::from_numbers(&n, &e)
+    }
+
+    /// The JWK to enroll: `kty`, `n`, `e`, `kid` (the thumbprint), `alg` and `use`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let [n, e] = self.encoded();
+        let kid = self.thumbprint();
+        // Strings alone always have a JSON form.
+        to_json(&Enrolled { kty: "RSA", n, e, kid, alg: "RS256", usage: "sig" }).unwrap_or_default()
+    }
+
+    /// `n` and `e` in base64url without padding.
+    #[must_use]
+    pub fn encoded(&self) -> [String; 2] {
+        [URL_SAFE_NO_PAD.encode(&self.0.n), URL_SAFE_NO_PAD.encode(&self.0.e)]
+    }
+
+    /// RFC 7638 thumbprint with SHA-256, in base64url without padding: 43 characters.
+    #[must_use]
+    pub fn thumbprint(&self) -> &str {
+        &self.0.thumbprint
+    }
+
+    /// The size of the modulus.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        bits_of(&self.0.n)
+    }
+
+    /// Bytes in a signature by this key.
+    #[must_use]
+    pub fn signature_length(&self) -> usize {
+        self.0.n.len()
+    }
+
+    /// Whether this is an RS256 signature (RSASSA-PKCS1-v1_5 with SHA-256) of the message.
+    #[must_use]
+    pub fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
+        RsaPublicKeyComponents { n: &self.0.n, e: &self.0.e }
+            .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
+            .is_ok()
+    }
+}
+
+impl fmt::Debug for PublicJwk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicJwk(RSA {} bits, thumbprint={})", self.bits(), self.thumbprint())
+    }
+}
+
+/// The numbers of a private JWK.
+pub(super) fn read_private(json: &str) -> Result<Components> {
+    let members = Members::parse(json)?;
+    if !members.is_private() {
+        return Err(not_rsa("a public key (a JWK without d)"));
+    }
+    let n = number("n", members.n)?;
+    Ok(Components {
+        e: number("e", members.e)?.to_vec(),
+        d: number("d", members.d)?,
+        p: number("p", members.p)?,
+        q: number("q", members.q)?,
+        dp: number("dp", members.dp)?,
+        dq: number("dq", members.dq)?,
+        qi: number("qi", members.qi)?,
+        n: n.to_vec(),
+    })
+}
+
+/// What of a JWK is looked at. Everything else in it (`kid`, `x5c`, ...) is left where it is.
+#[derive(Deserialize)]
+struct Members {
+    kty: Option<Text>,
+    n: Option<Text>,
+    e: Option<Text>,
+    d: Option<Text>,
+    p: Option<Text>,
+    q: Option<Text>,
+    dp: Option<Text>,
+    dq: Option<Text>,
+    qi: Option<Text>,
+    oth: Option<IgnoredAny>,
+    keys: Option<IgnoredAny>,
+}
+
+/// Text that is wiped when it is dropped.
+struct Text(Zeroizing<String>);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self(Zeroizing::new(text)))
+    }
+}
+
+impl Members {
+    fn parse(json: &str) -> Result<Self> {
+        let json = json.trim_start_matches('\u{feff}').trim();
+        if !json.starts_with('{') {
+            return Err(refused("This is no JWK: a JSON object was expected."));
+        }
+        // The parser's own words quote what it read, so only its place is told.
+        let members: Self = serde_json::from_str(json).map_err(|error| {
+            refused(format!(
+                "This is no JWK: the JSON object has an error at line {}, column {} (broken off, \
+                 not JSON, a member twice, or a member that is not text).",
+                error.line(),
+                error.column(),
+            ))
+        })?;
+        members.check_type()?;
+        Ok(members)
+    }
+
+    fn check_type(&self) -> Result<()> {
+        if self.keys.is_some() {
+            return Err(refused("This is a set of keys (a JWK Set), not a key.")
+                .with_hint("Pass the one object of its `keys` whose public part was enrolled."));
+        }
+        if self.oth.is_some() {
+            return Err(not_rsa("an RSA key of more than two primes"));
+        }
+        match self.kty.as_ref().map(|kty| kty.0.as_str()) {
+            Some("RSA") => Ok(()),
+            Some("EC") => Err(not_rsa("an EC key")),
+            Some("OKP") => Err(not_rsa("an Ed25519 or like key (a JWK of type OKP)")),
+            Some("oct") => Err(not_rsa("a shared secret (a JWK of type oct)")),
+            Some(_) => Err(not_rsa("a JWK of another type")),
+            None => Err(refused("This is no JWK: the JSON object has no member kty.")),
+        }
+    }
+
+    fn is_private(&self) -> bool {
+        let members = [&self.d, &self.p, &self.q, &self.dp, &self.dq, &self.qi];
+        members.into_iter().any(Option::is_some)
+    }
+}
+
+fn number(name: &str, text: Option<Text>) -> Result<Secret> {
+    let text = text.ok_or_else(|| {
+        refused(format!("The JWK has no member {name}."))
+            .with_hint("A public RSA JWK has n and e; a private one also d, p, q, dp, dq and qi.")
+    })?;
+    let text = text.0;
+    // The decoder asks for room for whole groups of three.
+    let mut bytes = Zeroizing::new(vec![0; text.len() + 3]);
+    let length = BASE64URL.decode_slice(text.as_bytes(), &mut bytes).map_err(|_| {
+        refused(format!("The member {name} of the JWK is not base64url."))
+            .with_hint("Base64url has - and _ where base64 has + and /, and no line breaks.")
+    })?;
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+fn to_json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|_| Error::new(crate::Kind::Internal, "A JWK could not be written as JSON."))
+}
+
+/// Without the leading zero octets that some encoders leave.
+fn canonical(number: &[u8]) -> &[u8] {
+    let zeros = number.iter().take_while(|&&octet| octet == 0).count();
+    &number[zeros..]
+}
+
+fn bits_of(canonical: &[u8]) -> u32 {
+    let octets = u32::try_from(canonical.len()).unwrap_or(u32::MAX);
+    octets.saturating_mul(8) - canonical.first().map_or(0, |octet| octet.leading_zeros())
+}
+
+/// Whether RSA can be done with these: reading the encoded form is what makes the library check.
+fn check_numbers(n: &[u8], e: &[u8]) -> Result<()> {
+    let encoded = RsaPublicKeyComponents { n, e }.as_der();
+    if encoded.is_ok_and(|der| aws_lc_rs::rsa::PublicKey::from_der(der.as_ref()).is_ok()) {
+        return Ok(());
+    }
+    Err(refused("The modulus and exponent do not make an RSA public key.").with_hint(
+        "Compare them with the key that was enrolled; the exponent is nearly always AQAB.",
+    ))
+}
+
+/// K4.
+fn check_size(bits: u32) -> Result<()> {
+    if (FEWEST_BITS..=MOST_BITS).contains(&bits) {
+        return Ok(());
+    }
+    Err(refused(format!("The RSA key has {bits} bits; {FEWEST_BITS} to {MOST_BITS} are accepted."))
+        .with_hint("Make a new key with siteline.PrivateKey.generate() and enroll its public JWK."))
+}

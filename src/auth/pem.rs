@@ -1,0 +1,108 @@
+//! PEM text, read with patience: keys travel through environment variables, mails and editors, and
+//! arrive with other line ends, without any, with `\n` spelt out, or between other blocks. Only
+//! the BEGIN and END lines and the base64 between them count.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use zeroize::Zeroizing;
+
+use super::encoding::{not_rsa, refused};
+use crate::Result;
+
+const BEGIN: &str = "-----BEGIN ";
+const END: &str = "-----END ";
+const DASHES: &str = "-----";
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+struct Block<'a> {
+    label: &'a str,
+    body: &'a str,
+}
+
+/// True for text that has, or had, a PEM block in it.
+pub(super) fn is_pem(text: &str) -> bool {
+    text.contains("-----BEGIN")
+}
+
+/// The DER of the one private key in a PEM text.
+pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
+    // An environment variable or a JSON file may spell the line breaks out.
+    let unescaped = Zeroizing::new(text.replace("\\r", "\r").replace("\\n", "\n"));
+    let blocks = blocks(&unescaped)?;
+    let mut keys = blocks.iter().filter(|block| block.label.ends_with("PRIVATE KEY"));
+    let Some(key) = keys.next() else {
+        return Err(not_rsa(blocks.first().map_or("a PEM text without a block", described)));
+    };
+    if keys.next().is_some() {
+        return Err(refused("The PEM text holds more than one private key.")
+            .with_hint("Leave the one in it whose public part was enrolled."));
+    }
+    match key.label {
+        "OPENSSH PRIVATE KEY" => Err(refused("The key is in OpenSSH's own format.").with_hint(
+            "Convert a copy of it (the command changes the file in place): \
+             ssh-keygen -p -m PKCS8 -f copy-of-key",
+        )),
+        "EC PRIVATE KEY" => Err(not_rsa("an EC key")),
+        "DSA PRIVATE KEY" => Err(not_rsa("a DSA key")),
+        _ if key.body.contains("Proc-Type:") => Err(refused(
+            "The key is encrypted in the legacy way (\"Proc-Type: 4,ENCRYPTED\"), which is weak \
+             and not read here.",
+        )
+        .with_hint(
+            "Convert it once, then load the new file with the same passphrase: \
+             openssl pkcs8 -topk8 -v2 aes-256-cbc -in key.pem -out key-pkcs8.pem",
+        )),
+        _ => decode_base64(key.body).ok_or_else(|| {
+            refused("The PEM text is damaged: what stands between its BEGIN and END lines is not base64.")
+                .with_hint("Copy the file again, whole and unchanged.")
+        }),
+    }
+}
+
+/// Base64, whatever white space is in it.
+pub(super) fn decode_base64(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let mut compact = Zeroizing::new(String::with_capacity(text.len()));
+    compact.extend(text.chars().filter(|c| !c.is_whitespace()));
+    // The decoder asks for room for whole groups of three.
+    let mut bytes = Zeroizing::new(vec![0; compact.len() + 3]);
+    let length = BASE64.decode_slice(compact.as_bytes(), &mut bytes).ok()?;
+    bytes.truncate(length);
+    Some(bytes)
+}
+
+fn blocks(text: &str) -> Result<Vec<Block<'_>>> {
+    let mut blocks = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(BEGIN) {
+        let (label, after) =
+            rest[start + BEGIN.len()..].split_once(DASHES).ok_or_else(cut_short)?;
+        let end = after.find(END).ok_or_else(cut_short)?;
+        blocks.push(Block { label: label.trim(), body: &after[..end] });
+        rest = &after[end + END.len()..];
+    }
+    Ok(blocks)
+}
+
+fn cut_short() -> crate::Error {
+    refused("The PEM text stops before its END line.").with_hint(
+        "Was only a part of it copied? The whole text is needed, BEGIN and END lines too.",
+    )
+}
+
+fn described(block: &Block<'_>) -> &'static str {
+    match block.label {
+        "PUBLIC KEY" | "RSA PUBLIC KEY" => "a public key",
+        "CERTIFICATE" | "X509 CERTIFICATE" | "TRUSTED CERTIFICATE" => "a certificate",
+        "CERTIFICATE REQUEST" | "NEW CERTIFICATE REQUEST" => "a certificate request",
+        "EC PARAMETERS" => "the parameters of an EC key",
+        "PKCS7" => "a PKCS#7 bundle",
+        _ => "a PEM block of another sort",
+    }
+}

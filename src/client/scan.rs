@@ -1,0 +1,228 @@
+//! A [`Scan`] is a recipe: a query, how to decode its pages, and where to begin. It makes no
+//! request until it is read. [`Scan::pages`] starts a new chain each time; [`Scan::collect`] reads
+//! one chain to its end and merges it (§4.4, §4.5.3).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use tokio::sync::Mutex;
+
+use super::{Client, DATA_PATH};
+use crate::data::{Bookmark, Chain, DecodeSettings, Fetch, Merged, Merger, Page, Query};
+use crate::error::{Error, Kind, Result};
+
+/// How a scan is read, besides its query.
+#[derive(Debug, Clone, Default)]
+pub struct ReadSettings {
+    /// Stop with an error after so many pages of one chain; never quietly.
+    pub max_pages: Option<u64>,
+    /// Bounds one read from its first request to its last, waits and token exchange included.
+    pub deadline: Option<Duration>,
+    /// Keep each page's body as it came.
+    pub keep_raw: bool,
+}
+
+/// A read that has not happened yet. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Scan {
+    client: Client,
+    query: Query,
+    decode: Arc<DecodeSettings>,
+    settings: ReadSettings,
+    begin: Option<Bookmark>,
+    onto: Option<Arc<Table>>,
+}
+
+/// What one whole read gave: every point once, by its highest version, in canonical order.
+#[derive(Debug)]
+pub struct Table {
+    /// The points and what was merged on the way.
+    pub merged: Merged,
+    /// The pages themselves, where the read is to go on: [`Scan::resume`] merges onto them.
+    unfinished: Option<Merger>,
+    /// Where the points come from.
+    pub provenance: Provenance,
+}
+
+/// Where numbers come from.
+#[derive(Debug, Clone)]
+pub struct Provenance {
+    /// The query, printable.
+    pub query: Query,
+    /// The service's host.
+    pub host: String,
+    /// The service's time when the read began.
+    pub read_at: Timestamp,
+    /// Pages read.
+    pub pages: u64,
+}
+
+/// A read that failed half way: why, where to go on, and what had been read and paid for.
+#[derive(Debug)]
+pub struct ReadFailure {
+    /// Why.
+    pub error: Error,
+    /// Where [`Scan::resume`] goes on; `None` where nothing had been read.
+    pub bookmark: Option<Bookmark>,
+    /// What had been read, merged; `None` where it was handed out page by page.
+    pub partial: Option<Table>,
+}
+
+impl From<Error> for ReadFailure {
+    fn from(error: Error) -> Self {
+        Self { error, bookmark: None, partial: None }
+    }
+}
+
+impl Scan {
+    /// A recipe for reading `query` through `client`.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        query: Query,
+        decode: DecodeSettings,
+        settings: ReadSettings,
+    ) -> Self {
+        Self { client, query, decode: Arc::new(decode), settings, begin: None, onto: None }
+    }
+
+    /// The query, immutable.
+    #[must_use]
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// The client that reads it.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// How its pages are decoded.
+    #[must_use]
+    pub fn decode_settings(&self) -> &DecodeSettings {
+        &self.decode
+    }
+
+    /// The same scan going on from `bookmark`; `onto` is what had been read up to there, and is
+    /// merged in by [`Scan::collect`].
+    ///
+    /// # Errors
+    /// `BookmarkError` if the bookmark belongs to another query, host or subject; `QueryError` if
+    /// `onto` is not what a failed read left.
+    pub fn resume(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Result<Self> {
+        bookmark.check(&self.query, &self.client.origin())?;
+        if onto.as_ref().is_some_and(|table| table.unfinished.is_none()) {
+            return Err(Error::new(Kind::Query, "onto= is a table that was read to its end.")
+                .with_hint("Give the .partial of the error that carried the bookmark."));
+        }
+        Ok(Self { begin: Some(bookmark), onto, ..self.clone() })
+    }
+
+    /// A new chain over the query, page by page as they were read.
+    ///
+    /// # Errors
+    /// `BookmarkError` as in [`Scan::resume`].
+    pub fn pages(&self) -> Result<Pages> {
+        let query = self.query.clone();
+        let decode = Arc::clone(&self.decode);
+        let origin = self.client.origin();
+        let limit = self.settings.max_pages;
+        let chain = match &self.begin {
+            None => Chain::new(query, decode, &origin, limit),
+            Some(bookmark) => Chain::resume(query, decode, &origin, limit, bookmark)?,
+        };
+        let time = self.client.time();
+        Ok(Pages {
+            sender: Sender {
+                client: self.client.clone(),
+                until: self.settings.deadline.map(|limit| time.clock().monotonic() + limit),
+            },
+            chain: Mutex::new(chain.keep_raw(self.settings.keep_raw)),
+            provenance: Provenance {
+                query: self.query.clone(),
+                host: self.client.base_url().host().to_owned(),
+                read_at: time.now(),
+                pages: 0,
+            },
+        })
+    }
+
+    /// Reads the whole, merged. What was read before a failure travels in the failure.
+    ///
+    /// # Errors
+    /// [`ReadFailure`] with whatever ended the chain.
+    pub async fn collect(&self) -> Result<Table, ReadFailure> {
+        let pages = self.pages()?;
+        let before = self.onto.as_ref().and_then(|table| table.unfinished.clone());
+        let mut merger = before.unwrap_or_else(|| Merger::new(&self.decode.extra_columns));
+        loop {
+            match pages.next().await {
+                Ok(Some(page)) => merger.push(&page)?,
+                Ok(None) => return Ok(pages.table(merger, None)?),
+                Err(mut failure) => {
+                    if merger.pages() > 0 {
+                        let unfinished = Some(merger.clone());
+                        failure.partial = Some(pages.table(merger, unfinished)?);
+                    }
+                    return Err(failure);
+                }
+            }
+        }
+    }
+}
+
+/// One chain being followed. Shared by whoever asks: each page is given once.
+#[derive(Debug)]
+pub struct Pages {
+    sender: Sender,
+    chain: Mutex<Chain>,
+    provenance: Provenance,
+}
+
+/// Sends the requests of one read, all within its deadline.
+#[derive(Debug)]
+struct Sender {
+    client: Client,
+    /// On the client's monotonic clock.
+    until: Option<Duration>,
+}
+
+impl Fetch for Sender {
+    async fn fetch<T: Send>(
+        &self,
+        wire_query: &str,
+        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        let now = self.client.time().clock().monotonic();
+        let left = self.until.map(|until| until.saturating_sub(now));
+        self.client.get(DATA_PATH, wire_query, left, |reply| read(&reply.body)).await
+    }
+}
+
+impl Pages {
+    /// The next page, or `None` after the last.
+    ///
+    /// # Errors
+    /// [`ReadFailure`] with a bookmark; the chain stays where it was.
+    pub async fn next(&self) -> Result<Option<Page>, ReadFailure> {
+        let mut chain = self.chain.lock().await;
+        match chain.next(&self.sender).await {
+            Ok(page) => Ok(page),
+            Err(error) => Err(ReadFailure { error, bookmark: chain.bookmark(), partial: None }),
+        }
+    }
+
+    fn table(&self, merger: Merger, unfinished: Option<Merger>) -> Result<Table> {
+        let provenance = Provenance { pages: merger.pages(), ..self.provenance.clone() };
+        Ok(Table { merged: merger.finish()?, unfinished, provenance })
+    }
+
+    /// Where the pages come from.
+    #[must_use]
+    pub fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+}

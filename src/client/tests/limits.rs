@@ -1,0 +1,188 @@
+//! B rows: the allowance, `Retry-After`, deadlines.
+
+use super::*;
+use crate::http::Policy;
+use crate::http::test_server::{http, token_body};
+
+fn throttled(retry_after: &str) -> Act {
+    Act::with_headers(429, &[&format!("Retry-After: {retry_after}")], "")
+}
+
+#[tokio::test]
+async fn b1_a_short_retry_after_is_waited_for() {
+    let bench = Bench::new(vec![throttled("2")]).await;
+    bench.get().await.expect("a page");
+    let waited = bench.clock().monotonic();
+    assert!(waited >= Duration::from_secs(2) && waited <= Duration::from_secs(3), "{waited:?}");
+    assert_eq!(bench.client.allowance().used, 2);
+}
+
+#[tokio::test]
+async fn b2_a_retry_after_of_hours_is_the_daily_allowance_and_raised_at_once() {
+    let bench =
+        Bench::with(vec![], vec![throttled("53578")], |s| s.daily_allowance = Some(500)).await;
+    let error = bench.error().await;
+    assert_eq!(error.kind(), Kind::AllowanceExhausted);
+    let until = "2026-11-02T02:52:58Z".parse().expect("a timestamp");
+    assert_eq!(error.context().retry_at, Some(until));
+    assert_eq!(bench.clock().monotonic(), Duration::ZERO, "no sleep");
+    assert_eq!(bench.client.allowance().resets_at, until);
+}
+
+#[tokio::test]
+async fn b11_until_then_nothing_is_sent_and_afterwards_it_is() {
+    let bench =
+        Bench::with(vec![], vec![throttled("53578")], |s| s.daily_allowance = Some(500)).await;
+    bench.error().await;
+    bench.clock().advance(Duration::from_secs(53_577));
+    assert_eq!(bench.error().await.kind(), Kind::AllowanceExhausted);
+    assert_eq!(bench.server.other_requests().len(), 1);
+    bench.clock().advance(Duration::from_secs(1));
+    bench.get().await.expect("a page");
+    assert_eq!(bench.client.allowance().left, Some(499));
+}
+
+#[tokio::test]
+async fn b2_a_retry_after_of_minutes_is_a_rate_limit_and_raised_at_once() {
+    let bench = Bench::new(vec![throttled("61")]).await;
+    let error = bench.error().await;
+    assert_eq!(error.kind(), Kind::RateLimited);
+    assert_eq!(error.context().retry_at, Some("2026-11-01T12:01:01Z".parse().expect("a time")));
+    assert_eq!(bench.server.other_requests().len(), 1);
+    bench.get().await.expect("the next call is not held back");
+}
+
+#[tokio::test]
+async fn b3_a_retry_after_that_makes_no_sense_is_ignored_and_one_too_long_raised() {
+    for value in ["-5", "1.5", "NaN", "1e30", "Sun, 01 Nov 2026 11:00:00 GMT"] {
+        let bench = Bench::new(vec![throttled(value)]).await;
+        bench.get().await.expect(value);
+        assert!(bench.clock().monotonic() <= Duration::from_secs(2), "{value}");
+    }
+    let bench = Bench::new(vec![throttled("99999999999999999999999999")]).await;
+    assert_eq!(bench.error().await.kind(), Kind::AllowanceExhausted);
+    // A date counts from the service's own date, not from ours.
+    let headers =
+        ["Date: Sun, 01 Nov 2026 15:00:00 GMT", "Retry-After: Sun, 01 Nov 2026 15:00:30 GMT"];
+    let bench = Bench::new(vec![Act::with_headers(429, &headers, "")]).await;
+    bench.get().await.expect("a page");
+    let waited = bench.clock().monotonic();
+    assert!(waited >= Duration::from_secs(30) && waited <= Duration::from_secs(33), "{waited:?}");
+}
+
+#[tokio::test]
+async fn b4_without_a_retry_after_the_waits_grow_by_themselves() {
+    let bench = Bench::new(vec![Act::with_headers(429, &[], ""); 3]).await;
+    bench.get().await.expect("a page at the fourth try");
+    assert!(bench.clock().monotonic() <= Duration::from_secs(2 + 4 + 8));
+    assert_eq!(bench.client.allowance().used, 4);
+}
+
+#[tokio::test]
+async fn b5_with_nothing_left_neither_data_nor_token_is_asked_for() {
+    let bench = Bench::with(vec![], vec![], |s| s.daily_allowance = Some(0)).await;
+    let error = bench.error().await;
+    assert_eq!(error.kind(), Kind::AllowanceExhausted);
+    assert_eq!(error.context().retry_at, Some("2026-11-02T00:00:00Z".parse().expect("a time")));
+    assert!(bench.server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn b5_the_allowance_ends_repeats_too_and_discovery_does_not_count() {
+    let down = Act::with_headers(503, &[], "");
+    let data = vec![Act::json(200, "{}"), down.clone(), down.clone(), down];
+    let bench = Bench::with(vec![], data, |s| s.daily_allowance = Some(2)).await;
+    bench.client.discover(None).await.expect("discovery");
+    let error = bench.error().await;
+    assert_eq!(error.kind(), Kind::AllowanceExhausted);
+    assert_eq!(bench.server.other_requests().len(), 1 + 2);
+    assert_eq!(error.context().attempts.len(), 2);
+    bench.client.discover(None).await.expect("discovery still works");
+}
+
+#[tokio::test]
+async fn b6_our_count_is_the_services_count_whatever_goes_wrong() {
+    let faults = [
+        Act::close(),
+        Act::reset(),
+        Act::with_headers(503, &[], ""),
+        refused(),
+        Act::with_headers(429, &[], ""),
+        Act::json(200, r#"{"nextCur"#),
+    ];
+    let data = (0..100)
+        .map(
+            |page| {
+                if page % 10 == 0 { faults[page / 10 % 6].clone() } else { Act::json(200, "{}") }
+            },
+        )
+        .collect();
+    let bench = Bench::new(data).await;
+    for _ in 0..100 {
+        bench.get().await.expect("a page");
+        bench.clock().advance(Duration::from_secs(60));
+    }
+    let served = bench.server.other_requests().len() as u64;
+    assert!(served > 100);
+    assert_eq!((bench.client.allowance().used, bench.client.data_requests()), (served, served));
+}
+
+#[tokio::test]
+async fn h1_what_never_left_is_tried_four_times_and_not_spent() {
+    let last = |body: &str| Act::ReplyAndClose(http(200, &[], body.as_bytes()));
+    let tokens = vec![last(&token_body("good-token"))];
+    let mut bench = Bench::with(tokens, vec![last("{}")], |_| {}).await;
+    bench.client.discover(None).await.expect("discovery, and a token");
+    bench.server.stop_listening().await;
+    let error = bench.error().await;
+    assert_eq!((error.kind(), error.context().attempts.len()), (Kind::Transport, 4));
+    assert_eq!((bench.client.allowance().used, bench.client.data_requests()), (0, 0));
+    assert_eq!((bench.client.token_requests(), bench.server.requests().len()), (1, 2));
+}
+
+#[tokio::test]
+async fn b8_the_day_is_the_services_day() {
+    let headers = ["Date: Mon, 02 Nov 2026 00:00:10 GMT"];
+    let server = TestServer::start(move |request| {
+        if request.is_token_request() {
+            Act::json(200, &token_body("good-token"))
+        } else {
+            Act::with_headers(200, &headers, "{}")
+        }
+    })
+    .await;
+    let bench = Bench::of(server, |_| {});
+    bench.get().await.expect("a page that teaches the service's time");
+    assert_eq!(bench.client.allowance().used, 0, "by now it is another day there");
+    bench.get().await.expect("a page");
+    let state = bench.client.allowance();
+    assert_eq!((state.used, state.resets_at), (1, "2026-11-03T00:00:00Z".parse().expect("a time")));
+}
+
+#[tokio::test]
+async fn a_deadline_bounds_waits_requests_and_the_token_together() {
+    let bench = Bench::new(vec![throttled("30")]).await;
+    let limit = Some(Duration::from_secs(10));
+    let error = bench.client.whole(limit).await.expect_err("too long a wait");
+    assert_eq!(error.kind(), Kind::DeadlineExceeded);
+    assert_eq!(bench.clock().monotonic(), Duration::ZERO, "it is not waited for");
+    let short = Some(Duration::from_millis(50));
+    let bench = Bench::new(vec![Act::hang()]).await;
+    let error = bench.client.whole(short).await.expect_err("no answer");
+    assert_eq!(error.kind(), Kind::DeadlineExceeded);
+    let bench = Bench::with(vec![Act::hang()], vec![], |_| {}).await;
+    let error = bench.client.whole(short).await.expect_err("no token");
+    assert_eq!((error.kind(), bench.client.data_requests()), (Kind::DeadlineExceeded, 0));
+}
+
+#[tokio::test]
+async fn h4_all_tries_of_a_page_together_have_a_limit() {
+    let bench = Bench::with(vec![], vec![Act::hang()], |settings| {
+        settings.retry = Policy { call_limit: Duration::from_millis(50), ..Policy::data() };
+    })
+    .await;
+    let error = bench.error().await;
+    assert_eq!(error.kind(), Kind::TransportTimeout);
+    assert_eq!(error.context().phase, Some(crate::error::Phase::Page));
+    assert_eq!(bench.server.other_requests().len(), 1);
+}

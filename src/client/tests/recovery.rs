@@ -1,0 +1,170 @@
+//! D rows: refused tokens, missing scopes.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use super::*;
+use crate::http::test_server::{EMPTY_PAGE, token_body};
+
+#[tokio::test]
+async fn d1_a_refused_token_costs_one_token_request_and_one_repeat_of_the_same_bytes() {
+    let bench = Bench::settled(vec![refused()]).await;
+    bench.get().await.expect("a page");
+    assert_eq!(bench.counts(), (1, 2));
+    let sent = bench.server.other_requests();
+    let without_token = |raw: &str| raw.replace("good-token-0", "").replace("good-token-1", "");
+    assert_ne!(sent[1].raw, sent[2].raw);
+    assert_eq!(without_token(&sent[1].raw), without_token(&sent[2].raw));
+}
+
+#[tokio::test]
+async fn d2_a_second_refusal_ends_it_with_the_challenge() {
+    let bench = Bench::settled(vec![refused(), refused(), refused()]).await;
+    let error = bench.error().await;
+    assert_eq!((error.kind(), bench.counts()), (Kind::Authentication, (1, 2)));
+    assert!(error.to_string().contains("invalid_token"), "{error}");
+    assert_eq!(error.context().code.as_deref(), Some("invalid_token"));
+    assert_eq!((error.context().status, error.context().attempts.len()), (Some(401), 2));
+}
+
+#[tokio::test]
+async fn d3_a_missing_scope_is_a_scope_error_and_costs_no_token_request() {
+    let challenge =
+        "WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"a.read b.read\"";
+    let bench = Bench::settled(vec![Act::with_headers(403, &[challenge], "")]).await;
+    let error = bench.error().await;
+    assert_eq!((error.kind(), bench.counts()), (Kind::Scope, (0, 1)));
+    assert_eq!(error.context().missing, ["a.read", "b.read"]);
+    assert_eq!(error.context().code.as_deref(), Some("insufficient_scope"));
+}
+
+#[tokio::test]
+async fn t5_a_scope_that_was_never_confirmed_is_a_scope_error_at_the_data() {
+    let body = r#"{"access_token":"good-token","token_type":"Bearer","expires_in":600}"#;
+    let refusal = Act::json(403, r#"{"error":"insufficient_scope"}"#);
+    let bench = Bench::with(vec![Act::json(200, body)], vec![refusal], |_| {}).await;
+    assert_eq!(bench.error().await.kind(), Kind::Scope);
+}
+
+#[tokio::test]
+async fn d4_fifty_refused_at_once_cost_one_token_request() {
+    // The service knows only the newest of its tokens, and forgets the first once.
+    let bench = Bench::of(
+        TestServer::start({
+            let issued = Mutex::new(0);
+            move |request| {
+                if request.is_token_request() {
+                    let mut issued = issued.lock().expect("no panic");
+                    *issued += 1;
+                    return Act::json(200, &token_body(&format!("good-token-{issued}")));
+                }
+                let stale = request.header("authorization") == Some("Bearer good-token-1");
+                if stale && request.raw.contains("/data") {
+                    refused()
+                } else {
+                    Act::json(200, EMPTY_PAGE)
+                }
+            }
+        })
+        .await,
+        |_| {},
+    )
+    .with_settled_token()
+    .await;
+    let tasks: Vec<_> = (0..50)
+        .map(|_| {
+            let client = bench.client.clone();
+            tokio::spawn(async move { client.whole(None).await })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("no panic").expect("a page");
+    }
+    let (tokens, others) = bench.counts();
+    assert_eq!(tokens, 1);
+    assert!(others <= 100, "{others}");
+}
+
+#[tokio::test]
+async fn d5_the_form_of_the_challenge_does_not_matter() {
+    for headers in [
+        &[][..],
+        &["WWW-Authenticate: ????"],
+        &["WWW-Authenticate: Basic realm=\"x\""],
+        &["WWW-Authenticate: Basic realm=\"x\"", "WWW-Authenticate: Bearer error=invalid_token"],
+        &["WWW-Authenticate: Bearer error=\"unclosed"],
+    ] {
+        let bench = Bench::settled(vec![Act::with_headers(401, headers, "")]).await;
+        bench.get().await.expect("a page");
+        assert_eq!(bench.counts(), (1, 2), "{headers:?}");
+    }
+}
+
+#[tokio::test]
+async fn d6_a_service_that_forgets_its_tokens_every_third_page_loses_nothing() {
+    let seen = Mutex::new((HashSet::new(), 0_u32));
+    let server = TestServer::start(move |request| {
+        let mut seen = seen.lock().expect("no panic");
+        if request.is_token_request() {
+            seen.1 += 1;
+            let token = format!("good-token-{}", seen.1);
+            seen.0 = HashSet::from([(token.clone(), 3)]);
+            return Act::json(200, &token_body(&token));
+        }
+        let bearer = request.header("authorization").unwrap_or_default();
+        let known = seen.0.iter().find(|(token, _)| bearer.ends_with(token.as_str())).cloned();
+        match known {
+            Some((token, left)) if left > 0 => {
+                seen.0 = HashSet::from([(token, left - 1)]);
+                Act::json(200, EMPTY_PAGE)
+            }
+            _ => refused(),
+        }
+    })
+    .await;
+    let bench = Bench::of(server, |_| {});
+    for _ in 0..12 {
+        bench.get().await.expect("a page");
+        bench.clock().advance(Duration::from_secs(6));
+    }
+    assert_eq!(bench.server.token_requests().len(), 4);
+    assert_eq!(bench.server.other_requests().len(), 12 + 3);
+}
+
+#[tokio::test]
+async fn d7_a_token_refused_while_young_gets_a_second_to_arrive() {
+    let bench = Bench::new(vec![refused()]).await;
+    bench.get().await.expect("a page");
+    assert_eq!(bench.server.token_requests().len(), 1);
+    assert_eq!(bench.server.other_requests().len(), 2);
+    assert_eq!(bench.clock().monotonic(), Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn d7_refused_again_it_is_replaced_once_and_three_data_requests_are_the_end() {
+    let bench = Bench::new(vec![refused(); 8]).await;
+    let error = bench.error().await;
+    assert_eq!(error.kind(), Kind::Authentication);
+    assert_eq!(bench.server.token_requests().len(), 2);
+    assert_eq!(bench.server.other_requests().len(), 3);
+    assert_eq!(error.context().attempts.len(), 3);
+    let bench = Bench::new(vec![refused(), refused()]).await;
+    bench.get().await.expect("a page at the third");
+}
+
+#[tokio::test]
+async fn t21_an_error_of_the_token_is_not_repeated_by_the_data_request() {
+    let refusal = Act::json(400, r#"{"error":"invalid_request"}"#);
+    let bench = Bench::with(vec![refusal; 8], vec![], |_| {}).await;
+    assert_eq!(bench.error().await.kind(), Kind::RequestRejected);
+    assert_eq!((bench.client.token_requests(), bench.client.data_requests()), (1, 0));
+    assert_eq!(bench.client.allowance().used, 0);
+}
+
+#[tokio::test]
+async fn t25_a_token_that_ended_unseen_costs_one_refusal() {
+    let bench = Bench::settled(vec![refused()]).await;
+    // Both clocks stood still while the service's went on.
+    bench.get().await.expect("a page");
+    assert_eq!(bench.counts(), (1, 2));
+}

@@ -1,0 +1,139 @@
+//! H and E rows: what the statuses and bodies of data and discovery replies mean.
+
+use super::*;
+
+#[tokio::test]
+async fn h5_h6_h7_h8_a_reply_that_was_lost_or_cut_is_asked_for_again_and_counted() {
+    let half = r#"{"nextCursor":null,"series":[{"siteId":"#;
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n";
+    for act in [
+        Act::close(),
+        Act::reset(),
+        Act::ReplyAndClose(b"HTTP/1.1 20".to_vec()),
+        Act::ReplyAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{".to_vec()),
+        Act::ReplyAndClose(chunked.as_bytes().to_vec()),
+        Act::ReplyAndClose(format!("HTTP/1.1 200 OK\r\n\r\n{half}").into_bytes()),
+        Act::json(200, half),
+    ] {
+        let bench = Bench::new(vec![act]).await;
+        bench.get().await.expect("a page at the second try");
+        assert_eq!(bench.client.allowance().used, 2);
+    }
+}
+
+#[tokio::test]
+async fn h8_a_body_that_is_always_cut_is_a_truncated_body() {
+    let half = Act::ReplyAndClose(b"HTTP/1.1 200 OK\r\n\r\n{\"series\":[{\"points\":[{}".to_vec());
+    let bench = Bench::new(vec![half; 8]).await;
+    let error = bench.error().await;
+    assert_eq!((error.kind(), error.context().attempts.len()), (Kind::TruncatedBody, 4));
+}
+
+#[tokio::test]
+async fn h9_broken_framing_is_asked_for_once_more() {
+    let broken = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}".to_vec();
+    let bench = Bench::new(vec![Act::ReplyAndClose(broken); 8]).await;
+    let error = bench.error().await;
+    assert_eq!((error.kind(), bench.server.other_requests().len()), (Kind::Protocol, 2));
+}
+
+#[tokio::test]
+async fn h17_a_success_that_the_interface_does_not_know_is_a_protocol_error() {
+    for status in [201, 202, 204, 206, 304, 999, 101] {
+        let reply = format!("HTTP/1.1 {status} Odd\r\n\r\n").into_bytes();
+        let bench = Bench::new(vec![Act::ReplyAndClose(reply)]).await;
+        let error = bench.error().await;
+        assert_eq!(error.kind(), Kind::Protocol, "{status}: {error}");
+        assert_eq!(bench.server.other_requests().len(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn h18_failures_of_the_service_are_retried_and_then_told_with_status_and_text() {
+    for status in [500, 502, 503, 504, 408, 425] {
+        let page = format!("<h1>sorry</h1>{}", "x".repeat(5_000));
+        let act =
+            Act::with_headers(status, &["Content-Type: text/html", "X-Request-Id: r-17"], &page);
+        let bench = Bench::new(vec![act.clone()]).await;
+        bench.get().await.expect("a page at the second try");
+        let bench = Bench::new(vec![act; 8]).await;
+        let error = bench.error().await;
+        assert_eq!(error.kind(), Kind::ServiceUnavailable, "{status}");
+        let context = error.context();
+        assert_eq!((context.status, context.attempts.len()), (Some(status), 4));
+        let detail = context.detail.as_ref().expect("the beginning of the text");
+        assert!(detail.starts_with("<h1>sorry</h1>") && detail.chars().count() == 501);
+        assert_eq!(context.request_id.as_deref(), Some("r-17"));
+        assert_eq!(bench.server.other_requests().len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn h19_refusals_are_told_at_once_with_their_own_words() {
+    for status in [400, 404, 405, 409, 410, 413, 414, 422] {
+        let body = r#"{"type":"about:blank","title":"Bad range","detail":"at most 31 days"}"#;
+        let act = Act::with_headers(status, &["Content-Type: application/problem+json"], body);
+        let bench = Bench::new(vec![act]).await;
+        let error = bench.error().await;
+        assert_eq!(error.kind(), Kind::RequestRejected, "{status}");
+        assert!(error.to_string().contains("Bad range: at most 31 days"), "{error}");
+        assert!(error.to_string().contains(DATA_PATH), "{error}");
+        assert_eq!(
+            (error.context().status, bench.server.other_requests().len()),
+            (Some(status), 1)
+        );
+    }
+}
+
+#[tokio::test]
+async fn h21_plain_http_to_a_port_that_wants_tls_is_explained() {
+    let page = "<html>400 The plain HTTP request was sent to HTTPS port</html>";
+    let bench = Bench::new(vec![Act::with_headers(400, &[], page)]).await;
+    let error = bench.error().await;
+    assert_eq!(error.kind(), Kind::RequestRejected);
+    assert!(error.to_string().contains("https://"), "{error}");
+}
+
+#[tokio::test]
+async fn d8_a_redirected_data_request_is_refused_without_a_repeat() {
+    for status in [301, 302, 303, 307, 308] {
+        let act = Act::with_headers(status, &["Location: https://login.example.com/?s=x"], "");
+        let bench = Bench::new(vec![act]).await;
+        let error = bench.error().await;
+        assert_eq!((error.kind(), bench.server.other_requests().len()), (Kind::RedirectRefused, 1));
+        let text = error.to_string();
+        assert!(text.contains("https://login.example.com") && !text.contains("s=x"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn e4_json_is_believed_and_its_label_is_not() {
+    for headers in [&["Content-Type: text/html"][..], &[]] {
+        let bench = Bench::new(vec![Act::with_headers(200, headers, "{\"a\":1}")]).await;
+        assert_eq!(bench.get().await.expect("a page"), "{\"a\":1}");
+        let bench = Bench::new(vec![Act::with_headers(200, headers, "<html></html>")]).await;
+        let error = bench.error().await;
+        assert_eq!((error.kind(), bench.server.other_requests().len()), (Kind::Protocol, 1));
+    }
+}
+
+#[tokio::test]
+async fn e5_a_discovery_reply_that_is_no_object_is_a_protocol_error() {
+    for body in ["", "null", "[]", "[[],null]", "{} {}", "{}}", "\u{feff}[]"] {
+        let bench = Bench::new(vec![Act::json(200, body)]).await;
+        let error = bench.client.discover(None).await.expect_err(body);
+        assert_eq!(error.kind(), Kind::Protocol, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn e3_a_discovery_reply_is_given_as_it_came_less_its_byte_order_mark() {
+    let body = r#"{"sites":[{"id":"S1","name":"Werk Süd"}],"more":null}"#;
+    for sent in [body.to_owned(), format!("\u{feff}{body}")] {
+        let bench = Bench::new(vec![Act::json(200, &sent)]).await;
+        assert_eq!(bench.client.discover(None).await.expect("discovery"), body);
+        let request = bench.server.other_requests().remove(0);
+        assert!(request.raw.starts_with("GET /api/customer/v1/discovery HTTP/1.1\r\n"));
+        assert_eq!(request.header("accept"), Some("application/json"));
+    }
+}

@@ -1,0 +1,178 @@
+//! Where the service is: the address that a user types, checked once.
+
+use std::fmt;
+
+use url::{Host, Url};
+
+use crate::error::{Error, Kind, Result};
+
+/// The path of the token endpoint below the base URL (§4.1). It carries no version segment (§9).
+pub const TOKEN_PATH: &str = "/api/customer/oauth/token";
+
+/// The checked address of the service. All paths of the interface are relative to it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct BaseUrl {
+    /// What the user typed, less the slashes at its end: the service compares `aud` as text, so
+    /// nothing is normalised in it (a typed `:443` stays).
+    text: String,
+    url: Url,
+}
+
+impl BaseUrl {
+    /// Checks an address: `https://host[:port][/prefix]`, or `http://` on loopback.
+    ///
+    /// # Errors
+    /// `ConfigError` for another scheme, for user information, a query or a fragment in it, and for
+    /// plain HTTP beyond loopback unless `allow_http`. The text is not repeated: it may hold a
+    /// password.
+    pub fn parse(text: &str, allow_http: bool) -> Result<Self> {
+        let text = text.trim();
+        let refuse = |what: &str| Err(Error::new(Kind::Config, format!("base_url {what}")));
+        if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
+            return refuse("holds a space, a control character or a backslash");
+        }
+        let Ok(url) = Url::parse(text) else {
+            return refuse("is not an address; write it as https://customer.example.com");
+        };
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            return refuse("must begin with https:// and name a host");
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse("holds a user name or password; the credential is given apart from it");
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return refuse("holds a query or a fragment; give the address alone");
+        }
+        let base = Self { text: text.trim_end_matches('/').to_owned(), url };
+        if base.is_plain() && !base.is_loopback() && !allow_http {
+            return refuse("is plain http: tokens would travel unprotected").map_err(|error| {
+                error.with_hint("use https://, or allow_http=True on a network of your own")
+            });
+        }
+        Ok(base)
+    }
+
+    /// The address as the user typed it, without a slash at its end.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The address of the token endpoint as text: the `aud` of assertions unless set apart (§2.1).
+    #[must_use]
+    pub fn token_url(&self) -> String {
+        format!("{}{TOKEN_PATH}", self.text)
+    }
+
+    /// The address of a path of the interface, with a query that is percent-encoded already.
+    #[must_use]
+    pub fn join(&self, path: &str, query: Option<&str>) -> Url {
+        let mut url = self.url.clone();
+        url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
+        url.set_query(query);
+        url
+    }
+
+    /// True for the machine itself: the only place that plain HTTP may go to unasked.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        match self.url.host() {
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            Some(Host::Domain(name)) => {
+                let name = name.trim_end_matches('.');
+                name == "localhost" || name.ends_with(".localhost")
+            }
+            None => false,
+        }
+    }
+
+    /// True for plain HTTP.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.url.scheme() == "http"
+    }
+
+    /// The host alone, as errors name it.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BaseUrl({})", self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        let error = BaseUrl::parse(text, false).expect_err(text);
+        assert_eq!(error.kind(), Kind::Config, "{text}");
+        error.to_string()
+    }
+
+    #[test]
+    fn k9_plain_http_is_refused_beyond_loopback_unless_allowed() {
+        assert!(refused("http://customer.example.com").contains("plain http"));
+        assert!(BaseUrl::parse("http://customer.example.com", true).is_ok());
+        for loopback in
+            ["http://127.0.0.1:8080", "http://[::1]:9", "http://localhost", "http://a.localhost:1"]
+        {
+            let base = BaseUrl::parse(loopback, false).expect(loopback);
+            assert!(base.is_loopback() && base.is_plain());
+        }
+    }
+
+    #[test]
+    fn k10_user_information_query_and_fragment_are_refused_and_not_repeated() {
+        for text in [
+            "https://user:hunter2@customer.example.com",
+            "https://customer.example.com?key=hunter2",
+            "https://customer.example.com/?",
+            "https://customer.example.com#hunter2",
+            "https://customer.example.com/a b",
+            "ftp://customer.example.com",
+            "customer.example.com",
+            "",
+        ] {
+            assert!(!refused(text).contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn k10_the_audience_is_the_typed_address_and_the_documented_path() {
+        for (typed, audience) in [
+            ("https://c.example.com/", "https://c.example.com/api/customer/oauth/token"),
+            (" https://c.example.com//\n", "https://c.example.com/api/customer/oauth/token"),
+            ("https://c.example.com/eu/", "https://c.example.com/eu/api/customer/oauth/token"),
+            ("https://c.example.com:443", "https://c.example.com:443/api/customer/oauth/token"),
+            ("https://[2001:db8::1]:8443", "https://[2001:db8::1]:8443/api/customer/oauth/token"),
+        ] {
+            let base = BaseUrl::parse(typed, false).expect(typed);
+            assert_eq!(base.token_url(), audience);
+            let dialled = base.join(TOKEN_PATH, None);
+            assert_eq!(dialled.as_str().replace(":443", ""), audience.replace(":443", ""));
+        }
+    }
+
+    #[test]
+    fn a_percent_encoded_query_is_sent_as_it_is() {
+        let base = BaseUrl::parse("http://127.0.0.1:1/p", false).expect("a base URL");
+        let query = "cursor=%7E%2F%2B%3D%25%26%23%20%C3%BC&from=2026-11-01T00%3A00%3A00Z";
+        assert_eq!(
+            base.join("/data", Some(query)).as_str(),
+            format!("http://127.0.0.1:1/p/data?{query}")
+        );
+    }
+}

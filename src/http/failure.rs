@@ -1,0 +1,184 @@
+//! What a broken attempt means. The text of foreign errors is never shown (it holds addresses with
+//! queries): the chain of causes is walked, and told in our own words.
+
+use std::error::Error as StdError;
+use std::io;
+
+use rustls::{AlertDescription, CertificateError};
+
+use super::base_url::BaseUrl;
+use crate::error::{Error, Kind, Phase};
+
+/// Names the ways to a certificate store, wherever TLS fails for want of one.
+const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
+it with ca_bundle=, SSL_CERT_FILE or SSL_CERT_DIR";
+
+/// All causes of an error, outermost first. An [`io::Error`] hides its own content from `source()`.
+fn causes<'a>(error: &'a (dyn StdError + 'static)) -> Vec<&'a (dyn StdError + 'static)> {
+    let mut found: Vec<&'a (dyn StdError + 'static)> = Vec::new();
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        found.push(cause);
+        next = match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => cause.source(),
+        };
+    }
+    found
+}
+
+fn find<'a, T: StdError + 'static>(causes: &[&'a (dyn StdError + 'static)]) -> Option<&'a T> {
+    causes.iter().find_map(|cause| cause.downcast_ref::<T>())
+}
+
+/// A failure before the headers of a reply were there.
+pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl) -> Error {
+    let error = error.without_url();
+    let causes = causes(&error);
+    if let Some(tls) = find::<rustls::Error>(&causes) {
+        return of_tls(tls, base.host()).with(|context| context.unsent = true);
+    }
+    if causes.iter().any(|cause| is_proxy(*cause)) {
+        return Error::new(Kind::Proxy, "the proxy did not open a way to the service")
+            .with_hint("check proxy=, HTTPS_PROXY and NO_PROXY, and the proxy's user and password")
+            .with(|context| context.unsent = true);
+    }
+    if error.is_connect() {
+        return of_connect(&error, &causes, base);
+    }
+    if let Some(http) = find::<hyper::Error>(&causes) {
+        if http.is_parse_too_large() {
+            return Error::new(Kind::Protocol, "the headers of the reply are too large");
+        }
+        if http.is_parse() {
+            return broken_framing();
+        }
+    }
+    Error::new(Kind::Transport, format!("the connection broke before a reply: {}", how(&causes)))
+}
+
+/// A failure while a body was read.
+pub(super) fn of_body(error: reqwest::Error) -> Error {
+    let error = error.without_url();
+    let causes = causes(&error);
+    if find::<hyper::Error>(&causes).is_some_and(hyper::Error::is_parse) {
+        return broken_framing();
+    }
+    Error::new(
+        Kind::TruncatedBody,
+        format!("the body of the reply ended before its end: {}", how(&causes)),
+    )
+}
+
+/// The reqwest client could not be made: with TLS, for want of certificates.
+pub(super) fn of_builder(error: reqwest::Error) -> Error {
+    let error = error.without_url();
+    let causes = causes(&error);
+    if find::<rustls::Error>(&causes).is_some() {
+        return Error::new(
+            Kind::Tls,
+            "this machine has no store of trusted certificates, so that no service can be checked",
+        )
+        .with_hint(TRUST_HINT)
+        .with(|context| context.unsent = true);
+    }
+    Error::new(Kind::Config, "the settings of the connection (proxy=, ca_bundle=) cannot be used")
+        .with(|context| context.unsent = true)
+}
+
+fn broken_framing() -> Error {
+    Error::new(Kind::Protocol, "the reply is not valid HTTP")
+        .with(|context| context.broken_framing = true)
+}
+
+fn of_connect(
+    error: &reqwest::Error,
+    causes: &[&(dyn StdError + 'static)],
+    base: &BaseUrl,
+) -> Error {
+    let host = base.host();
+    if error.is_timeout() {
+        return connect_timeout(host);
+    }
+    let message = if error.is_dns() {
+        format!("the name {host} has no address")
+    } else {
+        format!("no connection to {host}: {}", how(causes))
+    };
+    Error::new(Kind::Transport, message).with(|context| context.unsent = true)
+}
+
+fn connect_timeout(host: &str) -> Error {
+    Error::new(Kind::TransportTimeout, format!("{host} did not take the connection in time")).with(
+        |context| {
+            context.phase = Some(Phase::Connect);
+            context.unsent = true;
+        },
+    )
+}
+
+/// How a connection ended, by the kinds of error alone.
+fn how(causes: &[&(dyn StdError + 'static)]) -> &'static str {
+    let io = causes.iter().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    for error in io {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => return "connection refused",
+            io::ErrorKind::ConnectionReset => return "connection reset",
+            io::ErrorKind::ConnectionAborted => return "connection aborted",
+            io::ErrorKind::BrokenPipe => return "connection closed",
+            io::ErrorKind::UnexpectedEof => return "connection closed in the middle",
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+                return "no route to it";
+            }
+            io::ErrorKind::TimedOut => return "the connection timed out",
+            _ => {}
+        }
+    }
+    if find::<hyper::Error>(causes).is_some_and(hyper::Error::is_incomplete_message) {
+        return "connection closed in the middle";
+    }
+    "connection lost"
+}
+
+/// hyper-util's type for it is not exported: it is recognised by its name alone.
+fn is_proxy(cause: &(dyn StdError + 'static)) -> bool {
+    let name = format!("{cause:?}");
+    ["Tunnel", "ProxyAuthRequired", "ProxyHeadersTooLong", "ConnectFailed("]
+        .iter()
+        .any(|known| name.starts_with(known))
+}
+
+fn of_tls(error: &rustls::Error, host: &str) -> Error {
+    use rustls::Error as Tls;
+    let what = match error {
+        Tls::InvalidCertificate(problem) => certificate_problem(problem),
+        Tls::InvalidMessage(_) | Tls::InappropriateMessage { .. } => {
+            "it does not speak TLS on this port; perhaps it speaks plain HTTP"
+        }
+        Tls::PeerIncompatible(_)
+        | Tls::AlertReceived(
+            AlertDescription::ProtocolVersion
+            | AlertDescription::HandshakeFailure
+            | AlertDescription::InsufficientSecurity,
+        ) => "it offers no version of TLS that is still safe (1.2 or 1.3)",
+        Tls::AlertReceived(_) => "it refused the handshake; it may ask for a client certificate",
+        _ => "the handshake failed",
+    };
+    Error::new(Kind::Tls, format!("no trusted connection to {host}: {what}")).with_hint(TRUST_HINT)
+}
+
+fn certificate_problem(problem: &CertificateError) -> &'static str {
+    use CertificateError as Certificate;
+    match problem {
+        Certificate::Expired | Certificate::ExpiredContext { .. } => "its certificate has expired",
+        Certificate::NotValidYet | Certificate::NotValidYetContext { .. } => {
+            "its certificate is not valid yet"
+        }
+        Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
+            "its certificate is for another host name"
+        }
+        Certificate::UnknownIssuer => "its certificate comes from an unknown authority",
+        Certificate::Revoked => "its certificate was revoked",
+        _ => "its certificate is not valid",
+    }
+}

@@ -1,0 +1,172 @@
+//! What the service says when it does not give what was asked: the error members of its body,
+//! whatever their form (the interface does not show it, §7), and what a status alone means.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::allowance::end_of_pause;
+use super::retry_after::retry_after;
+use super::transport::Reply;
+use crate::error::{Error, Kind, excerpt};
+
+/// Error bodies beyond this are not read as JSON.
+const LONGEST_JSON: usize = 4 * 1024 * 1024;
+/// So much of a body is looked at for its excerpt.
+const LONGEST_TEXT: usize = 64 * 1024;
+const LONGEST_CODE: usize = 100;
+/// Shorter texts are too common to be taken out as secrets.
+const SHORTEST_SECRET: usize = 4;
+
+/// The words of an error body.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Problem {
+    /// The member `error` (RFC 6749), or `code` of a nested `error`.
+    pub code: Option<String>,
+    /// Its description, the members of problem+json, or the beginning of the text.
+    pub detail: Option<String>,
+}
+
+impl Problem {
+    /// Reads a body. `secrets` are taken out wherever the service echoes them.
+    #[must_use]
+    pub fn read(body: &[u8], secrets: &[&str]) -> Self {
+        let json = (body.len() <= LONGEST_JSON)
+            .then(|| serde_json::from_slice::<Value>(without_mark(body)).ok())
+            .flatten();
+        let Some(Value::Object(members)) = json else {
+            let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_TEXT)]);
+            return Self { code: None, detail: shown(&text, secrets) };
+        };
+        let text = |name: &str| members.get(name).and_then(Value::as_str);
+        let nested = |name: &str| members.get("error").and_then(|error| error[name].as_str());
+        let code = text("error").or_else(|| nested("code")).or_else(|| text("code"));
+        let words: Vec<&str> = [
+            text("title"),
+            text("detail"),
+            text("error_description"),
+            text("message"),
+            nested("message"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let detail = if words.is_empty() && code.is_none() {
+            let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_TEXT)]);
+            shown(&text, secrets)
+        } else {
+            shown(&words.join(": "), secrets)
+        };
+        let code = code
+            .and_then(|code| shown(code, secrets))
+            .map(|code| code.chars().take(LONGEST_CODE).collect());
+        Self { code, detail }
+    }
+
+    /// An error with these words and what the reply's headers add.
+    #[must_use]
+    pub fn error(&self, kind: Kind, message: &str, reply: &Reply, now: Timestamp) -> Error {
+        let code = self.code.as_ref().map_or_else(String::new, |code| format!(", {code}"));
+        let detail = self.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+        let pause = retry_after(&reply.headers, now);
+        let message = format!("{message} (status {}{code}){detail}", reply.status);
+        Error::new(kind, message).with(|context| {
+            context.status = Some(reply.status);
+            context.code.clone_from(&self.code);
+            context.detail.clone_from(&self.detail);
+            context.request_id = reply.request_id();
+            if matches!(kind, Kind::RateLimited | Kind::ServiceUnavailable) {
+                context.retry_after = pause;
+                context.retry_at = pause.map(|pause| end_of_pause(now, pause));
+            }
+        })
+    }
+
+    /// What a status alone means; for the statuses that mean the same everywhere.
+    #[must_use]
+    pub fn by_status(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
+        let (kind, message) = match reply.status {
+            407 => (Kind::Proxy, format!("the proxy asks who you are before {what}")),
+            429 => (Kind::RateLimited, format!("the service was asked too often for {what}")),
+            408 | 425 | 500..=599 => {
+                (Kind::ServiceUnavailable, format!("the service failed at {what}"))
+            }
+            400..=499 => (Kind::RequestRejected, format!("the service refused {what}")),
+            _ => (
+                Kind::Protocol,
+                format!("the service answered {what} in a way that the interface does not know"),
+            ),
+        };
+        let error = self.error(kind, &message, reply, now);
+        match kind {
+            Kind::Proxy => error.with_hint("set user and password in proxy= or HTTPS_PROXY"),
+            Kind::RequestRejected if self.speaks_of_https() => error.with_hint(
+                "we spoke plain HTTP to a port that wants TLS: write base_url with https://",
+            ),
+            _ => error,
+        }
+    }
+
+    fn speaks_of_https(&self) -> bool {
+        self.detail.as_ref().is_some_and(|detail| {
+            let detail = detail.to_ascii_lowercase();
+            detail.contains("plain http request") || detail.contains("https port")
+        })
+    }
+}
+
+/// A body without the byte order mark that some servers put before JSON.
+#[must_use]
+pub fn without_mark(body: &[u8]) -> &[u8] {
+    body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
+}
+
+fn shown(text: &str, secrets: &[&str]) -> Option<String> {
+    let mut text = text.trim().to_owned();
+    for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET) {
+        text = text.replace(secret, "[removed]");
+    }
+    (!text.is_empty()).then(|| excerpt(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(code: Option<&str>, detail: Option<&str>) -> Problem {
+        Problem { code: code.map(str::to_owned), detail: detail.map(str::to_owned) }
+    }
+
+    #[test]
+    fn h19_the_members_of_the_usual_error_bodies_are_found() {
+        for (body, expected) in [
+            (
+                r#"{"error":"invalid_client","error_description":"no"}"#,
+                problem(Some("invalid_client"), Some("no")),
+            ),
+            (
+                r#"{"type":"about:blank","title":"Bad range","detail":"from is after to"}"#,
+                problem(None, Some("Bad range: from is after to")),
+            ),
+            (
+                r#"{"error":{"code":"E17","message":"too wide"}}"#,
+                problem(Some("E17"), Some("too wide")),
+            ),
+            (r#"{"reason":"other"}"#, problem(None, Some(r#"{"reason":"other"}"#))),
+            ("<h1>Not Found</h1>", problem(None, Some("<h1>Not Found</h1>"))),
+            ("", problem(None, None)),
+        ] {
+            assert_eq!(Problem::read(body.as_bytes(), &[]), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn t18_a_long_description_is_cut_escaped_and_an_echoed_secret_taken_out() {
+        let body = format!(
+            r#"{{"error":"x","error_description":"\u001b[31m cursor s3cr3t~1 {}"}}"#,
+            "y".repeat(1_000_000)
+        );
+        let detail = Problem::read(body.as_bytes(), &["s3cr3t~1"]).detail.expect("a detail");
+        assert!(detail.chars().count() <= 501);
+        assert!(detail.starts_with("\\u{1b}[31m cursor [removed] y"), "{detail}");
+    }
+}

@@ -1,0 +1,383 @@
+//! Which attempts follow one another, and when (faults.md section 5). A [`Call`] is one call of a
+//! user: it bounds each attempt, decides about the next one, waits, and writes down what happened.
+//!
+//! There is no second layer: the transport never repeats anything by itself, so that N attempts
+//! are N requests.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::error::{Attempt, Error, Kind, Phase, Result, Transience};
+
+/// How often and how patiently a request is repeated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// Attempts in all, the first one included.
+    pub tries: u32,
+    /// The pause before try `i + 1` is a random part of `base * 2^i` ...
+    pub base: Duration,
+    /// ... or of this where the service asked for a pause without saying how long ...
+    pub throttled_base: Duration,
+    /// ... and never more than this.
+    pub cap: Duration,
+    /// The longest `Retry-After` that is waited for; a longer one is raised at once.
+    pub max_retry_after: Duration,
+    /// Longest single attempt, all of its phases together.
+    pub attempt_limit: Option<Duration>,
+    /// Longest call: all attempts and pauses, but not the pauses that the service asked for.
+    pub call_limit: Duration,
+}
+
+impl Policy {
+    /// For data and discovery requests.
+    #[must_use]
+    pub fn data() -> Self {
+        Self {
+            tries: 4,
+            base: Duration::from_millis(200),
+            throttled_base: Duration::from_secs(1),
+            cap: Duration::from_secs(20),
+            max_retry_after: Duration::from_secs(60),
+            attempt_limit: None,
+            call_limit: Duration::from_secs(90),
+        }
+    }
+
+    /// For token requests.
+    #[must_use]
+    pub fn token() -> Self {
+        Self {
+            base: Duration::from_secs(1),
+            attempt_limit: Some(Duration::from_secs(15)),
+            call_limit: Duration::from_secs(60),
+            ..Self::data()
+        }
+    }
+
+    fn backoff(&self, transience: Transience, tries: u32) -> Duration {
+        let base =
+            if transience == Transience::Throttled { self.throttled_base } else { self.base };
+        base.saturating_mul(1_u32.checked_shl(tries).unwrap_or(u32::MAX))
+            .min(self.cap)
+            .mul_f64(fastrand::f64())
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::data()
+    }
+}
+
+/// The moment on a clock by which a call must have ended; or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Deadline(Option<Duration>);
+
+impl Deadline {
+    /// No end.
+    pub const NEVER: Self = Self(None);
+
+    /// So long from now.
+    #[must_use]
+    pub fn after(clock: &Clock, limit: Option<Duration>) -> Self {
+        Self(limit.map(|limit| clock.monotonic().saturating_add(limit)))
+    }
+
+    /// What is left of it; zero when it has passed.
+    #[must_use]
+    pub fn left(self, clock: &Clock) -> Option<Duration> {
+        self.0.map(|end| end.saturating_sub(clock.monotonic()))
+    }
+
+    /// Runs something up to the deadline.
+    ///
+    /// # Errors
+    /// `DeadlineExceeded`, or the thing's own error.
+    pub async fn bound<T>(
+        self,
+        clock: &Clock,
+        future: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        match self.left(clock) {
+            None => future.await,
+            Some(left) => match tokio::time::timeout(left, future).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(deadline_exceeded(None)),
+            },
+        }
+    }
+}
+
+fn deadline_exceeded(last: Option<Error>) -> Error {
+    let message = "the deadline of the call passed";
+    match last {
+        None => Error::new(Kind::DeadlineExceeded, message),
+        Some(last) => last.into_kind(Kind::DeadlineExceeded).with(|context| {
+            context.message = format!("{message}; the last attempt: {}", context.message);
+        }),
+    }
+}
+
+const QUOTA: f64 = 100.0;
+const TRANSIENT_COST: f64 = 10.0;
+const THROTTLED_COST: f64 = 5.0;
+const SUCCESS_REFUND: f64 = 1.0;
+const REFILL_PER_SECOND: f64 = 1.0 / 6.0;
+
+/// A client's budget for repeats: an outage costs ten to twenty extra requests and then about one a
+/// minute, whatever the number of threads.
+pub struct RetryQuota(Mutex<Level>);
+
+struct Level {
+    tokens: f64,
+    /// When it was last looked at; refilled for the time since.
+    at: Duration,
+}
+
+impl RetryQuota {
+    /// A full one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Mutex::new(Level { tokens: QUOTA, at: Duration::ZERO }))
+    }
+
+    fn change(&self, clock: &Clock, change: impl FnOnce(f64) -> Option<f64>) -> bool {
+        let now = clock.monotonic();
+        let mut level = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let refill = now.saturating_sub(level.at).as_secs_f64() * REFILL_PER_SECOND;
+        level.tokens = (level.tokens + refill).min(QUOTA);
+        level.at = now;
+        match change(level.tokens) {
+            Some(tokens) => {
+                level.tokens = tokens.min(QUOTA);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn take(&self, clock: &Clock, transience: Transience) -> bool {
+        let cost =
+            if transience == Transience::Throttled { THROTTLED_COST } else { TRANSIENT_COST };
+        self.change(clock, |tokens| (tokens >= cost).then_some(tokens - cost))
+    }
+
+    fn refund(&self, clock: &Clock) {
+        self.change(clock, |tokens| Some(tokens + SUCCESS_REFUND));
+    }
+}
+
+impl Default for RetryQuota {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for RetryQuota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        write!(f, "RetryQuota({:.0} of {QUOTA})", level.tokens)
+    }
+}
+
+/// One call of a user and its attempts.
+#[derive(Debug)]
+pub struct Call<'a> {
+    clock: &'a Clock,
+    policy: &'a Policy,
+    quota: &'a RetryQuota,
+    deadline: Deadline,
+    started: Duration,
+    /// Time that does not count against the limit of the call: pauses that the service asked for,
+    /// and getting a token.
+    uncounted: Duration,
+    tries: u32,
+    reframed: bool,
+    attempts: Vec<Attempt>,
+}
+
+impl<'a> Call<'a> {
+    /// Starts a call.
+    #[must_use]
+    pub fn begin(
+        clock: &'a Clock,
+        policy: &'a Policy,
+        quota: &'a RetryQuota,
+        deadline: Deadline,
+    ) -> Self {
+        Self {
+            clock,
+            policy,
+            quota,
+            deadline,
+            started: clock.monotonic(),
+            uncounted: Duration::ZERO,
+            tries: 0,
+            reframed: false,
+            attempts: Vec::new(),
+        }
+    }
+
+    /// The caller's deadline.
+    #[must_use]
+    pub fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
+    /// Runs one attempt within the limits of the attempt, the call and the caller.
+    ///
+    /// # Errors
+    /// `DeadlineExceeded`, `TransportTimeout`, or the attempt's own.
+    pub async fn attempt<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        let call_left = self.policy.call_limit.saturating_sub(self.counted());
+        let attempt_limit = self.policy.attempt_limit.unwrap_or(Duration::MAX);
+        let limited = async {
+            match tokio::time::timeout(call_left.min(attempt_limit), future).await {
+                Ok(outcome) => outcome,
+                Err(_) if attempt_limit < call_left => Err(Error::new(
+                    Kind::TransportTimeout,
+                    format!("no whole reply came within {attempt_limit:?}"),
+                )
+                .with(|context| context.phase = Some(Phase::Response))),
+                Err(_) => Err(self.too_long(None)),
+            }
+        };
+        self.deadline.bound(self.clock, limited).await
+    }
+
+    /// Runs something that is bounded by the caller's deadline only.
+    ///
+    /// # Errors
+    /// `DeadlineExceeded`, or the thing's own.
+    pub async fn aside<T>(&mut self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        let before = self.clock.monotonic();
+        let outcome = self.deadline.bound(self.clock, future).await;
+        self.uncounted += self.clock.monotonic().saturating_sub(before);
+        outcome
+    }
+
+    /// Writes down an attempt that is followed by another one at once or after a pause of ours.
+    pub fn note(&mut self, error: &Error, wait: Duration) {
+        self.attempts.push(Attempt { outcome: outcome(error), wait: Some(wait) });
+    }
+
+    /// Waits, unless the deadline would pass meanwhile.
+    ///
+    /// # Errors
+    /// `DeadlineExceeded` at once, with what was known before the wait.
+    pub async fn pause(&mut self, wait: Duration, because: Error) -> Result<()> {
+        if self.deadline.left(self.clock).is_some_and(|left| left <= wait) {
+            return Err(self.ended(deadline_exceeded(Some(because))));
+        }
+        self.clock.sleep(wait).await;
+        Ok(())
+    }
+
+    /// After a failed attempt: waits for the next one, or says that there is none.
+    ///
+    /// # Errors
+    /// The error that the user gets, with all attempts in it.
+    pub async fn after(&mut self, error: Error) -> Result<()> {
+        self.tries += 1;
+        let transience = error.transience();
+        let asked = error.context().retry_after;
+        let stop = match transience {
+            Transience::Never => true,
+            Transience::Once => self.reframed,
+            Transience::Transient | Transience::Throttled => false,
+        };
+        if stop
+            || self.tries >= self.policy.tries
+            || asked.is_some_and(|asked| asked > self.policy.max_retry_after)
+            || !self.quota.take(self.clock, transience)
+        {
+            return Err(self.failed(error));
+        }
+        self.reframed |= transience == Transience::Once;
+        let wait = match asked {
+            // A little is added, so that those who were sent away together do not return together.
+            Some(asked) if !asked.is_zero() => asked.mul_f64(1.0 + fastrand::f64() / 10.0),
+            _ => self.policy.backoff(transience, self.tries),
+        };
+        self.note(&error, wait);
+        if asked.is_some() {
+            self.uncounted += wait;
+        } else if self.counted() + wait >= self.policy.call_limit {
+            let error = self.too_long(Some(error));
+            return Err(self.ended(error));
+        }
+        log::info!(
+            target: "siteline::http",
+            "try {} of {} ended with {}; the next one in {:.1} s",
+            self.tries, self.policy.tries, outcome(&error), wait.as_secs_f64()
+        );
+        self.pause(wait, error).await
+    }
+
+    /// The call succeeded; at the first try that refills the quota a little.
+    pub fn succeeded(&self) {
+        if self.tries == 0 {
+            self.quota.refund(self.clock);
+        }
+    }
+
+    /// The error of a call that ends with this attempt.
+    #[must_use]
+    pub fn failed(&mut self, error: Error) -> Error {
+        self.attempts.push(Attempt { outcome: outcome(&error), wait: None });
+        self.ended(error)
+    }
+
+    /// The error of a call that ends between attempts. Attempts that the error already carries
+    /// (those of a token request) follow the ones of this call.
+    #[must_use]
+    pub fn ended(&mut self, error: Error) -> Error {
+        let attempts = std::mem::take(&mut self.attempts);
+        let elapsed = self.clock.monotonic().saturating_sub(self.started);
+        error.with(|context| {
+            context.attempts.splice(0..0, attempts);
+            context.elapsed = Some(elapsed);
+        })
+    }
+
+    fn counted(&self) -> Duration {
+        self.clock.monotonic().saturating_sub(self.started).saturating_sub(self.uncounted)
+    }
+
+    fn too_long(&self, last: Option<Error>) -> Error {
+        let message = format!("no answer within {:?}, all tries together", self.policy.call_limit);
+        match last {
+            None => Error::new(Kind::TransportTimeout, message),
+            Some(last) => last.into_kind(Kind::TransportTimeout).with(|context| {
+                context.message = format!("{message}; the last one: {}", context.message);
+            }),
+        }
+        .with(|context| context.phase = Some(Phase::Page))
+    }
+}
+
+/// An attempt in a word or two.
+fn outcome(error: &Error) -> String {
+    let context = error.context();
+    if let Some(status) = context.status {
+        return match &context.code {
+            Some(code) => format!("{status} {code}"),
+            None => status.to_string(),
+        };
+    }
+    if let Some(phase) = context.phase {
+        return format!("timeout in {phase}");
+    }
+    match error.kind() {
+        Kind::TruncatedBody => "body cut".to_owned(),
+        Kind::Transport if context.unsent => "not connected".to_owned(),
+        Kind::Transport => "connection lost".to_owned(),
+        kind => kind.class_name().to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "retry_tests.rs"]
+mod tests;

@@ -1,0 +1,148 @@
+use super::*;
+
+fn clock() -> Clock {
+    Clock::frozen_at("2026-11-01T00:00:00Z".parse().expect("a timestamp"))
+}
+
+fn unavailable() -> Error {
+    Error::new(Kind::ServiceUnavailable, "down").with(|context| context.status = Some(503))
+}
+
+fn throttled(seconds: Option<u64>) -> Error {
+    Error::new(Kind::RateLimited, "too many")
+        .with(|context| context.retry_after = seconds.map(Duration::from_secs))
+}
+
+/// The same failure at every attempt: the attempts made, and what the user gets.
+async fn all_fail(clock: &Clock, policy: &Policy, deadline: Deadline, error: &Error) -> Error {
+    let quota = RetryQuota::new();
+    let mut call = Call::begin(clock, policy, &quota, deadline);
+    loop {
+        let outcome: Result<()> = call.attempt(async { Err(error.clone()) }).await;
+        if let Err(last) = call.after(outcome.expect_err("it fails")).await {
+            return last;
+        }
+    }
+}
+
+#[tokio::test]
+async fn h18_four_tries_with_growing_waits_and_then_the_error_with_all_of_them() {
+    let clock = clock();
+    let error = all_fail(&clock, &Policy::data(), Deadline::NEVER, &unavailable()).await;
+    assert_eq!(error.kind(), Kind::ServiceUnavailable);
+    let attempts = &error.context().attempts;
+    assert_eq!(attempts.len(), 4);
+    for (attempt, most) in attempts.iter().zip([400, 800, 1_600]) {
+        assert_eq!(attempt.outcome, "503");
+        assert!(attempt.wait.expect("a wait") <= Duration::from_millis(most));
+    }
+    assert_eq!(attempts[3].wait, None);
+    let waited: Duration = attempts.iter().filter_map(|attempt| attempt.wait).sum();
+    assert_eq!(error.context().elapsed, Some(waited));
+    assert_eq!(clock.monotonic(), waited);
+}
+
+#[tokio::test]
+async fn h19_what_cannot_pass_is_tried_once() {
+    let rejected = Error::new(Kind::RequestRejected, "no");
+    let error = all_fail(&clock(), &Policy::data(), Deadline::NEVER, &rejected).await;
+    assert_eq!(error.context().attempts.len(), 1);
+}
+
+#[tokio::test]
+async fn h9_broken_framing_is_tried_twice() {
+    let broken = Error::new(Kind::Protocol, "not HTTP").with(|c| c.broken_framing = true);
+    let error = all_fail(&clock(), &Policy::data(), Deadline::NEVER, &broken).await;
+    assert_eq!(error.context().attempts.len(), 2);
+}
+
+#[tokio::test]
+async fn b1_retry_after_is_a_floor_with_up_to_a_tenth_on_top() {
+    let clock = clock();
+    let error = all_fail(&clock, &Policy::data(), Deadline::NEVER, &throttled(Some(60))).await;
+    assert_eq!(error.context().attempts.len(), 4, "waits asked for are not counted in the 90 s");
+    for wait in error.context().attempts.iter().filter_map(|attempt| attempt.wait) {
+        assert!(wait >= Duration::from_secs(60) && wait <= Duration::from_secs(66), "{wait:?}");
+    }
+}
+
+#[tokio::test]
+async fn b2_a_longer_retry_after_is_raised_at_once() {
+    let clock = clock();
+    let error = all_fail(&clock, &Policy::data(), Deadline::NEVER, &throttled(Some(61))).await;
+    assert_eq!(error.context().attempts.len(), 1);
+    assert_eq!(clock.monotonic(), Duration::ZERO);
+}
+
+#[tokio::test]
+async fn b4_without_retry_after_the_waits_are_those_for_throttling() {
+    let error = all_fail(&clock(), &Policy::data(), Deadline::NEVER, &throttled(None)).await;
+    let waits: Vec<_> = error.context().attempts.iter().filter_map(|a| a.wait).collect();
+    for (wait, most) in waits.iter().zip([2, 4, 8]) {
+        assert!(*wait <= Duration::from_secs(most));
+    }
+    assert_eq!(waits.len(), 3);
+}
+
+#[tokio::test]
+async fn a_wait_that_would_pass_the_deadline_is_not_begun() {
+    let clock = clock();
+    let deadline = Deadline::after(&clock, Some(Duration::from_secs(100)));
+    let error = all_fail(&clock, &Policy::data(), deadline, &throttled(Some(60))).await;
+    assert_eq!(error.kind(), Kind::DeadlineExceeded);
+    assert_eq!(error.context().attempts.len(), 2);
+    assert!(clock.monotonic() < Duration::from_secs(67));
+    assert!(error.to_string().contains("too many"), "{error}");
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_in_all_is_a_timeout_of_the_page() {
+    let clock = clock();
+    let policy = Policy { base: Duration::from_secs(3_600), cap: Duration::MAX, ..Policy::data() };
+    let error = loop {
+        // The wait is random; one below the limit is not what is looked for.
+        let error = all_fail(&clock, &policy, Deadline::NEVER, &unavailable()).await;
+        if error.kind() == Kind::TransportTimeout {
+            break error;
+        }
+    };
+    assert_eq!(error.context().phase, Some(Phase::Page));
+    assert_eq!(error.context().status, Some(503));
+    assert_eq!(error.transience(), Transience::Never);
+}
+
+#[tokio::test]
+async fn an_attempt_that_never_ends_is_cut_at_its_limit() {
+    let policy = Policy { attempt_limit: Some(Duration::from_millis(1)), ..Policy::data() };
+    let (clock, quota) = (clock(), RetryQuota::new());
+    let call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+    let error = call.attempt(std::future::pending::<Result<()>>()).await.expect_err("cut");
+    assert_eq!(
+        (error.kind(), error.context().phase),
+        (Kind::TransportTimeout, Some(Phase::Response))
+    );
+    let deadline = Deadline::after(&clock, Some(Duration::ZERO));
+    let call = Call::begin(&clock, &policy, &quota, deadline);
+    let error = call.attempt(std::future::pending::<Result<()>>()).await.expect_err("cut");
+    assert_eq!(error.kind(), Kind::DeadlineExceeded);
+}
+
+#[tokio::test]
+async fn b12_an_outage_costs_a_bounded_number_of_repeats_whatever_the_callers() {
+    let (clock, quota, policy) = (clock(), RetryQuota::new(), Policy::data());
+    let mut requests = 0;
+    for _ in 0..32 {
+        let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+        loop {
+            requests += 1;
+            if call.after(unavailable()).await.is_err() {
+                break;
+            }
+        }
+    }
+    assert!(requests <= 32 + 11, "{requests}");
+    // Ten idle minutes fill it again.
+    clock.advance(Duration::from_secs(600));
+    assert!((0..10).all(|_| quota.take(&clock, Transience::Transient)));
+    assert!(!quota.take(&clock, Transience::Transient));
+}

@@ -1,0 +1,261 @@
+//! A service made of bytes, for tests: it reads requests as they are on the wire, keeps them, and
+//! answers what the test says, whole or not.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::BaseUrl;
+
+/// One request as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Recorded {
+    pub(crate) raw: String,
+    /// Which connection it came on, from 0.
+    pub(crate) connection: usize,
+}
+
+impl Recorded {
+    pub(crate) fn is_token_request(&self) -> bool {
+        self.raw.starts_with("POST ")
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let head = self.raw.split("\r\n\r\n").next()?;
+        head.lines().skip(1).find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+
+    pub(crate) fn body(&self) -> &str {
+        self.raw.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+    }
+
+    /// The fields of the form, in order.
+    pub(crate) fn form(&self) -> Vec<(String, String)> {
+        url::form_urlencoded::parse(self.body().as_bytes()).into_owned().collect()
+    }
+
+    pub(crate) fn field(&self, name: &str) -> String {
+        let found = self.form().into_iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value).unwrap_or_default()
+    }
+
+    /// A part of the assertion: 0 its header, 1 its claims.
+    pub(crate) fn assertion_part(&self, part: usize) -> serde_json::Value {
+        use base64::Engine as _;
+        let assertion = self.field("client_assertion");
+        let text = assertion.split('.').nth(part).expect("three parts");
+        let json = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).expect("base64");
+        serde_json::from_slice(&json).expect("JSON")
+    }
+}
+
+/// What the service does with a request.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    /// These bytes; the connection stays open.
+    Reply(Vec<u8>),
+    /// These bytes, then the connection is closed.
+    ReplyAndClose(Vec<u8>),
+    /// These bytes, then the connection is reset.
+    ReplyAndReset(Vec<u8>),
+    /// These bytes, then nothing more, until the client goes.
+    ReplyAndHang(Vec<u8>),
+}
+
+impl Act {
+    /// A whole JSON reply.
+    pub(crate) fn json(status: u16, body: &str) -> Self {
+        Self::Reply(http(status, &["Content-Type: application/json"], body.as_bytes()))
+    }
+
+    pub(crate) fn with_headers(status: u16, headers: &[&str], body: &str) -> Self {
+        Self::Reply(http(status, headers, body.as_bytes()))
+    }
+
+    pub(crate) fn close() -> Self {
+        Self::ReplyAndClose(Vec::new())
+    }
+
+    pub(crate) fn reset() -> Self {
+        Self::ReplyAndReset(Vec::new())
+    }
+
+    pub(crate) fn hang() -> Self {
+        Self::ReplyAndHang(Vec::new())
+    }
+}
+
+/// The bytes of a reply with a `Content-Length`.
+pub(crate) fn http(status: u16, headers: &[&str], body: &[u8]) -> Vec<u8> {
+    let mut head = format!("HTTP/1.1 {status} Whatever\r\n");
+    for header in headers {
+        head += header;
+        head += "\r\n";
+    }
+    head += &format!("Content-Length: {}\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+type Handler = dyn Fn(&Recorded) -> Act + Send + Sync;
+
+/// The service. It ends with the runtime of its test.
+pub(crate) struct TestServer {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<Recorded>>>,
+    listening: tokio::task::JoinHandle<()>,
+}
+
+impl TestServer {
+    pub(crate) async fn start(handler: impl Fn(&Recorded) -> Act + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&requests);
+        let handler: Arc<Handler> = Arc::new(handler);
+        let listening = tokio::spawn(async move {
+            for connection in 0.. {
+                let Ok((stream, _)) = listener.accept().await else { return };
+                let (handler, kept) = (Arc::clone(&handler), Arc::clone(&kept));
+                tokio::spawn(serve(stream, connection, handler, kept));
+            }
+        });
+        Self { address, requests, listening }
+    }
+
+    /// Answers token requests and others from their own scripts, in order; when a script is used
+    /// up, with a new good token and an empty last page.
+    pub(crate) async fn scripted(tokens: Vec<Act>, others: Vec<Act>) -> Self {
+        let tokens = Mutex::new(VecDeque::from(tokens));
+        let others = Mutex::new(VecDeque::from(others));
+        let issued = AtomicUsize::new(0);
+        Self::start(move |request| {
+            let script = if request.is_token_request() { &tokens } else { &others };
+            let next = script.lock().expect("no panic").pop_front();
+            match next {
+                Some(act) => act,
+                None if request.is_token_request() => {
+                    let number = issued.fetch_add(1, Ordering::SeqCst);
+                    Act::json(200, &token_body(&format!("good-token-{number}")))
+                }
+                None => Act::json(200, EMPTY_PAGE),
+            }
+        })
+        .await
+    }
+
+    /// Takes no more connections: whoever comes is refused.
+    pub(crate) async fn stop_listening(&mut self) {
+        self.listening.abort();
+        // The socket is closed once the task is gone.
+        let _ = (&mut self.listening).await;
+    }
+
+    pub(crate) fn base_url(&self) -> BaseUrl {
+        BaseUrl::parse(&format!("http://{}", self.address), false).expect("a base URL")
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Recorded> {
+        lock(&self.requests).clone()
+    }
+
+    pub(crate) fn token_requests(&self) -> Vec<Recorded> {
+        self.requests().into_iter().filter(Recorded::is_token_request).collect()
+    }
+
+    pub(crate) fn other_requests(&self) -> Vec<Recorded> {
+        self.requests().into_iter().filter(|request| !request.is_token_request()).collect()
+    }
+}
+
+pub(crate) const EMPTY_PAGE: &str = r#"{"nextCursor":null,"series":[]}"#;
+
+/// A good token reply with both scopes.
+pub(crate) fn token_body(token: &str) -> String {
+    format!(
+        r#"{{"access_token":"{token}","token_type":"Bearer","expires_in":600,"scope":"customer.discovery.read customer.data.read"}}"#
+    )
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    connection: usize,
+    handler: Arc<Handler>,
+    kept: Arc<Mutex<Vec<Recorded>>>,
+) {
+    while let Some(raw) = read_request(&mut stream).await {
+        let request = Recorded { raw, connection };
+        lock(&kept).push(request.clone());
+        let (bytes, then) = match handler(&request) {
+            Act::Reply(bytes) => (bytes, Then::GoOn),
+            Act::ReplyAndClose(bytes) => (bytes, Then::Close),
+            Act::ReplyAndReset(bytes) => (bytes, Then::Reset),
+            Act::ReplyAndHang(bytes) => (bytes, Then::Hang),
+        };
+        if stream.write_all(&bytes).await.is_err() || stream.flush().await.is_err() {
+            return;
+        }
+        match then {
+            Then::GoOn => {}
+            Then::Close => return,
+            Then::Reset => {
+                let _ = stream.set_zero_linger();
+                return;
+            }
+            Then::Hang => {
+                let mut rest = [0; 64];
+                while !matches!(stream.read(&mut rest).await, Ok(0) | Err(_)) {}
+                return;
+            }
+        }
+    }
+}
+
+enum Then {
+    GoOn,
+    Close,
+    Reset,
+    Hang,
+}
+
+/// One request with its body, or `None` at the end of the connection. A TLS greeting is taken for
+/// a request.
+async fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut raw = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&raw);
+        if raw.first() == Some(&0x16) {
+            return Some(text.into_owned());
+        }
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head
+                .lines()
+                .find_map(|line| {
+                    line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok()
+                })
+                .unwrap_or(0);
+            if body.len() >= length {
+                return Some(text.into_owned());
+            }
+        }
+        let mut piece = [0; 4096];
+        match stream.read(&mut piece).await {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => raw.extend_from_slice(&piece[..count]),
+        }
+    }
+}

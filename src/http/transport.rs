@@ -1,0 +1,346 @@
+//! One attempt: one request on the wire, one reply with its whole body. Nothing is followed,
+//! repeated or inflated behind our back.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, AGE, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    LOCATION,
+};
+use reqwest::{Certificate, Method, Proxy, redirect};
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::base_url::BaseUrl;
+use super::body::{self, Limits};
+use super::failure;
+use super::retry_after::{date, single};
+use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW, ServiceTime};
+use crate::error::{Error, Kind, Phase, Result, excerpt};
+
+/// The limits and ways of a connection.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct TransportSettings {
+    /// Longest name lookup, TCP and TLS handshake together.
+    pub connect_timeout: Duration,
+    /// Longest wait for the status and headers of a reply, connecting included.
+    pub response_timeout: Duration,
+    /// Longest silence within a body.
+    pub idle_timeout: Duration,
+    /// Bytes of a body that must come ...
+    pub throughput_bytes: usize,
+    /// ... in every stretch of this length.
+    pub throughput_window: Duration,
+    /// Largest body in bytes, before and after inflating.
+    pub body_cap: usize,
+    /// Longest time that an idle connection is kept.
+    pub pool_idle_timeout: Duration,
+    /// What follows `siteline/VERSION` in the header `User-Agent`: the application's own name.
+    pub application: Option<String>,
+    /// Certificates (PEM) to trust instead of the machine's store.
+    pub ca_bundle: Option<Vec<u8>>,
+    /// Certificates (PEM) to trust where the machine has no store.
+    pub fallback_ca_bundle: Option<Vec<u8>>,
+    /// The address of a proxy; `None` for the one that the environment names. Loopback never goes
+    /// through one.
+    pub proxy: Option<String>,
+}
+
+impl Default for TransportSettings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(5),
+            response_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(15),
+            throughput_bytes: 20 * 1024,
+            throughput_window: Duration::from_secs(20),
+            body_cap: 64 * 1024 * 1024,
+            pool_idle_timeout: Duration::from_secs(90),
+            application: None,
+            ca_bundle: None,
+            fallback_ca_bundle: None,
+            proxy: None,
+        }
+    }
+}
+
+impl fmt::Debug for TransportSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransportSettings")
+            .field("connect_timeout", &self.connect_timeout)
+            .field("response_timeout", &self.response_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("body_cap", &self.body_cap)
+            .field("application", &self.application)
+            .field("ca_bundle", &self.ca_bundle.is_some())
+            // A proxy's address may hold a password.
+            .field("proxy", &self.proxy.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// One request, built anew for every attempt and spent by it.
+pub struct Request {
+    /// The address, with its query.
+    pub url: Url,
+    /// The value of `Authorization`, marked as sensitive by who made it.
+    pub authorization: Option<HeaderValue>,
+    /// The URL-encoded fields of a POST; `None` makes it a GET.
+    pub form: Option<Zeroizing<String>>,
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let method = if self.form.is_some() { "POST" } else { "GET" };
+        write!(f, "Request({method} {})", self.url.path())
+    }
+}
+
+/// A whole reply, whatever its status.
+#[derive(Clone)]
+pub struct Reply {
+    /// The HTTP status, 100 to 999.
+    pub status: u16,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The body, inflated.
+    pub body: Bytes,
+    /// Why the body of a refusal (a status from 400) could not be read: the status and the headers
+    /// may say enough without it.
+    pub broken_body: Option<Error>,
+}
+
+impl Reply {
+    /// The service's own name for the request, if it gave one.
+    #[must_use]
+    pub fn request_id(&self) -> Option<String> {
+        request_id(&self.headers)
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reply({}, {} bytes)", self.status, self.body.len())
+    }
+}
+
+/// The connections of one client to one service.
+pub struct Transport {
+    base: BaseUrl,
+    settings: TransportSettings,
+    /// Made at the first request: only then is a missing certificate store an error.
+    http: OnceLock<Result<reqwest::Client>>,
+    skew_told: AtomicBool,
+}
+
+impl Transport {
+    /// Checks the settings; nothing is opened or loaded yet.
+    ///
+    /// # Errors
+    /// `ConfigError` for an application name that cannot stand in a header, or a proxy address that
+    /// is none.
+    pub fn new(base: BaseUrl, settings: TransportSettings) -> Result<Self> {
+        if HeaderValue::from_str(&user_agent(&settings)).is_err() {
+            return Err(Error::new(Kind::Config, "application holds a control character"));
+        }
+        if settings.proxy.as_deref().is_some_and(|proxy| Proxy::all(proxy).is_err()) {
+            return Err(Error::new(Kind::Config, "proxy is not an address")
+                .with_hint("write it as http://proxy.example.com:3128"));
+        }
+        Ok(Self { base, settings, http: OnceLock::new(), skew_told: AtomicBool::new(false) })
+    }
+
+    /// Where the requests go.
+    #[must_use]
+    pub fn base_url(&self) -> &BaseUrl {
+        &self.base
+    }
+
+    /// Sends one request and reads the whole reply. The service's time is learnt from it.
+    ///
+    /// # Errors
+    /// Whatever keeps a whole reply from coming: `TransportError`, `TransportTimeout` (with its
+    /// phase), `TlsError`, `ProxyError`, `TruncatedBody`, `BodyTooLarge`, `RedirectRefused`, and
+    /// `ProtocolError` for broken framing or a wrong `Content-Encoding`. A failure of a body keeps
+    /// the status; that of a refusal stands in the reply. `unsent` tells whether anything of the request can have left.
+    pub async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
+        let http = self.http.get_or_init(|| self.build()).as_ref().map_err(Clone::clone)?;
+        let path = request.url.path().to_owned();
+        let request = build_request(request);
+        let sent = time.clock().wall();
+        let waiting = tokio::time::timeout(self.settings.response_timeout, http.execute(request));
+        let response = match waiting.await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(failure::of_request(error, &self.base)),
+            Err(_) => return Err(no_response(&path, self.settings.response_timeout)),
+        };
+        self.learn_time(response.headers(), sent, time);
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        if is_redirect(status) {
+            return Err(redirect_refused(status, &headers, &self.base));
+        }
+        let (body, error) = match body::read(response, self.limits()).await {
+            Ok(body) => (body, None),
+            Err(error) => (Bytes::new(), Some(error)),
+        };
+        let broken_body = error.map(|error| {
+            error.with(|context| {
+                context.status = Some(status);
+                context.request_id = request_id(&headers);
+            })
+        });
+        match broken_body {
+            Some(error) if status < 400 => Err(error),
+            broken_body => Ok(Reply { status, headers, body, broken_body }),
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            cap: self.settings.body_cap,
+            idle: self.settings.idle_timeout,
+            window_bytes: self.settings.throughput_bytes,
+            window: self.settings.throughput_window,
+        }
+    }
+
+    fn build(&self) -> Result<reqwest::Client> {
+        if self.base.is_plain() {
+            // Without TLS no certificate store is needed, and none is looked for.
+            return self.builder()?.tls_certs_only([]).build().map_err(failure::of_builder);
+        }
+        if let Some(bundle) = &self.settings.ca_bundle {
+            return self.build_trusting(bundle);
+        }
+        match (self.builder()?.build(), &self.settings.fallback_ca_bundle) {
+            (Ok(client), _) => Ok(client),
+            (Err(_), Some(bundle)) => self.build_trusting(bundle),
+            (Err(error), None) => Err(failure::of_builder(error)),
+        }
+    }
+
+    fn build_trusting(&self, bundle: &[u8]) -> Result<reqwest::Client> {
+        let certificates = Certificate::from_pem_bundle(bundle).unwrap_or_default();
+        if certificates.is_empty() {
+            return Err(Error::new(Kind::Config, "ca_bundle holds no certificate (PEM)")
+                .with(|context| context.unsent = true));
+        }
+        self.builder()?.tls_certs_only(certificates).build().map_err(failure::of_builder)
+    }
+
+    fn builder(&self) -> Result<reqwest::ClientBuilder> {
+        let builder = reqwest::Client::builder()
+            .redirect(redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .user_agent(user_agent(&self.settings))
+            .connect_timeout(self.settings.connect_timeout)
+            .pool_idle_timeout(self.settings.pool_idle_timeout);
+        if self.base.is_loopback() {
+            return Ok(builder.no_proxy());
+        }
+        match &self.settings.proxy {
+            None => Ok(builder),
+            Some(proxy) => {
+                Proxy::all(proxy).map(|proxy| builder.proxy(proxy)).map_err(failure::of_builder)
+            }
+        }
+    }
+
+    /// Only a reply that nobody on the way can have made or kept tells the service's time.
+    fn learn_time(&self, headers: &HeaderMap, sent: Timestamp, time: &ServiceTime) {
+        let trusted = !self.base.is_plain() || self.base.is_loopback();
+        let Some(date) = date(headers).filter(|_| trusted && !headers.contains_key(AGE)) else {
+            return;
+        };
+        time.learn(date, sent, time.clock().wall());
+        let Some(skew) = time.skew().filter(|skew| skew.abs() > NOTICED_SKEW) else { return };
+        if !self.skew_told.swap(true, Ordering::Relaxed) {
+            let (seconds, direction) =
+                (skew.abs().as_secs(), if skew.is_negative() { "ahead of" } else { "behind" });
+            let done = if skew.abs() > CORRECTED_SKEW {
+                "too much to be corrected for: set this machine's clock"
+            } else {
+                "corrected for, but better set"
+            };
+            log::warn!(
+                target: "siteline::http",
+                "this machine's clock is {seconds} s {direction} the service's: {done}"
+            );
+        }
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Transport({})", self.base)
+    }
+}
+
+fn user_agent(settings: &TransportSettings) -> String {
+    match settings.application.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
+        Some(application) => format!("siteline/{} {application}", crate::VERSION),
+        None => format!("siteline/{}", crate::VERSION),
+    }
+}
+
+fn build_request(request: Request) -> reqwest::Request {
+    let method = if request.form.is_some() { Method::POST } else { Method::GET };
+    let mut built = reqwest::Request::new(method, request.url);
+    let headers = built.headers_mut();
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    if let Some(authorization) = request.authorization {
+        headers.insert(AUTHORIZATION, authorization);
+    }
+    if let Some(form) = request.form {
+        let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
+        headers.insert(CONTENT_TYPE, form_type);
+        *built.body_mut() = Some(form.as_bytes().to_vec().into());
+    }
+    built
+}
+
+fn no_response(path: &str, limit: Duration) -> Error {
+    Error::new(Kind::TransportTimeout, format!("no reply to {path} within {limit:?}"))
+        .with(|context| context.phase = Some(Phase::Response))
+}
+
+/// 304 is no redirect, but an answer to a question that we never ask.
+fn is_redirect(status: u16) -> bool {
+    (300..400).contains(&status) && status != 304
+}
+
+fn redirect_refused(status: u16, headers: &HeaderMap, base: &BaseUrl) -> Error {
+    let target = single(headers, &LOCATION)
+        .and_then(|location| base.join("/", None).join(location).ok())
+        .and_then(|target| target.host_str().map(|host| format!("{}://{host}", target.scheme())));
+    let target = target.map_or_else(String::new, |target| format!(" to {}", excerpt(&target)));
+    Error::new(
+        Kind::RedirectRefused,
+        format!("the service answered {status}, a redirect{target}; none is followed"),
+    )
+    .with_hint("a proxy or login page may stand between; or base_url is not the service's own")
+    .with(|context| {
+        context.status = Some(status);
+        context.request_id = request_id(headers);
+    })
+}
+
+fn request_id(headers: &HeaderMap) -> Option<String> {
+    ["x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-ms-request-id"]
+        .into_iter()
+        .find_map(|name| single(headers, &HeaderName::from_static(name)))
+        .map(|id| excerpt(id).chars().take(100).collect())
+}
+
+#[cfg(test)]
+#[path = "transport_tests.rs"]
+mod tests;

@@ -1,0 +1,361 @@
+//! `siteline.Client`: the door to the service.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyType};
+
+use crate::auth::ScopeSet;
+use crate::client::scan::{ReadSettings, Scan};
+use crate::client::{Client, ClientSettings};
+use crate::clock::Clock;
+use crate::data::{DecodeSettings, Query, Shape};
+use crate::http::{AllowanceState, BaseUrl, TransportSettings};
+use crate::python::clock::PyClock;
+use crate::python::conversions::{datetime, duration};
+use crate::python::credential::PyCredential;
+use crate::python::errors::{raise, warn};
+use crate::python::query::Arguments;
+use crate::python::runtime::block_on;
+use crate::python::scan::PyScan;
+use crate::python::shape::PyShape;
+use crate::settings::{Environment, KeySource};
+
+/// How often a client may be wrong about ``end`` lying ahead before it is said.
+const FUTURE: SignedDuration = SignedDuration::from_secs(1);
+
+/// The daily request allowance, as this client counts it (§8).
+///
+/// ``used`` requests of ``limit`` today, ``left`` of them; ``resets_at`` is when the day ends. Every
+/// page request counts, retries included, before its bytes leave. Without ``daily_allowance=``
+/// ``limit`` and ``left`` are ``None``.
+#[pyclass(frozen, name = "Allowance", module = "siteline")]
+pub(crate) struct PyAllowance(AllowanceState);
+
+#[pymethods]
+impl PyAllowance {
+    /// Requests counted today.
+    #[getter]
+    fn used(&self) -> u64 {
+        self.0.used
+    }
+
+    /// Requests allowed a day, or ``None``.
+    #[getter]
+    fn limit(&self) -> Option<u64> {
+        self.0.limit
+    }
+
+    /// Requests left today, or ``None`` where no limit is known.
+    #[getter]
+    fn left(&self) -> Option<u64> {
+        self.0.left
+    }
+
+    /// When the count begins anew, an aware ``datetime`` in UTC.
+    #[getter]
+    fn resets_at<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        datetime(py, self.0.resets_at)
+    }
+
+    fn __repr__(&self) -> String {
+        match (self.0.limit, self.0.left) {
+            (Some(limit), Some(left)) => {
+                format!("<Allowance {} of {limit} used, {left} left>", self.0.used)
+            }
+            _ => format!("<Allowance {} used, no limit set>", self.0.used),
+        }
+    }
+}
+
+/// The Customer Data Service, for one integration (§1).
+///
+/// Signs assertions, keeps one access token for the whole process, counts requests, retries what is
+/// worth retrying and reads pages to their end. Safe to share between threads. Making one costs no
+/// request.
+///
+/// - ``base_url``: as ``"https://customer.example.com"``
+/// - ``credential``: a :class:`Credential`
+/// - ``scopes``: what tokens are asked for (§5.5)
+/// - ``audience``: ``aud`` of the assertion, where it is not ``{base_url}/api/customer/oauth/token``
+/// - ``daily_allowance``: requests a day; the one that would exceed it is not sent (§8)
+/// - ``settle_lag``: how far behind now a query without ``end`` stops (§4.5)
+/// - ``assertion_lifetime`` (at most five minutes), ``clock_tolerance`` (``nbf`` before ``iat``, at
+///   most a minute), ``typ`` (add the header ``typ``): the assertion (§2.1)
+/// - ``max_retry_after``: a longer ``Retry-After`` raises at once
+/// - ``tries``: attempts of one page request in all
+/// - ``connect_timeout``, ``response_timeout``, ``idle_timeout``: limits of one attempt
+/// - ``max_body_bytes``: cap on a decoded body
+/// - ``application``: your name, after ``siteline/VERSION`` in ``User-Agent``
+/// - ``allow_http``: plain HTTP beyond loopback
+/// - ``ca_bundle`` (PEM bytes), ``proxy``: the connection
+/// - ``clock``: a :class:`Clock`, for tests
+///
+/// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. A wrong setting is a
+/// :class:`ConfigError`, before any request.
+///
+/// >>> client.data(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
+/// 'S1'
+#[pyclass(frozen, name = "Client", module = "siteline")]
+pub(crate) struct PyClient(Client);
+
+#[pymethods]
+impl PyClient {
+    #[new]
+    #[pyo3(signature = (base_url, *, credential, scopes=None, audience=None, daily_allowance=None,
+        settle_lag=None, assertion_lifetime=None, clock_tolerance=None, typ=false,
+        max_retry_after=None, tries=None, connect_timeout=None, response_timeout=None,
+        idle_timeout=None, max_body_bytes=None, application=None, allow_http=false, ca_bundle=None,
+        proxy=None, clock=None))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python class")]
+    #[expect(clippy::fn_params_excessive_bools, reason = "each is a keyword of the Python class")]
+    fn new(
+        py: Python<'_>,
+        base_url: &str,
+        credential: &PyCredential,
+        scopes: Option<&Bound<'_, PyAny>>,
+        audience: Option<String>,
+        daily_allowance: Option<u64>,
+        settle_lag: Option<&Bound<'_, PyAny>>,
+        assertion_lifetime: Option<&Bound<'_, PyAny>>,
+        clock_tolerance: Option<&Bound<'_, PyAny>>,
+        typ: bool,
+        max_retry_after: Option<&Bound<'_, PyAny>>,
+        tries: Option<u32>,
+        connect_timeout: Option<&Bound<'_, PyAny>>,
+        response_timeout: Option<&Bound<'_, PyAny>>,
+        idle_timeout: Option<&Bound<'_, PyAny>>,
+        max_body_bytes: Option<usize>,
+        application: Option<String>,
+        allow_http: bool,
+        ca_bundle: Option<Vec<u8>>,
+        proxy: Option<String>,
+        clock: Option<&PyClock>,
+    ) -> PyResult<Self> {
+        let base = BaseUrl::parse(base_url, allow_http).map_err(|error| raise(py, &error))?;
+        let clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
+        let mut settings = ClientSettings::new(base, credential.0.clone());
+        settings.clock = clock;
+        if let Some(scopes) = scopes {
+            settings.scopes = scope_set(scopes)?;
+        }
+        settings.audience = audience;
+        settings.assertion_typ = typ;
+        set(&mut settings.assertion_lifetime, assertion_lifetime, "assertion_lifetime")?;
+        set(&mut settings.assertion_tolerance, clock_tolerance, "clock_tolerance")?;
+        settings.daily_allowance = daily_allowance;
+        set(&mut settings.settle_lag, settle_lag, "settle_lag")?;
+        set(&mut settings.retry.max_retry_after, max_retry_after, "max_retry_after")?;
+        if let Some(tries) = tries {
+            settings.retry.tries = tries;
+        }
+        let transport = TransportSettings { application, ca_bundle, proxy, ..settings.transport };
+        settings.transport = transport;
+        set(&mut settings.transport.connect_timeout, connect_timeout, "connect_timeout")?;
+        set(&mut settings.transport.response_timeout, response_timeout, "response_timeout")?;
+        set(&mut settings.transport.idle_timeout, idle_timeout, "idle_timeout")?;
+        if let Some(cap) = max_body_bytes {
+            settings.transport.body_cap = cap;
+        }
+        Client::new(settings).map(Self).map_err(|error| raise(py, &error))
+    }
+
+    /// A client from the ``SITELINE_*`` environment variables.
+    ///
+    /// ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT``, ``SITELINE_PRIVATE_KEY_FILE`` or
+    /// ``SITELINE_PRIVATE_KEY`` (the key itself), and where wanted ``SITELINE_PASSPHRASE``,
+    /// ``SITELINE_SCOPES``, ``SITELINE_AUDIENCE``, ``SITELINE_DAILY_ALLOWANCE``. Keywords are those
+    /// of :class:`Client` and win. A :class:`ConfigError` lists what was looked at.
+    #[classmethod]
+    #[pyo3(signature = (**options))]
+    fn from_env<'py>(
+        cls: &Bound<'py, PyType>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = cls.py();
+        let environment = Environment::read(|name| std::env::var(name).ok())
+            .map_err(|error| raise(py, &error))?;
+        let settings = PyDict::new(py);
+        let credential = credential_from(py, &environment)?;
+        settings.set_item("credential", credential)?;
+        if let Some(scopes) = &environment.scopes {
+            settings.set_item("scopes", scopes.to_string())?;
+        }
+        if let Some(audience) = &environment.audience {
+            settings.set_item("audience", audience)?;
+        }
+        if let Some(allowance) = environment.daily_allowance {
+            settings.set_item("daily_allowance", allowance)?;
+        }
+        if let Some(options) = options {
+            settings.update(options.as_mapping())?;
+        }
+        cls.call((environment.base_url,), Some(&settings))
+    }
+
+    /// The address of the service.
+    #[getter]
+    fn base_url(&self) -> &str {
+        self.0.base_url().as_str()
+    }
+
+    /// The credential subject.
+    #[getter]
+    fn subject(&self) -> String {
+        self.0.subject()
+    }
+
+    /// The daily request allowance as counted here: :class:`Allowance`.
+    #[getter]
+    fn allowance(&self) -> PyAllowance {
+        PyAllowance(self.0.allowance())
+    }
+
+    /// Service clock minus this machine's, in seconds; ``None`` until a reply showed it.
+    #[getter]
+    fn clock_skew(&self) -> Option<f64> {
+        self.0.time().skew().map(|skew| skew.as_secs_f64())
+    }
+
+    /// Ask what may be read (§4.2): a :class:`Discovery`, the body as it came.
+    fn discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let body = block_on(py, self.0.discover(None))?.map_err(|error| raise(py, &error))?;
+        py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
+    }
+
+    /// A lazy :class:`Scan` over the aggregate data (§4.3). Costs no request.
+    ///
+    /// - ``site``, ``line``: filters ``siteId`` and ``lineId``
+    /// - ``start``, ``end``: the range, ``from`` and ``to``: aware datetimes, pandas timestamps or
+    ///   ISO text with a zone, whole seconds. Without ``end`` it is now, by the service's time once
+    ///   known, less the settle lag, floored to the bucket, fixed here and now
+    /// - ``interval``: the bucket width: seconds, a ``timedelta`` or ``"1m"``
+    /// - ``page_size``: items a page
+    /// - ``filters``: further parameters by name; a list repeats the parameter
+    /// - ``lag``: pull an ``end`` that lies ahead back to now less this
+    /// - ``shape``: a :class:`Shape`, where you know what the document does not show
+    /// - ``extra_columns``: members of points or series to keep, as JSON text
+    /// - ``max_pages``: raise after so many pages of one read, never stop quietly
+    /// - ``deadline``: bounds one whole read, waits and token exchange included
+    /// - ``keep_raw``: keep each page's body in ``page.raw``
+    ///
+    /// What is not set is not sent. A wrong argument is a :class:`QueryError`.
+    #[pyo3(signature = (*, site=None, line=None, start=None, end=None, interval=None,
+        page_size=None, filters=None, lag=None, shape=None, extra_columns=vec![], max_pages=None,
+        deadline=None, keep_raw=false))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    fn data(
+        &self,
+        py: Python<'_>,
+        site: Option<String>,
+        line: Option<String>,
+        start: Option<&Bound<'_, PyAny>>,
+        end: Option<&Bound<'_, PyAny>>,
+        interval: Option<&Bound<'_, PyAny>>,
+        page_size: Option<&Bound<'_, PyAny>>,
+        filters: Option<&Bound<'_, PyDict>>,
+        lag: Option<&Bound<'_, PyAny>>,
+        shape: Option<&PyShape>,
+        extra_columns: Vec<String>,
+        max_pages: Option<u64>,
+        deadline: Option<&Bound<'_, PyAny>>,
+        keep_raw: bool,
+    ) -> PyResult<PyScan> {
+        let arguments = Arguments { site, line, start, end, interval, page_size, filters };
+        let mut input = arguments.input()?;
+        let lag = lag.map(|lag| duration(lag, "lag")).transpose()?;
+        let (end, warning) = self.end(input.end, input.interval_seconds, lag);
+        input.end = Some(end);
+        warn(py, &Vec::from_iter(warning))?;
+        let query = Query::new(input).map_err(|error| raise(py, &error))?;
+        let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());
+        let decode = DecodeSettings::for_query(&query, shape, extra_columns)
+            .map_err(|error| raise(py, &error))?;
+        let deadline = deadline.map(|deadline| duration(deadline, "deadline")).transpose()?;
+        let settings = ReadSettings { max_pages, deadline, keep_raw };
+        Ok(PyScan::new(Scan::new(self.0.clone(), query, decode, settings)))
+    }
+
+    /// Close: later calls, and calls that wait in other threads, raise :class:`ClosedError`.
+    fn close(&self) {
+        self.0.close();
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
+        self.0.close();
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Client {} subject={:?}>", self.0.base_url().as_str(), self.0.subject())
+    }
+}
+
+impl PyClient {
+    /// The end of the range: the given one, pulled back where asked; else now less the settle lag,
+    /// floored to the bucket (§4.5.1). The warning, where the given end lies ahead.
+    fn end(
+        &self,
+        given: Option<Timestamp>,
+        interval_seconds: Option<u32>,
+        lag: Option<Duration>,
+    ) -> (Timestamp, Option<String>) {
+        let now = self.0.time().now();
+        let settled = floored(now, lag.unwrap_or(self.0.settle_lag()), interval_seconds);
+        match (given, lag) {
+            (None, _) => (settled, None),
+            (Some(end), Some(_)) => (end.min(settled), None),
+            (Some(end), None) => {
+                let ahead = end.duration_since(now) > FUTURE;
+                let warning = ahead.then(|| {
+                    format!(
+                        "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete \
+                         yet. Leave end out, or give lag= to pull it back."
+                    )
+                });
+                (end, warning)
+            }
+        }
+    }
+}
+
+fn floored(now: Timestamp, lag: Duration, interval_seconds: Option<u32>) -> Timestamp {
+    let lag = i64::try_from(lag.as_secs()).unwrap_or(i64::MAX);
+    let width = i64::from(interval_seconds.unwrap_or(1).max(1));
+    let settled = now.as_second().saturating_sub(lag);
+    Timestamp::from_second(settled - settled.rem_euclid(width)).unwrap_or(now)
+}
+
+/// Scopes as one text or as several.
+fn scope_set(scopes: &Bound<'_, PyAny>) -> PyResult<ScopeSet> {
+    let py = scopes.py();
+    let set = match scopes.cast::<PyString>() {
+        Ok(text) => ScopeSet::parse(&text.to_cow()?),
+        Err(_) => ScopeSet::new(scopes.extract::<Vec<String>>()?),
+    };
+    set.map_err(|error| raise(py, &error))
+}
+
+fn set(slot: &mut Duration, given: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<()> {
+    if let Some(given) = given {
+        *slot = duration(given, name)?;
+    }
+    Ok(())
+}
+
+fn credential_from<'py>(py: Python<'py>, environment: &Environment) -> PyResult<Bound<'py, PyAny>> {
+    let options = PyDict::new(py);
+    match &environment.key {
+        KeySource::File(path) => options.set_item("private_key", path)?,
+        KeySource::Text(text) => options.set_item("private_key", text.as_bytes())?,
+    }
+    if let Some(passphrase) = &environment.passphrase {
+        options.set_item("passphrase", passphrase.as_str())?;
+    }
+    py.get_type::<PyCredential>().call((&environment.subject,), Some(&options))
+}

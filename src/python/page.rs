@@ -1,0 +1,127 @@
+//! `siteline.Page` and the iterator that reads them.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
+
+use crate::client::scan::{Pages, Provenance};
+use crate::data::Page;
+use crate::python::bookmark::PyBookmark;
+use crate::python::report::page_report;
+use crate::python::rows::RecordIterator;
+use crate::python::runtime::block_on;
+use crate::python::scan::read_failure;
+use crate::python::table::{call_frames, columns, provenance, schema_capsule, stream_capsule};
+
+/// One page of a scan, as it was read: nothing merged, nothing sorted.
+///
+/// ``len(page)`` counts its points. The columns are those of :class:`Table`.
+#[pyclass(frozen, name = "Page", module = "siteline")]
+pub(crate) struct PyPage {
+    page: Page,
+    provenance: Provenance,
+}
+
+#[pymethods]
+impl PyPage {
+    fn __len__(&self) -> usize {
+        self.page.batch.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let last = if self.page.is_last { ", the last" } else { "" };
+        format!(
+            "<Page {} with {} points of {} series{last}>",
+            self.page.sequence, self.page.report.points, self.page.report.series
+        )
+    }
+
+    /// Where a read goes on after this page; ``None`` on the last page.
+    #[getter]
+    fn bookmark(&self) -> Option<PyBookmark> {
+        self.page.bookmark.clone().map(PyBookmark)
+    }
+
+    /// What was assumed and what was seen on this page: a dict.
+    ///
+    /// ``array`` (the name of the array of series) and ``timestamp_form`` were found by shape (§2.3
+    /// does not show them). The others count what is allowed but odd: points outside the range or
+    /// off the bucket grid, ``minimum`` above ``maximum``, values outside both, points that came
+    /// twice, cut timestamps, leap seconds, numbers given as text, negative counts; and the members
+    /// that siteline does not know.
+    #[getter]
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        page_report(py, &self.page.report)
+    }
+
+    /// The body as it came, where the scan was made with ``keep_raw=True``; else ``None``.
+    #[getter]
+    fn raw<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.page.raw.as_ref().map(|raw| PyBytes::new(py, raw))
+    }
+
+    /// The page as a pandas frame. ``ids="category"`` is faster and smaller than ``"str"``.
+    #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
+    fn to_pandas<'py>(slf: &Bound<'py, Self>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(slf.as_any(), "to_pandas", Some(ids))
+    }
+
+    /// The page as a polars frame, without pyarrow.
+    #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
+    fn to_polars<'py>(slf: &Bound<'py, Self>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(slf.as_any(), "to_polars", Some(ids))
+    }
+
+    /// The page as a ``pyarrow.Table``; the ids are dictionary-coded.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(slf.as_any(), "to_arrow", None)
+    }
+
+    /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``.
+    #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
+    fn records(&self, named: bool) -> RecordIterator {
+        RecordIterator::over(self.page.batch.clone(), named)
+    }
+
+    /// The Arrow PyCapsule interface.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        stream_capsule(py, self.page.batch.schema(), vec![self.page.batch.clone()])
+    }
+
+    /// The Arrow PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.page.batch.schema())
+    }
+
+    fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        columns(py, &self.page.batch)
+    }
+
+    fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        provenance(py, &self.provenance)
+    }
+}
+
+/// The pages of one chain, read as they are asked for.
+///
+/// Safe to share between threads: each page is given once. A failure carries ``.bookmark``; the
+/// pages before it were handed out already.
+#[pyclass(frozen, name = "PageIterator", module = "siteline")]
+pub(crate) struct PageIterator(pub(crate) Pages);
+
+#[pymethods]
+impl PageIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyPage>> {
+        let page = block_on(py, self.0.next())?.map_err(|failure| read_failure(py, failure))?;
+        Ok(page.map(|page| PyPage { page, provenance: self.0.provenance().clone() }))
+    }
+}

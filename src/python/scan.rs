@@ -1,0 +1,162 @@
+//! `siteline.Scan`: a recipe that reads when it is asked to.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use tokio::sync::Mutex;
+
+use crate::client::scan::{ReadFailure, Scan};
+use crate::data::schema;
+use crate::python::bookmark::PyBookmark;
+use crate::python::errors::raise;
+use crate::python::page::PageIterator;
+use crate::python::query::PyQuery;
+use crate::python::rows::RecordIterator;
+use crate::python::runtime::block_on;
+use crate::python::table::{PyTable, call_frames, schema_capsule};
+
+/// The Python exception for a read that failed half way, with ``.bookmark`` and ``.partial``.
+pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
+    let exception = raise(py, &failure.error);
+    let value = exception.value(py);
+    let fill = || -> PyResult<()> {
+        if let Some(bookmark) = failure.bookmark {
+            value.setattr("bookmark", Py::new(py, PyBookmark(bookmark))?)?;
+        }
+        if let Some(partial) = failure.partial {
+            value.setattr("partial", Py::new(py, PyTable::new(partial))?)?;
+        }
+        Ok(())
+    };
+    match fill() {
+        Ok(()) => exception,
+        Err(failure) => failure,
+    }
+}
+
+/// A read that has not happened yet: a query, and how to read it.
+///
+/// Making one costs no request. ``pages()`` and ``records()`` each start a new chain and give what
+/// was read, as it was read. ``collect()`` reads once, merges, and remembers; every way to the whole
+/// (``to_pandas()``, ``to_polars()``, ``to_arrow()``, ``pl.DataFrame(scan)``,
+/// ``duckdb.sql("from scan")``) goes through it, so the allowance is never spent twice by accident.
+///
+/// >>> scan = client.data(site="S1", line="L1", start="2026-11-01T00:00:00Z",
+/// ...                    end="2026-11-01T01:00:00Z", interval="1m")
+/// >>> len(scan.to_pandas().columns)
+/// 10
+#[pyclass(frozen, name = "Scan", module = "siteline")]
+pub(crate) struct PyScan {
+    scan: Scan,
+    /// Held over the read, so that two threads that ask for the whole cost one read.
+    table: Mutex<Option<Arc<Py<PyTable>>>>,
+}
+
+impl PyScan {
+    pub(crate) fn new(scan: Scan) -> Self {
+        Self { scan, table: Mutex::new(None) }
+    }
+
+    fn schema(&self) -> SchemaRef {
+        schema(&self.scan.decode_settings().extra_columns)
+    }
+}
+
+#[pymethods]
+impl PyScan {
+    /// The query: immutable, printable, hashable.
+    #[getter]
+    fn query(&self) -> PyQuery {
+        PyQuery(self.scan.query().clone())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Scan {}>", self.scan.query())
+    }
+
+    /// Read page by page, on a new chain: an iterator of :class:`Page`.
+    fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
+        self.scan.pages().map(PageIterator).map_err(|error| raise(py, &error))
+    }
+
+    /// Read point by point, on a new chain: an iterator of plain dicts.
+    ///
+    /// The keys are the ten column names, times are aware datetimes, nulls are ``None``. With
+    /// ``named=True`` each point is a :class:`Record` tuple instead.
+    #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
+    fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
+        let pages = self.scan.pages().map_err(|error| raise(py, &error))?;
+        Ok(RecordIterator::reading(pages, named))
+    }
+
+    /// Read the whole once, merged: a :class:`Table`, remembered.
+    ///
+    /// A failure half way carries ``.bookmark`` and ``.partial``, and is not remembered.
+    fn collect(&self, py: Python<'_>) -> PyResult<Py<PyTable>> {
+        let table = block_on(py, async {
+            let mut slot = self.table.lock().await;
+            if let Some(table) = &*slot {
+                return Ok(Arc::clone(table));
+            }
+            let table = PyTable::new(self.scan.collect().await?);
+            let table = Python::attach(|py| Py::new(py, table)).map(Arc::new).map_err(|_| {
+                crate::Error::new(crate::Kind::Internal, "a table could not be made")
+            })?;
+            *slot = Some(Arc::clone(&table));
+            Ok::<_, ReadFailure>(table)
+        })?;
+        table.map(|table| table.clone_ref(py)).map_err(|failure| read_failure(py, failure))
+    }
+
+    /// The same scan going on from a bookmark, on top of what had been read (``onto=e.partial``).
+    #[pyo3(signature = (bookmark, *, onto=None), text_signature = "($self, bookmark, *, onto=None)")]
+    fn resume(
+        &self,
+        py: Python<'_>,
+        bookmark: &PyBookmark,
+        onto: Option<&PyTable>,
+    ) -> PyResult<Self> {
+        let onto = onto.and_then(|table| table.origin.clone());
+        let scan = self.scan.resume(bookmark.0.clone(), onto);
+        scan.map(Self::new).map_err(|error| raise(py, &error))
+    }
+
+    /// The long pandas frame of the whole. ``ids="category"`` is faster and smaller than ``"str"``.
+    #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
+    fn to_pandas<'py>(&self, py: Python<'py>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(self.collect(py)?.bind(py).as_any(), "to_pandas", Some(ids))
+    }
+
+    /// The long polars frame of the whole, without pyarrow.
+    #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
+    fn to_polars<'py>(&self, py: Python<'py>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(self.collect(py)?.bind(py).as_any(), "to_polars", Some(ids))
+    }
+
+    /// The whole as a ``pyarrow.Table``; the ids are dictionary-coded.
+    fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(self.collect(py)?.bind(py).as_any(), "to_arrow", None)
+    }
+
+    /// The Arrow PyCapsule interface: reads the whole at the first call, once.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let table = self.collect(py)?;
+        table
+            .bind(py)
+            .call_method1("__arrow_c_stream__", (requested_schema,))?
+            .cast_into()
+            .map_err(PyErr::from)
+    }
+
+    /// The Arrow PyCapsule interface: costs no request.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema())
+    }
+}

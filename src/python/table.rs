@@ -1,0 +1,239 @@
+//! `siteline.Table` and what every holder of points shares: the Arrow hand-off and the columns.
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{DataType, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyList};
+
+use crate::client::scan::{Provenance, Table};
+use crate::error::{Error, Kind};
+use crate::python::conversions::datetime;
+use crate::python::errors::{frames, raise};
+use crate::python::report::table_report;
+use crate::python::rows::RecordIterator;
+
+/// The Arrow stream of some batches, as the PyCapsule interface wants it. The stream is released
+/// once, by the consumer or with the capsule.
+pub(crate) fn stream_capsule<'py>(
+    py: Python<'py>,
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
+    let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+}
+
+/// The Arrow schema alone, as the PyCapsule interface wants it.
+pub(crate) fn schema_capsule<'py>(
+    py: Python<'py>,
+    schema: &SchemaRef,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| arrow(py, &error))?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+fn arrow(py: Python<'_>, error: &arrow_schema::ArrowError) -> PyErr {
+    raise(py, &Error::new(Kind::Internal, format!("Arrow refused its own data: {error}")))
+}
+
+/// The columns of a batch for `siteline.frames`: name, kind, and one or two `bytearray`s or lists.
+pub(crate) fn columns<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
+        list.append(column(py, field.name(), array)?)?;
+    }
+    Ok(list)
+}
+
+fn column<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
+    let tuple = match array.data_type() {
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_dictionary::<Int32Type>();
+            let keys = dictionary.keys();
+            // pandas writes a missing category as the code -1.
+            let codes =
+                bytes(py, keys.len(), keys.iter().map(|key| key.unwrap_or(-1).to_ne_bytes()))?;
+            let values: Vec<Option<&str>> = dictionary.values().as_string::<i32>().iter().collect();
+            (name, "dictionary", codes, PyList::new(py, values)?).into_pyobject(py)?.into_any()
+        }
+        DataType::Timestamp(..) => {
+            let values = array.as_primitive::<TimestampMicrosecondType>().values();
+            (name, "timestamp", bytes(py, values.len(), values.iter().map(|v| v.to_ne_bytes()))?)
+                .into_pyobject(py)?
+                .into_any()
+        }
+        DataType::Float64 => {
+            // Null slots hold NaN already.
+            let values = array.as_primitive::<Float64Type>().values();
+            (name, "float", bytes(py, values.len(), values.iter().map(|v| v.to_ne_bytes()))?)
+                .into_pyobject(py)?
+                .into_any()
+        }
+        DataType::Int64 => {
+            let numbers = array.as_primitive::<Int64Type>();
+            let values =
+                bytes(py, numbers.len(), numbers.values().iter().map(|v| v.to_ne_bytes()))?;
+            let missing = bytes(
+                py,
+                numbers.len(),
+                (0..numbers.len()).map(|row| [u8::from(numbers.is_null(row))]),
+            )?;
+            (name, "integer", values, missing).into_pyobject(py)?.into_any()
+        }
+        _ => {
+            let texts: Vec<Option<&str>> = array.as_string::<i32>().iter().collect();
+            (name, "text", PyList::new(py, texts)?).into_pyobject(py)?.into_any()
+        }
+    };
+    Ok(tuple)
+}
+
+/// A `bytearray` of fixed-width values: NumPy looks at it in place, and may write to it.
+fn bytes<'py, const WIDTH: usize>(
+    py: Python<'py>,
+    length: usize,
+    values: impl Iterator<Item = [u8; WIDTH]>,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    PyByteArray::new_with(py, length * WIDTH, |target| {
+        for (slot, value) in target.chunks_exact_mut(WIDTH).zip(values) {
+            slot.copy_from_slice(&value);
+        }
+        Ok(())
+    })
+}
+
+/// What `frame.attrs["siteline"]` says.
+pub(crate) fn provenance<'py>(
+    py: Python<'py>,
+    provenance: &Provenance,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("query", provenance.query.to_string())?;
+    dict.set_item("host", &provenance.host)?;
+    dict.set_item("read_at", datetime(py, provenance.read_at)?)?;
+    dict.set_item("pages", provenance.pages)?;
+    Ok(dict)
+}
+
+/// A whole read: every point once, series merged over pages, in canonical order.
+///
+/// Ten columns: ``site_id``, ``line_id``, ``machine_id``, ``device_id``, ``tag_guid`` (text),
+/// ``timestamp`` (microseconds, UTC: the start of the bucket as the service names it), ``value``,
+/// ``minimum``, ``maximum`` (double), ``sample_count`` (integer); rows sorted by series, then time.
+/// Where a point came several times the one of the latest page request stands (§4.5.3).
+///
+/// A table is an Arrow stream (``pl.DataFrame(table)``, ``duckdb.sql("from table")``,
+/// ``pyarrow.table(table)``); the ids are dictionary-coded in it.
+#[pyclass(frozen, name = "Table", module = "siteline")]
+pub(crate) struct PyTable {
+    pub(crate) batch: RecordBatch,
+    pub(crate) origin: Option<std::sync::Arc<Table>>,
+}
+
+impl PyTable {
+    pub(crate) fn new(table: Table) -> Self {
+        Self { batch: table.merged.batch.clone(), origin: Some(std::sync::Arc::new(table)) }
+    }
+
+    /// A table of other origin than a read: the sandbox's truth.
+    pub(crate) fn from_batch(batch: RecordBatch) -> Self {
+        Self { batch, origin: None }
+    }
+}
+
+#[pymethods]
+impl PyTable {
+    fn __len__(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let pages = self.origin.as_ref().map_or(String::new(), |table| {
+            format!(", {} series, {} pages", table.merged.report.series, table.provenance.pages)
+        });
+        format!("<Table {} points{pages}>", self.batch.num_rows())
+    }
+
+    /// What was assumed, seen and counted while reading: a dict.
+    ///
+    /// ``pages``, ``points_read``, ``points``, ``series``, ``repeated`` (came again unchanged),
+    /// ``revised`` (came again with other values; the later stands), and the sums of the pages'
+    /// own reports (see :attr:`Page.report`).
+    #[getter]
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        match &self.origin {
+            Some(table) => table_report(py, table),
+            None => Ok(PyDict::new(py)),
+        }
+    }
+
+    /// The long pandas frame. ``ids="category"`` is faster and smaller than ``"str"``.
+    #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
+    fn to_pandas<'py>(slf: &Bound<'py, Self>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(slf.as_any(), "to_pandas", Some(ids))
+    }
+
+    /// The long polars frame, without pyarrow.
+    #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
+    fn to_polars<'py>(slf: &Bound<'py, Self>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(slf.as_any(), "to_polars", Some(ids))
+    }
+
+    /// A ``pyarrow.Table``; the ids are dictionary-coded.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(slf.as_any(), "to_arrow", None)
+    }
+
+    /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``.
+    #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
+    fn records(&self, named: bool) -> RecordIterator {
+        RecordIterator::over(self.batch.clone(), named)
+    }
+
+    /// The Arrow PyCapsule interface.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface lets a producer keep its own schema; consumers cast.
+        drop(requested_schema);
+        stream_capsule(py, self.batch.schema(), vec![self.batch.clone()])
+    }
+
+    /// The Arrow PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.batch.schema())
+    }
+
+    fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        columns(py, &self.batch)
+    }
+
+    fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        match &self.origin {
+            Some(table) => provenance(py, &table.provenance),
+            None => Ok(PyDict::new(py)),
+        }
+    }
+}
+
+/// Calls `siteline.frames.NAME(holder, ids=…)`.
+pub(crate) fn call_frames<'py>(
+    holder: &Bound<'py, PyAny>,
+    name: &str,
+    ids: Option<&str>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = holder.py();
+    let options = PyDict::new(py);
+    if let Some(ids) = ids {
+        options.set_item("ids", ids)?;
+    }
+    frames(py, name)?.call((holder,), Some(&options))
+}

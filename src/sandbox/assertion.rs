@@ -1,0 +1,182 @@
+//! Verifies client assertions, to the letter of §2.1. The caller learns only `invalid_client`; the
+//! reason goes to the statistics, for the author of a test.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::Value;
+
+use super::enrollment::Enrollments;
+
+/// Longest life of an assertion, `exp` less `iat`.
+const LONGEST_LIFE: i64 = 300;
+/// `nbf` is the current time less a tolerance: this is the most of it.
+const LARGEST_TOLERANCE: i64 = 60;
+const LONGEST_JTI: usize = 128;
+
+/// The outside of an assertion, read before anything in it is believed.
+pub(super) struct Presented {
+    signing_input: Vec<u8>,
+    signature: Vec<u8>,
+    header: Members,
+    claims: Members,
+}
+
+/// What the verification needs to know of the service.
+pub(super) struct Verifier<'a> {
+    pub(super) audience: &'a str,
+    /// Unix seconds by the service's clock.
+    pub(super) now: i64,
+    pub(super) leeway: i64,
+}
+
+impl Presented {
+    /// Takes the compact form apart: three base64url parts, two of them JSON objects.
+    pub(super) fn parse(compact: &str) -> Result<Self, &'static str> {
+        let mut parts = compact.split('.');
+        let (Some(header), Some(claims), Some(signature), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err("not three parts");
+        };
+        let signing_input = compact.as_bytes()[..header.len() + 1 + claims.len()].to_vec();
+        let signature =
+            URL_SAFE_NO_PAD.decode(signature).map_err(|_| "signature is not base64url")?;
+        Ok(Self { signing_input, signature, header: object(header)?, claims: object(claims)? })
+    }
+
+    /// `iss` as claimed; nothing says yet that it is true.
+    pub(super) fn claimed_issuer(&self) -> &str {
+        self.claims.text("iss").unwrap_or_default()
+    }
+
+    /// `jti` as claimed.
+    pub(super) fn jti(&self) -> Option<&str> {
+        self.claims.text("jti")
+    }
+
+    /// Checks everything but the jti's newness; gives the subject, or why it is refused.
+    pub(super) fn verify(
+        &self,
+        enrollments: &Enrollments,
+        verifier: &Verifier<'_>,
+    ) -> Result<String, String> {
+        self.check_header()?;
+        let subject = self.claims.text("iss").ok_or("iss is not a string")?;
+        let integration = enrollments.get(subject).ok_or("iss is no enrolled subject")?;
+        if self.claims.text("sub") != Some(subject) {
+            return Err("sub is not iss".to_owned());
+        }
+        if self.header.text("kid") != Some(integration.key.thumbprint()) {
+            return Err("kid is not the thumbprint of the enrolled key".to_owned());
+        }
+        if !integration.key.verifies(&self.signing_input, &self.signature) {
+            return Err("signature does not verify with the enrolled key".to_owned());
+        }
+        if self.claims.text("aud") != Some(verifier.audience) {
+            return Err("aud is not the token endpoint's address as one string".to_owned());
+        }
+        self.check_times(verifier)?;
+        let jti = self.jti().ok_or("jti is not a string")?;
+        if jti.is_empty() || jti.chars().count() > LONGEST_JTI {
+            return Err("jti is not 1 to 128 characters long".to_owned());
+        }
+        if !integration.approved {
+            return Err("the integration is not approved".to_owned());
+        }
+        Ok(subject.to_owned())
+    }
+
+    /// `alg` and `kid`; `typ` "JWT" is tolerated; anything else (jku, x5u, x5c, crit, jwk, ...) is
+    /// not.
+    fn check_header(&self) -> Result<(), String> {
+        if let Some(name) =
+            self.header.0.keys().find(|name| !matches!(name.as_str(), "alg" | "kid" | "typ"))
+        {
+            return Err(format!("header member {name:?}"));
+        }
+        if self.header.0.contains_key("typ") && self.header.text("typ") != Some("JWT") {
+            return Err("typ is not \"JWT\"".to_owned());
+        }
+        if self.header.text("alg") != Some("RS256") {
+            return Err("alg is not \"RS256\"".to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_times(&self, verifier: &Verifier<'_>) -> Result<(), String> {
+        let whole = |name: &str| {
+            let value = self.claims.0.get(name).and_then(Value::as_i64);
+            value.ok_or_else(|| format!("{name} is not a JSON integer"))
+        };
+        let (issued, not_before, expires) = (whole("iat")?, whole("nbf")?, whole("exp")?);
+        let (now, leeway) = (verifier.now, verifier.leeway);
+        let life = expires.checked_sub(issued).unwrap_or_default();
+        let checks = [
+            ((1..=LONGEST_LIFE).contains(&life), "exp is not 1 to 300 seconds after iat"),
+            (issued <= now.saturating_add(leeway), "iat lies in the future"),
+            (not_before <= now.saturating_add(leeway), "nbf lies in the future"),
+            (not_before >= issued.saturating_sub(LARGEST_TOLERANCE), "nbf lies far before iat"),
+            (not_before < expires, "nbf is not before exp"),
+            (expires > now, "exp has passed"),
+        ];
+        match checks.into_iter().find(|(holds, _)| !holds) {
+            Some((_, reason)) => {
+                Err(format!("{reason} (iat {issued}, nbf {not_before}, exp {expires}, now {now})"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The jtis that were seen, by issuer. One is spent by every presentation, a failed one too.
+#[derive(Debug, Default)]
+pub(super) struct SpentJtis(HashSet<(String, String)>);
+
+impl SpentJtis {
+    /// True where this jti is new; it is spent from now on.
+    pub(super) fn spend(&mut self, issuer: &str, jti: &str) -> bool {
+        self.0.insert((issuer.to_owned(), jti.to_owned()))
+    }
+}
+
+fn object(part: &str) -> Result<Members, &'static str> {
+    let octets = URL_SAFE_NO_PAD.decode(part).map_err(|_| "a part is not base64url")?;
+    serde_json::from_slice(&octets).map_err(|_| "a part is not a JSON object of distinct members")
+}
+
+/// A JSON object in which no member comes twice.
+struct Members(BTreeMap<String, Value>);
+
+impl Members {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).and_then(Value::as_str)
+    }
+}
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct DistinctMembers;
+        impl<'de> Visitor<'de> for DistinctMembers {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object whose members are distinct")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Members, A::Error> {
+                let mut members = BTreeMap::new();
+                while let Some((name, value)) = access.next_entry::<String, Value>()? {
+                    if members.insert(name, value).is_some() {
+                        return Err(A::Error::custom("a member comes twice"));
+                    }
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(DistinctMembers)
+    }
+}

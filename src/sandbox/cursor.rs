@@ -1,0 +1,78 @@
+//! Cursors: sealed positions (§4.4). What is inside is one number, how many items were given so
+//! far. The seal also covers all other parameters and the subject, so that a cursor of another
+//! query cannot be opened. No two cursors are the same, and all need URL-encoding.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, RandomizedNonceKey};
+use aws_lc_rs::{aead::Nonce, rand};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::error::SandboxError;
+
+/// In front of each cursor: characters that a careless client escapes or loses.
+const PREFIX: &str = "~&%";
+const NONCE_LENGTH: usize = 12;
+const POSITION_LENGTH: usize = 8;
+
+/// Seals and opens cursors with a key of this process.
+pub(super) struct CursorSeal(RandomizedNonceKey);
+
+impl CursorSeal {
+    pub(super) fn new() -> Result<Self, SandboxError> {
+        let failed = |_| SandboxError::new("no random bytes for the cursor key");
+        let mut key = [0_u8; 32];
+        rand::fill(&mut key).map_err(failed)?;
+        RandomizedNonceKey::new(&AES_256_GCM, &key).map(Self).map_err(failed)
+    }
+
+    /// A new cursor for a position. `None` only if the cryptographic library fails.
+    pub(super) fn seal(&self, position: u64, binding: &[u8]) -> Option<String> {
+        loop {
+            let mut octets = position.to_be_bytes().to_vec();
+            // One octet more, so that base64 has to pad.
+            octets.push(0);
+            let nonce = self.0.seal_in_place_append_tag(Aad::from(binding), &mut octets).ok()?;
+            let sealed = [nonce.as_ref().as_slice(), &octets].concat();
+            let text = STANDARD.encode(sealed);
+            // Characters that mean something else in a URL are in every cursor, not in most.
+            if text.contains('+') && text.contains('/') {
+                return Some(format!("{PREFIX}{text}"));
+            }
+        }
+    }
+
+    /// The position in a cursor, or `None` for one that is not ours, was changed, or belongs to
+    /// another query or subject.
+    pub(super) fn open(&self, cursor: &str, binding: &[u8]) -> Option<u64> {
+        let sealed = STANDARD.decode(cursor.strip_prefix(PREFIX)?).ok()?;
+        let (nonce, octets) = sealed.split_at_checked(NONCE_LENGTH)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut octets = octets.to_vec();
+        let plain = self.0.open_in_place(nonce, Aad::from(binding), &mut octets).ok()?;
+        let position = plain.get(..POSITION_LENGTH)?;
+        position.try_into().ok().map(u64::from_be_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_opens_only_for_its_own_query() {
+        let seal = CursorSeal::new().expect("a seal");
+        let cursor = seal.seal(42, b"one query").expect("a cursor");
+        assert_eq!(seal.open(&cursor, b"one query"), Some(42));
+        assert_eq!(seal.open(&cursor, b"another"), None);
+        assert_eq!(CursorSeal::new().expect("a seal").open(&cursor, b"one query"), None);
+    }
+
+    #[test]
+    fn no_two_cursors_are_the_same_and_all_need_encoding() {
+        let seal = CursorSeal::new().expect("a seal");
+        let cursors: std::collections::HashSet<_> =
+            (0..100).map(|_| seal.seal(42, b"").expect("a cursor")).collect();
+        assert_eq!(cursors.len(), 100);
+        assert!(cursors.iter().all(|cursor| "~&%+/=".chars().all(|c| cursor.contains(c))));
+    }
+}

@@ -1,0 +1,66 @@
+//! Who a series is, and which series a query asks for.
+
+use std::sync::Arc;
+
+/// The five ids of a logical series (§2.3). `None` is an id of its own: JSON null.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    /// `siteId`
+    pub site: Option<Arc<str>>,
+    /// `lineId`
+    pub line: Option<Arc<str>>,
+    /// `machineId`
+    pub machine: Option<Arc<str>>,
+    /// `deviceId`
+    pub device: Option<Arc<str>>,
+    /// `tagGuid`
+    pub tag: Option<Arc<str>>,
+}
+
+impl Identity {
+    /// All five ids, in the order of the document.
+    #[must_use]
+    pub fn new(site: &str, line: &str, machine: &str, device: &str, tag: &str) -> Self {
+        let [site, line, machine, device, tag] =
+            [site, line, machine, device, tag].map(|id| Some(Arc::from(id)));
+        Self { site, line, machine, device, tag }
+    }
+
+    /// The member names and their values, in the order of the document.
+    #[must_use]
+    pub fn members(&self) -> [(&'static str, Option<&str>); 5] {
+        [
+            ("siteId", self.site.as_deref()),
+            ("lineId", self.line.as_deref()),
+            ("machineId", self.machine.as_deref()),
+            ("deviceId", self.device.as_deref()),
+            ("tagGuid", self.tag.as_deref()),
+        ]
+    }
+}
+
+/// Which series: each list holds the accepted ids; an empty list accepts all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Selection {
+    /// Accepted `siteId`s.
+    pub sites: Vec<String>,
+    /// Accepted `lineId`s.
+    pub lines: Vec<String>,
+    /// Accepted `machineId`s.
+    pub machines: Vec<String>,
+    /// Accepted `deviceId`s.
+    pub devices: Vec<String>,
+    /// Accepted `tagGuid`s.
+    pub tags: Vec<String>,
+}
+
+impl Selection {
+    /// True where every filter accepts this series.
+    #[must_use]
+    pub fn accepts(&self, identity: &Identity) -> bool {
+        let accepted = [&self.sites, &self.lines, &self.machines, &self.devices, &self.tags];
+        identity.members().iter().zip(accepted).all(|((_, id), list)| {
+            list.is_empty() || id.is_some_and(|id| list.iter().any(|one| one == id))
+        })
+    }
+}

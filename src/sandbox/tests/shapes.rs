@@ -1,0 +1,90 @@
+//! A switch for each thing that the document leaves open.
+
+use serde_json::Value;
+
+use super::client::{Caller, points};
+use crate::sandbox::{Options, PageCounts, PointOrder, ServiceShape, TimestampForm};
+
+const QUERY: &str = "siteId=S1&from=2026-11-01T00:00:00Z&to=2026-11-01T00:10:00Z&pageSize=7";
+
+fn pages(shape: ServiceShape) -> Vec<Value> {
+    let site = if shape.integer_ids { "siteId=1" } else { "siteId=S1" };
+    let caller = Caller::new(Options { shape, ..Options::default() });
+    caller.chain(&QUERY.replace("siteId=S1", site), &caller.token())
+}
+
+fn all_points(shape: ServiceShape) -> Vec<(String, String, Option<f64>)> {
+    pages(shape).iter().flat_map(points).collect()
+}
+
+#[test]
+fn the_order_of_the_points_is_a_switch_and_the_points_are_the_same() {
+    let by_series = all_points(ServiceShape::default());
+    let shape = ServiceShape { order: PointOrder::TimeThenSeries, ..ServiceShape::default() };
+    let mut by_time = all_points(shape);
+    assert_ne!(by_series, by_time);
+    assert_eq!(by_time[0].1, by_time[6].1, "one bucket on the first page");
+    by_time.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
+    assert_eq!(by_series, by_time);
+}
+
+#[test]
+fn a_page_counts_points_or_envelopes() {
+    let by_points = pages(ServiceShape::default());
+    assert!(by_points.iter().all(|page| points(page).len() <= 7));
+    for order in [PointOrder::SeriesThenTime, PointOrder::TimeThenSeries] {
+        let shape = ServiceShape {
+            page_counts: PageCounts::Envelopes,
+            envelope_points: 5,
+            order,
+            ..ServiceShape::default()
+        };
+        let by_envelopes = pages(shape);
+        let counts: Vec<_> = by_envelopes
+            .iter()
+            .map(|page| page["series"].as_array().expect("envelopes").len())
+            .collect();
+        assert_eq!(counts[0], 7, "{counts:?}");
+        let mut read: Vec<_> = by_envelopes.iter().flat_map(points).collect();
+        read.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
+        assert_eq!(read, all_points(ServiceShape::default()));
+    }
+}
+
+#[test]
+fn the_end_of_the_range_is_a_switch() {
+    let buckets = |to_inclusive| {
+        let shape = ServiceShape { to_inclusive, ..ServiceShape::default() };
+        let last = all_points(shape).into_iter().map(|(_, timestamp, _)| timestamp).max();
+        last.expect("a point")
+    };
+    assert_eq!(buckets(false), "2026-11-01T00:09:00Z");
+    assert_eq!(buckets(true), "2026-11-01T00:10:00Z");
+}
+
+#[test]
+fn names_ids_timestamps_and_layout_are_switches() {
+    let shape = ServiceShape {
+        array: "results".to_owned(),
+        timestamps: TimestampForm::EpochMilliseconds,
+        integer_ids: true,
+        extra_members: true,
+        spaced: true,
+        ..ServiceShape::default()
+    };
+    let page = &pages(shape)[0];
+    let envelope = &page["results"][0];
+    assert!(envelope["siteId"].is_i64() && envelope["tagGuid"].is_i64(), "{envelope}");
+    assert_eq!(envelope["points"][0]["timestamp"], 1_793_491_200_000_i64);
+    assert_eq!(envelope["points"][0]["quality"], "good");
+    assert!(page["generatedBy"].is_string() && envelope["unit"].is_object());
+}
+
+#[test]
+fn the_last_page_may_lack_its_cursor() {
+    let shape = ServiceShape { omit_last_cursor: true, ..ServiceShape::default() };
+    let pages = pages(shape);
+    assert!(pages.last().expect("a page").get("nextCursor").is_none());
+    let usual = super::shapes::pages(ServiceShape::default());
+    assert_eq!(usual.last().expect("a page").get("nextCursor"), Some(&Value::Null));
+}

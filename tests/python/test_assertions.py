@@ -1,0 +1,189 @@
+"""Real assertions off the wire, judged by PyJWT and not by us."""
+
+import json
+import time
+from urllib.parse import parse_qs
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+
+import siteline
+
+NOW = "2026-11-20T00:00:00Z"
+NOW_SECONDS = 1_795_132_800
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
+        yield sandbox
+
+
+def token_requests(sandbox):
+    """Yield the forms of all token requests, as they were on the wire."""
+    for text in sandbox.wire:
+        if text.startswith("POST /api/customer/oauth/token"):
+            head, _, body = text.partition("\r\n\r\n")
+            yield head, parse_qs(body, strict_parsing=True)
+
+
+def exchange(sandbox, key, **options):
+    """Get a token with this key and return the assertion that was sent, and the token request."""
+    known = len(list(token_requests(sandbox)))
+    jwk = siteline.PrivateKey(key).public_jwk if "signer" not in options else options["public_jwk"]
+    subject = sandbox.enroll(jwk)
+    private_key = None if "signer" in options else key
+    signing = {name: options.pop(name) for name in ("signer", "public_jwk") if name in options}
+    credential = siteline.Credential(subject, private_key, **signing)
+    client = siteline.Client(
+        sandbox.base_url, credential=credential, clock=sandbox.clock, **options
+    )
+    client.discover()
+    head, form = list(token_requests(sandbox))[known:][0]
+    return subject, jwk, head, form
+
+
+def pem(key, form=PrivateFormat.PKCS8, encryption=None):
+    return key.private_bytes(Encoding.PEM, form, encryption or NoEncryption())
+
+
+@pytest.mark.parametrize("bits", [2048, 3072, 4096])
+@pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
+@pytest.mark.fault("K5")
+def test_another_library_verifies_what_we_sign_with_its_own_keys(sandbox, bits, form):
+    key = rsa.generate_private_key(65537, bits)
+    subject, jwk, _, form_fields = exchange(sandbox, pem(key, form))
+    (assertion,) = form_fields["client_assertion"]
+    audience = sandbox.base_url + "/api/customer/oauth/token"
+    header = jwt.get_unverified_header(assertion)
+    assert header == {"alg": "RS256", "kid": jwk["kid"]}
+    claims = jwt.decode(
+        assertion, key.public_key(), algorithms=["RS256"], audience=audience,
+        options={"verify_exp": False, "verify_iat": False, "verify_nbf": False},
+    )
+    assert claims.pop("jti")
+    assert claims == {
+        "iss": subject, "sub": subject, "aud": audience,
+        "iat": NOW_SECONDS, "nbf": NOW_SECONDS, "exp": NOW_SECONDS + 120,
+    }
+    assert all(type(claims[name]) is int for name in ("iat", "nbf", "exp"))
+
+
+def test_another_library_verifies_what_we_sign_with_many_keys_of_ours(sandbox):
+    seen = set()
+    for _ in range(20):
+        key = siteline.PrivateKey.generate(2048)
+        _, jwk, _, form = exchange(sandbox, key)
+        (assertion,) = form["client_assertion"]
+        public = jwt.PyJWK.from_json(json.dumps(jwk))
+        claims = jwt.decode(
+            assertion, public, algorithms=["RS256"], options={"verify_aud": False, "verify_exp": False,
+            "verify_iat": False, "verify_nbf": False},
+        )
+        assert len(claims["jti"]) <= 128
+        seen.add(claims["jti"])
+    assert len(seen) == 20
+
+
+def test_the_form_has_the_four_fields_and_nothing_else(sandbox):
+    _, _, head, form = exchange(sandbox, siteline.PrivateKey.generate(2048))
+    assert set(form) == {"grant_type", "client_assertion_type", "client_assertion", "scope"}
+    assert form["grant_type"] == ["client_credentials"]
+    assert form["client_assertion_type"] == [
+        "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+    ]
+    assert form["scope"] == ["customer.discovery.read customer.data.read"]
+    assert "content-type: application/x-www-form-urlencoded" in head.lower()
+
+
+@pytest.mark.fault("T32", "D9")
+def test_the_assertion_travels_only_in_its_form_field(sandbox):
+    _, _, head, form = exchange(sandbox, siteline.PrivateKey.generate(2048))
+    assert "authorization" not in head.lower()
+    (assertion,) = form["client_assertion"]
+    others = [text for text in sandbox.wire if not text.startswith("POST ")]
+    assert others
+    assert not any(assertion in text for text in others)
+
+
+def test_a_key_in_a_vault_signs_through_a_callable(sandbox):
+    key = rsa.generate_private_key(65537, 2048)
+    jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
+    asked = []
+
+    def sign(data: bytes) -> bytes:
+        asked.append(data)
+        return key.sign(data, padding.PKCS1v15(), hashes.SHA256())
+
+    _, _, _, form = exchange(sandbox, key, signer=sign, public_jwk=jwk)
+    (assertion,) = form["client_assertion"]
+    assert asked == [assertion.rsplit(".", 1)[0].encode()]
+
+
+def test_a_signer_that_signs_wrongly_is_found_out_before_anything_is_sent(sandbox):
+    key = rsa.generate_private_key(65537, 2048)
+    other = rsa.generate_private_key(65537, 2048)
+    jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
+    with pytest.raises(siteline.CredentialError):
+        exchange(
+            sandbox, key, public_jwk=jwk,
+            signer=lambda data: other.sign(data, padding.PKCS1v15(), hashes.SHA256()),
+        )
+    assert not list(token_requests(sandbox))
+
+
+def test_an_error_of_the_signer_is_the_cause_of_ours(sandbox):
+    jwk = siteline.PrivateKey.generate(2048).public_jwk
+
+    def sign(data: bytes) -> bytes:
+        raise ConnectionError("the vault is sealed")
+
+    with pytest.raises(siteline.CredentialError) as caught:
+        exchange(sandbox, None, signer=sign, public_jwk=jwk)
+    assert isinstance(caught.value.__cause__, ConnectionError)
+
+
+def test_the_audience_can_differ_from_the_address(sandbox):
+    key = siteline.PrivateKey.generate(2048)
+    subject = sandbox.enroll(key.public_jwk)
+    client = siteline.Client(
+        sandbox.base_url, credential=siteline.Credential(subject, key), clock=sandbox.clock,
+        audience="https://customer.example.com/api/customer/oauth/token",
+    )
+    with pytest.raises(siteline.AuthenticationError) as caught:
+        client.discover()
+    assert "aud" in str(caught.value)
+
+
+def test_times_are_checked_before_anything_is_sent():
+    credential = siteline.Credential("subject", siteline.PrivateKey.generate(2048))
+    for wrong in ({"assertion_lifetime": "6m"}, {"assertion_lifetime": 0}, {"clock_tolerance": 61}):
+        with pytest.raises(siteline.ConfigError):
+            siteline.Client("https://customer.example.com", credential=credential, **wrong)
+
+
+def test_time_is_a_parameter(sandbox):
+    began = time.monotonic()
+    client = sandbox.client()
+    client.discover()
+    sandbox.clock.advance("9m")
+    client.discover()
+    assert sandbox.stats["token_requests"] <= 2
+    sandbox.clock.advance("1d")
+    client.discover()
+    assert time.monotonic() - began < 60
+
+
+def test_an_encrypted_key_works_with_its_passphrase(sandbox):
+    key = rsa.generate_private_key(65537, 2048)
+    encrypted = pem(key, encryption=BestAvailableEncryption(b"correct horse"))
+    loaded = siteline.PrivateKey(encrypted, passphrase="correct horse")
+    exchange(sandbox, loaded)

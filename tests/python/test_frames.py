@@ -1,0 +1,119 @@
+"""Frames: exact dtypes whatever the result, and no package needed that is not used."""
+
+import subprocess
+import sys
+import textwrap
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import siteline
+
+IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
+QUERY = {"site": "S1", "start": "2026-11-01T00:00:00Z", "end": "2026-11-01T06:00:00Z", "interval": "5m"}
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with siteline.Sandbox(seed=3, now="2026-11-20T00:00:00Z") as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def scan(sandbox):
+    return sandbox.client().data(**QUERY)
+
+
+@pytest.fixture
+def empty(sandbox):
+    return sandbox.client().data(**{**QUERY, "filters": {"machineId": "no-such-machine"}})
+
+
+def expected_dtypes(ids):
+    text = pd.Series([], dtype="str").dtype
+    return {
+        **dict.fromkeys(IDS, text if ids == "str" else "category"),
+        "timestamp": pd.DatetimeTZDtype("us", "UTC"),
+        "value": np.dtype("float64"),
+        "minimum": np.dtype("float64"),
+        "maximum": np.dtype("float64"),
+        "sample_count": pd.Int64Dtype(),
+    }
+
+
+@pytest.mark.parametrize("ids", ["str", "category"])
+def test_pandas_dtypes_are_the_same_for_a_full_and_for_an_empty_result(scan, empty, ids):
+    for frame in (scan.to_pandas(ids=ids), empty.to_pandas(ids=ids)):
+        for name, dtype in expected_dtypes(ids).items():
+            assert frame[name].dtype == dtype, name
+    assert len(empty.to_pandas()) == 0
+    assert len(scan.to_pandas()) > 0
+
+
+def test_a_frame_is_its_users_own(scan):
+    first = scan.to_pandas()
+    first.loc[:, "value"] = 0.0
+    assert (scan.to_pandas()["value"] != 0.0).any()
+
+
+def test_polars_has_strings_and_utc_microseconds(scan, empty):
+    for frame in (scan.to_polars(), empty.to_polars()):
+        assert frame.schema["site_id"] == pl.String
+        assert frame.schema["timestamp"] == pl.Datetime("us", "UTC")
+        assert frame.schema["sample_count"] == pl.Int64
+    assert scan.to_polars(ids="category").schema["site_id"] == pl.Categorical
+    assert pl.DataFrame(scan).height == len(scan.to_pandas())
+
+
+def test_arrow_equals_pandas(scan):
+    table = scan.to_arrow()
+    frame = scan.to_pandas()
+    assert table.schema.field("timestamp").type == pa.timestamp("us", tz="UTC")
+    assert table.column("value").to_pylist() == frame["value"].to_list()
+    assert table.column("tag_guid").to_pylist() == frame["tag_guid"].to_list()
+
+
+def test_duckdb_asks_several_times_and_one_read_answers(sandbox):
+    client = sandbox.client()
+    before = client.allowance.used
+    scan = client.data(**QUERY)
+    total, mean = duckdb.sql("select count(*), avg(value) from scan").fetchone()
+    assert client.allowance.used == before + 1
+    assert total == len(scan.to_pandas())
+    assert mean == pytest.approx(scan.to_pandas()["value"].mean())
+
+
+def test_the_schema_costs_no_request(sandbox):
+    client = sandbox.client()
+    pa.schema(client.data(**QUERY))
+    assert client.allowance.used == 0
+
+
+def test_an_unknown_form_of_ids_is_refused(scan):
+    with pytest.raises(ValueError, match="category"):
+        scan.to_pandas(ids="categorical")
+
+
+def test_frames_are_made_without_pyarrow_and_nothing_is_imported_before_it_is_used():
+    script = """
+        import sys
+        sys.modules["pyarrow"] = None
+        import siteline
+        assert not {"pandas", "numpy", "polars", "duckdb"} & set(sys.modules)
+        with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+            scan = sandbox.client().data(
+                site="S1", start="2026-11-01T00:00:00Z", end="2026-11-01T01:00:00Z", interval="5m"
+            )
+            assert len(scan.to_pandas()) == len(scan.to_polars()) > 0
+            try:
+                scan.to_arrow()
+            except ImportError as error:
+                assert "pip install 'siteline[pyarrow]'" in str(error)
+            else:
+                raise AssertionError("to_arrow() worked without pyarrow")
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, timeout=120)

@@ -1,0 +1,38 @@
+"""Real readings of a machine, through the sandbox and back, judged by pandas' own resample."""
+
+import pandas as pd
+import pytest
+
+import siteline
+
+
+@pytest.mark.parametrize("minutes", [5, 15])
+def test_real_readings_come_back_as_pandas_would_resample_them(machine_temperature, minutes):
+    readings = pd.read_csv(machine_temperature, parse_dates=["timestamp"])
+    assert len(readings) == 22_695
+    assert readings["timestamp"].duplicated().any()
+    assert not readings["timestamp"].is_monotonic_increasing
+    readings["timestamp"] = readings["timestamp"].dt.tz_localize("UTC")
+
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        sandbox.load(readings, bucket="5m", site="plant", line="L7")
+        scan = sandbox.client().data(
+            site="plant",
+            line="L7",
+            start=readings["timestamp"].min().floor("1h"),
+            end=readings["timestamp"].max().ceil("1h"),
+            interval=f"{minutes}m",
+            page_size=1_000,
+        )
+        frame = scan.to_pandas().set_index("timestamp")
+
+    ordered = readings.set_index("timestamp").sort_index(kind="stable")["value"]
+    expected = ordered.resample(f"{minutes}min").agg(["mean", "min", "max", "count"])
+    expected = expected[expected["count"] > 0]
+    assert list(frame.index) == list(expected.index)
+    assert (frame["minimum"] == expected["min"]).all()
+    assert (frame["maximum"] == expected["max"]).all()
+    assert (frame["sample_count"] == expected["count"]).all()
+    pd.testing.assert_series_equal(
+        frame["value"], expected["mean"], check_names=False, check_index_type=False, check_freq=False, rtol=1e-12
+    )
