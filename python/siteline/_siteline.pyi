@@ -284,3 +284,140 @@ class Client:
         exception: BaseException | None = None,
         traceback: TracebackType | None = None,
     ) -> None: ...
+
+@final
+class Sandbox:
+    def __new__(
+        cls,
+        *,
+        seed: int = 7,
+        now: _Instant | None = None,
+        daily_allowance: int | None = None,
+        token_rate: int = 30,
+        approved: bool = True,
+        late: bool = True,
+        record_wire: bool = False,
+        page_size: int = 1000,
+        max_page_size: int = 10000,
+        interval: _Duration = "1m",
+        max_interval: _Duration = "1d",
+        max_range: _Duration = "366d",
+        array: str = "series",
+        timestamps: Literal["iso", "iso_offset", "iso_fraction", "epoch_s", "epoch_ms"] = "iso",
+        order: Literal["series", "time"] = "series",
+        page_counts: Literal["points", "envelopes"] = "points",
+        envelope_points: int = 60,
+        end_inclusive: bool = False,
+        invalid_client_status: int = 401,
+        unavailable_status: int = 503,
+        error_body: Literal["oauth", "problem"] = "oauth",
+        extra_members: bool = False,
+        integer_ids: bool = False,
+        omit_nulls: bool = False,
+        omit_last_cursor: bool = False,
+        spaced: bool = False,
+    ) -> Self: ...
+    @property
+    def base_url(self) -> str: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def stats(self) -> dict[str, Any]: ...
+    @property
+    def wire(self) -> list[str]: ...
+    def client(self, **options: Any) -> Client: ...
+    def env(self) -> dict[str, str]: ...
+    def enroll(self, public_jwk: _Jwk | str, scopes: Sequence[str] | None = None) -> str: ...
+    def approve(self, subject: str) -> None: ...
+    def revoke(self, subject: str) -> None: ...
+    def replace_key(self, subject: str, public_jwk: _Jwk | str) -> None: ...
+    def load(
+        self,
+        frame: pd.DataFrame | _ArrowStream,
+        *,
+        bucket: _Duration | None = None,
+        site: str | None = "S1",
+        line: str | None = "L1",
+        machine: str | None = "M1",
+        device: str | None = "D1",
+        tag: str | None = "T1",
+    ) -> int: ...
+    def revise(
+        self,
+        timestamp: _Instant,
+        value: float | None,
+        *,
+        minimum: float | None = None,
+        maximum: float | None = None,
+        sample_count: int | None = None,
+        at: _Instant | None = None,
+        site: str | None = "S1",
+        line: str | None = "L1",
+        machine: str | None = "M1",
+        device: str | None = "D1",
+        tag: str | None = "T1",
+    ) -> None: ...
+    def withdraw(
+        self,
+        timestamp: _Instant,
+        *,
+        at: _Instant | None = None,
+        site: str | None = "S1",
+        line: str | None = "L1",
+        machine: str | None = "M1",
+        device: str | None = "D1",
+        tag: str | None = "T1",
+    ) -> None: ...
+    def truth(
+        self,
+        *,
+        site: str | None = None,
+        line: str | None = None,
+        start: _Instant | None = None,
+        end: _Instant | None = None,
+        interval: _Duration | None = None,
+        filters: dict[str, _Filter] | None = None,
+        at: _Instant | None = None,
+    ) -> Table: ...
+    def fault(
+        self,
+        *,
+        on: Literal["token", "discovery", "data"],
+        nth: int | None = None,
+        every: int | None = None,
+        times: int | None = None,
+        skip: int = 0,
+        chance: float | None = None,
+        seed: int = 0,
+        status: int | None = None,
+        error: str | None = None,
+        body: str | bytes | None = None,
+        headers: dict[str, str] | dict[str, str | None] | None = None,
+        retry_after: int | str | None = None,
+        unavailable: bool = False,
+        members: dict[str, Any] | None = None,
+        drop: Sequence[str] | None = None,
+        delay: _Duration | None = None,
+        cut: int | None = None,
+        stall: int | None = None,
+        hang: bool = False,
+        reset: bool = False,
+        raw: str | bytes | None = None,
+        repeat_cursor: bool = False,
+        cycle_cursors: int | None = None,
+        empty_page: bool = False,
+        forget_cursors: bool = False,
+        forget_tokens: bool = False,
+        grant: Sequence[str] | None = None,
+    ) -> None: ...
+    def clear_faults(self) -> None: ...
+    def forget_tokens(self) -> None: ...
+    def forget_cursors(self) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None = None,
+        exception: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None: ...
