@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["NOW", "siteline_client", "siteline_sandbox"]
 
 NOW = "2026-11-20T00:00:00Z"
-"""Where the clock of ``siteline_sandbox`` stands at first, so that all runs are the same."""
+"""Where the clock of ``siteline_sandbox`` stands at first: every run of a test is the same."""
 
 _MARK = "siteline_sandbox"
 

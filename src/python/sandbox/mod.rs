@@ -427,7 +427,7 @@ impl PySandbox {
         slf
     }
 
-    #[pyo3(signature = (*_exception), text_signature = "($self, *exception)")]
+    #[pyo3(signature = (*_exception))]
     fn __exit__(
         &self,
         py: Python<'_>,

@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::ArrowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyInt, PyString};
 
 use super::refused;
 use crate::data::schema;
@@ -30,9 +30,10 @@ pub(super) fn selection(
         ..Selection::default()
     };
     for (name, ids) in filters.into_iter().flatten() {
-        let ids = match ids.cast::<PyString>() {
-            Ok(id) => vec![id.to_cow()?.into_owned()],
-            Err(_) => ids.extract()?,
+        let ids = if ids.is_instance_of::<PyString>() || ids.is_instance_of::<PyInt>() {
+            vec![text(&ids)?]
+        } else {
+            ids.try_iter()?.map(|id| text(&id?)).collect::<PyResult<_>>()?
         };
         match name.extract::<String>()?.as_str() {
             "machineId" => selection.machines = ids,
@@ -42,6 +43,10 @@ pub(super) fn selection(
         }
     }
     Ok(selection)
+}
+
+fn text(id: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(id.str()?.to_cow()?.into_owned())
 }
 
 /// The ten columns of siteline. Null slots of the doubles hold NaN, so that NumPy can look at them

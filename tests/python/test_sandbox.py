@@ -1,0 +1,321 @@
+"""The sandbox as users have it: their data, their faults, the truth, the fixtures."""
+
+import json
+import math
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import siteline
+
+NOW = "2026-11-20T00:00:00Z"
+START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
+ORIGIN = pd.Timestamp(START)
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now=NOW) as sandbox:
+        yield sandbox
+
+
+def minutes(count):
+    return pd.date_range(START, periods=count, freq="1min")
+
+
+def points(count=6, **columns):
+    values = [float(number) for number in range(count)]
+    return pd.DataFrame(
+        {
+            "timestamp": minutes(count),
+            "value": values,
+            "minimum": values,
+            "maximum": values,
+            "sample_count": 6,
+            **columns,
+        }
+    )
+
+
+def read(sandbox, **query):
+    return sandbox.client().data(**{"start": START, "end": END, **query}).to_pandas()
+
+
+SHAPES = [
+    {},
+    {"array": "data", "timestamps": "epoch_ms", "order": "time", "spaced": True},
+    {"timestamps": "epoch_s", "page_counts": "envelopes", "envelope_points": 30},
+    {"timestamps": "iso_offset", "page_counts": "envelopes", "order": "time"},
+    {"timestamps": "iso_fraction", "integer_ids": True, "extra_members": True, "omit_nulls": True},
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: ",".join(shape) or "document")
+def test_the_client_reads_every_shape_to_the_same_truth(shape):
+    with siteline.Sandbox(now=NOW, **shape) as sandbox:
+        site = "1" if shape.get("integer_ids") else "S1"
+        query = {"site": site, "start": START, "end": END, "interval": "1m"}
+        client = sandbox.client()
+        page_size = 20 if "page_counts" in shape else 500
+        scan = client.data(page_size=page_size, **query)
+        frame = scan.to_pandas()
+        assert len(frame) > 3_000
+        assert client.allowance.used > 1
+        pd.testing.assert_frame_equal(frame, sandbox.truth(**query).to_pandas(), check_exact=True)
+
+
+def test_frames_of_every_library_load_alike(sandbox):
+    frame = points(
+        site_id=["A", "A", "B", "B", None, None],
+        line_id=pd.Categorical(["1", "1", "1", "2", "2", "2"]),
+        machine_id=7,
+    )
+    frame["sample_count"] = pd.array([1, 2, 3, 4, 5, None], dtype="Int64")
+    frame.loc[3, "value"] = math.nan
+    seen = []
+    for make in (lambda f: f, pl.from_pandas, pa.Table.from_pandas):
+        with siteline.Sandbox(now=NOW) as other:
+            assert other.load(make(frame)) == 6
+            seen.append(other.truth().to_pandas())
+    for other in seen[1:]:
+        pd.testing.assert_frame_equal(seen[0], other)
+    assert set(seen[0]["machine_id"]) == {"7"}
+    assert set(seen[0]["device_id"]) == {"D1"}
+    assert seen[0]["site_id"].isna().sum() == 2
+    assert seen[0]["sample_count"].isna().sum() == 1
+    assert seen[0]["value"].isna().sum() == 1
+
+
+def test_a_table_that_was_read_can_be_loaded_again(sandbox):
+    table = sandbox.client().data(site="S1", start=START, end=END, interval="1m").collect()
+    with siteline.Sandbox(now=NOW) as other:
+        other.load(table)
+        again = other.client().data(start=START, end=END).to_pandas()
+    first = table.to_pandas()
+    pd.testing.assert_frame_equal(first, again, check_exact=True)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_of_every_unit_and_zone_are_the_same_instants(unit):
+    local = minutes(3).tz_convert("Europe/Berlin").as_unit(unit)
+    frame = pd.DataFrame({"timestamp": local, "value": [1.0, 2.0, 3.0]})
+    text = frame.assign(timestamp=[time.isoformat() for time in local])
+    for given in (frame, pa.Table.from_pandas(frame), text, pl.from_pandas(text)):
+        with siteline.Sandbox(now=NOW) as sandbox:
+            sandbox.load(given, bucket="1m")
+            assert list(sandbox.truth().to_pandas()["timestamp"]) == list(minutes(3))
+
+
+def test_what_cannot_be_loaded_says_why(sandbox):
+    readings = points()[["timestamp", "value"]]
+    naive = readings.assign(timestamp=readings["timestamp"].dt.tz_localize(None))
+    cases = [
+        (readings, {}, "bucket"),
+        (naive, {"bucket": "1m"}, "naive"),
+        (pl.from_pandas(naive), {"bucket": "1m"}, "zone"),
+        (readings.drop(columns="value"), {"bucket": "1m"}, "value"),
+        (readings.assign(value="much"), {"bucket": "1m"}, "numbers"),
+        (points(), {"bucket": "5m"}, "bucket width"),
+        (points(sample_count=0.5), {}, "sample_count"),
+        ([1, 2], {}, "list"),
+    ]
+    for frame, options, word in cases:
+        with pytest.raises(siteline.ConfigError, match=word):
+            sandbox.load(frame, **options)
+    with pytest.raises(TypeError, match="plant"):
+        sandbox.load(points(), plant="P")
+    assert len(read(sandbox, site="S1", line="L1", interval="1h")) > 0, "the plant is still there"
+
+
+def test_late_points_and_corrections_play_at_their_times(sandbox):
+    late = points(2)
+    late["available_at"] = [pd.NaT, pd.Timestamp(NOW) + pd.Timedelta("10min")]
+    sandbox.load(late)
+    sandbox.revise(START, 9.5, at=pd.Timestamp(NOW) + pd.Timedelta("20min"))
+    seen = []
+    for _ in range(3):
+        seen.append(list(read(sandbox)["value"]))
+        sandbox.clock.advance("10m")
+    assert seen == [[0.0], [0.0, 1.0], [9.5, 1.0]]
+    assert list(sandbox.truth(at=NOW).to_pandas()["value"]) == [0.0]
+    assert list(sandbox.truth(at="final").to_pandas()["value"]) == [9.5, 1.0]
+    sandbox.withdraw(START)
+    assert list(read(sandbox)["value"]) == [1.0]
+    with pytest.raises(siteline.ConfigError):
+        sandbox.revise(START, 1.0, line="no such line")
+
+
+def test_generated_data_settle_within_a_day():
+    with siteline.Sandbox(now="2026-11-08T00:00:00Z") as sandbox:
+        day = {"start": "2026-11-07T00:00:00Z", "end": "2026-11-08T00:00:00Z", "interval": "1m"}
+        now, final = sandbox.truth(**day).to_pandas(), sandbox.truth(at="final", **day).to_pandas()
+        assert len(now) < len(final)
+        pd.testing.assert_frame_equal(now, sandbox.client().data(**day).to_pandas())
+        sandbox.clock.advance("1d")
+        pd.testing.assert_frame_equal(final, sandbox.client().data(**day).to_pandas())
+
+
+def test_the_same_seed_serves_the_same_plant():
+    frames = []
+    for seed in (1, 1, 2):
+        with siteline.Sandbox(seed=seed, now=NOW) as sandbox:
+            frames.append(sandbox.truth(site="S1", start=START, end=END).to_pandas())
+    assert frames[0].equals(frames[1])
+    assert not frames[0].equals(frames[2])
+
+
+def get(sandbox, path, **headers):
+    request = urllib.request.Request(sandbox.base_url + path, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return reply.status, reply.headers, reply.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, error.read()
+
+
+def test_faults_are_seen_by_any_client(sandbox):
+    path = "/api/customer/v1/discovery"
+    sandbox.fault(on="discovery", status=418, error="teapot", retry_after=7, headers={"X-Pot": "1"})
+    sandbox.fault(on="discovery", nth=2, headers={"Date": None, "X-More": "yes"})
+    sandbox.fault(on="discovery", nth=3, members={"error": [1, None]}, drop=["error_description"])
+    sandbox.fault(on="discovery", nth=4, body=b"\x00raw")
+    sandbox.fault(on="discovery", nth=5, unavailable=True, retry_after=3)
+    status, headers, body = get(sandbox, path)
+    assert (status, headers["Retry-After"], headers["X-Pot"]) == (418, "7", "1")
+    assert json.loads(body) == {"error": "teapot"}
+    status, headers, _ = get(sandbox, path)
+    assert (status, headers["Date"], headers["X-More"]) == (401, None, "yes")
+    assert json.loads(get(sandbox, path)[2]) == {"error": [1, None]}
+    assert get(sandbox, path)[::2] == (200, b"\x00raw")
+    status, headers, body = get(sandbox, path)
+    assert (status, headers["Retry-After"]) == (503, "3")
+    sandbox.fault(on="discovery", every=1, status=500)
+    sandbox.clear_faults()
+    assert get(sandbox, path)[0] == 401
+    assert sandbox.stats["requests"]["discovery"] == {200: 1, 401: 3, 418: 1, 503: 1}
+
+
+def test_faults_that_make_no_sense_are_refused(sandbox):
+    for wrong in (
+        {"on": "data"},
+        {"on": "nowhere", "status": 500},
+        {"on": "data", "nth": 1, "every": 2, "status": 500},
+        {"on": "data", "nth": 0, "status": 500},
+        {"on": "data", "status": 99},
+        {"on": "data", "hang": False},
+    ):
+        with pytest.raises(siteline.ConfigError):
+            sandbox.fault(**wrong)
+    with pytest.raises(TypeError, match="colour"):
+        sandbox.fault(on="data", colour="red")
+
+
+def test_a_chain_survives_faults_and_the_counts_agree(sandbox):
+    client = sandbox.client()
+    sandbox.fault(on="data", every=5, status=502, body="<html>")
+    sandbox.fault(on="data", nth=2, cut=100)
+    sandbox.fault(on="data", nth=7, reset=True)
+    sandbox.fault(on="data", nth=9, forget_tokens=True)
+    sandbox.fault(on="data", nth=12, empty_page=True)
+    query = {"site": "S1", "start": START, "end": END, "interval": "1m"}
+    frame = client.data(page_size=200, **query).to_pandas()
+    pd.testing.assert_frame_equal(frame, sandbox.truth(**query).to_pandas(), check_exact=True)
+    assert client.allowance.used == sandbox.stats["data_requests"]
+    assert client.allowance.used == sandbox.stats["data_requests_by_day"]["2026-11-20"]
+
+
+def test_stats_say_what_was_seen_and_hide_secrets(sandbox):
+    client = sandbox.client()
+    list(client.data(site="S1", start=START, end=END, interval="1h", page_size=20).pages())
+    stats = sandbox.stats
+    assert stats["tokens_issued"] == len(stats["jtis"]) == 1
+    assert stats["data_requests"] == stats["requests"]["data"][200] > 1
+    assert not stats["refusals"]
+    assert [line["path"].rsplit("/", 1)[1] for line in stats["log"]][:2] == ["token", "data"]
+    cursors = [line["query"] for line in stats["log"] if "cursor=" in line["query"]]
+    assert cursors
+    assert all(len(query.partition("cursor=")[2]) == 9 for query in cursors)
+    sandbox.stats["jtis"].clear()
+    assert sandbox.stats["jtis"]
+
+
+def test_settings_that_make_no_sense_are_refused():
+    for wrong in (
+        {"timestamps": "stardate"},
+        {"order": "random"},
+        {"invalid_client_status": 200},
+        {"max_page_size": 0},
+        {"interval": "1.5s"},
+    ):
+        with pytest.raises(siteline.ConfigError):
+            siteline.Sandbox(**wrong)
+    with pytest.raises(siteline.SitelineError):
+        siteline.Sandbox(now="2026-11-20T00:00:00")
+    with pytest.raises(TypeError, match="colour"):
+        siteline.Sandbox(colour="red")
+
+
+def test_approval_is_waited_for():
+    with siteline.Sandbox(now=NOW, approved=False) as sandbox:
+        client = sandbox.client()
+        with pytest.raises(siteline.AuthenticationError):
+            client.discover()
+        assert "approved" in sandbox.stats["refusals"][0]
+        subject = sandbox.env()["SITELINE_SUBJECT"]
+        sandbox.approve(subject)
+        sandbox.clock.advance("2m")
+        client.discover()
+        sandbox.revoke(subject)
+        with pytest.raises(siteline.AuthenticationError):
+            client.discover()
+        with pytest.raises(siteline.ConfigError):
+            sandbox.approve("nobody")
+
+
+def test_only_public_rsa_keys_are_enrolled(sandbox):
+    key = siteline.PrivateKey.generate(2048)
+    assert sandbox.enroll(key.public_jwk) != sandbox.enroll(json.dumps(key.public_jwk))
+    for wrong in ({**key.public_jwk, "d": "AQAB"}, {"kty": "EC"}, "no JSON"):
+        with pytest.raises(siteline.ConfigError):
+            sandbox.enroll(wrong)
+
+
+def test_a_closed_sandbox_still_tells_and_serves_no_more(sandbox):
+    client = sandbox.client(tries=1)
+    client.discover()
+    assert sandbox.base_url in repr(sandbox)
+    sandbox.close()
+    sandbox.close()
+    assert "closed" in repr(sandbox)
+    assert sandbox.stats["discovery_requests"] == 1
+    assert len(sandbox.truth(start=START, end=END)) > 0
+    with pytest.raises(siteline.TransportError):
+        client.discover()
+
+
+def test_the_fixtures_give_a_service_and_its_client(siteline_sandbox, siteline_client):
+    assert siteline_client.base_url == siteline_sandbox.base_url
+    assert siteline_sandbox.clock.now().isoformat() == "2026-11-20T00:00:00+00:00"
+    siteline_client.discover()
+    assert siteline_sandbox.stats["discovery_requests"] == 1
+
+
+@pytest.mark.siteline_sandbox(daily_allowance=1, order="time")
+def test_the_fixtures_take_keywords_from_a_mark(siteline_sandbox, siteline_client):
+    scan = siteline_client.data(site="S1", start=START, end=END, interval="1m", page_size=10)
+    with pytest.raises(siteline.AllowanceExhausted):
+        scan.collect()
+    assert siteline_sandbox.stats["requests"]["data"] == {200: 1, 429: 1}
+
+
+@pytest.mark.siteline_sandbox(now=None)
+def test_code_that_makes_its_own_client_runs_unmodified(siteline_sandbox, monkeypatch):
+    for name, value in siteline_sandbox.env().items():
+        monkeypatch.setenv(name, value)
+    with siteline.Client.from_env() as client:
+        assert len(client.data(site="S1", start=START, end=END, interval="1h").collect()) > 0
