@@ -110,7 +110,7 @@ async fn d8_a_redirected_data_request_is_refused_without_a_repeat() {
 async fn e4_json_is_believed_and_its_label_is_not() {
     for headers in [&["Content-Type: text/html"][..], &[]] {
         let bench = Bench::new(vec![Act::with_headers(200, headers, "{\"a\":1}")]).await;
-        assert_eq!(bench.get().await.expect("a page").body, "{\"a\":1}");
+        assert_eq!(bench.get().await.expect("a page"), "{\"a\":1}");
         let bench = Bench::new(vec![Act::with_headers(200, headers, "<html></html>")]).await;
         let error = bench.error().await;
         assert_eq!((error.kind(), bench.server.other_requests().len()), (Kind::Protocol, 1));

@@ -160,8 +160,7 @@ fn p2_a_chain_without_an_end_stops_at_max_pages_with_a_bookmark() {
     assert!(error.to_string().contains("max_pages=3"), "{error}");
     assert_eq!(script.asked().len(), 3);
     let bookmark = chain.bookmark().unwrap();
-    let mut resumed =
-        Chain::resume(query(), settings(), "origin", Some(3), &bookmark).unwrap();
+    let mut resumed = Chain::resume(query(), settings(), "origin", Some(3), &bookmark).unwrap();
     assert_eq!(drain(&mut resumed, &script).0, 3);
     assert_eq!(resumed.pages_read(), 6);
 }
