@@ -240,7 +240,7 @@ impl Sandbox {
         self.shared.lock().stats.clone()
     }
 
-    /// With `record_wire`: the bytes that clients sent, one entry for each connection. They hold
+    /// With `record_wire`: the bytes of each request, in the order of their arrival. They hold
     /// assertions and access tokens.
     #[must_use]
     pub fn wire(&self) -> Vec<Vec<u8>> {

@@ -83,7 +83,7 @@ pub struct ServiceShape {
     pub extra_members: bool,
     /// Ids that are whole numbers are written as JSON numbers; the generated plant has such ids.
     pub integer_ids: bool,
-    /// Members whose value is null are left out (never `nextCursor`).
+    /// Members of points whose value is null are left out.
     pub omit_nulls: bool,
     /// The last page has no `nextCursor` at all, where the document promises null.
     pub omit_last_cursor: bool,

@@ -112,7 +112,7 @@ impl Json {
     ) {
         self.open('{');
         for (name, id) in identity.members() {
-            self.optional(name, id.map(|id| id_json(id, shape)), shape);
+            self.member(name, &id.map_or_else(|| "null".to_owned(), |id| id_json(id, shape)));
         }
         if shape.extra_members {
             self.member("unit", r#"{"symbol":"?","points":[]}"#);

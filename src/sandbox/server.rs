@@ -30,13 +30,14 @@ const LARGEST_REQUEST_BODY: usize = 1 << 20;
 /// A cursor in a URL may be long: hyper's own limit is meant to answer only beyond this.
 const LARGEST_HEAD: usize = 1 << 20;
 
-/// What one connection sent, if that is recorded.
-pub(super) type WireRecord = Arc<Mutex<Vec<u8>>>;
+/// What one connection has sent since its last whole request, if that is recorded.
+type WireRecord = Arc<Mutex<Vec<u8>>>;
 
 /// What the thread and its owner share.
 pub(super) struct Shared {
     service: Mutex<Service>,
-    wire: Option<Mutex<Vec<WireRecord>>>,
+    /// Whole requests in the order of their arrival, byte for byte.
+    wire: Option<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl Shared {
@@ -49,10 +50,16 @@ impl Shared {
         self.service.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What came in on each connection so far.
+    /// The requests that came in so far.
     pub(super) fn wire(&self) -> Vec<Vec<u8>> {
-        let records = self.wire.as_ref().map(|wire| locked(wire).clone()).unwrap_or_default();
-        records.iter().map(|record| locked(record).clone()).collect()
+        self.wire.as_ref().map(|wire| locked(wire).clone()).unwrap_or_default()
+    }
+
+    /// A request has been read to its end.
+    fn record(&self, record: Option<&WireRecord>) {
+        if let (Some(wire), Some(record)) = (&self.wire, record) {
+            locked(wire).push(std::mem::take(&mut *locked(record)));
+        }
     }
 }
 
@@ -121,16 +128,13 @@ async fn accept(listener: StdListener, shared: Arc<Shared>, mut stopped: watch::
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     // A page goes out at once; without it there is only the delay.
     let _ = stream.set_nodelay(true);
-    let record = shared.wire.as_ref().map(|wire| {
-        let record = WireRecord::default();
-        locked(wire).push(Arc::clone(&record));
-        record
-    });
+    let record = shared.wire.as_ref().map(|_| WireRecord::default());
     let taken: Arc<Mutex<Option<LastBytes>>> = Arc::default();
     let service = service_fn(|request| {
         let (shared, taken) = (Arc::clone(&shared), Arc::clone(&taken));
+        let record = record.clone();
         Box::pin(async move {
-            match answer(request, &shared).await {
+            match answer(request, &shared, record.as_ref()).await {
                 Outcome::Reply(reply) => response(reply),
                 Outcome::Bytes(bytes, end) => {
                     *locked(&taken) = Some((bytes, end));
@@ -141,7 +145,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     });
     let mut builder = http1::Builder::new();
     builder.auto_date_header(false).max_buf_size(LARGEST_HEAD);
-    let io = TokioIo::new(Tapped { stream, record });
+    let io = TokioIo::new(Tapped { stream, record: record.clone() });
     let mut connection = builder.serve_connection(io, service);
     let ended = poll_fn(|context| connection.poll_without_shutdown(context)).await;
     let mut stream = connection.into_parts().io.into_inner().stream;
@@ -181,9 +185,15 @@ impl fmt::Display for Taken {
 impl std::error::Error for Taken {}
 
 /// Takes a request through faults and service.
-async fn answer(request: hyper::Request<Incoming>, shared: &Shared) -> Outcome {
+async fn answer(
+    request: hyper::Request<Incoming>,
+    shared: &Shared,
+    record: Option<&WireRecord>,
+) -> Outcome {
     let (head, body) = request.into_parts();
-    let body = match Limited::new(body, LARGEST_REQUEST_BODY).collect().await {
+    let body = Limited::new(body, LARGEST_REQUEST_BODY).collect().await;
+    shared.record(record);
+    let body = match body {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => {
             return Outcome::Reply(Reply::token_error(413, "invalid_request"));

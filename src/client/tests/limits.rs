@@ -163,15 +163,15 @@ async fn b8_the_day_is_the_services_day() {
 async fn a_deadline_bounds_waits_requests_and_the_token_together() {
     let bench = Bench::new(vec![throttled("30")]).await;
     let limit = Some(Duration::from_secs(10));
-    let error = page(&bench.client, limit).await.expect_err("too long a wait");
+    let error = bench.client.whole(limit).await.expect_err("too long a wait");
     assert_eq!(error.kind(), Kind::DeadlineExceeded);
     assert_eq!(bench.clock().monotonic(), Duration::ZERO, "it is not waited for");
     let short = Some(Duration::from_millis(50));
     let bench = Bench::new(vec![Act::hang()]).await;
-    let error = page(&bench.client, short).await.expect_err("no answer");
+    let error = bench.client.whole(short).await.expect_err("no answer");
     assert_eq!(error.kind(), Kind::DeadlineExceeded);
     let bench = Bench::with(vec![Act::hang()], vec![], |_| {}).await;
-    let error = page(&bench.client, short).await.expect_err("no token");
+    let error = bench.client.whole(short).await.expect_err("no token");
     assert_eq!((error.kind(), bench.client.data_requests()), (Kind::DeadlineExceeded, 0));
 }
 

@@ -10,9 +10,11 @@ use crate::http::test_server::{Act, TestServer};
 
 const QUERY: &str = "siteId=S1&from=2026-11-01T00%3A00%3A00Z";
 
-/// One data request whose reply is read as any JSON object.
-async fn page(client: &Client, deadline: Option<Duration>) -> Result<Bytes> {
-    client.get(DATA_PATH, QUERY, deadline, reply::json_object).await
+impl Client {
+    /// Any JSON object, as a chain would want a page: read within the attempt.
+    async fn whole(&self, deadline: Option<Duration>) -> Result<Bytes> {
+        self.get(DATA_PATH, QUERY, deadline, reply::json_object).await
+    }
 }
 
 struct Bench {
@@ -43,7 +45,7 @@ impl Bench {
     }
 
     async fn get(&self) -> Result<Bytes> {
-        page(&self.client, None).await
+        self.client.whole(None).await
     }
 
     async fn error(&self) -> Error {
@@ -135,12 +137,9 @@ async fn t30_a_new_key_is_used_from_the_next_exchange_on() {
 async fn a_client_can_be_used_from_tasks_and_made_again_from_its_settings() {
     let bench = Bench::with(vec![], vec![], |s| s.daily_allowance = Some(10)).await;
     let client = bench.client.clone();
-    tokio::spawn(async move { page(&client, None).await })
-        .await
-        .expect("no panic")
-        .expect("a page");
+    tokio::spawn(async move { client.whole(None).await }).await.expect("no panic").expect("a page");
     let again = Client::new(bench.client.settings().clone()).expect("settings");
-    page(&again, None).await.expect("a page");
+    again.whole(None).await.expect("a page");
     assert_eq!(again.allowance().used, 2, "one ledger");
     assert_eq!(bench.server.token_requests().len(), 1, "one token");
     assert_eq!((bench.client.data_requests(), again.data_requests()), (1, 1));
@@ -150,7 +149,7 @@ async fn a_client_can_be_used_from_tasks_and_made_again_from_its_settings() {
 async fn r14_a_closed_client_answers_new_and_waiting_calls_with_closed() {
     let bench = Bench::new(vec![Act::hang()]).await;
     let client = bench.client.clone();
-    let waiting = tokio::spawn(async move { page(&client, None).await });
+    let waiting = tokio::spawn(async move { client.whole(None).await });
     while bench.server.other_requests().is_empty() {
         tokio::task::yield_now().await;
     }

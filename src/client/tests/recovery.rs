@@ -74,7 +74,7 @@ async fn d4_fifty_refused_at_once_cost_one_token_request() {
     let tasks: Vec<_> = (0..50)
         .map(|_| {
             let client = bench.client.clone();
-            tokio::spawn(async move { page(&client, None).await })
+            tokio::spawn(async move { client.whole(None).await })
         })
         .collect();
     for task in tasks {

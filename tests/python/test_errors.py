@@ -1,0 +1,162 @@
+"""The error tree: typed, with fields, picklable, and silent about secrets."""
+
+import base64
+import copy
+import inspect
+import logging
+import pickle
+import traceback
+import urllib.parse
+from datetime import UTC, datetime
+
+import pytest
+
+import siteline
+from siteline import errors
+
+QUERY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "1m"}
+CLASSES = [
+    thing
+    for name, thing in vars(errors).items()
+    if inspect.isclass(thing) and issubclass(thing, errors.SitelineError)
+]
+BASES = {
+    "ConfigError": ValueError,
+    "TransportError": ConnectionError,
+    "TransportTimeout": TimeoutError,
+    "ProtocolError": ValueError,
+    "ScopeError": PermissionError,
+    "DeadlineExceeded": TimeoutError,
+    "StoreFull": OSError,
+    "BookmarkError": ValueError,
+    "ClosedError": RuntimeError,
+    "ForkError": RuntimeError,
+    "InternalError": RuntimeError,
+}
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_every_error_survives_pickle_and_copy_with_its_fields(cls):
+    error = cls(
+        "what came", hint="what to do", status=503, retryable=True,
+        attempts=(errors.Attempt("503", 0.2),), retry_at=datetime(2026, 11, 2, tzinfo=UTC),
+    )
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(again) is cls
+        assert str(again) == "what came\nwhat to do"
+        assert vars(again) == vars(error)
+        assert again.attempts[0].wait == 0.2
+
+
+def test_the_tree_is_as_it_is_drawn():
+    assert {cls.__name__ for cls in CLASSES} | {"Attempt", "SitelineWarning"} == set(errors.__all__)
+    for name, base in BASES.items():
+        assert issubclass(getattr(errors, name), base)
+    drawn = [line.split("── ")[1].split()[0] for line in errors.__doc__.splitlines() if "── " in line]
+    assert {*drawn, "SitelineError"} == {cls.__name__ for cls in CLASSES}
+
+
+def test_a_failure_in_mid_chain_carries_what_it_takes_to_go_on():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        client = sandbox.client()
+        whole = client.data(**QUERY, page_size=700).to_pandas()
+        scan = client.data(**QUERY, page_size=700)
+        sandbox.fault(on="data", status=503, skip=2, times=4)
+        with pytest.raises(siteline.ServiceUnavailable) as caught:
+            scan.to_pandas()
+        error = caught.value
+        assert error.status == 503
+        assert error.retryable
+        assert [attempt.outcome for attempt in error.attempts] == ["503"] * 4
+        assert len(error.partial) == 1_400
+        assert pickle.loads(pickle.dumps(error)).bookmark == error.bookmark
+        before = client.allowance.used
+        resumed = scan.resume(pickle.loads(pickle.dumps(error.bookmark)), onto=error.partial)
+        assert resumed.to_pandas().equals(whole)
+        assert client.allowance.used - before == -(-len(whole) // 700) - 2
+
+
+# Secrets.
+
+
+def forms_of(secret):
+    data = secret if isinstance(secret, bytes) else secret.encode()
+    return {
+        data,
+        base64.b64encode(data).rstrip(b"="),
+        base64.urlsafe_b64encode(data).rstrip(b"="),
+        urllib.parse.quote(data, safe="").encode(),
+        data.hex().encode(),
+    }
+
+
+def test_no_secret_is_in_any_text_that_a_user_can_come_by(caplog, recwarn, tmp_path):
+    caplog.set_level(logging.DEBUG)
+    said = []
+    key = siteline.PrivateKey.generate(2048)
+    path = tmp_path / "key.pem"
+    key.save(path, passphrase="correct horse battery")
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z", record_wire=True) as sandbox:
+        credential = siteline.Credential(
+            sandbox.enroll(key.public_jwk), path, passphrase="correct horse battery"
+        )
+        client = siteline.Client(sandbox.base_url, credential=credential, clock=sandbox.clock)
+        scan = client.data(**QUERY, page_size=500)
+        pages = list(scan.pages())
+        cursors = {
+            urllib.parse.unquote(part.split("cursor=")[1].split(" ")[0])
+            for part in sandbox.wire if "cursor=" in part
+        }
+        assert len(cursors) >= 2
+        failures = [
+            {"status": 400, "body": ("no cursor " + min(cursors)).encode()},
+            {"status": 500, "times": 9},
+            {"status": 401, "times": 3},
+            {"body": b'{"nextCursor": 7, "series": []}'},
+            {"repeat_cursor": True, "skip": 1},
+        ]
+        for failure in failures:
+            sandbox.clear_faults()
+            sandbox.fault(on="data", **{"skip": 1, "times": 5, **failure})
+            with pytest.raises(siteline.SitelineError) as caught:
+                client.data(**QUERY, page_size=500).to_pandas()
+            error = caught.value
+            said += [
+                str(error), repr(error), repr(vars(error)),
+                "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format()),
+            ]
+        tokens = {
+            line.split("Bearer ", 1)[1].strip()
+            for text in sandbox.wire for line in text.splitlines() if "Bearer " in line
+        }
+        assertions = {
+            part.removeprefix("client_assertion=")
+            for text in sandbox.wire for part in text.partition("\r\n\r\n")[2].split("&")
+            if part.startswith("client_assertion=")
+        }
+        assert tokens
+        assert assertions
+        things = [client, credential, key, scan, scan.query, scan.collect(), pages[0], pages[0].bookmark,
+                  client.allowance, client.discover(), sandbox, sandbox.clock]
+        said += [repr(thing) for thing in things] + [str(thing) for thing in things]
+    said += [record.getMessage() for record in caplog.records] + [str(one.message) for one in recwarn]
+    text = "\n".join(said).encode()
+    secrets = {path.read_text().splitlines()[5], "correct horse battery", *tokens, *assertions, *cursors}
+    for secret in secrets:
+        for form in forms_of(secret):
+            assert form not in text
+    # A sealed cursor without its decoration is as much of a secret.
+    for cursor in cursors:
+        assert cursor.strip("~=").encode() not in text
+
+
+def test_the_loggers_are_named_and_quiet_by_default(caplog):
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        with caplog.at_level(logging.DEBUG):
+            sandbox.client().data(**QUERY).to_pandas()
+        names = {record.name for record in caplog.records}
+        assert names <= {"siteline.token", "siteline.http", "siteline.data"}
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            sandbox.client().data(**QUERY).to_pandas()
+        assert not caplog.records

@@ -1,0 +1,231 @@
+"""Chains: to an explicit null, byte for byte, or an error that says where to go on."""
+
+import pickle
+import threading
+
+import pandas as pd
+import pytest
+
+import siteline
+
+NOW = "2026-11-20T00:00:00Z"
+DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
+
+SHAPES = {
+    "as the document draws it": {},
+    "array named otherwise, epoch milliseconds, time first": {
+        "array": "data", "timestamps": "epoch_ms", "order": "time",
+    },
+    "envelopes counted, epoch seconds, spaced, more members": {
+        "array": "items", "timestamps": "epoch_s", "page_counts": "envelopes", "envelope_points": 30,
+        "spaced": True, "extra_members": True,
+    },
+    "offsets, end inclusive, nulls left out, whole-number ids": {
+        "timestamps": "iso_offset", "end_inclusive": True, "omit_nulls": True, "integer_ids": True,
+    },
+}
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now=NOW) as sandbox:
+        yield sandbox
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_every_shape_of_the_service_gives_the_same_frame(shape):
+    with siteline.Sandbox(seed=5, now=NOW, **shape) as sandbox:
+        scan = sandbox.client().data(**DAY, page_size=100 if "page_counts" not in shape else 3)
+        frame = scan.to_pandas()
+        truth = sandbox.truth(**DAY).to_pandas()
+        assert scan.collect().report["pages"] > 3
+    pd.testing.assert_frame_equal(frame, truth, check_exact=True)
+
+
+@pytest.mark.fault("P3")
+def test_a_cursor_arrives_byte_for_byte(sandbox):
+    with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
+        client = sandbox.client()
+        nasty = "~/+=%&# ?é\u2028\x01" + "x" * 8_000
+        sandbox.fault(on="data", nth=1, members={"nextCursor": nasty})
+        sandbox.fault(on="data", nth=2, status=410)
+        with pytest.raises(siteline.CursorRejected):
+            list(client.data(**DAY, page_size=100).pages())
+        from urllib.parse import parse_qs, urlsplit
+
+        target = [text for text in sandbox.wire if "cursor=" in text][0].split(" ")[1]
+        assert parse_qs(urlsplit(target).query, keep_blank_values=True)["cursor"] == [nasty]
+
+
+@pytest.mark.fault("P7")
+def test_all_else_stays_identical_along_the_chain_retries_included():
+    with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
+        client = sandbox.client()
+        sandbox.fault(on="data", every=2, status=503)
+        list(client.data(**DAY, page_size=100, filters={"machineId": ["M1", "M2"]}).pages())
+        targets = [
+            text.split(" ")[1] for text in sandbox.wire if text.startswith("GET /api/customer/v1/data")
+        ]
+        assert len(targets) > 6
+        assert len({target.split("&cursor=")[0] for target in targets}) == 1
+        # Every second request failed and was sent again to the letter.
+        assert all(targets[n] == targets[n + 1] for n in range(1, len(targets) - 1, 2))
+
+
+@pytest.mark.fault("P1")
+@pytest.mark.parametrize("fault", [{"repeat_cursor": True, "nth": 2}, {"cycle_cursors": 2, "skip": 1, "times": 99}])
+def test_a_cursor_that_comes_back_is_an_error_and_never_an_end(sandbox, fault):
+    client = sandbox.client()
+    sandbox.fault(on="data", **fault)
+    with pytest.raises(siteline.CursorLoop) as caught:
+        client.data(**DAY, page_size=50).to_pandas()
+    assert caught.value.partial is not None
+    assert client.allowance.used < 8
+
+
+@pytest.mark.fault("P2")
+def test_max_pages_raises_with_a_bookmark_and_never_stops_quietly(sandbox):
+    client = sandbox.client()
+    whole = client.data(**DAY, page_size=100).to_pandas()
+    scan = client.data(**DAY, page_size=100, max_pages=2)
+    with pytest.raises(siteline.QueryError, match="max_pages=2") as caught:
+        scan.to_pandas()
+    assert len(caught.value.partial) == 200
+    rest = client.data(**DAY, page_size=100).resume(caught.value.bookmark, onto=caught.value.partial)
+    assert rest.to_pandas().equals(whole)
+
+
+@pytest.mark.fault("J2")
+def test_a_page_without_a_cursor_is_never_taken_for_the_last():
+    with siteline.Sandbox(now=NOW, omit_last_cursor=True) as sandbox:
+        client = sandbox.client()
+        with pytest.raises(siteline.ProtocolError, match="nextCursor"):
+            client.data(**DAY, page_size=100).to_pandas()
+        known = siteline.Shape(missing_cursor="end")
+        frame = client.data(**DAY, page_size=100, shape=known).to_pandas()
+        assert len(frame) == len(sandbox.truth(**DAY))
+
+
+@pytest.mark.fault("P5")
+def test_an_empty_page_with_a_cursor_goes_on(sandbox):
+    client = sandbox.client()
+    sandbox.fault(on="data", nth=2, empty_page=True)
+    frame = client.data(**DAY, page_size=100).to_pandas()
+    assert len(frame) == len(sandbox.truth(**DAY))
+
+
+@pytest.mark.fault("P4", "P6")
+@pytest.mark.parametrize(
+    ("status", "error", "word"),
+    [(400, "CursorRejected", "cursor"), (410, "CursorRejected", "cursor"),
+     (414, "RequestRejected", "cursor"), (431, "RequestRejected", "cursor")],
+)
+def test_a_cursor_refused_in_mid_chain_says_so(sandbox, status, error, word):
+    client = sandbox.client()
+    sandbox.fault(on="data", nth=3, status=status)
+    with pytest.raises(getattr(siteline, error), match=word) as caught:
+        client.data(**DAY, page_size=100).to_pandas()
+    assert caught.value.status == status
+    assert len(caught.value.partial) == 200
+
+
+@pytest.mark.fault("P8")
+def test_one_iterator_in_eight_threads_gives_each_page_once(sandbox):
+    client = sandbox.client()
+    scan = client.data(**DAY, page_size=20)
+    pages = scan.pages()
+    got, failed = [], []
+
+    def read():
+        try:
+            got.extend(len(page) for page in pages)
+        except Exception as error:  # noqa: BLE001
+            failed.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failed
+    assert sum(got) == len(sandbox.truth(**DAY))
+    one, two = scan.pages(), scan.pages()
+    assert len(next(one)) == len(next(two)) == 20
+
+
+@pytest.mark.fault("P9")
+def test_an_iterator_dropped_on_its_way_asks_for_nothing_more(sandbox):
+    client = sandbox.client()
+    pages = client.data(**DAY, page_size=100).pages()
+    next(pages)
+    del pages
+    for record in client.data(**DAY, page_size=100).records():
+        assert record["site_id"] == "S1"
+        break
+    assert sandbox.stats["data_requests"] == 2
+
+
+@pytest.mark.fault("P12")
+def test_a_bookmark_fits_only_where_it_was_made_and_as_it_was_made(sandbox):
+    client = sandbox.client()
+    scan = client.data(**DAY, page_size=100)
+    bookmark = next(scan.pages()).bookmark
+    again = siteline.Bookmark.from_bytes(pickle.loads(pickle.dumps(bookmark)).to_bytes())
+    assert again == bookmark
+    assert hash(again) == hash(bookmark)
+    assert len(scan.resume(again).to_pandas()) == len(sandbox.truth(**DAY)) - 100
+    data = bytes(bookmark)
+    for position in range(0, len(data), 7):
+        edited = bytearray(data)
+        edited[position] ^= 1
+        with pytest.raises(siteline.BookmarkError):
+            siteline.Bookmark.from_bytes(bytes(edited))
+    with pytest.raises(siteline.BookmarkError, match="query"):
+        client.data(**{**DAY, "interval": "1m"}, page_size=100).resume(bookmark)
+    key = siteline.PrivateKey.generate(2048)
+    other = siteline.Client(
+        sandbox.base_url, clock=sandbox.clock,
+        credential=siteline.Credential(sandbox.enroll(key.public_jwk), key),
+    )
+    with pytest.raises(siteline.BookmarkError, match="subject"):
+        other.data(**DAY, page_size=100).resume(bookmark)
+
+
+@pytest.mark.fault("P11", "J16")
+def test_a_point_that_comes_twice_stands_once_by_its_latest_page(sandbox):
+    times = pd.date_range("2026-11-01", periods=10, freq="1min", tz="UTC")
+    sandbox.load(pd.DataFrame({"timestamp": times, "value": range(10), "sample_count": 1}), bucket="1m")
+    client = sandbox.client()
+    pages = client.data(start=times[0], end="2026-11-02T00:00Z", interval="1m", page_size=4).pages()
+    first = next(pages)
+    # One point more before the cursor's position: what stood at the edge comes again, revised.
+    sandbox.revise("2026-10-31T23:59:00Z", 99.0)
+    scan = client.data(start="2026-10-31T23:00Z", end="2026-11-02T00:00Z", interval="1m", page_size=4)
+    iterator = scan.pages()
+    head = next(iterator)
+    sandbox.revise("2026-10-31T23:58:00Z", 98.0)
+    sandbox.revise(times[2], 77.0)
+    rest = list(iterator)
+    again = set(head.to_pandas()["timestamp"]) & set(rest[0].to_pandas()["timestamp"])
+    assert again == {times[2]}
+    assert len(first) == 4
+
+
+@pytest.mark.fault("D6")
+def test_tokens_forgotten_on_the_way_lose_nothing(sandbox):
+    client = sandbox.client()
+    sandbox.fault(on="data", every=3, forget_tokens=True)
+    pages = list(client.data(**DAY, page_size=100).pages())
+    assert sum(map(len, pages)) == len(sandbox.truth(**DAY))
+
+
+@pytest.mark.fault("T22")
+def test_a_token_that_ends_in_mid_chain_is_renewed_and_the_cursor_goes_on(sandbox):
+    client = sandbox.client()
+    points = 0
+    for page in client.data(**DAY, page_size=100).pages():
+        points += len(page)
+        sandbox.clock.advance("4m")
+    assert points == len(sandbox.truth(**DAY))
+    assert sandbox.stats["requests"]["data"].get(401, 0) == 0
+    assert sandbox.stats["token_requests"] >= 3
