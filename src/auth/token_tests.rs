@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
 use std::collections::HashSet;
 
 use jiff::{SignedDuration, Timestamp};
