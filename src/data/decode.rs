@@ -137,4 +137,4 @@ pub fn decode_sized(body: &[u8], settings: &DecodeSettings, rows: usize) -> Resu
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,5 +1,5 @@
 //! The data itself: what is asked ([`query`]), how pages follow each other ([`chain`]), what a page
-//! says ([`decode`]) and how pages become one table ([`merge`]).
+//! says ([`mod@decode`]) and how pages become one table ([`merge`]).
 //!
 //! ```text
 //! Query -> Chain -(Fetch)-> bytes -> json -> decode -> Page{RecordBatch} -> Merger -> Merged{RecordBatch}
@@ -26,6 +26,7 @@ pub mod query;
 mod reader;
 pub mod report;
 pub mod shape;
+mod string;
 mod timestamp;
 
 pub use bookmark::Bookmark;

@@ -2,7 +2,8 @@
 //! order, whatever it is, so each name foretells the next and is compared in place; a wrong guess
 //! costs a look-up and is learnt.
 
-use super::json::{Parser, is_plain};
+use super::json::Parser;
+use super::string::{Written, is_plain};
 use crate::error::Result;
 
 /// Names beyond this many are not learnt: a page with so many different ones has no order.
@@ -20,6 +21,8 @@ pub(super) enum Place {
 /// The names of a level, and which follows which.
 pub(super) struct Names {
     list: Vec<String>,
+    /// The same names as they are compared with the body.
+    written: Vec<Written>,
     known: usize,
     /// For each name, the one that followed it last; the first entry is for the object's start.
     /// `None` where nothing may be guessed.
@@ -34,7 +37,8 @@ impl Names {
         let known = list.len();
         let guess = |index: usize| list.get(index).filter(|name| is_plain(name)).map(|_| index);
         let after = (0..=known).map(guess).collect();
-        Self { list, known, after, previous: 0 }
+        let written = list.iter().map(|name| Written::new(name)).collect();
+        Self { list, written, known, after, previous: 0 }
     }
 
     /// Forgets what came last: a new object starts.
@@ -52,7 +56,7 @@ impl Names {
         unknown: impl FnOnce(&str),
     ) -> Result<Place> {
         if let Some(guess) = self.after[self.previous]
-            && json.take_name(&self.list[guess])?
+            && json.take_name(&self.written[guess])?
         {
             self.previous = guess + 1;
             return Ok(self.place(guess));
@@ -73,6 +77,7 @@ impl Names {
             if self.list.len() >= self.known + LEARNT {
                 return Place::Unknown;
             }
+            self.written.push(Written::new(name));
             self.list.push(name.to_owned());
             self.after.push(None);
         }

@@ -41,6 +41,7 @@ const MANTISSA_DIGITS: usize = 19;
 
 impl<'a> Number<'a> {
     /// Scans the number that starts at `start`; gives it and the offset after it.
+    #[inline]
     pub(super) fn scan(text: &'a str, start: usize) -> Result<(Self, usize), NumberFault> {
         let bytes = text.as_bytes();
         let negative = bytes.get(start) == Some(&b'-');
@@ -89,6 +90,7 @@ impl<'a> Number<'a> {
     }
 
     /// The nearest double; `None` beyond the largest one.
+    #[inline]
     pub(super) fn to_f64(self) -> Option<f64> {
         // Both operands are exact, so the one operation rounds once: correctly (Clinger 1990).
         if self.exact && self.mantissa <= EXACT_INTEGERS {
@@ -105,7 +107,11 @@ impl<'a> Number<'a> {
 
     /// The whole number that this is (`3`, `3.0`, `3e0`); `None` when it has a fraction or does
     /// not fit.
+    #[inline]
     pub(super) fn to_i64(self) -> Option<i64> {
+        if self.exact && self.exponent == 0 && !self.negative {
+            return i64::try_from(self.mantissa).ok();
+        }
         self.scaled(0).and_then(|(whole, rest)| (!rest).then_some(whole))
     }
 

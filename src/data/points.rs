@@ -1,5 +1,7 @@
 //! The points of an envelope (§2.3), the loop in which the time goes.
 
+use std::borrow::Cow;
+
 use super::columns::{Columns, Row};
 use super::decode::DecodeSettings;
 use super::json::{Parser, Token, under};
@@ -244,53 +246,61 @@ impl Grid {
 /// J5, J9: a number, null, or a number as text.
 #[inline]
 fn float(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<f64>> {
-    let Some(number) = number_or_null(json)? else { return Ok(None) };
-    let value = match number {
-        Found::Number(number) => number.to_f64(),
-        Found::Text(text) => {
-            report.numbers_as_text += 1;
-            Number::parse(&text).ok_or_else(|| no_number(&text))?.to_f64()
-        }
-    };
-    match value {
-        Some(value) => Ok(Some(value)),
-        None => Err(Error::protocol_at("", "the number is beyond the range of a double")),
+    match json.peek()? {
+        Token::Number => json.number()?.to_f64().map(Some).ok_or_else(beyond_double),
+        token => match number_in_text(json, token, report)? {
+            Some(text) => {
+                let number = Number::parse(&text).ok_or_else(|| no_number(&text))?;
+                number.to_f64().map(Some).ok_or_else(beyond_double)
+            }
+            None => Ok(None),
+        },
     }
 }
 
 /// J10: a whole number in any notation, or null.
 #[inline]
 fn sample_count(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<i64>> {
-    let Some(number) = number_or_null(json)? else { return Ok(None) };
-    let count = match number {
-        Found::Number(number) => number.to_i64(),
-        Found::Text(text) => {
-            report.numbers_as_text += 1;
-            Number::parse(&text).ok_or_else(|| no_number(&text))?.to_i64()
-        }
-    };
-    match count {
-        Some(count) => Ok(Some(count)),
-        None => Err(Error::protocol_at("", "a count is a whole number of at most 64 bits")),
+    match json.peek()? {
+        Token::Number => json.number()?.to_i64().map(Some).ok_or_else(no_count),
+        token => match number_in_text(json, token, report)? {
+            Some(text) => {
+                let number = Number::parse(&text).ok_or_else(|| no_number(&text))?;
+                number.to_i64().map(Some).ok_or_else(no_count)
+            }
+            None => Ok(None),
+        },
     }
 }
 
-enum Found<'a> {
-    Number(Number<'a>),
-    Text(std::borrow::Cow<'a, str>),
-}
-
-#[inline]
-fn number_or_null<'a>(json: &mut Parser<'a>) -> Result<Option<Found<'a>>> {
-    match json.peek()? {
-        Token::Number => json.number().map(|number| Some(Found::Number(number))),
+/// What stands where a number is expected and is none: null, or a text that may be one.
+#[cold]
+fn number_in_text<'a>(
+    json: &mut Parser<'a>,
+    token: Token,
+    report: &mut PageReport,
+) -> Result<Option<Cow<'a, str>>> {
+    match token {
         Token::Null => json.literal().map(|()| None),
-        Token::Text => json.string().map(|text| Some(Found::Text(text))),
+        Token::Text => {
+            report.numbers_as_text += 1;
+            json.string().map(Some)
+        }
         token => {
             let message = format!("expected a number or null, found {}", token.described());
             Err(Error::protocol_at("", message))
         }
     }
+}
+
+#[cold]
+fn beyond_double() -> Error {
+    Error::protocol_at("", "the number is beyond the range of a double")
+}
+
+#[cold]
+fn no_count() -> Error {
+    Error::protocol_at("", "a count is a whole number of at most 64 bits")
 }
 
 #[cold]
@@ -307,3 +317,6 @@ fn bad_iso(fault: IsoFault, text: &str) -> Error {
     };
     Error::protocol_at("", format!("the timestamp {:?} {why}", shown_name(text)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ mod query;
 mod report;
 mod rows;
 mod runtime;
-// mod sandbox;
+mod sandbox;
 mod scan;
 mod shape;
 mod table;
@@ -39,7 +39,8 @@ mod _siteline {
     use super::query::PyQuery;
     #[pymodule_export]
     use super::rows::RecordIterator;
-    // SANDBOX
+    #[pymodule_export]
+    use super::sandbox::PySandbox;
     #[pymodule_export]
     use super::scan::PyScan;
     #[pymodule_export]

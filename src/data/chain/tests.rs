@@ -273,6 +273,16 @@ fn p12_a_bookmark_of_another_query_or_host_is_refused() {
 }
 
 #[test]
+fn p8_the_wait_for_a_page_can_move_between_threads() {
+    fn movable<T: Send>(waiting: T) -> T {
+        waiting
+    }
+    let script = Script::pages(&[None]);
+    let mut chain = chain();
+    assert!(wait(movable(chain.next(&script))).unwrap().is_some());
+}
+
+#[test]
 fn no_cursor_is_in_what_a_chain_prints() {
     let script = Script::pages(&[Some("sesame"), Some("sesame")]);
     let mut chain = chain();

@@ -1,0 +1,443 @@
+//! `siteline.Sandbox`: the whole service on loopback, for demos and for users' own tests.
+
+mod arguments;
+mod arrow;
+mod columns;
+mod fault;
+mod options;
+mod own;
+mod pandas;
+mod seen;
+mod truth;
+
+use std::fmt;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::error::{Error, Kind};
+use crate::python::clock::PyClock;
+use crate::python::errors::raise;
+use crate::python::private_key::PyPrivateKey;
+use crate::python::runtime::detached;
+use crate::python::table::PyTable;
+use crate::sandbox::{AsOf, DEFAULT_SCOPES, Point, Sandbox};
+
+use arguments::{identity, json_text, microseconds, whole_seconds};
+
+/// The whole Customer Data Service on loopback: strict, deterministic, and yours to break.
+///
+/// It is a real HTTP service on a free port of 127.0.0.1, written without a line of the client's
+/// code. It verifies each assertion to the letter (§2.1), spends its ``jti`` at first sight, gives
+/// tokens for 600 seconds, seals its cursors and binds them to the query, counts the daily
+/// allowance, and lets points arrive late and be revised (§4.4.6). What it serves is a generated
+/// plant (sites ``S1`` with lines ``L1``, ``L2`` and ``S2`` with ``L3``, six series a line), the same
+/// for the same ``seed``, or your own data: see :meth:`load`.
+///
+/// - ``seed``: of the generated plant
+/// - ``now``: the service's time stands still there (ISO text, aware ``datetime``); left out, it runs
+/// - ``daily_allowance``: data requests a UTC day, then 429 until midnight (§8)
+/// - ``token_rate``: token requests a minute (30), then 429 (§5.4)
+/// - ``approved``: ``False``: an enrolled key waits for :meth:`approve` (§1)
+/// - ``late``: ``False``: generated data are final two minutes after their bucket
+/// - ``record_wire``: keep every request's bytes in :attr:`wire`
+/// - ``page_size``, ``max_page_size`` (1,000 and 10,000), ``interval``, ``max_interval`` (a minute and
+///   a day), ``max_range`` (366 days): the limits that the document does not show
+///
+/// And a switch for each thing that it leaves open:
+///
+/// - ``array`` (``"series"``): the name of the top-level array
+/// - ``timestamps``: ``"iso"``, ``"iso_offset"``, ``"iso_fraction"``, ``"epoch_s"`` or ``"epoch_ms"``
+/// - ``order``: ``"series"`` (series, then time) or ``"time"``
+/// - ``page_counts``: ``"points"`` or ``"envelopes"``, of up to ``envelope_points`` buckets (60) each
+/// - ``end_inclusive``: a bucket that begins at ``to`` belongs to the range
+/// - ``invalid_client_status`` (401), ``unavailable_status`` (503)
+/// - ``error_body``: ``"oauth"`` or ``"problem"``
+/// - ``extra_members``, ``integer_ids``, ``omit_nulls``, ``omit_last_cursor``, ``spaced``
+///
+/// A context manager; it ends with :meth:`close`. Wrong settings raise :class:`ConfigError`.
+///
+/// >>> with siteline.Sandbox(now="2026-11-20T00:00:00Z", daily_allowance=100) as service:
+/// ...     mine = service.client()
+/// ...     scan = mine.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
+/// ...                      interval="1h")
+/// ...     len(scan.collect()) == len(service.truth(site="S1", start="2026-11-01T00:00Z",
+/// ...                                              end="2026-11-02T00:00Z", interval="1h"))
+/// True
+#[pyclass(frozen, name = "Sandbox", module = "siteline")]
+pub(crate) struct PySandbox {
+    sandbox: Sandbox,
+    clock: Py<PyClock>,
+    own: own::Own,
+}
+
+/// A failure of the sandbox is a wrong setting of the test that uses it.
+fn refused(py: Python<'_>, text: impl Into<String>) -> PyErr {
+    raise(py, &Error::new(Kind::Config, text))
+}
+
+fn done<T>(py: Python<'_>, outcome: Result<T, impl fmt::Display>) -> PyResult<T> {
+    outcome.map_err(|error| refused(py, error.to_string()))
+}
+
+#[pymethods]
+impl PySandbox {
+    #[new]
+    #[pyo3(signature = (**settings), text_signature = "(*, seed=7, now=None, \
+        daily_allowance=None, token_rate=30, approved=True, late=True, record_wire=False, \
+        page_size=1000, max_page_size=10000, interval='1m', max_interval='1d', max_range='366d', \
+        array='series', timestamps='iso', order='series', page_counts='points', \
+        envelope_points=60, end_inclusive=False, invalid_client_status=401, \
+        unavailable_status=503, error_body='oauth', extra_members=False, integer_ids=False, \
+        omit_nulls=False, omit_last_cursor=False, spaced=False)")]
+    fn new(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let (options, clock) = options::read(settings)?;
+        let sandbox = done(py, Sandbox::start(options, clock.clone()))?;
+        let clock = Py::new(py, PyClock(clock))?;
+        Ok(Self { sandbox, clock, own: own::Own::default() })
+    }
+
+    /// ``http://127.0.0.1:PORT``: the service's address.
+    #[getter]
+    fn base_url(&self) -> &str {
+        self.sandbox.base_url()
+    }
+
+    /// The service's :class:`Clock`, shared by the clients that :meth:`client` gives:
+    /// ``sandbox.clock.advance("1d")`` moves them all, and nobody waits.
+    #[getter]
+    fn clock(&self, py: Python<'_>) -> Py<PyClock> {
+        self.clock.clone_ref(py)
+    }
+
+    /// A :class:`Client` of this service, enrolled and on its clock.
+    ///
+    /// Keywords are those of :class:`Client`, and win. All clients that a sandbox gives are one
+    /// integration: they share its subject, token and allowance.
+    ///
+    /// >>> sandbox.client(daily_allowance=50).allowance
+    /// <Allowance 0 of 50 used, 50 left>
+    #[pyo3(signature = (**options))]
+    fn client<'py>(
+        &self,
+        py: Python<'py>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (key, subject) = self.own.get(py, &self.sandbox)?;
+        let package = py.import("siteline")?;
+        let settings = PyDict::new(py);
+        let key = Py::new(py, PyPrivateKey(key))?;
+        settings.set_item("credential", package.getattr("Credential")?.call1((subject, key))?)?;
+        settings.set_item("clock", &self.clock)?;
+        if let Some(options) = options {
+            settings.update(options.as_mapping())?;
+        }
+        package.getattr("Client")?.call((self.sandbox.base_url(),), Some(&settings))
+    }
+
+    /// The ``SITELINE_*`` variables for code that calls :meth:`Client.from_env`.
+    ///
+    /// ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT`` and ``SITELINE_PRIVATE_KEY`` (PEM text), a dict of
+    /// text. Where :attr:`clock` was given a ``now``, that code needs
+    /// ``Client.from_env(clock=sandbox.clock)``: an assertion by another clock is refused.
+    ///
+    /// >>> print(*sorted(sandbox.env()))
+    /// SITELINE_BASE_URL SITELINE_PRIVATE_KEY SITELINE_SUBJECT
+    fn env<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (key, subject) = self.own.get(py, &self.sandbox)?;
+        let pem = key.to_pkcs8_pem(None).map_err(|error| raise(py, &error))?;
+        let variables = PyDict::new(py);
+        variables.set_item("SITELINE_BASE_URL", self.sandbox.base_url())?;
+        variables.set_item("SITELINE_SUBJECT", subject)?;
+        variables.set_item("SITELINE_PRIVATE_KEY", pem.as_str())?;
+        Ok(variables)
+    }
+
+    /// Enroll a public RSA key and return the subject (§1).
+    ///
+    /// ``public_jwk`` is a mapping or JSON text, as ``PrivateKey.public_jwk``; ``scopes`` are those
+    /// allowed to it, both of the document by default. :class:`ConfigError` for anything but a
+    /// public RSA key of 2048 bits or more.
+    #[pyo3(
+        signature = (public_jwk, scopes=None),
+        text_signature = "($self, public_jwk, scopes=None)"
+    )]
+    fn enroll(
+        &self,
+        public_jwk: &Bound<'_, PyAny>,
+        scopes: Option<Vec<String>>,
+    ) -> PyResult<String> {
+        let jwk = json_text(public_jwk)?;
+        let scopes = scopes.unwrap_or_else(|| DEFAULT_SCOPES.map(str::to_owned).to_vec());
+        let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        done(public_jwk.py(), self.sandbox.enroll(&jwk, &scopes))
+    }
+
+    /// Approve an integration, where the sandbox was made with ``approved=False`` (§1).
+    fn approve(&self, py: Python<'_>, subject: &str) -> PyResult<()> {
+        done(py, self.sandbox.approve(subject))
+    }
+
+    /// Take the approval back: no new token, and those given end.
+    fn revoke(&self, py: Python<'_>, subject: &str) -> PyResult<()> {
+        done(py, self.sandbox.revoke(subject))
+    }
+
+    /// Put another public key in the place of the enrolled one; tokens already given stay good.
+    fn replace_key(&self, subject: &str, public_jwk: &Bound<'_, PyAny>) -> PyResult<()> {
+        let jwk = json_text(public_jwk)?;
+        done(public_jwk.py(), self.sandbox.replace_key(subject, &jwk))
+    }
+
+    /// Serve your own data; the first load takes the place of the generated plant.
+    ///
+    /// ``frame`` is a pandas frame or any Arrow stream (polars, pyarrow, DuckDB, a siteline table)
+    /// with ``timestamp`` and ``value``, and either
+    ///
+    /// - aggregated points: with ``minimum``, ``maximum`` or ``sample_count``. ``bucket`` is their
+    ///   width (by default the widest grid that all timestamps lie on, a day at most); they are
+    ///   re-aggregated for queries of multiples of it, weighted by ``sample_count``; or
+    /// - raw readings: without these three. They are aggregated by whatever interval is asked for
+    ///   (mean, minimum, maximum, count over ``[t, t + interval)``, the grid's origin at the Unix
+    ///   epoch); repeats and steps back in time all count. ``bucket`` is the interval of queries that
+    ///   name none; it must be given.
+    ///
+    /// Ids come from the columns ``site_id``, ``line_id``, ``machine_id``, ``device_id``,
+    /// ``tag_guid``; for one that is missing the keyword stands. A column ``available_at`` says when
+    /// the service learns of each row: how late data are played. Timestamps need a zone, or are ISO
+    /// text with one. Returns the number of rows. :class:`ConfigError` says what does not fit.
+    ///
+    /// >>> import pandas as pd
+    /// >>> times = pd.date_range("2026-11-01", periods=3, freq="1min", tz="UTC")
+    /// >>> with siteline.Sandbox(now="2026-11-20T00:00:00Z") as service:
+    /// ...     service.load(pd.DataFrame({"timestamp": times, "value": [1.0, 2.0, 6.0]}), bucket="1m")
+    /// ...     service.truth(interval="3m").to_pandas().value.tolist()
+    /// 3
+    /// [3.0]
+    #[pyo3(
+        signature = (frame, *, bucket=None, **ids),
+        text_signature = "($self, frame, *, bucket=None, site='S1', line='L1', machine='M1', \
+            device='D1', tag='T1')"
+    )]
+    fn load(
+        &self,
+        py: Python<'_>,
+        frame: &Bound<'_, PyAny>,
+        bucket: Option<&Bound<'_, PyAny>>,
+        ids: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<usize> {
+        let identity = identity(ids)?;
+        let bucket = bucket.map(|bucket| whole_seconds(bucket, "bucket")).transpose()?;
+        let columns =
+            if pandas::is_frame(frame)? { pandas::columns(frame)? } else { arrow::columns(frame)? };
+        let loaded = detached(py, || columns.load(&self.sandbox, &identity, bucket))?;
+        done(py, loaded)
+    }
+
+    /// Give a loaded point other values, or add a point that was not there.
+    ///
+    /// The service learns of it at ``at`` (ISO text, aware ``datetime``); left out: now. ``minimum``
+    /// and ``maximum`` are ``value`` and ``sample_count`` is 1 where they are left out; a ``value`` of
+    /// ``None`` makes all four null. The series is named as in :meth:`load`. A point that comes in
+    /// before a cursor's position moves all after it: pages then repeat a point (§4.4.6).
+    #[pyo3(
+        signature = (timestamp, value, *, minimum=None, maximum=None, sample_count=None, at=None,
+            **ids),
+        text_signature = "($self, timestamp, value, *, minimum=None, maximum=None, \
+            sample_count=None, at=None, site='S1', line='L1', machine='M1', device='D1', tag='T1')"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python method")]
+    fn revise(
+        &self,
+        timestamp: &Bound<'_, PyAny>,
+        value: Option<f64>,
+        minimum: Option<f64>,
+        maximum: Option<f64>,
+        sample_count: Option<i64>,
+        at: Option<&Bound<'_, PyAny>>,
+        ids: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let py = timestamp.py();
+        let point = Point {
+            timestamp: microseconds(timestamp, "timestamp")?,
+            value,
+            minimum: minimum.or(value),
+            maximum: maximum.or(value),
+            sample_count: sample_count.or(value.map(|_| 1)),
+            available_at: at.map(|at| microseconds(at, "at")).transpose()?,
+        };
+        done(py, self.sandbox.revise(&identity(ids)?, point))
+    }
+
+    /// Take a loaded point back, at ``at`` or now: the pages of an older cursor then omit a point
+    /// (§4.4.6). The series is named as in :meth:`load`.
+    #[pyo3(
+        signature = (timestamp, *, at=None, **ids),
+        text_signature = "($self, timestamp, *, at=None, site='S1', line='L1', machine='M1', \
+            device='D1', tag='T1')"
+    )]
+    fn withdraw(
+        &self,
+        timestamp: &Bound<'_, PyAny>,
+        at: Option<&Bound<'_, PyAny>>,
+        ids: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let py = timestamp.py();
+        let timestamp = microseconds(timestamp, "timestamp")?;
+        let at = at.map(|at| microseconds(at, "at")).transpose()?;
+        done(py, self.sandbox.withdraw(&identity(ids)?, timestamp, at))
+    }
+
+    /// What a client must end up with, as a :class:`Table`: no pages, no tokens, no HTTP.
+    ///
+    /// ``site``, ``line``, ``start``, ``end``, ``interval`` and ``filters`` as in
+    /// :meth:`Client.data`; ``start`` and ``end`` left out are the extent of loaded data, or the last
+    /// day of generated ones. ``at`` is the state of knowledge: now by default, a time, or
+    /// ``"final"``: what will be known when all has arrived and been corrected (generated data are
+    /// final a day after their bucket). Costs no request.
+    #[pyo3(
+        signature = (*, site=None, line=None, start=None, end=None, interval=None, filters=None,
+            at=None),
+        text_signature = "($self, *, site=None, line=None, start=None, end=None, interval=None, \
+            filters=None, at=None)"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    fn truth(
+        &self,
+        py: Python<'_>,
+        site: Option<String>,
+        line: Option<String>,
+        start: Option<&Bound<'_, PyAny>>,
+        end: Option<&Bound<'_, PyAny>>,
+        interval: Option<&Bound<'_, PyAny>>,
+        filters: Option<&Bound<'_, PyDict>>,
+        at: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTable> {
+        let selection = truth::selection(py, site, line, filters)?;
+        let time = |value: Option<&Bound<'_, PyAny>>, name| {
+            value.map(|value| microseconds(value, name)).transpose()
+        };
+        let is_final = |at: &Bound<'_, PyAny>| {
+            at.cast::<PyString>().is_ok_and(|text| text.to_cow().is_ok_and(|text| text == "final"))
+        };
+        let as_of = match at {
+            Some(at) if is_final(at) => AsOf::Final,
+            at => time(at, "at")?.map_or(AsOf::Now, AsOf::Time),
+        };
+        let (start, end) = (time(start, "start")?, time(end, "end")?);
+        let interval = interval.map(|interval| whole_seconds(interval, "interval")).transpose()?;
+        let truth = detached(py, || self.sandbox.truth(selection, start, end, interval, as_of))?;
+        let batch = truth::batch(&done(py, truth)?);
+        batch.map(PyTable::from_batch).map_err(|error| {
+            raise(py, &Error::new(Kind::Internal, format!("Arrow refused the truth: {error}")))
+        })
+    }
+
+    /// What the service has seen so far, a dict; asked for again, a new one.
+    ///
+    /// ``token_requests``, ``tokens_issued``, ``discovery_requests``, ``data_requests``,
+    /// ``data_requests_by_day`` (ISO date to count: the service's own allowance count),
+    /// ``points_sent``, ``requests`` (endpoint to status to count; status 0 got no orderly reply),
+    /// ``jtis`` and ``refusals`` (why requests were refused: what the client is not told) in order,
+    /// ``user_agents``, and ``log``: a dict for each request with ``at``, ``method``, ``path``,
+    /// ``query`` (the cursor hidden) and ``status``.
+    ///
+    /// >>> sandbox.stats.get("data_requests")
+    /// 0
+    #[getter]
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        seen::stats(py, &self.sandbox.stats())
+    }
+
+    /// With ``record_wire=True``: each request as text, byte for byte, in order.
+    ///
+    /// They hold assertions and access tokens. Bytes beyond ASCII stand as ``\ufffd``.
+    #[getter]
+    fn wire(&self) -> Vec<String> {
+        let requests = self.sandbox.wire();
+        requests.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
+    }
+
+    /// Make something go wrong on ``on``: ``"token"``, ``"discovery"`` or ``"data"``.
+    ///
+    /// Which requests, counted from now: the next one, or ``times=n`` in a row after ``skip=m`` that
+    /// go well, or ``nth=n``, or ``every=k``, or each with ``chance=p`` (drawn from ``seed``).
+    ///
+    /// What, one or several:
+    ///
+    /// - ``status``, ``error`` (a JSON error body), ``body`` (text or bytes), ``headers``,
+    ///   ``retry_after``: this reply in place of the right one
+    /// - ``unavailable=True``: ``temporarily_unavailable``
+    /// - ``members={"nextCursor": None, ...}``: members of the right reply's JSON changed;
+    ///   ``drop=["scope", ...]``: removed
+    /// - ``headers`` alone: headers of the right reply set, or removed with ``None`` (``Date`` too)
+    /// - ``delay="1m"``: the clock moves on before the request is looked at
+    /// - ``cut=n``, ``stall=n``: only n bytes of the body, then the end, or nothing more;
+    ///   ``hang=True``: no reply; ``reset=True``: a TCP reset; ``raw=b"..."``: these bytes, no HTTP
+    /// - ``repeat_cursor=True``, ``cycle_cursors=n``: a cursor given before; ``empty_page=True``;
+    ///   ``forget_cursors=True``: all cursors die
+    /// - ``forget_tokens=True``: all tokens are forgotten; ``grant=["customer.data.read"]``: only
+    ///   these scopes are granted
+    ///
+    /// A request that a fault strikes is worked through first: its jti is spent, its page counted.
+    ///
+    /// >>> sandbox.fault(on="data", status=503, times=2)
+    /// >>> len(client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
+    /// ...                 interval="1h").collect()) > 0
+    /// True
+    /// >>> client.allowance.used
+    /// 3
+    #[pyo3(
+        signature = (*, on, **what),
+        text_signature = "($self, *, on, nth=None, every=None, times=None, skip=0, chance=None, \
+            seed=0, status=None, error=None, body=None, headers=None, retry_after=None, \
+            unavailable=False, members=None, drop=None, delay=None, cut=None, stall=None, \
+            hang=False, reset=False, raw=None, repeat_cursor=False, cycle_cursors=None, \
+            empty_page=False, forget_cursors=False, forget_tokens=False, grant=None)"
+    )]
+    fn fault(&self, py: Python<'_>, on: &str, what: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        for fault in fault::read(py, on, what)? {
+            self.sandbox.fault(fault);
+        }
+        Ok(())
+    }
+
+    /// End all faults.
+    fn clear_faults(&self) {
+        self.sandbox.clear_faults();
+    }
+
+    /// Forget every access token: the next request with one gets 401.
+    fn forget_tokens(&self) {
+        self.sandbox.forget_tokens();
+    }
+
+    /// Refuse every cursor given so far, as after a restart of the service.
+    fn forget_cursors(&self) {
+        self.sandbox.forget_cursors();
+    }
+
+    /// Stop the service. :attr:`stats`, :attr:`wire` and :meth:`truth` still answer; closing again
+    /// does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.sandbox.close())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception), text_signature = "($self, *exception)")]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _exception: &Bound<'_, pyo3::types::PyTuple>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.sandbox.is_closed() { "closed" } else { self.sandbox.base_url() };
+        format!("<Sandbox {state}, {}>", self.sandbox.clock().wall())
+    }
+}
