@@ -17,24 +17,15 @@ use zeroize::Zeroizing;
 use super::Credential;
 use crate::{Error, Kind, Result};
 
-/// The path of the token endpoint under the base URL (§4.1).
-pub const TOKEN_PATH: &str = "/api/customer/oauth/token";
 /// `exp` is at most five minutes after `iat` (§8).
 pub const LONGEST_LIFETIME: Duration = Duration::from_secs(300);
 /// `nbf` allows "only necessary clock tolerance" (§2.1): never more than this.
 pub const LARGEST_TOLERANCE: Duration = Duration::from_secs(60);
 
-/// The `aud` that the interface asks for: `{base_url}/api/customer/oauth/token` (§2.1), from the
-/// base URL as the user wrote it, without its trailing slashes.
-#[must_use]
-pub fn audience(base_url: impl AsRef<str>) -> String {
-    format!("{}{TOKEN_PATH}", base_url.as_ref().trim_end_matches('/'))
-}
-
 /// What every assertion of a client has in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssertionSettings {
-    /// `aud`: compared by the service as an exact text (see [`audience`]).
+    /// `aud`: compared by the service as an exact text (§2.1, `BaseUrl::token_url`).
     pub audience: String,
     /// From `iat` to `exp`: 1 to 300 whole seconds; 120 s by default.
     pub lifetime: Duration,

@@ -5,8 +5,8 @@
 //! |---|---|
 //! | [`base_url`] | where the service is |
 //! | [`transport`] | one attempt: one request, one reply with its whole body |
-//! | [`body`] | reading and inflating that body, within its caps |
-//! | [`failure`] | what a broken attempt means, in our own words |
+//! | `body` | reading and inflating that body, within its caps |
+//! | `failure` | what a broken attempt means, in our own words |
 //! | [`problem`] | what the service says when it refuses |
 //! | [`retry`] | which attempts follow one another, and when |
 //! | [`retry_after`] | what the service asked for with `Retry-After` |

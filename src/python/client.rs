@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyMapping, PyString, PyType};
 
 use crate::auth::ScopeSet;
 use crate::client::scan::{ReadSettings, Scan};
@@ -109,7 +109,6 @@ impl PyClient {
         idle_timeout=None, max_body_bytes=None, application=None, allow_http=false, ca_bundle=None,
         proxy=None, clock=None))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python class")]
-    #[expect(clippy::fn_params_excessive_bools, reason = "each is a keyword of the Python class")]
     fn new(
         py: Python<'_>,
         base_url: &str,
@@ -254,7 +253,7 @@ impl PyClient {
         end: Option<&Bound<'_, PyAny>>,
         interval: Option<&Bound<'_, PyAny>>,
         page_size: Option<&Bound<'_, PyAny>>,
-        filters: Option<&Bound<'_, PyDict>>,
+        filters: Option<&Bound<'_, PyMapping>>,
         lag: Option<&Bound<'_, PyAny>>,
         shape: Option<&PyShape>,
         extra_columns: Vec<String>,

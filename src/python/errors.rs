@@ -1,5 +1,6 @@
 //! From the core's [`Error`] to the classes of `siteline.errors`, which are written in Python.
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -16,8 +17,24 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
 
 /// The Python exception for a failure of the core, with its fields. An exception that a user's own
 /// code raised on the way (a signer's) stands as its cause.
+///
+/// Where that code raised what is no `Exception` (Ctrl-C, `SystemExit`), it passes through as it is.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
-    build(py, error).unwrap_or_else(|failure| failure)
+    let cause = error.foreign().and_then(|source| source.downcast_ref::<PyErr>());
+    if let Some(cause) = cause
+        && !cause.is_instance_of::<PyException>(py)
+    {
+        return cause.clone_ref(py);
+    }
+    match build(py, error) {
+        Ok(exception) => {
+            if let Some(cause) = cause {
+                exception.set_cause(py, Some(cause.clone_ref(py)));
+            }
+            exception
+        }
+        Err(failure) => failure,
+    }
 }
 
 fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
@@ -51,11 +68,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         None => context.message.clone(),
     };
     let exception = class(py, error.kind().class_name())?.call((message,), Some(&fields))?;
-    let exception = PyErr::from_value(exception);
-    if let Some(cause) = error.foreign().and_then(|source| source.downcast_ref::<PyErr>()) {
-        exception.set_cause(py, Some(cause.clone_ref(py)));
-    }
-    Ok(exception)
+    Ok(PyErr::from_value(exception))
 }
 
 fn set<'py, T: IntoPyObject<'py>>(

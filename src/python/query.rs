@@ -1,7 +1,7 @@
 //! `siteline.Query`: what is asked, immutable.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use crate::data::{Query, QueryInput};
 use crate::error::{Error, Kind};
@@ -80,7 +80,7 @@ pub(crate) struct Arguments<'a, 'py> {
     pub(crate) end: Option<&'a Bound<'py, PyAny>>,
     pub(crate) interval: Option<&'a Bound<'py, PyAny>>,
     pub(crate) page_size: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) filters: Option<&'a Bound<'py, PyDict>>,
+    pub(crate) filters: Option<&'a Bound<'py, PyMapping>>,
 }
 
 impl Arguments<'_, '_> {
@@ -126,11 +126,12 @@ fn page_size(size: &Bound<'_, PyAny>) -> PyResult<u32> {
     }
 }
 
-fn filters(filters: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Vec<String>)>> {
+fn filters(filters: &Bound<'_, PyMapping>) -> PyResult<Vec<(String, Vec<String>)>> {
     filters
+        .items()?
         .iter()
-        .map(|(name, value)| {
-            let name: String = name.extract()?;
+        .map(|item| {
+            let (name, value): (String, Bound<'_, PyAny>) = item.extract()?;
             let values = if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
                 value.try_iter()?.map(|one| filter_text(&name, &one?)).collect::<PyResult<_>>()?
             } else {

@@ -68,11 +68,20 @@ where
                 match tokio::time::timeout(SIGNAL_POLL, &mut future).await {
                     Ok(Ok(outcome)) => return Ok(outcome),
                     Ok(Err(panic)) => return Err(panicked(&*panic)),
-                    Err(_) => Python::attach(|py| py.check_signals())?,
+                    Err(_) => interrupted()?,
                 }
             }
         })
     })
+}
+
+/// The exception of a signal handler that ran just now: `KeyboardInterrupt` for Ctrl-C.
+#[expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the method itself is not general enough over lifetimes"
+)]
+fn interrupted() -> PyResult<()> {
+    Python::attach(|py| py.check_signals())
 }
 
 /// Runs `work` on this thread with the interpreter released.

@@ -18,11 +18,11 @@ use crate::python::rows::RecordIterator;
 
 /// The Arrow stream of some batches, as the PyCapsule interface wants it. The stream is released
 /// once, by the consumer or with the capsule.
-pub(crate) fn stream_capsule<'py>(
-    py: Python<'py>,
+pub(crate) fn stream_capsule(
+    py: Python<'_>,
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
-) -> PyResult<Bound<'py, PyCapsule>> {
+) -> PyResult<Bound<'_, PyCapsule>> {
     let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
     let stream = FFI_ArrowArrayStream::new(Box::new(reader));
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
@@ -94,11 +94,11 @@ fn column<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Bound<
 }
 
 /// A `bytearray` of fixed-width values: NumPy looks at it in place, and may write to it.
-fn bytes<'py, const WIDTH: usize>(
-    py: Python<'py>,
+fn bytes<const WIDTH: usize>(
+    py: Python<'_>,
     length: usize,
     values: impl Iterator<Item = [u8; WIDTH]>,
-) -> PyResult<Bound<'py, PyByteArray>> {
+) -> PyResult<Bound<'_, PyByteArray>> {
     PyByteArray::new_with(py, length * WIDTH, |target| {
         for (slot, value) in target.chunks_exact_mut(WIDTH).zip(values) {
             slot.copy_from_slice(&value);

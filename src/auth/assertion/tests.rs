@@ -117,14 +117,6 @@ fn an_audience_with_stray_white_space_is_refused() {
 }
 
 #[test]
-fn k10_the_audience_is_the_base_url_as_written_and_the_token_path() {
-    for base in ["https://[::1]:443", "https://a.example/prefix/", "https://a.example"] {
-        let expected = format!("{}/api/customer/oauth/token", base.trim_end_matches('/'));
-        assert_eq!(audience(base), expected);
-    }
-}
-
-#[test]
 fn a_wrong_signature_of_a_signer_never_becomes_an_assertion() {
     let vault = std::sync::Arc::new(Vault(|_| KEY.sign(b"another text")));
     let credential = super::super::Credential::with_signer("s", vault, KEY.public_jwk(), None)

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyMapping, PyString};
 use serde_json::{Value, json};
 
 use super::arguments::{json_text, unexpected};
@@ -169,17 +169,16 @@ fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
 }
 
 fn headers(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Option<String>)>> {
-    let headers = value.cast::<PyDict>()?;
-    headers.iter().map(|(name, value)| Ok((name.extract()?, value.extract()?))).collect()
+    value.cast::<PyMapping>()?.items()?.iter().map(|item| item.extract()).collect()
 }
 
 fn members(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Option<Value>)>> {
-    let members = value.cast::<PyDict>()?;
-    let member = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+    let member = |item: Bound<'_, PyAny>| {
+        let (name, value): (String, Bound<'_, PyAny>) = item.extract()?;
         let text = json_text(&value.py().import("json")?.getattr("dumps")?.call1((&value,))?)?;
         let json = serde_json::from_str(&text)
             .map_err(|_| refused(value.py(), "members= holds something that is not JSON."))?;
-        Ok((name.extract()?, Some(json)))
+        Ok((name, Some(json)))
     };
-    members.iter().map(member).collect()
+    value.cast::<PyMapping>()?.items()?.iter().map(member).collect()
 }

@@ -13,7 +13,7 @@ mod truth;
 use std::fmt;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyMapping, PyString};
 
 use crate::error::{Error, Kind};
 use crate::python::clock::PyClock;
@@ -310,7 +310,7 @@ impl PySandbox {
         start: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
         interval: Option<&Bound<'_, PyAny>>,
-        filters: Option<&Bound<'_, PyDict>>,
+        filters: Option<&Bound<'_, PyMapping>>,
         at: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTable> {
         let selection = truth::selection(py, site, line, filters)?;

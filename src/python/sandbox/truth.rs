@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::ArrowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyString};
+use pyo3::types::{PyInt, PyMapping, PyMappingMethods as _, PyString};
 
 use super::refused;
 use crate::data::schema;
@@ -22,20 +22,21 @@ pub(super) fn selection(
     py: Python<'_>,
     site: Option<String>,
     line: Option<String>,
-    filters: Option<&Bound<'_, PyDict>>,
+    filters: Option<&Bound<'_, PyMapping>>,
 ) -> PyResult<Selection> {
     let mut selection = Selection {
         sites: site.into_iter().collect(),
         lines: line.into_iter().collect(),
         ..Selection::default()
     };
-    for (name, ids) in filters.into_iter().flatten() {
+    for item in filters.map(PyMappingMethods::items).transpose()?.into_iter().flatten() {
+        let (name, ids): (String, Bound<'_, PyAny>) = item.extract()?;
         let ids = if ids.is_instance_of::<PyString>() || ids.is_instance_of::<PyInt>() {
             vec![text(&ids)?]
         } else {
             ids.try_iter()?.map(|id| text(&id?)).collect::<PyResult<_>>()?
         };
-        match name.extract::<String>()?.as_str() {
+        match name.as_str() {
             "machineId" => selection.machines = ids,
             "deviceId" => selection.devices = ids,
             "tagGuid" => selection.tags = ids,
