@@ -33,7 +33,7 @@ with siteline.Sandbox(seed=7, now="2026-11-09T00:00:00Z") as sandbox:
     print(f"pages          {report['pages']}")
     print(f"points         {report['points']:,} of {report['series']} series")
     print(f"requests       {allowance.used} of {allowance.limit:,} a day, {allowance.left:,} left")
-    print(f"found by shape array {', '.join(report['arrays'])}, timestamps as {', '.join(report['timestamp_forms'])}")
+    print(f"found          array {report['arrays']}, timestamps as {report['timestamp_forms']}")
     print()
     print(frame.head().to_string(max_colwidth=14))
     print()

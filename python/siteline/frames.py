@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-__all__ = ["Record", "to_arrow", "to_pandas", "to_polars"]
+    Ids = Literal["str", "category"]
 
-Ids = Literal["str", "category"]
+__all__ = ["Record", "to_arrow", "to_pandas", "to_polars"]
 
 
 class Record(NamedTuple):

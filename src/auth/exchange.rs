@@ -179,7 +179,7 @@ fn form(assertion: &str, scopes: &ScopeSet) -> Zeroizing<String> {
     Zeroizing::new(fields.finish())
 }
 
+/// `invalid_client`, or a 401 that does not say what it means.
 pub(super) fn is_invalid_client(error: &Error) -> bool {
     error.kind() == Kind::Authentication
-        && error.context().code.as_deref() == Some("invalid_client")
 }

@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
 use super::*;
 use crate::auth::test_bench::{Bench, DATA_SCOPE};
 use crate::http::test_server::{Act, token_body};

@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
 use std::collections::HashSet;
 
 use jiff::{SignedDuration, Timestamp};
@@ -390,7 +392,7 @@ async fn a_second_client_of_the_same_credential_finds_the_token_of_the_first() {
 }
 
 #[tokio::test]
-async fn t31_nothing_is_kept_that_a_dropped_client_left_empty() {
+async fn nothing_is_kept_that_a_dropped_client_left_empty() {
     let bench = Bench::new(vec![]).await;
     for number in 0..100 {
         drop(bench.source_for(&format!("scope.{number}")));
@@ -400,7 +402,7 @@ async fn t31_nothing_is_kept_that_a_dropped_client_left_empty() {
 }
 
 #[tokio::test]
-async fn t31_in_another_process_the_lock_of_a_flight_is_a_new_one() {
+async fn in_another_process_the_lock_of_a_flight_is_a_new_one() {
     let bench = Bench::new(vec![]).await;
     let flight = bench.source.flight();
     let _held = flight.lock().await;

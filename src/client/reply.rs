@@ -10,7 +10,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use serde_json::Value;
 
 use crate::error::{Error, Kind, Result, excerpt};
-use crate::http::problem::without_mark;
+use crate::http::problem::{shown, without_mark};
 use crate::http::{Problem, Reply};
 
 /// A longer pause than this is taken for the daily allowance.
@@ -38,8 +38,8 @@ pub(super) fn check(reply: Reply, asked: Asked<'_>, token: &str, now: Timestamp)
     secrets.push(token);
     let problem = Problem::read(&reply.body, &secrets);
     let error = match reply.status {
-        401 => unauthorized(&problem, &reply, now),
-        403 => forbidden(problem, &reply, now),
+        401 => unauthorized(&problem, &reply, &secrets, now),
+        403 => forbidden(problem, &reply, &secrets, now),
         _ => problem.by_status(&format!("GET {}", asked.path), &reply, now),
     };
     let pause = error.context().retry_after.filter(|_| error.kind() == Kind::RateLimited);
@@ -56,8 +56,8 @@ pub(super) fn check(reply: Reply, asked: Asked<'_>, token: &str, now: Timestamp)
 
 /// The service's own words of a 401 may come in any form or none (D5): they change nothing but the
 /// message.
-fn unauthorized(problem: &Problem, reply: &Reply, now: Timestamp) -> Error {
-    let challenges = challenges(&reply.headers);
+fn unauthorized(problem: &Problem, reply: &Reply, secrets: &[&str], now: Timestamp) -> Error {
+    let challenges = challenges(&reply.headers, secrets);
     let message = "the service refused the access token";
     let error = problem.error(Kind::Authentication, message, reply, now);
     if challenges.is_empty() {
@@ -70,8 +70,8 @@ fn unauthorized(problem: &Problem, reply: &Reply, now: Timestamp) -> Error {
     })
 }
 
-fn forbidden(mut problem: Problem, reply: &Reply, now: Timestamp) -> Error {
-    let challenges = challenges(&reply.headers);
+fn forbidden(mut problem: Problem, reply: &Reply, secrets: &[&str], now: Timestamp) -> Error {
+    let challenges = challenges(&reply.headers, secrets);
     problem.code = problem.code.or_else(|| parameter(&challenges, "error"));
     let missing: Vec<String> = parameter(&challenges, "scope")
         .map(|scopes| scopes.split_ascii_whitespace().map(str::to_owned).collect())
@@ -87,13 +87,13 @@ fn forbidden(mut problem: Problem, reply: &Reply, now: Timestamp) -> Error {
 }
 
 /// All challenges in one line, safe to show.
-fn challenges(headers: &HeaderMap) -> String {
+fn challenges(headers: &HeaderMap, secrets: &[&str]) -> String {
     let values: Vec<_> = headers
         .get_all(WWW_AUTHENTICATE)
         .iter()
         .map(|value| String::from_utf8_lossy(value.as_bytes()))
         .collect();
-    excerpt(&values.join(", "))
+    shown(&values.join(", "), secrets).unwrap_or_default()
 }
 
 /// One parameter of a challenge, quoted or not.

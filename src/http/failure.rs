@@ -38,7 +38,7 @@ pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl) -> Error {
     if let Some(tls) = find::<rustls::Error>(&causes) {
         return of_tls(tls, base.host()).with(|context| context.unsent = true);
     }
-    if causes.iter().any(|cause| is_proxy(*cause)) {
+    if error.is_connect() && causes.iter().any(|cause| is_proxy(*cause)) {
         return Error::new(Kind::Proxy, "the proxy did not open a way to the service")
             .with_hint("check proxy=, HTTPS_PROXY and NO_PROXY, and the proxy's user and password")
             .with(|context| context.unsent = true);
@@ -180,5 +180,31 @@ fn certificate_problem(problem: &CertificateError) -> &'static str {
         Certificate::UnknownIssuer => "its certificate comes from an unknown authority",
         Certificate::Revoked => "its certificate was revoked",
         _ => "its certificate is not valid",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h20_every_failed_check_of_tls_is_named_and_none_is_worth_a_repeat() {
+        use rustls::Error as Tls;
+        for (error, named) in [
+            (Tls::InvalidCertificate(CertificateError::UnknownIssuer), "unknown authority"),
+            (Tls::InvalidCertificate(CertificateError::NotValidForName), "another host name"),
+            (Tls::InvalidCertificate(CertificateError::Expired), "has expired"),
+            (Tls::AlertReceived(AlertDescription::ProtocolVersion), "no version of TLS"),
+        ] {
+            // As it arrives: wrapped in errors of input and output, which hide it from `source()`.
+            let wrapped = io::Error::other(io::Error::other(error));
+            let found = causes(&wrapped);
+            let tls = find::<Tls>(&found).expect("found through the wrapping");
+            let error = of_tls(tls, "customer.example.com");
+            assert_eq!(error.kind(), Kind::Tls);
+            assert_eq!(error.transience(), crate::error::Transience::Never);
+            let text = error.to_string();
+            assert!(text.contains(named) && text.contains("SSL_CERT_FILE"), "{text}");
+        }
     }
 }

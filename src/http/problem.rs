@@ -120,7 +120,9 @@ pub fn without_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
 }
 
-fn shown(text: &str, secrets: &[&str]) -> Option<String> {
+/// Foreign text made safe to show, less the secrets that it echoes; `None` if nothing is left.
+#[must_use]
+pub fn shown(text: &str, secrets: &[&str]) -> Option<String> {
     let mut text = text.trim().to_owned();
     for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET) {
         text = text.replace(secret, "[removed]");

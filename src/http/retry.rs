@@ -361,6 +361,9 @@ impl<'a> Call<'a> {
 /// An attempt in a word or two.
 fn outcome(error: &Error) -> String {
     let context = error.context();
+    if error.kind() == Kind::TruncatedBody {
+        return "body cut".to_owned();
+    }
     if let Some(status) = context.status {
         return match &context.code {
             Some(code) => format!("{status} {code}"),
@@ -371,7 +374,6 @@ fn outcome(error: &Error) -> String {
         return format!("timeout in {phase}");
     }
     match error.kind() {
-        Kind::TruncatedBody => "body cut".to_owned(),
         Kind::Transport if context.unsent => "not connected".to_owned(),
         Kind::Transport => "connection lost".to_owned(),
         kind => kind.class_name().to_owned(),

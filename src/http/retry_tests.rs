@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
 use super::*;
 
 fn clock() -> Clock {
@@ -121,7 +123,7 @@ async fn an_attempt_that_never_ends_is_cut_at_its_limit() {
         (error.kind(), error.context().phase),
         (Kind::TransportTimeout, Some(Phase::Response))
     );
-    let deadline = Deadline::after(&clock, Some(Duration::ZERO));
+    let (deadline, policy) = (Deadline::after(&clock, Some(Duration::ZERO)), Policy::data());
     let call = Call::begin(&clock, &policy, &quota, deadline);
     let error = call.attempt(std::future::pending::<Result<()>>()).await.expect_err("cut");
     assert_eq!(error.kind(), Kind::DeadlineExceeded);

@@ -94,12 +94,10 @@ impl Act {
 
 /// The bytes of a reply with a `Content-Length`.
 pub(crate) fn http(status: u16, headers: &[&str], body: &[u8]) -> Vec<u8> {
-    let mut head = format!("HTTP/1.1 {status} Whatever\r\n");
-    for header in headers {
-        head += header;
-        head += "\r\n";
-    }
-    head += &format!("Content-Length: {}\r\n\r\n", body.len());
+    let status = format!("HTTP/1.1 {status} Whatever");
+    let length = format!("Content-Length: {}", body.len());
+    let lines = [&[status.as_str()], headers, &[length.as_str()]].concat();
+    let head = format!("{}\r\n\r\n", lines.join("\r\n"));
     [head.as_bytes(), body].concat()
 }
 

@@ -2,15 +2,15 @@
 //! repeated or inflated behind our back.
 
 use std::fmt;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use reqwest::header::{
-    ACCEPT, ACCEPT_ENCODING, AGE, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-    LOCATION,
+    ACCEPT, ACCEPT_ENCODING, AGE, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap,
+    HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING,
 };
 use reqwest::{Certificate, Method, Proxy, redirect};
 use url::Url;
@@ -135,7 +135,7 @@ pub struct Transport {
     base: BaseUrl,
     settings: TransportSettings,
     /// Made at the first request: only then is a missing certificate store an error.
-    http: OnceLock<Result<reqwest::Client>>,
+    http: Mutex<Option<Result<reqwest::Client>>>,
     skew_told: AtomicBool,
 }
 
@@ -153,7 +153,7 @@ impl Transport {
             return Err(Error::new(Kind::Config, "proxy is not an address")
                 .with_hint("write it as http://proxy.example.com:3128"));
         }
-        Ok(Self { base, settings, http: OnceLock::new(), skew_told: AtomicBool::new(false) })
+        Ok(Self { base, settings, http: Mutex::new(None), skew_told: AtomicBool::new(false) })
     }
 
     /// Where the requests go.
@@ -170,7 +170,7 @@ impl Transport {
     /// `ProtocolError` for broken framing or a wrong `Content-Encoding`. A failure of a body keeps
     /// the status; that of a refusal stands in the reply. `unsent` tells whether anything of the request can have left.
     pub async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
-        let http = self.http.get_or_init(|| self.build()).as_ref().map_err(Clone::clone)?;
+        let http = self.connections()?;
         let path = request.url.path().to_owned();
         let request = build_request(request);
         let sent = time.clock().wall();
@@ -190,6 +190,9 @@ impl Transport {
             Ok(body) => (body, None),
             Err(error) => (Bytes::new(), Some(error)),
         };
+        if has_two_lengths(&headers) {
+            self.forget_connections();
+        }
         let broken_body = error.map(|error| {
             error.with(|context| {
                 context.status = Some(status);
@@ -200,6 +203,16 @@ impl Transport {
             Some(error) if status < 400 => Err(error),
             broken_body => Ok(Reply { status, headers, body, broken_body }),
         }
+    }
+
+    fn connections(&self) -> Result<reqwest::Client> {
+        let mut http = self.http.lock().unwrap_or_else(PoisonError::into_inner);
+        http.get_or_insert_with(|| self.build()).clone()
+    }
+
+    /// The next request opens a connection of its own; those under way end undisturbed.
+    fn forget_connections(&self) {
+        *self.http.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn limits(&self) -> Limits {
@@ -311,6 +324,12 @@ fn build_request(request: Request) -> reqwest::Request {
 fn no_response(path: &str, limit: Duration) -> Error {
     Error::new(Kind::TransportTimeout, format!("no reply to {path} within {limit:?}"))
         .with(|context| context.phase = Some(Phase::Response))
+}
+
+/// A reply whose length is told in two ways may have been read differently on its way: what follows
+/// it on the connection is not to be trusted (H10).
+fn has_two_lengths(headers: &HeaderMap) -> bool {
+    headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH)
 }
 
 /// 304 is no redirect, but an answer to a question that we never ask.

@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
 use std::io::Write as _;
 
 use flate2::Compression;
@@ -82,6 +84,28 @@ async fn h1_a_refused_connection_is_a_transport_error_and_nothing_was_sent() {
 }
 
 #[tokio::test]
+async fn h2_a_connection_that_nobody_takes_is_a_timeout_of_connecting() {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let listener = socket.listen(0).expect("a queue of one");
+    let address = listener.local_addr().expect("an address");
+    // The queue is full when a connection does not come about any more.
+    let mut waiting = Vec::new();
+    while let Ok(connected) =
+        tokio::time::timeout(Duration::from_millis(100), tokio::net::TcpStream::connect(address))
+            .await
+    {
+        waiting.push(connected.expect("a place in the queue"));
+    }
+    let base = BaseUrl::parse(&format!("http://{address}"), false).expect("a base URL");
+    let settings = TransportSettings { connect_timeout: Duration::from_millis(50), ..patient() };
+    let transport = Transport::new(base.clone(), settings).expect("settings");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("nobody answers");
+    assert_eq!(error.kind(), Kind::TransportTimeout);
+    assert_eq!((error.context().phase, error.context().unsent), (Some(Phase::Connect), true));
+}
+
+#[tokio::test]
 async fn h3_silence_before_the_status_or_within_the_headers_is_a_timeout_of_the_response() {
     for begun in [&b""[..], b"HTTP/1.1 200 OK\r\nX-A"] {
         let act = Act::ReplyAndHang(begun.to_vec());
@@ -160,11 +184,17 @@ async fn h9_what_is_not_http_is_a_protocol_error_worth_one_repeat() {
 }
 
 #[tokio::test]
-async fn h10_with_a_length_and_chunks_the_chunks_count() {
+async fn h10_with_a_length_and_chunks_the_chunks_count_and_the_connection_is_not_used_again() {
     let reply = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n\
                  2\r\n{}\r\n0\r\n\r\n";
-    let outcome = attempt(Act::ReplyAndHang(reply.as_bytes().to_vec())).await;
-    assert_eq!(outcome.expect("a reply").body, "{}");
+    let server = TestServer::start(move |_| Act::Reply(reply.as_bytes().to_vec())).await;
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    for _ in 0..2 {
+        let reply = transport.send(get(&server.base_url()), &frozen()).await.expect("a reply");
+        assert_eq!(reply.body, "{}");
+    }
+    let connections: Vec<_> = server.requests().iter().map(|r| r.connection).collect();
+    assert_eq!(connections, [0, 1]);
 }
 
 #[tokio::test]
@@ -339,6 +369,28 @@ async fn an_empty_ca_bundle_is_told_at_the_first_request_not_before() {
     let transport = Transport::new(base.clone(), settings).expect("nothing is loaded yet");
     let error = transport.send(get(&base), &frozen()).await.expect_err("no certificate");
     assert_eq!((error.kind(), error.context().unsent), (Kind::Config, true));
+}
+
+#[tokio::test]
+async fn h24_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
+    let act = Act::ReplyAndClose(http(407, &["Proxy-Authenticate: Basic"], b""));
+    let mut proxy = TestServer::start(move |_| act.clone()).await;
+    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some(format!("http://user:hunter2@127.0.0.1:{}", proxy.port())),
+        ca_bundle: Some(include_bytes!("../../tests/keys/certificate.pem").to_vec()),
+        ..patient()
+    };
+    for down in [false, true] {
+        if down {
+            proxy.stop_listening().await;
+        }
+        let transport = Transport::new(base.clone(), settings.clone()).expect("settings");
+        let error = transport.send(get(&base), &frozen()).await.expect_err("no way through");
+        assert_eq!((error.kind(), error.context().unsent), (Kind::Proxy, true), "{error}");
+        assert!(!format!("{error:?}").contains("hunter2"));
+    }
+    assert!(proxy.requests()[0].raw.starts_with("CONNECT customer.example.com:443 "));
 }
 
 #[test]

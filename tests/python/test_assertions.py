@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 
 import jwt
 import pytest
+import siteline
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import (
@@ -14,8 +15,6 @@ from cryptography.hazmat.primitives.serialization import (
     NoEncryption,
     PrivateFormat,
 )
-
-import siteline
 
 NOW = "2026-11-20T00:00:00Z"
 NOW_SECONDS = 1_795_132_800
@@ -66,13 +65,20 @@ def test_another_library_verifies_what_we_sign_with_its_own_keys(sandbox, bits, 
     header = jwt.get_unverified_header(assertion)
     assert header == {"alg": "RS256", "kid": jwk["kid"]}
     claims = jwt.decode(
-        assertion, key.public_key(), algorithms=["RS256"], audience=audience,
+        assertion,
+        key.public_key(),
+        algorithms=["RS256"],
+        audience=audience,
         options={"verify_exp": False, "verify_iat": False, "verify_nbf": False},
     )
     assert claims.pop("jti")
     assert claims == {
-        "iss": subject, "sub": subject, "aud": audience,
-        "iat": NOW_SECONDS, "nbf": NOW_SECONDS, "exp": NOW_SECONDS + 120,
+        "iss": subject,
+        "sub": subject,
+        "aud": audience,
+        "iat": NOW_SECONDS,
+        "nbf": NOW_SECONDS,
+        "exp": NOW_SECONDS + 120,
     }
     assert all(type(claims[name]) is int for name in ("iat", "nbf", "exp"))
 
@@ -85,8 +91,15 @@ def test_another_library_verifies_what_we_sign_with_many_keys_of_ours(sandbox):
         (assertion,) = form["client_assertion"]
         public = jwt.PyJWK.from_json(json.dumps(jwk))
         claims = jwt.decode(
-            assertion, public, algorithms=["RS256"], options={"verify_aud": False, "verify_exp": False,
-            "verify_iat": False, "verify_nbf": False},
+            assertion,
+            public,
+            algorithms=["RS256"],
+            options={
+                "verify_aud": False,
+                "verify_exp": False,
+                "verify_iat": False,
+                "verify_nbf": False,
+            },
         )
         assert len(claims["jti"]) <= 128
         seen.add(claims["jti"])
@@ -134,7 +147,9 @@ def test_a_signer_that_signs_wrongly_is_found_out_before_anything_is_sent(sandbo
     jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
     with pytest.raises(siteline.CredentialError):
         exchange(
-            sandbox, key, public_jwk=jwk,
+            sandbox,
+            key,
+            public_jwk=jwk,
             signer=lambda data: other.sign(data, padding.PKCS1v15(), hashes.SHA256()),
         )
     assert not list(token_requests(sandbox))
@@ -155,7 +170,9 @@ def test_the_audience_can_differ_from_the_address(sandbox):
     key = siteline.PrivateKey.generate(2048)
     subject = sandbox.enroll(key.public_jwk)
     client = siteline.Client(
-        sandbox.base_url, credential=siteline.Credential(subject, key), clock=sandbox.clock,
+        sandbox.base_url,
+        credential=siteline.Credential(subject, key),
+        clock=sandbox.clock,
         audience="https://customer.example.com/api/customer/oauth/token",
     )
     with pytest.raises(siteline.AuthenticationError) as caught:

@@ -1,4 +1,4 @@
-"""The README's blocks run, the examples run, the docstrings' examples run, the exports are whole."""
+"""What the README, the examples and the docstrings show runs; the exports are whole."""
 
 import doctest
 import inspect
@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 import siteline
 import siteline.testing
 
@@ -34,7 +33,9 @@ def test_every_python_block_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
+)
 def test_every_example_runs(path, capsys):
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
@@ -45,7 +46,9 @@ def test_every_public_name_has_a_docstring():
         if inspect.isclass(thing):
             assert thing.__doc__, thing
             for name, member in vars(thing).items():
-                if not name.startswith("_") and (callable(member) or inspect.isdatadescriptor(member)):
+                if not name.startswith("_") and (
+                    callable(member) or inspect.isdatadescriptor(member)
+                ):
                     assert getattr(member, "__doc__", None), f"{thing.__name__}.{name}"
 
 
@@ -78,7 +81,9 @@ def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
 def test_everything_that_is_exported_is_listed_and_there():
     public = {name for name in vars(siteline) if not name.startswith("_")}
     modules = {name for name in public if inspect.ismodule(getattr(siteline, name))}
-    assert public - modules == {name for name in siteline.__all__ if name not in modules} - {"__version__"}
+    assert public - modules == {name for name in siteline.__all__ if name not in modules} - {
+        "__version__"
+    }
     assert len(siteline.__all__) == len(set(siteline.__all__))
 
 
@@ -91,7 +96,10 @@ def test_the_readme_names_the_two_commands():
 def test_the_command_help_of_the_interpreter_teaches():
     text = subprocess.run(
         [sys.executable, "-c", "import siteline; help(siteline.Client)"],
-        check=True, capture_output=True, text=True, timeout=60,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
     ).stdout
     for word in ("daily_allowance", "ConfigError", "discover", "§8"):
         assert word in text

@@ -10,11 +10,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-
 import siteline
 
 IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
-QUERY = {"site": "S1", "start": "2026-11-01T00:00:00Z", "end": "2026-11-01T06:00:00Z", "interval": "5m"}
+QUERY = {
+    "site": "S1",
+    "start": "2026-11-01T00:00:00Z",
+    "end": "2026-11-01T06:00:00Z",
+    "interval": "5m",
+}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +85,7 @@ def test_duckdb_asks_several_times_and_one_read_answers(sandbox):
     client = sandbox.client()
     before = client.allowance.used
     scan = client.data(**QUERY)
-    total, mean = duckdb.sql("select count(*), avg(value) from scan").fetchone()
+    total, mean = duckdb.sql("select count(*), avg(value) from scan").fetchall()[0]
     assert client.allowance.used == before + 1
     assert total == len(scan.to_pandas())
     assert mean == pytest.approx(scan.to_pandas()["value"].mean())

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pandas as pd
 import pytest
+import siteline
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
@@ -19,8 +20,6 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-
-import siteline
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +95,7 @@ def test_an_encrypted_key_wants_its_passphrase_and_never_shows_it(rsa_key):
 def test_a_key_of_1024_bits_is_refused():
     small = rsa.generate_private_key(65537, 1024)
     with pytest.raises(siteline.CredentialError, match="2048"):
-        siteline.PrivateKey(
-            small.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        )
+        siteline.PrivateKey(small.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
 @pytest.mark.fault("K5")
@@ -110,13 +107,26 @@ def test_every_form_of_one_key_has_one_kid(rsa_key, pem, key_file):
         return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
     jwk = {
-        "kty": "RSA", "n": b64(numbers.public_numbers.n), "e": b64(numbers.public_numbers.e),
-        "d": b64(numbers.d), "p": b64(numbers.p), "q": b64(numbers.q),
-        "dp": b64(numbers.dmp1), "dq": b64(numbers.dmq1), "qi": b64(numbers.iqmp),
+        "kty": "RSA",
+        "n": b64(numbers.public_numbers.n),
+        "e": b64(numbers.public_numbers.e),
+        "d": b64(numbers.d),
+        "p": b64(numbers.p),
+        "q": b64(numbers.q),
+        "dp": b64(numbers.dmp1),
+        "dq": b64(numbers.dmq1),
+        "qi": b64(numbers.iqmp),
     }
     forms = [
-        key_file, str(key_file), pem, pem.decode(), pem.replace(b"\n", b"\r\n"),
-        b"\xef\xbb\xbf" + pem, b"  \n" + pem + b"\n\n", jwk, json.dumps(jwk),
+        key_file,
+        str(key_file),
+        pem,
+        pem.decode(),
+        pem.replace(b"\n", b"\r\n"),
+        b"\xef\xbb\xbf" + pem,
+        b"  \n" + pem + b"\n\n",
+        jwk,
+        json.dumps(jwk),
         rsa_key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()),
         rsa_key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()),
         rsa_key.private_bytes(Encoding.DER, PrivateFormat.TraditionalOpenSSL, NoEncryption()),
@@ -159,7 +169,12 @@ def test_an_address_with_userinfo_query_or_fragment_is_refused(key_file):
         with pytest.raises(siteline.ConfigError) as caught:
             siteline.Client(wrong, credential=credential)
         assert "secret" not in str(caught.value)
-    for right in ("https://h.example/", "https://h.example/prefix", "https://[::1]", "https://h.example:443"):
+    for right in (
+        "https://h.example/",
+        "https://h.example/prefix",
+        "https://[::1]",
+        "https://h.example:443",
+    ):
         client = siteline.Client(right, credential=credential)
         assert client.base_url == right.rstrip("/")
 
@@ -171,9 +186,14 @@ def test_scopes_are_checked_and_merged(key_file):
         with pytest.raises(siteline.ConfigError):
             siteline.Client("https://h.example", credential=credential, scopes=wrong)
     with siteline.Sandbox(record_wire=True) as sandbox:
-        sandbox.client(scopes=["customer.data.read", "customer.discovery.read", "customer.data.read"]).discover()
-        assert any("scope=customer.data.read+customer.discovery.read" in text or
-                   "scope=customer.data.read%20customer.discovery.read" in text for text in sandbox.wire)
+        sandbox.client(
+            scopes=["customer.data.read", "customer.discovery.read", "customer.data.read"]
+        ).discover()
+        assert any(
+            "scope=customer.data.read+customer.discovery.read" in text
+            or "scope=customer.data.read%20customer.discovery.read" in text
+            for text in sandbox.wire
+        )
 
 
 @pytest.mark.fault("K12")
@@ -236,8 +256,12 @@ def test_bounds_are_aware_ordered_whole_seconds_or_refused(sandbox):
         with pytest.raises(siteline.QueryError):
             client.data(**bounds)
     same = [
-        good, "2026-11-01T00:00:00Z", "2026-11-01T00:00Z", "2026-11-01T01:00:00+01:00",
-        pd.Timestamp("2026-11-01", tz="UTC"), datetime(2026, 11, 1, 1, tzinfo=berlin),
+        good,
+        "2026-11-01T00:00:00Z",
+        "2026-11-01T00:00Z",
+        "2026-11-01T01:00:00+01:00",
+        pd.Timestamp("2026-11-01", tz="UTC"),
+        datetime(2026, 11, 1, 1, tzinfo=berlin),
     ]
     queries = {client.data(start=start, end="2026-11-02T00:00:00Z").query for start in same}
     assert len(queries) == 1
@@ -269,7 +293,15 @@ def test_a_bucket_width_or_page_size_that_is_none_is_refused(sandbox):
 
 def test_reserved_names_are_refused_among_the_filters(sandbox):
     client = sandbox.client()
-    for name in ("siteId", "lineId", "from", "to", "aggregationIntervalSeconds", "pageSize", "cursor"):
+    for name in (
+        "siteId",
+        "lineId",
+        "from",
+        "to",
+        "aggregationIntervalSeconds",
+        "pageSize",
+        "cursor",
+    ):
         with pytest.raises(siteline.QueryError, match=name):
             client.data(filters={name: "x"})
     query = client.data(filters={"machineId": ["M1", "M2"], "tagGuid": 7}).query

@@ -4,7 +4,6 @@ import json
 
 import pandas as pd
 import pytest
-
 import siteline
 
 START, END = "2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"
@@ -39,7 +38,9 @@ def test_series_that_stand_on_many_pages_are_one_series_each(sandbox):
 
 def test_pages_and_records_and_frame_say_the_same(sandbox):
     client = sandbox.client()
-    scan = client.data(site="S1", start=START, end="2026-11-01T03:00:00Z", interval="5m", page_size=50)
+    scan = client.data(
+        site="S1", start=START, end="2026-11-01T03:00:00Z", interval="5m", page_size=50
+    )
     pages = pd.concat([page.to_pandas() for page in scan.pages()], ignore_index=True)
     records = pd.DataFrame(list(scan.records()))
     named = pd.DataFrame(list(scan.records(named=True)))
@@ -113,7 +114,12 @@ def test_from_env_runs_unmodified_code_against_the_sandbox(sandbox, monkeypatch)
 def test_the_user_agent_names_siteline_and_the_application():
     with siteline.Sandbox(now="2026-11-20T00:00:00Z", record_wire=True) as sandbox:
         sandbox.client(application="plant-report/2.1").discover()
-        agents = [line for text in sandbox.wire for line in text.splitlines() if line.lower().startswith("user-agent")]
+        agents = [
+            line
+            for text in sandbox.wire
+            for line in text.splitlines()
+            if line.lower().startswith("user-agent")
+        ]
         assert agents
         assert all(f"siteline/{siteline.__version__} plant-report/2.1" in line for line in agents)
 

@@ -2,7 +2,6 @@
 
 import pandas as pd
 import pytest
-
 import siteline
 
 
@@ -34,5 +33,10 @@ def test_real_readings_come_back_as_pandas_would_resample_them(machine_temperatu
     assert (frame["maximum"] == expected["max"]).all()
     assert (frame["sample_count"] == expected["count"]).all()
     pd.testing.assert_series_equal(
-        frame["value"], expected["mean"], check_names=False, check_index_type=False, check_freq=False, rtol=1e-12
+        frame["value"],
+        expected["mean"],
+        check_names=False,
+        check_index_type=False,
+        check_freq=False,
+        rtol=1e-12,
     )

@@ -1,5 +1,7 @@
 //! The client against a service of bytes, over real sockets, on a frozen clock.
 
+#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
 mod limits;
 mod recovery;
 mod replies;

@@ -1,0 +1,39 @@
+"""What users' type checkers must understand. Checked by mypy --strict; never run."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any, assert_type
+
+import pandas as pd
+import polars as pl
+import siteline
+
+
+def main(client: siteline.Client, start: datetime) -> None:
+    scan = client.data(
+        site="S1", start=start, end="2026-11-02T00:00Z", interval=timedelta(minutes=1)
+    )
+    assert_type(scan, siteline.Scan)
+    assert_type(scan.to_pandas(), pd.DataFrame)
+    assert_type(scan.to_polars(ids="category"), pl.DataFrame)
+    assert_type(scan.records(), Iterator[dict[str, Any]])
+    for record in scan.records(named=True):
+        assert_type(record, siteline.Record)
+        assert_type(record.value, float | None)
+    for page in scan.pages():
+        assert_type(page, siteline.Page)
+        assert_type(page.bookmark, siteline.Bookmark | None)
+    try:
+        table = scan.collect()
+        assert_type(table, siteline.Table)
+    except siteline.AllowanceExhausted as error:
+        assert_type(error.retry_at, datetime | None)
+        if error.bookmark is not None:
+            scan.resume(error.bookmark, onto=error.partial)
+
+
+def sandboxed() -> None:
+    with siteline.Sandbox(seed=1, timestamps="epoch_ms") as sandbox:
+        assert_type(sandbox.client(), siteline.Client)
+        assert_type(sandbox.truth(), siteline.Table)
+        assert_type(sandbox.client().discover(), siteline.Discovery)
