@@ -100,7 +100,7 @@ impl Bucket {
         self.samples += 1;
         if let Some(value) = sample.value {
             let weight = weight(sample.count);
-            // Kahan's sum, as pandas takes it, so that means agree to the last bit.
+            // Kahan's sum: a mean depends on its readings, hardly on their number or order.
             let term = value * weight - self.compensation;
             let total = self.sum + term;
             self.compensation = total - self.sum - term;

@@ -81,7 +81,8 @@ pub struct ServiceShape {
     pub error_body: ErrorBody,
     /// Add members that the document does not name, at every level.
     pub extra_members: bool,
-    /// Ids that are whole numbers are written as JSON numbers; the generated plant has such ids.
+    /// Ids that are whole numbers are written as JSON numbers; the machines, devices and tags of
+    /// the generated plant have such ids.
     pub integer_ids: bool,
     /// Members of points whose value is null are left out.
     pub omit_nulls: bool,

@@ -65,12 +65,12 @@ struct Delivery {
 }
 
 impl Plant {
-    /// Two sites with three lines, two machines a line, three tags a machine. With `digits` all
-    /// ids are whole numbers.
+    /// Two sites with three lines, two machines a line, three tags a machine. With `digits` the ids
+    /// of machines, devices and tags are whole numbers; sites and lines keep their names, so that
+    /// the same queries can be asked.
     pub(super) fn new(seed: u64, late: bool, digits: bool) -> Self {
-        let name = |letter: &str, number: u64| match (letter, digits) {
-            (_, false) => format!("{letter}{number}"),
-            (_, true) => number.to_string(),
+        let name = |letter: &str, number: u64| {
+            if digits { number.to_string() } else { format!("{letter}{number}") }
         };
         let mut tags = Vec::new();
         for line in 1..=3_u64 {
@@ -82,8 +82,8 @@ impl Plant {
                     let tag = hash(&[seed, machine, number as u64]);
                     let guid = if digits { (tag >> 20).to_string() } else { guid(tag) };
                     let identity = Identity::new(
-                        &name("S", 1 + (line - 1) / 2),
-                        &name("L", line),
+                        &format!("S{}", 1 + (line - 1) / 2),
+                        &format!("L{line}"),
                         &name("M", machine),
                         &name("D", machine * 10 + 1),
                         &guid,

@@ -53,7 +53,8 @@ use arguments::{identity, json_text, microseconds, whole_seconds};
 /// - ``end_inclusive``: a bucket that begins at ``to`` belongs to the range
 /// - ``invalid_client_status`` (401), ``unavailable_status`` (503)
 /// - ``error_body``: ``"oauth"`` or ``"problem"``
-/// - ``extra_members``, ``integer_ids``, ``omit_nulls``, ``omit_last_cursor``, ``spaced``
+/// - ``extra_members`` that the document does not name; ``integer_ids`` of machines, devices and
+///   tags; ``omit_nulls`` in points; ``omit_last_cursor`` where null is promised; ``spaced`` JSON
 ///
 /// A context manager; it ends with :meth:`close`. Wrong settings raise :class:`ConfigError`.
 ///
