@@ -10,7 +10,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-
 import siteline
 
 NOW = "2026-11-20T00:00:00Z"

@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::ArrowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyMapping, PyMappingMethods as _, PyString};
+use pyo3::types::{PyInt, PyMapping, PyString};
 
 use super::refused;
 use crate::data::schema;
