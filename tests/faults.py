@@ -67,8 +67,8 @@ def render(rows: dict[str, list[tuple[str, str]]]) -> str:
     lines = [
         "# The fault table: what was proven",
         "",
-        "Made from the results of `make test` by `tests/faults.py`; do not edit. Each row of the fault",
-        "table that this version claims, the tests that proved it, and what happened in them.",
+        "Made from the results of `make test` by `tests/faults.py`; do not edit. Each row of the",
+        "fault table that this version claims, the tests that proved it, what happened in them.",
         "Names with `::tests::` are Rust tests of the core; the others ran against the wheel.",
         "",
         "| row | what happened | test |",
