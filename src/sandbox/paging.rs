@@ -88,7 +88,13 @@ impl Service {
                 _ => {}
             }
         }
-        given.extend(next.clone());
+        match &next {
+            Some(next) => given.push(next.clone()),
+            // The chain is at its end: nobody asks for its cursors any more.
+            None => {
+                self.given.remove(binding);
+            }
+        }
         next
     }
 }

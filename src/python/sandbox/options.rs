@@ -46,7 +46,13 @@ pub(super) fn read(settings: Option<&Bound<'_, PyDict>>) -> PyResult<(Options, C
 fn shape(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let shape = &mut options.shape;
     match name {
-        "array" => shape.array = value.extract()?,
+        "array" => {
+            shape.array = value.extract()?;
+            if ["", "nextCursor", "generatedBy"].contains(&shape.array.as_str()) {
+                let text = format!("array={:?} is no name for the array.", shape.array);
+                return Err(refused(value.py(), text));
+            }
+        }
         "timestamps" => {
             shape.timestamps = one_of(
                 value,
