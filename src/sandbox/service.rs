@@ -241,6 +241,9 @@ impl Service {
             let detail = "Accept does not take application/json";
             return Err(self.refuse(endpoint, 406, "not_acceptable", detail));
         }
+        if !request.body.is_empty() {
+            return Err(self.refuse(endpoint, 400, "invalid_request", "a GET with a body"));
+        }
         Ok(caller)
     }
 
