@@ -163,6 +163,22 @@ fn every_room_is_in_the_table() {
 }
 
 #[test]
+fn the_map_of_the_crate_is_this_table() {
+    let map = include_str!("../src/lib.rs");
+    for (room, known) in ARROWS {
+        let cells = |line: &'static str| line.split('|').map(str::trim).collect::<Vec<_>>();
+        let row = map
+            .lines()
+            .map(cells)
+            .find(|cells| cells.len() == 5 && cells[1].trim_matches(['[', ']', '`']) == room);
+        let row = row.unwrap_or_else(|| panic!("{room} is not on the map in src/lib.rs"));
+        let drawn: BTreeSet<_> = row[3].split(", ").filter(|room| *room != "-").collect();
+        let known = known.iter().copied().collect();
+        assert!(drawn == known || drawn == ["all"].into() && room == "python", "{room}: {drawn:?}");
+    }
+}
+
+#[test]
 fn the_reader_of_this_test_sees_every_form_of_a_path() {
     let text = "use crate::{auth::Key, error::{Error, Kind}, VERSION};\n\
                 // crate::python is only spoken of\n\
