@@ -358,7 +358,7 @@ def test_the_truth_keeps_an_inclusive_end():
         assert frame["timestamp"].max() == pd.Timestamp(END)
 
 
-def test_faults_that_would_do_nothing_are_refused(sandbox):
+def test_faults_and_settings_that_would_do_nothing_are_refused(sandbox):
     for wrong, words in (
         ({"on": "data", "chance": 5, "status": 500}, "between 0 and 1"),
         ({"on": "data", "chance": math.nan, "status": 500}, "between 0 and 1"),
@@ -373,9 +373,14 @@ def test_faults_that_would_do_nothing_are_refused(sandbox):
     ):
         with pytest.raises(siteline.ConfigError, match=words):
             sandbox.fault(**wrong)
-    for name in ("", "nextCursor"):
-        with pytest.raises(siteline.ConfigError, match="array"):
-            siteline.Sandbox(array=name)
+    for settings, words in (
+        ({"array": ""}, "array"),
+        ({"array": "nextCursor"}, "array"),
+        ({"page_size": 51, "max_page_size": 50}, "page_size=51"),
+        ({"unavailable_status": 200}, "no error status"),
+    ):
+        with pytest.raises(siteline.ConfigError, match=words):
+            siteline.Sandbox(**settings)
 
 
 def test_temporarily_unavailable_takes_a_status_and_headers_of_its_own(sandbox):
