@@ -49,7 +49,8 @@ def to_pandas(source: _Columns, *, ids: Ids = "str") -> pd.DataFrame:
     The ids are ``str`` (or categories: ``ids="category"`` is faster and smaller), ``timestamp`` is
     ``datetime64[us, UTC]``, ``value``, ``minimum`` and ``maximum`` are ``float64`` with NaN for
     null, ``sample_count`` is ``Int64`` with ``<NA>``; the dtypes are the same for an empty result.
-    ``frame.attrs["siteline"]`` says where the numbers come from.
+    ``frame.attrs["siteline"]`` says where the numbers come from: ``query``, ``host``, ``read_at``,
+    ``pages``, ``resumed_after_pages``.
     """
     _check_ids(ids)
     try:
@@ -100,8 +101,8 @@ def to_polars(source: _Columns, *, ids: Ids = "str") -> pl.DataFrame:
     except ImportError as error:
         raise _missing("polars", "to_polars()") from error
     frame = pl.DataFrame(source)
-    identity = [name for name, kind, *_ in source._columns() if kind == "dictionary"]
-    return frame.with_columns(pl.col(identity).cast(pl.String if ids == "str" else pl.Categorical))
+    identity = pl.col(*Record._fields[:5])
+    return frame.with_columns(identity.cast(pl.String if ids == "str" else pl.Categorical))
 
 
 def to_arrow(source: _Columns) -> pa.Table:
