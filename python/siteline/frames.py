@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    Ids = Literal["str", "category"]
+    _Ids = Literal["str", "category"]
 
 __all__ = ["Record", "to_arrow", "to_pandas", "to_polars"]
 
@@ -43,7 +43,7 @@ class _Columns(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-def to_pandas(source: _Columns, *, ids: Ids = "str") -> pd.DataFrame:
+def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
     """Build the long frame: ten columns, one row for each point.
 
     The ids are ``str`` (or categories: ``ids="category"`` is faster and smaller), ``timestamp`` is
@@ -65,7 +65,7 @@ def to_pandas(source: _Columns, *, ids: Ids = "str") -> pd.DataFrame:
     return frame
 
 
-def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: Ids) -> Any:
+def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids) -> Any:
     import numpy as np
 
     if kind == "dictionary":
@@ -89,7 +89,7 @@ def _text_dtype(pd: Any) -> str:
     return "str" if int(pd.__version__.split(".", 1)[0]) >= 3 else "object"
 
 
-def to_polars(source: _Columns, *, ids: Ids = "str") -> pl.DataFrame:
+def to_polars(source: _Columns, *, ids: _Ids = "str") -> pl.DataFrame:
     """Build a polars frame through the Arrow PyCapsule interface, without pyarrow.
 
     The ids are ``String`` (or ``Categorical``), ``timestamp`` is ``Datetime("us", "UTC")``, the

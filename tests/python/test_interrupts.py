@@ -17,19 +17,21 @@ DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "
 @pytest.mark.parametrize("read", ["scan.collect()", "list(scan.pages())", "list(scan.records())"])
 def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(read):
     script = f"""
-        import siteline, time
+        import siteline
         with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
             client = sandbox.client()
             scan = client.data(
                 site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z", interval="5m",
                 page_size=1000,
             )
-            sandbox.fault(on="data", nth=2, hang=True)
+            next(scan.pages())
+            sandbox.fault(on="data", skip=1, times=99, hang=True)
             try:
                 print("waiting", flush=True)
                 {read}
             except KeyboardInterrupt:
                 print("interrupted", flush=True)
+            sandbox.clear_faults()
             print(len(scan.to_pandas()) == len(sandbox.truth(**{DAY!r})), flush=True)
     """
     with subprocess.Popen(
