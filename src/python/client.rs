@@ -135,7 +135,8 @@ impl PyClient {
         proxy: Option<String>,
         clock: Option<&PyClock>,
     ) -> PyResult<Self> {
-        let base = BaseUrl::parse(base_url, allow_http).map_err(|error| raise(py, &error))?;
+        let base = || BaseUrl::parse(base_url, allow_http);
+        let base = guarded(|| base().map_err(|error| raise(py, &error)))?;
         let clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
         let mut settings = ClientSettings::new(base, credential.0.clone());
         settings.clock = clock;
@@ -180,8 +181,8 @@ impl PyClient {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = cls.py();
-        let environment = Environment::read(|name| std::env::var(name).ok())
-            .map_err(|error| raise(py, &error))?;
+        let read = || Environment::read(|name| std::env::var(name).ok());
+        let environment = guarded(|| read().map_err(|error| raise(py, &error)))?;
         let settings = PyDict::new(py);
         let credential = credential_from(py, &environment)?;
         settings.set_item("credential", credential)?;

@@ -15,6 +15,7 @@ use crate::python::conversions::datetime;
 use crate::python::errors::{frames, raise};
 use crate::python::report::table_report;
 use crate::python::rows::RecordIterator;
+use crate::python::runtime::guarded;
 
 /// The Arrow stream of some batches, as the PyCapsule interface wants it. The stream is released
 /// once, by the consumer or with the capsule.
@@ -43,11 +44,13 @@ fn arrow(py: Python<'_>, error: &arrow_schema::ArrowError) -> PyErr {
 
 /// The columns of a batch for `siteline.frames`: name, kind, and one or two `bytearray`s or lists.
 pub(crate) fn columns<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
-        list.append(column(py, field.name(), array)?)?;
-    }
-    Ok(list)
+    guarded(|| {
+        let list = PyList::empty(py);
+        for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+            list.append(column(py, field.name(), array)?)?;
+        }
+        Ok(list)
+    })
 }
 
 fn column<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {

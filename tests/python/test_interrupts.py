@@ -14,7 +14,17 @@ DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
-@pytest.mark.parametrize("read", ["scan.collect()", "list(scan.pages())", "list(scan.records())"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        "scan.collect()",
+        "scan.to_pandas()",
+        "scan.to_polars()",
+        "list(scan.pages())",
+        "list(scan.records())",
+        "client.discover()",
+    ],
+)
 def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(read):
     script = f"""
         import siteline
@@ -26,6 +36,7 @@ def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(read):
             )
             next(scan.pages())
             sandbox.fault(on="data", skip=1, times=99, hang=True)
+            sandbox.fault(on="discovery", times=99, hang=True)
             try:
                 print("waiting", flush=True)
                 {read}
