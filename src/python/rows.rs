@@ -1,6 +1,6 @@
 //! Points one by one: plain dicts, or `siteline.Record` tuples.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
@@ -9,7 +9,6 @@ use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use tokio::sync::Mutex;
 
 use crate::client::scan::{Pages, ReadFailure};
 use crate::data::COLUMN_NAMES;
@@ -26,7 +25,10 @@ use crate::python::scan::read_failure;
 pub(crate) struct RecordIterator {
     pages: Option<Pages>,
     named: bool,
+    /// Held over the taking of a row only, so that threads do not queue for rows that are there.
     state: Mutex<State>,
+    /// Held over the reading of a page.
+    reading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -42,33 +44,40 @@ struct Rows {
     batch: RecordBatch,
     /// For each column its dictionary as Python strings, made when the first row is asked for.
     texts: PyOnceLock<Vec<Vec<Py<PyAny>>>>,
-    last_time: std::sync::Mutex<Option<(i64, Py<PyAny>)>>,
+    last_time: Mutex<Option<(i64, Py<PyAny>)>>,
 }
 
 impl RecordIterator {
     /// Over pages that are still to be read.
     pub(crate) fn reading(pages: Pages, named: bool) -> Self {
-        Self { pages: Some(pages), named, state: Mutex::default() }
+        Self::new(Some(pages), named, State::default())
     }
 
     /// Over points at hand.
     pub(crate) fn over(batch: RecordBatch, named: bool) -> Self {
-        let state = State { rows: Rows::new(batch), row: 0, finished: true };
-        Self { pages: None, named, state: Mutex::new(state) }
+        Self::new(None, named, State { rows: Rows::new(batch), row: 0, finished: true })
+    }
+
+    fn new(pages: Option<Pages>, named: bool, state: State) -> Self {
+        Self { pages, named, state: Mutex::new(state), reading: tokio::sync::Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn refill(&self) -> Result<(), ReadFailure> {
-        let mut state = self.state.lock().await;
-        if state.rows.is_some() || state.finished {
+        let _reading = self.reading.lock().await;
+        if !self.state().wants_a_page() {
             return Ok(());
         }
         let page = match &self.pages {
             Some(pages) => pages.next().await?,
             None => None,
         };
-        state.finished = page.is_none();
-        state.rows = page.and_then(|page| Rows::new(page.batch));
-        state.row = 0;
+        let finished = page.is_none();
+        let rows = page.and_then(|page| Rows::new(page.batch));
+        *self.state() = State { rows, row: 0, finished };
         Ok(())
     }
 }
@@ -83,13 +92,12 @@ impl RecordIterator {
         loop {
             // A row is taken under the lock and built outside it: building runs Python code, which
             // may ask for the next row itself.
-            let taken = self.state.try_lock().map(|mut state| (state.take(), state.finished));
-            match taken {
-                Ok((Some((rows, row)), _)) => {
-                    return guarded(|| rows.object(py, row, self.named)).map(Some);
-                }
-                Ok((None, true)) => return Ok(None),
-                Ok((None, false)) | Err(_) => {}
+            let taken = self.state().take();
+            if let Some((rows, row)) = taken {
+                return guarded(|| rows.object(py, row, self.named)).map(Some);
+            }
+            if self.state().finished {
+                return Ok(None);
             }
             block_on(py, self.refill())?.map_err(|failure| read_failure(py, failure))?;
         }
@@ -97,6 +105,10 @@ impl RecordIterator {
 }
 
 impl State {
+    fn wants_a_page(&self) -> bool {
+        self.rows.is_none() && !self.finished
+    }
+
     /// The next row. With the last one the page is let go, before another is asked for.
     fn take(&mut self) -> Option<(Arc<Rows>, usize)> {
         let rows = Arc::clone(self.rows.as_ref()?);
@@ -113,7 +125,7 @@ impl Rows {
     /// `None` for a page without points.
     fn new(batch: RecordBatch) -> Option<Arc<Self>> {
         (batch.num_rows() > 0).then(|| {
-            let last_time = std::sync::Mutex::default();
+            let last_time = Mutex::default();
             Arc::new(Self { batch, texts: PyOnceLock::new(), last_time })
         })
     }
