@@ -8,7 +8,8 @@ use crate::error::{Error, Kind, Result, excerpt};
 /// `"1h30m"`, or from ISO 8601 `"PT1M"`, `"P1D"`. A day is 86,400 seconds.
 ///
 /// # Errors
-/// `Kind::Query` for anything else: no unit, a fraction, a unit twice, years or months.
+/// `Kind::Query` for anything else: no unit, a fraction, a unit twice, years or months. A bare
+/// `"1M"` is none either: to pandas it is a month.
 pub fn parse_duration(text: &str) -> Result<Duration> {
     let trimmed = text.trim();
     let seconds = match trimmed.strip_prefix(['P', 'p']) {
@@ -35,7 +36,7 @@ fn iso_seconds(rest: &str) -> Option<u64> {
         return None;
     }
     let date = if date.is_empty() { 0 } else { seconds(date)? };
-    let time = if time.is_empty() { 0 } else { seconds(time)? };
+    let time = if time.is_empty() { 0 } else { seconds(&time.to_ascii_lowercase())? };
     date.checked_add(time)
 }
 
@@ -61,6 +62,9 @@ fn seconds(text: &str) -> Option<u64> {
 }
 
 fn unit_seconds(unit: &str) -> Option<u64> {
+    if unit == "M" {
+        return None;
+    }
     Some(match unit.to_ascii_lowercase().as_str() {
         "s" | "sec" => 1,
         "m" | "min" => 60,
@@ -90,6 +94,7 @@ mod tests {
             ("P1D", 86_400),
             ("P1DT12H", 129_600),
             ("pt90s", 90),
+            ("5MIN", 300),
             ("0s", 0),
         ] {
             assert_eq!(parse_duration(text).unwrap(), Duration::from_secs(seconds), "{text}");
@@ -115,6 +120,9 @@ mod tests {
             "9999999999999999999w",
             "P1H",
             "PT1D",
+            "1M",
+            "1mo",
+            "1h30M",
             "１m",
         ] {
             assert_eq!(parse_duration(text).unwrap_err().kind(), Kind::Query, "{text}");

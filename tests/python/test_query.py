@@ -1,0 +1,231 @@
+"""What is asked: whatever is given, either exactly that is asked, or it is refused in words."""
+
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pytest
+import siteline
+
+START = "2026-11-01T00:00:00Z"
+
+
+@pytest.fixture(scope="module")
+def client():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        yield sandbox.client()
+
+
+WRONG = {
+    "start": [
+        pd.NaT,
+        np.datetime64("2026-11-01"),
+        np.datetime64("NaT"),
+        date(2026, 11, 1),
+        time(tzinfo=UTC),
+        b"2026-11-01T00:00Z",
+        "2026-11-01\ud800",
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=14))),
+        datetime.max.replace(tzinfo=UTC),
+        True,
+    ],
+    "interval": [
+        "1mo",
+        "1M",
+        "1h30M",
+        "1y",
+        -1,
+        timedelta(minutes=-1),
+        float("nan"),
+        float("inf"),
+        1e19,
+        10**400,
+        pd.NaT,
+        np.timedelta64(1, "m"),
+        b"1m",
+        "1\ud800",
+        [60],
+    ],
+    "page_size": [2**40, -1, 0, 1.0, "10", True, None.__class__],
+    "site": ["", "\ud800", b"S1", 1.5, True, ["S1"]],
+    "line": ["", 2**70],
+    "filters": [
+        "machineId=M1",
+        [("machineId", "M1")],
+        {5: "x"},
+        {"": "x"},
+        {"machineId": None},
+        {"machineId": []},
+        {"machineId": {"M1"}},
+        {"machineId": "\ud800"},
+        {"\ud800": "x"},
+        {"machineId": [["M1"]]},
+        {"machineId": 2**70},
+        {"SITEID": "S1"},
+    ],
+    "lag": [-1, "soon", "1000000w", 1e19],
+    "deadline": [-1, "soon", 1e19],
+    "max_pages": [0, -1, 1.5, True, "ten"],
+    "extra_columns": ["quality", 5, [5]],
+}
+
+
+@pytest.mark.fault("K13", "K14")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, values in WRONG.items() for value in values],
+    ids=lambda thing: ascii(thing)[:30],
+)
+def test_what_cannot_be_asked_is_refused_in_words_and_never_by_a_crash(client, name, value):
+    with pytest.raises(siteline.QueryError) as caught:
+        client.data(**{"start": START, name: value})
+    said = str(caught.value)
+    assert any(word in said for word in (name, "filter", "lag")), said
+    assert len(said) < 700
+
+
+@pytest.mark.fault("K14")
+def test_what_other_packages_use_for_times_and_numbers_is_understood(client):
+    query = client.data(
+        site=7,
+        line=np.int64(8),
+        start=pd.Timestamp("2026-11-01 01:00", tz="Europe/Berlin"),
+        end=datetime(2026, 11, 2, tzinfo=UTC),
+        interval=pd.Timedelta("1h"),
+        page_size=np.int32(10),
+        filters={"machineId": (1, "M2"), "tag": np.str_("x")},
+    ).query
+    assert str(query) == (
+        "siteId=7 lineId=8 from=2026-11-01T00:00:00Z to=2026-11-02T00:00:00Z "
+        "aggregationIntervalSeconds=3600 pageSize=10 machineId=1 machineId=M2 tag=x"
+    )
+
+
+@pytest.mark.fault("K13")
+@pytest.mark.parametrize(
+    ("interval", "lag", "end"),
+    [
+        (None, None, "2026-11-19T23:55:00+00:00"),
+        ("7m", None, "2026-11-19T23:55:00+00:00"),
+        ("11m", None, "2026-11-19T23:47:00+00:00"),
+        ("1d", None, "2026-11-19T00:00:00+00:00"),
+        ("1d", "0s", "2026-11-20T00:00:00+00:00"),
+        (None, "1h", "2026-11-19T23:00:00+00:00"),
+    ],
+)
+def test_an_end_left_out_lies_the_lag_behind_now_on_the_grid(client, interval, lag, end):
+    query = client.data(start=START, interval=interval, lag=lag).query
+    assert query.end.isoformat() == end
+
+
+@pytest.mark.fault("K13")
+def test_an_end_left_out_that_lies_before_the_start_is_explained(client):
+    with pytest.raises(siteline.QueryError, match=r"(?s)empty.*end was left out"):
+        client.data(start="2026-11-19T12:00:00Z", interval="1d")
+
+
+def test_an_interval_wider_than_the_range_is_the_services_to_judge(client):
+    scan = client.data(site="S1", start=START, end="2026-11-01T02:00:00Z", interval="1d")
+    assert {row.timestamp.isoformat() for row in scan.records(named=True)} == {
+        "2026-11-01T00:00:00+00:00"
+    }
+
+
+def test_queries_and_shapes_are_equal_where_they_say_the_same(client):
+    query = client.data(site="S1", start=START, filters={"a": "1", "b": "2"}).query
+    same = client.data(site="S1", start=START, end=query.end, filters={"b": "2", "a": 1}).query
+    assert query == same
+    assert hash(query) == hash(same)
+    assert query != client.data(site="S2", start=START).query
+    assert query != str(query)
+    assert repr(query) == f"<Query {query}>"
+    assert repr(client.data(site="S1", start=START)) == f"<Scan {query}>".replace(" a=1 b=2", "")
+    one, two = siteline.Shape(array="items"), siteline.Shape(array="items")
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != siteline.Shape(array="items", value="mean")
+
+
+def test_help_shows_the_defaults():
+    for thing in (siteline.Client, siteline.Client.data, siteline.Shape, siteline.Scan.resume):
+        assert "=None" in thing.__text_signature__
+        assert "..." not in thing.__text_signature__
+        assert len(thing.__doc__) > 100
+
+
+@pytest.mark.fault("K13")
+def test_bounds_are_aware_ordered_whole_seconds_or_refused(client):
+    good = datetime(2026, 11, 1, tzinfo=UTC)
+    berlin = ZoneInfo("Europe/Berlin")
+    wrong = [
+        {"start": datetime(2026, 11, 1)},
+        {"start": "2026-11-01T00:00:00"},
+        {"start": pd.Timestamp("2026-11-01")},
+        {"start": datetime(2026, 3, 29, 2, 30, tzinfo=berlin)},
+        {"start": good, "end": good},
+        {"start": good, "end": good - timedelta(days=1)},
+        {"start": good.replace(microsecond=1)},
+        {"start": pd.Timestamp("2026-11-01T00:00:00.000000001Z")},
+        {"start": 1_793_491_200},
+    ]
+    for bounds in wrong:
+        with pytest.raises(siteline.QueryError):
+            client.data(**bounds)
+    same = [
+        good,
+        "2026-11-01T00:00:00Z",
+        "2026-11-01T00:00Z",
+        "2026-11-01T01:00:00+01:00",
+        pd.Timestamp("2026-11-01", tz="UTC"),
+        datetime(2026, 11, 1, 1, tzinfo=berlin),
+    ]
+    queries = {client.data(start=start, end="2026-11-02T00:00:00Z").query for start in same}
+    assert len(queries) == 1
+
+
+@pytest.mark.fault("K13")
+def test_an_end_in_the_future_warns_and_is_pulled_back_only_when_asked(client):
+    ahead = "2026-11-21T00:00:00Z"
+    with pytest.warns(siteline.SitelineWarning, match="ahead"):
+        scan = client.data(start="2026-11-01T00:00:00Z", end=ahead, interval="1m")
+    assert scan.query.end.isoformat() == "2026-11-21T00:00:00+00:00"
+    scan = client.data(start="2026-11-01T00:00:00Z", end=ahead, interval="1m", lag="5m")
+    assert scan.query.end.isoformat() == "2026-11-19T23:55:00+00:00"
+
+
+@pytest.mark.fault("K14")
+def test_a_bucket_width_or_page_size_that_is_none_is_refused(client):
+    for interval in (0, -1, 1.5, "0s", "1.5s", True, timedelta(milliseconds=1500), "soon"):
+        with pytest.raises(siteline.QueryError):
+            client.data(interval=interval)
+    for page_size in (0, -1, 1.5, True, "ten"):
+        with pytest.raises(siteline.QueryError):
+            client.data(page_size=page_size)
+    widths = (60, 60.0, "1m", "60s", timedelta(minutes=1))
+    assert {client.data(interval=width).query.interval_seconds for width in widths} == {60}
+
+
+def test_reserved_names_are_refused_among_the_filters(client):
+    for name in (
+        "siteId",
+        "lineId",
+        "from",
+        "to",
+        "aggregationIntervalSeconds",
+        "pageSize",
+        "cursor",
+    ):
+        with pytest.raises(siteline.QueryError, match=name):
+            client.data(filters={name: "x"})
+    query = client.data(filters={"machineId": ["M1", "M2"], "tagGuid": 7}).query
+    assert query.filters == {"machineId": ("M1", "M2"), "tagGuid": ("7",)}
+
+
+def test_a_query_is_immutable_hashable_and_printable(client):
+    make = lambda: client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query  # noqa: E731
+    assert make() == make()
+    assert len({make(), make()}) == 1
+    assert "S1" in str(make())
+    with pytest.raises(AttributeError):
+        make().site = "S2"
