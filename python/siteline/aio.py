@@ -1,0 +1,239 @@
+"""The same client, awaitable: a second door to the same core, not a second implementation.
+
+Each call starts the core's own future on siteline's runtime and hands an awaitable to the running
+asyncio loop. Cancelling it (``task.cancel()``, ``asyncio.wait_for``, a failing sibling in a
+``TaskGroup``) drops the request and closes its connection at once; ``CancelledError`` passes through
+untouched. Any number of loops may share a client, one after the other or side by side; uvloop too.
+
+Under anyio it works on its asyncio backend. Under trio it does not: there is no asyncio loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Required, Self, TypedDict, Unpack, overload
+
+from siteline._siteline import Client, Scan
+from siteline.discovery import Discovery
+from siteline.frames import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from siteline._siteline import (
+        Allowance,
+        Bookmark,
+        Clock,
+        Credential,
+        Page,
+        PageIterator,
+        Query,
+        Shape,
+        Table,
+    )
+
+__all__ = ["AsyncClient", "AsyncPages", "AsyncScan"]
+
+
+class ClientOptions(TypedDict, total=False):
+    """The keywords of :class:`siteline.Client`."""
+
+    credential: Required[Credential]
+    scopes: str | Sequence[str] | None
+    audience: str | None
+    daily_allowance: int | None
+    settle_lag: float | timedelta | str | None
+    assertion_lifetime: float | timedelta | str | None
+    clock_tolerance: float | timedelta | str | None
+    typ: bool
+    max_retry_after: float | timedelta | str | None
+    tries: int | None
+    connect_timeout: float | timedelta | str | None
+    response_timeout: float | timedelta | str | None
+    idle_timeout: float | timedelta | str | None
+    max_body_bytes: int | None
+    application: str | None
+    allow_http: bool
+    ca_bundle: bytes | None
+    proxy: str | None
+    clock: Clock | None
+
+
+class DataOptions(TypedDict, total=False):
+    """The keywords of :meth:`siteline.Client.data`."""
+
+    site: str | None
+    line: str | None
+    start: datetime | str | None
+    end: datetime | str | None
+    interval: float | timedelta | str | None
+    page_size: int | None
+    filters: Mapping[str, str | int | Sequence[str | int]] | None
+    lag: float | timedelta | str | None
+    shape: Shape | None
+    extra_columns: Sequence[str]
+    max_pages: int | None
+    deadline: float | timedelta | str | None
+    keep_raw: bool
+
+
+class AsyncClient:
+    """:class:`siteline.Client` for asyncio: the same arguments, the same names, awaitable.
+
+    >>> import asyncio
+    >>> async def main():
+    ...     async with sandbox.async_client() as client:
+    ...         scan = client.data(site="S1", start="2026-11-01T00:00Z",
+    ...                            end="2026-11-01T06:00Z", interval="1h", page_size=30)
+    ...         return sum([len(page) async for page in scan.pages()]) == len(await scan.collect())
+    >>> asyncio.run(main())
+    True
+    """
+
+    __slots__ = ("_client",)
+
+    def __init__(self, base_url: str, **options: Unpack[ClientOptions]) -> None:
+        """Make a client; costs no request. The arguments are those of :class:`siteline.Client`."""
+        self._client = Client(base_url, **options)
+
+    @classmethod
+    def from_env(cls, **options: Any) -> Self:
+        """Make a client from the ``SITELINE_*`` variables: see :meth:`siteline.Client.from_env`."""
+        return cls._over(Client.from_env(**options))
+
+    @classmethod
+    def _over(cls, client: Client) -> Self:
+        made = cls.__new__(cls)
+        made._client = client
+        return made
+
+    @property
+    def base_url(self) -> str:
+        """The address of the service."""
+        return self._client.base_url
+
+    @property
+    def subject(self) -> str:
+        """The credential subject."""
+        return self._client.subject
+
+    @property
+    def allowance(self) -> Allowance:
+        """The daily request allowance as counted here."""
+        return self._client.allowance
+
+    @property
+    def clock_skew(self) -> float | None:
+        """Service clock minus this machine's, in seconds; ``None`` until a reply showed it."""
+        return self._client.clock_skew
+
+    async def discover(self) -> Discovery:
+        """Ask what may be read (§4.2)."""
+        return await self._client._discover()
+
+    def data(self, **query: Unpack[DataOptions]) -> AsyncScan:
+        """Make a lazy :class:`AsyncScan`; the arguments are those of :meth:`siteline.Client.data`."""
+        return AsyncScan(self._client.data(**query))
+
+    def close(self) -> None:
+        """Close: later and waiting calls raise :class:`siteline.ClosedError`. Does not wait."""
+        self._client.close()
+
+    async def __aenter__(self) -> Self:
+        """Enter; leaving closes the client."""
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None = None,
+        exception: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        """Close the client."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Name the service and the subject."""
+        return f"<AsyncClient {self.base_url} subject={self.subject!r}>"
+
+
+class AsyncScan:
+    """:class:`siteline.Scan` for asyncio: a recipe that reads when it is awaited.
+
+    ``pages()`` and ``records()`` each start a new chain; ``collect()`` and the ``to_…`` read the
+    whole once, together.
+    """
+
+    __slots__ = ("_scan",)
+
+    def __init__(self, scan: Scan) -> None:
+        """Wrap a scan; made by :meth:`AsyncClient.data`."""
+        self._scan = scan
+
+    @property
+    def query(self) -> Query:
+        """The query: immutable, printable, hashable."""
+        return self._scan.query
+
+    def pages(self) -> AsyncPages:
+        """Read page by page, on a new chain: ``async for page in scan.pages()``."""
+        return AsyncPages(self._scan.pages())
+
+    @overload
+    def records(self, *, named: Literal[False] = False) -> AsyncIterator[dict[str, Any]]: ...
+    @overload
+    def records(self, *, named: Literal[True]) -> AsyncIterator[Record]: ...
+    async def records(self, *, named: bool = False) -> AsyncIterator[Any]:
+        """Read point by point, on a new chain: plain dicts, or :class:`siteline.Record` tuples."""
+        async for page in self.pages():
+            for record in page.records(named=True) if named else page.records():
+                yield record
+
+    async def collect(self) -> Table:
+        """Read the whole once, merged, and remember it."""
+        return await self._scan._collect()
+
+    def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> AsyncScan:
+        """Go on from a bookmark, on top of what had been read (``onto=error.partial``)."""
+        return AsyncScan(self._scan.resume(bookmark, onto=onto))
+
+    async def to_pandas(self, *, ids: Literal["str", "category"] = "str") -> pd.DataFrame:
+        """Read the whole into the long pandas frame."""
+        return (await self.collect()).to_pandas(ids=ids)
+
+    async def to_polars(self, *, ids: Literal["str", "category"] = "str") -> pl.DataFrame:
+        """Read the whole into the long polars frame, without pyarrow."""
+        return (await self.collect()).to_polars(ids=ids)
+
+    async def to_arrow(self) -> pa.Table:
+        """Read the whole into a ``pyarrow.Table``."""
+        return (await self.collect()).to_arrow()
+
+    def __repr__(self) -> str:
+        """Print the query."""
+        return f"<AsyncScan {self.query}>"
+
+
+class AsyncPages:
+    """The pages of one chain, read as they are asked for. Each page is given once."""
+
+    __slots__ = ("_pages",)
+
+    def __init__(self, pages: PageIterator) -> None:
+        """Wrap an iterator; made by :meth:`AsyncScan.pages`."""
+        self._pages = pages
+
+    def __aiter__(self) -> Self:
+        """Return the iterator itself."""
+        return self
+
+    async def __anext__(self) -> Page:
+        """Read the next page."""
+        page = await self._pages._next()
+        if page is None:
+            raise StopAsyncIteration
+        return page
