@@ -11,7 +11,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -34,10 +34,12 @@ struct Manual {
 }
 
 impl Clock {
-    /// The machine's clock.
+    /// The machine's clock: one for the whole process, so that the times of any two compare.
     #[must_use]
     pub fn system() -> Self {
-        Self(Arc::new(Source::System { origin: Instant::now() }))
+        static SYSTEM: LazyLock<Clock> =
+            LazyLock::new(|| Clock(Arc::new(Source::System { origin: Instant::now() })));
+        SYSTEM.clone()
     }
 
     /// A clock that stands at `start` until it is advanced or slept on.
@@ -230,6 +232,15 @@ mod tests {
         clock.sleep(Duration::from_secs(86_400)).await;
         assert_eq!(clock.wall(), at("2026-11-02T00:00:00Z"));
         assert_eq!(clock.monotonic(), Duration::from_secs(86_400));
+    }
+
+    #[test]
+    fn all_system_clocks_are_one_and_their_times_compare() {
+        let (first, second) = (Clock::system(), Clock::system());
+        let earlier = first.monotonic();
+        assert!(first.is_same(&second) && second.monotonic() >= earlier);
+        let frozen = || Clock::frozen_at(at("2026-11-01T00:00:00Z"));
+        assert!(!frozen().is_same(&frozen()) && !frozen().is_same(&first));
     }
 
     #[test]

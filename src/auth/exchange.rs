@@ -9,10 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-use super::assertion::{self, AssertionSettings};
+use super::assertion::{self, Assertion, AssertionSettings};
+use super::gate::Gate;
 use super::grant::{self, Grant};
 use super::{Credential, ScopeSet};
-use crate::clock::{CORRECTED_SKEW, Clock, ServiceTime};
+use crate::clock::{CORRECTED_SKEW, ServiceTime};
 use crate::error::{Error, Kind, Result};
 use crate::http::base_url::TOKEN_PATH;
 use crate::http::{Call, Deadline, Policy, Request, RetryQuota, Transport};
@@ -49,8 +50,7 @@ pub(super) enum Patience {
     One,
 }
 
-/// A grant, and when it was asked for by the clock of who keeps it: a token lives from its issuance,
-/// which is no earlier.
+/// A grant, and when it was asked for: a token lives from its issuance, which is no earlier.
 pub(super) struct Issued {
     pub(super) grant: Grant,
     pub(super) asked: Duration,
@@ -58,17 +58,21 @@ pub(super) struct Issued {
 }
 
 impl Exchange<'_> {
-    /// Asks for a token with these scopes. `clock` is that of who keeps the token.
+    /// Asks for a token with these scopes, once the gate is open.
     pub(super) async fn run(
         &self,
         scopes: &ScopeSet,
         quota: &RetryQuota,
-        clock: &Clock,
+        gate: &Gate,
         patience: Patience,
     ) -> Result<Issued> {
-        let mut call = Call::begin(self.time.clock(), self.policy, quota, self.deadline);
+        let clock = self.time.clock();
+        let mut call = Call::begin(clock, self.policy, quota, self.deadline);
         let mut corrected = false;
         loop {
+            if let Some((left, because)) = gate.closed(clock) {
+                call.keep_to(left, because).await?;
+            }
             let applied = self.time.correction();
             let (asked, asked_wall) = (clock.monotonic(), clock.wall());
             let error = match call.attempt(Box::pin(self.attempt(scopes))).await {
@@ -78,6 +82,7 @@ impl Exchange<'_> {
                 }
                 Err(error) => error,
             };
+            gate.close(clock, &error);
             if is_invalid_client(&error) {
                 if !corrected && self.correction_helps(applied) {
                     corrected = true;
@@ -95,7 +100,7 @@ impl Exchange<'_> {
 
     /// One attempt with an assertion of its own.
     async fn attempt(&self, scopes: &ScopeSet) -> Result<Grant> {
-        let assertion = assertion::make(self.credential, self.settings, self.time.now())?;
+        let assertion = self.assertion().await?;
         let url = self.transport.base_url().join(TOKEN_PATH, None);
         let path = url.path().to_owned();
         let request = Request {
@@ -106,6 +111,20 @@ impl Exchange<'_> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let reply = self.transport.send(request, self.time).await?;
         grant::read(&reply, scopes, &path, self.time.now())
+    }
+
+    /// A new assertion. A signer may block, on a vault or on a lock of its own: it does so on a
+    /// thread where nobody else is held up, and a caller who gives up does not wait for it.
+    async fn assertion(&self) -> Result<Assertion> {
+        let (credential, settings) = (self.credential.clone(), self.settings.clone());
+        let now = self.time.now();
+        let signing =
+            tokio::task::spawn_blocking(move || assertion::make(&credential, &settings, now));
+        match signing.await {
+            Ok(assertion) => assertion,
+            Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+            Err(_) => Err(Error::new(Kind::Closed, "the process ends; nothing is signed any more")),
+        }
     }
 
     /// The refusal taught us that the clocks differ, and that is not corrected for yet.

@@ -12,6 +12,7 @@ pub mod access_token;
 pub mod assertion;
 mod encoding;
 mod exchange;
+mod gate;
 mod grant;
 pub mod jwk;
 pub mod key;

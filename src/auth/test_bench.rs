@@ -1,8 +1,9 @@
 //! What a token exchange takes, for tests: a service of bytes, a frozen clock, a credential of its
 //! own, so that no two tests share a token.
 
-use std::sync::Arc;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 
 use super::{
     AccessToken, AssertionSettings, Credential, Exchange, PrivateKey, ScopeSet, TokenKey,
@@ -48,6 +49,36 @@ pub(crate) fn noon() -> Clock {
 /// A good token reply.
 pub(crate) fn good(token: &str) -> Act {
     Act::json(200, &token_body(token))
+}
+
+thread_local! {
+    static WARNINGS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Listener;
+
+impl log::Log for Listener {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.level() <= log::Level::Warn && metadata.target().starts_with("siteline")
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            WARNINGS.with_borrow_mut(|kept| kept.push(record.args().to_string()));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// What this thread has warned of since it was last asked. Tests that ask run on one thread.
+pub(crate) fn warnings() -> Vec<String> {
+    static LISTENING: Once = Once::new();
+    LISTENING.call_once(|| {
+        log::set_logger(&Listener).expect("no other test listens");
+        log::set_max_level(log::LevelFilter::Warn);
+    });
+    WARNINGS.take()
 }
 
 impl Bench {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::ScopeSet;
 use super::access_token::{AccessToken, Held};
 use super::exchange::{Exchange, Issued, Patience, is_invalid_client};
+use super::gate::{Gate, LONGEST_PAUSE};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
 use crate::http::RetryQuota;
@@ -24,8 +25,6 @@ const BETWEEN_RENEWALS: Duration = Duration::from_secs(30);
 const FAILURE_MEMORY: Duration = Duration::from_secs(30);
 /// ... or so, if the assertion was refused.
 const REFUSAL_MEMORY: Duration = Duration::from_secs(60);
-/// The service may ask for a longer pause, but not for more than a day.
-const LONGEST_MEMORY: Duration = Duration::from_secs(86_400);
 
 static REGISTRY: Mutex<Vec<Arc<TokenSource>>> = Mutex::new(Vec::new());
 
@@ -58,6 +57,7 @@ pub struct TokenSource {
     key: TokenKey,
     clock: Clock,
     quota: RetryQuota,
+    gate: Gate,
     state: Mutex<State>,
 }
 
@@ -92,12 +92,11 @@ enum Glance {
 
 impl TokenSource {
     /// The source for this key in this process: a second client of the same credential finds the
-    /// token of the first. Only clients on the machine's clock, or on the very same manual clock,
-    /// share one.
+    /// token of the first. Only clients on the same clock share one.
     #[must_use]
     pub fn shared(key: TokenKey, clock: &Clock) -> Arc<Self> {
         let mut registry = registry();
-        if let Some(known) = registry.iter().find(|s| s.key == key && s.keeps_time_of(clock)) {
+        if let Some(known) = registry.iter().find(|s| s.key == key && s.clock.is_same(clock)) {
             return Arc::clone(known);
         }
         // Sources that nobody holds and that hold nothing go.
@@ -117,7 +116,8 @@ impl TokenSource {
             last_error: None,
             last_renewal: None,
         };
-        Self { key, clock, quota: RetryQuota::new(), state: Mutex::new(state) }
+        let (quota, gate) = (RetryQuota::new(), Gate::default());
+        Self { key, clock, quota, gate, state: Mutex::new(state) }
     }
 
     /// A valid token: the kept one, a wider one of the same credential, or a new one.
@@ -175,7 +175,7 @@ impl TokenSource {
         let same = self.key.subject == former.key.subject
             && self.key.token_url == former.key.token_url
             && self.key.scopes == former.key.scopes
-            && self.keeps_time_of(&former.clock);
+            && self.clock.is_same(&former.clock);
         let held = if same { former.lock().token.clone() } else { None };
         let mut state = self.lock();
         if state.token.is_none() {
@@ -184,7 +184,7 @@ impl TokenSource {
     }
 
     async fn obtain(&self, exchange: &Exchange<'_>) -> Result<AccessToken> {
-        match exchange.run(&self.key.scopes, &self.quota, &self.clock, Patience::All).await {
+        match exchange.run(&self.key.scopes, &self.quota, &self.gate, Patience::All).await {
             Ok(issued) => Ok(self.keep(issued)),
             Err(error) => {
                 self.remember(&error);
@@ -196,7 +196,7 @@ impl TokenSource {
     /// One try; whatever comes of it, the caller has a token that is still valid.
     async fn renew(&self, exchange: &Exchange<'_>, old: AccessToken) -> AccessToken {
         self.lock().last_renewal = Some(self.clock.monotonic());
-        match exchange.run(&self.key.scopes, &self.quota, &self.clock, Patience::One).await {
+        match exchange.run(&self.key.scopes, &self.quota, &self.gate, Patience::One).await {
             Ok(issued) => self.keep(issued),
             Err(error) => {
                 self.renewal_failed(&old, &error);
@@ -229,7 +229,9 @@ impl TokenSource {
         }
         let token = held.access.clone();
         let rested =
-            state.last_renewal.is_none_or(|last| now.saturating_sub(last) >= BETWEEN_RENEWALS);
+            state.last_renewal.is_none_or(|last| now.saturating_sub(last) >= BETWEEN_RENEWALS)
+                && state.failure.as_ref().is_none_or(|failure| failure.until <= now)
+                && self.gate.closed(&self.clock).is_none();
         if left > held.early || !rested {
             Glance::Use(token)
         } else if left > held.late() {
@@ -250,7 +252,7 @@ impl TokenSource {
         let kin = registry.iter().filter(|source| {
             !std::ptr::eq(&raw const ***source, self)
                 && source.key.is_kin(&self.key)
-                && source.keeps_time_of(&self.clock)
+                && source.clock.is_same(&self.clock)
         });
         kin.filter_map(|source| source.peek())
             .find(|held| {
@@ -291,8 +293,8 @@ impl TokenSource {
     fn renewal_failed(&self, old: &AccessToken, error: &Error) {
         let now = self.clock.monotonic();
         let mut state = self.lock();
-        // Only what the service asked us not to repeat is kept from the next ones.
-        if is_invalid_client(error) || error.context().retry_after.is_some() {
+        // A refusal is not repeated by the next ones; a pause that was asked for is kept by the gate.
+        if is_invalid_client(error) {
             let until = now.saturating_add(memory(error));
             state.failure = Some(Failure { error: error.clone(), until });
         }
@@ -349,10 +351,6 @@ impl TokenSource {
         Arc::clone(&state.flight)
     }
 
-    fn keeps_time_of(&self, clock: &Clock) -> bool {
-        self.clock.is_same(clock) || (!self.clock.is_manual() && !clock.is_manual())
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -370,9 +368,13 @@ fn registry() -> MutexGuard<'static, Vec<Arc<TokenSource>>> {
 
 fn memory(error: &Error) -> Duration {
     let least = if is_invalid_client(error) { REFUSAL_MEMORY } else { FAILURE_MEMORY };
-    error.context().retry_after.unwrap_or(least).min(LONGEST_MEMORY)
+    error.context().retry_after.unwrap_or(least).min(LONGEST_PAUSE)
 }
 
 #[cfg(test)]
 #[path = "token_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "token_storm_tests.rs"]
+mod storms;

@@ -12,8 +12,8 @@ pub const TOKEN_PATH: &str = "/api/customer/oauth/token";
 /// The checked address of the service. All paths of the interface are relative to it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct BaseUrl {
-    /// What the user typed, less the slashes at its end: the service compares `aud` as text, so
-    /// nothing is normalised in it (a typed `:443` stays).
+    /// The address as it is dialled, without a slash at its end, with a default port where one was
+    /// typed (`:443`): the service compares `aud` as text with the address that it is called by.
     text: String,
     url: Url,
 }
@@ -37,13 +37,13 @@ impl BaseUrl {
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return refuse("must begin with https:// and name a host");
         }
-        if !url.username().is_empty() || url.password().is_some() {
+        if url.password().is_some() || authority(text).contains('@') {
             return refuse("holds a user name or password; the credential is given apart from it");
         }
         if url.query().is_some() || url.fragment().is_some() {
             return refuse("holds a query or a fragment; give the address alone");
         }
-        let base = Self { text: text.trim_end_matches('/').to_owned(), url };
+        let base = Self { text: dialled(text, &url), url };
         if base.is_plain() && !base.is_loopback() && !allow_http {
             return refuse("is plain http: tokens would travel unprotected").map_err(|error| {
                 error.with_hint("use https://, or allow_http=True on a network of your own")
@@ -52,7 +52,7 @@ impl BaseUrl {
         Ok(base)
     }
 
-    /// The address as the user typed it, without a slash at its end.
+    /// The address as it is dialled, without a slash at its end.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -100,6 +100,26 @@ impl BaseUrl {
     }
 }
 
+/// What stands between the scheme and the path of an address that was typed.
+fn authority(text: &str) -> &str {
+    let rest = text.split_once(':').map_or(text, |(_, rest)| rest).trim_start_matches('/');
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+/// Scheme and host in small letters, the host in ASCII: so they go over the wire, whatever was
+/// typed. A typed port stays, the default one too.
+fn dialled(text: &str, url: &Url) -> String {
+    let scheme = url.scheme();
+    let default = if scheme == "https" { 443 } else { 80 };
+    let port = match url.port() {
+        Some(port) => format!(":{port}"),
+        None if authority(text).ends_with(&format!(":{default}")) => format!(":{default}"),
+        None => String::new(),
+    };
+    let (host, path) = (url.host_str().unwrap_or_default(), url.path().trim_end_matches('/'));
+    format!("{scheme}://{host}{port}{path}")
+}
+
 impl fmt::Display for BaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -138,6 +158,8 @@ mod tests {
     fn k10_user_information_query_and_fragment_are_refused_and_not_repeated() {
         for text in [
             "https://user:hunter2@customer.example.com",
+            "https://@customer.example.com",
+            "https://:@customer.example.com/eu",
             "https://customer.example.com?key=hunter2",
             "https://customer.example.com/?",
             "https://customer.example.com#hunter2",
@@ -151,13 +173,17 @@ mod tests {
     }
 
     #[test]
-    fn k10_the_audience_is_the_typed_address_and_the_documented_path() {
+    fn k10_the_audience_is_the_dialled_address_and_the_documented_path() {
         for (typed, audience) in [
             ("https://c.example.com/", "https://c.example.com/api/customer/oauth/token"),
             (" https://c.example.com//\n", "https://c.example.com/api/customer/oauth/token"),
             ("https://c.example.com/eu/", "https://c.example.com/eu/api/customer/oauth/token"),
             ("https://c.example.com:443", "https://c.example.com:443/api/customer/oauth/token"),
-            ("https://[2001:db8::1]:8443", "https://[2001:db8::1]:8443/api/customer/oauth/token"),
+            ("HTTPS://C.Example.com/eu", "https://c.example.com/eu/api/customer/oauth/token"),
+            ("https:c.example.com", "https://c.example.com/api/customer/oauth/token"),
+            ("https://m\u{fc}n.example", "https://xn--mn-xka.example/api/customer/oauth/token"),
+            ("https://c.example.com/a@b", "https://c.example.com/a@b/api/customer/oauth/token"),
+            ("https://[2001:DB8::1]:8443", "https://[2001:db8::1]:8443/api/customer/oauth/token"),
         ] {
             let base = BaseUrl::parse(typed, false).expect(typed);
             assert_eq!(base.token_url(), audience);

@@ -36,7 +36,9 @@ pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl) -> Error {
     let error = error.without_url();
     let causes = causes(&error);
     if let Some(tls) = find::<rustls::Error>(&causes) {
-        return of_tls(tls, base.host()).with(|context| context.unsent = true);
+        // An alert may also come after the handshake, when the request has left.
+        let unsent = error.is_connect();
+        return of_tls(tls, base.host()).with(|context| context.unsent = unsent);
     }
     if error.is_connect() && causes.iter().any(|cause| is_proxy(*cause)) {
         return Error::new(Kind::Proxy, "the proxy did not open a way to the service")

@@ -33,9 +33,13 @@ impl Problem {
         let json = (body.len() <= LONGEST_JSON)
             .then(|| serde_json::from_slice::<Value>(without_mark(body)).ok())
             .flatten();
-        let Some(Value::Object(members)) = json else {
-            let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_TEXT)]);
-            return Self { code: None, detail: shown(&text, secrets) };
+        let members = match &json {
+            Some(Value::Object(members)) => members,
+            Some(other) => return Self { code: None, detail: shown_json(other, secrets) },
+            None => {
+                let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_TEXT)]);
+                return Self { code: None, detail: shown(&text, secrets) };
+            }
         };
         let text = |name: &str| members.get(name).and_then(Value::as_str);
         let nested = |name: &str| members.get("error").and_then(|error| error[name].as_str());
@@ -50,11 +54,9 @@ impl Problem {
         .into_iter()
         .flatten()
         .collect();
-        let detail = if words.is_empty() && code.is_none() {
-            let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_TEXT)]);
-            shown(&text, secrets)
-        } else {
-            shown(&words.join(": "), secrets)
+        let detail = match &json {
+            Some(whole) if words.is_empty() && code.is_none() => shown_json(whole, secrets),
+            _ => shown(&words.join(": "), secrets),
         };
         let code = code
             .and_then(|code| shown(code, secrets))
@@ -130,6 +132,16 @@ pub fn shown(text: &str, secrets: &[&str]) -> Option<String> {
     (!text.is_empty()).then(|| excerpt(&text))
 }
 
+/// JSON without a member that we know, written anew: a secret may be echoed in escapes (`\/`,
+/// `\u002b`), of which only those remain that we write ourselves.
+fn shown_json(json: &Value, secrets: &[&str]) -> Option<String> {
+    let escaped: Vec<String> =
+        secrets.iter().map(|secret| Value::from(*secret).to_string()).collect();
+    let mut all: Vec<&str> = escaped.iter().map(|secret| &secret[1..secret.len() - 1]).collect();
+    all.extend(secrets);
+    shown(&json.to_string(), &all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +170,20 @@ mod tests {
             ("", problem(None, None)),
         ] {
             assert_eq!(Problem::read(body.as_bytes(), &[]), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_echoed_secret_is_taken_out_however_json_writes_it() {
+        let secrets = ["s3/cr+t=\"1"];
+        for body in [
+            r#"{"reason":"cursor s3\/cr\u002bt=\"1 is bad"}"#,
+            r#"{"reason":"cursor s3/cr+t=\u00221 is bad"}"#,
+            r#"{"message":"cursor s3\/cr\u002Bt=\"1 is bad"}"#,
+            r#"["s3\/cr+t=\"1"]"#,
+        ] {
+            let detail = Problem::read(body.as_bytes(), &secrets).detail.expect("a detail");
+            assert!(detail.contains("[removed]") && !detail.contains("cr"), "{detail}");
         }
     }
 

@@ -110,6 +110,11 @@ impl Deadline {
     }
 }
 
+/// Those who were sent away together do not return together.
+fn a_little_more(asked: Duration) -> Duration {
+    asked.mul_f64(1.0 + fastrand::f64() / 10.0)
+}
+
 fn deadline_exceeded(last: Option<Error>) -> Error {
     let message = "the deadline of the call passed";
     match last {
@@ -275,6 +280,21 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
+    /// Before an attempt: keeps to the rest of a pause that the service asked for.
+    ///
+    /// # Errors
+    /// The error that asked, where it is longer than the policy waits; `DeadlineExceeded` at once
+    /// where the deadline would pass meanwhile.
+    pub async fn keep_to(&mut self, left: Duration, because: Error) -> Result<()> {
+        if left > self.policy.max_retry_after {
+            return Err(self.ended(because));
+        }
+        let wait = a_little_more(left);
+        self.pause(wait, because).await?;
+        self.uncounted += wait;
+        Ok(())
+    }
+
     /// After a failed attempt: waits for the next one, or says that there is none.
     ///
     /// # Errors
@@ -297,8 +317,7 @@ impl<'a> Call<'a> {
         }
         self.reframed |= transience == Transience::Once;
         let wait = match asked {
-            // A little is added, so that those who were sent away together do not return together.
-            Some(asked) if !asked.is_zero() => asked.mul_f64(1.0 + fastrand::f64() / 10.0),
+            Some(asked) if !asked.is_zero() => a_little_more(asked),
             _ => self.policy.backoff(transience, self.tries),
         };
         self.note(&error, wait);

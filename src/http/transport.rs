@@ -135,8 +135,14 @@ pub struct Transport {
     base: BaseUrl,
     settings: TransportSettings,
     /// Made at the first request: only then is a missing certificate store an error.
-    http: Mutex<Option<Result<reqwest::Client>>>,
+    http: Mutex<Option<Pool>>,
     skew_told: AtomicBool,
+}
+
+/// Open connections, and the process that drives them.
+struct Pool {
+    process: u32,
+    http: Result<reqwest::Client>,
 }
 
 impl Transport {
@@ -146,8 +152,9 @@ impl Transport {
     /// `ConfigError` for an application name that cannot stand in a header, or a proxy address that
     /// is none.
     pub fn new(base: BaseUrl, settings: TransportSettings) -> Result<Self> {
-        if HeaderValue::from_str(&user_agent(&settings)).is_err() {
-            return Err(Error::new(Kind::Config, "application holds a control character"));
+        let agent = user_agent(&settings);
+        if !agent.is_ascii() || HeaderValue::from_str(&agent).is_err() {
+            return Err(Error::new(Kind::Config, "application is not printable ASCII"));
         }
         if settings.proxy.as_deref().is_some_and(|proxy| Proxy::all(proxy).is_err()) {
             return Err(Error::new(Kind::Config, "proxy is not an address")
@@ -168,7 +175,8 @@ impl Transport {
     /// Whatever keeps a whole reply from coming: `TransportError`, `TransportTimeout` (with its
     /// phase), `TlsError`, `ProxyError`, `TruncatedBody`, `BodyTooLarge`, `RedirectRefused`, and
     /// `ProtocolError` for broken framing or a wrong `Content-Encoding`. A failure of a body keeps
-    /// the status; that of a refusal stands in the reply. `unsent` tells whether anything of the request can have left.
+    /// the status; that of a refusal stands in the reply. `unsent` tells that nothing of
+    /// the request can have left.
     pub async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
         let http = self.connections()?;
         let path = request.url.path().to_owned();
@@ -206,8 +214,14 @@ impl Transport {
     }
 
     fn connections(&self) -> Result<reqwest::Client> {
-        let mut http = self.http.lock().unwrap_or_else(PoisonError::into_inner);
-        http.get_or_insert_with(|| self.build()).clone()
+        let process = std::process::id();
+        let mut pool = self.http.lock().unwrap_or_else(PoisonError::into_inner);
+        // In a forked child nobody drives the parent's connections, and to drop them would touch
+        // them: they are left where they are.
+        if let Some(inherited) = pool.take_if(|pool| pool.process != process) {
+            std::mem::forget(inherited);
+        }
+        pool.get_or_insert_with(|| Pool { process, http: self.build() }).http.clone()
     }
 
     /// The next request opens a connection of its own; those under way end undisturbed.

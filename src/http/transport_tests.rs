@@ -358,6 +358,7 @@ async fn h21_https_to_a_port_that_speaks_plain_http_is_a_tls_error_that_says_so(
     let transport = Transport::new(base.clone(), settings).expect("settings");
     let error = transport.send(get(&base), &frozen()).await.expect_err("no TLS there");
     assert_eq!((error.kind(), error.transience()), (Kind::Tls, Transience::Never));
+    assert!(error.context().unsent, "the handshake comes before the request");
     assert!(error.to_string().contains("plain HTTP") && error.to_string().contains("ca_bundle"));
 }
 
@@ -409,3 +410,6 @@ fn h24_the_password_of_a_proxy_is_in_no_text() {
     let error = Transport::new(base, bad).expect_err("no address");
     assert!(!format!("{error:?}").contains("hunter2"));
 }
+
+#[path = "transport_odd_tests.rs"]
+mod odd;

@@ -20,8 +20,9 @@ use crate::python::private_key::{
 /// not leave a vault, ``signer`` and ``public_jwk``.
 ///
 /// ``signer`` is called with the ``bytes`` to sign and returns the raw signature as ``bytes``:
-/// RSASSA-PKCS1-v1_5 with SHA-256 (RS256), not base64. It may be called from any thread. Each
-/// signature is checked against ``public_jwk`` (a ``dict`` or JSON text) before it is used; what
+/// RSASSA-PKCS1-v1_5 with SHA-256 (RS256), not base64. It is called on a thread of its own and may
+/// block: calls that have a deadline, or are interrupted, do not wait for it. Each signature is
+/// checked against ``public_jwk`` (a ``dict`` or JSON text) before it is used; what
 /// the signer raises becomes the ``__cause__`` of a :class:`CredentialError`.
 ///
 /// ``kid`` need not be given: it is the thumbprint of the key, and one that is stated is only

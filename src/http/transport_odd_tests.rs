@@ -1,0 +1,58 @@
+//! Odd headers, odd ways, and what a fork leaves behind.
+
+use super::*;
+
+#[tokio::test]
+async fn t27_a_date_that_came_over_plain_http_from_beyond_loopback_teaches_nothing() {
+    let act = Act::with_headers(200, &["Date: Sun, 01 Nov 2026 12:02:00 GMT"], "{}");
+    let proxy = TestServer::start(move |_| act.clone()).await;
+    let base = BaseUrl::parse("http://customer.example.com", true).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some(format!("http://127.0.0.1:{}", proxy.port())),
+        ..patient()
+    };
+    let (transport, time) = (Transport::new(base.clone(), settings).expect("settings"), frozen());
+    transport.send(get(&base), &time).await.expect("a reply through the proxy");
+    assert_eq!((time.skew(), proxy.requests().len()), (None, 1));
+}
+
+#[tokio::test]
+async fn in_another_process_connections_are_opened_anew() {
+    let server = TestServer::start(|_| Act::json(200, "{}")).await;
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    for process in [std::process::id(), 0] {
+        transport.send(get(&server.base_url()), &frozen()).await.expect("a reply");
+        // What a fork leaves: connections that only the parent drives, and another process number.
+        if let Some(pool) = &mut *transport.http.lock().expect("no panic") {
+            pool.process = process;
+        }
+    }
+    transport.send(get(&server.base_url()), &frozen()).await.expect("a reply");
+    let connections: Vec<_> = server.requests().iter().map(|r| r.connection).collect();
+    assert_eq!(connections, [0, 0, 1]);
+}
+
+#[tokio::test]
+async fn headers_that_are_not_text_spoil_nothing() {
+    let odd = [
+        b"HTTP/1.1 200 OK\r\nX-Request-Id: \xff\xfe\r\nDate: \xff\r\nContent-Type: \xff\r\n"
+            .to_vec(),
+        b"Content-Length: 2\r\nRetry-After: \xff\r\n\r\n{}".to_vec(),
+    ];
+    let reply = attempt(Act::Reply(odd.concat())).await.expect("a reply");
+    assert_eq!((reply.request_id(), &reply.body[..]), (None, &b"{}"[..]));
+    let redirect = b"HTTP/1.1 302 Go\r\nLocation: \xff\r\nContent-Length: 0\r\n\r\n".to_vec();
+    assert_eq!(failure(Act::Reply(redirect)).await.kind(), Kind::RedirectRefused);
+    let encoded = b"HTTP/1.1 200 OK\r\nContent-Encoding: \xff\r\nContent-Length: 2\r\n\r\n{}";
+    assert_eq!(failure(Act::Reply(encoded.to_vec())).await.kind(), Kind::Protocol);
+}
+
+#[test]
+fn an_application_that_no_header_can_carry_is_refused() {
+    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+    for name in ["a\nb", "Werk S\u{fc}d"] {
+        let settings = TransportSettings { application: Some(name.to_owned()), ..patient() };
+        let error = Transport::new(base.clone(), settings).expect_err("refused");
+        assert!(error.to_string().contains("ASCII"), "{error}");
+    }
+}
