@@ -95,7 +95,7 @@ impl Clock {
             Source::Manual { origin, state } => {
                 let state = state.lock().unwrap_or_else(PoisonError::into_inner);
                 let flowed = if state.running { origin.elapsed() } else { Duration::ZERO };
-                state.monotonic + flowed
+                state.monotonic.saturating_add(flowed)
             }
         }
     }
@@ -114,7 +114,7 @@ impl Clock {
     /// Moves a manual clock forward, wall and monotonic together. The machine's clock stays.
     pub fn advance(&self, by: Duration) {
         self.change(|state| {
-            state.monotonic += by;
+            state.monotonic = state.monotonic.saturating_add(by);
             state.wall = shifted(state.wall, signed(by));
         });
     }

@@ -1,10 +1,22 @@
 """The core of siteline. Everything public is exported by the package ``siteline``."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
-from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeAlias, final, overload
+from types import GenericAlias, TracebackType
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    final,
+    overload,
+)
 
 import pandas as pd
 import polars as pl
@@ -40,6 +52,7 @@ _Jwk: TypeAlias = Mapping[str, Any]
 _Bytes: TypeAlias = bytes | bytearray | memoryview
 _KeySource: TypeAlias = str | PathLike[str] | _Bytes | _Jwk | PrivateKey
 _Filter: TypeAlias = str | int | Sequence[str | int]
+_Row_co = TypeVar("_Row_co", covariant=True)
 
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -176,9 +189,10 @@ class Bookmark:
     def __ne__(self, other: object, /) -> bool: ...
 
 @final
-class RecordIterator:
+class RecordIterator(Generic[_Row_co]):
     def __iter__(self) -> Self: ...
-    def __next__(self) -> Any: ...
+    def __next__(self) -> _Row_co: ...
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
 
 @final
 class PageIterator:
@@ -198,9 +212,9 @@ class Page:
     def to_polars(self, *, ids: _Ids = "str") -> pl.DataFrame: ...
     def to_arrow(self) -> pa.Table: ...
     @overload
-    def records(self, *, named: Literal[False] = False) -> Iterator[dict[str, Any]]: ...
+    def records(self, *, named: Literal[False] = False) -> RecordIterator[dict[str, Any]]: ...
     @overload
-    def records(self, *, named: Literal[True]) -> Iterator[Record]: ...
+    def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def _columns(self) -> list[tuple[Any, ...]]: ...
@@ -215,9 +229,9 @@ class Table:
     def to_polars(self, *, ids: _Ids = "str") -> pl.DataFrame: ...
     def to_arrow(self) -> pa.Table: ...
     @overload
-    def records(self, *, named: Literal[False] = False) -> Iterator[dict[str, Any]]: ...
+    def records(self, *, named: Literal[False] = False) -> RecordIterator[dict[str, Any]]: ...
     @overload
-    def records(self, *, named: Literal[True]) -> Iterator[Record]: ...
+    def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def _columns(self) -> list[tuple[Any, ...]]: ...
@@ -229,9 +243,9 @@ class Scan:
     def query(self) -> Query: ...
     def pages(self) -> PageIterator: ...
     @overload
-    def records(self, *, named: Literal[False] = False) -> Iterator[dict[str, Any]]: ...
+    def records(self, *, named: Literal[False] = False) -> RecordIterator[dict[str, Any]]: ...
     @overload
-    def records(self, *, named: Literal[True]) -> Iterator[Record]: ...
+    def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
     def collect(self) -> Table: ...
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Scan: ...
     def to_pandas(self, *, ids: _Ids = "str") -> pd.DataFrame: ...
@@ -239,6 +253,29 @@ class Scan:
     def to_arrow(self) -> pa.Table: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
+    def _columns(self) -> list[tuple[Any, ...]]: ...
+    def _provenance(self) -> dict[str, Any]: ...
+
+class _ClientOptions(TypedDict, total=False):
+    credential: Credential
+    scopes: str | Sequence[str] | None
+    audience: str | None
+    daily_allowance: int | None
+    settle_lag: _Duration | None
+    assertion_lifetime: _Duration | None
+    clock_tolerance: _Duration | None
+    typ: bool
+    max_retry_after: _Duration | None
+    tries: int | None
+    connect_timeout: _Duration | None
+    response_timeout: _Duration | None
+    idle_timeout: _Duration | None
+    max_body_bytes: int | None
+    application: str | None
+    allow_http: bool
+    ca_bundle: bytes | None
+    proxy: str | None
+    clock: Clock | None
 
 @final
 class Client:
@@ -267,7 +304,7 @@ class Client:
         clock: Clock | None = None,
     ) -> Self: ...
     @classmethod
-    def from_env(cls, **options: Any) -> Client: ...
+    def from_env(cls, **options: Unpack[_ClientOptions]) -> Client: ...
     @property
     def base_url(self) -> str: ...
     @property
@@ -280,8 +317,8 @@ class Client:
     def data(
         self,
         *,
-        site: str | None = None,
-        line: str | None = None,
+        site: str | int | None = None,
+        line: str | int | None = None,
         start: _Instant | None = None,
         end: _Instant | None = None,
         interval: _Duration | None = None,
@@ -289,7 +326,7 @@ class Client:
         filters: Mapping[str, _Filter] | None = None,
         lag: _Duration | None = None,
         shape: Shape | None = None,
-        extra_columns: Sequence[str] = ...,
+        extra_columns: Iterable[str] | None = (),
         max_pages: int | None = None,
         deadline: _Duration | None = None,
         keep_raw: bool = False,

@@ -150,7 +150,11 @@ class CredentialError(ConfigError):
 
 
 class QueryError(ConfigError):
-    """The query is wrong: bounds, interval, page size, filters. No request was made."""
+    """The query is wrong: bounds, interval, page size, filters. No request was made.
+
+    Also raised where a read reached ``max_pages=`` before its end. Then requests were made: what
+    they gave is in ``.partial``, and ``.bookmark`` says where to go on.
+    """
 
 
 class TransportError(SitelineError, ConnectionError):

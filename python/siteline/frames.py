@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    _Ids = Literal["str", "category"]
+
 __all__ = ["Record", "to_arrow", "to_pandas", "to_polars"]
 
 
@@ -41,13 +43,14 @@ class _Columns(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-def to_pandas(source: _Columns, *, ids: Literal["str", "category"] = "str") -> pd.DataFrame:
+def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
     """Build the long frame: ten columns, one row for each point.
 
     The ids are ``str`` (or categories: ``ids="category"`` is faster and smaller), ``timestamp`` is
     ``datetime64[us, UTC]``, ``value``, ``minimum`` and ``maximum`` are ``float64`` with NaN for
     null, ``sample_count`` is ``Int64`` with ``<NA>``; the dtypes are the same for an empty result.
-    ``frame.attrs["siteline"]`` says where the numbers come from.
+    ``frame.attrs["siteline"]`` says where the numbers come from: ``query``, ``host``, ``read_at``,
+    ``pages``, ``resumed_after_pages``.
     """
     _check_ids(ids)
     try:
@@ -62,7 +65,7 @@ def to_pandas(source: _Columns, *, ids: Literal["str", "category"] = "str") -> p
     return frame
 
 
-def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: Literal["str", "category"]) -> Any:
+def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids) -> Any:
     import numpy as np
 
     if kind == "dictionary":
@@ -86,7 +89,7 @@ def _text_dtype(pd: Any) -> str:
     return "str" if int(pd.__version__.split(".", 1)[0]) >= 3 else "object"
 
 
-def to_polars(source: _Columns, *, ids: Literal["str", "category"] = "str") -> pl.DataFrame:
+def to_polars(source: _Columns, *, ids: _Ids = "str") -> pl.DataFrame:
     """Build a polars frame through the Arrow PyCapsule interface, without pyarrow.
 
     The ids are ``String`` (or ``Categorical``), ``timestamp`` is ``Datetime("us", "UTC")``, the
@@ -98,8 +101,8 @@ def to_polars(source: _Columns, *, ids: Literal["str", "category"] = "str") -> p
     except ImportError as error:
         raise _missing("polars", "to_polars()") from error
     frame = pl.DataFrame(source)
-    identity = [name for name, kind, *_ in source._columns() if kind == "dictionary"]
-    return frame.with_columns(pl.col(identity).cast(pl.String if ids == "str" else pl.Categorical))
+    identity = pl.col(*Record._fields[:5])
+    return frame.with_columns(identity.cast(pl.String if ids == "str" else pl.Categorical))
 
 
 def to_arrow(source: _Columns) -> pa.Table:

@@ -10,8 +10,10 @@ use jiff::Timestamp;
 use tokio::sync::Mutex;
 
 use super::{Client, DATA_PATH};
-use crate::data::{Bookmark, Chain, DecodeSettings, Fetch, Merged, Merger, Page, Query};
+use crate::data::{Bookmark, Chain, DecodeSettings, Fetch, Merged, Merger, Page, Query, schema};
 use crate::error::{Error, Kind, Result};
+
+pub(crate) const ONTO_HINT: &str = "Give the .partial of the error that carried the bookmark.";
 
 /// How a scan is read, besides its query.
 #[derive(Debug, Clone, Default)]
@@ -41,9 +43,16 @@ pub struct Table {
     /// The points and what was merged on the way.
     pub merged: Merged,
     /// The pages themselves, where the read is to go on: [`Scan::resume`] merges onto them.
-    unfinished: Option<Merger>,
+    unfinished: Option<Unfinished>,
     /// Where the points come from.
     pub provenance: Provenance,
+}
+
+/// What a failed read had read, and where exactly it stopped: what follows fits nowhere else.
+#[derive(Debug, Clone)]
+struct Unfinished {
+    merger: Merger,
+    stopped_at: Bookmark,
 }
 
 /// Where numbers come from.
@@ -57,6 +66,9 @@ pub struct Provenance {
     pub read_at: Timestamp,
     /// Pages read.
     pub pages: u64,
+    /// Pages of the chain before these, whose points are not here: 0 for the whole. Other than 0
+    /// where a read was resumed without what had been read.
+    pub resumed_after_pages: u64,
 }
 
 /// A read that failed half way: why, where to go on, and what had been read and paid for.
@@ -107,18 +119,33 @@ impl Scan {
     }
 
     /// The same scan going on from `bookmark`; `onto` is what had been read up to there, and is
-    /// merged in by [`Scan::collect`].
+    /// merged in by [`Scan::collect`]. Without it the result is the rest only, and says so in
+    /// [`Provenance::resumed_after_pages`].
     ///
     /// # Errors
     /// `BookmarkError` if the bookmark belongs to another query, host or subject; `QueryError` if
-    /// `onto` is not what a failed read left.
+    /// `onto` is not what the read had read that stopped at this bookmark: anything else would
+    /// leave a gap, or bring in points of another query.
     pub fn resume(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Result<Self> {
         bookmark.check(&self.query, &self.client.origin())?;
-        if onto.as_ref().is_some_and(|table| table.unfinished.is_none()) {
-            return Err(Error::new(Kind::Query, "onto= is a table that was read to its end.")
-                .with_hint("Give the .partial of the error that carried the bookmark."));
+        if let Some(table) = &onto {
+            self.check_onto(table, &bookmark)?;
         }
         Ok(Self { begin: Some(bookmark), onto, ..self.clone() })
+    }
+
+    fn check_onto(&self, onto: &Table, bookmark: &Bookmark) -> Result<()> {
+        let refused = |why: &str| Err(Error::new(Kind::Query, why).with_hint(ONTO_HINT));
+        match &onto.unfinished {
+            None => refused("onto= is a table that was read to its end."),
+            Some(unfinished) if unfinished.stopped_at != *bookmark => {
+                refused("onto= is not what had been read up to this bookmark.")
+            }
+            Some(_) if onto.merged.batch.schema() != schema(&self.decode.extra_columns) => {
+                refused("onto= has other extra columns than this scan.")
+            }
+            Some(_) => Ok(()),
+        }
     }
 
     /// A new chain over the query, page by page as they were read.
@@ -138,7 +165,10 @@ impl Scan {
         Ok(Pages {
             sender: Sender {
                 client: self.client.clone(),
-                until: self.settings.deadline.map(|limit| time.clock().monotonic() + limit),
+                until: self
+                    .settings
+                    .deadline
+                    .map(|limit| time.clock().monotonic().saturating_add(limit)),
             },
             chain: Mutex::new(chain.keep_raw(self.settings.keep_raw)),
             provenance: Provenance {
@@ -146,6 +176,7 @@ impl Scan {
                 host: self.client.base_url().host().to_owned(),
                 read_at: time.now(),
                 pages: 0,
+                resumed_after_pages: self.begin.as_ref().map_or(0, Bookmark::pages),
             },
         })
     }
@@ -155,17 +186,25 @@ impl Scan {
     /// # Errors
     /// [`ReadFailure`] with whatever ended the chain.
     pub async fn collect(&self) -> Result<Table, ReadFailure> {
-        let pages = self.pages()?;
-        let before = self.onto.as_ref().and_then(|table| table.unfinished.clone());
-        let mut merger = before.unwrap_or_else(|| Merger::new(&self.decode.extra_columns));
+        let mut pages = self.pages()?;
+        let mut merger = Merger::new(&self.decode.extra_columns);
+        if let Some(onto) = &self.onto
+            && let Some(before) = &onto.unfinished
+        {
+            merger = before.merger.clone();
+            pages.provenance.read_at = onto.provenance.read_at;
+            pages.provenance.resumed_after_pages = onto.provenance.resumed_after_pages;
+        }
         loop {
             match pages.next().await {
                 Ok(Some(page)) => merger.push(&page)?,
                 Ok(None) => return Ok(pages.table(merger, None)?),
                 Err(mut failure) => {
-                    if merger.pages() > 0 {
-                        let unfinished = Some(merger.clone());
-                        failure.partial = Some(pages.table(merger, unfinished)?);
+                    if merger.pages() > 0
+                        && let Some(stopped_at) = failure.bookmark.clone()
+                    {
+                        let unfinished = Unfinished { merger: merger.clone(), stopped_at };
+                        failure.partial = Some(pages.table(merger, Some(unfinished))?);
                     }
                     return Err(failure);
                 }
@@ -215,7 +254,7 @@ impl Pages {
         }
     }
 
-    fn table(&self, merger: Merger, unfinished: Option<Merger>) -> Result<Table> {
+    fn table(&self, merger: Merger, unfinished: Option<Unfinished>) -> Result<Table> {
         let provenance = Provenance { pages: merger.pages(), ..self.provenance.clone() };
         Ok(Table { merged: merger.finish()?, unfinished, provenance })
     }

@@ -8,11 +8,13 @@ use crate::error::{Error, Kind, Result, excerpt};
 /// `"1h30m"`, or from ISO 8601 `"PT1M"`, `"P1D"`. A day is 86,400 seconds.
 ///
 /// # Errors
-/// `Kind::Query` for anything else: no unit, a fraction, a unit twice, years or months.
+/// `Kind::Query` for anything else: no unit, a fraction, a unit twice, years or months. A bare
+/// `"1M"` is none either: to pandas it is a month.
 pub fn parse_duration(text: &str) -> Result<Duration> {
     let trimmed = text.trim();
     let seconds = match trimmed.strip_prefix(['P', 'p']) {
         Some(rest) => iso_seconds(rest),
+        None if trimmed.contains('M') && !trimmed.contains("MI") => None,
         None => seconds(trimmed),
     };
     seconds.map(Duration::from_secs).ok_or_else(|| {
@@ -115,6 +117,9 @@ mod tests {
             "9999999999999999999w",
             "P1H",
             "PT1D",
+            "1M",
+            "1mo",
+            "1h30M",
             "１m",
         ] {
             assert_eq!(parse_duration(text).unwrap_err().kind(), Kind::Query, "{text}");

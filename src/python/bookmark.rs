@@ -5,6 +5,7 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::data::Bookmark;
 use crate::python::errors::raise;
+use crate::python::runtime::guarded;
 
 /// Where a read goes on: sealed, and a secret of its holder, for it contains the cursor.
 ///
@@ -20,7 +21,8 @@ impl PyBookmark {
     /// Read a bookmark that ``bytes(bookmark)`` wrote.
     #[classmethod]
     fn from_bytes(cls: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
-        Bookmark::from_bytes(data).map(Self).map_err(|error| raise(cls.py(), &error))
+        let read = || Bookmark::from_bytes(data).map(Self);
+        guarded(|| read().map_err(|error| raise(cls.py(), &error)))
     }
 
     /// The sealed bytes; keep them as you keep a password.

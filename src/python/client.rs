@@ -4,26 +4,29 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping, PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 
 use crate::auth::ScopeSet;
 use crate::client::scan::{ReadSettings, Scan};
 use crate::client::{Client, ClientSettings};
 use crate::clock::Clock;
 use crate::data::{DecodeSettings, Query, Shape};
+use crate::error::{Error, Kind};
 use crate::http::{AllowanceState, BaseUrl, TransportSettings};
 use crate::python::clock::PyClock;
-use crate::python::conversions::{datetime, duration};
+use crate::python::conversions::{count, datetime, duration, duration_or, refuse, text};
 use crate::python::credential::PyCredential;
 use crate::python::errors::{raise, warn};
 use crate::python::query::Arguments;
-use crate::python::runtime::block_on;
+use crate::python::runtime::{block_on, guarded};
 use crate::python::scan::PyScan;
 use crate::python::shape::PyShape;
 use crate::settings::{Environment, KeySource};
 
 /// How often a client may be wrong about ``end`` lying ahead before it is said.
 const FUTURE: SignedDuration = SignedDuration::from_secs(1);
+const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
+                        (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
 
 /// The daily request allowance, as this client counts it (§8).
 ///
@@ -115,24 +118,25 @@ impl PyClient {
         credential: &PyCredential,
         scopes: Option<&Bound<'_, PyAny>>,
         audience: Option<String>,
-        daily_allowance: Option<u64>,
+        daily_allowance: Option<&Bound<'_, PyAny>>,
         settle_lag: Option<&Bound<'_, PyAny>>,
         assertion_lifetime: Option<&Bound<'_, PyAny>>,
         clock_tolerance: Option<&Bound<'_, PyAny>>,
         typ: bool,
         max_retry_after: Option<&Bound<'_, PyAny>>,
-        tries: Option<u32>,
+        tries: Option<&Bound<'_, PyAny>>,
         connect_timeout: Option<&Bound<'_, PyAny>>,
         response_timeout: Option<&Bound<'_, PyAny>>,
         idle_timeout: Option<&Bound<'_, PyAny>>,
-        max_body_bytes: Option<usize>,
+        max_body_bytes: Option<&Bound<'_, PyAny>>,
         application: Option<String>,
         allow_http: bool,
         ca_bundle: Option<Vec<u8>>,
         proxy: Option<String>,
         clock: Option<&PyClock>,
     ) -> PyResult<Self> {
-        let base = BaseUrl::parse(base_url, allow_http).map_err(|error| raise(py, &error))?;
+        let base = || BaseUrl::parse(base_url, allow_http);
+        let base = guarded(|| base().map_err(|error| raise(py, &error)))?;
         let clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
         let mut settings = ClientSettings::new(base, credential.0.clone());
         settings.clock = clock;
@@ -143,11 +147,14 @@ impl PyClient {
         settings.assertion_typ = typ;
         set(&mut settings.assertion_lifetime, assertion_lifetime, "assertion_lifetime")?;
         set(&mut settings.assertion_tolerance, clock_tolerance, "clock_tolerance")?;
-        settings.daily_allowance = daily_allowance;
+        settings.daily_allowance = daily_allowance
+            .map(|limit| count(limit, "daily_allowance", Kind::Config))
+            .transpose()?;
         set(&mut settings.settle_lag, settle_lag, "settle_lag")?;
         set(&mut settings.retry.max_retry_after, max_retry_after, "max_retry_after")?;
         if let Some(tries) = tries {
-            settings.retry.tries = tries;
+            let tries = count(tries, "tries", Kind::Config)?;
+            settings.retry.tries = u32::try_from(tries).unwrap_or(u32::MAX);
         }
         let transport = TransportSettings { application, ca_bundle, proxy, ..settings.transport };
         settings.transport = transport;
@@ -155,9 +162,10 @@ impl PyClient {
         set(&mut settings.transport.response_timeout, response_timeout, "response_timeout")?;
         set(&mut settings.transport.idle_timeout, idle_timeout, "idle_timeout")?;
         if let Some(cap) = max_body_bytes {
-            settings.transport.body_cap = cap;
+            let cap = count(cap, "max_body_bytes", Kind::Config)?;
+            settings.transport.body_cap = usize::try_from(cap).unwrap_or(usize::MAX);
         }
-        Client::new(settings).map(Self).map_err(|error| raise(py, &error))
+        guarded(|| Client::new(settings).map(Self).map_err(|error| raise(py, &error)))
     }
 
     /// A client from the ``SITELINE_*`` environment variables.
@@ -173,8 +181,8 @@ impl PyClient {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = cls.py();
-        let environment = Environment::read(|name| std::env::var(name).ok())
-            .map_err(|error| raise(py, &error))?;
+        let read = || Environment::read(|name| std::env::var(name).ok());
+        let environment = guarded(|| read().map_err(|error| raise(py, &error)))?;
         let settings = PyDict::new(py);
         let credential = credential_from(py, &environment)?;
         settings.set_item("credential", credential)?;
@@ -225,7 +233,7 @@ impl PyClient {
 
     /// A lazy :class:`Scan` over the aggregate data (§4.3). Costs no request.
     ///
-    /// - ``site``, ``line``: filters ``siteId`` and ``lineId``
+    /// - ``site``, ``line``: filters ``siteId`` and ``lineId``: text, or a whole number
     /// - ``start``, ``end``: the range, ``from`` and ``to``: aware datetimes, pandas timestamps or
     ///   ISO text with a zone, whole seconds. Without ``end`` it is now, by the service's time once
     ///   known, less the settle lag, floored to the bucket, fixed here and now
@@ -239,41 +247,59 @@ impl PyClient {
     /// - ``deadline``: bounds one whole read, waits and token exchange included
     /// - ``keep_raw``: keep each page's body in ``page.raw``
     ///
-    /// What is not set is not sent. A wrong argument is a :class:`QueryError`.
+    /// What is not set is not sent, ``end`` excepted. A wrong argument is a :class:`QueryError`.
+    ///
+    /// >>> scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
+    /// ...                    interval="1h", filters={"machineId": ("M1", "M2")})
+    /// >>> scan.query.interval_seconds, scan.query.filters
+    /// (3600, {'machineId': ('M1', 'M2')})
     #[pyo3(signature = (*, site=None, line=None, start=None, end=None, interval=None,
-        page_size=None, filters=None, lag=None, shape=None, extra_columns=vec![], max_pages=None,
-        deadline=None, keep_raw=false))]
+        page_size=None, filters=None, lag=None, shape=None, extra_columns=None, max_pages=None,
+        deadline=None, keep_raw=false),
+        text_signature = "($self, *, site=None, line=None, start=None, end=None, interval=None, \
+        page_size=None, filters=None, lag=None, shape=None, extra_columns=(), max_pages=None, \
+        deadline=None, keep_raw=False)")]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn data(
         &self,
         py: Python<'_>,
-        site: Option<String>,
-        line: Option<String>,
+        site: Option<&Bound<'_, PyAny>>,
+        line: Option<&Bound<'_, PyAny>>,
         start: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
         interval: Option<&Bound<'_, PyAny>>,
         page_size: Option<&Bound<'_, PyAny>>,
-        filters: Option<&Bound<'_, PyMapping>>,
+        filters: Option<&Bound<'_, PyAny>>,
         lag: Option<&Bound<'_, PyAny>>,
         shape: Option<&PyShape>,
-        extra_columns: Vec<String>,
-        max_pages: Option<u64>,
+        extra_columns: Option<&Bound<'_, PyAny>>,
+        max_pages: Option<&Bound<'_, PyAny>>,
         deadline: Option<&Bound<'_, PyAny>>,
         keep_raw: bool,
     ) -> PyResult<PyScan> {
         let arguments = Arguments { site, line, start, end, interval, page_size, filters };
         let mut input = arguments.input()?;
         let lag = lag.map(|lag| duration(lag, "lag")).transpose()?;
-        let (end, warning) = self.end(input.end, input.interval_seconds, lag);
-        input.end = Some(end);
-        warn(py, &Vec::from_iter(warning))?;
-        let query = Query::new(input).map_err(|error| raise(py, &error))?;
-        let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());
-        let decode = DecodeSettings::for_query(&query, shape, extra_columns)
-            .map_err(|error| raise(py, &error))?;
+        let extra_columns = extra_columns.map(names).transpose()?.unwrap_or_default();
+        let max_pages = max_pages.map(|most| count(most, "max_pages", Kind::Query)).transpose()?;
         let deadline = deadline.map(|deadline| duration(deadline, "deadline")).transpose()?;
         let settings = ReadSettings { max_pages, deadline, keep_raw };
-        Ok(PyScan::new(Scan::new(self.0.clone(), query, decode, settings)))
+        guarded(|| {
+            let left_out = input.end.is_none();
+            let (end, warning) = self
+                .end(input.end, input.interval_seconds, lag)
+                .map_err(|error| raise(py, &error))?;
+            input.end = Some(end);
+            let query = Query::new(input).map_err(|error| {
+                let error = if left_out { error.with_hint(END_HINT) } else { error };
+                raise(py, &error)
+            })?;
+            let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());
+            let decode = DecodeSettings::for_query(&query, shape, extra_columns)
+                .map_err(|error| raise(py, &error))?;
+            warn(py, &Vec::from_iter(warning))?;
+            Ok(PyScan::new(Scan::new(self.0.clone(), query, decode, settings)))
+        })
     }
 
     /// Close: later calls, and calls that wait in other threads, raise :class:`ClosedError`.
@@ -303,12 +329,12 @@ impl PyClient {
         given: Option<Timestamp>,
         interval_seconds: Option<u32>,
         lag: Option<Duration>,
-    ) -> (Timestamp, Option<String>) {
+    ) -> Result<(Timestamp, Option<String>), Error> {
         let now = self.0.time().now();
-        let settled = floored(now, lag.unwrap_or(self.0.settle_lag()), interval_seconds);
-        match (given, lag) {
-            (None, _) => (settled, None),
-            (Some(end), Some(_)) => (end.min(settled), None),
+        let settled = || floored(now, lag.unwrap_or(self.0.settle_lag()), interval_seconds);
+        Ok(match (given, lag) {
+            (None, _) => (settled()?, None),
+            (Some(end), Some(_)) => (end.min(settled()?), None),
             (Some(end), None) => {
                 let ahead = end.duration_since(now) > FUTURE;
                 let warning = ahead.then(|| {
@@ -319,15 +345,40 @@ impl PyClient {
                 });
                 (end, warning)
             }
-        }
+        })
     }
 }
 
-fn floored(now: Timestamp, lag: Duration, interval_seconds: Option<u32>) -> Timestamp {
-    let lag = i64::try_from(lag.as_secs()).unwrap_or(i64::MAX);
+fn floored(
+    now: Timestamp,
+    lag: Duration,
+    interval_seconds: Option<u32>,
+) -> Result<Timestamp, Error> {
     let width = i64::from(interval_seconds.unwrap_or(1).max(1));
-    let settled = now.as_second().saturating_sub(lag);
-    Timestamp::from_second(settled - settled.rem_euclid(width)).unwrap_or(now)
+    i64::try_from(lag.as_secs())
+        .ok()
+        .and_then(|lag| now.as_second().checked_sub(lag))
+        .and_then(|settled| settled.checked_sub(settled.rem_euclid(width)))
+        .and_then(|second| Timestamp::from_second(second).ok())
+        .ok_or_else(|| Error::new(Kind::Query, "Now less the lag is before the year 1."))
+}
+
+/// The names of extra columns.
+fn names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let refused = || {
+        let message = "extra_columns= is a list of member names, such as [\"quality\"].";
+        refuse(names.py(), Kind::Query, message)
+    };
+    if names.is_instance_of::<PyString>() {
+        return Err(refused());
+    }
+    names
+        .try_iter()
+        .map_err(|_| refused())?
+        .map(|name| {
+            text(name?.cast::<PyString>().map_err(|_| refused())?, "extra_columns", Kind::Query)
+        })
+        .collect()
 }
 
 /// Scopes as one text or as several.
@@ -342,7 +393,7 @@ fn scope_set(scopes: &Bound<'_, PyAny>) -> PyResult<ScopeSet> {
 
 fn set(slot: &mut Duration, given: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<()> {
     if let Some(given) = given {
-        *slot = duration(given, name)?;
+        *slot = duration_or(given, name, Kind::Config)?;
     }
     Ok(())
 }

@@ -4,14 +4,46 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDateTime, PyDelta, PyString, PyTzInfo};
+use pyo3::types::{PyBool, PyDateTime, PyDelta, PyString, PyTzInfo};
 
 use crate::data::{parse_duration, parse_instant};
 use crate::error::{Error, Kind};
 use crate::python::errors::raise;
+
+const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, or ISO text \
+                            such as \"2026-11-01T00:00:00Z\".";
+const DURATION_HINT: &str = "Give seconds, a timedelta, or text such as \"1m\", \"90s\", \"1d\".";
+/// Beyond this (10,000 years) arithmetic with times overflows, and nobody means it.
+const LONGEST: Duration = Duration::from_secs(10_000 * 31_556_952);
+
+/// The argument is refused: a `QueryError` where it belongs to a query, a `ConfigError` where it is
+/// a setting.
+pub(crate) fn refuse(py: Python<'_>, kind: Kind, message: impl Into<String>) -> PyErr {
+    raise(py, &Error::new(kind, message))
+}
+
+/// The text of an argument. A text that is no Unicode (half a surrogate pair) is refused.
+pub(crate) fn text(value: &Bound<'_, PyString>, name: &str, kind: Kind) -> PyResult<String> {
+    value.to_cow().map(std::borrow::Cow::into_owned).map_err(|_| {
+        let message = format!("{name}= holds half a surrogate pair: it is no Unicode text.");
+        refuse(value.py(), kind, message)
+    })
+}
+
+/// A whole number of 1 or more.
+pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResult<u64> {
+    let number = if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() };
+    number.filter(|number| *number > 0).ok_or_else(|| {
+        let shown = value.repr().map_or_else(|_| "this".to_owned(), |repr| repr.to_string());
+        let message =
+            format!("{name}={} is not a whole number of 1 or more.", crate::error::excerpt(&shown));
+        refuse(value.py(), kind, message)
+    })
+}
 
 /// An aware `datetime` in UTC.
 pub(crate) fn datetime(py: Python<'_>, at: Timestamp) -> PyResult<Bound<'_, PyAny>> {
@@ -42,41 +74,41 @@ pub(crate) fn datetime_from_microseconds(
 /// does not exist in its zone (the gap when clocks are set forward), or anything else.
 pub(crate) fn instant(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
     let py = value.py();
-    if let Ok(text) = value.cast::<PyString>() {
-        return parse_instant(&text.to_cow()?).map_err(|error| {
-            raise(
-                py,
-                &error.with(|context| context.message = format!("{name}={}", context.message)),
-            )
+    if let Ok(string) = value.cast::<PyString>() {
+        return parse_instant(&text(string, name, Kind::Query)?).map_err(|error| {
+            let named = |message: &str| format!("{name}={message}");
+            raise(py, &error.with(|context| context.message = named(&context.message)))
         });
     }
-    let refuse = |what: String| {
-        let error = Error::new(Kind::Query, what).with_hint(
-            "Give an aware datetime, a pandas Timestamp with a zone, or ISO text such as \
-             \"2026-11-01T00:00:00Z\".",
-        );
-        raise(py, &error)
+    let refused = |what: &str| {
+        let message = format!("{name}= {what}");
+        raise(py, &Error::new(Kind::Query, message).with_hint(INSTANT_HINT))
     };
-    if !value.hasattr(intern!(py, "utcoffset"))? {
-        let kind = value.get_type().name()?;
-        return Err(refuse(format!("{name}= is a {kind}, not a time with a zone.")));
+    if !value.hasattr(intern!(py, "utcoffset"))? || !value.hasattr(intern!(py, "astimezone"))? {
+        return Err(refused(&format!("is a {}, not a time with a zone.", type_name(value))));
     }
-    if value.call_method0(intern!(py, "utcoffset"))?.is_none() {
-        return Err(refuse(format!(
-            "{name}= is a naive datetime: nobody knows which zone it means."
-        )));
-    }
-    let since = since_epoch(value)?;
-    refuse_gap(value).and_then(|gap| {
-        if gap {
-            return Err(refuse(format!(
-                "{name}= does not exist in its zone: clocks were set forward over it."
-            )));
+    // NaT answers with an exception, and years that no zone can turn into UTC do so too.
+    let whatever = |error: PyErr| {
+        if error.is_instance_of::<PyException>(py) {
+            refused("is not a time between the years 1 and 9999.")
+        } else {
+            error
         }
-        Timestamp::UNIX_EPOCH.checked_add(since).map_err(|_| {
-            refuse(format!("{name}= is out of range: years 1 to 9999 can be asked for."))
-        })
-    })
+    };
+    if value.call_method0(intern!(py, "utcoffset")).map_err(whatever)?.is_none() {
+        return Err(refused("is a naive datetime: nobody knows which zone it means."));
+    }
+    let since = since_epoch(value).map_err(whatever)?;
+    if is_in_gap(value).map_err(whatever)? {
+        return Err(refused("does not exist in its zone: clocks were set forward over it."));
+    }
+    Timestamp::UNIX_EPOCH
+        .checked_add(since)
+        .map_err(|_| refused("is out of range: years 1 to 9999 can be asked for."))
+}
+
+fn type_name(value: &Bound<'_, PyAny>) -> String {
+    value.get_type().name().map_or_else(|_| "thing".to_owned(), |name| name.to_string())
 }
 
 fn since_epoch(value: &Bound<'_, PyAny>) -> PyResult<SignedDuration> {
@@ -98,7 +130,7 @@ fn since_epoch(value: &Bound<'_, PyAny>) -> PyResult<SignedDuration> {
 }
 
 /// A local time inside the gap comes back from UTC as another local time.
-fn refuse_gap(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_in_gap(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = value.py();
     let zone = value.getattr(intern!(py, "tzinfo"))?;
     let utc = PyTzInfo::utc(py)?.to_owned();
@@ -112,37 +144,48 @@ fn refuse_gap(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(naive(&back)? != naive(value)?)
 }
 
-/// A duration from seconds, a `timedelta`, or text such as `"1m"`.
+/// A duration from seconds, a `timedelta`, or text such as `"1m"`, as an argument of a query.
 ///
-/// Errors: `QueryError` for anything else or a negative one.
+/// Errors: `QueryError` for anything else, a negative one, or one of more than 10,000 years.
 pub(crate) fn duration(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
+    duration_or(value, name, Kind::Query)
+}
+
+/// As [`duration`], with the kind of error that a wrong one is.
+pub(crate) fn duration_or(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResult<Duration> {
     let py = value.py();
-    if let Ok(text) = value.cast::<PyString>() {
-        return parse_duration(&text.to_cow()?).map_err(|error| {
-            raise(
-                py,
-                &error.with(|context| context.message = format!("{name}={}", context.message)),
-            )
-        });
-    }
-    let seconds: f64 = if value.hasattr(intern!(py, "total_seconds"))? {
-        value.call_method0(intern!(py, "total_seconds"))?.extract()?
-    } else {
-        match value.extract() {
-            Ok(seconds) if !value.is_instance_of::<pyo3::types::PyBool>() => seconds,
-            _ => {
-                let kind = value.get_type().name()?;
-                return Err(raise(
-                    py,
-                    &Error::new(Kind::Query, format!("{name}= is a {kind}, not a duration."))
-                        .with_hint(
-                            "Give seconds, a timedelta, or text such as \"1m\", \"90s\", \"1d\".",
-                        ),
-                ));
-            }
-        }
+    let refused = |what: &str| {
+        let message = format!("{name}={what}");
+        raise(py, &Error::new(kind, message).with_hint(DURATION_HINT))
     };
-    Duration::try_from_secs_f64(seconds).map_err(|_| {
-        raise(py, &Error::new(Kind::Query, format!("{name}={seconds} is not a duration.")))
-    })
+    let length = if let Ok(string) = value.cast::<PyString>() {
+        parse_duration(&text(string, name, kind)?).map_err(|error| {
+            let named = |message: &str| format!("{name}={message}");
+            let error = error.into_kind(kind);
+            raise(py, &error.with(|context| context.message = named(&context.message)))
+        })?
+    } else {
+        let Some(seconds) = seconds(value)? else {
+            return Err(refused(&format!(" is a {}, not a duration.", type_name(value))));
+        };
+        if seconds.is_nan() {
+            return Err(refused(" is no number, so no duration."));
+        }
+        Duration::try_from_secs_f64(seconds).map_err(|_| {
+            refused(&format!("{seconds} is not a duration: it is 0 or more, and ends."))
+        })?
+    };
+    if length > LONGEST {
+        return Err(refused(" is longer than 10,000 years."));
+    }
+    Ok(length)
+}
+
+/// Seconds, where the value is a number or a `timedelta`. `NaT` and NaN give NaN.
+fn seconds(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    let py = value.py();
+    if value.hasattr(intern!(py, "total_seconds"))? {
+        return value.call_method0(intern!(py, "total_seconds"))?.extract().map(Some);
+    }
+    Ok(if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() })
 }

@@ -12,6 +12,7 @@ use crate::python::errors::{raise, warn};
 use crate::python::private_key::{
     Passphrase, described, json_text, jwk_as_dict, octets, private_key,
 };
+use crate::python::runtime::guarded;
 
 /// Who asks: the subject that enrollment returned, and the key that signs for it (§2.1).
 ///
@@ -70,13 +71,13 @@ impl PyCredential {
                     return Err(raise(py, &public_jwk_without_signer()));
                 }
                 let key = self::private_key(source, passphrase, strict)?;
-                Credential::with_key(subject, key, kid)
+                guarded(|| Ok(Credential::with_key(subject, key, kid)))?
             }
             (None, Some(signer)) => {
                 let signer = PySigner::new(&signer)?;
                 let public = public_jwk.ok_or_else(|| raise(py, &signer_without_public_jwk()))?;
                 let public = read_public_jwk(public)?;
-                Credential::with_signer(subject, Arc::new(signer), public, kid)
+                guarded(|| Ok(Credential::with_signer(subject, Arc::new(signer), public, kid)))?
             }
             (given, _) => return Err(raise(py, &one_way_only(given.is_some()))),
         };

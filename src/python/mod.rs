@@ -7,6 +7,7 @@ mod clock;
 mod conversions;
 mod credential;
 mod errors;
+mod logging;
 mod page;
 mod private_key;
 mod query;
@@ -53,18 +54,9 @@ mod _siteline {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", crate::VERSION)?;
-        super::logging(module.py());
+        super::logging::install(module.py());
+        #[cfg(debug_assertions)]
+        super::runtime::panic::export(module)?;
         Ok(())
     }
-}
-
-/// The core's records go to the stdlib loggers `siteline.token`, `siteline.http`, `siteline.data`;
-/// those of other crates go nowhere.
-fn logging(py: Python<'_>) {
-    let Ok(logger) = pyo3_log::Logger::new(py, pyo3_log::Caching::Nothing) else { return };
-    let logger = logger
-        .filter(log::LevelFilter::Off)
-        .filter_target("siteline".to_owned(), log::LevelFilter::Debug);
-    // Another extension in this process may have come first with a logger of its own.
-    drop(logger.install());
 }

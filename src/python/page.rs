@@ -1,5 +1,8 @@
 //! `siteline.Page` and the iterator that reads them.
 
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
@@ -43,11 +46,14 @@ impl PyPage {
 
     /// What was assumed and what was seen on this page: a dict.
     ///
-    /// ``array`` (the name of the array of series) and ``timestamp_form`` were found by shape (§2.3
-    /// does not show them). The others count what is allowed but odd: points outside the range or
-    /// off the bucket grid, ``minimum`` above ``maximum``, values outside both, points that came
-    /// twice, cut timestamps, leap seconds, numbers given as text, negative counts; and the members
-    /// that siteline does not know.
+    /// ``points`` and ``series`` are counted. ``arrays`` (the name of the array of series) and
+    /// ``timestamp_forms`` were found by shape (§2.3 does not show them). ``unknown_members`` lists
+    /// the members that siteline does not know. The others count what is allowed but odd:
+    /// ``outside_range``, ``off_grid`` (on no multiple of the bucket width),
+    /// ``minimum_above_maximum``, ``value_outside_bounds``, ``repeated`` (the same point twice on
+    /// the page), ``timestamps_truncated`` (to microseconds), ``leap_seconds``,
+    /// ``numbers_as_text``, ``negative_counts``, ``cursors_missing`` (only with
+    /// ``Shape(missing_cursor="end")``).
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         page_report(py, &self.page.report)
@@ -112,7 +118,39 @@ impl PyPage {
 /// Safe to share between threads: each page is given once. A failure carries ``.bookmark``; the
 /// pages before it were handed out already.
 #[pyclass(frozen, name = "PageIterator", module = "siteline")]
-pub(crate) struct PageIterator(pub(crate) Pages);
+pub(crate) struct PageIterator {
+    pages: Pages,
+    /// Pages that were read while the call that asked for them was interrupted.
+    kept: Mutex<VecDeque<Page>>,
+}
+
+impl PageIterator {
+    pub(crate) fn new(pages: Pages) -> Self {
+        Self { pages, kept: Mutex::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, VecDeque<Page>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self, py: Python<'_>) -> PyResult<Option<Page>> {
+        if let Some(page) = self.kept().pop_front() {
+            return Ok(Some(page));
+        }
+        let mut page = None;
+        let waited = block_on(py, async {
+            page = self.pages.next().await?;
+            Ok(())
+        });
+        match waited {
+            Ok(outcome) => outcome.map_err(|failure| read_failure(py, failure)).map(|()| page),
+            Err(raised) => {
+                self.kept().extend(page);
+                Err(raised)
+            }
+        }
+    }
+}
 
 #[pymethods]
 impl PageIterator {
@@ -121,7 +159,13 @@ impl PageIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyPage>> {
-        let page = block_on(py, self.0.next())?.map_err(|failure| read_failure(py, failure))?;
-        Ok(page.map(|page| PyPage { page, provenance: self.0.provenance().clone() }))
+        Ok(self.read(py)?.map(|page| {
+            let provenance = Provenance {
+                pages: 1,
+                resumed_after_pages: page.sequence.saturating_sub(1),
+                ..self.pages.provenance().clone()
+            };
+            PyPage { page, provenance }
+        }))
     }
 }

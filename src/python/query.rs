@@ -4,13 +4,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use crate::data::{Query, QueryInput};
-use crate::error::{Error, Kind};
-use crate::python::conversions::{datetime, duration, instant};
-use crate::python::errors::raise;
+use crate::error::Kind;
+use crate::python::conversions::{count, datetime, duration, instant, refuse, text};
 
 /// What a scan asks: immutable, printable, hashable; equal when it asks the same (§4.3).
 ///
 /// Made by ``client.data(...)``. What was not set is ``None`` and is not sent.
+///
+/// >>> query = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query
+/// >>> print(query)
+/// siteId=S1 from=2026-11-01T00:00:00Z to=2026-11-02T00:00:00Z
 #[pyclass(frozen, eq, hash, name = "Query", module = "siteline")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyQuery(pub(crate) Query);
@@ -74,21 +77,21 @@ impl PyQuery {
 
 /// The arguments of `client.data` that make up a query, as Python gave them.
 pub(crate) struct Arguments<'a, 'py> {
-    pub(crate) site: Option<String>,
-    pub(crate) line: Option<String>,
+    pub(crate) site: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) line: Option<&'a Bound<'py, PyAny>>,
     pub(crate) start: Option<&'a Bound<'py, PyAny>>,
     pub(crate) end: Option<&'a Bound<'py, PyAny>>,
     pub(crate) interval: Option<&'a Bound<'py, PyAny>>,
     pub(crate) page_size: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) filters: Option<&'a Bound<'py, PyMapping>>,
+    pub(crate) filters: Option<&'a Bound<'py, PyAny>>,
 }
 
 impl Arguments<'_, '_> {
     /// The input of a query, `end` as it was given.
     pub(crate) fn input(self) -> PyResult<QueryInput> {
         Ok(QueryInput {
-            site: self.site,
-            line: self.line,
+            site: self.site.map(|site| one_value(site, "site")).transpose()?,
+            line: self.line.map(|line| one_value(line, "line")).transpose()?,
             start: self.start.map(|start| instant(start, "start")).transpose()?,
             end: self.end.map(|end| instant(end, "end")).transpose()?,
             interval_seconds: self.interval.map(interval_seconds).transpose()?,
@@ -99,67 +102,64 @@ impl Arguments<'_, '_> {
 }
 
 fn interval_seconds(interval: &Bound<'_, PyAny>) -> PyResult<u32> {
+    let py = interval.py();
     let width = duration(interval, "interval")?;
     if width.subsec_nanos() != 0 || width.is_zero() {
-        let text = interval.str()?;
-        return Err(refuse(
-            interval.py(),
-            format!(
-                "interval={text} is not a bucket width: it is a whole number of seconds, 1 or more."
-            ),
-        ));
+        let message = format!(
+            "interval={} is not a bucket width: it is a whole number of seconds, 1 or more.",
+            interval.str()?
+        );
+        return Err(refuse(py, Kind::Query, message));
     }
     u32::try_from(width.as_secs())
-        .map_err(|_| refuse(interval.py(), "interval= is longer than 136 years.".to_owned()))
+        .map_err(|_| refuse(py, Kind::Query, "interval= is longer than 136 years."))
 }
 
 fn page_size(size: &Bound<'_, PyAny>) -> PyResult<u32> {
-    match size.extract::<u32>() {
-        Ok(number) if !size.is_instance_of::<PyBool>() => Ok(number),
-        _ => {
-            let text = size.repr()?;
-            Err(refuse(
-                size.py(),
-                format!("page_size={text} is not a page size: it is a whole number, 1 or more."),
-            ))
-        }
-    }
+    u32::try_from(count(size, "page_size", Kind::Query)?)
+        .map_err(|_| refuse(size.py(), Kind::Query, "page_size= is more than 4,294,967,295."))
 }
 
-fn filters(filters: &Bound<'_, PyMapping>) -> PyResult<Vec<(String, Vec<String>)>> {
+fn filters(filters: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Vec<String>)>> {
+    let py = filters.py();
+    let Ok(filters) = filters.cast::<PyMapping>() else {
+        let message = "filters= is a mapping of parameter names to values, such as \
+                       {\"machineId\": [\"M1\", \"M2\"]}.";
+        return Err(refuse(py, Kind::Query, message));
+    };
     filters
         .items()?
         .iter()
         .map(|item| {
-            let (name, value): (String, Bound<'_, PyAny>) = item.extract()?;
+            let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+            let Ok(name) = name.cast::<PyString>() else {
+                let message = format!("filters= has the name {}: a name is text.", name.repr()?);
+                return Err(refuse(py, Kind::Query, message));
+            };
+            let name = text(name, "filters", Kind::Query)?;
+            let what = format!("filters[{name:?}]");
             let values = if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-                value.try_iter()?.map(|one| filter_text(&name, &one?)).collect::<PyResult<_>>()?
+                value.try_iter()?.map(|one| one_value(&one?, &what)).collect::<PyResult<_>>()?
             } else {
-                vec![filter_text(&name, &value)?]
+                vec![one_value(&value, &what)?]
             };
             Ok((name, values))
         })
         .collect()
 }
 
-fn filter_text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(text.to_cow()?.into_owned());
+/// One value of a parameter: text, or a whole number (J17: ids may be integers).
+fn one_value(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
+    if let Ok(string) = value.cast::<PyString>() {
+        return text(string, name, Kind::Query);
     }
     if !value.is_instance_of::<PyBool>()
         && let Ok(number) = value.extract::<i64>()
     {
         return Ok(number.to_string());
     }
+    let list = if name.starts_with("filters") { ", or a list of these" } else { "" };
     let kind = value.get_type().name()?;
-    Err(refuse(
-        value.py(),
-        format!(
-            "The filter {name} has a {kind} as value: give text, a whole number, or a list of these."
-        ),
-    ))
-}
-
-fn refuse(py: Python<'_>, message: String) -> PyErr {
-    raise(py, &Error::new(Kind::Query, message))
+    let message = format!("{name}= is a {kind}: give text or a whole number{list}.");
+    Err(refuse(value.py(), Kind::Query, message))
 }

@@ -26,6 +26,7 @@ pub(crate) fn table_report<'py>(py: Python<'py>, table: &Table) -> PyResult<Boun
     let report = &table.merged.report;
     let dict = page_report(py, &report.quality)?;
     dict.set_item("pages", table.provenance.pages)?;
+    dict.set_item("resumed_after_pages", table.provenance.resumed_after_pages)?;
     dict.set_item("points_read", report.points_read)?;
     dict.set_item("points", report.points)?;
     dict.set_item("series", report.series)?;

@@ -7,64 +7,68 @@ use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecond
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple};
 use tokio::sync::Mutex;
 
 use crate::client::scan::{Pages, ReadFailure};
+use crate::data::COLUMN_NAMES;
 use crate::python::conversions::datetime_from_microseconds;
 use crate::python::errors::frames;
-use crate::python::runtime::block_on;
+use crate::python::runtime::{block_on, guarded};
 use crate::python::scan::read_failure;
 
 /// The points of a scan or a table, one by one.
 ///
-/// Safe to share between threads: each point is given once.
-#[pyclass(frozen, name = "RecordIterator", module = "siteline")]
+/// Safe to share between threads: each point is given once. A failure carries ``.bookmark``; the
+/// points before it were handed out already. Holds one page at most.
+#[pyclass(frozen, generic, name = "RecordIterator", module = "siteline")]
 pub(crate) struct RecordIterator {
-    pages: Option<Arc<Pages>>,
+    pages: Option<Pages>,
     named: bool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    batch: Option<RecordBatch>,
+    /// The page at hand, until its last row is taken.
+    rows: Option<Arc<Rows>>,
     row: usize,
-    /// For each column: its dictionary as Python strings, made when the first row is asked for.
-    texts: Option<Vec<Vec<Py<PyAny>>>>,
-    last_time: Option<(i64, Py<PyAny>)>,
     finished: bool,
+}
+
+/// A page's points, and what they share as Python objects.
+struct Rows {
+    batch: RecordBatch,
+    /// For each column its dictionary as Python strings, made when the first row is asked for.
+    texts: PyOnceLock<Vec<Vec<Py<PyAny>>>>,
+    last_time: std::sync::Mutex<Option<(i64, Py<PyAny>)>>,
 }
 
 impl RecordIterator {
     /// Over pages that are still to be read.
     pub(crate) fn reading(pages: Pages, named: bool) -> Self {
-        Self { pages: Some(Arc::new(pages)), named, state: Mutex::default() }
+        Self { pages: Some(pages), named, state: Mutex::default() }
     }
 
     /// Over points at hand.
     pub(crate) fn over(batch: RecordBatch, named: bool) -> Self {
-        let state = State { batch: Some(batch), finished: true, ..State::default() };
+        let state = State { rows: Rows::new(batch), row: 0, finished: true };
         Self { pages: None, named, state: Mutex::new(state) }
     }
 
     async fn refill(&self) -> Result<(), ReadFailure> {
         let mut state = self.state.lock().await;
-        if state.has_rows() || state.finished {
+        if state.rows.is_some() || state.finished {
             return Ok(());
         }
         let page = match &self.pages {
             Some(pages) => pages.next().await?,
             None => None,
         };
-        match page {
-            Some(page) => {
-                state.batch = Some(page.batch);
-                state.row = 0;
-                state.texts = None;
-            }
-            None => state.finished = true,
-        }
+        state.finished = page.is_none();
+        state.rows = page.and_then(|page| Rows::new(page.batch));
+        state.row = 0;
         Ok(())
     }
 }
@@ -77,13 +81,15 @@ impl RecordIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
-            if let Ok(mut state) = self.state.try_lock() {
-                if state.has_rows() {
-                    return state.next_row(py, self.named).map(Some);
+            // A row is taken under the lock and built outside it: building runs Python code, which
+            // may ask for the next row itself.
+            let taken = self.state.try_lock().map(|mut state| (state.take(), state.finished));
+            match taken {
+                Ok((Some((rows, row)), _)) => {
+                    return guarded(|| rows.object(py, row, self.named)).map(Some);
                 }
-                if state.finished {
-                    return Ok(None);
-                }
+                Ok((None, true)) => return Ok(None),
+                Ok((None, false)) | Err(_) => {}
             }
             block_on(py, self.refill())?.map_err(|failure| read_failure(py, failure))?;
         }
@@ -91,50 +97,55 @@ impl RecordIterator {
 }
 
 impl State {
-    fn has_rows(&self) -> bool {
-        self.batch.as_ref().is_some_and(|batch| self.row < batch.num_rows())
-    }
-
-    fn next_row<'py>(&mut self, py: Python<'py>, named: bool) -> PyResult<Bound<'py, PyAny>> {
-        let Some(batch) = self.batch.clone() else { return Ok(py.None().into_bound(py)) };
-        if self.texts.is_none() {
-            self.texts = Some(batch.columns().iter().map(|column| texts(py, column)).collect());
-        }
+    /// The next row. With the last one the page is let go, before another is asked for.
+    fn take(&mut self) -> Option<(Arc<Rows>, usize)> {
+        let rows = Arc::clone(self.rows.as_ref()?);
         let row = self.row;
         self.row += 1;
-        let values = (0..batch.num_columns())
-            .map(|index| self.cell(py, &batch, index, row))
-            .collect::<PyResult<Vec<_>>>()?;
+        if self.row == rows.batch.num_rows() {
+            self.rows = None;
+        }
+        Some((rows, row))
+    }
+}
+
+impl Rows {
+    /// `None` for a page without points.
+    fn new(batch: RecordBatch) -> Option<Arc<Self>> {
+        (batch.num_rows() > 0).then(|| {
+            let last_time = std::sync::Mutex::default();
+            Arc::new(Self { batch, texts: PyOnceLock::new(), last_time })
+        })
+    }
+
+    fn object<'py>(&self, py: Python<'py>, row: usize, named: bool) -> PyResult<Bound<'py, PyAny>> {
+        let batch = &self.batch;
+        // Extra columns have no place in the tuple; the dicts carry them.
+        let columns = if named { COLUMN_NAMES.len() } else { batch.num_columns() };
+        let values = (0..columns).map(|index| self.cell(py, index, row));
         if named {
-            // Extra columns have no place in the tuple; the dicts carry them.
-            let ten = pyo3::types::PyTuple::new(py, values.into_iter().take(10))?;
+            let ten = PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?;
             return frames(py, "Record")?.call1(ten);
         }
         let dict = PyDict::new(py);
-        for (field, value) in batch.schema().fields().iter().zip(values) {
-            dict.set_item(PyString::intern(py, field.name()), value)?;
+        for (field, value) in batch.schema_ref().fields().iter().zip(values) {
+            dict.set_item(PyString::intern(py, field.name()), value?)?;
         }
         Ok(dict.into_any())
     }
 
-    fn cell<'py>(
-        &mut self,
-        py: Python<'py>,
-        batch: &RecordBatch,
-        index: usize,
-        row: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let column = batch.column(index);
+    fn cell<'py>(&self, py: Python<'py>, index: usize, row: usize) -> PyResult<Bound<'py, PyAny>> {
+        let column = self.batch.column(index);
         if column.is_null(row) {
             return Ok(py.None().into_bound(py));
         }
         match column.data_type() {
             DataType::Dictionary(..) => {
+                let texts = self.texts.get_or_init(py, || {
+                    self.batch.columns().iter().map(|column| texts(py, column)).collect()
+                });
                 let key = column.as_dictionary::<Int32Type>().keys().value(row);
-                let text = self
-                    .texts
-                    .as_ref()
-                    .and_then(|texts| texts[index].get(usize::try_from(key).unwrap_or(usize::MAX)));
+                let text = texts[index].get(usize::try_from(key).unwrap_or(usize::MAX));
                 Ok(text.map_or_else(|| py.None().into_bound(py), |text| text.bind(py).clone()))
             }
             DataType::Timestamp(..) => {
@@ -152,14 +163,17 @@ impl State {
     }
 
     /// Neighbouring points of several series share their time: the last one is kept.
-    fn time<'py>(&mut self, py: Python<'py>, at: i64) -> PyResult<Bound<'py, PyAny>> {
-        if let Some((known, object)) = &self.last_time
+    fn time<'py>(&self, py: Python<'py>, at: i64) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(known) = self.last_time.try_lock()
+            && let Some((known, object)) = &*known
             && *known == at
         {
             return Ok(object.bind(py).clone());
         }
         let object = datetime_from_microseconds(py, at)?;
-        self.last_time = Some((at, object.clone().unbind()));
+        if let Ok(mut known) = self.last_time.try_lock() {
+            *known = Some((at, object.clone().unbind()));
+        }
         Ok(object)
     }
 }

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyDict, PyList};
 use tokio::sync::Mutex;
 
-use crate::client::scan::{ReadFailure, Scan};
+use crate::client::scan::{ONTO_HINT, ReadFailure, Scan};
 use crate::data::schema;
+use crate::error::{Error, Kind};
 use crate::python::bookmark::PyBookmark;
 use crate::python::errors::raise;
 use crate::python::page::PageIterator;
 use crate::python::query::PyQuery;
 use crate::python::rows::RecordIterator;
-use crate::python::runtime::block_on;
+use crate::python::runtime::{block_on, guarded};
 use crate::python::table::{PyTable, call_frames, schema_capsule};
 
 /// The Python exception for a read that failed half way, with ``.bookmark`` and ``.partial``.
@@ -78,7 +79,7 @@ impl PyScan {
 
     /// Read page by page, on a new chain: an iterator of :class:`Page`.
     fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
-        self.scan.pages().map(PageIterator).map_err(|error| raise(py, &error))
+        guarded(|| self.scan.pages().map(PageIterator::new).map_err(|error| raise(py, &error)))
     }
 
     /// Read point by point, on a new chain: an iterator of plain dicts.
@@ -87,7 +88,7 @@ impl PyScan {
     /// ``named=True`` each point is a :class:`Record` tuple instead.
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
-        let pages = self.scan.pages().map_err(|error| raise(py, &error))?;
+        let pages = guarded(|| self.scan.pages().map_err(|error| raise(py, &error)))?;
         Ok(RecordIterator::reading(pages, named))
     }
 
@@ -101,9 +102,9 @@ impl PyScan {
                 return Ok(Arc::clone(table));
             }
             let table = PyTable::new(self.scan.collect().await?);
-            let table = Python::attach(|py| Py::new(py, table)).map(Arc::new).map_err(|_| {
-                crate::Error::new(crate::Kind::Internal, "a table could not be made")
-            })?;
+            let table = Python::attach(|py| Py::new(py, table))
+                .map(Arc::new)
+                .map_err(|_| Error::new(Kind::Internal, "a table could not be made"))?;
             *slot = Some(Arc::clone(&table));
             Ok::<_, ReadFailure>(table)
         })?;
@@ -111,6 +112,19 @@ impl PyScan {
     }
 
     /// The same scan going on from a bookmark, on top of what had been read (``onto=e.partial``).
+    ///
+    /// ``onto`` must be the ``.partial`` of the error that carried the bookmark: a
+    /// :class:`QueryError` otherwise. Without it the result is the rest only, and says so:
+    /// ``report["resumed_after_pages"]`` counts the pages whose points are not in it (0 for a
+    /// whole), as does ``frame.attrs["siteline"]``. A bookmark of another query, host or subject is
+    /// a :class:`BookmarkError`.
+    ///
+    /// >>> first = next(client.data(site="S1", start="2026-11-01T00:00:00Z", interval="1h",
+    /// ...                          page_size=100).pages())
+    /// >>> rest = client.data(site="S1", start="2026-11-01T00:00:00Z", interval="1h",
+    /// ...                    page_size=100).resume(first.bookmark)
+    /// >>> rest.collect().report["resumed_after_pages"]
+    /// 1
     #[pyo3(signature = (bookmark, *, onto=None), text_signature = "($self, bookmark, *, onto=None)")]
     fn resume(
         &self,
@@ -118,26 +132,32 @@ impl PyScan {
         bookmark: &PyBookmark,
         onto: Option<&PyTable>,
     ) -> PyResult<Self> {
-        let onto = onto.and_then(|table| table.origin.clone());
-        let scan = self.scan.resume(bookmark.0.clone(), onto);
-        scan.map(Self::new).map_err(|error| raise(py, &error))
+        let unread = || {
+            let error = Error::new(Kind::Query, "onto= is a table that no scan read.");
+            raise(py, &error.with_hint(ONTO_HINT))
+        };
+        let onto = onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose()?;
+        guarded(|| {
+            let scan = self.scan.resume(bookmark.0.clone(), onto);
+            scan.map(Self::new).map_err(|error| raise(py, &error))
+        })
     }
 
     /// The long pandas frame of the whole. ``ids="category"`` is faster and smaller than ``"str"``.
     #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
-    fn to_pandas<'py>(&self, py: Python<'py>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
-        call_frames(self.collect(py)?.bind(py).as_any(), "to_pandas", Some(ids))
+    fn to_pandas<'py>(slf: &Bound<'py, Self>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(slf.as_any(), "to_pandas", Some(ids))
     }
 
     /// The long polars frame of the whole, without pyarrow.
     #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
-    fn to_polars<'py>(&self, py: Python<'py>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
-        call_frames(self.collect(py)?.bind(py).as_any(), "to_polars", Some(ids))
+    fn to_polars<'py>(slf: &Bound<'py, Self>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(slf.as_any(), "to_polars", Some(ids))
     }
 
     /// The whole as a ``pyarrow.Table``; the ids are dictionary-coded.
-    fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        call_frames(self.collect(py)?.bind(py).as_any(), "to_arrow", None)
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(slf.as_any(), "to_arrow", None)
     }
 
     /// The Arrow PyCapsule interface: reads the whole at the first call, once.
@@ -158,5 +178,15 @@ impl PyScan {
     /// The Arrow PyCapsule interface: costs no request.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &self.schema())
+    }
+
+    // A scan holds points as a page and a table do, so that `frames` refuses a wrong argument or a
+    // missing package before it asks for them: before anything is spent.
+    fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.collect(py)?.get().columns(py)
+    }
+
+    fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.collect(py)?.get().provenance(py)
     }
 }

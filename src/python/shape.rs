@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 use crate::data::{MissingCursor, Shape, TimestampForm};
 use crate::python::errors::raise;
+use crate::python::runtime::guarded;
 
 /// What the interface document does not show about a page (§2.3), where you know it.
 ///
@@ -68,7 +69,7 @@ impl PyShape {
             shape.check()?;
             Ok(Self(shape))
         };
-        build().map_err(|error| raise(py, &error))
+        guarded(|| build().map_err(|error| raise(py, &error)))
     }
 
     /// Name of the top-level array, or ``None``: found by shape.

@@ -15,6 +15,7 @@ use crate::python::conversions::datetime;
 use crate::python::errors::{frames, raise};
 use crate::python::report::table_report;
 use crate::python::rows::RecordIterator;
+use crate::python::runtime::guarded;
 
 /// The Arrow stream of some batches, as the PyCapsule interface wants it. The stream is released
 /// once, by the consumer or with the capsule.
@@ -43,11 +44,13 @@ fn arrow(py: Python<'_>, error: &arrow_schema::ArrowError) -> PyErr {
 
 /// The columns of a batch for `siteline.frames`: name, kind, and one or two `bytearray`s or lists.
 pub(crate) fn columns<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
-        list.append(column(py, field.name(), array)?)?;
-    }
-    Ok(list)
+    guarded(|| {
+        let list = PyList::empty(py);
+        for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+            list.append(column(py, field.name(), array)?)?;
+        }
+        Ok(list)
+    })
 }
 
 fn column<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
@@ -117,6 +120,7 @@ pub(crate) fn provenance<'py>(
     dict.set_item("host", &provenance.host)?;
     dict.set_item("read_at", datetime(py, provenance.read_at)?)?;
     dict.set_item("pages", provenance.pages)?;
+    dict.set_item("resumed_after_pages", provenance.resumed_after_pages)?;
     Ok(dict)
 }
 
@@ -153,15 +157,22 @@ impl PyTable {
     }
 
     fn __repr__(&self) -> String {
-        let pages = self.origin.as_ref().map_or(String::new(), |table| {
-            format!(", {} series, {} pages", table.merged.report.series, table.provenance.pages)
-        });
-        format!("<Table {} points{pages}>", self.batch.num_rows())
+        let Some(table) = &self.origin else {
+            return format!("<Table {} points>", self.batch.num_rows());
+        };
+        let pages = table.provenance.pages;
+        let missing = match table.provenance.resumed_after_pages {
+            0 => String::new(),
+            before => format!(" after {before} that are not in it"),
+        };
+        let (points, series) = (self.batch.num_rows(), table.merged.report.series);
+        format!("<Table {points} points, {series} series, {pages} pages{missing}>")
     }
 
     /// What was assumed, seen and counted while reading: a dict.
     ///
-    /// ``pages``, ``points_read``, ``points``, ``series``, ``repeated`` (came again unchanged),
+    /// ``pages``, ``resumed_after_pages`` (pages before these whose points are not here: 0 for the
+    /// whole), ``points_read``, ``points``, ``series``, ``repeated`` (came again unchanged),
     /// ``revised`` (came again with other values; the later stands), and the sums of the pages'
     /// own reports (see :attr:`Page.report`).
     #[getter]
@@ -212,11 +223,13 @@ impl PyTable {
         schema_capsule(py, &self.batch.schema())
     }
 
-    fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    #[pyo3(name = "_columns")]
+    pub(crate) fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         columns(py, &self.batch)
     }
 
-    fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    #[pyo3(name = "_provenance")]
+    pub(crate) fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         match &self.origin {
             Some(table) => provenance(py, &table.provenance),
             None => Ok(PyDict::new(py)),

@@ -1,5 +1,6 @@
 """Chains: to an explicit null, byte for byte, or an error that says where to go on."""
 
+import json
 import pickle
 import threading
 from urllib.parse import parse_qs, urlsplit
@@ -216,6 +217,149 @@ def test_a_bookmark_fits_only_where_it_was_made_and_as_it_was_made(sandbox):
         other.data(**DAY, page_size=100).resume(bookmark)
 
 
+def test_a_resumed_read_says_what_is_not_in_it(sandbox):
+    client = sandbox.client()
+    scan = client.data(**DAY, page_size=1_000)
+    assert scan.collect().report["resumed_after_pages"] == 0
+    pages = list(scan.pages())
+    assert [page.to_pandas().attrs["siteline"]["pages"] for page in pages] == [1] * len(pages)
+    bookmark = pages[1].bookmark
+    table = scan.resume(bookmark).collect()
+    assert len(table) == sum(map(len, pages[2:]))
+    assert table.report["resumed_after_pages"] == 2
+    assert table.to_pandas().attrs["siteline"]["resumed_after_pages"] == 2
+    assert "after 2 that are not in it" in repr(table)
+    # What is not there is still said when the rest fails half way and is resumed again.
+    sandbox.fault(on="data", nth=2, status=410)
+    with pytest.raises(siteline.CursorRejected) as caught:
+        scan.resume(bookmark).collect()
+    assert caught.value.partial.report["resumed_after_pages"] == 2
+    sandbox.clear_faults()
+    again = scan.resume(caught.value.bookmark, onto=caught.value.partial).collect()
+    assert again.report["resumed_after_pages"] == 2
+    assert again.report["pages"] == len(pages) - 2
+    assert again.to_pandas().equals(table.to_pandas())
+
+
+def test_a_read_goes_on_only_with_what_it_had_read_itself(sandbox):
+    client = sandbox.client()
+
+    def stopped(max_pages, **change):
+        with pytest.raises(siteline.QueryError) as caught:
+            client.data(**{**DAY, **change}, page_size=100, max_pages=max_pages).collect()
+        return caught.value
+
+    scan = client.data(**DAY, page_size=100)
+    two, four, other = stopped(2), stopped(4), stopped(2, line="L1")
+    whole = scan.collect()
+    # Pages 3 and 4 would be missing, or be older than what is read now; points would be foreign.
+    for bookmark, onto in (
+        (four.bookmark, two.partial),
+        (two.bookmark, four.partial),
+        (two.bookmark, other.partial),
+        (two.bookmark, whole),
+        (two.bookmark, sandbox.truth(**DAY)),
+    ):
+        with pytest.raises(siteline.QueryError, match="onto="):
+            scan.resume(bookmark, onto=onto)
+    wider = client.data(**DAY, page_size=100, extra_columns=["quality"])
+    with pytest.raises(siteline.QueryError, match="extra columns"):
+        wider.resume(two.bookmark, onto=two.partial)
+    stored = siteline.Bookmark.from_bytes(two.bookmark.to_bytes())
+    resumed = scan.resume(stored, onto=two.partial)
+    assert resumed.to_pandas().equals(whole.to_pandas())
+
+
+def test_every_failure_in_mid_chain_carries_a_bookmark_and_what_was_read(sandbox):
+    """Whatever ends a read: a status, a body, a limit, a deadline, closing."""
+    whole = sandbox.client().data(**DAY, page_size=1_000).to_pandas()
+    faults = {
+        siteline.ServiceUnavailable: {"status": 503, "times": 9},
+        siteline.CursorRejected: {"status": 410},
+        siteline.ScopeError: {"status": 403, "error": "insufficient_scope"},
+        siteline.RateLimited: {"status": 429, "retry_after": "600"},
+        siteline.AllowanceExhausted: {"status": 429, "retry_after": "53578"},
+        siteline.CursorLoop: {"repeat_cursor": True},
+        siteline.ProtocolError: {"body": b'{"series": [], "nextCursor": 7}'},
+        siteline.TruncatedBody: {"body": b'{"series": [', "times": 9},
+        siteline.TransportError: {"cut": 0, "times": 9},
+    }
+    for expected, fault in faults.items():
+        client = sandbox.client()
+        sandbox.fault(on="data", **{"skip": 2, "times": 1, **fault})
+        with pytest.raises(expected) as caught:
+            client.data(**DAY, page_size=1_000).collect()
+        sandbox.clear_faults()
+        check_that_it_goes_on(sandbox, caught.value, whole)
+
+
+def test_limits_of_our_own_carry_a_bookmark_and_what_was_read(sandbox):
+    whole = sandbox.client().data(**DAY, page_size=1_000).to_pandas()
+    client = sandbox.client(daily_allowance=2)
+    with pytest.raises(siteline.AllowanceExhausted) as caught:
+        client.data(**DAY, page_size=1_000).collect()
+    check_that_it_goes_on(sandbox, caught.value, whole)
+    # The pauses between attempts move the sandbox's clock past the deadline.
+    sandbox.fault(on="data", skip=2, times=1, status=429, retry_after="50")
+    with pytest.raises(siteline.DeadlineExceeded) as caught:
+        sandbox.client().data(**DAY, page_size=1_000, deadline="20s").collect()
+    check_that_it_goes_on(sandbox, caught.value, whole)
+    client = sandbox.client()
+    pages = client.data(**DAY, page_size=1_000).pages()
+    bookmark = next(pages).bookmark
+    client.close()
+    with pytest.raises(siteline.ClosedError) as caught:
+        next(pages)
+    assert caught.value.bookmark == bookmark
+
+
+def check_that_it_goes_on(sandbox, error, whole):
+    assert len(error.partial) == 2_000, error
+    again = pickle.loads(pickle.dumps(error))
+    assert again.bookmark == error.bookmark
+    assert again.bookmark.pages == 2
+    resumed = sandbox.client().data(**DAY, page_size=1_000)
+    resumed = resumed.resume(again.bookmark, onto=error.partial)
+    assert resumed.to_pandas().equals(whole)
+    assert resumed.collect().report["resumed_after_pages"] == 0
+
+
+@pytest.mark.fault("P8")
+def test_threads_that_ask_for_the_whole_at_once_cost_one_read(sandbox):
+    client = sandbox.client()
+    scan = client.data(**DAY, page_size=500)
+    tables = []
+    threads = [threading.Thread(target=lambda: tables.append(scan.collect())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(tables) == 8
+    assert all(table is tables[0] for table in tables)
+    assert client.allowance.used == tables[0].report["pages"]
+
+
+@pytest.mark.fault("P8")
+def test_one_record_iterator_in_eight_threads_gives_each_point_once(sandbox):
+    records = sandbox.client().data(**DAY, page_size=200).records(named=True)
+    got, failed = [], []
+
+    def read():
+        try:
+            mine = list(records)
+            got.extend(mine)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failed
+    assert len(got) == len(set(got)) == len(sandbox.truth(**DAY))
+
+
 @pytest.mark.fault("P11", "J16")
 def test_a_point_that_comes_twice_stands_once_by_its_latest_page(sandbox):
     times = pd.date_range("2026-11-01", periods=10, freq="1min", tz="UTC")
@@ -238,6 +382,31 @@ def test_a_point_that_comes_twice_stands_once_by_its_latest_page(sandbox):
     again = set(head.to_pandas()["timestamp"]) & set(rest[0].to_pandas()["timestamp"])
     assert again == {times[2]}
     assert len(first) == 4
+
+
+@pytest.mark.fault("P11", "J16")
+def test_a_point_on_two_pages_stands_once_in_the_table_by_the_later_page(sandbox):
+    ids = {"siteId": "S1", "lineId": "L1", "machineId": "M1", "deviceId": "D1", "tagGuid": "T1"}
+
+    def page(*points, cursor=None):
+        points = [
+            {"timestamp": f"2026-11-01T00:{minute:02}:00Z", "value": value}
+            for minute, value in points
+        ]
+        return json.dumps({"series": [{**ids, "points": points}], "nextCursor": cursor}).encode()
+
+    bodies = [
+        page((0, 1.0), (1, 2.0), (1, 3.0), (2, 4.0), cursor="a"),
+        page((2, 40.0), (3, 5.0), (4, 6.0), cursor="b"),
+        page((0, 1.0), (4, 60.0)),
+    ]
+    for n, body in enumerate(bodies, 1):
+        sandbox.fault(on="data", nth=n, status=200, body=body)
+    table = sandbox.client().data(**{**DAY, "interval": "1m"}).collect()
+    assert [row.value for row in table.records(named=True)] == [1.0, 3.0, 40.0, 5.0, 60.0]
+    report = table.report
+    assert (report["points_read"], report["points"]) == (9, 5)
+    assert (report["repeated"], report["revised"]) == (1, 3)
 
 
 @pytest.mark.fault("D6")

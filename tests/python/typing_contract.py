@@ -16,7 +16,12 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(scan, siteline.Scan)
     assert_type(scan.to_pandas(), pd.DataFrame)
     assert_type(scan.to_polars(ids="category"), pl.DataFrame)
-    assert_type(scan.records(), Iterator[dict[str, Any]])
+    assert_type(scan.records(), siteline.RecordIterator[dict[str, Any]])
+    records: Iterator[dict[str, Any]] = scan.records()
+    assert_type(next(records), dict[str, Any])
+    assert_type(scan.collect().records(named=True), siteline.RecordIterator[siteline.Record])
+    client.data(site=7, filters={"machineId": ["M1", 2]}, extra_columns=("quality",))
+    assert_type(siteline.Client.from_env(settle_lag="5m", tries=2), siteline.Client)
     for record in scan.records(named=True):
         assert_type(record, siteline.Record)
         assert_type(record.value, float | None)

@@ -1,0 +1,145 @@
+"""Waiting: Ctrl-C ends it, other threads do not suffer, and code that runs within may ask too."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import siteline
+
+DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
+@pytest.mark.parametrize(
+    "read",
+    [
+        "scan.collect()",
+        "scan.to_pandas()",
+        "scan.to_polars()",
+        "list(scan.pages())",
+        "list(scan.records())",
+        "client.discover()",
+    ],
+)
+def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(read):
+    script = f"""
+        import siteline
+        with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+            client = sandbox.client()
+            scan = client.data(
+                site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z", interval="5m",
+                page_size=1000,
+            )
+            next(scan.pages())
+            sandbox.fault(on="data", skip=1, times=99, hang=True)
+            sandbox.fault(on="discovery", times=99, hang=True)
+            try:
+                print("waiting", flush=True)
+                {read}
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
+            sandbox.clear_faults()
+            print(len(scan.to_pandas()) == len(sandbox.truth(**{DAY!r})), flush=True)
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "waiting\n"
+        # However often: the first that comes while it waits is enough.
+        process.send_signal(signal.SIGINT)
+        rest = process.communicate(timeout=60)[0]
+    assert rest == "interrupted\nTrue\n"
+    assert process.returncode == 0
+
+
+def test_a_log_handler_may_use_the_client_while_it_waits():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        client = sandbox.client()
+        said = []
+
+        class Asking(logging.Handler):
+            def emit(self, record):
+                if not said:
+                    said.append(record.getMessage())
+                    said.append(client.discover())
+
+        logger = logging.getLogger("siteline")
+        handler = Asking()
+        level = logger.level
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG)
+        try:
+            sandbox.fault(on="data", nth=2, status=503)
+            frame = client.data(**DAY, page_size=1_000).to_pandas()
+        finally:
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+        assert len(frame) == len(sandbox.truth(**DAY))
+        assert len(said) == 2
+
+
+def test_an_iterator_may_be_asked_while_it_builds_a_record(monkeypatch):
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        records = sandbox.client().data(**DAY, page_size=2).records(named=True)
+        inner = []
+        make = siteline.Record
+
+        def asking(*values):
+            if not inner:
+                inner.append(None)
+                inner.append(next(records))
+            return make(*values)
+
+        monkeypatch.setattr(siteline.frames, "Record", asking)
+        first = next(records)
+        assert first.timestamp < inner[1].timestamp
+
+
+class Stopped(BaseException):
+    """As a signal's handler may raise anywhere, in a log handler too."""
+
+
+@pytest.mark.parametrize("retried", [1, 2, 3])
+def test_what_is_raised_while_logging_ends_the_wait_and_loses_no_page(retried):
+    class Stopping(logging.Handler):
+        def emit(self, record):
+            stops.append(record)
+            raise Stopped
+
+    stops = []
+    handler = Stopping(logging.INFO)
+    logger = logging.getLogger("siteline.http")
+    level = logger.level
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        pages = sandbox.client().data(**DAY, page_size=1_000).pages()
+        sandbox.fault(on="data", nth=retried, status=503)
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        got = []
+        try:
+            while True:
+                try:
+                    got.extend(pages)
+                    break
+                except Stopped:
+                    continue
+        finally:
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+        assert len(stops) == 1
+        assert sum(map(len, got)) == len(sandbox.truth(**DAY))
+
+
+@pytest.mark.skipif(
+    not hasattr(siteline._siteline, "_panic"), reason="only a debug build can be made to panic"
+)
+@pytest.mark.parametrize("at", ["wait", "work", "call"])
+def test_a_panic_in_the_core_is_an_internal_error(at, capfd):
+    with pytest.raises(siteline.InternalError, match="defect of its own") as caught:
+        siteline._siteline._panic(at)
+    assert "still be used" in caught.value.hint
+    assert isinstance(caught.value, RuntimeError)
