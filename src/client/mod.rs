@@ -5,10 +5,15 @@
 //! | this | the client: who asks, with what, and in which order |
 //! | `settings` | what makes a client |
 //! | `reply` | what a reply to a data or discovery request means |
+//! | `scan` | a read that has not happened yet |
+//! | `pages` | one chain being followed |
+//! | `whole` | the whole of a scan, read once |
 
+pub mod pages;
 mod reply;
 pub mod scan;
 mod settings;
+pub mod whole;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

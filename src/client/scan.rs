@@ -5,12 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use jiff::Timestamp;
-use tokio::sync::Mutex;
 
-use super::{Client, DATA_PATH};
-use crate::data::{Bookmark, Chain, DecodeSettings, Fetch, Merged, Merger, Page, Query, schema};
+use super::Client;
+use super::pages::{Pages, Sender};
+use crate::data::{Bookmark, Chain, DecodeSettings, Merged, Merger, Query, schema};
 use crate::error::{Error, Kind, Result};
 
 pub(crate) const ONTO_HINT: &str = "Give the .partial of the error that carried the bookmark.";
@@ -162,23 +161,15 @@ impl Scan {
             Some(bookmark) => Chain::resume(query, decode, &origin, limit, bookmark)?,
         };
         let time = self.client.time();
-        Ok(Pages {
-            sender: Sender {
-                client: self.client.clone(),
-                until: self
-                    .settings
-                    .deadline
-                    .map(|limit| time.clock().monotonic().saturating_add(limit)),
-            },
-            chain: Mutex::new(chain.keep_raw(self.settings.keep_raw)),
-            provenance: Provenance {
-                query: self.query.clone(),
-                host: self.client.base_url().host().to_owned(),
-                read_at: time.now(),
-                pages: 0,
-                resumed_after_pages: self.begin.as_ref().map_or(0, Bookmark::pages),
-            },
-        })
+        let sender = Sender::new(self.client.clone(), self.settings.deadline);
+        let provenance = Provenance {
+            query: self.query.clone(),
+            host: self.client.base_url().host().to_owned(),
+            read_at: time.now(),
+            pages: 0,
+            resumed_after_pages: self.begin.as_ref().map_or(0, Bookmark::pages),
+        };
+        Ok(Pages::new(sender, chain.keep_raw(self.settings.keep_raw), provenance))
     }
 
     /// Reads the whole, merged. What was read before a failure travels in the failure.
@@ -186,25 +177,26 @@ impl Scan {
     /// # Errors
     /// [`ReadFailure`] with whatever ended the chain.
     pub async fn collect(&self) -> Result<Table, ReadFailure> {
-        let mut pages = self.pages()?;
+        let pages = self.pages()?;
+        let mut provenance = pages.provenance().clone();
         let mut merger = Merger::new(&self.decode.extra_columns);
         if let Some(onto) = &self.onto
             && let Some(before) = &onto.unfinished
         {
             merger = before.merger.clone();
-            pages.provenance.read_at = onto.provenance.read_at;
-            pages.provenance.resumed_after_pages = onto.provenance.resumed_after_pages;
+            provenance.read_at = onto.provenance.read_at;
+            provenance.resumed_after_pages = onto.provenance.resumed_after_pages;
         }
         loop {
             match pages.next().await {
                 Ok(Some(page)) => merger.push(&page)?,
-                Ok(None) => return Ok(pages.table(merger, None)?),
+                Ok(None) => return Ok(table(provenance, merger, None)?),
                 Err(mut failure) => {
                     if merger.pages() > 0
                         && let Some(stopped_at) = failure.bookmark.clone()
                     {
                         let unfinished = Unfinished { merger: merger.clone(), stopped_at };
-                        failure.partial = Some(pages.table(merger, Some(unfinished))?);
+                        failure.partial = Some(table(provenance, merger, Some(unfinished))?);
                     }
                     return Err(failure);
                 }
@@ -213,55 +205,7 @@ impl Scan {
     }
 }
 
-/// One chain being followed. Shared by whoever asks: each page is given once.
-#[derive(Debug)]
-pub struct Pages {
-    sender: Sender,
-    chain: Mutex<Chain>,
-    provenance: Provenance,
-}
-
-/// Sends the requests of one read, all within its deadline.
-#[derive(Debug)]
-struct Sender {
-    client: Client,
-    /// On the client's monotonic clock.
-    until: Option<Duration>,
-}
-
-impl Fetch for Sender {
-    async fn fetch<T: Send>(
-        &self,
-        wire_query: &str,
-        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
-    ) -> Result<T> {
-        let now = self.client.time().clock().monotonic();
-        let left = self.until.map(|until| until.saturating_sub(now));
-        self.client.get(DATA_PATH, wire_query, left, |reply| read(&reply.body)).await
-    }
-}
-
-impl Pages {
-    /// The next page, or `None` after the last.
-    ///
-    /// # Errors
-    /// [`ReadFailure`] with a bookmark; the chain stays where it was.
-    pub async fn next(&self) -> Result<Option<Page>, ReadFailure> {
-        let mut chain = self.chain.lock().await;
-        match chain.next(&self.sender).await {
-            Ok(page) => Ok(page),
-            Err(error) => Err(ReadFailure { error, bookmark: chain.bookmark(), partial: None }),
-        }
-    }
-
-    fn table(&self, merger: Merger, unfinished: Option<Unfinished>) -> Result<Table> {
-        let provenance = Provenance { pages: merger.pages(), ..self.provenance.clone() };
-        Ok(Table { merged: merger.finish()?, unfinished, provenance })
-    }
-
-    /// Where the pages come from.
-    #[must_use]
-    pub fn provenance(&self) -> &Provenance {
-        &self.provenance
-    }
+fn table(provenance: Provenance, merger: Merger, unfinished: Option<Unfinished>) -> Result<Table> {
+    let provenance = Provenance { pages: merger.pages(), ..provenance };
+    Ok(Table { merged: merger.finish()?, unfinished, provenance })
 }

@@ -14,6 +14,9 @@ use pyo3::types::PyWeakrefReference;
 use tokio::runtime::Runtime;
 use tokio::task::AbortHandle;
 
+use crate::python::logging;
+use crate::python::process::attached;
+
 /// What a task hands over: a Python object or an exception, made with the interpreter held.
 pub(crate) type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
@@ -56,11 +59,14 @@ struct Address {
 
 impl Address {
     fn deliver(self, finish: Finish) {
-        // `None` once the interpreter is ending: nobody waits any more. The references are then
-        // leaked, as PyO3 does it with those that it cannot give back.
-        let told = Python::try_attach(|py| self.tell(py, finish));
-        // A loop that was closed has no one to hear of it either.
-        drop(told);
+        // `None` once the process is ending: nobody waits any more.
+        let told = attached(|py| {
+            let handed = logging::hand_over_what_lies(py);
+            handed.and(self.tell(py, finish))
+        });
+        if let Some(Err(raised)) = told {
+            attached(|py| raised.write_unraisable(py, None));
+        }
     }
 
     fn tell(&self, py: Python<'_>, finish: Finish) -> PyResult<()> {
@@ -70,9 +76,11 @@ impl Address {
             return Ok(());
         }
         let outcome = Py::new(py, Delivery(Mutex::new(Some(finish(py)))))?;
-        event_loop
+        let told = event_loop
             .call_method1(intern!(py, "call_soon_threadsafe"), (outcome, waiter))
-            .map(drop)
+            .map(drop);
+        // Closed just now, it has no one to hear of it either.
+        if event_loop.call_method0(intern!(py, "is_closed"))?.is_truthy()? { Ok(()) } else { told }
     }
 }
 

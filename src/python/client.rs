@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
@@ -18,7 +19,7 @@ use crate::python::conversions::{count, datetime, duration, duration_or, refuse,
 use crate::python::credential::PyCredential;
 use crate::python::errors::{raise, warn};
 use crate::python::query::Arguments;
-use crate::python::runtime::{block_on, guarded};
+use crate::python::runtime::{block_on, guarded, spawn};
 use crate::python::scan::PyScan;
 use crate::python::shape::PyShape;
 use crate::settings::{Environment, KeySource};
@@ -227,8 +228,16 @@ impl PyClient {
 
     /// Ask what may be read (§4.2): a :class:`Discovery`, the body as it came.
     fn discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let body = block_on(py, self.0.discover(None))?.map_err(|error| raise(py, &error))?;
-        py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
+        let body = block_on(py, self.0.discover(None))?;
+        discovery(py, body)
+    }
+
+    /// As ``discover()``, an awaitable of the running asyncio loop.
+    fn _discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let client = self.0.clone();
+        spawn(py, async move { client.discover(None).await }, |py, body| {
+            discovery(py, body).map(Bound::unbind)
+        })
     }
 
     /// A lazy :class:`Scan` over the aggregate data (§4.3). Costs no request.
@@ -379,6 +388,11 @@ fn names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
             text(name?.cast::<PyString>().map_err(|_| refused())?, "extra_columns", Kind::Query)
         })
         .collect()
+}
+
+fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
+    let body = body.map_err(|error| raise(py, &error))?;
+    py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
 }
 
 /// Scopes as one text or as several.

@@ -12,6 +12,7 @@ use crate::python::errors::{raise, warn};
 use crate::python::private_key::{
     Passphrase, described, json_text, jwk_as_dict, octets, private_key,
 };
+use crate::python::process::attached;
 use crate::python::runtime::guarded;
 
 /// Who asks: the subject that enrollment returned, and the key that signs for it (§2.1).
@@ -143,7 +144,7 @@ impl PySigner {
 
 impl Signer for PySigner {
     fn sign(&self, signing_input: &[u8]) -> crate::Result<Vec<u8>> {
-        Python::try_attach(|py| {
+        attached(|py| {
             let answer = self.0.bind(py).call1((PyBytes::new(py, signing_input),));
             let answer = answer.map_err(|raised| signer_raised(py, raised))?;
             match octets(&answer) {

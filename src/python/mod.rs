@@ -1,6 +1,7 @@
 //! The Python layer: thin. It converts arguments and results, and waits through one crossing
 //! ([`runtime`]); everything else is in the core.
 
+mod awaitable;
 mod bookmark;
 mod client;
 mod clock;
@@ -10,6 +11,7 @@ mod errors;
 mod logging;
 mod page;
 mod private_key;
+mod process;
 mod query;
 mod report;
 mod rows;
@@ -55,6 +57,7 @@ mod _siteline {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", crate::VERSION)?;
         super::logging::install(module.py());
+        super::process::watch(module)?;
         #[cfg(debug_assertions)]
         super::runtime::panic::export(module)?;
         Ok(())

@@ -1,17 +1,17 @@
 //! `siteline.Page` and the iterator that reads them.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
-use crate::client::scan::{Pages, Provenance};
+use crate::client::pages::{Pages, Taken};
+use crate::client::scan::Provenance;
 use crate::data::Page;
 use crate::python::bookmark::PyBookmark;
 use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
-use crate::python::runtime::block_on;
+use crate::python::runtime::{block_on, spawn};
 use crate::python::scan::read_failure;
 use crate::python::table::{call_frames, columns, provenance, schema_capsule, stream_capsule};
 
@@ -118,37 +118,20 @@ impl PyPage {
 /// Safe to share between threads: each page is given once. A failure carries ``.bookmark``; the
 /// pages before it were handed out already.
 #[pyclass(frozen, name = "PageIterator", module = "siteline")]
-pub(crate) struct PageIterator {
-    pages: Pages,
-    /// Pages that were read while the call that asked for them was interrupted.
-    kept: Mutex<VecDeque<Page>>,
-}
+pub(crate) struct PageIterator(Arc<Pages>);
 
 impl PageIterator {
     pub(crate) fn new(pages: Pages) -> Self {
-        Self { pages, kept: Mutex::default() }
+        Self(Arc::new(pages))
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Page>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn read(&self, py: Python<'_>) -> PyResult<Option<Page>> {
-        if let Some(page) = self.kept().pop_front() {
-            return Ok(Some(page));
-        }
-        let mut page = None;
-        let waited = block_on(py, async {
-            page = self.pages.next().await?;
-            Ok(())
-        });
-        match waited {
-            Ok(outcome) => outcome.map_err(|failure| read_failure(py, failure)).map(|()| page),
-            Err(raised) => {
-                self.kept().extend(page);
-                Err(raised)
-            }
-        }
+    fn page(&self, page: Page) -> PyPage {
+        let provenance = Provenance {
+            pages: 1,
+            resumed_after_pages: page.sequence.saturating_sub(1),
+            ..self.0.provenance().clone()
+        };
+        PyPage { page, provenance }
     }
 }
 
@@ -159,13 +142,32 @@ impl PageIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyPage>> {
-        Ok(self.read(py)?.map(|page| {
-            let provenance = Provenance {
-                pages: 1,
-                resumed_after_pages: page.sequence.saturating_sub(1),
-                ..self.pages.provenance().clone()
-            };
-            PyPage { page, provenance }
-        }))
+        loop {
+            match self.0.take() {
+                Taken::Page(page) => return Ok(Some(self.page(*page))),
+                Taken::Ended => return Ok(None),
+                Taken::Nothing => {
+                    block_on(py, self.0.fill())?.map_err(|failure| read_failure(py, failure))?;
+                }
+            }
+        }
+    }
+
+    /// An awaitable of the running asyncio loop: reads the next page, for ``_take()``. Cancelled, it
+    /// loses no page.
+    fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let pages = Arc::clone(&self.0);
+        spawn(py, async move { pages.fill().await }, |py, filled| {
+            filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
+        })
+    }
+
+    /// The page that ``_fill()`` has read, or ``None``; and whether the chain has ended.
+    fn _take(&self) -> (Option<PyPage>, bool) {
+        match self.0.take() {
+            Taken::Page(page) => (Some(self.page(*page)), false),
+            Taken::Ended => (None, true),
+            Taken::Nothing => (None, false),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Points one by one: plain dicts, or `siteline.Record` tuples.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
@@ -9,9 +9,8 @@ use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use tokio::sync::Mutex;
 
-use crate::client::scan::{Pages, ReadFailure};
+use crate::client::pages::{Pages, Taken};
 use crate::data::COLUMN_NAMES;
 use crate::python::conversions::datetime_from_microseconds;
 use crate::python::errors::frames;
@@ -34,7 +33,6 @@ struct State {
     /// The page at hand, until its last row is taken.
     rows: Option<Arc<Rows>>,
     row: usize,
-    finished: bool,
 }
 
 /// A page's points, and what they share as Python objects.
@@ -42,7 +40,7 @@ struct Rows {
     batch: RecordBatch,
     /// For each column its dictionary as Python strings, made when the first row is asked for.
     texts: PyOnceLock<Vec<Vec<Py<PyAny>>>>,
-    last_time: std::sync::Mutex<Option<(i64, Py<PyAny>)>>,
+    last_time: Mutex<Option<(i64, Py<PyAny>)>>,
 }
 
 impl RecordIterator {
@@ -53,24 +51,40 @@ impl RecordIterator {
 
     /// Over points at hand.
     pub(crate) fn over(batch: RecordBatch, named: bool) -> Self {
-        let state = State { rows: Rows::new(batch), row: 0, finished: true };
+        let state = State { rows: Rows::new(batch), row: 0 };
         Self { pages: None, named, state: Mutex::new(state) }
     }
 
-    async fn refill(&self) -> Result<(), ReadFailure> {
-        let mut state = self.state.lock().await;
-        if state.rows.is_some() || state.finished {
-            return Ok(());
+    /// The next row that is at hand. Building it runs Python code, which may ask for the next row
+    /// itself: so it is taken under the lock and built outside.
+    fn take(&self) -> At {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(pages) = &self.pages
+                && pages.check_process().is_err()
+            {
+                return At::Nothing;
+            }
+            if let Some((rows, row)) = state.take() {
+                return At::Row(rows, row);
+            }
+            match self.pages.as_ref().map(Pages::take) {
+                Some(Taken::Page(page)) => {
+                    *state = State { rows: Rows::new(page.batch), row: 0 };
+                }
+                Some(Taken::Nothing) => return At::Nothing,
+                Some(Taken::Ended) | None => return At::End,
+            }
         }
-        let page = match &self.pages {
-            Some(pages) => pages.next().await?,
-            None => None,
-        };
-        state.finished = page.is_none();
-        state.rows = page.and_then(|page| Rows::new(page.batch));
-        state.row = 0;
-        Ok(())
     }
+}
+
+/// Where the iterator stands.
+enum At {
+    Row(Arc<Rows>, usize),
+    End,
+    /// The next page is to be read first.
+    Nothing,
 }
 
 #[pymethods]
@@ -81,17 +95,16 @@ impl RecordIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
-            // A row is taken under the lock and built outside it: building runs Python code, which
-            // may ask for the next row itself.
-            let taken = self.state.try_lock().map(|mut state| (state.take(), state.finished));
-            match taken {
-                Ok((Some((rows, row)), _)) => {
+            match self.take() {
+                At::Row(rows, row) => {
                     return guarded(|| rows.object(py, row, self.named)).map(Some);
                 }
-                Ok((None, true)) => return Ok(None),
-                Ok((None, false)) | Err(_) => {}
+                At::End => return Ok(None),
+                At::Nothing => {
+                    let Some(pages) = &self.pages else { return Ok(None) };
+                    block_on(py, pages.fill())?.map_err(|failure| read_failure(py, failure))?;
+                }
             }
-            block_on(py, self.refill())?.map_err(|failure| read_failure(py, failure))?;
         }
     }
 }
@@ -113,7 +126,7 @@ impl Rows {
     /// `None` for a page without points.
     fn new(batch: RecordBatch) -> Option<Arc<Self>> {
         (batch.num_rows() > 0).then(|| {
-            let last_time = std::sync::Mutex::default();
+            let last_time = Mutex::default();
             Arc::new(Self { batch, texts: PyOnceLock::new(), last_time })
         })
     }

@@ -1,6 +1,7 @@
 //! The one crossing between Python and the core. Whatever Python waits for goes through
-//! [`block_on`]; whatever keeps a processor busy goes through [`detached`]. Nothing else in this
-//! crate releases the interpreter or blocks on a future.
+//! [`block_on`], or through [`spawn`] in asyncio: two doors to one future of the core. Whatever
+//! keeps a processor busy goes through [`detached`]. Nothing else in this crate releases the
+//! interpreter or blocks on a future.
 
 #![expect(clippy::disallowed_methods, reason = "the one crossing")]
 
@@ -12,17 +13,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
+use pyo3::intern;
 use pyo3::prelude::*;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, Kind};
 use crate::python::errors::raise;
-use crate::python::logging::watched;
+use crate::python::process::{Inside, stay_if_ending, undivided};
+use crate::python::{awaitable, logging};
 
-/// How often a waiting thread asks Python whether Ctrl-C was pressed.
-const SIGNAL_POLL: Duration = Duration::from_millis(50);
-/// Threads that drive connections; the calls themselves run on the threads that wait for them.
+/// How often a wait looks up: for Ctrl-C, for records to hand over, for the end of the process.
+const LOOK_UP: Duration = Duration::from_millis(50);
+/// Threads that drive connections and the calls of asyncio; other calls run on the threads that
+/// wait for them.
 const DRIVER_THREADS: usize = 2;
 
 static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
@@ -53,36 +56,88 @@ fn runtime() -> Result<Arc<Runtime>, Error> {
     Ok(runtime)
 }
 
+/// What came of a future: its own outcome, or what it panicked with.
+type Outcome<T, E> = Result<Result<T, E>, Box<dyn Any + Send>>;
+
 /// Waits for `future` with the interpreter released. Ctrl-C ends the wait with the exception that
-/// the signal handler raised; the future is dropped, and with it its request. What a log handler
-/// raised ends it likewise. A panic surfaces as `InternalError`.
+/// the signal handler raised; the future is dropped, and with it its request. A panic surfaces as
+/// `InternalError`.
 pub(crate) fn block_on<T, E, F>(py: Python<'_>, future: F) -> PyResult<Result<T, E>>
 where
     T: Send,
     E: Send,
     F: Future<Output = Result<T, E>> + Send,
 {
-    let runtime = runtime().map_err(|error| raise(py, &error))?;
-    let wait = || {
-        runtime.block_on(async {
-            let mut future = pin!(AssertUnwindSafe(future).catch_unwind());
-            let mut step = poll_fn(|context| match watched(|| future.as_mut().poll(context)) {
-                (_, Some(raised)) => Poll::Ready(Err(raised)),
-                (polled, None) => polled.map(|outcome| outcome.map_err(|panic| panicked(&*panic))),
-            });
-            loop {
-                match tokio::time::timeout(SIGNAL_POLL, &mut step).await {
-                    Ok(outcome) => return outcome,
-                    Err(_) => interrupted()?,
-                }
-            }
-        })
-    };
-    // A signer or a log handler runs within a wait, and may ask the client for something itself.
-    py.detach(|| match Handle::try_current() {
-        Ok(_) => tokio::task::block_in_place(wait),
-        Err(_) => wait(),
+    let runtime = undivided(runtime).map_err(|error| raise(py, &error))?;
+    let hears_signals = is_main_thread(py)?;
+    let mut inside = Some(Inside::enter());
+    let outcome = py.detach(|| {
+        let outcome = runtime.block_on(looking_up(future, || {
+            stay_if_ending(&mut inside);
+            if hears_signals { interrupted() } else { Ok(()) }
+        }));
+        stay_if_ending(&mut inside);
+        outcome
+    });
+    drop(inside);
+    let outcome = outcome.and_then(|outcome| outcome.map_err(|panic| panicked(py, &*panic)));
+    logging::hand_over(py)?;
+    outcome
+}
+
+/// Starts `future` on the runtime and gives an awaitable of the running asyncio loop; `finish` makes
+/// a Python object or an exception of the outcome. Cancelling the awaitable drops the future, and
+/// with it its request.
+///
+/// # Errors
+/// `RuntimeError` where no asyncio loop is running in this thread.
+pub(crate) fn spawn<T, E, F>(
+    py: Python<'_>,
+    future: F,
+    finish: impl FnOnce(Python<'_>, Result<T, E>) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Bound<'_, PyAny>>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
+{
+    let runtime = undivided(runtime).map_err(|error| raise(py, &error))?;
+    awaitable::start(py, &runtime, async move {
+        let outcome = looking_up(future, || Ok::<_, PyErr>(())).await;
+        let finish: awaitable::Finish = Box::new(move |py| match outcome? {
+            Ok(outcome) => finish(py, outcome),
+            Err(panic) => Err(panicked(py, &*panic)),
+        });
+        finish
     })
+}
+
+/// Drives `future`, and looks up now and then. What `look_up` fails with ends it.
+async fn looking_up<T, E, F, R>(
+    future: F,
+    mut look_up: impl FnMut() -> Result<(), R>,
+) -> Result<Outcome<T, E>, R>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let mut future = pin!(future);
+    let mut step = poll_fn(|context| {
+        let polled = undivided(|| catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))));
+        match polled {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(outcome)) => Poll::Ready(Ok(outcome)),
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    });
+    loop {
+        match tokio::time::timeout(LOOK_UP, &mut step).await {
+            Ok(outcome) => return Ok(outcome),
+            Err(_) => look_up()?,
+        }
+        if logging::is_waiting() {
+            tokio::task::spawn_blocking(logging::hand_over_meanwhile);
+        }
+    }
 }
 
 /// The exception of a signal handler that ran just now: `KeyboardInterrupt` for Ctrl-C.
@@ -94,17 +149,33 @@ fn interrupted() -> PyResult<()> {
     Python::attach(|py| py.check_signals())
 }
 
+/// Python runs signal handlers in its main thread only.
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import(intern!(py, "threading"))?;
+    let main = threading.call_method0(intern!(py, "main_thread"))?;
+    let here = threading.call_method0(intern!(py, "get_ident"))?;
+    main.getattr(intern!(py, "ident"))?.eq(here)
+}
+
 /// Runs `work` on this thread with the interpreter released.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| panicked(&*panic))
+    let mut inside = Some(Inside::enter());
+    let outcome = py.detach(|| {
+        let outcome = catch_unwind(AssertUnwindSafe(work));
+        stay_if_ending(&mut inside);
+        outcome
+    });
+    drop(inside);
+    outcome.map_err(|panic| panicked(py, &*panic))
 }
 
 /// Runs short work that needs the interpreter; a panic surfaces as `InternalError` here too.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Python::attach(|py| Err(panicked(py, &*panic))))
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> PyErr {
+fn panicked(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
     let what = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
@@ -112,7 +183,7 @@ fn panicked(panic: &(dyn Any + Send)) -> PyErr {
         .unwrap_or_else(|| "a panic without words".to_owned());
     let error = Error::new(Kind::Internal, format!("siteline met a defect of its own: {what}"))
         .with_hint("The client can still be used. Please report this with what you called.");
-    Python::attach(|py| raise(py, &error))
+    raise(py, &error)
 }
 
 /// A door for the tests: panics at each kind of entry, so that it is seen what becomes of it. No
@@ -121,17 +192,18 @@ fn panicked(panic: &(dyn Any + Send)) -> PyErr {
 pub(super) mod panic {
     use pyo3::prelude::*;
 
-    use super::{block_on, detached, guarded};
+    use super::{block_on, detached, guarded, spawn};
 
-    fn defect() -> PyResult<()> {
+    fn defect<T>() -> PyResult<T> {
         panic!("a panic for a test")
     }
 
     #[pyfunction]
-    fn _panic(py: Python<'_>, at: &str) -> PyResult<()> {
+    fn _panic<'py>(py: Python<'py>, at: &str) -> PyResult<Bound<'py, PyAny>> {
         match at {
-            "wait" => block_on(py, async { defect() })?,
-            "work" => detached(py, defect)?,
+            "wait" => block_on(py, async { defect::<()>() })?.map(|()| py.None().into_bound(py)),
+            "await" => spawn(py, async { defect::<()>() }, |py, _| Ok(py.None())),
+            "work" => detached(py, defect::<()>)?.map(|()| py.None().into_bound(py)),
             _ => guarded(defect),
         }
     }

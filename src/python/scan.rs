@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyList};
-use tokio::sync::Mutex;
 
-use crate::client::scan::{ONTO_HINT, ReadFailure, Scan};
+use crate::client::scan::{ONTO_HINT, ReadFailure, Scan, Table};
+use crate::client::whole::Whole;
 use crate::data::schema;
 use crate::error::{Error, Kind};
 use crate::python::bookmark::PyBookmark;
@@ -15,7 +16,7 @@ use crate::python::errors::raise;
 use crate::python::page::PageIterator;
 use crate::python::query::PyQuery;
 use crate::python::rows::RecordIterator;
-use crate::python::runtime::{block_on, guarded};
+use crate::python::runtime::{block_on, guarded, spawn};
 use crate::python::table::{PyTable, call_frames, schema_capsule};
 
 /// The Python exception for a read that failed half way, with ``.bookmark`` and ``.partial``.
@@ -27,7 +28,7 @@ pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
             value.setattr("bookmark", Py::new(py, PyBookmark(bookmark))?)?;
         }
         if let Some(partial) = failure.partial {
-            value.setattr("partial", Py::new(py, PyTable::new(partial))?)?;
+            value.setattr("partial", Py::new(py, PyTable::new(Arc::new(partial)))?)?;
         }
         Ok(())
     };
@@ -50,19 +51,32 @@ pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
 /// 10
 #[pyclass(frozen, name = "Scan", module = "siteline")]
 pub(crate) struct PyScan {
-    scan: Scan,
-    /// Held over the read, so that two threads that ask for the whole cost one read.
-    table: Mutex<Option<Arc<Py<PyTable>>>>,
+    whole: Arc<Whole>,
+    /// The whole as Python sees it: the same object for all who ask.
+    table: Arc<PyOnceLock<Py<PyTable>>>,
 }
 
 impl PyScan {
     pub(crate) fn new(scan: Scan) -> Self {
-        Self { scan, table: Mutex::new(None) }
+        Self { whole: Arc::new(Whole::new(scan)), table: Arc::new(PyOnceLock::new()) }
+    }
+
+    fn scan(&self) -> &Scan {
+        self.whole.scan()
     }
 
     fn schema(&self) -> SchemaRef {
-        schema(&self.scan.decode_settings().extra_columns)
+        schema(&self.scan().decode_settings().extra_columns)
     }
+}
+
+fn remembered(
+    py: Python<'_>,
+    known: &PyOnceLock<Py<PyTable>>,
+    read: Result<Arc<Table>, ReadFailure>,
+) -> PyResult<Py<PyTable>> {
+    let table = read.map_err(|failure| read_failure(py, failure))?;
+    known.get_or_try_init(py, || Py::new(py, PyTable::new(table))).map(|table| table.clone_ref(py))
 }
 
 #[pymethods]
@@ -70,16 +84,16 @@ impl PyScan {
     /// The query: immutable, printable, hashable.
     #[getter]
     fn query(&self) -> PyQuery {
-        PyQuery(self.scan.query().clone())
+        PyQuery(self.scan().query().clone())
     }
 
     fn __repr__(&self) -> String {
-        format!("<Scan {}>", self.scan.query())
+        format!("<Scan {}>", self.scan().query())
     }
 
     /// Read page by page, on a new chain: an iterator of :class:`Page`.
     fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
-        guarded(|| self.scan.pages().map(PageIterator::new).map_err(|error| raise(py, &error)))
+        guarded(|| self.scan().pages().map(PageIterator::new).map_err(|error| raise(py, &error)))
     }
 
     /// Read point by point, on a new chain: an iterator of plain dicts.
@@ -88,7 +102,7 @@ impl PyScan {
     /// ``named=True`` each point is a :class:`Record` tuple instead.
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
-        let pages = guarded(|| self.scan.pages().map_err(|error| raise(py, &error)))?;
+        let pages = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
         Ok(RecordIterator::reading(pages, named))
     }
 
@@ -96,19 +110,16 @@ impl PyScan {
     ///
     /// A failure half way carries ``.bookmark`` and ``.partial``, and is not remembered.
     fn collect(&self, py: Python<'_>) -> PyResult<Py<PyTable>> {
-        let table = block_on(py, async {
-            let mut slot = self.table.lock().await;
-            if let Some(table) = &*slot {
-                return Ok(Arc::clone(table));
-            }
-            let table = PyTable::new(self.scan.collect().await?);
-            let table = Python::attach(|py| Py::new(py, table))
-                .map(Arc::new)
-                .map_err(|_| Error::new(Kind::Internal, "a table could not be made"))?;
-            *slot = Some(Arc::clone(&table));
-            Ok::<_, ReadFailure>(table)
-        })?;
-        table.map(|table| table.clone_ref(py)).map_err(|failure| read_failure(py, failure))
+        let read = block_on(py, self.whole.table())?;
+        remembered(py, &self.table, read)
+    }
+
+    /// As ``collect()``, an awaitable of the running asyncio loop.
+    fn _collect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (whole, table) = (Arc::clone(&self.whole), Arc::clone(&self.table));
+        spawn(py, async move { whole.table().await }, move |py, read| {
+            remembered(py, &table, read).map(Py::into_any)
+        })
     }
 
     /// The same scan going on from a bookmark, on top of what had been read (``onto=e.partial``).
@@ -138,7 +149,7 @@ impl PyScan {
         };
         let onto = onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose()?;
         guarded(|| {
-            let scan = self.scan.resume(bookmark.0.clone(), onto);
+            let scan = self.scan().resume(bookmark.0.clone(), onto);
             scan.map(Self::new).map_err(|error| raise(py, &error))
         })
     }

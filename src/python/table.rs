@@ -1,5 +1,7 @@
 //! `siteline.Table` and what every holder of points shares: the Arrow hand-off and the columns.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray as _;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
@@ -136,12 +138,12 @@ pub(crate) fn provenance<'py>(
 #[pyclass(frozen, name = "Table", module = "siteline")]
 pub(crate) struct PyTable {
     pub(crate) batch: RecordBatch,
-    pub(crate) origin: Option<std::sync::Arc<Table>>,
+    pub(crate) origin: Option<Arc<Table>>,
 }
 
 impl PyTable {
-    pub(crate) fn new(table: Table) -> Self {
-        Self { batch: table.merged.batch.clone(), origin: Some(std::sync::Arc::new(table)) }
+    pub(crate) fn new(table: Arc<Table>) -> Self {
+        Self { batch: table.merged.batch.clone(), origin: Some(table) }
     }
 
     /// A table of other origin than a read: the sandbox's truth.

@@ -1,0 +1,140 @@
+//! What befalls a process with the core in it: it forks, and it ends.
+//!
+//! **Fork.** A child has the memory of its parent and none of its threads. What a lock protects may
+//! be half done there, for ever. So every step of the core that runs without the interpreter goes
+//! through [`undivided`], and a fork waits until all of them are done. Runtime, connections, flights
+//! and reads know which process they belong to, and begin anew in another.
+//!
+//! **End.** Once the interpreter finalizes, no thread may touch it: Python ends such a thread by
+//! force, in the middle of Rust code. So when the exit handlers run, threads that wait in the core
+//! (daemon threads, by then) stay there for good, and nobody attaches any more but the thread that
+//! ends the process. That one may go on using siteline, from exit handlers of others.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockWriteGuard};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::python::logging;
+use crate::python::runtime::detached;
+
+/// How long an exit waits for threads that run Python code on our behalf, a signer's say.
+const LONGEST_EXIT: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Shared by the steps that a fork may not cut through, taken alone by the fork.
+static STEPS: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// Held by the thread that forks, from before the fork until after it.
+    static STANDSTILL: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
+}
+
+/// The thread that ends the process, once it does.
+static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
+/// Threads that wait in the core, or run Python code for it, and will want the interpreter back.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs a short step of the core that a fork may not cut through. A step runs no Python code.
+pub(crate) fn undivided<T>(step: impl FnOnce() -> T) -> T {
+    let _shared = STEPS.read().unwrap_or_else(PoisonError::into_inner);
+    step()
+}
+
+/// Counts a thread that is away from the interpreter and comes back to it.
+pub(crate) struct Inside(());
+
+impl Inside {
+    pub(crate) fn enter() -> Self {
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        // Never below zero: a fork in between has set it to zero.
+        let _ = INSIDE.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| {
+            Some(count.saturating_sub(1))
+        });
+    }
+}
+
+/// Before a thread goes back to the interpreter: where the process is ending, it stays here.
+pub(crate) fn stay_if_ending(inside: &mut Option<Inside>) {
+    if is_ending_elsewhere() {
+        drop(inside.take());
+        loop {
+            thread::park();
+        }
+    }
+}
+
+fn is_ending_elsewhere() -> bool {
+    ENDED_BY.get().is_some_and(|ended_by| *ended_by != thread::current().id())
+}
+
+/// Runs Python code on a thread of the core. `None` where the process is ending.
+pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    let _inside = Inside::enter();
+    if is_ending_elsewhere() {
+        return None;
+    }
+    Python::try_attach(work)
+}
+
+#[pyfunction]
+fn before_fork(py: Python<'_>) -> PyResult<()> {
+    let guard = detached(py, || {
+        let guard = STEPS.write().unwrap_or_else(PoisonError::into_inner);
+        STANDSTILL.set(Some(guard));
+    });
+    guard.map(drop)
+}
+
+#[pyfunction]
+fn after_fork_in_parent() {
+    STANDSTILL.take();
+}
+
+#[pyfunction]
+fn after_fork_in_child() {
+    INSIDE.store(0, Ordering::SeqCst);
+    STANDSTILL.take();
+    logging::forked();
+}
+
+/// Threads that wait stay where they are; those that run Python code for us get a moment to end.
+#[pyfunction]
+fn at_exit(py: Python<'_>) -> PyResult<()> {
+    if ENDED_BY.set(thread::current().id()).is_err() {
+        return Ok(());
+    }
+    detached(py, || {
+        let mut waited = Duration::ZERO;
+        // This thread is inside as well.
+        while INSIDE.load(Ordering::SeqCst) > 1 && waited < LONGEST_EXIT {
+            thread::sleep(LOOK);
+            waited += LOOK;
+        }
+    })
+}
+
+/// Hears of forks and of the exit from now on.
+pub(crate) fn watch(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let os = py.import("os")?;
+    if os.hasattr("register_at_fork")? {
+        let hooks = PyDict::new(py);
+        hooks.set_item("before", wrap_pyfunction!(before_fork, module)?)?;
+        hooks.set_item("after_in_parent", wrap_pyfunction!(after_fork_in_parent, module)?)?;
+        hooks.set_item("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?)?;
+        os.call_method("register_at_fork", (), Some(&hooks))?;
+    }
+    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(at_exit, module)?,))?;
+    Ok(())
+}
