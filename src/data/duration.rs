@@ -14,7 +14,6 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
     let trimmed = text.trim();
     let seconds = match trimmed.strip_prefix(['P', 'p']) {
         Some(rest) => iso_seconds(rest),
-        None if trimmed.contains('M') && !trimmed.contains("MI") => None,
         None => seconds(trimmed),
     };
     seconds.map(Duration::from_secs).ok_or_else(|| {
@@ -37,7 +36,7 @@ fn iso_seconds(rest: &str) -> Option<u64> {
         return None;
     }
     let date = if date.is_empty() { 0 } else { seconds(date)? };
-    let time = if time.is_empty() { 0 } else { seconds(time)? };
+    let time = if time.is_empty() { 0 } else { seconds(&time.to_ascii_lowercase())? };
     date.checked_add(time)
 }
 
@@ -63,6 +62,9 @@ fn seconds(text: &str) -> Option<u64> {
 }
 
 fn unit_seconds(unit: &str) -> Option<u64> {
+    if unit == "M" {
+        return None;
+    }
     Some(match unit.to_ascii_lowercase().as_str() {
         "s" | "sec" => 1,
         "m" | "min" => 60,
@@ -92,6 +94,7 @@ mod tests {
             ("P1D", 86_400),
             ("P1DT12H", 129_600),
             ("pt90s", 90),
+            ("5MIN", 300),
             ("0s", 0),
         ] {
             assert_eq!(parse_duration(text).unwrap(), Duration::from_secs(seconds), "{text}");

@@ -44,6 +44,8 @@ pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
 /// was read, as it was read. ``collect()`` reads once, merges, and remembers; every way to the whole
 /// (``to_pandas()``, ``to_polars()``, ``to_arrow()``, ``pl.DataFrame(scan)``,
 /// ``duckdb.sql("from scan")``) goes through it, so the allowance is never spent twice by accident.
+/// DuckDB puts an exception of its own in the place of ours: call ``collect()`` before it where
+/// ``.bookmark`` and ``.partial`` are wanted.
 ///
 /// >>> scan = client.data(site="S1", line="L1", start="2026-11-01T00:00:00Z",
 /// ...                    end="2026-11-01T01:00:00Z", interval="1m")
