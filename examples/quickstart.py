@@ -1,20 +1,37 @@
 """From an enrolled key to a DataFrame: a week of one-minute data, over real HTTP.
 
 The service is siteline's sandbox, on loopback: the whole interface, strict, with late points and
-revisions. Against the real service only the first two lines change (see README.md).
+revisions. Against the real service the address and the subject change, and nothing else.
 """
 
 import time
 
 import siteline
 
-with siteline.Sandbox(seed=7, now="2026-11-09T00:00:00Z") as sandbox:
-    client = sandbox.client(daily_allowance=5_000)
 
+def show(name: str, text: object) -> None:
+    print(f"{name:<11} {text}")
+
+
+with siteline.Sandbox(seed=7, now="2026-11-09T00:00:00Z") as sandbox:
     began = time.perf_counter()
+
+    # Enrollment: the administrator gets the public key, and gives back a subject.
+    key = siteline.PrivateKey.generate()
+    subject = sandbox.enroll(key.public_jwk)
+    show("key", f"RSA, {key.bits} bits; thumbprint, and kid, {key.thumbprint[:16]}...")
+    show("subject", subject)
+
+    client = siteline.Client(
+        sandbox.base_url,
+        credential=siteline.Credential(subject, key),
+        daily_allowance=5_000,
+        clock=sandbox.clock,  # the sandbox's time stands still; without it, the machine's clock
+    )
+    show("service", client.base_url)
+
     resources = client.discover()
-    print(f"service        {client.base_url}")
-    print(f"authorized     {', '.join(resources)}")
+    show("discovery", f"{len(resources.raw):,} bytes: {', '.join(resources)}")
 
     scan = client.data(
         site="S1",
@@ -24,17 +41,20 @@ with siteline.Sandbox(seed=7, now="2026-11-09T00:00:00Z") as sandbox:
         interval="1m",
         page_size=10_000,
     )
-    print(f"query          {scan.query}")
+    query = scan.query  # so far no data request was made
+    span = f"{query.start:%Y-%m-%d} to {query.end:%Y-%m-%d}"
+    show("query", f"{query.site} {query.line}, {span}, a point each {query.interval_seconds} s")
     frame = scan.to_pandas()
     seconds = time.perf_counter() - began
 
-    report = scan.collect().report
+    report = scan.collect().report  # read once: this costs nothing
     allowance = client.allowance
-    print(f"pages          {report['pages']}")
-    print(f"points         {report['points']:,} of {report['series']} series")
-    print(f"requests       {allowance.used} of {allowance.limit:,} a day, {allowance.left:,} left")
-    print(f"found          array {report['arrays']}, timestamps as {report['timestamp_forms']}")
+    show("found", f"array {report['arrays'][0]!r}, timestamps as {report['timestamp_forms'][0]}")
+    show("tokens", f"{sandbox.stats['token_requests']} exchange, a fresh assertion for each")
+    show("pages", report["pages"])
+    show("points", f"{report['points']:,} of {report['series']} series")
+    show("requests", f"{allowance.used} of {allowance.limit:,} a day, {allowance.left:,} left")
+    show("seconds", f"{seconds:.2f}, from no key to the frame:")
     print()
-    print(frame.head().to_string(max_colwidth=14))
-    print()
-    print(f"{seconds:.2f} seconds, key to frame")
+    shorter = {"tag_guid": "{:.8}...".format}
+    print(frame.head().to_string(index=False, float_format="%.2f", formatters=shorter))

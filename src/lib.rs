@@ -16,8 +16,8 @@
 //! | [`http`] | one attempt, retries, the allowance | error, clock |
 //! | [`auth`] | keys, assertions, tokens | error, clock, http |
 //! | [`data`] | query, cursor, chain, decoding, merging | error |
-//! | [`client`] | the authorised send; scans; discovery | all of the above |
-//! | [`settings`] | arguments and environment into a client | error, clock, auth, http, client |
+//! | [`client`] | the authorised send; scans; discovery | error, clock, http, auth, data |
+//! | [`settings`] | arguments and environment into a client | error, auth |
 //! | [`sandbox`] | the service itself, as an independent witness | clock |
 //! | `python` | the Python layer, behind its feature | all |
 //!

@@ -2,8 +2,9 @@
 
 A Rust test proves the rows that its name begins with (``t10_every_attempt_carries_a_new_jti``), a
 Python test those of its mark (``@pytest.mark.fault("T10")``). The check fails if a row that the
-project claims has no test that ran and passed, if a test names a row that nobody knows, or if the
-table in the repository is not the one that these runs give.
+project claims has no test that ran and passed, if a test names a row that nobody knows, if a run
+was not whole (a test failed, or some were filtered out), or if the table in the repository is not
+the one that these runs give.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 TABLE = Path(__file__).with_name("FAULTS.md")
 
@@ -27,7 +32,12 @@ CLAIMED = {
     "P": [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12],
     "B": [*range(1, 6)],
 }
-ROW = re.compile(r"^([a-z])(\d+)$")
+# All rows that there are, claimed or not yet: letter -> the last number.
+KNOWN = {
+    **{"K": 15, "T": 32, "D": 9, "H": 26, "M": 6, "E": 6, "J": 21, "P": 12, "B": 13},
+    **{"R": 18, "S": 15},
+}
+ROW = re.compile(r"^([a-z])(\d{1,2})$")
 RUST_LINE = re.compile(r"^test (\S+?)(?: - should panic)? \.\.\. (\w+)", re.MULTILINE)
 
 
@@ -62,6 +72,28 @@ def python_results(path: Path) -> dict[str, list[tuple[str, str]]]:
     return rows
 
 
+def not_whole(rust: str, python: ElementTree.ElementTree) -> list[str]:
+    """What makes these runs no proof: failures, tests left out, nothing run at all."""
+    faults = []
+    results = re.findall(r"^test result: (\w+)\..* (\d+) filtered out", rust, re.MULTILINE)
+    if not results or any(outcome != "ok" for outcome, _ in results):
+        faults.append("the Rust run did not end well")
+    if any(int(filtered) for _, filtered in results):
+        faults.append("some Rust tests were filtered out")
+    cases = list(python.iter("testcase"))
+    if not cases:
+        faults.append("no Python test ran")
+    if any(case.find(tag) is not None for case in cases for tag in ("failure", "error")):
+        faults.append("a Python test failed")
+    return faults
+
+
+def unknown(rows: Iterable[str]) -> list[str]:
+    """Rows that are in no fault table: a misspelt id proves nothing."""
+    known = {f"{letter}{number + 1}" for letter, last in KNOWN.items() for number in range(last)}
+    return sorted(set(rows) - known)
+
+
 def render(rows: dict[str, list[tuple[str, str]]]) -> str:
     """The table as Markdown."""
     lines = [
@@ -90,10 +122,18 @@ def main() -> int:
     parser.add_argument("--python", type=Path, required=True)
     parser.add_argument("--write", action="store_true", help="renew tests/FAULTS.md")
     options = parser.parse_args()
+    faults = not_whole(options.rust.read_text(encoding="utf-8"), ElementTree.parse(options.python))
+    if faults:
+        print("these runs prove nothing:", "; ".join(faults))
+        return 1
     rows = defaultdict(list)
     for source in (rust_results(options.rust), python_results(options.python)):
         for row, entries in source.items():
             rows[row] += entries
+    strange = unknown(rows)
+    if strange:
+        print("tests name rows that nobody knows:", ", ".join(strange))
+        return 1
     claimed = {f"{letter}{number}" for letter, numbers in CLAIMED.items() for number in numbers}
     missing = sorted(claimed - rows.keys(), key=lambda row: (row[0], int(row[1:])))
     if missing:

@@ -9,6 +9,8 @@ use super::identity::Identity;
 use super::query::Question;
 
 const SECOND: i64 = 1_000_000;
+/// 0001-01-01T00:00:00Z
+const FIRST_YEAR: i64 = -62_135_596_800 * SECOND;
 
 /// One aggregated point to load. Times are microseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -88,44 +90,39 @@ impl Loaded {
 
     pub(super) fn add_points(
         &mut self,
-        identity: Identity,
         bucket_seconds: u32,
-        points: &[Point],
+        series: Vec<(Identity, Vec<Point>)>,
     ) -> Result<(), SandboxError> {
         let width = i64::from(bucket_seconds) * SECOND;
         if width == 0 {
             return Err(SandboxError::new("a bucket is at least one second wide"));
         }
-        if let Some(point) = points.iter().find(|point| point.timestamp.rem_euclid(width) != 0) {
+        let points = || series.iter().flat_map(|(_, points)| points);
+        if let Some(point) = points().find(|point| point.timestamp.rem_euclid(width) != 0) {
             return Err(SandboxError::new(format!(
                 "the timestamp {} is no multiple of the bucket width of {bucket_seconds} s; raw \
                  readings are loaded as timestamp and value only",
                 shown(point.timestamp)
             )));
         }
-        let records = points.iter().map(|point| Record::version(point, true));
-        self.hold(identity, Kind::Points(width), records)?;
-        self.default_interval_seconds.get_or_insert(bucket_seconds);
-        Ok(())
+        let records = |point: &Point| Record::version(point, true);
+        self.hold(bucket_seconds, Kind::Points(width), series, records)
     }
 
     pub(super) fn add_readings(
         &mut self,
-        identity: Identity,
         bucket_seconds: u32,
-        readings: &[Reading],
+        series: Vec<(Identity, Vec<Reading>)>,
     ) -> Result<(), SandboxError> {
         if bucket_seconds == 0 {
             return Err(SandboxError::new("a bucket is at least one second wide"));
         }
-        let records = readings.iter().map(|reading| Record {
+        let records = |reading: &Reading| Record {
             sample: Sample::reading(reading.timestamp, reading.value),
             available_at: reading.available_at.unwrap_or(i64::MIN),
             present: true,
-        });
-        self.hold(identity, Kind::Readings, records)?;
-        self.default_interval_seconds.get_or_insert(bucket_seconds);
-        Ok(())
+        };
+        self.hold(bucket_seconds, Kind::Readings, series, records)
     }
 
     /// Adds a version of a point of a known series; `present` false takes the point back.
@@ -144,26 +141,36 @@ impl Loaded {
             let shown = shown(point.timestamp);
             return Err(SandboxError::new(format!("{shown} is no bucket timestamp of the series")));
         }
-        held.records.push(Record::version(point, present));
+        let record = Record::version(point, present);
+        record.check()?;
+        held.records.push(record);
         held.sorted = false;
         Ok(())
     }
 
-    fn hold(
+    /// Takes all of it or, where anything does not fit, nothing.
+    fn hold<T>(
         &mut self,
-        identity: Identity,
+        bucket_seconds: u32,
         kind: Kind,
-        records: impl Iterator<Item = Record>,
+        series: Vec<(Identity, Vec<T>)>,
+        record: impl Fn(&T) -> Record,
     ) -> Result<(), SandboxError> {
-        let fresh = || Held { kind, records: Vec::new(), sorted: true };
-        let held = self.series.entry(identity).or_insert_with(fresh);
-        if held.kind != kind {
-            return Err(SandboxError::new(
-                "a series is loaded as points of one bucket width or as readings, not both",
-            ));
+        for (identity, items) in &series {
+            if self.series.get(identity).is_some_and(|held| held.kind != kind) {
+                return Err(SandboxError::new(
+                    "a series is loaded as points of one bucket width or as readings, not both",
+                ));
+            }
+            items.iter().try_for_each(|item| record(item).check())?;
         }
-        held.records.extend(records);
-        held.sorted = false;
+        for (identity, items) in series {
+            let fresh = || Held { kind, records: Vec::new(), sorted: true };
+            let held = self.series.entry(identity).or_insert_with(fresh);
+            held.records.extend(items.iter().map(&record));
+            held.sorted = false;
+            self.default_interval_seconds.get_or_insert(bucket_seconds);
+        }
         Ok(())
     }
 
@@ -237,6 +244,21 @@ impl Record {
         let Point { timestamp, value, minimum, maximum, sample_count: count, .. } = *point;
         let sample = Sample { timestamp, value, minimum, maximum, count };
         Self { sample, available_at: point.available_at.unwrap_or(i64::MIN), present }
+    }
+
+    /// `Err` for what JSON or a calendar cannot say: the truth would be another than the answers.
+    fn check(&self) -> Result<(), SandboxError> {
+        let Sample { timestamp, value, minimum, maximum, .. } = self.sample;
+        if timestamp < FIRST_YEAR || jiff::Timestamp::from_microsecond(timestamp).is_err() {
+            return Err(SandboxError::new("a timestamp lies outside the years 1 to 9999"));
+        }
+        match [value, minimum, maximum].into_iter().flatten().find(|value| !value.is_finite()) {
+            Some(value) => Err(SandboxError::new(format!(
+                "at {} stands {value}, which is no number in JSON",
+                shown(timestamp)
+            ))),
+            None => Ok(()),
+        }
     }
 }
 

@@ -48,7 +48,7 @@ pub use fault::{Act, Endpoint, Fault, When};
 pub use identity::{Identity, Selection};
 pub use loaded::{Point, Reading};
 pub use options::{ErrorBody, Options, PageCounts, PointOrder, ServiceShape, TimestampForm};
-pub use stats::{Exchange, Stats};
+pub use stats::{Exchange, KEPT, Stats};
 pub use truth::{AsOf, Truth};
 
 use answer::Holdings;
@@ -134,35 +134,35 @@ impl Sandbox {
         self.shared.lock().desk.enrollments.change(subject, |one| one.key = key)
     }
 
-    /// Serves aggregated points of one series. The first load of anything replaces the generated
-    /// plant; more series, and more points of a series, may follow. Points are re-aggregated for
-    /// intervals that are multiples of `bucket_seconds`.
+    /// Serves aggregated points. The first load of anything, an empty one too, replaces the
+    /// generated plant; more series, and more points of a series, may follow. Points are
+    /// re-aggregated for intervals that are multiples of `bucket_seconds`.
     ///
     /// # Errors
-    /// For timestamps off the grid of `bucket_seconds`, or a second width for the same series.
+    /// For timestamps off the grid of `bucket_seconds`, a second width for the same series, and
+    /// values that are not finite. Nothing is loaded then.
     pub fn load_points(
         &self,
-        identity: Identity,
         bucket_seconds: u32,
-        points: &[Point],
+        series: Vec<(Identity, Vec<Point>)>,
     ) -> Result<(), SandboxError> {
-        self.change_loaded(|loaded| loaded.add_points(identity, bucket_seconds, points))
+        self.change_loaded(|loaded| loaded.add_points(bucket_seconds, series))
     }
 
-    /// Serves raw readings of one series, aggregated by whatever interval is asked for: mean,
+    /// Serves raw readings, aggregated by whatever interval is asked for: mean,
     /// minimum, maximum and count over `[t, t + interval)`, the grid's origin at the Unix epoch.
     /// Repeated timestamps and steps back in time all count. `bucket_seconds` is the interval of
     /// queries that name none.
     ///
     /// # Errors
-    /// For a width of zero, or a series that holds points already.
+    /// For a width of zero, a series that holds points already, and values that are not finite.
+    /// Nothing is loaded then.
     pub fn load_readings(
         &self,
-        identity: Identity,
         bucket_seconds: u32,
-        readings: &[Reading],
+        series: Vec<(Identity, Vec<Reading>)>,
     ) -> Result<(), SandboxError> {
-        self.change_loaded(|loaded| loaded.add_readings(identity, bucket_seconds, readings))
+        self.change_loaded(|loaded| loaded.add_readings(bucket_seconds, series))
     }
 
     /// Gives a loaded series another version of a point (or a point that was not there), which the

@@ -25,15 +25,10 @@ impl Service {
             Err(detail) => return self.refuse(Endpoint::Data, 400, "invalid_request", &detail),
         };
         let binding = query.binding(subject);
-        let position = match &query.cursor {
-            None => 0,
-            Some(cursor) => {
-                let Some(position) = self.seal.open(cursor, &binding) else {
-                    let detail = "the cursor is not valid for this query";
-                    return self.refuse(Endpoint::Data, 400, "invalid_cursor", detail);
-                };
-                position
-            }
+        let cursor = query.cursor.as_ref();
+        let Some(position) = cursor.map_or(Some(0), |it| self.seal.open(it, &binding)) else {
+            let detail = "the cursor is not valid for this query";
+            return self.refuse(Endpoint::Data, 400, "invalid_cursor", detail);
         };
         let shape = self.options.shape.clone();
         let question = &query.question;
@@ -88,7 +83,13 @@ impl Service {
                 _ => {}
             }
         }
-        given.extend(next.clone());
+        match &next {
+            Some(next) => given.push(next.clone()),
+            // The chain is at its end: nobody asks for its cursors any more.
+            None => {
+                self.given.remove(binding);
+            }
+        }
         next
     }
 }

@@ -9,6 +9,19 @@ use super::options::Options;
 
 const MICROSECONDS: i64 = 1_000_000;
 
+/// The parameters whose values may be read by anybody: all but the cursor.
+pub(super) const HARMLESS: [&str; 9] = [
+    "siteId",
+    "lineId",
+    "machineId",
+    "deviceId",
+    "tagGuid",
+    "from",
+    "to",
+    "aggregationIntervalSeconds",
+    "pageSize",
+];
+
 /// Which points are wanted: bucket timestamps in `[from, to)`, on a grid of `interval`.
 /// Microseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -241,6 +241,9 @@ impl Service {
             let detail = "Accept does not take application/json";
             return Err(self.refuse(endpoint, 406, "not_acceptable", detail));
         }
+        if !request.body.is_empty() {
+            return Err(self.refuse(endpoint, 400, "invalid_request", "a GET with a body"));
+        }
         Ok(caller)
     }
 
@@ -301,14 +304,18 @@ fn until_midnight(now: Timestamp) -> Duration {
     Duration::from_secs(86_400 - second.unsigned_abs())
 }
 
-/// A query string with the value of its cursor replaced by a short hash.
+/// A query string in which only the values of harmless parameters can be read: those of a cursor,
+/// and of everything that has no place in a query (a token, an assertion), are short hashes.
 fn hidden(query: &str) -> String {
-    let hide = |pair: &str| match pair.strip_prefix("cursor=") {
-        Some(cursor) => {
-            let hash = super::synth::hash(&cursor.bytes().map(u64::from).collect::<Vec<_>>());
-            format!("cursor=#{:08x}", hash >> 32)
-        }
-        None => pair.to_owned(),
+    let short = |text: &str| {
+        let hash = super::synth::hash(&text.bytes().map(u64::from).collect::<Vec<_>>());
+        format!("#{:08x}", hash >> 32)
+    };
+    let hide = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) if super::query::HARMLESS.contains(&name) => pair.to_owned(),
+        Some((name, value)) => format!("{name}={}", short(value)),
+        None if pair.is_empty() => String::new(),
+        None => short(pair),
     };
     query.split('&').map(hide).collect::<Vec<_>>().join("&")
 }

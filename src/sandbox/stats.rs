@@ -8,6 +8,9 @@ use jiff::civil::Date;
 
 use super::fault::Endpoint;
 
+/// So many requests and refusals are remembered: a sandbox may serve for days.
+pub const KEPT: usize = 10_000;
+
 /// What a sandbox has seen since its start. A copy; it does not change any more.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
@@ -28,11 +31,11 @@ pub struct Stats {
     pub points_sent: u64,
     /// All jtis that were presented, in order, repeats too.
     pub jtis: Vec<String>,
-    /// Why requests were refused, in order: `"token: kid is not ..."`.
+    /// Why requests were refused, in order: `"token: kid is not ..."`; the last [`KEPT`] of them.
     pub refusals: Vec<String>,
     /// The `User-Agent`s that came.
     pub user_agents: BTreeSet<String>,
-    /// One line for each request, in order.
+    /// One line for each request, in order; the last [`KEPT`] of them.
     pub log: Vec<Exchange>,
 }
 
@@ -45,7 +48,8 @@ pub struct Exchange {
     pub method: String,
     /// The path.
     pub path: String,
-    /// The query as sent, the value of `cursor` replaced by a short hash.
+    /// The query as sent; the values of `cursor`, and of parameters that the document does not
+    /// name, replaced by a short hash.
     pub query: String,
     /// The status; 0 where there was no orderly reply.
     pub status: u16,
@@ -65,7 +69,7 @@ impl Stats {
     }
 
     pub(super) fn refuse(&mut self, endpoint: Endpoint, reason: &str) {
-        self.refusals.push(format!("{}: {reason}", endpoint.name()));
+        push(&mut self.refusals, format!("{}: {reason}", endpoint.name()));
     }
 
     /// Counts a request at its arrival.
@@ -85,6 +89,34 @@ impl Stats {
     pub(super) fn ended(&mut self, endpoint: Option<Endpoint>, exchange: Exchange) {
         let name = endpoint.map_or("other", Endpoint::name);
         *self.requests.entry((name, exchange.status)).or_default() += 1;
-        self.log.push(exchange);
+        push(&mut self.log, exchange);
+    }
+}
+
+fn push<T>(kept: &mut Vec<T>, new: T) {
+    if kept.len() == KEPT {
+        kept.remove(0);
+    }
+    kept.push(new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_run_is_remembered_by_its_counts_and_its_last_requests() {
+        let mut stats = Stats::default();
+        for status in 200..700 {
+            for _ in 0..30 {
+                let (method, path, query) = (String::new(), String::new(), String::new());
+                let at = Timestamp::UNIX_EPOCH;
+                stats.ended(Some(Endpoint::Data), Exchange { at, method, path, query, status });
+                stats.refuse(Endpoint::Data, "a reason");
+            }
+        }
+        assert_eq!((stats.log.len(), stats.refusals.len()), (KEPT, KEPT));
+        assert_eq!(stats.log.last().map(|one| one.status), Some(699));
+        assert_eq!(stats.requests.values().sum::<u64>(), 15_000);
     }
 }

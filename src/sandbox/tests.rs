@@ -5,4 +5,5 @@ mod data;
 mod faults;
 mod loads;
 mod shapes;
+mod strict;
 mod token;

@@ -78,18 +78,14 @@ impl TokenDesk {
         terms: &Terms<'_>,
         jtis: &mut Vec<String>,
     ) -> Result<Reply, Refused> {
-        let fields = fields(request).map_err(|reason| refused(400, "invalid_request", reason))?;
+        let pairs = pairs(request.body);
+        let is_new = self.presented(pairs.as_deref().unwrap_or_default(), terms, jtis)?;
+        let fields =
+            fields(request, pairs).map_err(|reason| refused(400, "invalid_request", reason))?;
         let invalid_client =
             |reason: String| refused(terms.shape.invalid_client_status, "invalid_client", reason);
         let presented = Presented::parse(&fields["client_assertion"])
             .map_err(|reason| invalid_client(reason.to_owned()))?;
-        let issuer = presented.claimed_issuer();
-        // Spent before anything is checked: a failed presentation spends it too.
-        let is_new = presented.jti().is_none_or(|jti| {
-            jtis.push(jti.to_owned());
-            self.spent.spend(issuer, jti)
-        });
-        self.hold_rate(issuer, terms)?;
         if fields["grant_type"] != "client_credentials" {
             return Err(refused(400, "unsupported_grant_type", "grant_type".to_owned()));
         }
@@ -107,6 +103,28 @@ impl TokenDesk {
             None => scopes,
         };
         self.issue(subject, scopes, terms)
+    }
+
+    /// Spends the jti of an assertion, and counts the request of its issuer, before anything is
+    /// checked: whatever is wrong with the request, the assertion has been presented. False where
+    /// its jti was spent before.
+    fn presented(
+        &mut self,
+        pairs: &[(String, String)],
+        terms: &Terms<'_>,
+        jtis: &mut Vec<String>,
+    ) -> Result<bool, Refused> {
+        let mut is_new = true;
+        for (_, compact) in pairs.iter().filter(|(name, _)| name == "client_assertion") {
+            let Ok(presented) = Presented::parse(compact) else { continue };
+            let issuer = presented.claimed_issuer();
+            if let Some(jti) = presented.jti() {
+                jtis.push(jti.to_owned());
+                is_new &= self.spent.spend(issuer, jti);
+            }
+            self.hold_rate(issuer, terms)?;
+        }
+        Ok(is_new)
     }
 
     /// Where this bearer token stands at `now`, Unix seconds.
@@ -188,8 +206,18 @@ impl TokenDesk {
     }
 }
 
+/// A form, as far as a body can be read as one.
+type Pairs = Vec<(String, String)>;
+
+fn pairs(body: &[u8]) -> Result<Pairs, String> {
+    form::decode(std::str::from_utf8(body).map_err(|_| "the body is not UTF-8")?)
+}
+
 /// The four fields, each once and nothing else, in an URL-encoded body.
-fn fields(request: &TokenRequest<'_>) -> Result<BTreeMap<String, String>, String> {
+fn fields(
+    request: &TokenRequest<'_>,
+    pairs: Result<Pairs, String>,
+) -> Result<BTreeMap<String, String>, String> {
     if request.has_authorization {
         return Err("an Authorization header on the token request".to_owned());
     }
@@ -201,8 +229,7 @@ fn fields(request: &TokenRequest<'_>) -> Result<BTreeMap<String, String>, String
     if !media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         return Err("the body is not application/x-www-form-urlencoded".to_owned());
     }
-    let body = std::str::from_utf8(request.body).map_err(|_| "the body is not UTF-8")?;
-    let pairs = form::decode(body)?;
+    let pairs = pairs?;
     let mut names: Vec<_> = pairs.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     if names != FIELDS {

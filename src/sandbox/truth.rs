@@ -62,9 +62,9 @@ impl Truth {
 
 impl Sandbox {
     /// The points of a selection with bucket timestamps in `[start, end)` (microseconds since the
-    /// Unix epoch), told by the same state of knowledge that the data endpoint has. Left out:
-    /// `interval_seconds` is what a query without one gets; `start` and `end` are the extent of
-    /// loaded data, or the last day of generated ones.
+    /// Unix epoch; the end belongs to it where the shape says so), told by the same state of
+    /// knowledge that the data endpoint has. Left out: `interval_seconds` is what a query without one
+    /// gets; `start` and `end` are the extent of loaded data, or the last day of generated ones.
     ///
     /// # Errors
     /// For an interval that cannot be made of the data, and for a range that ends before it
@@ -98,6 +98,7 @@ impl Sandbox {
             AsOf::Time(time) => time,
             AsOf::Final => i64::MAX,
         };
+        let to = to.saturating_add(i64::from(service.options.shape.to_inclusive));
         told(&mut service, &Question { selection, from, to, interval }, view)
     }
 }

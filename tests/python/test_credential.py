@@ -16,6 +16,8 @@ from urllib.parse import quote
 
 import pytest
 import siteline
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 KEYS = Path(__file__).parent.parent / "keys"
 PKCS8 = (KEYS / "pkcs8.pem").read_text()
@@ -57,6 +59,47 @@ def test_a_key_is_taken_from_every_kind_of_python_value(key_file: Path) -> None:
     for source in sources:
         assert siteline.PrivateKey(source).thumbprint == THUMBPRINT
         assert siteline.Credential("s", source).kid == THUMBPRINT
+
+
+@pytest.mark.fault("K5")
+def test_every_form_that_another_library_writes_has_one_kid(tmp_path):
+    rsa_key = rsa.generate_private_key(65537, 2048)
+    pem = rsa_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    key_file = tmp_path / "key.pem"
+    key_file.touch(mode=0o600)
+    key_file.write_bytes(pem)
+    numbers = rsa_key.private_numbers()
+
+    def b64(number):
+        data = number.to_bytes((number.bit_length() + 7) // 8, "big")
+        return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+    jwk = {
+        "kty": "RSA",
+        "n": b64(numbers.public_numbers.n),
+        "e": b64(numbers.public_numbers.e),
+        "d": b64(numbers.d),
+        "p": b64(numbers.p),
+        "q": b64(numbers.q),
+        "dp": b64(numbers.dmp1),
+        "dq": b64(numbers.dmq1),
+        "qi": b64(numbers.iqmp),
+    }
+    forms = [
+        key_file,
+        str(key_file),
+        pem,
+        pem.decode(),
+        pem.replace(b"\n", b"\r\n"),
+        b"\xef\xbb\xbf" + pem,
+        b"  \n" + pem + b"\n\n",
+        jwk,
+        json.dumps(jwk),
+        rsa_key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()),
+        rsa_key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()),
+        rsa_key.private_bytes(Encoding.DER, PrivateFormat.TraditionalOpenSSL, NoEncryption()),
+    ]
+    assert len({siteline.PrivateKey(form).thumbprint for form in forms}) == 1
 
 
 @pytest.mark.fault("K1")

@@ -87,10 +87,12 @@ def test_everything_that_is_exported_is_listed_and_there():
     assert len(siteline.__all__) == len(set(siteline.__all__))
 
 
-def test_the_readme_names_the_two_commands():
+def test_the_readme_names_the_two_commands_and_files_that_are_there():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make demo" in text
     assert "make test" in text
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (ROOT / target).exists(), target
 
 
 def test_the_command_help_of_the_interpreter_teaches():

@@ -1,6 +1,7 @@
 """What is asked: whatever is given, either exactly that is asked, or it is refused in words."""
 
 from datetime import UTC, date, datetime, time, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -146,33 +147,85 @@ def test_queries_and_shapes_are_equal_where_they_say_the_same(client):
     assert one != siteline.Shape(array="items", value="mean")
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"daily_allowance": -1},
-        {"daily_allowance": "x"},
-        {"tries": 0},
-        {"tries": -1},
-        {"max_body_bytes": 0},
-        {"max_body_bytes": -1},
-        {"connect_timeout": -1},
-        {"connect_timeout": "soon"},
-        {"settle_lag": 1e19},
-        {"response_timeout": pd.NaT},
-    ],
-    ids=str,
-)
-def test_a_setting_that_cannot_be_is_a_config_error_that_names_it(setting):
-    key = siteline.PrivateKey.generate(2048)
-    credential = siteline.Credential("subject", key)
-    (name,) = setting
-    with pytest.raises(siteline.ConfigError, match=name) as caught:
-        siteline.Client("https://customer.example.com", credential=credential, **setting)
-    assert type(caught.value) is siteline.ConfigError
-
-
 def test_help_shows_the_defaults():
     for thing in (siteline.Client, siteline.Client.data, siteline.Shape, siteline.Scan.resume):
         assert "=None" in thing.__text_signature__
         assert "..." not in thing.__text_signature__
         assert len(thing.__doc__) > 100
+
+
+@pytest.mark.fault("K13")
+def test_bounds_are_aware_ordered_whole_seconds_or_refused(client):
+    good = datetime(2026, 11, 1, tzinfo=UTC)
+    berlin = ZoneInfo("Europe/Berlin")
+    wrong = [
+        {"start": datetime(2026, 11, 1)},
+        {"start": "2026-11-01T00:00:00"},
+        {"start": pd.Timestamp("2026-11-01")},
+        {"start": datetime(2026, 3, 29, 2, 30, tzinfo=berlin)},
+        {"start": good, "end": good},
+        {"start": good, "end": good - timedelta(days=1)},
+        {"start": good.replace(microsecond=1)},
+        {"start": pd.Timestamp("2026-11-01T00:00:00.000000001Z")},
+        {"start": 1_793_491_200},
+    ]
+    for bounds in wrong:
+        with pytest.raises(siteline.QueryError):
+            client.data(**bounds)
+    same = [
+        good,
+        "2026-11-01T00:00:00Z",
+        "2026-11-01T00:00Z",
+        "2026-11-01T01:00:00+01:00",
+        pd.Timestamp("2026-11-01", tz="UTC"),
+        datetime(2026, 11, 1, 1, tzinfo=berlin),
+    ]
+    queries = {client.data(start=start, end="2026-11-02T00:00:00Z").query for start in same}
+    assert len(queries) == 1
+
+
+@pytest.mark.fault("K13")
+def test_an_end_in_the_future_warns_and_is_pulled_back_only_when_asked(client):
+    ahead = "2026-11-21T00:00:00Z"
+    with pytest.warns(siteline.SitelineWarning, match="ahead"):
+        scan = client.data(start="2026-11-01T00:00:00Z", end=ahead, interval="1m")
+    assert scan.query.end.isoformat() == "2026-11-21T00:00:00+00:00"
+    scan = client.data(start="2026-11-01T00:00:00Z", end=ahead, interval="1m", lag="5m")
+    assert scan.query.end.isoformat() == "2026-11-19T23:55:00+00:00"
+
+
+@pytest.mark.fault("K14")
+def test_a_bucket_width_or_page_size_that_is_none_is_refused(client):
+    for interval in (0, -1, 1.5, "0s", "1.5s", True, timedelta(milliseconds=1500), "soon"):
+        with pytest.raises(siteline.QueryError):
+            client.data(interval=interval)
+    for page_size in (0, -1, 1.5, True, "ten"):
+        with pytest.raises(siteline.QueryError):
+            client.data(page_size=page_size)
+    widths = (60, 60.0, "1m", "60s", timedelta(minutes=1))
+    assert {client.data(interval=width).query.interval_seconds for width in widths} == {60}
+
+
+def test_reserved_names_are_refused_among_the_filters(client):
+    for name in (
+        "siteId",
+        "lineId",
+        "from",
+        "to",
+        "aggregationIntervalSeconds",
+        "pageSize",
+        "cursor",
+    ):
+        with pytest.raises(siteline.QueryError, match=name):
+            client.data(filters={name: "x"})
+    query = client.data(filters={"machineId": ["M1", "M2"], "tagGuid": 7}).query
+    assert query.filters == {"machineId": ("M1", "M2"), "tagGuid": ("7",)}
+
+
+def test_a_query_is_immutable_hashable_and_printable(client):
+    make = lambda: client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query  # noqa: E731
+    assert make() == make()
+    assert len({make(), make()}) == 1
+    assert "S1" in str(make())
+    with pytest.raises(AttributeError):
+        make().site = "S2"

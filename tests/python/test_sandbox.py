@@ -317,3 +317,79 @@ def test_code_that_makes_its_own_client_runs_unmodified(siteline_sandbox, monkey
         monkeypatch.setenv(name, value)
     with siteline.Client.from_env() as client:
         assert len(client.data(site="S1", start=START, end=END, interval="1h").collect()) > 0
+
+
+def test_an_empty_frame_is_an_empty_service(sandbox):
+    for empty in (points(0), pl.from_pandas(points(0))):
+        with siteline.Sandbox(now=NOW) as other:
+            assert other.load(empty) == 0
+            assert len(read(other)) == len(other.truth()) == 0
+            assert other.client().discover()["sites"] == []
+
+
+def test_what_people_have_by_mistake_is_named(sandbox):
+    readings = points()[["timestamp", "value"]]
+    day = readings["timestamp"].dt.date
+    infinite = readings.assign(value=math.inf)
+    cases = [
+        (infinite, "JSON"),
+        (pl.from_pandas(infinite), "JSON"),
+        (points(maximum=math.inf), "JSON"),
+        (pd.concat([readings, readings[["value"]]], axis=1), "two columns"),
+        (readings.set_index("timestamp"), "reset_index"),
+        (readings.assign(timestamp=range(6)), "to_datetime"),
+        (readings.assign(timestamp=day), "to_datetime"),
+        (pl.from_pandas(readings).with_columns(timestamp=1), "with a zone"),
+        (pl.from_pandas(readings).with_columns(pl.col("timestamp").dt.date()), "with a zone"),
+    ]
+    for frame, words in cases:
+        with pytest.raises(siteline.ConfigError, match=words):
+            sandbox.load(frame, bucket="1m")
+    with pytest.raises(siteline.ConfigError, match="multiple"):
+        sandbox.load(points(6, machine_id=["A"] * 3 + ["B"] * 3), bucket="4m")
+    assert len(sandbox.client().discover()["sites"]) == 2, "the plant is still there, whole"
+
+
+def test_the_truth_keeps_an_inclusive_end():
+    with siteline.Sandbox(now=NOW, end_inclusive=True) as sandbox:
+        query = {"site": "S1", "start": START, "end": END, "interval": "1h"}
+        frame = sandbox.client().data(**query).to_pandas()
+        pd.testing.assert_frame_equal(frame, sandbox.truth(**query).to_pandas())
+        assert frame["timestamp"].max() == pd.Timestamp(END)
+
+
+def test_faults_and_settings_that_would_do_nothing_are_refused(sandbox):
+    for wrong, words in (
+        ({"on": "data", "chance": 5, "status": 500}, "between 0 and 1"),
+        ({"on": "data", "chance": math.nan, "status": 500}, "between 0 and 1"),
+        ({"on": "data", "grant": ["x"]}, "token"),
+        ({"on": "token", "repeat_cursor": True}, "data"),
+        ({"on": "discovery", "empty_page": True}, "data"),
+        ({"on": "data", "body": "x", "error": "y"}, "one body"),
+        ({"on": "data", "cut": 5, "retry_after": 1}, "retry_after"),
+        ({"on": "data", "cycle_cursors": 0}, "from 1"),
+        ({"on": "data", "status": 500, "headers": {"a b": "x"}}, "HTTP"),
+        ({"on": "data", "status": 500, "headers": {"A": "x\r\ny"}}, "HTTP"),
+    ):
+        with pytest.raises(siteline.ConfigError, match=words):
+            sandbox.fault(**wrong)
+    for settings, words in (
+        ({"array": ""}, "array"),
+        ({"array": "nextCursor"}, "array"),
+        ({"page_size": 51, "max_page_size": 50}, "page_size=51"),
+        ({"unavailable_status": 200}, "no error status"),
+    ):
+        with pytest.raises(siteline.ConfigError, match=words):
+            siteline.Sandbox(**settings)
+
+
+def test_temporarily_unavailable_takes_a_status_and_headers_of_its_own(sandbox):
+    path = "/api/customer/v1/discovery"
+    sandbox.fault(
+        on="discovery", status=400, unavailable=True, headers={"X-More": "yes", "Date": None}
+    )
+    sandbox.fault(on="discovery", nth=2, unavailable=True, headers={"X-More": "yes"})
+    for expected, date in ((400, False), (503, True)):
+        status, headers, body = get(sandbox, path)
+        assert (status, headers["X-More"], "Date" in headers) == (expected, "yes", date)
+        assert json.loads(body) == {"error": "temporarily_unavailable"}

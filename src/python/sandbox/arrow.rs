@@ -165,6 +165,8 @@ fn times(name: &str, array: &ArrayRef) -> Result<Vec<Option<i64>>, String> {
             Ok(all::<TimestampNanosecondType, _>(array, |v| v.div_euclid(1_000)))
         }
         DataType::Null => Ok(vec![None; array.len()]),
+        DataType::Date32 | DataType::Date64 => Err(unfit(name, array, "times with a zone")),
+        kind if kind.is_numeric() => Err(unfit(name, array, "times with a zone")),
         _ => {
             let mut times = Vec::with_capacity(array.len());
             each_text(name, array, &mut |text| {

@@ -64,18 +64,19 @@ impl Columns {
                 Some(seconds) => seconds,
                 None => self.grid()?,
             };
-            for (identity, rows) in self.series(identity) {
-                let points: Vec<_> = rows.iter().map(|row| self.point(*row)).collect();
-                sandbox.load_points(identity, width, &points).map_err(shown)?;
-            }
+            let points = |rows: Vec<usize>| rows.iter().map(|row| self.point(*row)).collect();
+            let series = self.series(identity).into_iter();
+            let series = series.map(|(identity, rows)| (identity, points(rows))).collect();
+            sandbox.load_points(width, series).map_err(shown)?;
         } else {
             let width = bucket_seconds.ok_or(
                 "Raw readings (no minimum, maximum or sample_count) need bucket=, such as \"1m\".",
             )?;
-            for (identity, rows) in self.series(identity) {
-                let readings: Vec<_> = rows.iter().filter_map(|row| self.reading(*row)).collect();
-                sandbox.load_readings(identity, width, &readings).map_err(shown)?;
-            }
+            let readings =
+                |rows: Vec<usize>| rows.iter().filter_map(|row| self.reading(*row)).collect();
+            let series = self.series(identity).into_iter();
+            let series = series.map(|(identity, rows)| (identity, readings(rows))).collect();
+            sandbox.load_readings(width, series).map_err(shown)?;
         }
         Ok(self.timestamp.len())
     }

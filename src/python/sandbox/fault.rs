@@ -1,6 +1,7 @@
 //! The keywords of `sandbox.fault(...)`.
 
 use bytes::Bytes;
+use hyper::header::{HeaderName, HeaderValue};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 use serde_json::{Value, json};
@@ -29,6 +30,17 @@ struct Said {
     acts: Vec<Act>,
 }
 
+/// Why this cannot go wrong on that endpoint.
+fn belongs_elsewhere(act: &Act, on: Endpoint) -> Option<&'static str> {
+    match act {
+        Act::RepeatCursor | Act::CycleCursors(_) | Act::EmptyPage if on != Endpoint::Data => {
+            Some("only \"data\" has pages and cursors.")
+        }
+        Act::Grant(_) if on != Endpoint::Token => Some("only \"token\" grants scopes."),
+        _ => None,
+    }
+}
+
 /// One fault for each thing that goes wrong, all at the same requests.
 pub(super) fn read(
     py: Python<'_>,
@@ -52,7 +64,11 @@ pub(super) fn read(
         }
     }
     let when = said.when(py)?;
+    said.check(py)?;
     let acts = said.acts(py)?;
+    if let Some(words) = acts.iter().find_map(|act| belongs_elsewhere(act, on)) {
+        return Err(refused(py, format!("on={:?}: {words}", on.name())));
+    }
     if acts.is_empty() {
         return Err(refused(py, "The fault does not say what goes wrong: give status=, cut=, ..."));
     }
@@ -126,15 +142,47 @@ impl Said {
         })
     }
 
+    fn replaces_the_reply(&self) -> bool {
+        self.status.is_some() || self.body.is_some() || self.error.is_some() || self.unavailable
+    }
+
+    /// What was said must make sense together: nothing is quietly left out.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let bodies = [self.body.is_some(), self.error.is_some(), self.unavailable];
+        let status = self.status.unwrap_or(200);
+        let headers = || self.headers.iter();
+        let text = if self.chance.is_some_and(|chance| !(0.0..=1.0).contains(&chance)) {
+            "chance= lies between 0 and 1.".to_owned()
+        } else if bodies.iter().filter(|body| **body).count() > 1 {
+            "Give one of body=, error= and unavailable=: a reply has one body.".to_owned()
+        } else if self.retry_after.is_some() && !self.replaces_the_reply() {
+            "retry_after= goes with status=, error=, body= or unavailable=.".to_owned()
+        } else if !(200..1_000).contains(&status) {
+            format!("status={status} is no final status.")
+        } else if let Some((name, _)) = headers().find(|header| !is_header(header)) {
+            format!("headers= holds {name:?}, which HTTP cannot carry.")
+        } else if self.acts.iter().any(|act| matches!(act, Act::CycleCursors(0))) {
+            "cycle_cursors= counts from 1.".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(refused(py, text))
+    }
+
     fn acts(self, py: Python<'_>) -> PyResult<Vec<Act>> {
+        let is_reply = self.replaces_the_reply();
         let mut acts = self.acts;
         if !self.members.is_empty() {
             acts.push(Act::Members(self.members));
         }
-        let is_reply = self.status.is_some() || self.body.is_some() || self.error.is_some();
-        if is_reply {
+        if self.unavailable && self.status.is_none() {
+            let wait = self.retry_after.map(|wait| wait.parse()).transpose();
+            let wait = wait.map_err(|_| refused(py, "retry_after= is not whole seconds."))?;
+            acts.push(Act::Unavailable { retry_after: wait });
+        } else if is_reply {
             let mut headers = Vec::new();
-            let body = match (self.body, self.error) {
+            let unavailable = self.unavailable.then(|| "temporarily_unavailable".to_owned());
+            let body = match (self.body, self.error.or(unavailable)) {
                 (Some(body), _) => body,
                 (None, Some(error)) => {
                     headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
@@ -143,22 +191,18 @@ impl Said {
                 (None, None) => Bytes::new(),
             };
             headers.extend(self.retry_after.map(|wait| ("Retry-After".to_owned(), wait)));
-            let given = self.headers.into_iter();
-            headers.extend(given.filter_map(|(name, value)| Some((name, value?))));
-            let status = self.status.unwrap_or(200);
-            if !(200..1_000).contains(&status) {
-                return Err(refused(py, format!("status={status} is no final status.")));
-            }
-            acts.push(Act::Reply { status, headers, body });
-        } else if self.unavailable {
-            let wait = self.retry_after.map(|wait| wait.parse()).transpose();
-            let wait = wait.map_err(|_| refused(py, "retry_after= is not whole seconds."))?;
-            acts.push(Act::Unavailable { retry_after: wait });
-        } else if !self.headers.is_empty() {
+            acts.push(Act::Reply { status: self.status.unwrap_or(200), headers, body });
+        }
+        if !self.headers.is_empty() {
             acts.push(Act::Headers(self.headers));
         }
         Ok(acts)
     }
+}
+
+fn is_header((name, value): &(String, Option<String>)) -> bool {
+    HeaderName::from_bytes(name.as_bytes()).is_ok()
+        && value.as_ref().is_none_or(|value| HeaderValue::from_str(value).is_ok())
 }
 
 fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Bytes> {

@@ -206,7 +206,8 @@ impl PySandbox {
     /// Ids come from the columns ``site_id``, ``line_id``, ``machine_id``, ``device_id``,
     /// ``tag_guid``; for one that is missing the keyword stands. A column ``available_at`` says when
     /// the service learns of each row: how late data are played. Timestamps need a zone, or are ISO
-    /// text with one. Returns the number of rows. :class:`ConfigError` says what does not fit.
+    /// text with one. Returns the number of rows. :class:`ConfigError` says what does not fit; nothing
+    /// is loaded then. A value that is missing or NaN is null; infinities are refused.
     ///
     /// >>> import pandas as pd
     /// >>> times = pd.date_range("2026-11-01", periods=3, freq="1min", tz="UTC")
@@ -337,11 +338,11 @@ impl PySandbox {
     /// What the service has seen so far, a dict; asked for again, a new one.
     ///
     /// ``token_requests``, ``tokens_issued``, ``discovery_requests``, ``data_requests``,
-    /// ``data_requests_by_day`` (ISO date to count: the service's own allowance count),
+    /// ``data_requests_by_day`` (ISO date to count, of all integrations, refused ones too),
     /// ``points_sent``, ``requests`` (endpoint to status to count; status 0 got no orderly reply),
     /// ``jtis`` and ``refusals`` (why requests were refused: what the client is not told) in order,
     /// ``user_agents``, and ``log``: a dict for each request with ``at``, ``method``, ``path``,
-    /// ``query`` (the cursor hidden) and ``status``.
+    /// ``query`` (cursors hidden) and ``status``. Of ``refusals`` and ``log`` the last 10,000 are kept.
     ///
     /// >>> sandbox.stats.get("data_requests")
     /// 0
@@ -368,15 +369,15 @@ impl PySandbox {
     ///
     /// - ``status``, ``error`` (a JSON error body), ``body`` (text or bytes), ``headers``,
     ///   ``retry_after``: this reply in place of the right one
-    /// - ``unavailable=True``: ``temporarily_unavailable``
+    /// - ``unavailable=True``: ``temporarily_unavailable``, with a ``status`` or the sandbox's own
     /// - ``members={"nextCursor": None, ...}``: members of the right reply's JSON changed;
     ///   ``drop=["scope", ...]``: removed
     /// - ``headers`` alone: headers of the right reply set, or removed with ``None`` (``Date`` too)
     /// - ``delay="1m"``: the clock moves on before the request is looked at
     /// - ``cut=n``, ``stall=n``: only n bytes of the body, then the end, or nothing more;
     ///   ``hang=True``: no reply; ``reset=True``: a TCP reset; ``raw=b"..."``: these bytes, no HTTP
-    /// - ``repeat_cursor=True``, ``cycle_cursors=n``: a cursor given before; ``empty_page=True``;
-    ///   ``forget_cursors=True``: all cursors die
+    /// - ``repeat_cursor=True`` (from the second page on), ``cycle_cursors=n``: a cursor given before;
+    ///   ``empty_page=True``; ``forget_cursors=True``: all cursors die
     /// - ``forget_tokens=True``: all tokens are forgotten; ``grant=["customer.data.read"]``: only
     ///   these scopes are granted
     ///

@@ -14,7 +14,7 @@ use crate::sandbox::{ErrorBody, Options, PageCounts, PointOrder, TimestampForm};
 /// The options, and the clock: a standing one where `now=` is given.
 pub(super) fn read(settings: Option<&Bound<'_, PyDict>>) -> PyResult<(Options, Clock)> {
     let mut options = Options::default();
-    let mut clock = None;
+    let (mut clock, mut page_size) = (None, None);
     for (name, value) in settings.into_iter().flatten() {
         let name = name.extract::<String>()?;
         match name.as_str() {
@@ -26,7 +26,7 @@ pub(super) fn read(settings: Option<&Bound<'_, PyDict>>) -> PyResult<(Options, C
             "approved" => options.approved = value.extract()?,
             "late" => options.lateness = value.extract()?,
             "record_wire" => options.record_wire = value.extract()?,
-            "page_size" => options.default_page_size = positive(&value, &name)?,
+            "page_size" => page_size = Some((positive(&value, &name)?, value)),
             "max_page_size" => options.maximum_page_size = positive(&value, &name)?,
             "interval" => options.default_interval_seconds = whole_seconds(&value, &name)?,
             "max_interval" => options.maximum_interval_seconds = whole_seconds(&value, &name)?,
@@ -36,9 +36,14 @@ pub(super) fn read(settings: Option<&Bound<'_, PyDict>>) -> PyResult<(Options, C
             _ => shape(&mut options, &name, &value)?,
         }
     }
-    if options.default_page_size > options.maximum_page_size {
-        options.default_page_size = options.maximum_page_size;
-    }
+    let most = options.maximum_page_size;
+    options.default_page_size = match page_size {
+        Some((size, value)) if size > most => {
+            return Err(refused(value.py(), format!("page_size={size} is more than {most}.")));
+        }
+        Some((size, _)) => size,
+        None => options.default_page_size.min(most),
+    };
     Ok((options, clock.unwrap_or_else(Clock::running)))
 }
 
@@ -46,7 +51,13 @@ pub(super) fn read(settings: Option<&Bound<'_, PyDict>>) -> PyResult<(Options, C
 fn shape(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let shape = &mut options.shape;
     match name {
-        "array" => shape.array = value.extract()?,
+        "array" => {
+            shape.array = value.extract()?;
+            if ["", "nextCursor", "generatedBy"].contains(&shape.array.as_str()) {
+                let text = format!("array={:?} is no name for the array.", shape.array);
+                return Err(refused(value.py(), text));
+            }
+        }
         "timestamps" => {
             shape.timestamps = one_of(
                 value,

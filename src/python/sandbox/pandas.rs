@@ -20,11 +20,17 @@ pub(super) fn columns(frame: &Bound<'_, PyAny>) -> PyResult<Columns> {
     let py = frame.py();
     let column = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
         let known = frame.getattr(intern!(py, "columns"))?.contains(name)?;
-        known.then(|| frame.get_item(name)).transpose()
+        let found = known.then(|| frame.get_item(name)).transpose()?;
+        match found {
+            Some(column) if is_frame(&column)? => {
+                Err(refused(py, format!("The frame has two columns {name:?}.")))
+            }
+            found => Ok(found),
+        }
     };
-    let required = |name: &str| {
-        let missing = || refused(py, format!("The frame has no column {name:?}."));
-        column(name)?.ok_or_else(missing)
+    let required = |name: &str| match column(name)? {
+        Some(column) => Ok(column),
+        None => Err(missing(frame, name)?),
     };
     let mut columns = Columns::default();
     for (texts, name) in columns.ids.iter_mut().zip(ID_COLUMNS) {
@@ -41,6 +47,18 @@ pub(super) fn columns(frame: &Bound<'_, PyAny>) -> PyResult<Columns> {
     let available = column("available_at")?;
     columns.available_at = available.map(|series| times("available_at", &series)).transpose()?;
     Ok(columns)
+}
+
+/// What to do about a column that is not there: often it is the index.
+fn missing(frame: &Bound<'_, PyAny>, name: &str) -> PyResult<PyErr> {
+    let index = frame.getattr("index")?;
+    let is_time = index.getattr("dtype")?.str()?.to_cow()?.starts_with("datetime64");
+    let hint = if name == "timestamp" && is_time {
+        " Its index holds times: .rename_axis(\"timestamp\").reset_index() makes them a column."
+    } else {
+        ""
+    };
+    Ok(refused(frame.py(), format!("The frame has no column {name:?}.{hint}")))
 }
 
 /// Numbers as doubles; missing ones are null.
@@ -92,12 +110,23 @@ fn times(name: &str, series: &Bound<'_, PyAny>) -> PyResult<Vec<Option<i64>>> {
             _ if missing => None,
             Ok(text) => Some(instant_in(name, &text).map_err(|text| refused(py, text))?),
             Err(_) => {
-                let instant = crate::python::conversions::instant(&value, name)?;
-                Some(instant.as_microsecond())
+                let instant = crate::python::conversions::instant(&value, name);
+                Some(instant.map_err(|_| no_time(name, &value))?.as_microsecond())
             }
         });
     }
     Ok(times)
+}
+
+fn no_time(name: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    let kind = value.get_type().name().map_or_else(|_| "value".to_owned(), |kind| kind.to_string());
+    refused(
+        value.py(),
+        format!(
+            "The column {name:?} holds a {kind}, not a time with a zone. Use \
+             pd.to_datetime(..., utc=True), for epoch numbers with unit=\"s\" or \"ms\"."
+        ),
+    )
 }
 
 fn naive(py: Python<'_>, name: &str) -> PyErr {

@@ -214,8 +214,13 @@ fn the_log_hides_cursors_and_the_wire_is_kept_only_on_request() {
     caller.get(&target(HOUR, Some(cursor)), &token);
     let shown = format!("{:?} {:?}", caller.sandbox.stats(), caller.sandbox);
     assert!(!shown.contains(&encode(cursor)) && !shown.contains(&token));
+    for misplaced in ["access_token=", "client_assertion=", "%63ursor=", ""] {
+        caller.get(&format!("{DATA}?siteId=S1&{misplaced}{token}"), &token);
+    }
+    let shown = format!("{:?}", caller.sandbox.stats());
+    assert!(!shown.contains(&token) && shown.contains("siteId=S1&access_token=#"), "{shown}");
     let wire = caller.sandbox.wire();
-    assert_eq!(wire.len(), 3);
+    assert_eq!(wire.len(), 7);
     let last = String::from_utf8(wire[2].clone()).expect("text");
     assert!(last.contains(&encode(cursor)) && last.contains(&token));
     assert!(Caller::new(Options::default()).sandbox.wire().is_empty());

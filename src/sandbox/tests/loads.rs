@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::client::{Caller, NOW, at, points, target};
+use super::client::{Caller, DISCOVERY, NOW, at, points, target};
 use crate::sandbox::{AsOf, Identity, Options, Point, Reading, Selection};
 
 const MINUTE: i64 = 60_000_000;
@@ -28,7 +28,7 @@ fn loaded(minutes: impl IntoIterator<Item = i64>) -> Caller {
     let caller = Caller::new(Options::default());
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     let points: Vec<_> = minutes.into_iter().map(|m| point(m, m as f64, None)).collect();
-    caller.sandbox.load_points(series(), 60, &points).expect("loaded");
+    caller.sandbox.load_points(60, vec![(series(), points)]).expect("loaded");
     caller
 }
 
@@ -75,7 +75,7 @@ fn a_point_becomes_visible_and_changes_at_its_times() {
     let caller = loaded([]);
     let now = at(NOW);
     let arriving = point(0, 1.0, Some(now + 10 * MINUTE));
-    caller.sandbox.load_points(series(), 60, &[arriving]).expect("loaded");
+    caller.sandbox.load_points(60, vec![(series(), vec![arriving])]).expect("loaded");
     caller.sandbox.revise(&series(), point(0, 2.0, Some(now + 20 * MINUTE))).expect("revised");
     let mut seen = Vec::new();
     for _ in 0..3 {
@@ -105,8 +105,8 @@ fn points_are_aggregated_only_to_multiples_of_their_width() {
         assert_eq!(caller.get(&target(&query, None), &token).status, 400);
     }
     let off_grid = Point { timestamp: 1, ..Point::default() };
-    assert!(caller.sandbox.load_points(series(), 60, &[off_grid]).is_err());
-    assert!(caller.sandbox.load_points(series(), 30, &[]).is_err());
+    assert!(caller.sandbox.load_points(60, vec![(series(), vec![off_grid])]).is_err());
+    assert!(caller.sandbox.load_points(30, vec![(series(), vec![])]).is_err());
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn readings_are_aggregated_by_any_interval_and_all_of_them_count() {
     let readings = readings.map(|(second, value)| reading(second, value));
     let held = [Identity { tag: None, ..series() }, series()];
     for identity in held {
-        caller.sandbox.load_readings(identity, 60, &readings).expect("loaded");
+        caller.sandbox.load_readings(60, vec![(identity, readings.to_vec())]).expect("loaded");
     }
     let page = caller.get(&target(QUERY, None), &caller.token()).json();
     assert!(page["series"][0]["tagGuid"].is_null());
@@ -132,4 +132,42 @@ fn readings_are_aggregated_by_any_interval_and_all_of_them_count() {
     assert_eq!((&first[0]["sampleCount"], &first[1]["sampleCount"]), (&3.into(), &2.into()));
     let query = format!("{QUERY}&aggregationIntervalSeconds=7");
     assert_eq!(caller.get(&target(&query, None), &caller.token()).status, 200);
+}
+
+#[test]
+fn a_load_is_taken_whole_or_not_at_all() {
+    let caller = Caller::new(Options::default());
+    let plant = caller.get(DISCOVERY, &caller.token()).json();
+    let other = Identity::new("S1", "L1", "M1", "D1", "another");
+    let [off_grid, infinite, ancient] = [
+        Point { timestamp: 7, ..Point::default() },
+        point(0, f64::INFINITY, None),
+        Point { timestamp: i64::MIN / 60_000_000 * 60_000_000, ..Point::default() },
+    ];
+    for wrong in [off_grid, infinite, ancient] {
+        let series = vec![(series(), vec![point(0, 1.0, None)]), (other.clone(), vec![wrong])];
+        assert!(caller.sandbox.load_points(60, series).is_err());
+        assert_eq!(caller.get(DISCOVERY, &caller.token()).json(), plant);
+    }
+    let caller = loaded(0..2);
+    assert!(caller.sandbox.revise(&series(), point(0, f64::NAN, None)).is_err());
+}
+
+#[test]
+fn an_empty_load_takes_the_place_of_the_plant_too() {
+    let caller = Caller::new(Options::default());
+    caller.sandbox.load_readings(60, vec![]).expect("loaded");
+    let page = caller.get(&target(QUERY, None), &caller.token()).json();
+    assert_eq!(page, serde_json::json!({"series": [], "nextCursor": null}));
+}
+
+#[test]
+fn a_chain_that_has_ended_leaves_nothing_behind() {
+    let caller = loaded(0..10);
+    let token = caller.token();
+    for page_size in 1..6 {
+        let query = QUERY.replace("pageSize=3", &format!("pageSize={page_size}"));
+        assert!(caller.chain(&query, &token).len() > 1);
+    }
+    assert!(caller.sandbox.shared.lock().given.is_empty());
 }

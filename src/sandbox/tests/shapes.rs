@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use super::client::{Caller, points};
-use crate::sandbox::{Options, PageCounts, PointOrder, ServiceShape, TimestampForm};
+use super::client::{Caller, at, points};
+use crate::sandbox::{
+    AsOf, Options, PageCounts, PointOrder, Selection, ServiceShape, TimestampForm,
+};
 
 const QUERY: &str = "siteId=S1&from=2026-11-01T00:00:00Z&to=2026-11-01T00:10:00Z&pageSize=7";
 
@@ -59,6 +61,16 @@ fn the_end_of_the_range_is_a_switch() {
     };
     assert_eq!(buckets(false), "2026-11-01T00:09:00Z");
     assert_eq!(buckets(true), "2026-11-01T00:10:00Z");
+    let told = |to_inclusive| {
+        let shape = ServiceShape { to_inclusive, ..ServiceShape::default() };
+        let caller = Caller::new(Options { shape, ..Options::default() });
+        let (start, end) = (at("2026-11-01T00:00:00Z"), at("2026-11-01T00:10:00Z"));
+        let site = Selection { sites: vec!["S1".to_owned()], ..Selection::default() };
+        let truth = caller.sandbox.truth(site, Some(start), Some(end), None, AsOf::Now);
+        truth.expect("the truth").timestamp.into_iter().max()
+    };
+    assert_eq!(told(false), Some(at("2026-11-01T00:09:00Z")));
+    assert_eq!(told(true), Some(at("2026-11-01T00:10:00Z")));
 }
 
 #[test]

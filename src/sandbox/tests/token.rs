@@ -164,6 +164,27 @@ fn a_jti_is_spent_by_every_presentation_even_a_failed_one() {
 }
 
 #[test]
+fn a_jti_is_spent_also_where_the_request_around_it_is_wrong() {
+    let caller = Caller::new(Options::default());
+    let form_type = ("Content-Type", "application/x-www-form-urlencoded");
+    let bearer = ("Authorization", "Bearer something");
+    let json_type = ("Content-Type", "application/json");
+    for (headers, target, extra) in [
+        (vec![form_type, bearer], TOKEN.to_owned(), ""),
+        (vec![json_type], TOKEN.to_owned(), ""),
+        (vec![form_type], format!("{TOKEN}?x=1"), ""),
+        (vec![form_type], TOKEN.to_owned(), "&client_id=x"),
+    ] {
+        let claims = caller.claims();
+        let assertion = sign(&caller.header().to_string(), &claims.to_string(), 0);
+        let body = format!("{}{extra}", form(&assertion, BOTH));
+        let reply = caller.send("POST", &target, &headers, body.as_bytes()).expect("a reply");
+        assert_eq!(reply.status, 400);
+        assert_eq!(caller.exchange(&caller.header(), &claims).status, 401, "{headers:?} {extra}");
+    }
+}
+
+#[test]
 fn the_form_has_exactly_the_four_fields() {
     let caller = Caller::new(Options::default());
     let assertion = || sign(&caller.header().to_string(), &caller.claims().to_string(), 0);
