@@ -34,6 +34,7 @@ from siteline._siteline import (
     Table,
     __version__,
 )
+from siteline.aio import AsyncClient, AsyncPages, AsyncScan
 from siteline.discovery import Discovery
 from siteline.errors import (
     AllowanceExhausted,
@@ -76,6 +77,9 @@ from siteline.frames import Record
 __all__ = [
     "Allowance",
     "AllowanceExhausted",
+    "AsyncClient",
+    "AsyncPages",
+    "AsyncScan",
     "Attempt",
     "AuthenticationError",
     "BodyTooLarge",

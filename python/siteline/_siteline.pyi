@@ -1,6 +1,6 @@
 """The core of siteline. Everything public is exported by the package ``siteline``."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from types import GenericAlias, TracebackType
@@ -22,6 +22,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
+from siteline.aio import AsyncClient
 from siteline.discovery import Discovery
 from siteline.frames import Record
 
@@ -198,6 +199,8 @@ class RecordIterator(Generic[_Row_co]):
 class PageIterator:
     def __iter__(self) -> Self: ...
     def __next__(self) -> Page: ...
+    def _fill(self) -> Awaitable[None]: ...
+    def _take(self) -> tuple[Page | None, bool]: ...
 
 @final
 class Page:
@@ -247,6 +250,7 @@ class Scan:
     @overload
     def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
     def collect(self) -> Table: ...
+    def _collect(self) -> Awaitable[Table]: ...
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Scan: ...
     def to_pandas(self, *, ids: _Ids = "str") -> pd.DataFrame: ...
     def to_polars(self, *, ids: _Ids = "str") -> pl.DataFrame: ...
@@ -256,8 +260,7 @@ class Scan:
     def _columns(self) -> list[tuple[Any, ...]]: ...
     def _provenance(self) -> dict[str, Any]: ...
 
-class _ClientOptions(TypedDict, total=False):
-    credential: Credential
+class _BaseOptions(TypedDict, total=False):
     scopes: str | Sequence[str] | None
     audience: str | None
     daily_allowance: int | None
@@ -276,6 +279,27 @@ class _ClientOptions(TypedDict, total=False):
     ca_bundle: bytes | None
     proxy: str | None
     clock: Clock | None
+
+class _ClientOptions(_BaseOptions, total=False):
+    credential: Credential
+
+class _NewClientOptions(_BaseOptions):
+    credential: Credential
+
+class _DataOptions(TypedDict, total=False):
+    site: str | int | None
+    line: str | int | None
+    start: _Instant | None
+    end: _Instant | None
+    interval: _Duration | None
+    page_size: int | None
+    filters: Mapping[str, _Filter] | None
+    lag: _Duration | None
+    shape: Shape | None
+    extra_columns: Iterable[str] | None
+    max_pages: int | None
+    deadline: _Duration | None
+    keep_raw: bool
 
 @final
 class Client:
@@ -314,6 +338,7 @@ class Client:
     @property
     def clock_skew(self) -> float | None: ...
     def discover(self) -> Discovery: ...
+    def _discover(self) -> Awaitable[Discovery]: ...
     def data(
         self,
         *,
@@ -376,7 +401,8 @@ class Sandbox:
     def base_url(self) -> str: ...
     @property
     def clock(self) -> Clock: ...
-    def client(self, **options: Any) -> Client: ...
+    def client(self, **options: Unpack[_ClientOptions]) -> Client: ...
+    def async_client(self, **options: Unpack[_ClientOptions]) -> AsyncClient: ...
     def env(self) -> dict[str, str]: ...
     def enroll(self, public_jwk: _Jwk | str, scopes: Sequence[str] | None = None) -> str: ...
     def approve(self, subject: str) -> None: ...

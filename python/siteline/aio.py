@@ -2,24 +2,23 @@
 
 Each call starts the core's own future on siteline's runtime and hands an awaitable to the running
 asyncio loop. Cancelling it (``task.cancel()``, ``asyncio.wait_for``, a failing sibling in a
-``TaskGroup``) drops the request and closes its connection at once; ``CancelledError`` passes through
-untouched. Any number of loops may share a client, one after the other or side by side; uvloop too.
+``TaskGroup``) drops the request and closes its connection at once; ``CancelledError`` passes
+through untouched. Any number of loops may share a client, one after the other or side by side;
+uvloop too.
 
 Under anyio it works on its asyncio backend. Under trio it does not: there is no asyncio loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime, timedelta
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Required, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
-from siteline._siteline import Client, Scan
-from siteline.discovery import Discovery
-from siteline.frames import Record
+from siteline._siteline import Client
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from types import TracebackType
+
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -27,58 +26,19 @@ if TYPE_CHECKING:
     from siteline._siteline import (
         Allowance,
         Bookmark,
-        Clock,
-        Credential,
         Page,
         PageIterator,
         Query,
-        Shape,
+        Scan,
         Table,
+        _ClientOptions,
+        _DataOptions,
+        _NewClientOptions,
     )
+    from siteline.discovery import Discovery
+    from siteline.frames import Record
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncScan"]
-
-
-class ClientOptions(TypedDict, total=False):
-    """The keywords of :class:`siteline.Client`."""
-
-    credential: Required[Credential]
-    scopes: str | Sequence[str] | None
-    audience: str | None
-    daily_allowance: int | None
-    settle_lag: float | timedelta | str | None
-    assertion_lifetime: float | timedelta | str | None
-    clock_tolerance: float | timedelta | str | None
-    typ: bool
-    max_retry_after: float | timedelta | str | None
-    tries: int | None
-    connect_timeout: float | timedelta | str | None
-    response_timeout: float | timedelta | str | None
-    idle_timeout: float | timedelta | str | None
-    max_body_bytes: int | None
-    application: str | None
-    allow_http: bool
-    ca_bundle: bytes | None
-    proxy: str | None
-    clock: Clock | None
-
-
-class DataOptions(TypedDict, total=False):
-    """The keywords of :meth:`siteline.Client.data`."""
-
-    site: str | None
-    line: str | None
-    start: datetime | str | None
-    end: datetime | str | None
-    interval: float | timedelta | str | None
-    page_size: int | None
-    filters: Mapping[str, str | int | Sequence[str | int]] | None
-    lag: float | timedelta | str | None
-    shape: Shape | None
-    extra_columns: Sequence[str]
-    max_pages: int | None
-    deadline: float | timedelta | str | None
-    keep_raw: bool
 
 
 class AsyncClient:
@@ -96,12 +56,12 @@ class AsyncClient:
 
     __slots__ = ("_client",)
 
-    def __init__(self, base_url: str, **options: Unpack[ClientOptions]) -> None:
+    def __init__(self, base_url: str, **options: Unpack[_NewClientOptions]) -> None:
         """Make a client; costs no request. The arguments are those of :class:`siteline.Client`."""
         self._client = Client(base_url, **options)
 
     @classmethod
-    def from_env(cls, **options: Any) -> Self:
+    def from_env(cls, **options: Unpack[_ClientOptions]) -> Self:
         """Make a client from the ``SITELINE_*`` variables: see :meth:`siteline.Client.from_env`."""
         return cls._over(Client.from_env(**options))
 
@@ -135,8 +95,8 @@ class AsyncClient:
         """Ask what may be read (§4.2)."""
         return await self._client._discover()
 
-    def data(self, **query: Unpack[DataOptions]) -> AsyncScan:
-        """Make a lazy :class:`AsyncScan`; the arguments are those of :meth:`siteline.Client.data`."""
+    def data(self, **query: Unpack[_DataOptions]) -> AsyncScan:
+        """Make a lazy :class:`AsyncScan`; the arguments are those of :class:`siteline.Client`'s."""
         return AsyncScan(self._client.data(**query))
 
     def close(self) -> None:
@@ -232,8 +192,11 @@ class AsyncPages:
         return self
 
     async def __anext__(self) -> Page:
-        """Read the next page."""
-        page = await self._pages._next()
-        if page is None:
-            raise StopAsyncIteration
-        return page
+        """Read the next page. Cancelled, it loses none: the next one who asks gets it."""
+        while True:
+            page, ended = self._pages._take()
+            if page is not None:
+                return page
+            if ended:
+                raise StopAsyncIteration
+            await self._pages._fill()
