@@ -17,7 +17,7 @@
 //! | [`auth`] | keys, assertions, tokens | error, clock, http |
 //! | [`data`] | query, cursor, chain, decoding, merging | error |
 //! | [`client`] | the authorised send; scans; discovery | error, clock, http, auth, data |
-//! | [`settings`] | arguments and environment into a client | error, auth |
+//! | [`settings`] | what variables and a profile say about a client | error |
 //! | [`sandbox`] | the service itself, as an independent witness | clock |
 //! | `python` | the Python layer, behind its feature | all |
 //!

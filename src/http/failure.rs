@@ -10,8 +10,10 @@ use super::base_url::BaseUrl;
 use crate::error::{Error, Kind, Phase};
 
 /// Names the ways to a certificate store, wherever TLS fails for want of one.
-const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
+pub(super) const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
 it with ca_bundle=, SSL_CERT_FILE or SSL_CERT_DIR";
+
+const ASKS_FOR_A_USER: &str = "it asks for another user or password (407)";
 
 /// All causes of an error, outermost first. An [`io::Error`] hides its own content from `source()`.
 fn causes<'a>(error: &'a (dyn StdError + 'static)) -> Vec<&'a (dyn StdError + 'static)> {
@@ -32,7 +34,8 @@ fn find<'a, T: StdError + 'static>(causes: &[&'a (dyn StdError + 'static)]) -> O
 }
 
 /// A failure before the headers of a reply were there.
-pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl) -> Error {
+/// `proxy` is the address of the one on the way, without its password.
+pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl, proxy: Option<&str>) -> Error {
     let error = error.without_url();
     let causes = causes(&error);
     if let Some(tls) = find::<rustls::Error>(&causes) {
@@ -40,10 +43,17 @@ pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl) -> Error {
         let unsent = error.is_connect();
         return of_tls(tls, base.host()).with(|context| context.unsent = unsent);
     }
-    if error.is_connect() && causes.iter().any(|cause| is_proxy(*cause)) {
-        return Error::new(Kind::Proxy, "the proxy did not open a way to the service")
-            .with_hint("check proxy=, HTTPS_PROXY and NO_PROXY, and the proxy's user and password")
-            .with(|context| context.unsent = true);
+    if error.is_connect()
+        && let Some(proxy) = proxy
+    {
+        // A tunnel that does not open says so; plain HTTP connects to nobody but the proxy.
+        let refused = causes.iter().find_map(|cause| tunnel_refusal(*cause));
+        let plain = (base.is_plain() && !error.is_timeout()).then(|| how(&causes));
+        match refused.map(|why| why.unwrap_or_else(|| how(&causes))).or(plain) {
+            Some(ASKS_FOR_A_USER) => return proxy_asks(proxy, base.host()),
+            Some(why) => return of_proxy(proxy, base.host(), why),
+            None => {}
+        }
     }
     if error.is_connect() {
         return of_connect(&error, &causes, base);
@@ -142,12 +152,31 @@ fn how(causes: &[&(dyn StdError + 'static)]) -> &'static str {
     "connection lost"
 }
 
+/// Why a tunnel through the proxy did not open; the inner `None` where the connection to it failed.
 /// hyper-util's type for it is not exported: it is recognised by its name alone.
-fn is_proxy(cause: &(dyn StdError + 'static)) -> bool {
+fn tunnel_refusal(cause: &(dyn StdError + 'static)) -> Option<Option<&'static str>> {
     let name = format!("{cause:?}");
-    ["Tunnel", "ProxyAuthRequired", "ProxyHeadersTooLong", "ConnectFailed("]
-        .iter()
-        .any(|known| name.starts_with(known))
+    [
+        ("ProxyAuthRequired", Some(ASKS_FOR_A_USER)),
+        ("ConnectFailed(", None),
+        ("TunnelUnexpectedEof", Some("it closed the connection")),
+        ("TunnelUnsuccessful", Some("it refused")),
+        ("ProxyHeadersTooLong", Some("its answer is too long")),
+        ("Tunnel", Some("it refused")),
+    ]
+    .into_iter()
+    .find_map(|(known, why)| name.starts_with(known).then_some(why))
+}
+
+fn of_proxy(proxy: &str, host: &str, why: &str) -> Error {
+    Error::new(Kind::Proxy, format!("the proxy {proxy} opened no way to {host}: {why}"))
+        .with_hint("check proxy=, HTTPS_PROXY and NO_PROXY, and the proxy's user and password")
+        .with(|context| context.unsent = true)
+}
+
+/// The proxy answered 407: the service has seen nothing of the request.
+pub(super) fn proxy_asks(proxy: &str, host: &str) -> Error {
+    of_proxy(proxy, host, ASKS_FOR_A_USER).with(|context| context.status = Some(407))
 }
 
 fn of_tls(error: &rustls::Error, host: &str) -> Error {
