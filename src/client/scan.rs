@@ -117,6 +117,24 @@ impl Scan {
         &self.decode
     }
 
+    /// How it is read, besides its query.
+    #[must_use]
+    pub fn read_settings(&self) -> &ReadSettings {
+        &self.settings
+    }
+
+    /// Where it begins, if not at the start.
+    #[must_use]
+    pub fn bookmark(&self) -> Option<&Bookmark> {
+        self.begin.as_ref()
+    }
+
+    /// True where it goes on from what had been read.
+    #[must_use]
+    pub fn has_partial(&self) -> bool {
+        self.onto.is_some()
+    }
+
     /// The same scan going on from `bookmark`; `onto` is what had been read up to there, and is
     /// merged in by [`Scan::collect`]. Without it the result is the rest only, and says so in
     /// [`Provenance::resumed_after_pages`].

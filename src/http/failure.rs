@@ -13,6 +13,7 @@ use crate::error::{Error, Kind, Phase};
 pub(super) const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
 it with ca_bundle=, SSL_CERT_FILE or SSL_CERT_DIR";
 
+const NOT_REACHED: &str = "no connection to it";
 const ASKS_FOR_A_USER: &str = "it asks for another user or password (407)";
 
 /// All causes of an error, outermost first. An [`io::Error`] hides its own content from `source()`.
@@ -48,9 +49,10 @@ pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl, proxy: Option<&s
     {
         // A tunnel that does not open says so; plain HTTP connects to nobody but the proxy.
         let refused = causes.iter().find_map(|cause| tunnel_refusal(*cause));
-        let plain = (base.is_plain() && !error.is_timeout()).then(|| how(&causes));
-        match refused.map(|why| why.unwrap_or_else(|| how(&causes))).or(plain) {
+        let plain = (base.is_plain() && !error.is_timeout()).then_some(NOT_REACHED);
+        match refused.or(plain) {
             Some(ASKS_FOR_A_USER) => return proxy_asks(proxy, base.host()),
+            Some(NOT_REACHED) => return of_proxy(proxy, base.host(), how(&causes)),
             Some(why) => return of_proxy(proxy, base.host(), why),
             None => {}
         }
@@ -152,17 +154,16 @@ fn how(causes: &[&(dyn StdError + 'static)]) -> &'static str {
     "connection lost"
 }
 
-/// Why a tunnel through the proxy did not open; the inner `None` where the connection to it failed.
-/// hyper-util's type for it is not exported: it is recognised by its name alone.
-fn tunnel_refusal(cause: &(dyn StdError + 'static)) -> Option<Option<&'static str>> {
+/// Why a tunnel through the proxy did not open. hyper-util's type for it is not exported: it is
+/// recognised by its name alone.
+fn tunnel_refusal(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
     let name = format!("{cause:?}");
     [
-        ("ProxyAuthRequired", Some(ASKS_FOR_A_USER)),
-        ("ConnectFailed(", None),
-        ("TunnelUnexpectedEof", Some("it closed the connection")),
-        ("TunnelUnsuccessful", Some("it refused")),
-        ("ProxyHeadersTooLong", Some("its answer is too long")),
-        ("Tunnel", Some("it refused")),
+        ("ProxyAuthRequired", ASKS_FOR_A_USER),
+        ("ConnectFailed(", NOT_REACHED),
+        ("TunnelUnexpectedEof", "it closed the connection"),
+        ("ProxyHeadersTooLong", "its answer is too long"),
+        ("Tunnel", "it refused"),
     ]
     .into_iter()
     .find_map(|(known, why)| name.starts_with(known).then_some(why))

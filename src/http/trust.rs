@@ -15,6 +15,8 @@ use crate::error::{Error, Kind, Result};
 pub struct Trust {
     /// Certificates (PEM) to trust, and no others.
     pub ca_bundle: Option<Vec<u8>>,
+    /// The file that they were read from, for another process to read them again.
+    pub ca_bundle_file: Option<PathBuf>,
     /// A file of certificates (PEM) in the place of the machine's store: `SSL_CERT_FILE`.
     pub file: Option<PathBuf>,
     /// Folders of such files, likewise: `SSL_CERT_DIR`.
@@ -134,7 +136,7 @@ mod tests {
             Trust { file: Some(folder.join("absent.pem")), ..Trust::default() },
             Trust { folders: vec![folder.clone()], ..Trust::default() },
         ] {
-            let error = trust.named().err().expect("nothing there");
+            let error = trust.named().expect_err("nothing there");
             assert_eq!(error.kind(), Kind::Tls);
             let text = error.to_string();
             assert!(text.contains("ca_bundle=") && text.contains("SSL_CERT_FILE"), "{text}");

@@ -1,6 +1,7 @@
 //! The Python layer: thin. It converts arguments and results, and waits through one crossing
 //! ([`runtime`]); everything else is in the core.
 
+mod allowance;
 mod awaitable;
 mod bookmark;
 mod client;
@@ -10,6 +11,7 @@ mod credential;
 mod errors;
 mod logging;
 mod page;
+mod passphrase;
 mod private_key;
 mod process;
 mod query;
@@ -18,6 +20,7 @@ mod rows;
 mod runtime;
 mod sandbox;
 mod scan;
+mod settings;
 mod shape;
 mod table;
 
@@ -27,9 +30,11 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _siteline {
     #[pymodule_export]
+    use super::allowance::PyAllowance;
+    #[pymodule_export]
     use super::bookmark::PyBookmark;
     #[pymodule_export]
-    use super::client::{PyAllowance, PyClient};
+    use super::client::PyClient;
     #[pymodule_export]
     use super::clock::PyClock;
     #[pymodule_export]

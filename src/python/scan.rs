@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
-use crate::client::scan::{ONTO_HINT, ReadFailure, Scan, Table};
+use crate::client::scan::{ONTO_HINT, ReadFailure, ReadSettings, Scan, Table};
 use crate::client::whole::Whole;
 use crate::data::schema;
 use crate::error::{Error, Kind};
 use crate::python::bookmark::PyBookmark;
+use crate::python::client::PyClient;
 use crate::python::errors::raise;
 use crate::python::page::PageIterator;
 use crate::python::query::PyQuery;
 use crate::python::rows::RecordIterator;
 use crate::python::runtime::{block_on, guarded, spawn};
+use crate::python::shape::PyShape;
 use crate::python::table::{PyTable, call_frames, schema_capsule};
 
 /// The Python exception for a read that failed half way, with ``.bookmark`` and ``.partial``.
@@ -53,14 +56,16 @@ pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
 /// 10
 #[pyclass(frozen, name = "Scan", module = "siteline")]
 pub(crate) struct PyScan {
+    /// The client as Python knows it.
+    client: Py<PyClient>,
     whole: Arc<Whole>,
     /// The whole as Python sees it: the same object for all who ask.
     table: Arc<PyOnceLock<Py<PyTable>>>,
 }
 
 impl PyScan {
-    pub(crate) fn new(scan: Scan) -> Self {
-        Self { whole: Arc::new(Whole::new(scan)), table: Arc::new(PyOnceLock::new()) }
+    pub(crate) fn new(scan: Scan, client: Py<PyClient>) -> Self {
+        Self { client, whole: Arc::new(Whole::new(scan)), table: Arc::new(PyOnceLock::new()) }
     }
 
     fn scan(&self) -> &Scan {
@@ -152,7 +157,8 @@ impl PyScan {
         let onto = onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose()?;
         guarded(|| {
             let scan = self.scan().resume(bookmark.0.clone(), onto);
-            scan.map(Self::new).map_err(|error| raise(py, &error))
+            let client = self.client.clone_ref(py);
+            scan.map(|scan| Self::new(scan, client)).map_err(|error| raise(py, &error))
         })
     }
 
@@ -191,6 +197,40 @@ impl PyScan {
     /// The Arrow PyCapsule interface: costs no request.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &self.schema())
+    }
+
+    /// A scan travels as its recipe, where its client does; what was read stays behind.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let scan = self.scan();
+        if scan.has_partial() {
+            return Err(PyTypeError::new_err(
+                "A scan that goes on from a partial table (onto=) is not pickled, for the table is \
+                 not: keep partial.to_pandas(), and resume(bookmark) without onto= there.",
+            ));
+        }
+        let ReadSettings { max_pages, deadline, keep_raw } = scan.read_settings().clone();
+        let decode = scan.decode_settings();
+        let arguments = (
+            PyQuery(scan.query().clone()),
+            PyShape(decode.shape.clone()),
+            decode.extra_columns.clone(),
+            max_pages,
+            deadline,
+            keep_raw,
+            scan.bookmark().cloned().map(PyBookmark),
+        );
+        Ok((self.client.bind(py).getattr("_scan")?, arguments.into_pyobject(py)?))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     // A scan holds points as a page and a table do, so that `frames` refuses a wrong argument or a
