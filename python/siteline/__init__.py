@@ -16,7 +16,7 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 :class:`Sandbox` for tests; everything that is raised is in :mod:`siteline.errors`.
 """
 
-from siteline import errors
+from siteline import _travel, errors
 from siteline._siteline import (
     Allowance,
     Bookmark,
@@ -73,6 +73,8 @@ from siteline.errors import (
     TruncatedBody,
 )
 from siteline.frames import Record
+
+_travel.refuse_in_words()
 
 __all__ = [
     "Allowance",

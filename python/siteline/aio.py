@@ -31,9 +31,9 @@ if TYPE_CHECKING:
         Query,
         Scan,
         Table,
-        _ClientOptions,
         _DataOptions,
         _NewClientOptions,
+        _OutsideOptions,
     )
     from siteline.discovery import Discovery
     from siteline.frames import Record
@@ -61,9 +61,14 @@ class AsyncClient:
         self._client = Client(base_url, **options)
 
     @classmethod
-    def from_env(cls, **options: Unpack[_ClientOptions]) -> Self:
+    def from_env(cls, **options: Unpack[_OutsideOptions]) -> Self:
         """Make a client from the ``SITELINE_*`` variables: see :meth:`siteline.Client.from_env`."""
         return cls._over(Client.from_env(**options))
+
+    @classmethod
+    def from_profile(cls, name: str, **options: Unpack[_OutsideOptions]) -> Self:
+        """Make a client from a profile: see :meth:`siteline.Client.from_profile`."""
+        return cls._over(Client.from_profile(name, **options))
 
     @classmethod
     def _over(cls, client: Client) -> Self:
@@ -115,6 +120,18 @@ class AsyncClient:
     ) -> None:
         """Close the client."""
         self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the settings: see :class:`siteline.Client`."""
+        return (type(self)._over, (self._client,))
+
+    def __copy__(self) -> Self:
+        """Return the client itself."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Return the client itself."""
+        return self
 
     def __repr__(self) -> str:
         """Name the service and the subject."""
@@ -172,6 +189,18 @@ class AsyncScan:
     async def to_arrow(self) -> pa.Table:
         """Read the whole into a ``pyarrow.Table``."""
         return (await self.collect()).to_arrow()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the recipe, where its client can be pickled."""
+        return (type(self), (self._scan,))
+
+    def __copy__(self) -> Self:
+        """Return the scan itself."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Return the scan itself."""
+        return self
 
     def __repr__(self) -> str:
         """Print the query."""
