@@ -116,9 +116,9 @@ def test_ssl_cert_file_and_ssl_cert_dir_are_heard(service, authority):
 def test_a_proxy_that_breaks_tls_open_works_once_its_authority_is_named(service, authority):
     with Proxy(service.port) as proxy:
         options = {"proxy": f"http://127.0.0.1:{proxy.port}"}
-        with client_of(service, f"https://{HOST}", **options) as client:
-            with pytest.raises(siteline.TlsError, match="ca_bundle="):
-                client.discover()
+        distrustful = client_of(service, f"https://{HOST}", **options)
+        with pytest.raises(siteline.TlsError, match="ca_bundle="):
+            distrustful.discover()
         with client_of(service, f"https://{HOST}", ca_bundle=authority.file, **options) as client:
             assert sorted(client.discover()) == ["sites", "subject"]
 
@@ -153,9 +153,12 @@ def storeless(tmp_path):
     """The beginning of a command that runs where the machine has no certificate store."""
     hide = "; ".join(f"mount -t tmpfs none {store}" for store in STORES if Path(store).is_dir())
     before = ["unshare", "--map-root-user", "--mount", "sh", "-c", f'{hide}; exec "$@"', "sh"]
-    if not shutil.which("unshare") or subprocess.run(
-        [*before, "true"], capture_output=True, timeout=60, check=False
-    ).returncode:
+    if (
+        not shutil.which("unshare")
+        or subprocess.run(
+            [*before, "true"], capture_output=True, timeout=60, check=False
+        ).returncode
+    ):
         pytest.skip("no mount namespace can be made here: the machine's store cannot be hidden")
     return before
 
@@ -203,9 +206,10 @@ def test_no_proxy_names_the_hosts_that_are_reached_straight(service, authority):
             "SSL_CERT_FILE": authority.file,
         }
         assert in_a_child(service, url, **variables) == WORKS
-        assert len(proxy.heads) == 1
+        used = len(proxy.heads)
+        assert used
         assert in_a_child(service, url, NO_PROXY=f"example.org,{SELF}", **variables) == WORKS
-        assert len(proxy.heads) == 1
+        assert len(proxy.heads) == used
 
 
 @pytest.mark.fault("H24")
@@ -259,7 +263,9 @@ def test_a_proxy_that_refuses_or_is_down_is_a_proxy_error_without_its_password(
 
 
 @pytest.mark.fault("H24")
-@pytest.mark.parametrize("proxy", ["", f"http://u:{PASSWORD}@:::", f"socks5://u:{PASSWORD}@h.test:1"])
+@pytest.mark.parametrize(
+    "proxy", ["", f"http://u:{PASSWORD}@:::", f"socks5://u:{PASSWORD}@h.test:1"]
+)
 def test_what_is_no_http_proxy_is_a_config_error_that_does_not_repeat_it(service, proxy):
     with pytest.raises(siteline.ConfigError, match="proxy") as caught:
         client_of(service, f"https://{HOST}", proxy=proxy)
