@@ -32,6 +32,8 @@
 //! | times | jiff | |
 //! | columns | arrow, exported by the C data interface | pyarrow: it is not needed to hand over a frame |
 //! | JSON of the data | a strict pull parser of ours ([`data`]): bit-equal doubles, exact positions, no tree | serde: errors without a path, a number read before its column is known |
+//! | profiles | toml, read into a table and checked member by member; strsim for "is … meant?" | serde's derive: its errors show values |
+//! | certificates | the platform's verifier; rustls-native-certs for `SSL_CERT_FILE` and `SSL_CERT_DIR` | |
 //! | JSON of all else | `serde_json` | |
 //! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte | axum |
 
