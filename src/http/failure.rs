@@ -58,7 +58,7 @@ pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl, proxy: Option<&s
         }
     }
     if error.is_connect() {
-        return of_connect(&error, &causes, base);
+        return of_connect(&error, &causes, base, proxy);
     }
     if let Some(http) = find::<hyper::Error>(&causes) {
         if http.is_parse_too_large() {
@@ -109,10 +109,11 @@ fn of_connect(
     error: &reqwest::Error,
     causes: &[&(dyn StdError + 'static)],
     base: &BaseUrl,
+    proxy: Option<&str>,
 ) -> Error {
     let host = base.host();
     if error.is_timeout() {
-        return connect_timeout(host);
+        return connect_timeout(host, proxy);
     }
     let message = if error.is_dns() {
         format!("the name {host} has no address")
@@ -122,13 +123,13 @@ fn of_connect(
     Error::new(Kind::Transport, message).with(|context| context.unsent = true)
 }
 
-fn connect_timeout(host: &str) -> Error {
-    Error::new(Kind::TransportTimeout, format!("{host} did not take the connection in time")).with(
-        |context| {
-            context.phase = Some(Phase::Connect);
-            context.unsent = true;
-        },
-    )
+fn connect_timeout(host: &str, proxy: Option<&str>) -> Error {
+    let way = proxy.map_or_else(String::new, |proxy| format!(" through the proxy {proxy}"));
+    let message = format!("{host} did not take the connection{way} in time");
+    Error::new(Kind::TransportTimeout, message).with(|context| {
+        context.phase = Some(Phase::Connect);
+        context.unsent = true;
+    })
 }
 
 /// How a connection ended, by the kinds of error alone.

@@ -93,6 +93,9 @@ impl PyCredential {
                 };
                 return Self::with_key(py, subject, &Source::of(source)?, unlock, kid, strict);
             }
+            (None, Some(_)) if passphrase.is_some() || password_command.is_some() => {
+                return Err(raise(py, &passphrase_without_key()));
+            }
             (None, Some(signer)) => {
                 let signer = PySigner::new(&signer)?;
                 let public = public_jwk.ok_or_else(|| raise(py, &signer_without_public_jwk()))?;
@@ -356,6 +359,11 @@ fn one_way_only(both: bool) -> Error {
 fn one_passphrase_only() -> Error {
     Error::new(Kind::Credential, "passphrase and password_command are both given.")
         .with_hint("Leave one out: nobody can say which is meant.")
+}
+
+fn passphrase_without_key() -> Error {
+    Error::new(Kind::Credential, "passphrase and password_command belong to private_key.")
+        .with_hint("A signer opens its own vault: leave them out.")
 }
 
 fn signer_without_public_jwk() -> Error {

@@ -22,6 +22,9 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(scan.collect().records(named=True), siteline.RecordIterator[siteline.Record])
     client.data(site=7, filters={"machineId": ["M1", 2]}, extra_columns=("quality",))
     assert_type(siteline.Client.from_env(settle_lag="5m", tries=2), siteline.Client)
+    assert_type(siteline.Client.from_profile("plant-a", ca_bundle="ca.pem"), siteline.Client)
+    assert_type(siteline.AsyncClient.from_profile("plant-a"), siteline.AsyncClient)
+    siteline.Credential("s", "key.pem", password_command=["pass", "show", "plant"])
     for record in scan.records(named=True):
         assert_type(record, siteline.Record)
         assert_type(record.value, float | None)
