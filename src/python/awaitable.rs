@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use tokio::task::AbortHandle;
 
 use crate::python::logging;
-use crate::python::process::attached;
+use crate::python::process::{UnderWay, attached};
 
 /// What a task hands over: a Python object or an exception, made with the interpreter held.
 pub(crate) type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
@@ -40,6 +40,7 @@ where
     let address = Address {
         event_loop: event_loop.unbind(),
         waiter: PyWeakrefReference::new(&waiter)?.into_any().unbind(),
+        _under_way: UnderWay::begin(),
     };
     let task = runtime.spawn(async move {
         let finish = future.await;
@@ -55,6 +56,7 @@ where
 struct Address {
     event_loop: Py<PyAny>,
     waiter: Py<PyAny>,
+    _under_way: UnderWay,
 }
 
 impl Address {

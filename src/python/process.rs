@@ -36,6 +36,8 @@ thread_local! {
 
 /// The thread that ends the process, once it does.
 static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
+/// Calls that the ending thread makes even so, from exit handlers of others.
+static LATE_CALLS: AtomicUsize = AtomicUsize::new(0);
 /// Threads that wait in the core, or run Python code for it, and will want the interpreter back.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
@@ -78,10 +80,30 @@ fn is_ending_elsewhere() -> bool {
     ENDED_BY.get().is_some_and(|ended_by| *ended_by != thread::current().id())
 }
 
+/// A call that is under way. While the ending thread waits for one of its own, threads of the core
+/// may attach for it: the interpreter does not finalize before that thread goes on.
+pub(crate) struct UnderWay {
+    is_late: bool,
+}
+
+impl UnderWay {
+    pub(crate) fn begin() -> Self {
+        let is_late = ENDED_BY.get().is_some_and(|ended_by| *ended_by == thread::current().id());
+        LATE_CALLS.fetch_add(usize::from(is_late), Ordering::SeqCst);
+        Self { is_late }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        LATE_CALLS.fetch_sub(usize::from(self.is_late), Ordering::SeqCst);
+    }
+}
+
 /// Runs Python code on a thread of the core. `None` where the process is ending.
 pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     let _inside = Inside::enter();
-    if is_ending_elsewhere() {
+    if is_ending_elsewhere() && LATE_CALLS.load(Ordering::SeqCst) == 0 {
         return None;
     }
     Python::try_attach(work)

@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, Kind};
 use crate::python::errors::raise;
-use crate::python::process::{Inside, stay_if_ending, undivided};
+use crate::python::process::{Inside, UnderWay, stay_if_ending, undivided};
 use crate::python::{awaitable, logging};
 
 /// How often a wait looks up: for Ctrl-C, for records to hand over, for the end of the process.
@@ -70,6 +70,7 @@ where
 {
     let runtime = undivided(runtime).map_err(|error| raise(py, &error))?;
     let hears_signals = is_main_thread(py)?;
+    let _under_way = UnderWay::begin();
     let mut inside = Some(Inside::enter());
     let outcome = py.detach(|| {
         let outcome = runtime.block_on(looking_up(future, || {
