@@ -33,6 +33,8 @@
 //! | columns | arrow, exported by the C data interface | pyarrow: it is not needed to hand over a frame |
 //! | JSON of the data | a strict pull parser of ours ([`data`]): bit-equal doubles, exact positions, no tree | serde: errors without a path, a number read before its column is known |
 //! | JSON of all else | `serde_json` | |
+//! | Python | pyo3, pyo3-log for the shape of a record | |
+//! | asyncio | a bridge of ours (`python/awaitable.rs`) | pyo3-async-runtimes: it prints where a loop was closed meanwhile, attaches on the threads that drive connections, also while the interpreter ends, and a panic surfaces as an exception of its own |
 //! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte | axum |
 
 pub mod auth;
