@@ -14,7 +14,6 @@ use pyo3::types::PyWeakrefReference;
 use tokio::runtime::Runtime;
 use tokio::task::AbortHandle;
 
-use crate::python::logging;
 use crate::python::process::{UnderWay, attached};
 
 /// What a task hands over: a Python object or an exception, made with the interpreter held.
@@ -62,10 +61,7 @@ struct Address {
 impl Address {
     fn deliver(self, finish: Finish) {
         // `None` once the process is ending: nobody waits any more.
-        let told = attached(|py| {
-            let handed = logging::hand_over_what_lies(py);
-            handed.and(self.tell(py, finish))
-        });
+        let told = attached(|py| self.tell(py, finish));
         if let Some(Err(raised)) = told {
             attached(|py| raised.write_unraisable(py, None));
         }

@@ -19,7 +19,6 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::python::logging;
 use crate::python::runtime::detached;
 
 /// How long an exit waits for threads that run Python code on our behalf, a signer's say.
@@ -127,7 +126,6 @@ fn after_fork_in_parent() {
 fn after_fork_in_child() {
     INSIDE.store(0, Ordering::SeqCst);
     STANDSTILL.take();
-    logging::forked();
 }
 
 /// Threads that wait stay where they are; those that run Python code for us get a moment to end.

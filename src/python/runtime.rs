@@ -18,9 +18,10 @@ use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, Kind};
+use crate::python::awaitable;
 use crate::python::errors::raise;
+use crate::python::logging::Desk;
 use crate::python::process::{Inside, UnderWay, stay_if_ending, undivided};
-use crate::python::{awaitable, logging};
 
 /// How often a wait looks up: for Ctrl-C, for records to hand over, for the end of the process.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -70,10 +71,11 @@ where
 {
     let runtime = undivided(runtime).map_err(|error| raise(py, &error))?;
     let hears_signals = is_main_thread(py)?;
+    let desk = Arc::new(Desk::default());
     let _under_way = UnderWay::begin();
     let mut inside = Some(Inside::enter());
     let outcome = py.detach(|| {
-        let outcome = runtime.block_on(looking_up(future, || {
+        let outcome = runtime.block_on(looking_up(future, &desk, || {
             stay_if_ending(&mut inside);
             if hears_signals { interrupted() } else { Ok(()) }
         }));
@@ -82,7 +84,7 @@ where
     });
     drop(inside);
     let outcome = outcome.and_then(|outcome| outcome.map_err(|panic| panicked(py, &*panic)));
-    logging::hand_over(py)?;
+    desk.clear(py)?;
     outcome
 }
 
@@ -104,10 +106,14 @@ where
 {
     let runtime = undivided(runtime).map_err(|error| raise(py, &error))?;
     awaitable::start(py, &runtime, async move {
-        let outcome = looking_up(future, || Ok::<_, PyErr>(())).await;
-        let finish: awaitable::Finish = Box::new(move |py| match outcome? {
-            Ok(outcome) => finish(py, outcome),
-            Err(panic) => Err(panicked(py, &*panic)),
+        let desk = Arc::new(Desk::default());
+        let outcome = looking_up(future, &desk, || Ok::<_, PyErr>(())).await;
+        let finish: awaitable::Finish = Box::new(move |py| {
+            desk.clear(py)?;
+            match outcome? {
+                Ok(outcome) => finish(py, outcome),
+                Err(panic) => Err(panicked(py, &*panic)),
+            }
         });
         finish
     })
@@ -116,6 +122,7 @@ where
 /// Drives `future`, and looks up now and then. What `look_up` fails with ends it.
 async fn looking_up<T, E, F, R>(
     future: F,
+    desk: &Arc<Desk>,
     mut look_up: impl FnMut() -> Result<(), R>,
 ) -> Result<Outcome<T, E>, R>
 where
@@ -123,7 +130,8 @@ where
 {
     let mut future = pin!(future);
     let mut step = poll_fn(|context| {
-        let polled = undivided(|| catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))));
+        let poll = AssertUnwindSafe(|| future.as_mut().poll(context));
+        let polled = undivided(|| desk.during(|| catch_unwind(poll)));
         match polled {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(outcome)) => Poll::Ready(Ok(outcome)),
@@ -135,8 +143,9 @@ where
             Ok(outcome) => return Ok(outcome),
             Err(_) => look_up()?,
         }
-        if logging::is_waiting() {
-            tokio::task::spawn_blocking(logging::hand_over_meanwhile);
+        if desk.is_waiting() {
+            let desk = Arc::clone(desk);
+            tokio::task::spawn_blocking(move || desk.clear_meanwhile());
         }
     }
 }
