@@ -8,24 +8,25 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use pyo3::prelude::*;
 use pyo3_log::Caching;
 
-use crate::python::process::attached;
+use crate::python::process::{attached, undivided};
 use crate::python::runtime::detached;
 
 /// Beyond this the oldest go: a handler hangs, and memory has an end.
 const MOST: usize = 10_000;
 /// How long the end of a call waits for records that another thread is handing over.
 const OTHERS: Duration = Duration::from_millis(250);
+const LOOK: Duration = Duration::from_millis(1);
 
 static LOGGER: OnceLock<pyo3_log::Logger> = OnceLock::new();
 static DESK: Mutex<Desk> = Mutex::new(Desk { laid: VecDeque::new(), handing: 0 });
-static HANDED: Condvar = Condvar::new();
 
 thread_local! {
     static HANDING: Cell<bool> = const { Cell::new(false) };
@@ -78,6 +79,7 @@ impl Log for Layer {
     fn flush(&self) {}
 }
 
+/// Only within a step, or with the interpreter held: a fork may not come upon it.
 fn desk() -> MutexGuard<'static, Desk> {
     DESK.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -94,8 +96,11 @@ pub(crate) fn hand_over(py: Python<'_>) -> PyResult<()> {
     let outcome = hand_over_what_lies(py);
     if desk().handing > 0 {
         detached(py, || {
-            let busy = |desk: &mut Desk| desk.handing > 0;
-            drop(HANDED.wait_timeout_while(desk(), OTHERS, busy));
+            let mut waited = Duration::ZERO;
+            while undivided(|| desk().handing > 0) && waited < OTHERS {
+                thread::sleep(LOOK);
+                waited += LOOK;
+            }
         })?;
     }
     outcome
@@ -103,8 +108,10 @@ pub(crate) fn hand_over(py: Python<'_>) -> PyResult<()> {
 
 /// Whether a thread should be found to hand over what lies here.
 pub(crate) fn is_waiting() -> bool {
-    let desk = desk();
-    desk.handing == 0 && !desk.laid.is_empty()
+    undivided(|| {
+        let desk = desk();
+        desk.handing == 0 && !desk.laid.is_empty()
+    })
 }
 
 /// On a thread of the runtime: hands over what lies here while the call that said it goes on.
@@ -123,7 +130,6 @@ pub(crate) fn hand_over_what_lies(py: Python<'_>) -> PyResult<()> {
     while let Some(laid) = take() {
         let handed = laid.hand_over(py);
         desk().handing -= 1;
-        HANDED.notify_all();
         outcome = outcome.and(handed);
     }
     HANDING.set(false);

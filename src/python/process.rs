@@ -39,7 +39,8 @@ static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
 /// Threads that wait in the core, or run Python code for it, and will want the interpreter back.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
-/// Runs a short step of the core that a fork may not cut through. A step runs no Python code.
+/// Runs a short step of the core that a fork may not cut through. A step runs no Python code, and
+/// none is begun with the interpreter held: the thread that forks may be waiting for it.
 pub(crate) fn undivided<T>(step: impl FnOnce() -> T) -> T {
     let _shared = STEPS.read().unwrap_or_else(PoisonError::into_inner);
     step()

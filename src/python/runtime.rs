@@ -6,11 +6,11 @@
 #![expect(clippy::disallowed_methods, reason = "the one crossing")]
 
 use std::any::Any;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use pyo3::intern;
@@ -30,9 +30,15 @@ const DRIVER_THREADS: usize = 2;
 
 static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
 
-/// The runtime of this process. After a fork the child gets a new one; the inherited one is leaked,
-/// for its threads do not exist in the child and dropping it would wait for them.
-fn runtime() -> Result<Arc<Runtime>, Error> {
+/// The runtime of this process. The interpreter is released meanwhile: a thread that is about to
+/// fork has the steps stand still, and may want the interpreter back before it does.
+fn runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
+    py.detach(|| undivided(own_runtime)).map_err(|error| raise(py, &error))
+}
+
+/// After a fork the child gets a new one; the inherited one is leaked, for its threads do not exist
+/// in the child and dropping it would wait for them.
+fn own_runtime() -> Result<Arc<Runtime>, Error> {
     let process = std::process::id();
     let mut slot = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     match slot.take() {
@@ -68,7 +74,7 @@ where
     E: Send,
     F: Future<Output = Result<T, E>> + Send,
 {
-    let runtime = undivided(runtime).map_err(|error| raise(py, &error))?;
+    let runtime = runtime(py)?;
     let hears_signals = is_main_thread(py)?;
     let mut inside = Some(Inside::enter());
     let outcome = py.detach(|| {
@@ -101,7 +107,7 @@ where
     E: Send + 'static,
     F: Future<Output = Result<T, E>> + Send + 'static,
 {
-    let runtime = undivided(runtime).map_err(|error| raise(py, &error))?;
+    let runtime = runtime(py)?;
     awaitable::start(py, &runtime, async move {
         let outcome = looking_up(future, || Ok::<_, PyErr>(())).await;
         let finish: awaitable::Finish = Box::new(move |py| match outcome? {
@@ -120,23 +126,37 @@ async fn looking_up<T, E, F, R>(
 where
     F: Future<Output = Result<T, E>>,
 {
-    let mut future = pin!(future);
-    let mut step = poll_fn(|context| {
-        let polled = undivided(|| catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))));
-        match polled {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(outcome)) => Poll::Ready(Ok(outcome)),
-            Err(panic) => Poll::Ready(Err(panic)),
-        }
-    });
+    let mut steps = Steps(Some(Box::pin(future)));
     loop {
-        match tokio::time::timeout(LOOK_UP, &mut step).await {
+        match tokio::time::timeout(LOOK_UP, &mut steps).await {
             Ok(outcome) => return Ok(outcome),
             Err(_) => look_up()?,
         }
         if logging::is_waiting() {
             tokio::task::spawn_blocking(logging::hand_over_meanwhile);
         }
+    }
+}
+
+/// A future of the core, taken step by step, its end included: no fork cuts through one.
+struct Steps<F>(Option<Pin<Box<F>>>);
+
+impl<T, E, F: Future<Output = Result<T, E>>> Future for Steps<F> {
+    type Output = Outcome<T, E>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(future) = &mut self.0 else { return Poll::Pending };
+        match undivided(|| catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(outcome)) => Poll::Ready(Ok(outcome)),
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    }
+}
+
+impl<F> Drop for Steps<F> {
+    fn drop(&mut self) {
+        undivided(|| self.0.take());
     }
 }
 
