@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, Kind};
 use crate::python::errors::raise;
-use crate::python::process::{Inside, stay_if_ending, undivided};
+use crate::python::process::{Inside, is_ending_here, stay_if_ending, undivided};
 use crate::python::{awaitable, logging};
 
 /// How often a wait looks up: for Ctrl-C, for records to hand over, for the end of the process.
@@ -33,7 +33,7 @@ static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
 /// The runtime of this process. The interpreter is released meanwhile: a thread that is about to
 /// fork has the steps stand still, and may want the interpreter back before it does.
 fn runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
-    py.detach(|| undivided(own_runtime)).map_err(|error| raise(py, &error))
+    detached(py, || undivided(own_runtime))?.map_err(|error| raise(py, &error))
 }
 
 /// After a fork the child gets a new one; the inherited one is leaked, for its threads do not exist
@@ -74,18 +74,17 @@ where
     E: Send,
     F: Future<Output = Result<T, E>> + Send,
 {
+    let _inside = Inside::enter(py);
     let runtime = runtime(py)?;
     let hears_signals = is_main_thread(py)?;
-    let mut inside = Some(Inside::enter());
     let outcome = py.detach(|| {
         let outcome = runtime.block_on(looking_up(future, || {
-            stay_if_ending(&mut inside);
+            stay_if_ending();
             if hears_signals { interrupted() } else { Ok(()) }
         }));
-        stay_if_ending(&mut inside);
+        stay_if_ending();
         outcome
     });
-    drop(inside);
     let outcome = outcome.and_then(|outcome| outcome.map_err(|panic| panicked(py, &*panic)));
     logging::hand_over(py)?;
     outcome
@@ -107,6 +106,12 @@ where
     E: Send + 'static,
     F: Future<Output = Result<T, E>> + Send + 'static,
 {
+    let _inside = Inside::enter(py);
+    if is_ending_here() {
+        // No other thread may deliver any more, so it is waited for.
+        let outcome = block_on(py, future)?;
+        return awaitable::done(py, finish(py, outcome));
+    }
     let runtime = runtime(py)?;
     awaitable::start(py, &runtime, async move {
         let outcome = looking_up(future, || Ok::<_, PyErr>(())).await;
@@ -179,18 +184,19 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
 
 /// Runs `work` on this thread with the interpreter released.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    let mut inside = Some(Inside::enter());
+    let _inside = Inside::enter(py);
     let outcome = py.detach(|| {
         let outcome = catch_unwind(AssertUnwindSafe(work));
-        stay_if_ending(&mut inside);
+        stay_if_ending();
         outcome
     });
-    drop(inside);
     outcome.map_err(|panic| panicked(py, &*panic))
 }
 
-/// Runs short work that needs the interpreter; a panic surfaces as `InternalError` here too.
+/// Runs work that needs the interpreter, and may call Python code; a panic surfaces as
+/// `InternalError` here too.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let _inside = Python::attach(Inside::enter);
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|panic| Python::attach(|py| Err(panicked(py, &*panic))))
 }
