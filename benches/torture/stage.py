@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import signal
@@ -84,12 +85,19 @@ class Interpreter:
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._said: list[str] = []
         self._errors: list[str] = []
+        self._ended_at = 0.0
+        self._waiter = threading.Thread(target=self._wait, daemon=True)
         self._readers = [
             threading.Thread(target=self._listen, daemon=True),
             threading.Thread(target=self._note_errors, daemon=True),
         ]
+        self._waiter.start()
         for reader in self._readers:
             reader.start()
+
+    def _wait(self) -> None:
+        self._process.wait()
+        self._ended_at = time.monotonic()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
@@ -130,24 +138,21 @@ class Interpreter:
 
     def await_end(self, *, status: int = 0, complaint: str = "") -> float:
         """Wait for the end with this status, ``complaint`` last on stderr; return when it came."""
-        try:
-            ended = self._process.wait(timeout=self._limits.patience)
-        except subprocess.TimeoutExpired:
-            raise Fault(f"did not end within {self._limits.patience:.0f} s") from None
-        at = time.monotonic()
+        self._waiter.join(self._limits.patience)
+        if self._waiter.is_alive():
+            raise Fault(f"did not end within {self._limits.patience:.0f} s")
         for reader in self._readers:
             reader.join(self._limits.patience)
-        if ended != status:
-            raise Fault(f"ended with {ended}, not {status}{self._complaint()}")
+        if self._process.returncode != status:
+            raise Fault(f"ended, not with {status}{self._complaint()}")
         said = "".join(self._errors).strip()
         if said.splitlines()[-1:] != complaint.splitlines()[-1:]:
             raise Fault(f"on stderr: {said[-2000:] or 'nothing'}")
-        return at
+        return self._ended_at
 
     def _complaint(self) -> str:
-        try:
-            self._process.wait(timeout=1)
-        except subprocess.TimeoutExpired:
+        self._waiter.join(1)
+        if self._waiter.is_alive():
             return ""
         self._readers[1].join(1)
         return f", status {self._process.returncode}, stderr: {''.join(self._errors)[-2000:]}"
@@ -158,16 +163,11 @@ class Interpreter:
 
     def __exit__(self, *exception: object) -> None:
         """End it, with its children."""
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
-        self._process.wait()
-        for reader in self._readers:
-            reader.join(5)
+        for thread in (self._waiter, *self._readers):
+            thread.join()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
-                try:
+                with contextlib.suppress(OSError):
                     pipe.close()
-                except OSError:
-                    pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -63,6 +64,9 @@ def main() -> None:
     package, url, threads, times = sys.argv[1:]
     # Python 3.12 warns of any fork in a process with threads.
     warnings.filterwarnings("ignore", message=".*multi-threaded.*", category=DeprecationWarning)
+    # Records are under way when it forks, as well as requests.
+    logging.getLogger("siteline").addHandler(logging.NullHandler())
+    logging.getLogger("siteline").setLevel(logging.DEBUG)
     reader = open_reader(package, url)
     reader.read()
     pages = reader.client.data(**RANGE).pages() if package == "siteline" else None

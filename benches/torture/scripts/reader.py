@@ -5,6 +5,7 @@ Run by a fresh interpreter, beside the script that imports it.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from typing import Any
@@ -48,8 +49,14 @@ class Siteline:
             "connect_timeout": PATIENCE,
         }
         self.module = siteline
-        self.client = siteline.Client(url, **options)
-        self.awaitable = siteline.AsyncClient(url, **options)
+        self.url, self.options = url, options
+        self.client = self.new_client()
+        self.awaitable = self.new_client(awaitable=True)
+
+    def new_client(self, *, awaitable: bool = False) -> Any:
+        """Make another client of the same credential."""
+        kind = self.module.AsyncClient if awaitable else self.module.Client
+        return kind(self.url, **self.options)
 
     def read(self) -> object:
         """Wait for a data request."""
@@ -133,5 +140,10 @@ class Primp:
         return (await self.awaitable.get(f"{self.url}/{PING}")).content
 
     def pending(self) -> object:
-        """A bare awaitable of a data request, begun and not awaited."""
-        return self.awaitable.get(f"{self.url}/{DATA}")
+        """An awaitable of a data request, begun and not awaited.
+
+        It is a task, for there is no bare one: Python would complain of a task that is dropped.
+        """
+        task = asyncio.ensure_future(self.awaitable.get(f"{self.url}/{DATA}"))
+        task._log_destroy_pending = False
+        return task
