@@ -35,6 +35,8 @@
 //! | profiles | toml, read into a table and checked member by member; strsim for "is … meant?" | serde's derive: its errors show values |
 //! | certificates | the platform's verifier; rustls-native-certs for `SSL_CERT_FILE` and `SSL_CERT_DIR` | |
 //! | JSON of all else | `serde_json` | |
+//! | Python | pyo3, pyo3-log for the shape of a record | |
+//! | asyncio | a bridge of ours (`python/awaitable.rs`) | pyo3-async-runtimes: it prints where a loop was closed meanwhile, attaches on the threads that drive connections, also while the interpreter ends, and a panic surfaces as an exception of its own |
 //! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte | axum |
 
 pub mod auth;

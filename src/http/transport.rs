@@ -182,6 +182,25 @@ impl Transport {
     /// the status; that of a refusal stands in the reply. `unsent` tells that nothing of
     /// the request can have left.
     pub async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
+        let method = if request.form.is_some() { "POST" } else { "GET" };
+        let path = request.url.path().to_owned();
+        let began = time.clock().monotonic();
+        let outcome = self.exchange(request, time).await;
+        let took = time.clock().monotonic().saturating_sub(began).as_millis();
+        match &outcome {
+            Ok(Reply { status, body, .. }) => log::debug!(
+                target: "siteline::http",
+                "{method} {path}: {status}, {} bytes, {took} ms", body.len()
+            ),
+            Err(error) => log::debug!(
+                target: "siteline::http",
+                "{method} {path}: {}, {took} ms", error.kind().class_name()
+            ),
+        }
+        outcome
+    }
+
+    async fn exchange(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
         let Connections { http, proxy } = self.connections()?;
         let path = request.url.path().to_owned();
         let request = build_request(request);

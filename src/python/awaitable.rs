@@ -14,8 +14,7 @@ use pyo3::types::PyWeakrefReference;
 use tokio::runtime::Runtime;
 use tokio::task::AbortHandle;
 
-use crate::python::logging;
-use crate::python::process::attached;
+use crate::python::process::{Inside, attached};
 
 /// What a task hands over: a Python object or an exception, made with the interpreter held.
 pub(crate) type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
@@ -51,6 +50,27 @@ where
     Ok(waiter)
 }
 
+/// An awaitable of the running asyncio loop that is done already.
+///
+/// # Errors
+/// `RuntimeError` where no asyncio loop is running in this thread.
+pub(crate) fn done(py: Python<'_>, outcome: PyResult<Py<PyAny>>) -> PyResult<Bound<'_, PyAny>> {
+    let asyncio = py.import(intern!(py, "asyncio"))?;
+    let event_loop = asyncio.call_method0(intern!(py, "get_running_loop"))?;
+    let waiter = event_loop.call_method0(intern!(py, "create_future"))?;
+    settle(&waiter, outcome)?;
+    Ok(waiter)
+}
+
+fn settle(waiter: &Bound<'_, PyAny>, outcome: PyResult<Py<PyAny>>) -> PyResult<()> {
+    let py = waiter.py();
+    let settled = match outcome {
+        Ok(value) => waiter.call_method1(intern!(py, "set_result"), (value,)),
+        Err(error) => waiter.call_method1(intern!(py, "set_exception"), (error.into_value(py),)),
+    };
+    settled.map(drop)
+}
+
 /// Where the end of a task is to be told.
 struct Address {
     event_loop: Py<PyAny>,
@@ -60,10 +80,7 @@ struct Address {
 impl Address {
     fn deliver(self, finish: Finish) {
         // `None` once the process is ending: nobody waits any more.
-        let told = attached(|py| {
-            let handed = logging::hand_over_what_lies(py);
-            handed.and(self.tell(py, finish))
-        });
+        let told = attached(|py| self.tell(py, finish));
         if let Some(Err(raised)) = told {
             attached(|py| raised.write_unraisable(py, None));
         }
@@ -92,19 +109,13 @@ struct Delivery(Mutex<Option<PyResult<Py<PyAny>>>>);
 impl Delivery {
     fn __call__(&self, waiter: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = waiter.py();
+        let _inside = Inside::enter(py);
         let outcome = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Cancelled in the meantime: the loop has told whoever waited.
         if waiter.call_method0(intern!(py, "done"))?.is_truthy()? {
             return Ok(());
         }
-        match outcome {
-            Some(Ok(value)) => waiter.call_method1(intern!(py, "set_result"), (value,))?,
-            Some(Err(error)) => {
-                waiter.call_method1(intern!(py, "set_exception"), (error.into_value(py),))?
-            }
-            None => return Ok(()),
-        };
-        Ok(())
+        outcome.map_or(Ok(()), |outcome| settle(waiter, outcome))
     }
 }
 

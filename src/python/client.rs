@@ -220,8 +220,7 @@ impl PyClient {
 
     /// Ask what may be read (§4.2): a :class:`Discovery`, the body as it came.
     fn discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let body = block_on(py, self.0.discover(None))?;
-        discovery(py, body)
+        guarded(|| discovery(py, block_on(py, self.0.discover(None))?))
     }
 
     /// As ``discover()``, an awaitable of the running asyncio loop.

@@ -2,13 +2,13 @@
 //! `siteline.data`; those of other crates go nowhere.
 //!
 //! A logging call runs the user's code: it may wait for a lock, or use the client itself. So the
-//! core never makes one while it works. It lays its records down here, and they are handed over
-//! where nothing is held: at the end of the call that waited, and while it waits by a thread of the
-//! runtime.
+//! core never makes one while it works. Each call has a [`Desk`]; what is said during its steps is
+//! laid down there, and handed over where nothing is held: at the end of the call, and while it
+//! still waits by a thread of the runtime.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
@@ -20,21 +20,30 @@ use crate::python::runtime::detached;
 
 /// Beyond this the oldest go: a handler hangs, and memory has an end.
 const MOST: usize = 10_000;
-/// How long the end of a call waits for records that another thread is handing over.
-const OTHERS: Duration = Duration::from_millis(250);
+/// How long the end of a call waits for a record of its own that another thread has in hand.
+const IN_HAND: Duration = Duration::from_millis(250);
 
 static LOGGER: OnceLock<pyo3_log::Logger> = OnceLock::new();
-static DESK: Mutex<Desk> = Mutex::new(Desk { laid: VecDeque::new(), handing: 0 });
-static HANDED: Condvar = Condvar::new();
 
 thread_local! {
+    /// The desk of the call whose step runs on this thread.
+    static DESK: RefCell<Option<Arc<Desk>>> = const { RefCell::new(None) };
+    /// A handler runs on this thread, called from here.
     static HANDING: Cell<bool> = const { Cell::new(false) };
 }
 
-struct Desk {
+/// The records of one call.
+#[derive(Default)]
+pub(crate) struct Desk {
+    records: Mutex<Records>,
+    handed: Condvar,
+}
+
+#[derive(Default)]
+struct Records {
     laid: VecDeque<Laid>,
     /// Threads with a record in hand.
-    handing: usize,
+    in_hand: usize,
 }
 
 struct Laid {
@@ -46,95 +55,77 @@ struct Laid {
     line: Option<u32>,
 }
 
-struct Layer;
-
-impl Log for Layer {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let target = metadata.target();
-        metadata.level() <= Level::Debug
-            && (target == "siteline" || target.starts_with("siteline::"))
+impl Desk {
+    /// Runs a step of the call: what it says is laid down here.
+    pub(crate) fn during<T>(self: &Arc<Self>, step: impl FnOnce() -> T) -> T {
+        let before = DESK.replace(Some(Arc::clone(self)));
+        let outcome = step();
+        DESK.set(before);
+        outcome
     }
 
-    fn log(&self, record: &Record<'_>) {
-        // What a handler's own calls have to say would never end.
-        if !self.enabled(record.metadata()) || HANDING.get() {
-            return;
+    /// Whether a thread should be found to hand over what lies here.
+    pub(crate) fn is_waiting(&self) -> bool {
+        let records = self.records();
+        records.in_hand == 0 && !records.laid.is_empty()
+    }
+
+    /// At the end of the call: hands over what lies here, on this thread, and waits a moment for
+    /// what another one has in hand. Hold nothing here.
+    ///
+    /// # Errors
+    /// What the handlers raised first; `logging` itself keeps all but Ctrl-C and its like.
+    pub(crate) fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let outcome = self.hand_over(py);
+        if self.records().in_hand > 0 {
+            detached(py, || {
+                let busy = |records: &mut Records| records.in_hand > 0;
+                drop(self.handed.wait_timeout_while(self.records(), IN_HAND, busy));
+            })?;
         }
-        let laid = Laid {
-            level: record.level(),
-            target: record.target().to_owned(),
-            text: record.args().to_string(),
-            module: record.module_path_static(),
-            file: record.file_static(),
-            line: record.line(),
-        };
-        let mut desk = desk();
-        if desk.laid.len() == MOST {
-            desk.laid.pop_front();
+        outcome
+    }
+
+    /// On a thread of the runtime, while the call goes on.
+    pub(crate) fn clear_meanwhile(&self) {
+        attached(|py| {
+            if let Err(raised) = self.hand_over(py) {
+                raised.write_unraisable(py, None);
+            }
+        });
+    }
+
+    fn hand_over(&self, py: Python<'_>) -> PyResult<()> {
+        let mut outcome = Ok(());
+        let before = HANDING.replace(true);
+        while let Some(laid) = self.take() {
+            let handed = laid.hand_over(py);
+            self.records().in_hand -= 1;
+            self.handed.notify_all();
+            outcome = outcome.and(handed);
         }
-        desk.laid.push_back(laid);
+        HANDING.set(before);
+        outcome
     }
 
-    fn flush(&self) {}
-}
-
-fn desk() -> MutexGuard<'static, Desk> {
-    DESK.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Hands over what lies here, on this thread, and waits a moment for what others have in hand, so
-/// that a call's records are there when it returns. Hold nothing here.
-///
-/// # Errors
-/// What the handlers raised first; `logging` itself keeps all but Ctrl-C and its like.
-pub(crate) fn hand_over(py: Python<'_>) -> PyResult<()> {
-    if HANDING.get() {
-        return Ok(());
-    }
-    let outcome = hand_over_what_lies(py);
-    if desk().handing > 0 {
-        detached(py, || {
-            let busy = |desk: &mut Desk| desk.handing > 0;
-            drop(HANDED.wait_timeout_while(desk(), OTHERS, busy));
-        })?;
-    }
-    outcome
-}
-
-/// Whether a thread should be found to hand over what lies here.
-pub(crate) fn is_waiting() -> bool {
-    let desk = desk();
-    desk.handing == 0 && !desk.laid.is_empty()
-}
-
-/// On a thread of the runtime: hands over what lies here while the call that said it goes on.
-pub(crate) fn hand_over_meanwhile() {
-    attached(|py| {
-        if let Err(raised) = hand_over_what_lies(py) {
-            raised.write_unraisable(py, None);
+    fn lay(&self, laid: Laid) {
+        let mut records = self.records();
+        if records.laid.len() == MOST {
+            records.laid.pop_front();
         }
-    });
-}
-
-/// As [`hand_over`], without waiting for others.
-pub(crate) fn hand_over_what_lies(py: Python<'_>) -> PyResult<()> {
-    let mut outcome = Ok(());
-    HANDING.set(true);
-    while let Some(laid) = take() {
-        let handed = laid.hand_over(py);
-        desk().handing -= 1;
-        HANDED.notify_all();
-        outcome = outcome.and(handed);
+        records.laid.push_back(laid);
     }
-    HANDING.set(false);
-    outcome
-}
 
-fn take() -> Option<Laid> {
-    let mut desk = desk();
-    let laid = desk.laid.pop_front()?;
-    desk.handing += 1;
-    Some(laid)
+    fn take(&self) -> Option<Laid> {
+        let mut records = self.records();
+        let laid = records.laid.pop_front()?;
+        records.in_hand += 1;
+        Some(laid)
+    }
+
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Laid {
@@ -153,12 +144,36 @@ impl Laid {
     }
 }
 
-/// In a forked child: nobody has a record in hand, and what lies here the parent hands over.
-pub(crate) fn forked() {
-    let mut desk = desk();
-    desk.laid.clear();
-    desk.handing = 0;
-    HANDING.set(false);
+/// What the crate `log` knows of us.
+struct Layer;
+
+impl Log for Layer {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let target = metadata.target();
+        metadata.level() <= Level::Debug
+            && (target == "siteline" || target.starts_with("siteline::"))
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        // What a handler's own calls have to say would never end.
+        if !self.enabled(record.metadata()) || HANDING.get() {
+            return;
+        }
+        DESK.with_borrow(|desk| {
+            // Nothing of ours has anything to say outside a call.
+            let Some(desk) = desk else { return };
+            desk.lay(Laid {
+                level: record.level(),
+                target: record.target().to_owned(),
+                text: record.args().to_string(),
+                module: record.module_path_static(),
+                file: record.file_static(),
+                line: record.line(),
+            });
+        });
+    }
+
+    fn flush(&self) {}
 }
 
 /// Begins taking records, unless another extension in this process came first with a logger of its

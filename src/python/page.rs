@@ -11,7 +11,7 @@ use crate::data::Page;
 use crate::python::bookmark::PyBookmark;
 use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
-use crate::python::runtime::{block_on, spawn};
+use crate::python::runtime::{block_on, guarded, spawn};
 use crate::python::scan::read_failure;
 use crate::python::table::{call_frames, columns, provenance, schema_capsule, stream_capsule};
 
@@ -147,7 +147,8 @@ impl PageIterator {
                 Taken::Page(page) => return Ok(Some(self.page(*page))),
                 Taken::Ended => return Ok(None),
                 Taken::Nothing => {
-                    block_on(py, self.0.fill())?.map_err(|failure| read_failure(py, failure))?;
+                    let fill = || block_on(py, self.0.fill());
+                    guarded(|| fill()?.map_err(|failure| read_failure(py, failure)))?;
                 }
             }
         }

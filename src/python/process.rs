@@ -6,11 +6,13 @@
 //! and reads know which process they belong to, and begin anew in another.
 //!
 //! **End.** Once the interpreter finalizes, no thread may touch it: Python ends such a thread by
-//! force, in the middle of Rust code. So when the exit handlers run, threads that wait in the core
-//! (daemon threads, by then) stay there for good, and nobody attaches any more but the thread that
-//! ends the process. That one may go on using siteline, from exit handlers of others.
+//! force, in the middle of Rust code, which aborts the process. So when the exit handlers run,
+//! threads that wait in the core (daemon threads, by then) stay there for good, those that run Python
+//! code for it come to an end, none enters any more, and nobody attaches but the thread that ends
+//! the process. That one may go on using siteline, from exit handlers of others.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread::{self, ThreadId};
@@ -19,7 +21,6 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::python::logging;
 use crate::python::runtime::detached;
 
 /// How long an exit waits for threads that run Python code on our behalf, a signer's say.
@@ -36,38 +37,71 @@ thread_local! {
 
 /// The thread that ends the process, once it does.
 static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
-/// Threads that wait in the core, or run Python code for it, and will want the interpreter back.
+/// Threads with frames of the core on their stack that will want the interpreter back.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
-/// Runs a short step of the core that a fork may not cut through. A step runs no Python code.
+thread_local! {
+    /// How often this thread has entered the core: a handler that it calls may call it again.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Runs a short step of the core that a fork may not cut through. A step runs no Python code, and
+/// none is begun with the interpreter held: the thread that forks may be waiting for it.
 pub(crate) fn undivided<T>(step: impl FnOnce() -> T) -> T {
     let _shared = STEPS.read().unwrap_or_else(PoisonError::into_inner);
     step()
 }
 
-/// Counts a thread that is away from the interpreter and comes back to it.
-pub(crate) struct Inside(());
+/// Counts a thread with frames of the core on its stack. The interpreter may not end it there, so
+/// an exit waits until none wants the interpreter back.
+pub(crate) struct Inside(PhantomData<*const ()>);
 
 impl Inside {
-    pub(crate) fn enter() -> Self {
-        INSIDE.fetch_add(1, Ordering::SeqCst);
-        Self(())
+    /// Where the process is ending in another thread, this one goes no further.
+    pub(crate) fn enter(py: Python<'_>) -> Self {
+        let inside = Self::count();
+        if is_ending_elsewhere() {
+            stay(py);
+        }
+        inside
+    }
+
+    fn count() -> Self {
+        if DEPTH.replace(DEPTH.get() + 1) == 0 {
+            INSIDE.fetch_add(1, Ordering::SeqCst);
+        }
+        Self(PhantomData)
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        // Never below zero: a fork in between has set it to zero.
-        let _ = INSIDE.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| {
-            Some(count.saturating_sub(1))
-        });
+        let depth = DEPTH.get().saturating_sub(1);
+        DEPTH.set(depth);
+        if depth == 0 {
+            leave();
+        }
     }
 }
 
+fn leave() {
+    // Never below zero: a fork in between has begun to count anew.
+    let _ = INSIDE
+        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| Some(count.saturating_sub(1)));
+}
+
+/// For good, without the interpreter.
+#[expect(clippy::disallowed_methods, reason = "it never comes back")]
+fn stay(py: Python<'_>) {
+    py.detach(stay_if_ending);
+}
+
 /// Before a thread goes back to the interpreter: where the process is ending, it stays here.
-pub(crate) fn stay_if_ending(inside: &mut Option<Inside>) {
+pub(crate) fn stay_if_ending() {
     if is_ending_elsewhere() {
-        drop(inside.take());
+        if DEPTH.replace(0) > 0 {
+            leave();
+        }
         loop {
             thread::park();
         }
@@ -78,9 +112,14 @@ fn is_ending_elsewhere() -> bool {
     ENDED_BY.get().is_some_and(|ended_by| *ended_by != thread::current().id())
 }
 
+/// Whether the process is ending, and this thread ends it.
+pub(crate) fn is_ending_here() -> bool {
+    ENDED_BY.get().is_some_and(|ended_by| *ended_by == thread::current().id())
+}
+
 /// Runs Python code on a thread of the core. `None` where the process is ending.
 pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
-    let _inside = Inside::enter();
+    let _inside = Inside::count();
     if is_ending_elsewhere() {
         return None;
     }
@@ -103,9 +142,9 @@ fn after_fork_in_parent() {
 
 #[pyfunction]
 fn after_fork_in_child() {
-    INSIDE.store(0, Ordering::SeqCst);
+    // The thread that forked is the only one there is.
+    INSIDE.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
     STANDSTILL.take();
-    logging::forked();
 }
 
 /// Threads that wait stay where they are; those that run Python code for us get a moment to end.

@@ -102,7 +102,8 @@ impl RecordIterator {
                 At::End => return Ok(None),
                 At::Nothing => {
                     let Some(pages) = &self.pages else { return Ok(None) };
-                    block_on(py, pages.fill())?.map_err(|failure| read_failure(py, failure))?;
+                    let fill = || block_on(py, pages.fill());
+                    guarded(|| fill()?.map_err(|failure| read_failure(py, failure)))?;
                 }
             }
         }

@@ -6,11 +6,11 @@
 #![expect(clippy::disallowed_methods, reason = "the one crossing")]
 
 use std::any::Any;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use pyo3::intern;
@@ -18,9 +18,10 @@ use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, Kind};
+use crate::python::awaitable;
 use crate::python::errors::raise;
-use crate::python::process::{Inside, stay_if_ending, undivided};
-use crate::python::{awaitable, logging};
+use crate::python::logging::Desk;
+use crate::python::process::{Inside, is_ending_here, stay_if_ending, undivided};
 
 /// How often a wait looks up: for Ctrl-C, for records to hand over, for the end of the process.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -30,9 +31,15 @@ const DRIVER_THREADS: usize = 2;
 
 static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
 
-/// The runtime of this process. After a fork the child gets a new one; the inherited one is leaked,
-/// for its threads do not exist in the child and dropping it would wait for them.
-fn runtime() -> Result<Arc<Runtime>, Error> {
+/// The runtime of this process. The interpreter is released meanwhile: a thread that is about to
+/// fork has the steps stand still, and may want the interpreter back before it does.
+fn runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
+    detached(py, || undivided(own_runtime))?.map_err(|error| raise(py, &error))
+}
+
+/// After a fork the child gets a new one; the inherited one is leaked, for its threads do not exist
+/// in the child and dropping it would wait for them.
+fn own_runtime() -> Result<Arc<Runtime>, Error> {
     let process = std::process::id();
     let mut slot = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     match slot.take() {
@@ -68,20 +75,20 @@ where
     E: Send,
     F: Future<Output = Result<T, E>> + Send,
 {
-    let runtime = undivided(runtime).map_err(|error| raise(py, &error))?;
+    let _inside = Inside::enter(py);
+    let runtime = runtime(py)?;
     let hears_signals = is_main_thread(py)?;
-    let mut inside = Some(Inside::enter());
+    let desk = Arc::new(Desk::default());
     let outcome = py.detach(|| {
-        let outcome = runtime.block_on(looking_up(future, || {
-            stay_if_ending(&mut inside);
+        let outcome = runtime.block_on(looking_up(future, &desk, || {
+            stay_if_ending();
             if hears_signals { interrupted() } else { Ok(()) }
         }));
-        stay_if_ending(&mut inside);
+        stay_if_ending();
         outcome
     });
-    drop(inside);
     let outcome = outcome.and_then(|outcome| outcome.map_err(|panic| panicked(py, &*panic)));
-    logging::hand_over(py)?;
+    desk.clear(py)?;
     outcome
 }
 
@@ -101,12 +108,22 @@ where
     E: Send + 'static,
     F: Future<Output = Result<T, E>> + Send + 'static,
 {
-    let runtime = undivided(runtime).map_err(|error| raise(py, &error))?;
+    let _inside = Inside::enter(py);
+    if is_ending_here() {
+        // No other thread may deliver any more, so it is waited for.
+        let outcome = block_on(py, future)?;
+        return awaitable::done(py, finish(py, outcome));
+    }
+    let runtime = runtime(py)?;
     awaitable::start(py, &runtime, async move {
-        let outcome = looking_up(future, || Ok::<_, PyErr>(())).await;
-        let finish: awaitable::Finish = Box::new(move |py| match outcome? {
-            Ok(outcome) => finish(py, outcome),
-            Err(panic) => Err(panicked(py, &*panic)),
+        let desk = Arc::new(Desk::default());
+        let outcome = looking_up(future, &desk, || Ok::<_, PyErr>(())).await;
+        let finish: awaitable::Finish = Box::new(move |py| {
+            desk.clear(py)?;
+            match outcome? {
+                Ok(outcome) => finish(py, outcome),
+                Err(panic) => Err(panicked(py, &*panic)),
+            }
         });
         finish
     })
@@ -115,28 +132,49 @@ where
 /// Drives `future`, and looks up now and then. What `look_up` fails with ends it.
 async fn looking_up<T, E, F, R>(
     future: F,
+    desk: &Arc<Desk>,
     mut look_up: impl FnMut() -> Result<(), R>,
 ) -> Result<Outcome<T, E>, R>
 where
     F: Future<Output = Result<T, E>>,
 {
-    let mut future = pin!(future);
-    let mut step = poll_fn(|context| {
-        let polled = undivided(|| catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))));
-        match polled {
+    let mut steps = Steps { future: Some(Box::pin(future)), desk };
+    loop {
+        match tokio::time::timeout(LOOK_UP, &mut steps).await {
+            Ok(outcome) => return Ok(outcome),
+            Err(_) => look_up()?,
+        }
+        if desk.is_waiting() {
+            let desk = Arc::clone(desk);
+            tokio::task::spawn_blocking(move || desk.clear_meanwhile());
+        }
+    }
+}
+
+/// A future of the core, taken step by step, its end included: no fork cuts through one.
+struct Steps<'a, F> {
+    future: Option<Pin<Box<F>>>,
+    desk: &'a Arc<Desk>,
+}
+
+impl<T, E, F: Future<Output = Result<T, E>>> Future for Steps<'_, F> {
+    type Output = Outcome<T, E>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let desk = self.desk;
+        let Some(future) = &mut self.future else { return Poll::Pending };
+        let poll = AssertUnwindSafe(|| future.as_mut().poll(context));
+        match undivided(|| desk.during(|| catch_unwind(poll))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(outcome)) => Poll::Ready(Ok(outcome)),
             Err(panic) => Poll::Ready(Err(panic)),
         }
-    });
-    loop {
-        match tokio::time::timeout(LOOK_UP, &mut step).await {
-            Ok(outcome) => return Ok(outcome),
-            Err(_) => look_up()?,
-        }
-        if logging::is_waiting() {
-            tokio::task::spawn_blocking(logging::hand_over_meanwhile);
-        }
+    }
+}
+
+impl<F> Drop for Steps<'_, F> {
+    fn drop(&mut self) {
+        undivided(|| drop(self.future.take()));
     }
 }
 
@@ -159,18 +197,19 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
 
 /// Runs `work` on this thread with the interpreter released.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    let mut inside = Some(Inside::enter());
+    let _inside = Inside::enter(py);
     let outcome = py.detach(|| {
         let outcome = catch_unwind(AssertUnwindSafe(work));
-        stay_if_ending(&mut inside);
+        stay_if_ending();
         outcome
     });
-    drop(inside);
     outcome.map_err(|panic| panicked(py, &*panic))
 }
 
-/// Runs short work that needs the interpreter; a panic surfaces as `InternalError` here too.
+/// Runs work that needs the interpreter, and may call Python code; a panic surfaces as
+/// `InternalError` here too.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let _inside = Python::attach(Inside::enter);
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|panic| Python::attach(|py| Err(panicked(py, &*panic))))
 }

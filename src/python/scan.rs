@@ -117,8 +117,7 @@ impl PyScan {
     ///
     /// A failure half way carries ``.bookmark`` and ``.partial``, and is not remembered.
     fn collect(&self, py: Python<'_>) -> PyResult<Py<PyTable>> {
-        let read = block_on(py, self.whole.table())?;
-        remembered(py, &self.table, read)
+        guarded(|| remembered(py, &self.table, block_on(py, self.whole.table())?))
     }
 
     /// As ``collect()``, an awaitable of the running asyncio loop.

@@ -250,5 +250,5 @@ pub(crate) fn call_frames<'py>(
     if let Some(ids) = ids {
         options.set_item("ids", ids)?;
     }
-    frames(py, name)?.call((holder,), Some(&options))
+    guarded(|| frames(py, name)?.call((holder,), Some(&options)))
 }

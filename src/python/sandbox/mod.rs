@@ -155,9 +155,9 @@ impl PySandbox {
     /// >>> import asyncio
     /// >>> async def main():
     /// ...     async with sandbox.async_client() as client:
-    /// ...         return sorted(await client.discover())
+    /// ...         return len(await client.discover())
     /// >>> asyncio.run(main())
-    /// ['sites', 'subject']
+    /// 2
     #[pyo3(signature = (**options))]
     fn async_client<'py>(
         &self,
