@@ -9,7 +9,7 @@ HANGING = ("daemon", "daemon_await", "pending", "pending_closed", "cancelled")
 """Ends that leave a data request without a reply."""
 
 
-def fork(stage: Stage, times: int, *, threads: int = 1) -> float:
+def fork(stage: Stage, times: int, threads: int = 1) -> float:
     """Fork so often while threads of the parent read; children use the inherited token."""
     with Server() as server:
         url = server.url("page")
