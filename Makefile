@@ -35,7 +35,7 @@ $(VENV)/installed: $(VENV)/ready $(SOURCES)
 demo: $(VENV)/installed
 	$(BIN)/python examples/quickstart.py
 
-test: test-rust test-python faults
+test: test-rust test-python faults test-pythons
 
 # Nothing that Python brings may be in the tree of the core.
 test-rust:
@@ -47,6 +47,10 @@ test-rust:
 test-python: $(VENV)/installed
 	@mkdir -p $(RESULTS)
 	$(BIN)/python -m pytest --junit-xml=$(RESULTS)/python.xml $(PYTEST_ARGS)
+
+# The same wheel on the other interpreters that are found, or on those of PYTHONS="python3.12 …".
+test-pythons: test-python
+	$(BIN)/python tests/pythons.py target/wheels/*.whl --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
 
 # The table of proven rows must say what these two runs proved. `make faults FAULTS=--write` renews it.
 faults: test-rust test-python
