@@ -9,7 +9,7 @@ HANGING = ("daemon", "daemon_await", "pending", "pending_closed", "cancelled")
 """Ends that leave a data request without a reply."""
 
 
-def fork(stage: Stage, times: int, *, threads: int = 1) -> float:
+def fork(stage: Stage, times: int, threads: int = 1) -> float:
     """Fork so often while threads of the parent read; children use the inherited token."""
     with Server() as server:
         url = server.url("page")
@@ -22,12 +22,14 @@ def fork(stage: Stage, times: int, *, threads: int = 1) -> float:
 
 def pools(stage: Stage, how: str) -> None:
     """Hand work to a pool of processes; those that fork inherit the token."""
-    with Server() as server:
-        with stage.interpreter("pools", server.url("page"), how, warn=False) as interpreter:
-            workers = int(interpreter.await_word("unharmed").numbers["workers"])
-            interpreter.await_end()
-            # One for the parent before, one after, one for each worker that inherits none.
-            _one_token(server, 2 if how == "fork" else workers + 2)
+    with (
+        Server() as server,
+        stage.interpreter("pools", server.url("page"), how, warn=False) as interpreter,
+    ):
+        workers = int(interpreter.await_word("unharmed").numbers["workers"])
+        interpreter.await_end()
+        # One for the parent before, one after, one for each worker that inherits none.
+        _one_token(server, 2 if how == "fork" else workers + 2)
 
 
 def _one_token(server: Server, most: int) -> None:

@@ -35,25 +35,27 @@ def interrupt(stage: Stage, where: str) -> float:
 
 def cancel(stage: Stage, how: str, loop: str = "asyncio") -> float:
     """Give up an awaited request: the server must see its connection closed."""
-    with Server() as server:
-        with stage.interpreter("cancel", server.url("silent"), how, loop) as interpreter:
-            interpreter.await_word("ready")
-            if how == "wait_for":
-                begun = interpreter.await_word("ending")
-                ended = interpreter.await_word("ended").at
-                limit = begun.at + begun.numbers["after"]
-            else:
-                server.await_request("/data")
-                stage.let_pass()
-                interpreter.say("end")
-                limit = interpreter.await_word("ending").at
-                ended = interpreter.await_word("ended").at
-            closed = server.await_close(patience=stage.limits.patience)
-            if how == "drop":
-                interpreter.say("go on")
-            interpreter.await_word("usable")
-            interpreter.await_end()
-            return stage.in_time(max(closed, ended) - limit)
+    with (
+        Server() as server,
+        stage.interpreter("cancel", server.url("silent"), how, loop) as interpreter,
+    ):
+        interpreter.await_word("ready")
+        if how == "wait_for":
+            begun = interpreter.await_word("ending")
+            ended = interpreter.await_word("ended").at
+            limit = begun.at + begun.numbers["after"]
+        else:
+            server.await_request("/data")
+            stage.let_pass()
+            interpreter.say("end")
+            limit = interpreter.await_word("ending").at
+            ended = interpreter.await_word("ended").at
+        closed = server.await_close(patience=stage.limits.patience)
+        if how == "drop":
+            interpreter.say("go on")
+        interpreter.await_word("usable")
+        interpreter.await_end()
+        return stage.in_time(max(closed, ended) - limit)
 
 
 def loops(stage: Stage, how: str, loop: str = "asyncio") -> None:
@@ -74,13 +76,15 @@ def loops(stage: Stage, how: str, loop: str = "asyncio") -> None:
 
 def close(stage: Stage, door: str) -> float:
     """Close the client while another thread waits: ClosedError there."""
-    with Server() as server:
-        with stage.interpreter("close", server.url("silent"), door) as interpreter:
-            interpreter.await_word("ready")
-            server.await_request("/data")
-            stage.let_pass()
-            interpreter.say("close")
-            begun = interpreter.await_word("ending").at
-            reaction = interpreter.await_word("ended").at - begun
-            interpreter.await_end()
-            return stage.in_time(reaction)
+    with (
+        Server() as server,
+        stage.interpreter("close", server.url("silent"), door) as interpreter,
+    ):
+        interpreter.await_word("ready")
+        server.await_request("/data")
+        stage.let_pass()
+        interpreter.say("close")
+        begun = interpreter.await_word("ending").at
+        reaction = interpreter.await_word("ended").at - begun
+        interpreter.await_end()
+        return stage.in_time(reaction)

@@ -137,7 +137,9 @@ class Server:
 
     def _accept(self) -> None:
         while not self._ended.is_set():
-            ready, _, _ = select.select([self._listener], [], [], 0.2) if self._alive() else ([], 0, 0)
+            ready, _, _ = (
+                select.select([self._listener], [], [], 0.2) if self._alive() else ([], 0, 0)
+            )
             if not ready:
                 continue
             try:

@@ -23,8 +23,7 @@ async def cancel(reader: Any) -> None:
     task.cancel()
     try:
         await task
-    except asyncio.CancelledError as error:
-        assert type(error) is asyncio.CancelledError
+    except asyncio.CancelledError:
         say("ended")
 
 

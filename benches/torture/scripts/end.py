@@ -15,7 +15,7 @@ from typing import Any
 
 from reader import RANGE, hear, open_reader, say
 
-KEPT: list[object] = []
+KEPT: list[Any] = []
 """What lives to the very end."""
 
 
@@ -129,7 +129,8 @@ def use_again() -> None:
     for reader in KEPT:
         reader.ping()
         asyncio.run(reader.ping_async())
-        next(reader.client.data(**RANGE).pages())
+        if reader.has_pages:
+            next(reader.client.data(**RANGE).pages())
 
 
 def nothing(reader: Any) -> None:

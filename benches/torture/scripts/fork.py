@@ -14,7 +14,7 @@ from typing import Any
 
 from reader import RANGE, hear, open_reader, say
 
-LONGEST = 15.0
+LONGEST = 5.0
 """What a child may take before it counts as hung, in seconds."""
 
 
@@ -69,10 +69,11 @@ def main() -> None:
     logging.getLogger("siteline").setLevel(logging.DEBUG)
     reader = open_reader(package, url)
     reader.read()
-    pages = reader.client.data(**RANGE).pages() if package == "siteline" else None
+    pages = reader.client.data(**RANGE).pages() if reader.has_pages else None
     if pages is not None:
         next(pages)
-    ended, faults = threading.Event(), []
+    ended = threading.Event()
+    faults: list[BaseException] = []
     reading = [
         threading.Thread(target=read_on, args=(reader, ended, faults), daemon=True)
         for _ in range(int(threads))

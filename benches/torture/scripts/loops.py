@@ -40,17 +40,18 @@ def close_with_a_call_pending(reader: Any, new_loop: Any) -> None:
 def close_under_answers(reader: Any, new_loop: Any) -> None:
     """Close loops while their answers come in."""
     for number in range(TIMES):
-        kept = []
-
-        async def begin(kept: list[object] = kept) -> None:
-            kept.extend(reader.pending() for _ in range(8))
-            await asyncio.sleep(number * 0.0005)
-
         loop = new_loop()
-        loop.run_until_complete(begin())
+        kept = loop.run_until_complete(begin_many(reader, number * 0.0005))
         loop.close()
         del kept[:]
     gc.collect()
+
+
+async def begin_many(reader: Any, seconds: float) -> list[object]:
+    """Begin many requests, and leave them alone after a while."""
+    begun = [reader.pending() for _ in range(8)]
+    await asyncio.sleep(seconds)
+    return begun
 
 
 def one_after_the_other(reader: Any, new_loop: Any) -> None:

@@ -37,12 +37,14 @@ def open_reader(package: str, url: str) -> Any:
 class Siteline:
     """siteline, with a client for each door."""
 
+    has_pages = True
+
     def __init__(self, url: str) -> None:
         """Make the clients; costs no request."""
         import siteline
 
         key = siteline.PrivateKey.generate(2048)
-        options = {
+        options: dict[str, Any] = {
             "credential": siteline.Credential("torture", key),
             "response_timeout": PATIENCE,
             "idle_timeout": PATIENCE,
@@ -82,6 +84,8 @@ class Siteline:
 class Obstore:
     """obstore, with the prefix as a store."""
 
+    has_pages = False
+
     def __init__(self, url: str) -> None:
         """Make the store; costs no request."""
         import obstore
@@ -114,6 +118,8 @@ class Obstore:
 
 class Primp:
     """primp, with a client for each door."""
+
+    has_pages = False
 
     def __init__(self, url: str) -> None:
         """Make the clients; costs no request."""

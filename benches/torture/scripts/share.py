@@ -16,7 +16,8 @@ PAGES = 3_000
 
 def all_at_once(work: Any, threads: int = THREADS) -> None:
     """Run it in so many threads, begun together; what one of them raises is raised here."""
-    barrier, faults = threading.Barrier(threads), []
+    barrier = threading.Barrier(threads)
+    faults: list[BaseException] = []
 
     def run() -> None:
         barrier.wait()
@@ -50,7 +51,8 @@ def client(reader: Any) -> None:
 def iterator(reader: Any) -> None:
     """Share an iterator: each page once."""
     pages = reader.client.data(**RANGE, keep_raw=True).pages()
-    lock, seen = threading.Lock(), []
+    lock = threading.Lock()
+    seen: list[bytes] = []
 
     def work() -> None:
         while len(seen) < PAGES:
