@@ -17,7 +17,7 @@ PEER_RUNS = 8
 ENOUGH_FAILURES = 3
 """After so many another package need not be tried further: each may cost the whole patience."""
 PATIENCE = {"siteline": 60.0}
-PEER_PATIENCE = 8.0
+PEER_PATIENCE = 5.0
 
 
 def play(scenario: Scenario, package: str, until: float) -> Result:

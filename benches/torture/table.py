@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -31,7 +32,9 @@ class Result:
     def note_fault(self, fault: str) -> None:
         """Count a run that failed."""
         self.runs += 1
-        lines = [line.strip() for line in fault.splitlines() if line.strip()]
+        # What differs from run to run says nothing.
+        plain = re.sub(r"\d+\.\d+|0x[0-9a-f]+", "#", fault)
+        lines = [line.strip() for line in plain.splitlines() if line.strip()]
         first, last = lines[0], lines[-1]
         self.faults[first if first == last else f"{first} … {last}"] += 1
 
@@ -40,27 +43,35 @@ Results = dict[tuple[str, str], Result]
 
 
 def render(scenarios: tuple[Scenario, ...], results: Results) -> str:
-    """A Markdown table: a line for each scenario, runs, failures and worst time of each package."""
-    head = "".join(f" {package}: runs | failed | worst ms |" for package in PACKAGES)
-    lines = [f"| scenario | limit ms |{head}", "|---|--:|" + "--:|--:|--:|" * len(PACKAGES)]
+    """A Markdown table: a line for each scenario, the peers' results in a cell each."""
+    own, *peers = PACKAGES
+    peer_heads = "".join(f" {peer} |" for peer in peers)
+    lines = [
+        f"| scenario | limit ms | runs | failed | worst ms |{peer_heads}",
+        "|---|--:|--:|--:|--:|" + "---|" * len(peers),
+    ]
     for scenario in scenarios:
         limit = f"{scenario.limit * 1000:.0f}" if scenario.limit < 60 else ""
-        cells = "".join(
-            _cells(scenario, package, results.get((scenario.name, package))) for package in PACKAGES
+        result = results.get((scenario.name, own), Result())
+        cells = f"{result.runs} | {result.failures} | {_worst(result)}"
+        others = "".join(
+            f" {_peer(scenario, peer, results.get((scenario.name, peer)))} |" for peer in peers
         )
-        lines.append(f"| {scenario.name} | {limit} |{cells}")
+        lines.append(f"| {scenario.name} | {limit} | {cells} |{others}")
     return "\n".join(lines)
 
 
-def _cells(scenario: Scenario, package: str, result: Result | None) -> str:
-    if package not in scenario.packages:
-        return " - | - | - |"
+def _worst(result: Result) -> str:
+    return "" if result.worst is None else f"{result.worst:.0f}"
+
+
+def _peer(scenario: Scenario, peer: str, result: Result | None) -> str:
+    if peer not in scenario.packages:
+        return "-"
     if result is None or not result.runs:
-        return " not run | | |"
-    worst = "" if result.worst is None else f"{result.worst:.1f}"
-    if result.failures == result.runs:
-        worst = ""
-    return f" {result.runs} | {result.failures} | {worst} |"
+        return "no time left"
+    worst = _worst(result)
+    return f"{result.failures} of {result.runs} failed" + (f", {worst} ms" if worst else "")
 
 
 def faults(results: Results) -> str:
@@ -68,5 +79,5 @@ def faults(results: Results) -> str:
     return "\n".join(
         f"{package}, {scenario}: {count}x {fault[:300]}"
         for (scenario, package), result in results.items()
-        for fault, count in result.faults.most_common(2)
+        for fault, count in result.faults.most_common(3)
     )

@@ -111,7 +111,7 @@ def handler(reader: Any) -> None:
 
     class Slow(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            while True:
+            while threading.current_thread() is not threading.main_thread():
                 time.sleep(0.01)
 
     logging.getLogger("siteline").addHandler(Slow())

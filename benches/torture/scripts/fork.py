@@ -14,7 +14,7 @@ from typing import Any
 
 from reader import RANGE, hear, open_reader, say
 
-LONGEST = 5.0
+LONGEST = 4.0
 """What a child may take before it counts as hung, in seconds."""
 
 
