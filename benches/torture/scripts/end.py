@@ -107,11 +107,14 @@ def cancelled(reader: Any) -> None:
 
 
 def handler(reader: Any) -> None:
-    """Leave a daemon thread in a log handler that keeps coming back to the interpreter."""
+    """Leave daemon threads in a slow log handler that keeps coming back to the interpreter.
+
+    One that never ended would hold its lock for ever, and ``logging.shutdown`` would wait for it.
+    """
 
     class Slow(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            while threading.current_thread() is not threading.main_thread():
+            for _ in range(10):
                 time.sleep(0.01)
 
     logging.getLogger("siteline").addHandler(Slow())
