@@ -12,6 +12,7 @@ mod logging;
 mod page;
 mod private_key;
 mod process;
+mod progress;
 mod query;
 mod report;
 mod rows;

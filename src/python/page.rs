@@ -6,9 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
 use crate::client::pages::{Pages, Taken};
-use crate::client::scan::Provenance;
+use crate::client::scan::{Provenance, ReadFailure};
 use crate::data::Page;
 use crate::python::bookmark::PyBookmark;
+use crate::python::progress::Reporter;
 use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
 use crate::python::runtime::{block_on, spawn};
@@ -118,18 +119,41 @@ impl PyPage {
 /// Safe to share between threads: each page is given once. A failure carries ``.bookmark``; the
 /// pages before it were handed out already.
 #[pyclass(frozen, name = "PageIterator", module = "siteline")]
-pub(crate) struct PageIterator(Arc<Pages>);
+pub(crate) struct PageIterator {
+    pages: Arc<Pages>,
+    reporter: Option<Reporter>,
+}
 
 impl PageIterator {
-    pub(crate) fn new(pages: Pages) -> Self {
-        Self(Arc::new(pages))
+    pub(crate) fn new(pages: Pages, reporter: Option<Reporter>) -> Self {
+        Self { pages: Arc::new(pages), reporter }
+    }
+
+    /// The read is over, or has failed.
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
+        self.reporter.as_ref().map_or(Ok(()), |reporter| reporter.end(py))
+    }
+
+    /// After an attempt to read a page, which is held until it is taken: what the callable raises
+    /// loses none.
+    fn filled(&self, py: Python<'_>, filled: Result<(), ReadFailure>) -> PyResult<()> {
+        let Some(reporter) = &self.reporter else {
+            return filled.map_err(|failure| read_failure(py, failure));
+        };
+        match filled {
+            Ok(()) => reporter.tell_of(py, &self.pages),
+            Err(failure) => {
+                reporter.end(py)?;
+                Err(read_failure(py, failure))
+            }
+        }
     }
 
     fn page(&self, page: Page) -> PyPage {
         let provenance = Provenance {
             pages: 1,
             resumed_after_pages: page.sequence.saturating_sub(1),
-            ..self.0.provenance().clone()
+            ..self.pages.provenance().clone()
         };
         PyPage { page, provenance }
     }
@@ -143,31 +167,37 @@ impl PageIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyPage>> {
         loop {
-            match self.0.take() {
+            match self.pages.take() {
                 Taken::Page(page) => return Ok(Some(self.page(*page))),
-                Taken::Ended => return Ok(None),
+                Taken::Ended => return self.end(py).map(|()| None),
                 Taken::Nothing => {
-                    block_on(py, self.0.fill())?.map_err(|failure| read_failure(py, failure))?;
+                    let filled = block_on(py, self.pages.fill())?;
+                    self.filled(py, filled)?;
                 }
             }
         }
     }
 
+    /// After ``_fill()``: tells whoever wants to hear of it.
+    fn _tell(&self, py: Python<'_>) -> PyResult<()> {
+        self.filled(py, Ok(()))
+    }
+
     /// An awaitable of the running asyncio loop: reads the next page, for ``_take()``. Cancelled, it
     /// loses no page.
     fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let pages = Arc::clone(&self.0);
+        let pages = Arc::clone(&self.pages);
         spawn(py, async move { pages.fill().await }, |py, filled| {
             filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
         })
     }
 
     /// The page that ``_fill()`` has read, or ``None``; and whether the chain has ended.
-    fn _take(&self) -> (Option<PyPage>, bool) {
-        match self.0.take() {
-            Taken::Page(page) => (Some(self.page(*page)), false),
-            Taken::Ended => (None, true),
-            Taken::Nothing => (None, false),
+    fn _take(&self, py: Python<'_>) -> PyResult<(Option<PyPage>, bool)> {
+        match self.pages.take() {
+            Taken::Page(page) => Ok((Some(self.page(*page)), false)),
+            Taken::Ended => self.end(py).map(|()| (None, true)),
+            Taken::Nothing => Ok((None, false)),
         }
     }
 }

@@ -1,19 +1,21 @@
 //! `siteline.Scan`: a recipe that reads when it is asked to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
-use crate::client::scan::{ONTO_HINT, ReadFailure, Scan, Table};
+use crate::client::scan::{ONTO_HINT, ReadFailure, Scan, Step, Table};
 use crate::client::whole::Whole;
 use crate::data::schema;
 use crate::error::{Error, Kind};
 use crate::python::bookmark::PyBookmark;
 use crate::python::errors::raise;
 use crate::python::page::PageIterator;
+use crate::python::progress::{Audience, Reporter, event};
 use crate::python::query::PyQuery;
 use crate::python::rows::RecordIterator;
 use crate::python::runtime::{block_on, guarded, spawn};
@@ -56,11 +58,32 @@ pub(crate) struct PyScan {
     whole: Arc<Whole>,
     /// The whole as Python sees it: the same object for all who ask.
     table: Arc<PyOnceLock<Py<PyTable>>>,
+    /// Who wants to hear how far a read has come.
+    audience: Option<Audience>,
 }
 
 impl PyScan {
-    pub(crate) fn new(scan: Scan) -> Self {
-        Self { whole: Arc::new(Whole::new(scan)), table: Arc::new(PyOnceLock::new()) }
+    pub(crate) fn new(scan: Scan, audience: Option<Audience>) -> Self {
+        let table = Arc::new(PyOnceLock::new());
+        Self { whole: Arc::new(Whole::new(scan)), table, audience }
+    }
+
+    fn reporter(&self, py: Python<'_>) -> PyResult<Option<Reporter>> {
+        let audience = self.audience.as_ref().map(|some| some.reporter(py, self.scan().query()));
+        Ok(audience.transpose()?.flatten())
+    }
+
+    /// As `collect()`, telling `reporter` between the pages. What it raises leaves the read where
+    /// it is.
+    fn collect_telling(&self, py: Python<'_>, reporter: &Reporter) -> PyResult<Arc<Table>> {
+        let until = self.scan().until();
+        loop {
+            match block_on(py, self.whole.step(until))? {
+                Ok(Step::Page(progress)) => reporter.tell(py, &progress)?,
+                Ok(Step::Whole(table)) => return Ok(table),
+                Err(failure) => return Err(read_failure(py, failure)),
+            }
+        }
     }
 
     fn scan(&self) -> &Scan {
@@ -75,9 +98,8 @@ impl PyScan {
 fn remembered(
     py: Python<'_>,
     known: &PyOnceLock<Py<PyTable>>,
-    read: Result<Arc<Table>, ReadFailure>,
+    table: Arc<Table>,
 ) -> PyResult<Py<PyTable>> {
-    let table = read.map_err(|failure| read_failure(py, failure))?;
     known.get_or_try_init(py, || Py::new(py, PyTable::new(table))).map(|table| table.clone_ref(py))
 }
 
@@ -95,7 +117,8 @@ impl PyScan {
 
     /// Read page by page, on a new chain: an iterator of :class:`Page`.
     fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
-        guarded(|| self.scan().pages().map(PageIterator::new).map_err(|error| raise(py, &error)))
+        let pages = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
+        Ok(PageIterator::new(pages, self.reporter(py)?))
     }
 
     /// Read point by point, on a new chain: an iterator of plain dicts.
@@ -105,22 +128,60 @@ impl PyScan {
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
         let pages = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
-        Ok(RecordIterator::reading(pages, named))
+        Ok(RecordIterator::reading(pages, named, self.reporter(py)?))
     }
 
     /// Read the whole once, merged: a :class:`Table`, remembered.
     ///
-    /// A failure half way carries ``.bookmark`` and ``.partial``, and is not remembered.
+    /// A failure half way carries ``.bookmark`` and ``.partial``, and is not remembered. Interrupted
+    /// (Ctrl-C, a cancelled task, what ``progress=`` raised), it keeps what was read: called again,
+    /// it goes on there.
     fn collect(&self, py: Python<'_>) -> PyResult<Py<PyTable>> {
-        let read = block_on(py, self.whole.table())?;
-        remembered(py, &self.table, read)
+        if let Some(table) = self.table.get(py) {
+            return Ok(table.clone_ref(py));
+        }
+        let table = match self.reporter(py)? {
+            Some(reporter) => {
+                let read = self.collect_telling(py, &reporter);
+                reporter.end(py)?;
+                read?
+            }
+            None => block_on(py, self.whole.table())?
+                .map_err(|failure| read_failure(py, failure))?,
+        };
+        remembered(py, &self.table, table)
     }
 
     /// As ``collect()``, an awaitable of the running asyncio loop.
     fn _collect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (whole, table) = (Arc::clone(&self.whole), Arc::clone(&self.table));
         spawn(py, async move { whole.table().await }, move |py, read| {
+            let read = read.map_err(|failure| read_failure(py, failure))?;
             remembered(py, &table, read).map(Py::into_any)
+        })
+    }
+
+    /// Whom to tell of a read that begins now: a callable or ``None``.
+    #[pyo3(name = "_reporter")]
+    fn known_reporter(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        if self.table.get(py).is_some() {
+            return Ok(None);
+        }
+        Ok(self.reporter(py)?.map(|reporter| reporter.0))
+    }
+
+    /// When a read that begins now is to be over, for ``_step()``.
+    fn _until(&self) -> Option<Duration> {
+        self.scan().until()
+    }
+
+    /// An awaitable of the running asyncio loop: one page more, as a ``Progress``, or the table.
+    fn _step<'py>(&self, py: Python<'py>, until: Option<Duration>) -> PyResult<Bound<'py, PyAny>> {
+        let (whole, known) = (Arc::clone(&self.whole), Arc::clone(&self.table));
+        spawn(py, async move { whole.step(until).await }, move |py, step| match step {
+            Ok(Step::Page(progress)) => event(py, &progress).map(Bound::unbind),
+            Ok(Step::Whole(table)) => remembered(py, &known, table).map(Py::into_any),
+            Err(failure) => Err(read_failure(py, failure)),
         })
     }
 
@@ -152,7 +213,8 @@ impl PyScan {
         let onto = onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose()?;
         guarded(|| {
             let scan = self.scan().resume(bookmark.0.clone(), onto);
-            scan.map(Self::new).map_err(|error| raise(py, &error))
+            let audience = self.audience.clone();
+            scan.map(|scan| Self::new(scan, audience)).map_err(|error| raise(py, &error))
         })
     }
 
