@@ -73,6 +73,7 @@ from siteline.errors import (
     TruncatedBody,
 )
 from siteline.frames import Record
+from siteline.progress import Progress
 
 __all__ = [
     "Allowance",
@@ -102,6 +103,7 @@ __all__ = [
     "Page",
     "PageIterator",
     "PrivateKey",
+    "Progress",
     "ProtocolError",
     "ProxyError",
     "Query",

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from siteline._siteline import Client
+from siteline.progress import Progress, finish
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -154,8 +155,17 @@ class AsyncScan:
                 yield record
 
     async def collect(self) -> Table:
-        """Read the whole once, merged, and remember it."""
-        return await self._scan._collect()
+        """Read the whole once, merged, and remember it. Cancelled, it goes on when called again."""
+        told = self._scan._reporter()
+        if told is None:
+            return await self._scan._collect()
+        until = self._scan._until()
+        try:
+            while isinstance(step := await self._scan._step(until), Progress):
+                told(step)
+            return step
+        finally:
+            finish(told)
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> AsyncScan:
         """Go on from a bookmark, on top of what had been read (``onto=error.partial``)."""
@@ -200,3 +210,4 @@ class AsyncPages:
             if ended:
                 raise StopAsyncIteration
             await self._pages._fill()
+            self._pages._tell()

@@ -18,6 +18,7 @@ use crate::python::clock::PyClock;
 use crate::python::conversions::{count, datetime, duration, duration_or, refuse, text};
 use crate::python::credential::PyCredential;
 use crate::python::errors::{raise, warn};
+use crate::python::progress::Audience;
 use crate::python::query::Arguments;
 use crate::python::runtime::{block_on, guarded, spawn};
 use crate::python::scan::PyScan;
@@ -255,6 +256,8 @@ impl PyClient {
     /// - ``max_pages``: raise after so many pages of one read, never stop quietly
     /// - ``deadline``: bounds one whole read, waits and token exchange included
     /// - ``keep_raw``: keep each page's body in ``page.raw``
+    /// - ``progress``: ``True`` for a bar (tqdm's where it is installed) in terminals and notebooks,
+    ///   or a callable that is given a :class:`Progress` after each page
     ///
     /// What is not set is not sent, ``end`` excepted. A wrong argument is a :class:`QueryError`.
     ///
@@ -264,10 +267,10 @@ impl PyClient {
     /// (3600, {'machineId': ('M1', 'M2')})
     #[pyo3(signature = (*, site=None, line=None, start=None, end=None, interval=None,
         page_size=None, filters=None, lag=None, shape=None, extra_columns=None, max_pages=None,
-        deadline=None, keep_raw=false),
+        deadline=None, keep_raw=false, progress=None),
         text_signature = "($self, *, site=None, line=None, start=None, end=None, interval=None, \
         page_size=None, filters=None, lag=None, shape=None, extra_columns=(), max_pages=None, \
-        deadline=None, keep_raw=False)")]
+        deadline=None, keep_raw=False, progress=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn data(
         &self,
@@ -285,7 +288,9 @@ impl PyClient {
         max_pages: Option<&Bound<'_, PyAny>>,
         deadline: Option<&Bound<'_, PyAny>>,
         keep_raw: bool,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyScan> {
+        let audience = Audience::from_argument(progress)?;
         let arguments = Arguments { site, line, start, end, interval, page_size, filters };
         let mut input = arguments.input()?;
         let lag = lag.map(|lag| duration(lag, "lag")).transpose()?;
@@ -307,7 +312,7 @@ impl PyClient {
             let decode = DecodeSettings::for_query(&query, shape, extra_columns)
                 .map_err(|error| raise(py, &error))?;
             warn(py, &Vec::from_iter(warning))?;
-            Ok(PyScan::new(Scan::new(self.0.clone(), query, decode, settings)))
+            Ok(PyScan::new(Scan::new(self.0.clone(), query, decode, settings), audience))
         })
     }
 

@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
 use crate::client::pages::{Pages, Taken};
-use crate::client::scan::{Provenance, ReadFailure};
+use crate::client::scan::Provenance;
 use crate::data::Page;
 use crate::python::bookmark::PyBookmark;
-use crate::python::progress::Reporter;
+use crate::python::progress::{Reporter, told};
 use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
 use crate::python::runtime::{block_on, spawn};
@@ -134,21 +134,6 @@ impl PageIterator {
         self.reporter.as_ref().map_or(Ok(()), |reporter| reporter.end(py))
     }
 
-    /// After an attempt to read a page, which is held until it is taken: what the callable raises
-    /// loses none.
-    fn filled(&self, py: Python<'_>, filled: Result<(), ReadFailure>) -> PyResult<()> {
-        let Some(reporter) = &self.reporter else {
-            return filled.map_err(|failure| read_failure(py, failure));
-        };
-        match filled {
-            Ok(()) => reporter.tell_of(py, &self.pages),
-            Err(failure) => {
-                reporter.end(py)?;
-                Err(read_failure(py, failure))
-            }
-        }
-    }
-
     fn page(&self, page: Page) -> PyPage {
         let provenance = Provenance {
             pages: 1,
@@ -172,7 +157,7 @@ impl PageIterator {
                 Taken::Ended => return self.end(py).map(|()| None),
                 Taken::Nothing => {
                     let filled = block_on(py, self.pages.fill())?;
-                    self.filled(py, filled)?;
+                    told(py, &self.pages, self.reporter.as_ref(), filled)?;
                 }
             }
         }
@@ -180,7 +165,7 @@ impl PageIterator {
 
     /// After ``_fill()``: tells whoever wants to hear of it.
     fn _tell(&self, py: Python<'_>) -> PyResult<()> {
-        self.filled(py, Ok(()))
+        told(py, &self.pages, self.reporter.as_ref(), Ok(()))
     }
 
     /// An awaitable of the running asyncio loop: reads the next page, for ``_take()``. Cancelled, it

@@ -7,11 +7,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBool;
 
-use crate::client::progress::Progress;
 use crate::client::pages::Pages;
+use crate::client::progress::Progress;
+use crate::client::scan::ReadFailure;
 use crate::data::Query;
 use crate::error::Kind;
 use crate::python::conversions::{datetime, refuse};
+use crate::python::scan::read_failure;
 
 /// What was given as `progress=`: `True` or a callable. Shared by a scan and its resumptions.
 #[derive(Clone)]
@@ -66,11 +68,6 @@ impl Reporter {
         self.0.call1(py, (event(py, progress)?,)).map(drop)
     }
 
-    /// Tells of the page that these pages have read and nobody has heard of yet.
-    pub(crate) fn tell_of(&self, py: Python<'_>, pages: &Pages) -> PyResult<()> {
-        pages.news().map_or(Ok(()), |progress| self.tell(py, &progress))
-    }
-
     /// The read is over, or has failed.
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
         module(py)?.getattr("finish")?.call1((&self.0,)).map(drop)
@@ -82,4 +79,24 @@ fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     let module =
         MODULE.get_or_try_init(py, || py.import("siteline.progress").map(Bound::unbind))?;
     Ok(module.bind(py))
+}
+
+/// After an attempt to read a page: tells of it. The page is held until it is taken, so what the
+/// callable raises loses none.
+pub(crate) fn told(
+    py: Python<'_>,
+    pages: &Pages,
+    reporter: Option<&Reporter>,
+    filled: Result<(), ReadFailure>,
+) -> PyResult<()> {
+    let Some(reporter) = reporter else {
+        return filled.map_err(|failure| read_failure(py, failure));
+    };
+    match filled {
+        Ok(()) => pages.news().map_or(Ok(()), |progress| reporter.tell(py, &progress)),
+        Err(failure) => {
+            reporter.end(py)?;
+            Err(read_failure(py, failure))
+        }
+    }
 }

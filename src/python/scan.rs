@@ -146,8 +146,9 @@ impl PyScan {
                 reporter.end(py)?;
                 read?
             }
-            None => block_on(py, self.whole.table())?
-                .map_err(|failure| read_failure(py, failure))?,
+            None => {
+                block_on(py, self.whole.table())?.map_err(|failure| read_failure(py, failure))?
+            }
         };
         remembered(py, &self.table, table)
     }
