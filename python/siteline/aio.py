@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
+from siteline import html
 from siteline._siteline import Client
 from siteline.progress import Progress, finish
 
@@ -119,7 +120,11 @@ class AsyncClient:
 
     def __repr__(self) -> str:
         """Name the service and the subject."""
-        return f"<AsyncClient {self.base_url} subject={self.subject!r}>"
+        return repr(self._client).replace("<Client", "<AsyncClient", 1)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return html.client(self._client, "AsyncClient")
 
 
 class AsyncScan:
@@ -185,7 +190,11 @@ class AsyncScan:
 
     def __repr__(self) -> str:
         """Print the query."""
-        return f"<AsyncScan {self.query}>"
+        return repr(self._scan).replace("<Scan", "<AsyncScan", 1)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show; it reads nothing."""
+        return html.scan(self._scan, "AsyncScan")
 
 
 class AsyncPages:

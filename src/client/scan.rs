@@ -166,10 +166,16 @@ impl Scan {
             host: self.client.base_url().host().to_owned(),
             read_at: self.client.time().now(),
             pages: 0,
-            resumed_after_pages: self.begin.as_ref().map_or(0, Bookmark::pages),
+            resumed_after_pages: self.resumed_after_pages(),
         };
         let chain = chain.keep_raw(self.settings.keep_raw);
         Ok(Pages::new(self.client.clone(), self.until(), chain, provenance))
+    }
+
+    /// Pages that had been read where this scan goes on: 0 for one that begins at the start.
+    #[must_use]
+    pub fn resumed_after_pages(&self) -> u64 {
+        self.begin.as_ref().map_or(0, Bookmark::pages)
     }
 
     /// When a read that begins now is to be over, on the client's monotonic clock.

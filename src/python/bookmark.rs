@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::data::Bookmark;
+use crate::python::conversions::many;
 use crate::python::errors::raise;
 use crate::python::runtime::guarded;
 
@@ -48,7 +49,7 @@ impl PyBookmark {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Bookmark after {} pages>", self.0.pages())
+        format!("<Bookmark after {}>", many(self.0.pages(), "page"))
     }
 
     fn __reduce__<'py>(

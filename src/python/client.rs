@@ -15,7 +15,7 @@ use crate::data::{DecodeSettings, Query, Shape};
 use crate::error::{Error, Kind};
 use crate::http::{AllowanceState, BaseUrl, TransportSettings};
 use crate::python::clock::PyClock;
-use crate::python::conversions::{count, datetime, duration, duration_or, refuse, text};
+use crate::python::conversions::{count, datetime, duration, duration_or, html, refuse, text};
 use crate::python::credential::PyCredential;
 use crate::python::errors::{raise, warn};
 use crate::python::progress::Audience;
@@ -71,6 +71,12 @@ impl PyAllowance {
             }
             _ => format!("<Allowance {} used, no limit set>", self.0.used),
         }
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "allowance")
     }
 }
 
@@ -332,6 +338,17 @@ impl PyClient {
 
     fn __repr__(&self) -> String {
         format!("<Client {} subject={:?}>", self.0.base_url().as_str(), self.0.subject())
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "client")
+    }
+
+    /// Whether the client was closed.
+    fn _is_closed(&self) -> bool {
+        self.0.is_closed()
     }
 }
 

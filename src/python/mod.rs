@@ -10,6 +10,7 @@ mod credential;
 mod errors;
 mod logging;
 mod page;
+mod preview;
 mod private_key;
 mod process;
 mod progress;

@@ -7,12 +7,14 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
 use crate::client::pages::{Pages, Taken};
 use crate::client::scan::Provenance;
-use crate::data::Page;
+use crate::data::{Page, Preview};
 use crate::python::bookmark::PyBookmark;
+use crate::python::conversions::{html, many};
+use crate::python::preview;
 use crate::python::progress::{Reporter, told};
 use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
-use crate::python::runtime::{block_on, spawn};
+use crate::python::runtime::{block_on, detached, spawn};
 use crate::python::scan::read_failure;
 use crate::python::table::{call_frames, columns, provenance, schema_capsule, stream_capsule};
 
@@ -33,10 +35,23 @@ impl PyPage {
 
     fn __repr__(&self) -> String {
         let last = if self.page.is_last { ", the last" } else { "" };
-        format!(
-            "<Page {} with {} points of {} series{last}>",
-            self.page.sequence, self.page.report.points, self.page.report.series
-        )
+        let (number, series) = (self.page.sequence, self.page.report.series);
+        let points = many(self.page.report.points, "point");
+        format!("<Page {number} with {points} of {series} series{last}>")
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "page")
+    }
+
+    /// What :mod:`siteline.html` draws.
+    fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let interval = self.provenance.query.interval_seconds();
+        let preview =
+            detached(py, || Preview::of_page(&self.page.batch, &self.page.envelopes, interval))?;
+        preview::dict(py, &preview)
     }
 
     /// Where a read goes on after this page; ``None`` on the last page.

@@ -5,7 +5,7 @@ use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use crate::data::{Query, QueryInput};
 use crate::error::Kind;
-use crate::python::conversions::{count, datetime, duration, instant, refuse, text};
+use crate::python::conversions::{count, datetime, duration, html, instant, refuse, text};
 
 /// What a scan asks: immutable, printable, hashable; equal when it asks the same (§4.3).
 ///
@@ -72,6 +72,12 @@ impl PyQuery {
 
     fn __repr__(&self) -> String {
         format!("<Query {}>", self.0)
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "query")
     }
 }
 

@@ -13,6 +13,7 @@ use crate::client::whole::Whole;
 use crate::data::schema;
 use crate::error::{Error, Kind};
 use crate::python::bookmark::PyBookmark;
+use crate::python::conversions::{html, many};
 use crate::python::errors::raise;
 use crate::python::page::PageIterator;
 use crate::python::progress::{Audience, Reporter, event};
@@ -112,7 +113,23 @@ impl PyScan {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Scan {}>", self.scan().query())
+        let before = self.scan().resumed_after_pages();
+        let resumed = match before {
+            0 => String::new(),
+            before => format!(", going on after {}", many(before, "page")),
+        };
+        format!("<Scan {}{resumed}>", self.scan().query())
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "scan")
+    }
+
+    /// The whole, where it has been read.
+    fn _known(&self, py: Python<'_>) -> Option<Py<PyTable>> {
+        self.table.get(py).map(|table| table.clone_ref(py))
     }
 
     /// Read page by page, on a new chain: an iterator of :class:`Page`.
