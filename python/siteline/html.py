@@ -35,11 +35,11 @@ _FAINT = "rgba(128,128,128,.16)"
 _IDS = ("site", "line", "machine", "device", "tag")
 
 # Notebooks bring their own style for tables: each cell says what it wants.
-_CELL = "padding:2px 10px 2px 0;text-align:left;border:0;white-space:nowrap;vertical-align:middle"
+_CELL = "padding:2px 12px 2px 0;text-align:left;border:0;white-space:nowrap;vertical-align:middle"
 _RIGHT = _CELL.replace("text-align:left", "text-align:right")
 _HEAD = "font-weight:normal;opacity:.65;"
 _TABLE = (
-    "border-collapse:collapse;border:0;margin:6px 0 0 0;font-size:inherit;"
+    "border-collapse:collapse;border:0;margin:8px 0 0 0;font-size:inherit;"
     "font-variant-numeric:tabular-nums;background:transparent;color:inherit"
 )
 
@@ -60,15 +60,10 @@ _ODDITIES = {
 
 def client(shown: Client, name: str = "Client") -> str:
     """Show where a client reads, as whom, and what is left for today."""
-    skew = shown.clock_skew
-    clock = "not known before the first reply"
-    if skew is not None:
-        clock = "agree" if abs(skew) < 0.05 else f"the service is {abs(skew):,.1f} s "
-        clock += "" if abs(skew) < 0.05 else ("ahead" if skew > 0 else "behind")
     rows = [
         ("subject", _text(shown.subject, 200)),
         ("requests today", _bar(shown.allowance)),
-        ("clocks", clock),
+        ("clocks", _skew(shown.clock_skew)),
     ]
     state = ["closed"] if shown._is_closed() else []
     return _card(name, [_text(shown.base_url, 200), *state], _pairs(rows))
@@ -139,6 +134,15 @@ def _bar(shown: Allowance) -> str:
     )
 
 
+def _skew(skew: float | None) -> str:
+    if skew is None:
+        return '<span style="opacity:.65">compared at the first reply</span>'
+    # The service names whole seconds.
+    if abs(skew) < 1:
+        return "agree to the second"
+    return f"the service is {abs(skew):,.0f} s {'ahead' if skew > 0 else 'behind'}"
+
+
 def _parameters(shown: Query) -> str:
     rows = []
     for name, value in (("site", shown.site), ("line", shown.line)):
@@ -203,13 +207,17 @@ def _lines(preview: dict[str, Any]) -> str:
     ids = [line[0] for line in series]
     # What all of them share is said once; the tag always.
     apart = [n for n in range(5) if n == 4 or len({one[n] for one in ids}) > 1]
-    shared = " · ".join(f"{_IDS[n]} {_text(ids[0][n])}" for n in range(5) if n not in apart)
+    shared = " · ".join(
+        f"{_IDS[n]} {_text(ids[0][n])}" for n in range(5) if n not in apart and ids[0][n] is not None
+    )
     axis = (
+        f'<div style="width:{_WIDTH}px;font-size:10.5px">'
         f'<span style="float:left">{_time(preview["start"])}</span>'
-        f'<span style="float:right;padding-left:1em">{_time(preview["end"])} UTC</span>'
+        f'<span style="float:right">{_time(preview["end"])}</span></div>'
     )
     names = [(_IDS[n], _CELL) for n in apart]
-    head = _row("th", [*names, (axis, _CELL), ("lowest", _RIGHT), ("highest", _RIGHT)], _HEAD)
+    numbers = [("lowest", _RIGHT), ("highest", _RIGHT), ("points", _RIGHT)]
+    head = _row("th", [*names, (axis, _CELL), *numbers], _HEAD)
     rows = [
         _row(
             "td",
@@ -218,13 +226,13 @@ def _lines(preview: dict[str, Any]) -> str:
                 (_line(stretches), _CELL),
                 (_number(low), _RIGHT),
                 (_number(high), _RIGHT),
-                (f'<span style="opacity:.65">{_many(points, "point")}</span>', _RIGHT),
+                (f"{points:,}", _RIGHT),
             ],
         )
         for line_ids, points, low, high, stretches in series
     ]
     more = '<div style="opacity:.65">… and more series</div>' if preview["more"] else ""
-    caption = f'<div style="margin-top:6px">{shared}</div>' if shared else ""
+    caption = f'<div style="margin-top:8px">{shared}</div>' if shared else ""
     return f'{caption}<table style="{_TABLE}">{head}{"".join(rows)}</table>{more}'
 
 
@@ -245,7 +253,7 @@ def _line(stretches: list[list[tuple[int, float, float]]]) -> str:
     return (
         f"{_svg(_HEIGHT, 'values over time; below them, where there are points')}"
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" rx="2" fill="{_FAINT}"/>'
-        f'<path d="{"".join(line)}" fill="none" stroke="{_BLUE}" stroke-width="1.2" '
+        f'<path d="{"".join(line)}" fill="none" stroke="{_BLUE}" stroke-width="1.4" '
         'stroke-linecap="round" stroke-linejoin="round"/>'
         f'<path d="{"".join(strip)}" fill="none" stroke="{_BLUE}" stroke-opacity=".5" '
         'stroke-width="2"/></svg>'

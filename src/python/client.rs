@@ -337,7 +337,9 @@ impl PyClient {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Client {} subject={:?}>", self.0.base_url().as_str(), self.0.subject())
+        let closed = if self.0.is_closed() { ", closed" } else { "" };
+        let (address, subject) = (self.0.base_url().as_str(), self.0.subject());
+        format!("<Client {address} subject={subject:?}{closed}>")
     }
 
     /// What notebooks show.
