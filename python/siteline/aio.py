@@ -132,6 +132,14 @@ class AsyncScan:
 
     ``pages()`` and ``records()`` each start a new chain; ``collect()`` and the ``to_…`` read the
     whole once, together.
+
+    >>> import asyncio
+    >>> async def main():
+    ...     async with sandbox.async_client() as client:
+    ...         scan = client.data(site="S1", start="2026-11-01T00:00Z", interval="1h")
+    ...         return (await scan.to_pandas()).shape[1]
+    >>> asyncio.run(main())
+    10
     """
 
     __slots__ = ("_scan",)
@@ -198,7 +206,17 @@ class AsyncScan:
 
 
 class AsyncPages:
-    """The pages of one chain, read as they are asked for. Each page is given once."""
+    """The pages of one chain, read as they are asked for. Each page is given once.
+
+    >>> import asyncio
+    >>> async def main():
+    ...     async with sandbox.async_client() as client:
+    ...         scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+    ...                            interval="1h", page_size=30)
+    ...         return [len(page) async for page in scan.pages()]
+    >>> asyncio.run(main())
+    [30, 30, 12]
+    """
 
     __slots__ = ("_pages",)
 

@@ -208,7 +208,9 @@ def _lines(preview: dict[str, Any]) -> str:
     # What all of them share is said once; the tag always.
     apart = [n for n in range(5) if n == 4 or len({one[n] for one in ids}) > 1]
     shared = " · ".join(
-        f"{_IDS[n]} {_text(ids[0][n])}" for n in range(5) if n not in apart and ids[0][n] is not None
+        f"{_IDS[n]} {_text(ids[0][n])}"
+        for n in range(5)
+        if n not in apart and ids[0][n] is not None
     )
     axis = (
         f'<div style="width:{_WIDTH}px;font-size:10.5px">'

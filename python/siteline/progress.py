@@ -35,9 +35,9 @@ class Progress(NamedTuple):
 
     >>> told = []
     >>> frame = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
-    ...                     interval="1h", page_size=100, progress=told.append).to_pandas()
+    ...                     interval="1h", page_size=50, progress=told.append).to_pandas()
     >>> [(now.pages, now.points, now.done) for now in told]
-    [(1, 100, False), (2, 144, True)]
+    [(1, 50, False), (2, 72, True)]
     """
 
     pages: int

@@ -13,6 +13,12 @@ use crate::python::runtime::guarded;
 /// It can be saved (``bytes(bookmark)``, :meth:`from_bytes`) and pickled. It fits only the query,
 /// host and subject it was made for: ``scan.resume(bookmark)`` refuses it elsewhere, and refuses
 /// one that was edited, with :class:`BookmarkError`. Its text and repr show no cursor.
+///
+/// >>> bookmark = next(scan.pages()).bookmark
+/// >>> saved = bytes(bookmark)
+/// >>> rest = scan.resume(siteline.Bookmark.from_bytes(saved))
+/// >>> [len(page) for page in rest.pages()]
+/// [30, 12]
 #[pyclass(frozen, eq, name = "Bookmark", module = "siteline")]
 #[derive(PartialEq)]
 pub(crate) struct PyBookmark(pub(crate) Bookmark);

@@ -35,6 +35,11 @@ const END_HINT: &str = "end was left out, so it is now less the settle lag, floo
 /// ``used`` requests of ``limit`` today, ``left`` of them; ``resets_at`` is when the day ends. Every
 /// page request counts, retries included, before its bytes leave. Without ``daily_allowance=``
 /// ``limit`` and ``left`` are ``None``.
+///
+/// >>> client = sandbox.client(daily_allowance=100)
+/// >>> table = client.data(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()
+/// >>> client.allowance
+/// <Allowance 6 of 100 used, 94 left>
 #[pyclass(frozen, name = "Allowance", module = "siteline")]
 pub(crate) struct PyAllowance(AllowanceState);
 

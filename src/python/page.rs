@@ -21,6 +21,10 @@ use crate::python::table::{call_frames, columns, provenance, schema_capsule, str
 /// One page of a scan, as it was read: nothing merged, nothing sorted.
 ///
 /// ``len(page)`` counts its points. The columns are those of :class:`Table`.
+///
+/// >>> page = next(scan.pages())
+/// >>> page, page.bookmark, page.report["off_grid"]
+/// (<Page 1 with 30 points of 5 series>, <Bookmark after 1 page>, 0)
 #[pyclass(frozen, name = "Page", module = "siteline")]
 pub(crate) struct PyPage {
     page: Page,
@@ -133,6 +137,9 @@ impl PyPage {
 ///
 /// Safe to share between threads: each page is given once. A failure carries ``.bookmark``; the
 /// pages before it were handed out already.
+///
+/// >>> [len(page) for page in scan.pages()]
+/// [30, 30, 12]
 #[pyclass(frozen, name = "PageIterator", module = "siteline")]
 pub(crate) struct PageIterator {
     pages: Arc<Pages>,

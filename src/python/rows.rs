@@ -21,6 +21,10 @@ use crate::python::runtime::{block_on, guarded};
 ///
 /// Safe to share between threads: each point is given once. A failure carries ``.bookmark``; the
 /// points before it were handed out already. Holds one page at most.
+///
+/// >>> record = next(scan.records())
+/// >>> record["tag_guid"] is not None, record["timestamp"].isoformat()
+/// (True, '2026-11-01T00:00:00+00:00')
 #[pyclass(frozen, generic, name = "RecordIterator", module = "siteline")]
 pub(crate) struct RecordIterator {
     pages: Option<Pages>,
