@@ -28,6 +28,7 @@ __all__: list[str] = []
 
 _ROWS = 5
 _LONGEST = 60
+_NONE = "\N{EN DASH}"
 _WIDTH, _HEIGHT, _STRIP = 200, 26, 3
 # Colours that stand out from white and from black alike.
 _BLUE, _AMBER, _RED = "#3d8fd1", "#c98a1b", "#d9534f"
@@ -292,7 +293,7 @@ def _cell(value: Any) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.6g}"
+    return _NONE if value is None else f"{value:,.6g}"
 
 
 def _time(at: datetime | None) -> str:
@@ -309,7 +310,7 @@ def _many(count: int, what: str) -> str:
 def _text(value: object, longest: int = _LONGEST) -> str:
     """Cut, with what has no shape of its own spelt out, and escaped."""
     if value is None:
-        return "–"
+        return _NONE
     text = str(value)
     text = text if len(text) <= longest else f"{text[: longest - 1]}…"
     spelt = (one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)

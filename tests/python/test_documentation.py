@@ -106,7 +106,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @pytest.mark.parametrize(("name", "doc"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
-    """Each may use a ``sandbox`` of its own, its ``client``, and a small ``scan`` of three pages."""
+    """Each may use a ``sandbox`` of its own, its ``client``, and a ``scan`` of three pages."""
     monkeypatch.chdir(tmp_path)
     with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
         client = sandbox.client()

@@ -191,7 +191,7 @@ def test_a_table_without_points_and_one_without_values_are_shown(sandbox):
     assert "no points" in read(empty).text
     sandbox.load(one_series(3, value=lambda _: None))
     table = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z")
-    assert "–" in read(table.collect()).text
+    assert "\N{EN DASH}" in read(table.collect()).text
 
 
 def test_what_is_odd_is_said(sandbox):
