@@ -160,8 +160,9 @@ impl PyScan {
         let table = match self.reporter(py)? {
             Some(reporter) => {
                 let read = self.collect_telling(py, &reporter);
-                reporter.end(py)?;
-                read?
+                let ended = reporter.end(py);
+                let table = read?;
+                ended.map(|()| table)?
             }
             None => {
                 block_on(py, self.whole.table())?.map_err(|failure| read_failure(py, failure))?

@@ -177,7 +177,7 @@ async fn progress_counts_pages_points_and_every_request() {
     };
     assert_eq!(table.merged.batch.num_rows(), 3);
     let counts = told.iter().map(|p| (p.pages, p.points, p.requests, p.done));
-    assert_eq!(Vec::from_iter(counts), [(1, 1, 1, false), (2, 2, 3, false), (3, 3, 4, true)]);
+    assert_eq!(counts.collect::<Vec<_>>(), [(1, 1, 1, false), (2, 2, 3, false), (3, 3, 4, true)]);
     let newest = told[2].newest.map(|at| at.to_string());
     assert_eq!(newest.as_deref(), Some("2026-11-01T00:02:00Z"));
     assert_eq!([told[1].fraction, told[2].fraction], [None, Some(1.0)]);
