@@ -31,6 +31,7 @@ CLAIMED = {
     "J": [*range(1, 22)],
     "P": [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12],
     "B": [*range(1, 6)],
+    "R": [13],
 }
 # All rows that there are, claimed or not yet: letter -> the last number.
 KNOWN = {

@@ -27,7 +27,7 @@ struct Slot {
 pub(super) enum State {
     #[default]
     Unread,
-    Reading(Reading),
+    Reading(Box<Reading>),
     Read(Arc<Table>),
 }
 
@@ -67,7 +67,7 @@ impl Whole {
         let state = self.state();
         let mut state = state.lock().await;
         if matches!(*state, State::Unread) {
-            *state = State::Reading(self.scan.read()?);
+            *state = State::Reading(Box::new(self.scan.read()?));
         }
         let step = match &mut *state {
             State::Reading(reading) => reading.step(until).await,

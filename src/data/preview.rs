@@ -62,7 +62,7 @@ impl Preview {
         let mut start = 0;
         while start < batch.num_rows() && series.len() < SERIES {
             let end = end_of_series(batch, start);
-            series.push(vec![start..end]);
+            series.push(std::iter::once(start..end).collect());
             start = end;
         }
         Self::new(batch, &series, start < batch.num_rows(), range, interval_seconds)
@@ -170,7 +170,7 @@ impl Axis {
         let length = self.range.1.saturating_sub(self.range.0);
         let count = i64::try_from(points.max(1)).unwrap_or(i64::MAX);
         let interval = self.interval.unwrap_or_else(|| 2 * (length / count));
-        let pixel = length / WIDTH as i64;
+        let pixel = length / i64::try_from(WIDTH).unwrap_or(i64::MAX);
         interval.max(pixel).saturating_mul(3) / 2
     }
 

@@ -13,9 +13,10 @@ use crate::client::{Client, ClientSettings};
 use crate::clock::Clock;
 use crate::data::{DecodeSettings, Query, Shape};
 use crate::error::{Error, Kind};
-use crate::http::{AllowanceState, BaseUrl, TransportSettings};
+use crate::http::{BaseUrl, TransportSettings};
+use crate::python::allowance::PyAllowance;
 use crate::python::clock::PyClock;
-use crate::python::conversions::{count, datetime, duration, duration_or, html, refuse, text};
+use crate::python::conversions::{count, duration, duration_or, html, refuse, text};
 use crate::python::credential::PyCredential;
 use crate::python::errors::{raise, warn};
 use crate::python::progress::Audience;
@@ -29,61 +30,6 @@ use crate::settings::{Environment, KeySource};
 const FUTURE: SignedDuration = SignedDuration::from_secs(1);
 const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
                         (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
-
-/// The daily request allowance, as this client counts it (§8).
-///
-/// ``used`` requests of ``limit`` today, ``left`` of them; ``resets_at`` is when the day ends. Every
-/// page request counts, retries included, before its bytes leave. Without ``daily_allowance=``
-/// ``limit`` and ``left`` are ``None``.
-///
-/// >>> client = sandbox.client(daily_allowance=100)
-/// >>> table = client.data(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()
-/// >>> client.allowance
-/// <Allowance 6 of 100 used, 94 left>
-#[pyclass(frozen, name = "Allowance", module = "siteline")]
-pub(crate) struct PyAllowance(AllowanceState);
-
-#[pymethods]
-impl PyAllowance {
-    /// Requests counted today.
-    #[getter]
-    fn used(&self) -> u64 {
-        self.0.used
-    }
-
-    /// Requests allowed a day, or ``None``.
-    #[getter]
-    fn limit(&self) -> Option<u64> {
-        self.0.limit
-    }
-
-    /// Requests left today, or ``None`` where no limit is known.
-    #[getter]
-    fn left(&self) -> Option<u64> {
-        self.0.left
-    }
-
-    /// When the count begins anew, an aware ``datetime`` in UTC.
-    #[getter]
-    fn resets_at<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        datetime(py, self.0.resets_at)
-    }
-
-    fn __repr__(&self) -> String {
-        match (self.0.limit, self.0.left) {
-            (Some(limit), Some(left)) => {
-                format!("<Allowance {} of {limit} used, {left} left>", self.0.used)
-            }
-            _ => format!("<Allowance {} used, no limit set>", self.0.used),
-        }
-    }
-
-    /// What notebooks show.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        html(slf.as_any(), "allowance")
-    }
-}
 
 /// The Customer Data Service, for one integration (§1).
 ///

@@ -1,6 +1,9 @@
 //! The Python layer: thin. It converts arguments and results, and waits through one crossing
 //! ([`runtime`]); everything else is in the core.
 
+#![expect(clippy::doc_link_with_quotes, reason = "the docstrings of Python classes show Python")]
+
+mod allowance;
 mod awaitable;
 mod bookmark;
 mod client;
@@ -29,9 +32,11 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _siteline {
     #[pymodule_export]
+    use super::allowance::PyAllowance;
+    #[pymodule_export]
     use super::bookmark::PyBookmark;
     #[pymodule_export]
-    use super::client::{PyAllowance, PyClient};
+    use super::client::PyClient;
     #[pymodule_export]
     use super::clock::PyClock;
     #[pymodule_export]
