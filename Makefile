@@ -82,6 +82,7 @@ lint: $(VENV)/ready
 types: $(VENV)/installed
 	$(BIN)/mypy
 	$(BIN)/stubtest siteline --ignore-disjoint-bases
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/basedpyright --ignoreexternal --verifytypes siteline
 
 clean:
 	rm -rf $(VENV) target

@@ -73,6 +73,7 @@ from siteline.errors import (
     TruncatedBody,
 )
 from siteline.frames import Record
+from siteline.progress import Progress
 
 _travel.refuse_in_words()
 
@@ -104,6 +105,7 @@ __all__ = [
     "Page",
     "PageIterator",
     "PrivateKey",
+    "Progress",
     "ProtocolError",
     "ProxyError",
     "Query",

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
+from siteline import html
 from siteline._siteline import Client
+from siteline.progress import Progress, finish
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -135,7 +137,11 @@ class AsyncClient:
 
     def __repr__(self) -> str:
         """Name the service and the subject."""
-        return f"<AsyncClient {self.base_url} subject={self.subject!r}>"
+        return repr(self._client).replace("<Client", "<AsyncClient", 1)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return html.client(self._client, "AsyncClient")
 
 
 class AsyncScan:
@@ -143,6 +149,14 @@ class AsyncScan:
 
     ``pages()`` and ``records()`` each start a new chain; ``collect()`` and the ``to_…`` read the
     whole once, together.
+
+    >>> import asyncio
+    >>> async def main():
+    ...     async with sandbox.async_client() as client:
+    ...         scan = client.data(site="S1", start="2026-11-01T00:00Z", interval="1h")
+    ...         return (await scan.to_pandas()).shape[1]
+    >>> asyncio.run(main())
+    10
     """
 
     __slots__ = ("_scan",)
@@ -171,8 +185,17 @@ class AsyncScan:
                 yield record
 
     async def collect(self) -> Table:
-        """Read the whole once, merged, and remember it."""
-        return await self._scan._collect()
+        """Read the whole once, merged, and remember it. Cancelled, it goes on when called again."""
+        told = self._scan._reporter()
+        if told is None:
+            return await self._scan._collect()
+        until = self._scan._until()
+        try:
+            while isinstance(step := await self._scan._step(until), Progress):
+                told(step)
+            return step
+        finally:
+            finish(told)
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> AsyncScan:
         """Go on from a bookmark, on top of what had been read (``onto=error.partial``)."""
@@ -204,11 +227,25 @@ class AsyncScan:
 
     def __repr__(self) -> str:
         """Print the query."""
-        return f"<AsyncScan {self.query}>"
+        return repr(self._scan).replace("<Scan", "<AsyncScan", 1)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show; it reads nothing."""
+        return html.scan(self._scan, "AsyncScan")
 
 
 class AsyncPages:
-    """The pages of one chain, read as they are asked for. Each page is given once."""
+    """The pages of one chain, read as they are asked for. Each page is given once.
+
+    >>> import asyncio
+    >>> async def main():
+    ...     async with sandbox.async_client() as client:
+    ...         scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+    ...                            interval="1h", page_size=30)
+    ...         return [len(page) async for page in scan.pages()]
+    >>> asyncio.run(main())
+    [30, 30, 12]
+    """
 
     __slots__ = ("_pages",)
 
@@ -229,3 +266,4 @@ class AsyncPages:
             if ended:
                 raise StopAsyncIteration
             await self._pages._fill()
+            self._pages._tell()

@@ -1,14 +1,17 @@
 //! [`Pages`]: one chain being followed (§4.4), page by page, by whoever asks.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::progress::{Meter, Progress};
 use super::scan::{Provenance, ReadFailure};
 use super::{Client, DATA_PATH};
 use crate::data::{Chain, Fetch, Page};
 use crate::error::{Error, Kind, Result};
+use crate::http::Reply;
 
 /// One chain being followed. Shared by whoever asks: each page is given once.
 ///
@@ -16,7 +19,10 @@ use crate::error::{Error, Kind, Result};
 /// it gave up is there for the next one. At most one page is held.
 #[derive(Debug)]
 pub struct Pages {
-    sender: Sender,
+    client: Client,
+    /// When the read is to be over, on the client's monotonic clock.
+    until: Option<Duration>,
+    requests: AtomicU64,
     chain: tokio::sync::Mutex<Chain>,
     held: Mutex<Held>,
     provenance: Provenance,
@@ -24,10 +30,13 @@ pub struct Pages {
     process: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Held {
     page: Option<Page>,
     ended: bool,
+    meter: Meter,
+    /// How far the newest page has brought the read, until somebody hears of it.
+    news: Option<Progress>,
 }
 
 /// What [`Pages::take`] finds.
@@ -42,11 +51,19 @@ pub enum Taken {
 }
 
 impl Pages {
-    pub(super) fn new(sender: Sender, chain: Chain, provenance: Provenance) -> Self {
+    pub(super) fn new(
+        client: Client,
+        until: Option<Duration>,
+        chain: Chain,
+        provenance: Provenance,
+    ) -> Self {
+        let meter = Meter::new(&provenance.query);
         Self {
-            sender,
+            client,
+            until,
+            requests: AtomicU64::new(0),
             chain: tokio::sync::Mutex::new(chain),
-            held: Mutex::default(),
+            held: Mutex::new(Held { page: None, ended: false, meter, news: None }),
             provenance,
             process: std::process::id(),
         }
@@ -57,11 +74,19 @@ impl Pages {
     /// # Errors
     /// As [`Pages::fill`].
     pub async fn next(&self) -> Result<Option<Page>, ReadFailure> {
+        self.next_until(self.until).await
+    }
+
+    /// As [`Pages::next`], to be over at another time than the read itself.
+    pub(super) async fn next_until(
+        &self,
+        until: Option<Duration>,
+    ) -> Result<Option<Page>, ReadFailure> {
         loop {
             match self.take() {
                 Taken::Page(page) => return Ok(Some(*page)),
                 Taken::Ended => return Ok(None),
-                Taken::Nothing => self.fill().await?,
+                Taken::Nothing => self.fill_until(until).await?,
             }
         }
     }
@@ -73,6 +98,10 @@ impl Pages {
     /// [`ReadFailure`] with a bookmark; the chain stays where it was. `ForkError` in a forked child:
     /// the chain belongs to the parent.
     pub async fn fill(&self) -> Result<(), ReadFailure> {
+        self.fill_until(self.until).await
+    }
+
+    async fn fill_until(&self, until: Option<Duration>) -> Result<(), ReadFailure> {
         self.check_process()?;
         let mut chain = self.chain.lock().await;
         {
@@ -81,15 +110,30 @@ impl Pages {
                 return Ok(());
             }
         }
-        match chain.next(&self.sender).await {
+        let sender = Sender { client: &self.client, until, requests: &self.requests };
+        match chain.next(&sender).await {
             Ok(page) => {
-                let mut held = self.held();
-                held.ended = page.is_none();
-                held.page = page;
+                self.hold(page);
                 Ok(())
             }
             Err(error) => Err(ReadFailure { error, bookmark: chain.bookmark(), partial: None }),
         }
+    }
+
+    fn hold(&self, page: Option<Page>) {
+        let requests = self.requests.load(Ordering::Relaxed);
+        let allowance_left = self.client.allowance().left;
+        let held = &mut *self.held();
+        held.ended = page.is_none();
+        if let Some(page) = &page {
+            held.news = Some(held.meter.count(page, requests, allowance_left));
+        }
+        held.page = page;
+    }
+
+    /// How far the newest page has brought the read: once for each page, whoever asks first.
+    pub fn news(&self) -> Option<Progress> {
+        self.held().news.take()
     }
 
     /// Takes what [`Pages::fill`] has read. Does not wait.
@@ -139,21 +183,14 @@ impl Pages {
 
 /// Sends the requests of one read, all within its deadline.
 #[derive(Debug)]
-pub(super) struct Sender {
-    client: Client,
+struct Sender<'a> {
+    client: &'a Client,
     /// On the client's monotonic clock.
     until: Option<Duration>,
+    requests: &'a AtomicU64,
 }
 
-impl Sender {
-    /// All requests within `limit` from now.
-    pub(super) fn new(client: Client, limit: Option<Duration>) -> Self {
-        let now = client.time().clock().monotonic();
-        Self { client, until: limit.map(|limit| now.saturating_add(limit)) }
-    }
-}
-
-impl Fetch for Sender {
+impl Fetch for Sender<'_> {
     async fn fetch<T: Send>(
         &self,
         wire_query: &str,
@@ -161,6 +198,7 @@ impl Fetch for Sender {
     ) -> Result<T> {
         let now = self.client.time().clock().monotonic();
         let left = self.until.map(|until| until.saturating_sub(now));
-        self.client.get(DATA_PATH, wire_query, left, |reply| read(&reply.body)).await
+        let read = |reply: &Reply| read(&reply.body);
+        self.client.get_counted(DATA_PATH, wire_query, left, self.requests, read).await
     }
 }

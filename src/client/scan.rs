@@ -8,7 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Client;
-use super::pages::{Pages, Sender};
+use super::pages::Pages;
+use super::progress::Progress;
 use crate::data::{Bookmark, Chain, DecodeSettings, Merged, Merger, Query, schema};
 use crate::error::{Error, Kind, Result};
 
@@ -178,23 +179,35 @@ impl Scan {
             None => Chain::new(query, decode, &origin, limit),
             Some(bookmark) => Chain::resume(query, decode, &origin, limit, bookmark)?,
         };
-        let time = self.client.time();
-        let sender = Sender::new(self.client.clone(), self.settings.deadline);
         let provenance = Provenance {
             query: self.query.clone(),
             host: self.client.base_url().host().to_owned(),
-            read_at: time.now(),
+            read_at: self.client.time().now(),
             pages: 0,
-            resumed_after_pages: self.begin.as_ref().map_or(0, Bookmark::pages),
+            resumed_after_pages: self.resumed_after_pages(),
         };
-        Ok(Pages::new(sender, chain.keep_raw(self.settings.keep_raw), provenance))
+        let chain = chain.keep_raw(self.settings.keep_raw);
+        Ok(Pages::new(self.client.clone(), self.until(), chain, provenance))
     }
 
-    /// Reads the whole, merged. What was read before a failure travels in the failure.
+    /// Pages that had been read where this scan goes on: 0 for one that begins at the start.
+    #[must_use]
+    pub fn resumed_after_pages(&self) -> u64 {
+        self.begin.as_ref().map_or(0, Bookmark::pages)
+    }
+
+    /// When a read that begins now is to be over, on the client's monotonic clock.
+    #[must_use]
+    pub fn until(&self) -> Option<Duration> {
+        let now = self.client.time().clock().monotonic();
+        self.settings.deadline.map(|limit| now.saturating_add(limit))
+    }
+
+    /// Begins to read the whole, on a new chain. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`ReadFailure`] with whatever ended the chain.
-    pub async fn collect(&self) -> Result<Table, ReadFailure> {
+    /// `BookmarkError` as in [`Scan::resume`].
+    pub fn read(&self) -> Result<Reading> {
         let pages = self.pages()?;
         let mut provenance = pages.provenance().clone();
         let mut merger = Merger::new(&self.decode.extra_columns);
@@ -205,25 +218,58 @@ impl Scan {
             provenance.read_at = onto.provenance.read_at;
             provenance.resumed_after_pages = onto.provenance.resumed_after_pages;
         }
+        Ok(Reading { pages, merger, provenance })
+    }
+}
+
+/// A whole that is being read, page by page.
+#[derive(Debug)]
+pub struct Reading {
+    pages: Pages,
+    merger: Merger,
+    provenance: Provenance,
+}
+
+/// What a step of a [`Reading`] gave.
+#[derive(Debug)]
+pub enum Step<T> {
+    /// One more page was read and merged.
+    Page(Progress),
+    /// There is no further page: the whole.
+    Whole(T),
+}
+
+impl Reading {
+    /// Reads one more page, or gives the whole after the last one. Dropped half way, it leaves the
+    /// read where it was. `until` is when it is to be over, on the client's monotonic clock.
+    ///
+    /// # Errors
+    /// [`ReadFailure`] with whatever ended the chain, and with what was read before.
+    pub async fn step(&mut self, until: Option<Duration>) -> Result<Step<Table>, ReadFailure> {
         loop {
-            match pages.next().await {
-                Ok(Some(page)) => merger.push(&page)?,
-                Ok(None) => return Ok(table(provenance, merger, None)?),
+            match self.pages.next_until(until).await {
+                Ok(Some(page)) => self.merger.push(&page)?,
+                Ok(None) => return Ok(Step::Whole(self.table(None)?)),
                 Err(mut failure) => {
-                    if merger.pages() > 0
+                    if self.merger.pages() > 0
                         && let Some(stopped_at) = failure.bookmark.clone()
                     {
-                        let unfinished = Unfinished { merger: merger.clone(), stopped_at };
-                        failure.partial = Some(table(provenance, merger, Some(unfinished))?);
+                        let unfinished = Unfinished { merger: self.merger.clone(), stopped_at };
+                        failure.partial = Some(self.table(Some(unfinished))?);
                     }
                     return Err(failure);
                 }
             }
+            if let Some(news) = self.pages.news() {
+                return Ok(Step::Page(news));
+            }
         }
     }
-}
 
-fn table(provenance: Provenance, merger: Merger, unfinished: Option<Unfinished>) -> Result<Table> {
-    let provenance = Provenance { pages: merger.pages(), ..provenance };
-    Ok(Table { merged: merger.finish()?, unfinished, provenance })
+    /// What was read. The read is over.
+    fn table(&mut self, unfinished: Option<Unfinished>) -> Result<Table> {
+        let merger = std::mem::replace(&mut self.merger, Merger::new(&[]));
+        let provenance = Provenance { pages: merger.pages(), ..self.provenance.clone() };
+        Ok(Table { merged: merger.finish()?, unfinished, provenance })
+    }
 }

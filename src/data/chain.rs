@@ -243,8 +243,9 @@ impl Chain {
 
     fn cursor_loop(&self, cursor: &Cursor) -> Error {
         let message = format!(
-            "the service sent {cursor} again after {} pages: the chain would never end",
-            self.pages
+            "the service sent {cursor} again after {} page{}: the chain would never end",
+            self.pages,
+            if self.pages == 1 { "" } else { "s" }
         );
         Error::new(Kind::CursorLoop, message)
             .with(|context| context.path = Some(format!("$.{}", self.settings.shape.next_cursor)))

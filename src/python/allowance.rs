@@ -6,7 +6,7 @@ use pyo3::types::PyTuple;
 
 use crate::error::Kind;
 use crate::http::AllowanceState;
-use crate::python::conversions::{datetime, refuse};
+use crate::python::conversions::{datetime, html, refuse};
 
 /// The daily request allowance, as this client counts it (§8).
 ///
@@ -14,8 +14,10 @@ use crate::python::conversions::{datetime, refuse};
 /// page request counts, retries included, before its bytes leave. Without ``daily_allowance=``
 /// ``limit`` and ``left`` are ``None``.
 ///
-/// >>> client.allowance.used
-/// 0
+/// >>> client = sandbox.client(daily_allowance=100)
+/// >>> table = client.data(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()
+/// >>> client.allowance
+/// <Allowance 6 of 100 used, 94 left>
 #[pyclass(frozen, eq, name = "Allowance", module = "siteline")]
 #[derive(PartialEq)]
 pub(crate) struct PyAllowance(pub(crate) AllowanceState);
@@ -75,5 +77,11 @@ impl PyAllowance {
         let AllowanceState { used, limit, left, resets_at } = slf.get().0;
         let parts = (used, limit, left, resets_at.as_microsecond());
         Ok((slf.get_type().getattr("_restore")?, parts.into_pyobject(slf.py())?))
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "allowance")
     }
 }

@@ -16,9 +16,10 @@ use crate::http::{BaseUrl, TransportSettings};
 use crate::python::allowance::PyAllowance;
 use crate::python::bookmark::PyBookmark;
 use crate::python::clock::PyClock;
-use crate::python::conversions::{count, duration, duration_or, refuse, text};
+use crate::python::conversions::{count, duration, duration_or, html, refuse, text};
 use crate::python::credential::PyCredential;
 use crate::python::errors::{raise, warn};
+use crate::python::progress::Audience;
 use crate::python::query::{Arguments, PyQuery};
 use crate::python::runtime::{block_on, guarded, spawn};
 use crate::python::scan::PyScan;
@@ -246,6 +247,8 @@ impl PyClient {
     /// - ``max_pages``: raise after so many pages of one read, never stop quietly
     /// - ``deadline``: bounds one whole read, waits and token exchange included
     /// - ``keep_raw``: keep each page's body in ``page.raw``
+    /// - ``progress``: ``True`` for a bar (tqdm's where it is installed) in terminals and notebooks,
+    ///   or a callable that is given a :class:`Progress` after each page
     ///
     /// What is not set is not sent, ``end`` excepted. A wrong argument is a :class:`QueryError`.
     ///
@@ -255,10 +258,10 @@ impl PyClient {
     /// (3600, {'machineId': ('M1', 'M2')})
     #[pyo3(signature = (*, site=None, line=None, start=None, end=None, interval=None,
         page_size=None, filters=None, lag=None, shape=None, extra_columns=None, max_pages=None,
-        deadline=None, keep_raw=false),
+        deadline=None, keep_raw=false, progress=None),
         text_signature = "($self, *, site=None, line=None, start=None, end=None, interval=None, \
         page_size=None, filters=None, lag=None, shape=None, extra_columns=(), max_pages=None, \
-        deadline=None, keep_raw=False)")]
+        deadline=None, keep_raw=False, progress=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn data(
         slf: &Bound<'_, Self>,
@@ -275,8 +278,10 @@ impl PyClient {
         max_pages: Option<&Bound<'_, PyAny>>,
         deadline: Option<&Bound<'_, PyAny>>,
         keep_raw: bool,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyScan> {
         let (py, client) = (slf.py(), slf.get());
+        let audience = Audience::from_argument(progress)?;
         let arguments = Arguments { site, line, start, end, interval, page_size, filters };
         let mut input = arguments.input()?;
         let lag = lag.map(|lag| duration(lag, "lag")).transpose()?;
@@ -299,7 +304,7 @@ impl PyClient {
                 .map_err(|error| raise(py, &error))?;
             warn(py, &Vec::from_iter(warning))?;
             let scan = Scan::new(client.0.clone(), query, decode, settings);
-            Ok(PyScan::new(scan, slf.clone().unbind()))
+            Ok(PyScan::new(scan, slf.clone().unbind(), audience))
         })
     }
 
@@ -336,7 +341,7 @@ impl PyClient {
             bookmark.map_or(Ok(scan.clone()), |bookmark| scan.resume(bookmark.0.clone(), None))
         };
         let scan = guarded(|| make().map_err(|error| raise(slf.py(), &error)))?;
-        Ok(PyScan::new(scan, slf.clone().unbind()))
+        Ok(PyScan::new(scan, slf.clone().unbind(), None))
     }
 
     fn __getnewargs_ex__<'py>(
@@ -357,7 +362,20 @@ impl PyClient {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Client {} subject={:?}>", self.0.base_url().as_str(), self.0.subject())
+        let closed = if self.0.is_closed() { ", closed" } else { "" };
+        let (address, subject) = (self.0.base_url().as_str(), self.0.subject());
+        format!("<Client {address} subject={subject:?}{closed}>")
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "client")
+    }
+
+    /// Whether the client was closed.
+    fn _is_closed(&self) -> bool {
+        self.0.is_closed()
     }
 }
 

@@ -1,6 +1,8 @@
 //! The Python layer: thin. It converts arguments and results, and waits through one crossing
 //! ([`runtime`]); everything else is in the core.
 
+#![expect(clippy::doc_link_with_quotes, reason = "the docstrings of Python classes show Python")]
+
 mod allowance;
 mod awaitable;
 mod bookmark;
@@ -12,8 +14,10 @@ mod errors;
 mod logging;
 mod page;
 mod passphrase;
+mod preview;
 mod private_key;
 mod process;
+mod progress;
 mod query;
 mod report;
 mod rows;

@@ -6,7 +6,7 @@ use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use crate::data::{Query, QueryInput};
 use crate::error::Kind;
-use crate::python::conversions::{count, datetime, duration, instant, refuse, text};
+use crate::python::conversions::{count, datetime, duration, html, instant, refuse, text};
 use crate::python::errors::raise;
 use crate::python::runtime::guarded;
 
@@ -108,6 +108,12 @@ impl PyQuery {
 
     fn __repr__(&self) -> String {
         format!("<Query {}>", self.0)
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "query")
     }
 }
 

@@ -14,16 +14,21 @@ use crate::client::pages::{Pages, Taken};
 use crate::data::COLUMN_NAMES;
 use crate::python::conversions::datetime_from_microseconds;
 use crate::python::errors::frames;
+use crate::python::progress::{Reporter, told};
 use crate::python::runtime::{block_on, guarded};
-use crate::python::scan::read_failure;
 
 /// The points of a scan or a table, one by one.
 ///
 /// Safe to share between threads: each point is given once. A failure carries ``.bookmark``; the
 /// points before it were handed out already. Holds one page at most.
+///
+/// >>> record = next(scan.records())
+/// >>> record["tag_guid"] is not None, record["timestamp"].isoformat()
+/// (True, '2026-11-01T00:00:00+00:00')
 #[pyclass(frozen, generic, name = "RecordIterator", module = "siteline")]
 pub(crate) struct RecordIterator {
     pages: Option<Pages>,
+    reporter: Option<Reporter>,
     named: bool,
     state: Mutex<State>,
 }
@@ -45,14 +50,14 @@ struct Rows {
 
 impl RecordIterator {
     /// Over pages that are still to be read.
-    pub(crate) fn reading(pages: Pages, named: bool) -> Self {
-        Self { pages: Some(pages), named, state: Mutex::default() }
+    pub(crate) fn reading(pages: Pages, named: bool, reporter: Option<Reporter>) -> Self {
+        Self { pages: Some(pages), reporter, named, state: Mutex::default() }
     }
 
     /// Over points at hand.
     pub(crate) fn over(batch: RecordBatch, named: bool) -> Self {
         let state = State { rows: Rows::new(batch), row: 0 };
-        Self { pages: None, named, state: Mutex::new(state) }
+        Self { pages: None, reporter: None, named, state: Mutex::new(state) }
     }
 
     /// The next row that is at hand. Building it runs Python code, which may ask for the next row
@@ -99,11 +104,16 @@ impl RecordIterator {
                 At::Row(rows, row) => {
                     return guarded(|| rows.object(py, row, self.named)).map(Some);
                 }
-                At::End => return Ok(None),
+                At::End => {
+                    let ended = self.reporter.as_ref().map(|reporter| reporter.end(py));
+                    return ended.transpose().map(|_| None);
+                }
                 At::Nothing => {
                     let Some(pages) = &self.pages else { return Ok(None) };
-                    let fill = || block_on(py, pages.fill());
-                    guarded(|| fill()?.map_err(|failure| read_failure(py, failure)))?;
+                    guarded(|| {
+                        let filled = block_on(py, pages.fill())?;
+                        told(py, pages, self.reporter.as_ref(), filled)
+                    })?;
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::client::pages::{Pages, Taken};
-use crate::client::scan::{ReadSettings, Scan};
+use crate::client::scan::{ReadSettings, Scan, Step};
 use crate::client::whole::Whole;
 use crate::data::query::QueryInput;
 use crate::data::{DecodeSettings, Query, Shape};
@@ -138,4 +138,57 @@ async fn the_whole_is_read_once_however_many_ask() {
     }
     assert!(tables.iter().all(|table| Arc::ptr_eq(table, &tables[0])));
     assert_eq!(bench.server.other_requests().len(), 3);
+}
+
+#[tokio::test]
+async fn r5_a_whole_that_is_given_up_goes_on_where_it_was() {
+    let mut script = three_pages();
+    script.insert(1, Act::hang());
+    let bench = Bench::new(script).await;
+    let whole = Arc::new(Whole::new(scan(&bench)));
+    let waiting = {
+        let whole = Arc::clone(&whole);
+        tokio::spawn(async move { whole.table().await })
+    };
+    while bench.server.other_requests().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    waiting.abort();
+    waiting.await.expect_err("given up");
+    let table = whole.table().await.expect("the rest");
+    assert_eq!((table.merged.batch.num_rows(), table.provenance.pages), (3, 3));
+    let sent = bench.server.other_requests();
+    assert_eq!(sent.len(), 4, "the first page was asked for once");
+    assert_eq!(sent[1].raw, sent[2].raw);
+}
+
+#[tokio::test]
+async fn progress_counts_pages_points_and_every_request() {
+    let mut script = three_pages();
+    script.insert(1, Act::json(503, "{}"));
+    let bench = Bench::new(script).await;
+    let whole = Whole::new(scan(&bench));
+    let mut told = Vec::new();
+    let table = loop {
+        match whole.step(None).await.expect("a step") {
+            Step::Page(progress) => told.push(progress),
+            Step::Whole(table) => break table,
+        }
+    };
+    assert_eq!(table.merged.batch.num_rows(), 3);
+    let counts = told.iter().map(|p| (p.pages, p.points, p.requests, p.done));
+    assert_eq!(counts.collect::<Vec<_>>(), [(1, 1, 1, false), (2, 2, 3, false), (3, 3, 4, true)]);
+    let newest = told[2].newest.map(|at| at.to_string());
+    assert_eq!(newest.as_deref(), Some("2026-11-01T00:02:00Z"));
+    assert_eq!([told[1].fraction, told[2].fraction], [None, Some(1.0)]);
+}
+
+#[tokio::test]
+async fn each_page_is_news_once() {
+    let bench = Bench::new(three_pages()).await;
+    let pages = scan(&bench).pages().expect("a chain");
+    assert!(pages.news().is_none());
+    pages.fill().await.expect("read");
+    assert_eq!(pages.news().map(|news| news.pages), Some(1));
+    assert!(pages.news().is_none());
 }
