@@ -5,11 +5,13 @@
 //! | this | the client: who asks, with what, and in which order |
 //! | `settings` | what makes a client |
 //! | `reply` | what a reply to a data or discovery request means |
+//! | `end` | where a query ends that names no end |
 //! | `scan` | a read that has not happened yet |
 //! | `pages` | one chain being followed |
 //! | `progress` | how far a read has come |
 //! | `whole` | the whole of a scan, read once |
 
+mod end;
 pub mod pages;
 pub mod progress;
 mod reply;
@@ -25,6 +27,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::watch;
 
+pub use self::end::End;
 use self::reply::Asked;
 pub use self::settings::ClientSettings;
 use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey, TokenSource};

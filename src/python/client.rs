@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use jiff::{SignedDuration, Timestamp};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::client::scan::{ReadSettings, Scan};
-use crate::client::{Client, ClientSettings};
+use crate::client::{Client, ClientSettings, End};
 use crate::clock::Clock;
 use crate::data::{DecodeSettings, Query, Shape};
 use crate::error::{Error, Kind};
@@ -27,8 +26,6 @@ use crate::python::settings::{from_outside, keywords, scope_set, trust};
 use crate::python::shape::PyShape;
 use crate::settings::Settings;
 
-/// How often a client may be wrong about ``end`` lying ahead before it is said.
-const FUTURE: SignedDuration = SignedDuration::from_secs(1);
 const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
                         (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
 
@@ -291,10 +288,11 @@ impl PyClient {
         let settings = ReadSettings { max_pages, deadline, keep_raw };
         guarded(|| {
             let left_out = input.end.is_none();
-            let (end, warning) = client
-                .end(input.end, input.interval_seconds, lag)
+            let end = client
+                .0
+                .end(input.end, lag, input.interval_seconds)
                 .map_err(|error| raise(py, &error))?;
-            input.end = Some(end);
+            input.end = Some(end.at);
             let query = Query::new(input).map_err(|error| {
                 let error = if left_out { error.with_hint(END_HINT) } else { error };
                 raise(py, &error)
@@ -302,7 +300,7 @@ impl PyClient {
             let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());
             let decode = DecodeSettings::for_query(&query, shape, extra_columns)
                 .map_err(|error| raise(py, &error))?;
-            warn(py, &Vec::from_iter(warning))?;
+            warn(py, &Vec::from_iter(ahead(&end)))?;
             let scan = Scan::new(client.0.clone(), query, decode, settings);
             Ok(PyScan::new(scan, slf.clone().unbind(), audience))
         })
@@ -379,46 +377,13 @@ impl PyClient {
     }
 }
 
-impl PyClient {
-    /// The end of the range: the given one, pulled back where asked; else now less the settle lag,
-    /// floored to the bucket (§4.5.1). The warning, where the given end lies ahead.
-    fn end(
-        &self,
-        given: Option<Timestamp>,
-        interval_seconds: Option<u32>,
-        lag: Option<Duration>,
-    ) -> Result<(Timestamp, Option<String>), Error> {
-        let now = self.0.time().now();
-        let settled = || floored(now, lag.unwrap_or(self.0.settle_lag()), interval_seconds);
-        Ok(match (given, lag) {
-            (None, _) => (settled()?, None),
-            (Some(end), Some(_)) => (end.min(settled()?), None),
-            (Some(end), None) => {
-                let ahead = end.duration_since(now) > FUTURE;
-                let warning = ahead.then(|| {
-                    format!(
-                        "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete \
-                         yet. Leave end out, or give lag= to pull it back."
-                    )
-                });
-                (end, warning)
-            }
-        })
-    }
-}
-
-fn floored(
-    now: Timestamp,
-    lag: Duration,
-    interval_seconds: Option<u32>,
-) -> Result<Timestamp, Error> {
-    let width = i64::from(interval_seconds.unwrap_or(1).max(1));
-    i64::try_from(lag.as_secs())
-        .ok()
-        .and_then(|lag| now.as_second().checked_sub(lag))
-        .and_then(|settled| settled.checked_sub(settled.rem_euclid(width)))
-        .and_then(|second| Timestamp::from_second(second).ok())
-        .ok_or_else(|| Error::new(Kind::Query, "Now less the lag is before the year 1."))
+/// Says so where the end of a query lies ahead.
+fn ahead(end: &End) -> Option<String> {
+    let (end, now) = (end.at, end.ahead_of?);
+    Some(format!(
+        "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete yet. Leave end \
+         out, or give lag= to pull it back."
+    ))
 }
 
 /// The names of extra columns.
