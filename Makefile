@@ -1,5 +1,6 @@
 # make demo    watch siteline do its whole job against the embedded sandbox
 # make test    every test: the Rust core without Python, then the compiled wheel under pytest
+# make torture Ctrl-C, cancel, fork, exit, threads: each many times, beside two other packages
 # make check   what CI runs: make test, formatting, lints and types
 #
 # Everything is set up in this checkout: .venv and target/. Needed: Python 3.11+, Rust, a C compiler.
@@ -9,10 +10,11 @@ PROFILE ?= dev
 VENV    := .venv
 BIN     := $(VENV)/bin
 RESULTS := target/results
+TORTURE := target/torture-venv
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: demo test test-rust test-python faults check format lint types clean
+.PHONY: demo test test-rust test-python test-pythons faults torture check format lint types clean
 .DEFAULT_GOAL := test
 
 # One environment for all; made anew when what it should hold changes.
@@ -33,7 +35,7 @@ $(VENV)/installed: $(VENV)/ready $(SOURCES)
 demo: $(VENV)/installed
 	$(BIN)/python examples/quickstart.py
 
-test: test-rust test-python faults
+test: test-rust test-python faults test-pythons
 
 # Nothing that Python brings may be in the tree of the core.
 test-rust:
@@ -46,23 +48,41 @@ test-python: $(VENV)/installed
 	@mkdir -p $(RESULTS)
 	$(BIN)/python -m pytest --junit-xml=$(RESULTS)/python.xml $(PYTEST_ARGS)
 
+# The same wheel on the other interpreters that are found, or on those of PYTHONS="python3.12 …".
+test-pythons: test-python
+	$(BIN)/python tests/pythons.py target/wheels/*.whl --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
+
 # The table of proven rows must say what these two runs proved. `make faults FAULTS=--write` renews it.
 faults: test-rust test-python
 	$(BIN)/python tests/faults.py $(FAULTS) --rust $(RESULTS)/rust.txt --python $(RESULTS)/python.xml
+
+# The wheel beside two other packages with a Rust core, in an environment of their own.
+$(TORTURE)/ready: pyproject.toml
+	$(PYTHON) -m venv $(TORTURE)
+	$(TORTURE)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(TORTURE)/bin/python -m pip install --quiet --group torture
+	touch $@
+
+# At most ten minutes. `make torture PROFILE=release` tries the wheel that users get.
+torture: $(VENV)/installed $(TORTURE)/ready
+	@mkdir -p $(RESULTS)
+	$(TORTURE)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall target/wheels/*.whl
+	PYTHONPATH=benches $(TORTURE)/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(TORTURE_ARGS)
 
 check: format lint types test
 
 format: $(VENV)/ready
 	cargo fmt --check
-	$(BIN)/ruff format --check python tests examples
+	$(BIN)/ruff format --check python tests examples benches
 
 lint: $(VENV)/ready
 	cargo clippy --locked --all-targets --features python -- -D warnings
-	$(BIN)/ruff check python tests examples
+	$(BIN)/ruff check python tests examples benches
 
 types: $(VENV)/installed
 	$(BIN)/mypy
 	$(BIN)/stubtest siteline --ignore-disjoint-bases
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/basedpyright --ignoreexternal --verifytypes siteline
 
 clean:
 	rm -rf $(VENV) target

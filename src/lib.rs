@@ -17,7 +17,7 @@
 //! | [`auth`] | keys, assertions, tokens | error, clock, http |
 //! | [`data`] | query, cursor, chain, decoding, merging | error |
 //! | [`client`] | the authorised send; scans; discovery | error, clock, http, auth, data |
-//! | [`settings`] | arguments and environment into a client | error, auth |
+//! | [`settings`] | what variables and a profile say about a client | error |
 //! | [`sandbox`] | the service itself, as an independent witness | clock |
 //! | `python` | the Python layer, behind its feature | all |
 //!
@@ -32,7 +32,11 @@
 //! | times | jiff | |
 //! | columns | arrow, exported by the C data interface | pyarrow: it is not needed to hand over a frame |
 //! | JSON of the data | a strict pull parser of ours ([`data`]): bit-equal doubles, exact positions, no tree | serde: errors without a path, a number read before its column is known |
+//! | profiles | toml, read into a table and checked member by member; strsim for "is … meant?" | serde's derive: its errors show values |
+//! | certificates | the platform's verifier; rustls-native-certs for `SSL_CERT_FILE` and `SSL_CERT_DIR` | |
 //! | JSON of all else | `serde_json` | |
+//! | Python | pyo3, pyo3-log for the shape of a record | |
+//! | asyncio | a bridge of ours (`python/awaitable.rs`) | pyo3-async-runtimes: it prints where a loop was closed meanwhile, attaches on the threads that drive connections, also while the interpreter ends, and a panic surfaces as an exception of its own |
 //! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte | axum |
 
 pub mod auth;

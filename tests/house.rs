@@ -13,7 +13,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("auth", &["error", "clock", "http"]),
     ("data", &["error"]),
     ("client", &["error", "clock", "http", "auth", "data"]),
-    ("settings", &["error", "auth"]),
+    ("settings", &["error"]),
     ("sandbox", &["clock"]),
     ("python", &["error", "clock", "http", "auth", "data", "client", "settings", "sandbox"]),
 ];

@@ -16,7 +16,7 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 :class:`Sandbox` for tests; everything that is raised is in :mod:`siteline.errors`.
 """
 
-from siteline import errors
+from siteline import _travel, errors
 from siteline._siteline import (
     Allowance,
     Bookmark,
@@ -34,6 +34,7 @@ from siteline._siteline import (
     Table,
     __version__,
 )
+from siteline.aio import AsyncClient, AsyncPages, AsyncScan
 from siteline.discovery import Discovery
 from siteline.errors import (
     AllowanceExhausted,
@@ -72,10 +73,16 @@ from siteline.errors import (
     TruncatedBody,
 )
 from siteline.frames import Record
+from siteline.progress import Progress
+
+_travel.refuse_in_words()
 
 __all__ = [
     "Allowance",
     "AllowanceExhausted",
+    "AsyncClient",
+    "AsyncPages",
+    "AsyncScan",
     "Attempt",
     "AuthenticationError",
     "BodyTooLarge",
@@ -98,6 +105,7 @@ __all__ = [
     "Page",
     "PageIterator",
     "PrivateKey",
+    "Progress",
     "ProtocolError",
     "ProxyError",
     "Query",

@@ -86,11 +86,30 @@ __all__ = [
 
 
 class SitelineWarning(UserWarning):
-    """Something that works and should not stay as it is: a key file that others can read."""
+    """Something that works and should not stay as it is: a key file that others can read.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     scan = client.data(site="S1", end="2030-01-01T00:00Z")
+    >>> seen[0].category is siteline.SitelineWarning, str(seen[0].message)
+    (True, 'end=2030-01-01T00:00:00Z lies ahead of now ...')
+    """
 
 
 class Attempt(NamedTuple):
-    """One attempt of a request: what came of it, and the pause that followed."""
+    """One attempt of a request: what came of it, and the pause that followed.
+
+    - ``outcome``: a status (``"503"``) or what happened (``"timeout in response"``)
+    - ``wait``: seconds until the next attempt, ``None`` after the last
+
+    >>> sandbox.fault(on="data", status=503, times=4)
+    >>> try:
+    ...     scan.collect()
+    ... except siteline.ServiceUnavailable as error:
+    ...     print([attempt.outcome for attempt in error.attempts])
+    ['503', '503', '503', '503']
+    """
 
     outcome: str
     """A status (``"503"``) or what happened (``"timeout in response"``)."""
@@ -103,6 +122,20 @@ class SitelineError(Exception):
 
     A failure in the middle of a read carries what was read and paid for: ``scan.resume(e.bookmark,
     onto=e.partial)`` goes on from there.
+
+    - ``.hint``: what to do now, or ``None``
+    - ``.retryable``: whether the same call may succeed later with nothing changed
+    - ``.attempts``, ``.elapsed``: each :class:`Attempt` made, and the seconds that all took
+    - ``.request_id``: the service's own name for the request, where its reply had one
+    - ``.bookmark``, ``.partial``: where a read that failed half way goes on, and what it had read
+
+    >>> sandbox.fault(on="data", status=503, skip=1, times=4)      # the second page fails
+    >>> try:
+    ...     table = scan.collect()
+    ... except siteline.SitelineError as error:
+    ...     table = scan.resume(error.bookmark, onto=error.partial).collect()
+    >>> table
+    <Table 72 points, 12 series, 3 pages>
     """
 
     hint: str | None = None
@@ -142,11 +175,23 @@ class SitelineError(Exception):
 
 
 class ConfigError(SitelineError, ValueError):
-    """A setting is wrong. No request was made and nothing was spent: mend the setting."""
+    """A setting is wrong. No request was made and nothing was spent: mend the setting.
+
+    >>> sandbox.client(tries=0)
+    Traceback (most recent call last):
+        ...
+    siteline.errors.ConfigError: tries=0 is not a whole number of 1 or more.
+    """
 
 
 class CredentialError(ConfigError):
-    """The private key, its file, its passphrase or the signer is wrong. No request was made."""
+    """The private key, its file, its passphrase or the signer is wrong. No request was made.
+
+    >>> siteline.Credential("subject", "missing.pem")
+    Traceback (most recent call last):
+        ...
+    siteline.errors.CredentialError: The private key file "missing.pem" does not exist....
+    """
 
 
 class QueryError(ConfigError):
@@ -154,53 +199,144 @@ class QueryError(ConfigError):
 
     Also raised where a read reached ``max_pages=`` before its end. Then requests were made: what
     they gave is in ``.partial``, and ``.bookmark`` says where to go on.
+
+    >>> client.data(site="S1", start="2026-11-01")
+    Traceback (most recent call last):
+        ...
+    siteline.errors.QueryError: start="2026-11-01" is a date without a time and zone
+    ...
     """
 
 
 class TransportError(SitelineError, ConnectionError):
-    """The connection failed at every attempt. Attempts that sent something count as spent."""
+    """The connection failed at every attempt. Attempts that sent something count as spent.
+
+    Most are worth another try later: ``.retryable``.
+
+    >>> sandbox.close()
+    >>> sandbox.client(tries=1).discover()
+    Traceback (most recent call last):
+        ...
+    siteline.errors.TransportError: no connection to 127.0.0.1: connection refused
+    """
 
 
 class TransportTimeout(TransportError, TimeoutError):
-    """A time limit of an attempt passed at every attempt."""
+    """A time limit of an attempt passed at every attempt.
+
+    - ``.phase``: ``"connect"``, ``"response"``, ``"body"`` or ``"page"`` (all attempts together)
+
+    >>> sandbox.fault(on="data", hang=True)
+    >>> impatient = sandbox.client(response_timeout=0.01, tries=1)
+    >>> try:
+    ...     impatient.data(site="S1").collect()
+    ... except siteline.TransportTimeout as error:
+    ...     print(error.phase)
+    response
+    """
 
     phase: str | None = None
     """``"connect"``, ``"response"``, ``"body"`` or ``"page"`` (all attempts together)."""
 
 
 class TlsError(TransportError):
-    """The TLS handshake failed: not retried. The hint names the settings that bear on it."""
+    """The TLS handshake failed: not retried. The hint names the settings that bear on it.
+
+    >>> credential = siteline.Credential("subject", siteline.PrivateKey.generate(2048))
+    >>> address = sandbox.base_url.replace("http:", "https:")       # where nobody speaks TLS
+    >>> try:
+    ...     siteline.Client(address, credential=credential).discover()
+    ... except siteline.TlsError as error:
+    ...     print(len(error.attempts))
+    1
+    """
 
 
 class ProxyError(TransportError):
-    """The proxy refused or failed."""
+    """The proxy refused or failed.
+
+    >>> try:
+    ...     table = scan.collect()
+    ... except siteline.ProxyError as error:
+    ...     print("ask whoever runs the proxy:", error)
+    """
 
 
 class TruncatedBody(TransportError):
-    """The reply ended before its end at every attempt."""
+    """The reply ended before its end at every attempt.
+
+    >>> sandbox.fault(on="data", cut=100, times=4)
+    >>> try:
+    ...     scan.collect()
+    ... except siteline.TruncatedBody as error:
+    ...     print(len(error.attempts), error.retryable)
+    4 True
+    """
 
 
 class ProtocolError(SitelineError, ValueError):
-    """The reply breaks the interface. The request was spent; what it said was not used."""
+    """The reply breaks the interface. The request was spent; what it said was not used.
+
+    - ``.path``: where in the JSON body, as ``$.series[3].points[0].value``
+
+    >>> sandbox.fault(on="data", drop=["nextCursor"])
+    >>> try:
+    ...     scan.collect()
+    ... except siteline.ProtocolError as error:
+    ...     print(error.path)
+    $.nextCursor
+    """
 
     path: str | None = None
     """Where in the JSON body, as ``$.series[3].points[0].value``."""
 
 
 class BodyTooLarge(ProtocolError):
-    """The reply passed the cap on decoded bytes: ask for smaller pages."""
+    """The reply passed the cap on decoded bytes: ask for smaller pages.
+
+    >>> sandbox.client(max_body_bytes=1_000).data(site="S1", interval="1h").collect()
+    Traceback (most recent call last):
+        ...
+    siteline.errors.BodyTooLarge: the body of the reply is larger than 1000 bytes
+    ...
+    """
 
 
 class CursorLoop(ProtocolError):
-    """The service gave a cursor that this chain had been given before: it would never end."""
+    """The service gave a cursor that this chain had been given before: it would never end.
+
+    >>> sandbox.fault(on="data", repeat_cursor=True, skip=1)
+    >>> scan.collect()
+    Traceback (most recent call last):
+        ...
+    siteline.errors.CursorLoop: the service sent cursor#... again after 1 page...
+    """
 
 
 class RedirectRefused(ProtocolError):
-    """The service answered with a redirect. None is followed: mend ``base_url``."""
+    """The service answered with a redirect. None is followed: mend ``base_url``.
+
+    >>> sandbox.fault(on="data", status=302, headers={"Location": "https://elsewhere.example.com"})
+    >>> scan.collect()
+    Traceback (most recent call last):
+        ...
+    siteline.errors.RedirectRefused: the service answered 302, a redirect to https://elsewhere...
+    """
 
 
 class ServiceError(SitelineError):
-    """The service said no."""
+    """The service said no.
+
+    - ``.status``: the HTTP status of the reply
+    - ``.code``: its member ``error``, such as ``invalid_client``
+    - ``.detail``: what the service said about it, cut and escaped
+
+    >>> try:
+    ...     client.data(site="S1", filters={"colour": "red"}).collect()
+    ... except siteline.ServiceError as error:
+    ...     print(error.status, error.code, error.detail)
+    400 invalid_request unknown parameter "colour"
+    """
 
     status: int | None = None
     """The HTTP status of the reply."""
@@ -211,81 +347,204 @@ class ServiceError(SitelineError):
 
 
 class AuthenticationError(ServiceError):
-    """The credential, the assertion or the access token was refused (§7)."""
+    """The credential, the assertion or the access token was refused (§7).
+
+    >>> sandbox.revoke(client.subject)
+    >>> try:
+    ...     client.discover()
+    ... except siteline.AuthenticationError as error:
+    ...     print(error.hint.split(". ")[0])
+    the service does not say which check failed
+    """
 
 
 class ClockSkewError(AuthenticationError):
-    """Refused, and the clocks differ: set this machine's clock."""
+    """Refused, and the clocks differ: set this machine's clock.
+
+    - ``.skew_seconds``: service clock minus this machine's clock, in seconds
+
+    >>> try:
+    ...     table = scan.collect()
+    ... except siteline.ClockSkewError as error:
+    ...     print(f"this clock is {-error.skew_seconds:+.0f} s from the service's")
+    """
 
     skew_seconds: float | None = None
     """Service clock minus this machine's clock, in seconds."""
 
 
 class ScopeError(ServiceError, PermissionError):
-    """A scope was refused or not granted (§5): ask the administrator for it, or do not ask."""
+    """A scope was refused or not granted (§5): ask the administrator for it, or do not ask.
+
+    - ``.missing``: the scopes that were asked for and not granted
+
+    >>> sandbox.fault(on="token", grant=["customer.discovery.read"])
+    >>> try:
+    ...     scan.collect()
+    ... except siteline.ScopeError as error:
+    ...     print(error.missing)
+    ('customer.data.read',)
+    """
 
     missing: tuple[str, ...] = ()
     """The scopes that were asked for and not granted."""
 
 
 class RequestRejected(ServiceError):
-    """The service refuses this request; the same request again would be refused again."""
+    """The service refuses this request; the same request again would be refused again.
+
+    >>> client.data(site="S1", filters={"colour": "red"}).collect()
+    Traceback (most recent call last):
+        ...
+    siteline.errors.RequestRejected: the service refused GET /api/customer/v1/data (status 400, ...
+    """
 
 
 class CursorRejected(RequestRejected):
-    """The service refuses the cursor in mid-chain: start the range again without one."""
+    """The service refuses the cursor in mid-chain: start the range again without one.
+
+    >>> sandbox.fault(on="data", forget_cursors=True, nth=2)
+    >>> try:
+    ...     table = scan.collect()
+    ... except siteline.CursorRejected:
+    ...     table = scan.collect()                                  # anew, from the start
+    >>> table.report["pages"]
+    3
+    """
 
 
 class RateLimited(ServiceError):
-    """Too many requests for now. Nothing was read; call again at ``retry_at``."""
+    """Too many requests for now. Nothing was read; call again at ``retry_at``.
+
+    - ``.retry_at``: when the service takes requests again, an aware ``datetime`` in UTC
+
+    >>> sandbox.fault(on="data", status=429, retry_after=600)
+    >>> try:
+    ...     scan.collect()
+    ... except siteline.RateLimited as error:
+    ...     print(error.retry_at)
+    2026-11-20 00:10:00+00:00
+    """
 
     retry_at: datetime | None = None
     """When the service takes requests again (UTC)."""
 
 
 class AllowanceExhausted(RateLimited):
-    """The daily request allowance is used up (§8), by the service's word or by our own count."""
+    """The daily request allowance is used up (§8), by the service's word or by our own count.
+
+    >>> frugal = sandbox.client(daily_allowance=2)
+    >>> scan = frugal.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+    ...                    interval="1h", page_size=30)
+    >>> try:
+    ...     scan.collect()
+    ... except siteline.AllowanceExhausted as error:
+    ...     print(error.retry_at, error.bookmark, error.partial)
+    2026-11-21 00:00:00+00:00 <Bookmark after 2 pages> <Table 60 points, 10 series, 2 pages>
+    """
 
 
 class ServiceUnavailable(ServiceError):
-    """The service failed at every attempt. Each attempt was spent."""
+    """The service failed at every attempt. Each attempt was spent.
+
+    >>> sandbox.fault(on="data", status=503, times=4)
+    >>> try:
+    ...     scan.collect()
+    ... except siteline.ServiceUnavailable as error:
+    ...     print(error.status, error.retryable)
+    503 True
+    """
 
 
 class DeadlineExceeded(SitelineError, TimeoutError):
-    """The deadline that the caller gave passed."""
+    """The deadline that the caller gave passed.
+
+    >>> sandbox.fault(on="data", status=503, retry_after=50)
+    >>> try:
+    ...     client.data(site="S1", deadline="30s").collect()
+    ... except siteline.DeadlineExceeded as error:
+    ...     print(isinstance(error, TimeoutError))
+    True
+    """
 
 
 class StoreError(SitelineError):
-    """The store could not be read or written."""
+    """The store could not be read or written.
+
+    >>> issubclass(siteline.StoreError, siteline.SitelineError)
+    True
+    """
 
 
 class StoreBusy(StoreError):
-    """Another run holds the store."""
+    """Another run holds the store.
+
+    >>> issubclass(siteline.StoreBusy, siteline.StoreError)
+    True
+    """
 
 
 class StoreFull(StoreError, OSError):
-    """No space is left for the store."""
+    """No space is left for the store.
+
+    >>> issubclass(siteline.StoreFull, OSError)
+    True
+    """
 
 
 class StoreCorrupt(StoreError):
-    """The contents of the store are damaged."""
+    """The contents of the store are damaged.
+
+    >>> issubclass(siteline.StoreCorrupt, siteline.StoreError)
+    True
+    """
 
 
 class FeedChanged(StoreError):
-    """The store knows another definition under this feed's name."""
+    """The store knows another definition under this feed's name.
+
+    >>> issubclass(siteline.FeedChanged, siteline.StoreError)
+    True
+    """
 
 
 class BookmarkError(SitelineError, ValueError):
-    """The bookmark was edited, or belongs to another query, host or subject."""
+    """The bookmark was edited, or belongs to another query, host or subject.
+
+    >>> siteline.Bookmark.from_bytes(b"edited")
+    Traceback (most recent call last):
+        ...
+    siteline.errors.BookmarkError: this is not a bookmark of siteline
+    """
 
 
 class ClosedError(SitelineError, RuntimeError):
-    """The client or sandbox was closed."""
+    """The client or sandbox was closed.
+
+    >>> client.close()
+    >>> client.discover()
+    Traceback (most recent call last):
+        ...
+    siteline.errors.ClosedError: the client is closed
+    """
 
 
 class ForkError(SitelineError, RuntimeError):
-    """A live iterator was carried over a fork: make a new one in the child."""
+    """A live iterator was carried over a fork: make a new one in the child.
+
+    >>> pages = scan.pages()
+    >>> try:
+    ...     page = next(pages)
+    ... except siteline.ForkError:                                  # forked since
+    ...     page = next(scan.pages())
+    """
 
 
 class InternalError(SitelineError, RuntimeError):
-    """A defect of siteline. The client can still be used; please report it."""
+    """A defect of siteline. The client can still be used; please report it.
+
+    >>> try:
+    ...     table = scan.collect()
+    ... except siteline.InternalError as error:
+    ...     print("please report:", error)
+    """

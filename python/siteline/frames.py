@@ -23,7 +23,17 @@ __all__ = ["Record", "to_arrow", "to_pandas", "to_polars"]
 
 
 class Record(NamedTuple):
-    """One point, as ``scan.records(named=True)`` gives it. Times are aware, in UTC."""
+    """One point, as ``scan.records(named=True)`` gives it. Times are aware, in UTC.
+
+    Ten fields, named as the columns: the ids ``site_id``, ``line_id``, ``machine_id``,
+    ``device_id`` and ``tag_guid``; ``timestamp``, the start of the bucket as the service names it;
+    ``value``, ``minimum``, ``maximum`` and ``sample_count``, each ``None`` where the service gave
+    none.
+
+    >>> record = next(scan.records(named=True))
+    >>> record.site_id, record.timestamp.isoformat(), record.sample_count
+    ('S1', '2026-11-01T00:00:00+00:00', 132)
+    """
 
     site_id: str | None
     line_id: str | None

@@ -5,10 +5,19 @@
 //! | this | the client: who asks, with what, and in which order |
 //! | `settings` | what makes a client |
 //! | `reply` | what a reply to a data or discovery request means |
+//! | `end` | where a query ends that names no end |
+//! | `scan` | a read that has not happened yet |
+//! | `pages` | one chain being followed |
+//! | `progress` | how far a read has come |
+//! | `whole` | the whole of a scan, read once |
 
+mod end;
+pub mod pages;
+pub mod progress;
 mod reply;
 pub mod scan;
 mod settings;
+pub mod whole;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +27,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::watch;
 
+pub use self::end::End;
 use self::reply::Asked;
 pub use self::settings::ClientSettings;
 use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey, TokenSource};
@@ -132,7 +142,7 @@ impl Client {
     /// # Errors
     /// As [`Client::get`], and `ProtocolError` for a body that is no JSON object.
     pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
-        let asked = Asked { path: DISCOVERY_PATH, query: None, counted: false };
+        let asked = Asked { path: DISCOVERY_PATH, query: None, counted: false, requests: None };
         self.unless_closed(Box::pin(self.send(asked, deadline, &reply::json_object))).await
     }
 
@@ -152,7 +162,20 @@ impl Client {
         deadline: Option<Duration>,
         read: impl Fn(&Reply) -> Result<T> + Send + Sync,
     ) -> Result<T> {
-        let asked = Asked { path, query: Some(query), counted: true };
+        self.get_counted(path, query, deadline, &AtomicU64::new(0), read).await
+    }
+
+    /// As [`Client::get`], with its requests added to `requests`, those that never left not.
+    async fn get_counted<T: Send>(
+        &self,
+        path: &str,
+        query: &str,
+        deadline: Option<Duration>,
+        requests: &AtomicU64,
+        read: impl Fn(&Reply) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        let (query, requests) = (Some(query), Some(requests));
+        let asked = Asked { path, query, counted: true, requests };
         self.unless_closed(Box::pin(self.send(asked, deadline, &read))).await
     }
 
@@ -326,13 +349,18 @@ impl Client {
         };
         let reservation =
             if asked.counted { Some(inner.ledger.reserve(inner.time.now())?) } else { None };
-        let count = u64::from(asked.counted);
-        inner.data_requests.fetch_add(count, Ordering::Relaxed);
+        let counts =
+            || asked.requests.into_iter().chain(asked.counted.then_some(&inner.data_requests));
+        for count in counts() {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
         let outcome = inner.transport.send(request, &inner.time).await;
         if let (Err(error), Some(reservation)) = (&outcome, reservation)
             && error.context().unsent
         {
-            inner.data_requests.fetch_sub(count, Ordering::Relaxed);
+            for count in counts() {
+                count.fetch_sub(1, Ordering::Relaxed);
+            }
             inner.ledger.give_back(reservation);
         }
         let now = inner.time.now();

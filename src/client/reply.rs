@@ -1,6 +1,7 @@
 //! What the reply to a data or discovery request means. The one place that turns a status of these
 //! endpoints into an error.
 
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,6 +26,8 @@ pub(super) struct Asked<'a> {
     pub(super) query: Option<&'a str>,
     /// Whether it counts against the daily allowance (§8: data requests do).
     pub(super) counted: bool,
+    /// The count of the read that it belongs to.
+    pub(super) requests: Option<&'a AtomicU64>,
 }
 
 /// Passes a whole JSON reply with status 200 on, and tells what any other means. `token` is taken
@@ -165,7 +168,7 @@ mod tests {
     }
 
     const ASKED: Asked<'static> =
-        Asked { path: "/data", query: Some("a=1&cursor=se%2Fcret"), counted: true };
+        Asked { path: "/data", query: Some("a=1&cursor=se%2Fcret"), counted: true, requests: None };
 
     #[test]
     fn h8_json_that_is_open_at_its_end_was_cut_wherever_that_was() {

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use jiff::Timestamp;
-use tokio::sync::Mutex;
 
-use super::{Client, DATA_PATH};
-use crate::data::{Bookmark, Chain, DecodeSettings, Fetch, Merged, Merger, Page, Query, schema};
+use super::Client;
+use super::pages::Pages;
+use super::progress::Progress;
+use crate::data::{Bookmark, Chain, DecodeSettings, Merged, Merger, Query, schema};
 use crate::error::{Error, Kind, Result};
 
 pub(crate) const ONTO_HINT: &str = "Give the .partial of the error that carried the bookmark.";
@@ -118,6 +118,24 @@ impl Scan {
         &self.decode
     }
 
+    /// How it is read, besides its query.
+    #[must_use]
+    pub fn read_settings(&self) -> &ReadSettings {
+        &self.settings
+    }
+
+    /// Where it begins, if not at the start.
+    #[must_use]
+    pub fn bookmark(&self) -> Option<&Bookmark> {
+        self.begin.as_ref()
+    }
+
+    /// True where it goes on from what had been read.
+    #[must_use]
+    pub fn has_partial(&self) -> bool {
+        self.onto.is_some()
+    }
+
     /// The same scan going on from `bookmark`; `onto` is what had been read up to there, and is
     /// merged in by [`Scan::collect`]. Without it the result is the rest only, and says so in
     /// [`Provenance::resumed_after_pages`].
@@ -161,107 +179,97 @@ impl Scan {
             None => Chain::new(query, decode, &origin, limit),
             Some(bookmark) => Chain::resume(query, decode, &origin, limit, bookmark)?,
         };
-        let time = self.client.time();
-        Ok(Pages {
-            sender: Sender {
-                client: self.client.clone(),
-                until: self
-                    .settings
-                    .deadline
-                    .map(|limit| time.clock().monotonic().saturating_add(limit)),
-            },
-            chain: Mutex::new(chain.keep_raw(self.settings.keep_raw)),
-            provenance: Provenance {
-                query: self.query.clone(),
-                host: self.client.base_url().host().to_owned(),
-                read_at: time.now(),
-                pages: 0,
-                resumed_after_pages: self.begin.as_ref().map_or(0, Bookmark::pages),
-            },
-        })
+        let provenance = Provenance {
+            query: self.query.clone(),
+            host: self.client.base_url().host().to_owned(),
+            read_at: self.client.time().now(),
+            pages: 0,
+            resumed_after_pages: self.resumed_after_pages(),
+        };
+        let chain = chain.keep_raw(self.settings.keep_raw);
+        Ok(Pages::new(self.client.clone(), self.until(), chain, provenance))
     }
 
-    /// Reads the whole, merged. What was read before a failure travels in the failure.
+    /// Pages that had been read where this scan goes on: 0 for one that begins at the start.
+    #[must_use]
+    pub fn resumed_after_pages(&self) -> u64 {
+        self.begin.as_ref().map_or(0, Bookmark::pages)
+    }
+
+    /// When a read that begins now is to be over, on the client's monotonic clock.
+    #[must_use]
+    pub fn until(&self) -> Option<Duration> {
+        let now = self.client.time().clock().monotonic();
+        self.settings.deadline.map(|limit| now.saturating_add(limit))
+    }
+
+    /// Begins to read the whole, on a new chain. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`ReadFailure`] with whatever ended the chain.
-    pub async fn collect(&self) -> Result<Table, ReadFailure> {
-        let mut pages = self.pages()?;
+    /// `BookmarkError` as in [`Scan::resume`].
+    pub fn read(&self) -> Result<Reading> {
+        let pages = self.pages()?;
+        let mut provenance = pages.provenance().clone();
         let mut merger = Merger::new(&self.decode.extra_columns);
         if let Some(onto) = &self.onto
             && let Some(before) = &onto.unfinished
         {
             merger = before.merger.clone();
-            pages.provenance.read_at = onto.provenance.read_at;
-            pages.provenance.resumed_after_pages = onto.provenance.resumed_after_pages;
+            provenance.read_at = onto.provenance.read_at;
+            provenance.resumed_after_pages = onto.provenance.resumed_after_pages;
         }
+        Ok(Reading { pages, merger, provenance })
+    }
+}
+
+/// A whole that is being read, page by page.
+#[derive(Debug)]
+pub struct Reading {
+    pages: Pages,
+    merger: Merger,
+    provenance: Provenance,
+}
+
+/// What a step of a [`Reading`] gave.
+#[derive(Debug)]
+pub enum Step<T> {
+    /// One more page was read and merged.
+    Page(Progress),
+    /// There is no further page: the whole.
+    Whole(T),
+}
+
+impl Reading {
+    /// Reads one more page, or gives the whole after the last one. Dropped half way, it leaves the
+    /// read where it was. `until` is when it is to be over, on the client's monotonic clock.
+    ///
+    /// # Errors
+    /// [`ReadFailure`] with whatever ended the chain, and with what was read before.
+    pub async fn step(&mut self, until: Option<Duration>) -> Result<Step<Table>, ReadFailure> {
         loop {
-            match pages.next().await {
-                Ok(Some(page)) => merger.push(&page)?,
-                Ok(None) => return Ok(pages.table(merger, None)?),
+            match self.pages.next_until(until).await {
+                Ok(Some(page)) => self.merger.push(&page)?,
+                Ok(None) => return Ok(Step::Whole(self.table(None)?)),
                 Err(mut failure) => {
-                    if merger.pages() > 0
+                    if self.merger.pages() > 0
                         && let Some(stopped_at) = failure.bookmark.clone()
                     {
-                        let unfinished = Unfinished { merger: merger.clone(), stopped_at };
-                        failure.partial = Some(pages.table(merger, Some(unfinished))?);
+                        let unfinished = Unfinished { merger: self.merger.clone(), stopped_at };
+                        failure.partial = Some(self.table(Some(unfinished))?);
                     }
                     return Err(failure);
                 }
             }
-        }
-    }
-}
-
-/// One chain being followed. Shared by whoever asks: each page is given once.
-#[derive(Debug)]
-pub struct Pages {
-    sender: Sender,
-    chain: Mutex<Chain>,
-    provenance: Provenance,
-}
-
-/// Sends the requests of one read, all within its deadline.
-#[derive(Debug)]
-struct Sender {
-    client: Client,
-    /// On the client's monotonic clock.
-    until: Option<Duration>,
-}
-
-impl Fetch for Sender {
-    async fn fetch<T: Send>(
-        &self,
-        wire_query: &str,
-        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
-    ) -> Result<T> {
-        let now = self.client.time().clock().monotonic();
-        let left = self.until.map(|until| until.saturating_sub(now));
-        self.client.get(DATA_PATH, wire_query, left, |reply| read(&reply.body)).await
-    }
-}
-
-impl Pages {
-    /// The next page, or `None` after the last.
-    ///
-    /// # Errors
-    /// [`ReadFailure`] with a bookmark; the chain stays where it was.
-    pub async fn next(&self) -> Result<Option<Page>, ReadFailure> {
-        let mut chain = self.chain.lock().await;
-        match chain.next(&self.sender).await {
-            Ok(page) => Ok(page),
-            Err(error) => Err(ReadFailure { error, bookmark: chain.bookmark(), partial: None }),
+            if let Some(news) = self.pages.news() {
+                return Ok(Step::Page(news));
+            }
         }
     }
 
-    fn table(&self, merger: Merger, unfinished: Option<Unfinished>) -> Result<Table> {
+    /// What was read. The read is over.
+    fn table(&mut self, unfinished: Option<Unfinished>) -> Result<Table> {
+        let merger = std::mem::replace(&mut self.merger, Merger::new(&[]));
         let provenance = Provenance { pages: merger.pages(), ..self.provenance.clone() };
         Ok(Table { merged: merger.finish()?, unfinished, provenance })
-    }
-
-    /// Where the pages come from.
-    #[must_use]
-    pub fn provenance(&self) -> &Provenance {
-        &self.provenance
     }
 }

@@ -12,6 +12,7 @@ use super::cursor::{Cursor, CursorHash};
 use super::decode::{DecodeSettings, Decoded, decode_sized};
 use super::page::Page;
 use super::query::{Query, origin_fingerprint};
+use super::report::PageReport;
 use crate::error::{Error, Kind, Result};
 
 /// Sends one data request, authorised, counted and retried. The client does it; tests do it without
@@ -165,6 +166,9 @@ impl Chain {
     /// `Kind::Query` at `max_pages` (P2). The chain stays where it was: calling again repeats the
     /// same request.
     pub async fn next<F: Fetch>(&mut self, fetch: &F) -> Result<Option<Page>> {
+        if self.pages == 0 {
+            log::debug!(target: "siteline::data", "reading {}", self.query);
+        }
         let wire = match &self.state {
             State::Done => return Ok(None),
             State::Start => self.query.wire().to_owned(),
@@ -211,6 +215,7 @@ impl Chain {
                 State::Next(cursor)
             }
         };
+        self.tell(&decoded.report);
         Page {
             batch: decoded.batch,
             envelopes: decoded.envelopes,
@@ -222,10 +227,25 @@ impl Chain {
         }
     }
 
+    fn tell(&self, report: &PageReport) {
+        let (page, points, series) = (self.pages, report.points, report.series);
+        match &self.state {
+            State::Next(cursor) => log::debug!(
+                target: "siteline::data",
+                "page {page}: {points} points of {series} series; goes on at {cursor}"
+            ),
+            _ => log::info!(
+                target: "siteline::data",
+                "page {page}: {points} points of {series} series; the last of {}", self.query
+            ),
+        }
+    }
+
     fn cursor_loop(&self, cursor: &Cursor) -> Error {
         let message = format!(
-            "the service sent {cursor} again after {} pages: the chain would never end",
-            self.pages
+            "the service sent {cursor} again after {} page{}: the chain would never end",
+            self.pages,
+            if self.pages == 1 { "" } else { "s" }
         );
         Error::new(Kind::CursorLoop, message)
             .with(|context| context.path = Some(format!("$.{}", self.settings.shape.next_cursor)))

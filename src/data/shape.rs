@@ -57,6 +57,15 @@ pub enum MissingCursor {
 }
 
 impl MissingCursor {
+    /// The name used in settings.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::End => "end",
+        }
+    }
+
     /// The choice of that name (`error`, `end`).
     ///
     /// # Errors

@@ -178,7 +178,7 @@ fn truncated(what: &str) -> Error {
 
 fn too_large(cap: usize) -> Error {
     Error::new(Kind::BodyTooLarge, format!("the body of the reply is larger than {cap} bytes"))
-        .with_hint("ask for less at once (page_size=), or raise body_cap=")
+        .with_hint("ask for less at once (page_size=), or raise max_body_bytes=")
 }
 
 /// A buffer that refuses to grow beyond its cap, in contents and in capacity.

@@ -10,8 +10,11 @@ use super::base_url::BaseUrl;
 use crate::error::{Error, Kind, Phase};
 
 /// Names the ways to a certificate store, wherever TLS fails for want of one.
-const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
+pub(super) const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
 it with ca_bundle=, SSL_CERT_FILE or SSL_CERT_DIR";
+
+const NOT_REACHED: &str = "no connection to it";
+const ASKS_FOR_A_USER: &str = "it asks for another user or password (407)";
 
 /// All causes of an error, outermost first. An [`io::Error`] hides its own content from `source()`.
 fn causes<'a>(error: &'a (dyn StdError + 'static)) -> Vec<&'a (dyn StdError + 'static)> {
@@ -32,7 +35,8 @@ fn find<'a, T: StdError + 'static>(causes: &[&'a (dyn StdError + 'static)]) -> O
 }
 
 /// A failure before the headers of a reply were there.
-pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl) -> Error {
+/// `proxy` is the address of the one on the way, without its password.
+pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl, proxy: Option<&str>) -> Error {
     let error = error.without_url();
     let causes = causes(&error);
     if let Some(tls) = find::<rustls::Error>(&causes) {
@@ -40,13 +44,21 @@ pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl) -> Error {
         let unsent = error.is_connect();
         return of_tls(tls, base.host()).with(|context| context.unsent = unsent);
     }
-    if error.is_connect() && causes.iter().any(|cause| is_proxy(*cause)) {
-        return Error::new(Kind::Proxy, "the proxy did not open a way to the service")
-            .with_hint("check proxy=, HTTPS_PROXY and NO_PROXY, and the proxy's user and password")
-            .with(|context| context.unsent = true);
+    if error.is_connect()
+        && let Some(proxy) = proxy
+    {
+        // A tunnel that does not open says so; plain HTTP connects to nobody but the proxy.
+        let refused = causes.iter().find_map(|cause| tunnel_refusal(*cause));
+        let plain = (base.is_plain() && !error.is_timeout()).then_some(NOT_REACHED);
+        match refused.or(plain) {
+            Some(ASKS_FOR_A_USER) => return proxy_asks(proxy, base.host()),
+            Some(NOT_REACHED) => return of_proxy(proxy, base.host(), how(&causes)),
+            Some(why) => return of_proxy(proxy, base.host(), why),
+            None => {}
+        }
     }
     if error.is_connect() {
-        return of_connect(&error, &causes, base);
+        return of_connect(&error, &causes, base, proxy);
     }
     if let Some(http) = find::<hyper::Error>(&causes) {
         if http.is_parse_too_large() {
@@ -97,10 +109,11 @@ fn of_connect(
     error: &reqwest::Error,
     causes: &[&(dyn StdError + 'static)],
     base: &BaseUrl,
+    proxy: Option<&str>,
 ) -> Error {
     let host = base.host();
     if error.is_timeout() {
-        return connect_timeout(host);
+        return connect_timeout(host, proxy);
     }
     let message = if error.is_dns() {
         format!("the name {host} has no address")
@@ -110,13 +123,13 @@ fn of_connect(
     Error::new(Kind::Transport, message).with(|context| context.unsent = true)
 }
 
-fn connect_timeout(host: &str) -> Error {
-    Error::new(Kind::TransportTimeout, format!("{host} did not take the connection in time")).with(
-        |context| {
-            context.phase = Some(Phase::Connect);
-            context.unsent = true;
-        },
-    )
+fn connect_timeout(host: &str, proxy: Option<&str>) -> Error {
+    let way = proxy.map_or_else(String::new, |proxy| format!(" through the proxy {proxy}"));
+    let message = format!("{host} did not take the connection{way} in time");
+    Error::new(Kind::TransportTimeout, message).with(|context| {
+        context.phase = Some(Phase::Connect);
+        context.unsent = true;
+    })
 }
 
 /// How a connection ended, by the kinds of error alone.
@@ -142,12 +155,30 @@ fn how(causes: &[&(dyn StdError + 'static)]) -> &'static str {
     "connection lost"
 }
 
-/// hyper-util's type for it is not exported: it is recognised by its name alone.
-fn is_proxy(cause: &(dyn StdError + 'static)) -> bool {
+/// Why a tunnel through the proxy did not open. hyper-util's type for it is not exported: it is
+/// recognised by its name alone.
+fn tunnel_refusal(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
     let name = format!("{cause:?}");
-    ["Tunnel", "ProxyAuthRequired", "ProxyHeadersTooLong", "ConnectFailed("]
-        .iter()
-        .any(|known| name.starts_with(known))
+    [
+        ("ProxyAuthRequired", ASKS_FOR_A_USER),
+        ("ConnectFailed(", NOT_REACHED),
+        ("TunnelUnexpectedEof", "it closed the connection"),
+        ("ProxyHeadersTooLong", "its answer is too long"),
+        ("Tunnel", "it refused"),
+    ]
+    .into_iter()
+    .find_map(|(known, why)| name.starts_with(known).then_some(why))
+}
+
+fn of_proxy(proxy: &str, host: &str, why: &str) -> Error {
+    Error::new(Kind::Proxy, format!("the proxy {proxy} opened no way to {host}: {why}"))
+        .with_hint("check proxy=, HTTPS_PROXY and NO_PROXY, and the proxy's user and password")
+        .with(|context| context.unsent = true)
+}
+
+/// The proxy answered 407: the service has seen nothing of the request.
+pub(super) fn proxy_asks(proxy: &str, host: &str) -> Error {
+    of_proxy(proxy, host, ASKS_FOR_A_USER).with(|context| context.status = Some(407))
 }
 
 fn of_tls(error: &rustls::Error, host: &str) -> Error {

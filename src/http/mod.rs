@@ -6,6 +6,8 @@
 //! | [`base_url`] | where the service is |
 //! | [`transport`] | one attempt: one request, one reply with its whole body |
 //! | `body` | reading and inflating that body, within its caps |
+//! | [`trust`] | which certificates are trusted |
+//! | [`proxy`] | which proxy the requests go through |
 //! | `failure` | what a broken attempt means, in our own words |
 //! | [`problem`] | what the service says when it refuses |
 //! | [`retry`] | which attempts follow one another, and when |
@@ -17,9 +19,11 @@ pub mod base_url;
 mod body;
 mod failure;
 pub mod problem;
+pub mod proxy;
 pub mod retry;
 pub mod retry_after;
 pub mod transport;
+pub mod trust;
 
 #[cfg(test)]
 pub(crate) mod test_server;
@@ -29,3 +33,4 @@ pub use base_url::BaseUrl;
 pub use problem::Problem;
 pub use retry::{Call, Deadline, Policy, RetryQuota};
 pub use transport::{Reply, Request, Transport, TransportSettings};
+pub use trust::Trust;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,7 +19,9 @@ use zeroize::Zeroizing;
 use super::base_url::BaseUrl;
 use super::body::{self, Limits};
 use super::failure;
+use super::proxy;
 use super::retry_after::{date, single};
+use super::trust::Trust;
 use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW, ServiceTime};
 use crate::error::{Error, Kind, Phase, Result, excerpt};
 
@@ -43,10 +45,8 @@ pub struct TransportSettings {
     pub pool_idle_timeout: Duration,
     /// What follows `siteline/VERSION` in the header `User-Agent`: the application's own name.
     pub application: Option<String>,
-    /// Certificates (PEM) to trust instead of the machine's store.
-    pub ca_bundle: Option<Vec<u8>>,
-    /// Certificates (PEM) to trust where the machine has no store.
-    pub fallback_ca_bundle: Option<Vec<u8>>,
+    /// The certificates to trust.
+    pub trust: Trust,
     /// The address of a proxy; `None` for the one that the environment names. Loopback never goes
     /// through one.
     pub proxy: Option<String>,
@@ -63,8 +63,7 @@ impl Default for TransportSettings {
             body_cap: 64 * 1024 * 1024,
             pool_idle_timeout: Duration::from_secs(90),
             application: None,
-            ca_bundle: None,
-            fallback_ca_bundle: None,
+            trust: Trust::default(),
             proxy: None,
         }
     }
@@ -78,7 +77,7 @@ impl fmt::Debug for TransportSettings {
             .field("idle_timeout", &self.idle_timeout)
             .field("body_cap", &self.body_cap)
             .field("application", &self.application)
-            .field("ca_bundle", &self.ca_bundle.is_some())
+            .field("ca_bundle", &self.trust.ca_bundle.is_some())
             // A proxy's address may hold a password.
             .field("proxy", &self.proxy.is_some())
             .finish_non_exhaustive()
@@ -142,24 +141,29 @@ pub struct Transport {
 /// Open connections, and the process that drives them.
 struct Pool {
     process: u32,
-    http: Result<reqwest::Client>,
+    connections: Result<Connections>,
+}
+
+#[derive(Clone)]
+struct Connections {
+    http: reqwest::Client,
+    /// The address of the proxy that they go through, without its password.
+    proxy: Option<Arc<str>>,
 }
 
 impl Transport {
     /// Checks the settings; nothing is opened or loaded yet.
     ///
     /// # Errors
-    /// `ConfigError` for an application name that cannot stand in a header, or a proxy address that
-    /// is none.
+    /// `ConfigError` for an application name that cannot stand in a header, a proxy address that is
+    /// none, or a bundle without a certificate.
     pub fn new(base: BaseUrl, settings: TransportSettings) -> Result<Self> {
         let agent = user_agent(&settings);
         if !agent.is_ascii() || HeaderValue::from_str(&agent).is_err() {
             return Err(Error::new(Kind::Config, "application is not printable ASCII"));
         }
-        if settings.proxy.as_deref().is_some_and(|proxy| Proxy::all(proxy).is_err()) {
-            return Err(Error::new(Kind::Config, "proxy is not an address")
-                .with_hint("write it as http://proxy.example.com:3128"));
-        }
+        settings.proxy.as_deref().map_or(Ok(()), proxy::check)?;
+        settings.trust.check()?;
         Ok(Self { base, settings, http: Mutex::new(None), skew_told: AtomicBool::new(false) })
     }
 
@@ -178,19 +182,43 @@ impl Transport {
     /// the status; that of a refusal stands in the reply. `unsent` tells that nothing of
     /// the request can have left.
     pub async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
-        let http = self.connections()?;
+        let method = if request.form.is_some() { "POST" } else { "GET" };
+        let path = request.url.path().to_owned();
+        let began = time.clock().monotonic();
+        let outcome = self.exchange(request, time).await;
+        let took = time.clock().monotonic().saturating_sub(began).as_millis();
+        match &outcome {
+            Ok(Reply { status, body, .. }) => log::debug!(
+                target: "siteline::http",
+                "{method} {path}: {status}, {} bytes, {took} ms", body.len()
+            ),
+            Err(error) => log::debug!(
+                target: "siteline::http",
+                "{method} {path}: {}, {took} ms", error.kind().class_name()
+            ),
+        }
+        outcome
+    }
+
+    async fn exchange(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
+        let Connections { http, proxy } = self.connections()?;
         let path = request.url.path().to_owned();
         let request = build_request(request);
         let sent = time.clock().wall();
         let waiting = tokio::time::timeout(self.settings.response_timeout, http.execute(request));
         let response = match waiting.await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(failure::of_request(error, &self.base)),
+            Ok(Err(error)) => return Err(failure::of_request(error, &self.base, proxy.as_deref())),
             Err(_) => return Err(no_response(&path, self.settings.response_timeout)),
         };
         self.learn_time(response.headers(), sent, time);
         let status = response.status().as_u16();
         let headers = response.headers().clone();
+        if status == 407
+            && let Some(proxy) = proxy.filter(|_| self.base.is_plain())
+        {
+            return Err(failure::proxy_asks(&proxy, self.base.host()));
+        }
         if is_redirect(status) {
             return Err(redirect_refused(status, &headers, &self.base));
         }
@@ -213,7 +241,7 @@ impl Transport {
         }
     }
 
-    fn connections(&self) -> Result<reqwest::Client> {
+    fn connections(&self) -> Result<Connections> {
         let process = std::process::id();
         let mut pool = self.http.lock().unwrap_or_else(PoisonError::into_inner);
         // In a forked child nobody drives the parent's connections, and to drop them would touch
@@ -221,7 +249,8 @@ impl Transport {
         if let Some(inherited) = pool.take_if(|pool| pool.process != process) {
             std::mem::forget(inherited);
         }
-        pool.get_or_insert_with(|| Pool { process, http: self.build() }).http.clone()
+        let made = || Pool { process, connections: self.connect() };
+        pool.get_or_insert_with(made).connections.clone()
     }
 
     /// The next request opens a connection of its own; those under way end undisturbed.
@@ -238,27 +267,27 @@ impl Transport {
         }
     }
 
+    fn connect(&self) -> Result<Connections> {
+        let proxy = proxy::of(&self.base, self.settings.proxy.as_deref())?;
+        Ok(Connections { http: self.build()?, proxy: proxy.map(Into::into) })
+    }
+
     fn build(&self) -> Result<reqwest::Client> {
         if self.base.is_plain() {
             // Without TLS no certificate store is needed, and none is looked for.
-            return self.builder()?.tls_certs_only([]).build().map_err(failure::of_builder);
+            return self.build_trusting(Vec::new());
         }
-        if let Some(bundle) = &self.settings.ca_bundle {
-            return self.build_trusting(bundle);
+        if let Some(certificates) = self.settings.trust.named()? {
+            return self.build_trusting(certificates);
         }
-        match (self.builder()?.build(), &self.settings.fallback_ca_bundle) {
-            (Ok(client), _) => Ok(client),
-            (Err(_), Some(bundle)) => self.build_trusting(bundle),
-            (Err(error), None) => Err(failure::of_builder(error)),
-        }
+        let of_the_machine = self.builder()?.build();
+        of_the_machine.or_else(|error| match self.settings.trust.fallback() {
+            Some(certificates) => self.build_trusting(certificates),
+            None => Err(failure::of_builder(error)),
+        })
     }
 
-    fn build_trusting(&self, bundle: &[u8]) -> Result<reqwest::Client> {
-        let certificates = Certificate::from_pem_bundle(bundle).unwrap_or_default();
-        if certificates.is_empty() {
-            return Err(Error::new(Kind::Config, "ca_bundle holds no certificate (PEM)")
-                .with(|context| context.unsent = true));
-        }
+    fn build_trusting(&self, certificates: Vec<Certificate>) -> Result<reqwest::Client> {
         self.builder()?.tls_certs_only(certificates).build().map_err(failure::of_builder)
     }
 

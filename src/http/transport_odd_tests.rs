@@ -17,6 +17,26 @@ async fn t27_a_date_that_came_over_plain_http_from_beyond_loopback_teaches_nothi
 }
 
 #[tokio::test]
+async fn h24_on_the_plain_way_too_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
+    let act = Act::ReplyAndClose(http(407, &["Proxy-Authenticate: Basic"], b""));
+    let mut proxy = TestServer::start(move |_| act.clone()).await;
+    let base = BaseUrl::parse("http://customer.example.com", true).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some(format!("http://user:hunter2@127.0.0.1:{}", proxy.port())),
+        ..patient()
+    };
+    for (why, down) in [("(407)", false), ("connection refused", true)] {
+        if down {
+            proxy.stop_listening().await;
+        }
+        let transport = Transport::new(base.clone(), settings.clone()).expect("settings");
+        let error = transport.send(get(&base), &frozen()).await.expect_err("no way through");
+        assert_eq!((error.kind(), error.context().unsent), (Kind::Proxy, true), "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn in_another_process_connections_are_opened_anew() {
     let server = TestServer::start(|_| Act::json(200, "{}")).await;
     let transport = Transport::new(server.base_url(), patient()).expect("settings");

@@ -351,10 +351,7 @@ async fn h21_https_to_a_port_that_speaks_plain_http_is_a_tls_error_that_says_so(
     let server = TestServer::start(move |_| act.clone()).await;
     let base = format!("https://127.0.0.1:{}", server.port());
     let base = BaseUrl::parse(&base, false).expect("a base URL");
-    let settings = TransportSettings {
-        ca_bundle: Some(include_bytes!("../../tests/keys/certificate.pem").to_vec()),
-        ..TransportSettings::default()
-    };
+    let settings = TransportSettings { trust: certificate(), ..TransportSettings::default() };
     let transport = Transport::new(base.clone(), settings).expect("settings");
     let error = transport.send(get(&base), &frozen()).await.expect_err("no TLS there");
     assert_eq!((error.kind(), error.transience()), (Kind::Tls, Transience::Never));
@@ -362,14 +359,22 @@ async fn h21_https_to_a_port_that_speaks_plain_http_is_a_tls_error_that_says_so(
     assert!(error.to_string().contains("plain HTTP") && error.to_string().contains("ca_bundle"));
 }
 
+fn certificate() -> Trust {
+    let bundle = include_bytes!("../../tests/keys/certificate.pem");
+    Trust { ca_bundle: Some(bundle.to_vec()), ..Trust::default() }
+}
+
 #[tokio::test]
-async fn an_empty_ca_bundle_is_told_at_the_first_request_not_before() {
+async fn h23_without_any_certificate_the_transport_is_made_and_the_first_https_says_what_to_do() {
     let base = BaseUrl::parse("https://127.0.0.1:1", false).expect("a base URL");
-    let settings =
-        TransportSettings { ca_bundle: Some(b"nothing".to_vec()), ..TransportSettings::default() };
+    let trust = Trust { file: Some("absent.pem".into()), ..Trust::default() };
+    let settings = TransportSettings { trust, ..TransportSettings::default() };
     let transport = Transport::new(base.clone(), settings).expect("nothing is loaded yet");
     let error = transport.send(get(&base), &frozen()).await.expect_err("no certificate");
-    assert_eq!((error.kind(), error.context().unsent), (Kind::Config, true));
+    assert_eq!((error.kind(), error.context().unsent), (Kind::Tls, true));
+    assert!(
+        error.to_string().contains("ca_bundle=") && error.to_string().contains("SSL_CERT_FILE")
+    );
 }
 
 #[tokio::test]
@@ -379,7 +384,7 @@ async fn h24_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
     let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
     let settings = TransportSettings {
         proxy: Some(format!("http://user:hunter2@127.0.0.1:{}", proxy.port())),
-        ca_bundle: Some(include_bytes!("../../tests/keys/certificate.pem").to_vec()),
+        trust: certificate(),
         ..patient()
     };
     for down in [false, true] {
@@ -390,6 +395,9 @@ async fn h24_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
         let error = transport.send(get(&base), &frozen()).await.expect_err("no way through");
         assert_eq!((error.kind(), error.context().unsent), (Kind::Proxy, true), "{error}");
         assert!(!format!("{error:?}").contains("hunter2"));
+        assert!(error.to_string().contains(&format!("http://127.0.0.1:{}", proxy.port())));
+        let why = if down { "connection refused" } else { "(407)" };
+        assert!(error.to_string().contains(why), "{error}");
     }
     assert!(proxy.requests()[0].raw.starts_with("CONNECT customer.example.com:443 "));
 }

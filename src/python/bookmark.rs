@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::data::Bookmark;
+use crate::python::conversions::many;
 use crate::python::errors::raise;
 use crate::python::runtime::guarded;
 
@@ -12,6 +13,12 @@ use crate::python::runtime::guarded;
 /// It can be saved (``bytes(bookmark)``, :meth:`from_bytes`) and pickled. It fits only the query,
 /// host and subject it was made for: ``scan.resume(bookmark)`` refuses it elsewhere, and refuses
 /// one that was edited, with :class:`BookmarkError`. Its text and repr show no cursor.
+///
+/// >>> bookmark = next(scan.pages()).bookmark
+/// >>> saved = bytes(bookmark)
+/// >>> rest = scan.resume(siteline.Bookmark.from_bytes(saved))
+/// >>> [len(page) for page in rest.pages()]
+/// [30, 12]
 #[pyclass(frozen, eq, name = "Bookmark", module = "siteline")]
 #[derive(PartialEq)]
 pub(crate) struct PyBookmark(pub(crate) Bookmark);
@@ -48,7 +55,7 @@ impl PyBookmark {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Bookmark after {} pages>", self.0.pages())
+        format!("<Bookmark after {}>", many(self.0.pages(), "page"))
     }
 
     fn __reduce__<'py>(

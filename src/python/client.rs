@@ -2,75 +2,32 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use bytes::Bytes;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use crate::auth::ScopeSet;
 use crate::client::scan::{ReadSettings, Scan};
-use crate::client::{Client, ClientSettings};
+use crate::client::{Client, ClientSettings, End};
 use crate::clock::Clock;
 use crate::data::{DecodeSettings, Query, Shape};
 use crate::error::{Error, Kind};
-use crate::http::{AllowanceState, BaseUrl, TransportSettings};
+use crate::http::{BaseUrl, TransportSettings};
+use crate::python::allowance::PyAllowance;
+use crate::python::bookmark::PyBookmark;
 use crate::python::clock::PyClock;
-use crate::python::conversions::{count, datetime, duration, duration_or, refuse, text};
+use crate::python::conversions::{count, duration, duration_or, html, refuse, text};
 use crate::python::credential::PyCredential;
 use crate::python::errors::{raise, warn};
-use crate::python::query::Arguments;
-use crate::python::runtime::{block_on, guarded};
+use crate::python::progress::Audience;
+use crate::python::query::{Arguments, PyQuery};
+use crate::python::runtime::{block_on, guarded, spawn};
 use crate::python::scan::PyScan;
+use crate::python::settings::{from_outside, keywords, scope_set, trust};
 use crate::python::shape::PyShape;
-use crate::settings::{Environment, KeySource};
+use crate::settings::Settings;
 
-/// How often a client may be wrong about ``end`` lying ahead before it is said.
-const FUTURE: SignedDuration = SignedDuration::from_secs(1);
 const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
                         (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
-
-/// The daily request allowance, as this client counts it (§8).
-///
-/// ``used`` requests of ``limit`` today, ``left`` of them; ``resets_at`` is when the day ends. Every
-/// page request counts, retries included, before its bytes leave. Without ``daily_allowance=``
-/// ``limit`` and ``left`` are ``None``.
-#[pyclass(frozen, name = "Allowance", module = "siteline")]
-pub(crate) struct PyAllowance(AllowanceState);
-
-#[pymethods]
-impl PyAllowance {
-    /// Requests counted today.
-    #[getter]
-    fn used(&self) -> u64 {
-        self.0.used
-    }
-
-    /// Requests allowed a day, or ``None``.
-    #[getter]
-    fn limit(&self) -> Option<u64> {
-        self.0.limit
-    }
-
-    /// Requests left today, or ``None`` where no limit is known.
-    #[getter]
-    fn left(&self) -> Option<u64> {
-        self.0.left
-    }
-
-    /// When the count begins anew, an aware ``datetime`` in UTC.
-    #[getter]
-    fn resets_at<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        datetime(py, self.0.resets_at)
-    }
-
-    fn __repr__(&self) -> String {
-        match (self.0.limit, self.0.left) {
-            (Some(limit), Some(left)) => {
-                format!("<Allowance {} of {limit} used, {left} left>", self.0.used)
-            }
-            _ => format!("<Allowance {} used, no limit set>", self.0.used),
-        }
-    }
-}
 
 /// The Customer Data Service, for one integration (§1).
 ///
@@ -92,16 +49,22 @@ impl PyAllowance {
 /// - ``max_body_bytes``: cap on a decoded body
 /// - ``application``: your name, after ``siteline/VERSION`` in ``User-Agent``
 /// - ``allow_http``: plain HTTP beyond loopback
-/// - ``ca_bundle`` (PEM bytes), ``proxy``: the connection
+/// - ``ca_bundle``: certificates to trust and no others, a path or PEM ``bytes``; else
+///   ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, the machine's store, the package certifi
+/// - ``proxy``: else that of ``HTTPS_PROXY`` and its kin, less ``NO_PROXY``; loopback never uses one
 /// - ``clock``: a :class:`Clock`, for tests
 ///
 /// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. A wrong setting is a
 /// :class:`ConfigError`, before any request.
 ///
+/// A client is pickled as its settings, with a credential that names where its key is; the process
+/// that unpickles it makes a token of its own and counts its own requests. A secret is never in a
+/// pickle: what would need one is a ``TypeError`` that says what to do. Copies are the client itself.
+///
 /// >>> client.data(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
 /// 'S1'
 #[pyclass(frozen, name = "Client", module = "siteline")]
-pub(crate) struct PyClient(Client);
+pub(crate) struct PyClient(Client, Py<PyCredential>);
 
 #[pymethods]
 impl PyClient {
@@ -115,7 +78,7 @@ impl PyClient {
     fn new(
         py: Python<'_>,
         base_url: &str,
-        credential: &PyCredential,
+        credential: Bound<'_, PyCredential>,
         scopes: Option<&Bound<'_, PyAny>>,
         audience: Option<String>,
         daily_allowance: Option<&Bound<'_, PyAny>>,
@@ -131,14 +94,14 @@ impl PyClient {
         max_body_bytes: Option<&Bound<'_, PyAny>>,
         application: Option<String>,
         allow_http: bool,
-        ca_bundle: Option<Vec<u8>>,
+        ca_bundle: Option<&Bound<'_, PyAny>>,
         proxy: Option<String>,
         clock: Option<&PyClock>,
     ) -> PyResult<Self> {
         let base = || BaseUrl::parse(base_url, allow_http);
         let base = guarded(|| base().map_err(|error| raise(py, &error)))?;
         let clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
-        let mut settings = ClientSettings::new(base, credential.0.clone());
+        let mut settings = ClientSettings::new(base, credential.get().0.clone());
         settings.clock = clock;
         if let Some(scopes) = scopes {
             settings.scopes = scope_set(scopes)?;
@@ -156,8 +119,8 @@ impl PyClient {
             let tries = count(tries, "tries", Kind::Config)?;
             settings.retry.tries = u32::try_from(tries).unwrap_or(u32::MAX);
         }
-        let transport = TransportSettings { application, ca_bundle, proxy, ..settings.transport };
-        settings.transport = transport;
+        let trust = trust(py, ca_bundle)?;
+        settings.transport = TransportSettings { application, trust, proxy, ..settings.transport };
         set(&mut settings.transport.connect_timeout, connect_timeout, "connect_timeout")?;
         set(&mut settings.transport.response_timeout, response_timeout, "response_timeout")?;
         set(&mut settings.transport.idle_timeout, idle_timeout, "idle_timeout")?;
@@ -165,40 +128,68 @@ impl PyClient {
             let cap = count(cap, "max_body_bytes", Kind::Config)?;
             settings.transport.body_cap = usize::try_from(cap).unwrap_or(usize::MAX);
         }
-        guarded(|| Client::new(settings).map(Self).map_err(|error| raise(py, &error)))
+        let client = guarded(|| Client::new(settings).map_err(|error| raise(py, &error)))?;
+        Ok(Self(client, credential.unbind()))
     }
 
-    /// A client from the ``SITELINE_*`` environment variables.
+    /// A client from the ``SITELINE_*`` environment variables, and a profile for what they leave out.
     ///
     /// ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT``, ``SITELINE_PRIVATE_KEY_FILE`` or
-    /// ``SITELINE_PRIVATE_KEY`` (the key itself), and where wanted ``SITELINE_PASSPHRASE``,
-    /// ``SITELINE_SCOPES``, ``SITELINE_AUDIENCE``, ``SITELINE_DAILY_ALLOWANCE``. Keywords are those
-    /// of :class:`Client` and win. A :class:`ConfigError` lists what was looked at.
+    /// ``SITELINE_PRIVATE_KEY`` (the key itself), and where wanted ``SITELINE_PASSPHRASE`` or
+    /// ``SITELINE_PASSWORD_COMMAND`` (a command that prints it), ``SITELINE_SCOPES``,
+    /// ``SITELINE_AUDIENCE``, ``SITELINE_DAILY_ALLOWANCE``. ``SITELINE_PROFILE`` names the profile
+    /// (``default``), ``SITELINE_CONFIG`` its file: see :meth:`from_profile`.
+    ///
+    /// Keywords are those of :class:`Client` and win over variables, these over the profile; what
+    /// opens a profile's key opens no other. A :class:`ConfigError` lists what was looked at.
+    ///
+    /// >>> import os
+    /// >>> os.environ.update(sandbox.env())
+    /// >>> siteline.Client.from_env(daily_allowance=100).allowance.left
+    /// 100
+    /// >>> for name in sandbox.env():
+    /// ...     del os.environ[name]
     #[classmethod]
     #[pyo3(signature = (**options))]
     fn from_env<'py>(
         cls: &Bound<'py, PyType>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = cls.py();
-        let read = || Environment::read(|name| std::env::var(name).ok());
-        let environment = guarded(|| read().map_err(|error| raise(py, &error)))?;
-        let settings = PyDict::new(py);
-        let credential = credential_from(py, &environment)?;
-        settings.set_item("credential", credential)?;
-        if let Some(scopes) = &environment.scopes {
-            settings.set_item("scopes", scopes.to_string())?;
-        }
-        if let Some(audience) = &environment.audience {
-            settings.set_item("audience", audience)?;
-        }
-        if let Some(allowance) = environment.daily_allowance {
-            settings.set_item("daily_allowance", allowance)?;
-        }
-        if let Some(options) = options {
-            settings.update(options.as_mapping())?;
-        }
-        cls.call((environment.base_url,), Some(&settings))
+        from_outside(cls, options, Settings::from_variables)
+    }
+
+    /// A client from a profile: one table of a TOML file.
+    ///
+    /// The file is that of ``SITELINE_CONFIG``, else ``siteline/config.toml`` in the platform's
+    /// folder (``~/.config``, ``~/Library/Application Support``, ``%APPDATA%``). No other variable is
+    /// looked at; keywords are those of :class:`Client` and win. Members are the keywords of
+    /// :class:`Client` that a file can hold (not ``credential`` and ``clock``), and ``base_url``,
+    /// ``subject``, ``private_key_file``, ``password_command``, ``kid``, ``strict``. Paths begin at
+    /// the file's folder, or with ``~/``. A passphrase has no place in it. A :class:`ConfigError`
+    /// names what is unknown, wrong or missing, and shows no value.
+    ///
+    /// >>> import os, pathlib
+    /// >>> key = siteline.PrivateKey.generate(2048)
+    /// >>> key.save("plant-a.pem")
+    /// >>> _ = pathlib.Path("plants.toml").write_text(
+    /// ...     '[plant-a]\n'
+    /// ...     f'base_url = "{sandbox.base_url}"\n'
+    /// ...     'subject = "subject-from-enrollment"\n'
+    /// ...     'private_key_file = "plant-a.pem"\n'
+    /// ...     'settle_lag = "10m"\n'
+    /// ... )
+    /// >>> os.environ["SITELINE_CONFIG"] = "plants.toml"
+    /// >>> siteline.Client.from_profile("plant-a").subject
+    /// 'subject-from-enrollment'
+    /// >>> del os.environ["SITELINE_CONFIG"]
+    #[classmethod]
+    #[pyo3(signature = (name, **options), text_signature = "(name, **options)")]
+    fn from_profile<'py>(
+        cls: &Bound<'py, PyType>,
+        name: &str,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        from_outside(cls, options, |around, given| Settings::from_profile(name, around, given))
     }
 
     /// The address of the service.
@@ -227,8 +218,15 @@ impl PyClient {
 
     /// Ask what may be read (§4.2): a :class:`Discovery`, the body as it came.
     fn discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let body = block_on(py, self.0.discover(None))?.map_err(|error| raise(py, &error))?;
-        py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
+        guarded(|| discovery(py, block_on(py, self.0.discover(None))?))
+    }
+
+    /// As ``discover()``, an awaitable of the running asyncio loop.
+    fn _discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let client = self.0.clone();
+        spawn(py, async move { client.discover(None).await }, |py, body| {
+            discovery(py, body).map(Bound::unbind)
+        })
     }
 
     /// A lazy :class:`Scan` over the aggregate data (§4.3). Costs no request.
@@ -246,6 +244,8 @@ impl PyClient {
     /// - ``max_pages``: raise after so many pages of one read, never stop quietly
     /// - ``deadline``: bounds one whole read, waits and token exchange included
     /// - ``keep_raw``: keep each page's body in ``page.raw``
+    /// - ``progress``: ``True`` for a bar (tqdm's where it is installed) in terminals and notebooks,
+    ///   or a callable that is given a :class:`Progress` after each page
     ///
     /// What is not set is not sent, ``end`` excepted. A wrong argument is a :class:`QueryError`.
     ///
@@ -255,14 +255,13 @@ impl PyClient {
     /// (3600, {'machineId': ('M1', 'M2')})
     #[pyo3(signature = (*, site=None, line=None, start=None, end=None, interval=None,
         page_size=None, filters=None, lag=None, shape=None, extra_columns=None, max_pages=None,
-        deadline=None, keep_raw=false),
+        deadline=None, keep_raw=false, progress=None),
         text_signature = "($self, *, site=None, line=None, start=None, end=None, interval=None, \
         page_size=None, filters=None, lag=None, shape=None, extra_columns=(), max_pages=None, \
-        deadline=None, keep_raw=False)")]
+        deadline=None, keep_raw=False, progress=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn data(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         site: Option<&Bound<'_, PyAny>>,
         line: Option<&Bound<'_, PyAny>>,
         start: Option<&Bound<'_, PyAny>>,
@@ -276,7 +275,10 @@ impl PyClient {
         max_pages: Option<&Bound<'_, PyAny>>,
         deadline: Option<&Bound<'_, PyAny>>,
         keep_raw: bool,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyScan> {
+        let (py, client) = (slf.py(), slf.get());
+        let audience = Audience::from_argument(progress)?;
         let arguments = Arguments { site, line, start, end, interval, page_size, filters };
         let mut input = arguments.input()?;
         let lag = lag.map(|lag| duration(lag, "lag")).transpose()?;
@@ -286,10 +288,11 @@ impl PyClient {
         let settings = ReadSettings { max_pages, deadline, keep_raw };
         guarded(|| {
             let left_out = input.end.is_none();
-            let (end, warning) = self
-                .end(input.end, input.interval_seconds, lag)
+            let end = client
+                .0
+                .end(input.end, lag, input.interval_seconds)
                 .map_err(|error| raise(py, &error))?;
-            input.end = Some(end);
+            input.end = Some(end.at);
             let query = Query::new(input).map_err(|error| {
                 let error = if left_out { error.with_hint(END_HINT) } else { error };
                 raise(py, &error)
@@ -297,8 +300,9 @@ impl PyClient {
             let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());
             let decode = DecodeSettings::for_query(&query, shape, extra_columns)
                 .map_err(|error| raise(py, &error))?;
-            warn(py, &Vec::from_iter(warning))?;
-            Ok(PyScan::new(Scan::new(self.0.clone(), query, decode, settings)))
+            warn(py, &Vec::from_iter(ahead(&end)))?;
+            let scan = Scan::new(client.0.clone(), query, decode, settings);
+            Ok(PyScan::new(scan, slf.clone().unbind(), audience))
         })
     }
 
@@ -316,51 +320,70 @@ impl PyClient {
         self.0.close();
     }
 
-    fn __repr__(&self) -> String {
-        format!("<Client {} subject={:?}>", self.0.base_url().as_str(), self.0.subject())
+    /// What ``pickle`` makes a scan again with.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of a scan")]
+    fn _scan(
+        slf: &Bound<'_, Self>,
+        query: &PyQuery,
+        shape: &PyShape,
+        extra_columns: Vec<String>,
+        max_pages: Option<u64>,
+        deadline: Option<Duration>,
+        keep_raw: bool,
+        bookmark: Option<&PyBookmark>,
+    ) -> PyResult<PyScan> {
+        let make = || {
+            let decode = DecodeSettings::for_query(&query.0, shape.0.clone(), extra_columns)?;
+            let settings = ReadSettings { max_pages, deadline, keep_raw };
+            let scan = Scan::new(slf.get().0.clone(), query.0.clone(), decode, settings);
+            bookmark.map_or(Ok(scan.clone()), |bookmark| scan.resume(bookmark.0.clone(), None))
+        };
+        let scan = guarded(|| make().map_err(|error| raise(slf.py(), &error)))?;
+        Ok(PyScan::new(scan, slf.clone().unbind(), None))
     }
-}
 
-impl PyClient {
-    /// The end of the range: the given one, pulled back where asked; else now less the settle lag,
-    /// floored to the bucket (§4.5.1). The warning, where the given end lies ahead.
-    fn end(
+    fn __getnewargs_ex__<'py>(
         &self,
-        given: Option<Timestamp>,
-        interval_seconds: Option<u32>,
-        lag: Option<Duration>,
-    ) -> Result<(Timestamp, Option<String>), Error> {
-        let now = self.0.time().now();
-        let settled = || floored(now, lag.unwrap_or(self.0.settle_lag()), interval_seconds);
-        Ok(match (given, lag) {
-            (None, _) => (settled()?, None),
-            (Some(end), Some(_)) => (end.min(settled()?), None),
-            (Some(end), None) => {
-                let ahead = end.duration_since(now) > FUTURE;
-                let warning = ahead.then(|| {
-                    format!(
-                        "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete \
-                         yet. Leave end out, or give lag= to pull it back."
-                    )
-                });
-                (end, warning)
-            }
-        })
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let keywords = keywords(py, self.0.settings())?;
+        keywords.set_item("credential", &self.1)?;
+        Ok((PyTuple::new(py, [self.0.base_url().as_str()])?, keywords))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    fn __repr__(&self) -> String {
+        let closed = if self.0.is_closed() { ", closed" } else { "" };
+        let (address, subject) = (self.0.base_url().as_str(), self.0.subject());
+        format!("<Client {address} subject={subject:?}{closed}>")
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "client")
+    }
+
+    /// Whether the client was closed.
+    fn _is_closed(&self) -> bool {
+        self.0.is_closed()
     }
 }
 
-fn floored(
-    now: Timestamp,
-    lag: Duration,
-    interval_seconds: Option<u32>,
-) -> Result<Timestamp, Error> {
-    let width = i64::from(interval_seconds.unwrap_or(1).max(1));
-    i64::try_from(lag.as_secs())
-        .ok()
-        .and_then(|lag| now.as_second().checked_sub(lag))
-        .and_then(|settled| settled.checked_sub(settled.rem_euclid(width)))
-        .and_then(|second| Timestamp::from_second(second).ok())
-        .ok_or_else(|| Error::new(Kind::Query, "Now less the lag is before the year 1."))
+/// Says so where the end of a query lies ahead.
+fn ahead(end: &End) -> Option<String> {
+    let (end, now) = (end.at, end.ahead_of?);
+    Some(format!(
+        "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete yet. Leave end \
+         out, or give lag= to pull it back."
+    ))
 }
 
 /// The names of extra columns.
@@ -381,14 +404,9 @@ fn names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         .collect()
 }
 
-/// Scopes as one text or as several.
-fn scope_set(scopes: &Bound<'_, PyAny>) -> PyResult<ScopeSet> {
-    let py = scopes.py();
-    let set = match scopes.cast::<PyString>() {
-        Ok(text) => ScopeSet::parse(&text.to_cow()?),
-        Err(_) => ScopeSet::new(scopes.extract::<Vec<String>>()?),
-    };
-    set.map_err(|error| raise(py, &error))
+fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
+    let body = body.map_err(|error| raise(py, &error))?;
+    py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
 }
 
 fn set(slot: &mut Duration, given: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<()> {
@@ -396,16 +414,4 @@ fn set(slot: &mut Duration, given: Option<&Bound<'_, PyAny>>, name: &str) -> PyR
         *slot = duration_or(given, name, Kind::Config)?;
     }
     Ok(())
-}
-
-fn credential_from<'py>(py: Python<'py>, environment: &Environment) -> PyResult<Bound<'py, PyAny>> {
-    let options = PyDict::new(py);
-    match &environment.key {
-        KeySource::File(path) => options.set_item("private_key", path)?,
-        KeySource::Text(text) => options.set_item("private_key", text.as_bytes())?,
-    }
-    if let Some(passphrase) = &environment.passphrase {
-        options.set_item("passphrase", passphrase.as_str())?;
-    }
-    py.get_type::<PyCredential>().call((&environment.subject,), Some(&options))
 }

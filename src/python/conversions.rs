@@ -45,6 +45,16 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResul
     })
 }
 
+/// So many of them, for a `repr`: `1 page`, `2 pages`.
+pub(crate) fn many(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What a notebook shows: `siteline.html.NAME(shown)`.
+pub(crate) fn html<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    shown.py().import("siteline.html")?.getattr(name)?.call1((shown,))
+}
+
 /// An aware `datetime` in UTC.
 pub(crate) fn datetime(py: Python<'_>, at: Timestamp) -> PyResult<Bound<'_, PyAny>> {
     datetime_from_microseconds(py, at.as_microsecond())

@@ -1,18 +1,24 @@
 //! `siteline.Credential`: thin, over `auth::Credential`, with signers that are Python callables.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use zeroize::Zeroizing;
 
 use crate::auth::{Checked, Credential, PublicJwk, Signer};
 use crate::error::{Error, Kind};
 use crate::python::errors::{raise, warn};
+use crate::python::passphrase::{printed, words};
 use crate::python::private_key::{
-    Passphrase, described, json_text, jwk_as_dict, octets, private_key,
+    Passphrase, Source, described, json_text, jwk_as_dict, octets, read,
 };
+use crate::python::process::attached;
 use crate::python::runtime::guarded;
+use crate::python::settings::value_of;
+use crate::settings::{Key, KeySource, PASSPHRASE, PRIVATE_KEY, PassphraseSource};
 
 /// Who asks: the subject that enrollment returned, and the key that signs for it (§2.1).
 ///
@@ -26,11 +32,19 @@ use crate::python::runtime::guarded;
 /// checked against ``public_jwk`` (a ``dict`` or JSON text) before it is used; what
 /// the signer raises becomes the ``__cause__`` of a :class:`CredentialError`.
 ///
+/// ``password_command`` is a command that prints the passphrase of an encrypted key as its first
+/// line (``["pass", "show", "plant"]``; a text is split into words, without a shell). It runs here
+/// and now, for a minute at most; what it prints is shown nowhere.
+///
 /// ``kid`` need not be given: it is the thumbprint of the key, and one that is stated is only
 /// checked. White space around ``subject`` is removed, with a :class:`SitelineWarning`.
 ///
 /// Raises :class:`CredentialError` for a wrong key, ``kid``, or both or none of the two ways, and
 /// :class:`ConfigError` for an empty subject. No request is made.
+///
+/// A credential is pickled as the path of its key, and the ``password_command``: both must be good
+/// where it is unpickled. Nothing secret is in the pickle, so one whose key or passphrase was given
+/// itself, or a ``signer``, is a ``TypeError`` there.
 ///
 /// >>> key = siteline.PrivateKey.generate(2048)
 /// >>> credential = siteline.Credential("customer-7", key)
@@ -41,18 +55,18 @@ use crate::python::runtime::guarded;
 /// ...
 /// siteline.errors.CredentialError: kid="my-key" is not the thumbprint of this key...
 #[pyclass(frozen, name = "Credential", module = "siteline")]
-pub(crate) struct PyCredential(pub(crate) Credential);
+pub(crate) struct PyCredential(pub(crate) Credential, KeyPlace);
 
 #[pymethods]
 impl PyCredential {
     #[new]
     #[pyo3(
         signature = (
-            subject, private_key=None, *, signer=None, public_jwk=None, passphrase=None, kid=None,
-            strict=false
+            subject, private_key=None, *, signer=None, public_jwk=None, passphrase=None,
+            password_command=None, kid=None, strict=false
         ),
         text_signature = "(subject, private_key=None, *, signer=None, public_jwk=None, \
-                          passphrase=None, kid=None, strict=False)"
+                          passphrase=None, password_command=None, kid=None, strict=False)"
     )]
     #[expect(clippy::too_many_arguments, reason = "named arguments of Python")]
     fn new(
@@ -62,6 +76,7 @@ impl PyCredential {
         signer: Option<Bound<'_, PyAny>>,
         public_jwk: Option<&Bound<'_, PyAny>>,
         passphrase: Option<Passphrase>,
+        password_command: Option<&Bound<'_, PyAny>>,
         kid: Option<&str>,
         strict: bool,
     ) -> PyResult<Self> {
@@ -70,8 +85,16 @@ impl PyCredential {
                 if public_jwk.is_some() {
                     return Err(raise(py, &public_jwk_without_signer()));
                 }
-                let key = self::private_key(source, passphrase, strict)?;
-                guarded(|| Ok(Credential::with_key(subject, key, kid)))?
+                let unlock = match (passphrase, password_command) {
+                    (Some(_), Some(_)) => return Err(raise(py, &one_passphrase_only())),
+                    (Some(passphrase), None) => Unlock::With(passphrase),
+                    (None, Some(command)) => Unlock::Command(words(command)?),
+                    (None, None) => Unlock::Nothing,
+                };
+                return Self::with_key(py, subject, &Source::of(source)?, unlock, kid, strict);
+            }
+            (None, Some(_)) if passphrase.is_some() || password_command.is_some() => {
+                return Err(raise(py, &passphrase_without_key()));
             }
             (None, Some(signer)) => {
                 let signer = PySigner::new(&signer)?;
@@ -81,9 +104,7 @@ impl PyCredential {
             }
             (given, _) => return Err(raise(py, &one_way_only(given.is_some()))),
         };
-        let Checked { value, warnings } = checked.map_err(|error| raise(py, &error))?;
-        warn(py, &warnings)?;
-        Ok(Self(value))
+        Self::checked(py, checked, KeyPlace::Nowhere("its signer is code of this process"))
     }
 
     /// The subject that enrollment returned: ``iss`` and ``sub`` of every assertion (§2.1).
@@ -117,13 +138,159 @@ impl PyCredential {
         slf
     }
 
-    #[expect(clippy::unused_self, reason = "the protocol asks the object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err(
-            "A Credential is not pickled, for its key would go wherever the pickle goes: make it \
-             anew in the other process, from the path of the key.",
-        ))
+    /// What ``pickle`` makes it again with: where the key is, and which key it must be.
+    #[staticmethod]
+    fn _restore(
+        py: Python<'_>,
+        subject: &str,
+        kid: &str,
+        file: Option<PathBuf>,
+        strict: bool,
+        command: Option<Vec<String>>,
+        passphrase_in_variable: bool,
+    ) -> PyResult<Self> {
+        let unlock = match command {
+            Some(words) => Unlock::Command(words),
+            None if passphrase_in_variable => Unlock::Variable(variable(py, PASSPHRASE)?),
+            None => Unlock::Nothing,
+        };
+        let source = match file {
+            Some(path) => Source::Path(path),
+            None => Source::Variable(variable(py, PRIVATE_KEY)?),
+        };
+        Self::with_key(py, subject, &source, unlock, Some(kid), strict)
     }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let Self(credential, place) = slf.get();
+        let (file, strict, opened_by) = match place {
+            KeyPlace::Nowhere(why) => {
+                return Err(PyTypeError::new_err(format!(
+                    "This credential is not pickled, for {why}. Give private_key= the path of a key \
+                     file, with password_command= for what opens it, or make the client with \
+                     Client.from_env() or Client.from_profile()."
+                )));
+            }
+            KeyPlace::File { path, strict, opened_by } => {
+                (Some(path.as_os_str()), *strict, opened_by)
+            }
+            KeyPlace::Variable { opened_by } => (None, false, opened_by),
+        };
+        let (command, in_variable) = match opened_by {
+            OpenedBy::Nothing => (None, false),
+            OpenedBy::Command(words) => (Some(words.clone()), false),
+            OpenedBy::Variable => (None, true),
+        };
+        let parts = (credential.subject(), credential.kid(), file, strict, command, in_variable);
+        Ok((slf.get_type().getattr("_restore")?, parts.into_pyobject(slf.py())?))
+    }
+}
+
+/// Where the key of a credential is, so that another process finds it there. Nothing secret.
+enum KeyPlace {
+    File {
+        path: PathBuf,
+        strict: bool,
+        opened_by: OpenedBy,
+    },
+    /// In `SITELINE_PRIVATE_KEY`.
+    Variable {
+        opened_by: OpenedBy,
+    },
+    /// In this process only, and why.
+    Nowhere(&'static str),
+}
+
+/// What opens it.
+enum OpenedBy {
+    Nothing,
+    Command(Vec<String>),
+    /// `SITELINE_PASSPHRASE`.
+    Variable,
+}
+
+/// What opens a key, here and now.
+enum Unlock {
+    Nothing,
+    With(Passphrase),
+    Command(Vec<String>),
+    /// What stands in `SITELINE_PASSPHRASE`.
+    Variable(Zeroizing<String>),
+}
+
+impl PyCredential {
+    /// The credential that variables or a profile name.
+    pub(super) fn from_settings(py: Python<'_>, subject: &str, key: Key) -> PyResult<Self> {
+        let unlock = match key.passphrase {
+            None => Unlock::Nothing,
+            Some(PassphraseSource::Text(text)) => Unlock::Variable(text),
+            Some(PassphraseSource::Command(command)) => {
+                Unlock::Command(words(&value_of(py, &command)?)?)
+            }
+        };
+        let source = match key.source {
+            KeySource::File(path) => Source::Path(path),
+            KeySource::Text(text) => Source::Variable(text),
+        };
+        Self::with_key(py, subject, &source, unlock, key.kid.as_deref(), key.strict)
+    }
+
+    fn with_key(
+        py: Python<'_>,
+        subject: &str,
+        source: &Source,
+        unlock: Unlock,
+        kid: Option<&str>,
+        strict: bool,
+    ) -> PyResult<Self> {
+        let (passphrase, opened_by) = match unlock {
+            Unlock::Nothing => (None, Ok(OpenedBy::Nothing)),
+            Unlock::With(passphrase) => (Some(passphrase), Err("its passphrase was given itself")),
+            Unlock::Command(words) => {
+                (Some(Passphrase::new(printed(py, &words)?)), Ok(OpenedBy::Command(words)))
+            }
+            Unlock::Variable(text) => {
+                let bytes = Zeroizing::new(text.as_bytes().to_vec());
+                (Some(Passphrase::new(bytes)), Ok(OpenedBy::Variable))
+            }
+        };
+        let place = match (source, opened_by) {
+            (Source::Path(path), Ok(opened_by)) => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                KeyPlace::File { path, strict, opened_by }
+            }
+            (Source::Variable(_), Ok(opened_by)) => KeyPlace::Variable { opened_by },
+            (Source::Held(_) | Source::Bytes(_), _) => {
+                KeyPlace::Nowhere("its key was given itself, not as a path")
+            }
+            (_, Err(why)) => KeyPlace::Nowhere(why),
+        };
+        let key = read(py, source, passphrase, strict)?;
+        Self::checked(py, guarded(|| Ok(Credential::with_key(subject, key, kid)))?, place)
+    }
+
+    fn checked(
+        py: Python<'_>,
+        checked: crate::Result<Checked<Credential>>,
+        place: KeyPlace,
+    ) -> PyResult<Self> {
+        let Checked { value, warnings } = checked.map_err(|error| raise(py, &error))?;
+        warn(py, &warnings)?;
+        Ok(Self(value, place))
+    }
+}
+
+/// A variable that the pickled credential was made of.
+fn variable(py: Python<'_>, name: &str) -> PyResult<Zeroizing<String>> {
+    std::env::var(name).ok().filter(|text| !text.trim().is_empty()).map(Zeroizing::new).ok_or_else(
+        || {
+            let message = format!("{name} is not set in this process.");
+            let hint = "The pickled credential was made of it: set it here as it was set there.";
+            raise(py, &Error::new(Kind::Credential, message).with_hint(hint))
+        },
+    )
 }
 
 /// A Python callable that signs.
@@ -143,7 +310,7 @@ impl PySigner {
 
 impl Signer for PySigner {
     fn sign(&self, signing_input: &[u8]) -> crate::Result<Vec<u8>> {
-        Python::try_attach(|py| {
+        attached(|py| {
             let answer = self.0.bind(py).call1((PyBytes::new(py, signing_input),));
             let answer = answer.map_err(|raised| signer_raised(py, raised))?;
             match octets(&answer) {
@@ -187,6 +354,16 @@ fn one_way_only(both: bool) -> Error {
         "Pass private_key= (a path, PEM text, bytes, a JWK or a PrivateKey), or for a key that \
          stays in a vault signer= with public_jwk=. Is an environment variable unset?",
     )
+}
+
+fn one_passphrase_only() -> Error {
+    Error::new(Kind::Credential, "passphrase and password_command are both given.")
+        .with_hint("Leave one out: nobody can say which is meant.")
+}
+
+fn passphrase_without_key() -> Error {
+    Error::new(Kind::Credential, "passphrase and password_command belong to private_key.")
+        .with_hint("A signer opens its own vault: leave them out.")
 }
 
 fn signer_without_public_jwk() -> Error {

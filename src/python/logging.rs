@@ -1,71 +1,187 @@
 //! The core's records, handed to the stdlib loggers `siteline.token`, `siteline.http` and
 //! `siteline.data`; those of other crates go nowhere.
 //!
-//! A logging call runs Python code, and Ctrl-C may strike just there. What it raises belongs to the
-//! call that waits: [`watched`] brings it there.
+//! A logging call runs the user's code: it may wait for a lock, or use the client itself. So the
+//! core never makes one while it works. Each call has a [`Desk`]; what is said during its steps is
+//! laid down there, and handed over where nothing is held: at the end of the call, and while it
+//! still waits by a thread of the runtime.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
-use log::{LevelFilter, Log, Metadata, Record};
+use log::{Level, LevelFilter, Log, Metadata, Record};
 use pyo3::prelude::*;
 use pyo3_log::Caching;
 
-tokio::task_local! {
-    /// What logging raised first while the innermost wait was being driven.
-    static RAISED: RefCell<Option<PyErr>>;
+use crate::python::process::attached;
+use crate::python::runtime::detached;
+
+/// Beyond this the oldest go: a handler hangs, and memory has an end.
+const MOST: usize = 10_000;
+/// How long the end of a call waits for a record of its own that another thread has in hand.
+const IN_HAND: Duration = Duration::from_millis(250);
+
+static LOGGER: OnceLock<pyo3_log::Logger> = OnceLock::new();
+
+thread_local! {
+    /// The desk of the call whose step runs on this thread.
+    static DESK: RefCell<Option<Arc<Desk>>> = const { RefCell::new(None) };
+    /// A handler runs on this thread, called from here.
+    static HANDING: Cell<bool> = const { Cell::new(false) };
 }
 
-struct Logging(pyo3_log::Logger);
+/// The records of one call.
+#[derive(Default)]
+pub(crate) struct Desk {
+    records: Mutex<Records>,
+    handed: Condvar,
+}
 
-impl Log for Logging {
+#[derive(Default)]
+struct Records {
+    laid: VecDeque<Laid>,
+    /// Threads with a record in hand.
+    in_hand: usize,
+}
+
+struct Laid {
+    level: Level,
+    target: String,
+    text: String,
+    module: Option<&'static str>,
+    file: Option<&'static str>,
+    line: Option<u32>,
+}
+
+impl Desk {
+    /// Runs a step of the call: what it says is laid down here.
+    pub(crate) fn during<T>(self: &Arc<Self>, step: impl FnOnce() -> T) -> T {
+        let before = DESK.replace(Some(Arc::clone(self)));
+        let outcome = step();
+        DESK.set(before);
+        outcome
+    }
+
+    /// Whether a thread should be found to hand over what lies here.
+    pub(crate) fn is_waiting(&self) -> bool {
+        let records = self.records();
+        records.in_hand == 0 && !records.laid.is_empty()
+    }
+
+    /// At the end of the call: hands over what lies here, on this thread, and waits a moment for
+    /// what another one has in hand. Hold nothing here.
+    ///
+    /// # Errors
+    /// What the handlers raised first; `logging` itself keeps all but Ctrl-C and its like.
+    pub(crate) fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let outcome = self.hand_over(py);
+        if self.records().in_hand > 0 {
+            detached(py, || {
+                let busy = |records: &mut Records| records.in_hand > 0;
+                drop(self.handed.wait_timeout_while(self.records(), IN_HAND, busy));
+            })?;
+        }
+        outcome
+    }
+
+    /// On a thread of the runtime, while the call goes on.
+    pub(crate) fn clear_meanwhile(&self) {
+        attached(|py| {
+            if let Err(raised) = self.hand_over(py) {
+                raised.write_unraisable(py, None);
+            }
+        });
+    }
+
+    fn hand_over(&self, py: Python<'_>) -> PyResult<()> {
+        let mut outcome = Ok(());
+        let before = HANDING.replace(true);
+        while let Some(laid) = self.take() {
+            let handed = laid.hand_over(py);
+            self.records().in_hand -= 1;
+            self.handed.notify_all();
+            outcome = outcome.and(handed);
+        }
+        HANDING.set(before);
+        outcome
+    }
+
+    fn lay(&self, laid: Laid) {
+        let mut records = self.records();
+        if records.laid.len() == MOST {
+            records.laid.pop_front();
+        }
+        records.laid.push_back(laid);
+    }
+
+    fn take(&self) -> Option<Laid> {
+        let mut records = self.records();
+        let laid = records.laid.pop_front()?;
+        records.in_hand += 1;
+        Some(laid)
+    }
+
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Laid {
+    fn hand_over(self, py: Python<'_>) -> PyResult<()> {
+        let Some(logger) = LOGGER.get() else { return Ok(()) };
+        let mut builder = Record::builder();
+        builder
+            .level(self.level)
+            .target(&self.target)
+            .module_path_static(self.module)
+            .file_static(self.file)
+            .line(self.line);
+        logger.log(&builder.args(format_args!("{}", self.text)).build());
+        // pyo3-log leaves it pending, where it would spoil whatever is called next.
+        PyErr::take(py).map_or(Ok(()), Err)
+    }
+}
+
+/// What the crate `log` knows of us.
+struct Layer;
+
+impl Log for Layer {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        self.0.enabled(metadata)
+        let target = metadata.target();
+        metadata.level() <= Level::Debug
+            && (target == "siteline" || target.starts_with("siteline::"))
     }
 
     fn log(&self, record: &Record<'_>) {
-        if !self.enabled(record.metadata()) {
+        // What a handler's own calls have to say would never end.
+        if !self.enabled(record.metadata()) || HANDING.get() {
             return;
         }
-        // `None` while Python shuts down: then nobody listens.
-        Python::try_attach(|py| {
-            self.0.log(record);
-            // pyo3-log leaves it pending, where it would spoil whatever is called next.
-            if let Some(raised) = PyErr::take(py) {
-                keep(py, raised);
-            }
+        DESK.with_borrow(|desk| {
+            // Nothing of ours has anything to say outside a call.
+            let Some(desk) = desk else { return };
+            desk.lay(Laid {
+                level: record.level(),
+                target: record.target().to_owned(),
+                text: record.args().to_string(),
+                module: record.module_path_static(),
+                file: record.file_static(),
+                line: record.line(),
+            });
         });
     }
 
     fn flush(&self) {}
 }
 
-fn keep(py: Python<'_>, raised: PyErr) {
-    let mut raised = Some(raised);
-    let waiting = RAISED.try_with(|slot| {
-        let mut slot = slot.borrow_mut();
-        if slot.is_none() {
-            *slot = raised.take();
-        }
-    });
-    if waiting.is_err()
-        && let Some(raised) = raised
-    {
-        raised.write_unraisable(py, None);
-    }
-}
-
-/// Runs `step`; what logging raised meanwhile comes out beside its value.
-pub(crate) fn watched<T>(step: impl FnOnce() -> T) -> (T, Option<PyErr>) {
-    RAISED.sync_scope(RefCell::default(), || (step(), RAISED.with(RefCell::take)))
-}
-
-/// Begins handing records over, unless another extension in this process came first with a logger
-/// of its own.
+/// Begins taking records, unless another extension in this process came first with a logger of its
+/// own.
 pub(crate) fn install(py: Python<'_>) {
     let Ok(logger) = pyo3_log::Logger::new(py, Caching::Nothing) else { return };
-    let logger =
-        logger.filter(LevelFilter::Off).filter_target("siteline".to_owned(), LevelFilter::Debug);
-    if log::set_boxed_logger(Box::new(Logging(logger))).is_ok() {
+    if log::set_logger(&Layer).is_ok() {
+        drop(LOGGER.set(logger.filter(LevelFilter::Debug)));
         log::set_max_level(LevelFilter::Debug);
     }
 }

@@ -1,6 +1,10 @@
 //! The Python layer: thin. It converts arguments and results, and waits through one crossing
 //! ([`runtime`]); everything else is in the core.
 
+#![expect(clippy::doc_link_with_quotes, reason = "the docstrings of Python classes show Python")]
+
+mod allowance;
+mod awaitable;
 mod bookmark;
 mod client;
 mod clock;
@@ -9,13 +13,18 @@ mod credential;
 mod errors;
 mod logging;
 mod page;
+mod passphrase;
+mod preview;
 mod private_key;
+mod process;
+mod progress;
 mod query;
 mod report;
 mod rows;
 mod runtime;
 mod sandbox;
 mod scan;
+mod settings;
 mod shape;
 mod table;
 
@@ -25,9 +34,11 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _siteline {
     #[pymodule_export]
+    use super::allowance::PyAllowance;
+    #[pymodule_export]
     use super::bookmark::PyBookmark;
     #[pymodule_export]
-    use super::client::{PyAllowance, PyClient};
+    use super::client::PyClient;
     #[pymodule_export]
     use super::clock::PyClock;
     #[pymodule_export]
@@ -55,6 +66,7 @@ mod _siteline {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", crate::VERSION)?;
         super::logging::install(module.py());
+        super::process::watch(module)?;
         #[cfg(debug_assertions)]
         super::runtime::panic::export(module)?;
         Ok(())

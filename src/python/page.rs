@@ -1,23 +1,30 @@
 //! `siteline.Page` and the iterator that reads them.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
-use crate::client::scan::{Pages, Provenance};
-use crate::data::Page;
+use crate::client::pages::{Pages, Taken};
+use crate::client::scan::Provenance;
+use crate::data::{Page, Preview};
 use crate::python::bookmark::PyBookmark;
+use crate::python::conversions::{html, many};
+use crate::python::preview;
+use crate::python::progress::{Reporter, told};
 use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
-use crate::python::runtime::block_on;
+use crate::python::runtime::{block_on, detached, guarded, spawn};
 use crate::python::scan::read_failure;
 use crate::python::table::{call_frames, columns, provenance, schema_capsule, stream_capsule};
 
 /// One page of a scan, as it was read: nothing merged, nothing sorted.
 ///
 /// ``len(page)`` counts its points. The columns are those of :class:`Table`.
+///
+/// >>> page = next(scan.pages())
+/// >>> page, page.bookmark, page.report["off_grid"]
+/// (<Page 1 with 30 points of 5 series>, <Bookmark after 1 page>, 0)
 #[pyclass(frozen, name = "Page", module = "siteline")]
 pub(crate) struct PyPage {
     page: Page,
@@ -32,10 +39,23 @@ impl PyPage {
 
     fn __repr__(&self) -> String {
         let last = if self.page.is_last { ", the last" } else { "" };
-        format!(
-            "<Page {} with {} points of {} series{last}>",
-            self.page.sequence, self.page.report.points, self.page.report.series
-        )
+        let (number, series) = (self.page.sequence, self.page.report.series);
+        let points = many(self.page.report.points, "point");
+        format!("<Page {number} with {points} of {series} series{last}>")
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "page")
+    }
+
+    /// What :mod:`siteline.html` draws.
+    fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let interval = self.provenance.query.interval_seconds();
+        let preview =
+            detached(py, || Preview::of_page(&self.page.batch, &self.page.envelopes, interval))?;
+        preview::dict(py, &preview)
     }
 
     /// Where a read goes on after this page; ``None`` on the last page.
@@ -117,38 +137,32 @@ impl PyPage {
 ///
 /// Safe to share between threads: each page is given once. A failure carries ``.bookmark``; the
 /// pages before it were handed out already.
+///
+/// >>> [len(page) for page in scan.pages()]
+/// [30, 30, 12]
 #[pyclass(frozen, name = "PageIterator", module = "siteline")]
 pub(crate) struct PageIterator {
-    pages: Pages,
-    /// Pages that were read while the call that asked for them was interrupted.
-    kept: Mutex<VecDeque<Page>>,
+    pages: Arc<Pages>,
+    reporter: Option<Reporter>,
 }
 
 impl PageIterator {
-    pub(crate) fn new(pages: Pages) -> Self {
-        Self { pages, kept: Mutex::default() }
+    pub(crate) fn new(pages: Pages, reporter: Option<Reporter>) -> Self {
+        Self { pages: Arc::new(pages), reporter }
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Page>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The read is over, or has failed.
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
+        self.reporter.as_ref().map_or(Ok(()), |reporter| reporter.end(py))
     }
 
-    fn read(&self, py: Python<'_>) -> PyResult<Option<Page>> {
-        if let Some(page) = self.kept().pop_front() {
-            return Ok(Some(page));
-        }
-        let mut page = None;
-        let waited = block_on(py, async {
-            page = self.pages.next().await?;
-            Ok(())
-        });
-        match waited {
-            Ok(outcome) => outcome.map_err(|failure| read_failure(py, failure)).map(|()| page),
-            Err(raised) => {
-                self.kept().extend(page);
-                Err(raised)
-            }
-        }
+    fn page(&self, page: Page) -> PyPage {
+        let provenance = Provenance {
+            pages: 1,
+            resumed_after_pages: page.sequence.saturating_sub(1),
+            ..self.pages.provenance().clone()
+        };
+        PyPage { page, provenance }
     }
 }
 
@@ -159,13 +173,40 @@ impl PageIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyPage>> {
-        Ok(self.read(py)?.map(|page| {
-            let provenance = Provenance {
-                pages: 1,
-                resumed_after_pages: page.sequence.saturating_sub(1),
-                ..self.pages.provenance().clone()
-            };
-            PyPage { page, provenance }
-        }))
+        loop {
+            match self.pages.take() {
+                Taken::Page(page) => return Ok(Some(self.page(*page))),
+                Taken::Ended => return self.end(py).map(|()| None),
+                Taken::Nothing => {
+                    guarded(|| {
+                        let filled = block_on(py, self.pages.fill())?;
+                        told(py, &self.pages, self.reporter.as_ref(), filled)
+                    })?;
+                }
+            }
+        }
+    }
+
+    /// After ``_fill()``: tells whoever wants to hear of it.
+    fn _tell(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, &self.pages, self.reporter.as_ref(), Ok(()))
+    }
+
+    /// An awaitable of the running asyncio loop: reads the next page, for ``_take()``. Cancelled, it
+    /// loses no page.
+    fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let pages = Arc::clone(&self.pages);
+        spawn(py, async move { pages.fill().await }, |py, filled| {
+            filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
+        })
+    }
+
+    /// The page that ``_fill()`` has read, or ``None``; and whether the chain has ended.
+    fn _take(&self, py: Python<'_>) -> PyResult<(Option<PyPage>, bool)> {
+        match self.pages.take() {
+            Taken::Page(page) => Ok((Some(self.page(*page)), false)),
+            Taken::Ended => self.end(py).map(|()| (None, true)),
+            Taken::Nothing => Ok((None, false)),
+        }
     }
 }

@@ -160,14 +160,16 @@ impl PyPrivateKey {
 }
 
 /// Where a key comes from.
-enum Source {
+pub(super) enum Source {
     Held(PrivateKey),
     Path(PathBuf),
     Bytes(Bytes),
+    /// What stands in `SITELINE_PRIVATE_KEY`.
+    Variable(Zeroizing<String>),
 }
 
 impl Source {
-    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(super) fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(key) = value.cast::<PyPrivateKey>() {
             Ok(Self::Held(key.get().0.clone()))
         } else if let Ok(text) = value.cast::<PyString>() {
@@ -197,6 +199,10 @@ impl Source {
 pub(super) struct Passphrase(Bytes);
 
 impl Passphrase {
+    pub(super) fn new(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+
     fn bytes(given: Option<&Self>) -> Option<&[u8]> {
         given.map(|passphrase| passphrase.0.as_slice())
     }
@@ -220,7 +226,7 @@ impl<'py> FromPyObject<'_, 'py> for Passphrase {
 }
 
 /// A key from whatever Python gave, with its warnings raised.
-pub(super) fn private_key(
+fn private_key(
     source: &Bound<'_, PyAny>,
     passphrase: Option<Passphrase>,
     strict: bool,
@@ -229,7 +235,7 @@ pub(super) fn private_key(
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is wiped once it was used")]
-fn read(
+pub(super) fn read(
     py: Python<'_>,
     source: &Source,
     passphrase: Option<Passphrase>,
@@ -241,6 +247,7 @@ fn read(
         Source::Held(key) => Ok(unwarned(key.clone())),
         Source::Path(path) => PrivateKey::load(path, passphrase, strict),
         Source::Bytes(bytes) => PrivateKey::parse(bytes, passphrase).map(unwarned),
+        Source::Variable(text) => PrivateKey::parse(text.as_bytes(), passphrase).map(unwarned),
     })?;
     let Loaded { key, warnings } = loaded.map_err(|error| raise(py, &error))?;
     warn(py, &warnings)?;

@@ -1,11 +1,14 @@
 //! `siteline.Query`: what is asked, immutable.
 
+use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use crate::data::{Query, QueryInput};
 use crate::error::Kind;
-use crate::python::conversions::{count, datetime, duration, instant, refuse, text};
+use crate::python::conversions::{count, datetime, duration, html, instant, refuse, text};
+use crate::python::errors::raise;
+use crate::python::runtime::guarded;
 
 /// What a scan asks: immutable, printable, hashable; equal when it asks the same (§4.3).
 ///
@@ -66,12 +69,51 @@ impl PyQuery {
         Ok(dict)
     }
 
+    /// What ``pickle`` and ``copy`` make it again with; times are whole seconds since the Unix epoch.
+    #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "each is a part of a query")]
+    fn _restore(
+        py: Python<'_>,
+        site: Option<String>,
+        line: Option<String>,
+        start: Option<i64>,
+        end: Option<i64>,
+        interval_seconds: Option<u32>,
+        page_size: Option<u32>,
+        filters: Vec<(String, Vec<String>)>,
+    ) -> PyResult<Self> {
+        let at = |second: Option<i64>| {
+            second.map(Timestamp::from_second).transpose().map_err(|_| {
+                refuse(py, Kind::Query, "A time of the query is out of range: years 1 to 9999.")
+            })
+        };
+        let (start, end) = (at(start)?, at(end)?);
+        let input = QueryInput { site, line, start, end, interval_seconds, page_size, filters };
+        guarded(|| Query::new(input).map(Self).map_err(|error| raise(py, &error)))
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let QueryInput { site, line, start, end, interval_seconds, page_size, filters } =
+            slf.get().0.input().clone();
+        let (start, end) = (start.map(Timestamp::as_second), end.map(Timestamp::as_second));
+        let parts = (site, line, start, end, interval_seconds, page_size, filters);
+        Ok((slf.get_type().getattr("_restore")?, parts.into_pyobject(slf.py())?))
+    }
+
     fn __str__(&self) -> String {
         self.0.to_string()
     }
 
     fn __repr__(&self) -> String {
         format!("<Query {}>", self.0)
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "query")
     }
 }
 

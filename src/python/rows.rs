@@ -1,6 +1,6 @@
 //! Points one by one: plain dicts, or `siteline.Record` tuples.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
@@ -10,25 +10,27 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::client::scan::{Pages, ReadFailure};
+use crate::client::pages::{Pages, Taken};
 use crate::data::COLUMN_NAMES;
 use crate::python::conversions::datetime_from_microseconds;
 use crate::python::errors::frames;
+use crate::python::progress::{Reporter, told};
 use crate::python::runtime::{block_on, guarded};
-use crate::python::scan::read_failure;
 
 /// The points of a scan or a table, one by one.
 ///
 /// Safe to share between threads: each point is given once. A failure carries ``.bookmark``; the
 /// points before it were handed out already. Holds one page at most.
+///
+/// >>> record = next(scan.records())
+/// >>> record["tag_guid"] is not None, record["timestamp"].isoformat()
+/// (True, '2026-11-01T00:00:00+00:00')
 #[pyclass(frozen, generic, name = "RecordIterator", module = "siteline")]
 pub(crate) struct RecordIterator {
     pages: Option<Pages>,
+    reporter: Option<Reporter>,
     named: bool,
-    /// Held over the taking of a row only, so that threads do not queue for rows that are there.
     state: Mutex<State>,
-    /// Held over the reading of a page.
-    reading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -36,7 +38,6 @@ struct State {
     /// The page at hand, until its last row is taken.
     rows: Option<Arc<Rows>>,
     row: usize,
-    finished: bool,
 }
 
 /// A page's points, and what they share as Python objects.
@@ -49,37 +50,46 @@ struct Rows {
 
 impl RecordIterator {
     /// Over pages that are still to be read.
-    pub(crate) fn reading(pages: Pages, named: bool) -> Self {
-        Self::new(Some(pages), named, State::default())
+    pub(crate) fn reading(pages: Pages, named: bool, reporter: Option<Reporter>) -> Self {
+        Self { pages: Some(pages), reporter, named, state: Mutex::default() }
     }
 
     /// Over points at hand.
     pub(crate) fn over(batch: RecordBatch, named: bool) -> Self {
-        Self::new(None, named, State { rows: Rows::new(batch), row: 0, finished: true })
+        let state = State { rows: Rows::new(batch), row: 0 };
+        Self { pages: None, reporter: None, named, state: Mutex::new(state) }
     }
 
-    fn new(pages: Option<Pages>, named: bool, state: State) -> Self {
-        Self { pages, named, state: Mutex::new(state), reading: tokio::sync::Mutex::default() }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn refill(&self) -> Result<(), ReadFailure> {
-        let _reading = self.reading.lock().await;
-        if !self.state().wants_a_page() {
-            return Ok(());
+    /// The next row that is at hand. Building it runs Python code, which may ask for the next row
+    /// itself: so it is taken under the lock and built outside.
+    fn take(&self) -> At {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(pages) = &self.pages
+                && pages.check_process().is_err()
+            {
+                return At::Nothing;
+            }
+            if let Some((rows, row)) = state.take() {
+                return At::Row(rows, row);
+            }
+            match self.pages.as_ref().map(Pages::take) {
+                Some(Taken::Page(page)) => {
+                    *state = State { rows: Rows::new(page.batch), row: 0 };
+                }
+                Some(Taken::Nothing) => return At::Nothing,
+                Some(Taken::Ended) | None => return At::End,
+            }
         }
-        let page = match &self.pages {
-            Some(pages) => pages.next().await?,
-            None => None,
-        };
-        let finished = page.is_none();
-        let rows = page.and_then(|page| Rows::new(page.batch));
-        *self.state() = State { rows, row: 0, finished };
-        Ok(())
     }
+}
+
+/// Where the iterator stands.
+enum At {
+    Row(Arc<Rows>, usize),
+    End,
+    /// The next page is to be read first.
+    Nothing,
 }
 
 #[pymethods]
@@ -90,25 +100,27 @@ impl RecordIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
-            // A row is taken under the lock and built outside it: building runs Python code, which
-            // may ask for the next row itself.
-            let taken = self.state().take();
-            if let Some((rows, row)) = taken {
-                return guarded(|| rows.object(py, row, self.named)).map(Some);
+            match self.take() {
+                At::Row(rows, row) => {
+                    return guarded(|| rows.object(py, row, self.named)).map(Some);
+                }
+                At::End => {
+                    let ended = self.reporter.as_ref().map(|reporter| reporter.end(py));
+                    return ended.transpose().map(|_| None);
+                }
+                At::Nothing => {
+                    let Some(pages) = &self.pages else { return Ok(None) };
+                    guarded(|| {
+                        let filled = block_on(py, pages.fill())?;
+                        told(py, pages, self.reporter.as_ref(), filled)
+                    })?;
+                }
             }
-            if self.state().finished {
-                return Ok(None);
-            }
-            block_on(py, self.refill())?.map_err(|failure| read_failure(py, failure))?;
         }
     }
 }
 
 impl State {
-    fn wants_a_page(&self) -> bool {
-        self.rows.is_none() && !self.finished
-    }
-
     /// The next row. With the last one the page is let go, before another is asked for.
     fn take(&mut self) -> Option<(Arc<Rows>, usize)> {
         let rows = Arc::clone(self.rows.as_ref()?);

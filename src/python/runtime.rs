@@ -1,35 +1,45 @@
 //! The one crossing between Python and the core. Whatever Python waits for goes through
-//! [`block_on`]; whatever keeps a processor busy goes through [`detached`]. Nothing else in this
-//! crate releases the interpreter or blocks on a future.
+//! [`block_on`], or through [`spawn`] in asyncio: two doors to one future of the core. Whatever
+//! keeps a processor busy goes through [`detached`]. Nothing else in this crate releases the
+//! interpreter or blocks on a future.
 
 #![expect(clippy::disallowed_methods, reason = "the one crossing")]
 
 use std::any::Any;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
+use pyo3::intern;
 use pyo3::prelude::*;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, Kind};
+use crate::python::awaitable;
 use crate::python::errors::raise;
-use crate::python::logging::watched;
+use crate::python::logging::Desk;
+use crate::python::process::{Inside, is_ending_here, stay_if_ending, undivided};
 
-/// How often a waiting thread asks Python whether Ctrl-C was pressed.
-const SIGNAL_POLL: Duration = Duration::from_millis(50);
-/// Threads that drive connections; the calls themselves run on the threads that wait for them.
+/// How often a wait looks up: for Ctrl-C, for records to hand over, for the end of the process.
+const LOOK_UP: Duration = Duration::from_millis(50);
+/// Threads that drive connections and the calls of asyncio; other calls run on the threads that
+/// wait for them.
 const DRIVER_THREADS: usize = 2;
 
 static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
 
-/// The runtime of this process. After a fork the child gets a new one; the inherited one is leaked,
-/// for its threads do not exist in the child and dropping it would wait for them.
-fn runtime() -> Result<Arc<Runtime>, Error> {
+/// The runtime of this process. The interpreter is released meanwhile: a thread that is about to
+/// fork has the steps stand still, and may want the interpreter back before it does.
+fn runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
+    detached(py, || undivided(own_runtime))?.map_err(|error| raise(py, &error))
+}
+
+/// After a fork the child gets a new one; the inherited one is leaked, for its threads do not exist
+/// in the child and dropping it would wait for them.
+fn own_runtime() -> Result<Arc<Runtime>, Error> {
     let process = std::process::id();
     let mut slot = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     match slot.take() {
@@ -53,36 +63,119 @@ fn runtime() -> Result<Arc<Runtime>, Error> {
     Ok(runtime)
 }
 
+/// What came of a future: its own outcome, or what it panicked with.
+type Outcome<T, E> = Result<Result<T, E>, Box<dyn Any + Send>>;
+
 /// Waits for `future` with the interpreter released. Ctrl-C ends the wait with the exception that
-/// the signal handler raised; the future is dropped, and with it its request. What a log handler
-/// raised ends it likewise. A panic surfaces as `InternalError`.
+/// the signal handler raised; the future is dropped, and with it its request. A panic surfaces as
+/// `InternalError`.
 pub(crate) fn block_on<T, E, F>(py: Python<'_>, future: F) -> PyResult<Result<T, E>>
 where
     T: Send,
     E: Send,
     F: Future<Output = Result<T, E>> + Send,
 {
-    let runtime = runtime().map_err(|error| raise(py, &error))?;
-    let wait = || {
-        runtime.block_on(async {
-            let mut future = pin!(AssertUnwindSafe(future).catch_unwind());
-            let mut step = poll_fn(|context| match watched(|| future.as_mut().poll(context)) {
-                (_, Some(raised)) => Poll::Ready(Err(raised)),
-                (polled, None) => polled.map(|outcome| outcome.map_err(|panic| panicked(&*panic))),
-            });
-            loop {
-                match tokio::time::timeout(SIGNAL_POLL, &mut step).await {
-                    Ok(outcome) => return outcome,
-                    Err(_) => interrupted()?,
-                }
+    let _inside = Inside::enter(py);
+    let runtime = runtime(py)?;
+    let hears_signals = is_main_thread(py)?;
+    let desk = Arc::new(Desk::default());
+    let outcome = py.detach(|| {
+        let outcome = runtime.block_on(looking_up(future, &desk, || {
+            stay_if_ending();
+            if hears_signals { interrupted() } else { Ok(()) }
+        }));
+        stay_if_ending();
+        outcome
+    });
+    let outcome = outcome.and_then(|outcome| outcome.map_err(|panic| panicked(py, &*panic)));
+    desk.clear(py)?;
+    outcome
+}
+
+/// Starts `future` on the runtime and gives an awaitable of the running asyncio loop; `finish` makes
+/// a Python object or an exception of the outcome. Cancelling the awaitable drops the future, and
+/// with it its request.
+///
+/// # Errors
+/// `RuntimeError` where no asyncio loop is running in this thread.
+pub(crate) fn spawn<T, E, F>(
+    py: Python<'_>,
+    future: F,
+    finish: impl FnOnce(Python<'_>, Result<T, E>) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Bound<'_, PyAny>>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
+{
+    let _inside = Inside::enter(py);
+    if is_ending_here() {
+        // No other thread may deliver any more, so it is waited for.
+        let outcome = block_on(py, future)?;
+        return awaitable::done(py, finish(py, outcome));
+    }
+    let runtime = runtime(py)?;
+    awaitable::start(py, &runtime, async move {
+        let desk = Arc::new(Desk::default());
+        let outcome = looking_up(future, &desk, || Ok::<_, PyErr>(())).await;
+        let finish: awaitable::Finish = Box::new(move |py| {
+            desk.clear(py)?;
+            match outcome? {
+                Ok(outcome) => finish(py, outcome),
+                Err(panic) => Err(panicked(py, &*panic)),
             }
-        })
-    };
-    // A signer or a log handler runs within a wait, and may ask the client for something itself.
-    py.detach(|| match Handle::try_current() {
-        Ok(_) => tokio::task::block_in_place(wait),
-        Err(_) => wait(),
+        });
+        finish
     })
+}
+
+/// Drives `future`, and looks up now and then. What `look_up` fails with ends it.
+async fn looking_up<T, E, F, R>(
+    future: F,
+    desk: &Arc<Desk>,
+    mut look_up: impl FnMut() -> Result<(), R>,
+) -> Result<Outcome<T, E>, R>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let mut steps = Steps { future: Some(Box::pin(future)), desk };
+    loop {
+        match tokio::time::timeout(LOOK_UP, &mut steps).await {
+            Ok(outcome) => return Ok(outcome),
+            Err(_) => look_up()?,
+        }
+        if desk.is_waiting() {
+            let desk = Arc::clone(desk);
+            tokio::task::spawn_blocking(move || desk.clear_meanwhile());
+        }
+    }
+}
+
+/// A future of the core, taken step by step, its end included: no fork cuts through one.
+struct Steps<'a, F> {
+    future: Option<Pin<Box<F>>>,
+    desk: &'a Arc<Desk>,
+}
+
+impl<T, E, F: Future<Output = Result<T, E>>> Future for Steps<'_, F> {
+    type Output = Outcome<T, E>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let desk = self.desk;
+        let Some(future) = &mut self.future else { return Poll::Pending };
+        let poll = AssertUnwindSafe(|| future.as_mut().poll(context));
+        match undivided(|| desk.during(|| catch_unwind(poll))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(outcome)) => Poll::Ready(Ok(outcome)),
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    }
+}
+
+impl<F> Drop for Steps<'_, F> {
+    fn drop(&mut self) {
+        undivided(|| drop(self.future.take()));
+    }
 }
 
 /// The exception of a signal handler that ran just now: `KeyboardInterrupt` for Ctrl-C.
@@ -94,17 +187,34 @@ fn interrupted() -> PyResult<()> {
     Python::attach(|py| py.check_signals())
 }
 
+/// Python runs signal handlers in its main thread only.
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import(intern!(py, "threading"))?;
+    let main = threading.call_method0(intern!(py, "main_thread"))?;
+    let here = threading.call_method0(intern!(py, "get_ident"))?;
+    main.getattr(intern!(py, "ident"))?.eq(here)
+}
+
 /// Runs `work` on this thread with the interpreter released.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| panicked(&*panic))
+    let _inside = Inside::enter(py);
+    let outcome = py.detach(|| {
+        let outcome = catch_unwind(AssertUnwindSafe(work));
+        stay_if_ending();
+        outcome
+    });
+    outcome.map_err(|panic| panicked(py, &*panic))
 }
 
-/// Runs short work that needs the interpreter; a panic surfaces as `InternalError` here too.
+/// Runs work that needs the interpreter, and may call Python code; a panic surfaces as
+/// `InternalError` here too.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+    let _inside = Python::attach(Inside::enter);
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Python::attach(|py| Err(panicked(py, &*panic))))
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> PyErr {
+fn panicked(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
     let what = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
@@ -112,7 +222,7 @@ fn panicked(panic: &(dyn Any + Send)) -> PyErr {
         .unwrap_or_else(|| "a panic without words".to_owned());
     let error = Error::new(Kind::Internal, format!("siteline met a defect of its own: {what}"))
         .with_hint("The client can still be used. Please report this with what you called.");
-    Python::attach(|py| raise(py, &error))
+    raise(py, &error)
 }
 
 /// A door for the tests: panics at each kind of entry, so that it is seen what becomes of it. No
@@ -121,17 +231,18 @@ fn panicked(panic: &(dyn Any + Send)) -> PyErr {
 pub(super) mod panic {
     use pyo3::prelude::*;
 
-    use super::{block_on, detached, guarded};
+    use super::{block_on, detached, guarded, spawn};
 
-    fn defect() -> PyResult<()> {
+    fn defect<T>() -> PyResult<T> {
         panic!("a panic for a test")
     }
 
     #[pyfunction]
-    fn _panic(py: Python<'_>, at: &str) -> PyResult<()> {
+    fn _panic<'py>(py: Python<'py>, at: &str) -> PyResult<Bound<'py, PyAny>> {
         match at {
-            "wait" => block_on(py, async { defect() })?,
-            "work" => detached(py, defect)?,
+            "wait" => block_on(py, async { defect::<()>() })?.map(|()| py.None().into_bound(py)),
+            "await" => spawn(py, async { defect::<()>() }, |py, _| Ok(py.None())),
+            "work" => detached(py, defect::<()>)?.map(|()| py.None().into_bound(py)),
             _ => guarded(defect),
         }
     }

@@ -1,21 +1,28 @@
 //! `siteline.Scan`: a recipe that reads when it is asked to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_schema::SchemaRef;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
-use tokio::sync::Mutex;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
-use crate::client::scan::{ONTO_HINT, ReadFailure, Scan};
+use crate::client::scan::{ONTO_HINT, ReadFailure, ReadSettings, Scan, Step, Table};
+use crate::client::whole::Whole;
 use crate::data::schema;
 use crate::error::{Error, Kind};
 use crate::python::bookmark::PyBookmark;
+use crate::python::client::PyClient;
+use crate::python::conversions::{html, many};
 use crate::python::errors::raise;
 use crate::python::page::PageIterator;
+use crate::python::progress::{Audience, Reporter, event};
 use crate::python::query::PyQuery;
 use crate::python::rows::RecordIterator;
-use crate::python::runtime::{block_on, guarded};
+use crate::python::runtime::{block_on, guarded, spawn};
+use crate::python::shape::PyShape;
 use crate::python::table::{PyTable, call_frames, schema_capsule};
 
 /// The Python exception for a read that failed half way, with ``.bookmark`` and ``.partial``.
@@ -27,7 +34,7 @@ pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
             value.setattr("bookmark", Py::new(py, PyBookmark(bookmark))?)?;
         }
         if let Some(partial) = failure.partial {
-            value.setattr("partial", Py::new(py, PyTable::new(partial))?)?;
+            value.setattr("partial", Py::new(py, PyTable::new(Arc::new(partial)))?)?;
         }
         Ok(())
     };
@@ -52,19 +59,54 @@ pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
 /// 10
 #[pyclass(frozen, name = "Scan", module = "siteline")]
 pub(crate) struct PyScan {
-    scan: Scan,
-    /// Held over the read, so that two threads that ask for the whole cost one read.
-    table: Mutex<Option<Arc<Py<PyTable>>>>,
+    /// The client as Python knows it.
+    client: Py<PyClient>,
+    whole: Arc<Whole>,
+    /// The whole as Python sees it: the same object for all who ask.
+    table: Arc<PyOnceLock<Py<PyTable>>>,
+    /// Who wants to hear how far a read has come.
+    audience: Option<Audience>,
 }
 
 impl PyScan {
-    pub(crate) fn new(scan: Scan) -> Self {
-        Self { scan, table: Mutex::new(None) }
+    pub(crate) fn new(scan: Scan, client: Py<PyClient>, audience: Option<Audience>) -> Self {
+        let table = Arc::new(PyOnceLock::new());
+        Self { client, whole: Arc::new(Whole::new(scan)), table, audience }
+    }
+
+    fn reporter(&self, py: Python<'_>) -> PyResult<Option<Reporter>> {
+        let audience = self.audience.as_ref().map(|some| some.reporter(py, self.scan().query()));
+        Ok(audience.transpose()?.flatten())
+    }
+
+    /// As `collect()`, telling `reporter` between the pages. What it raises leaves the read where
+    /// it is.
+    fn collect_telling(&self, py: Python<'_>, reporter: &Reporter) -> PyResult<Arc<Table>> {
+        let until = self.scan().until();
+        loop {
+            match block_on(py, self.whole.step(until))? {
+                Ok(Step::Page(progress)) => reporter.tell(py, &progress)?,
+                Ok(Step::Whole(table)) => return Ok(table),
+                Err(failure) => return Err(read_failure(py, failure)),
+            }
+        }
+    }
+
+    fn scan(&self) -> &Scan {
+        self.whole.scan()
     }
 
     fn schema(&self) -> SchemaRef {
-        schema(&self.scan.decode_settings().extra_columns)
+        schema(&self.scan().decode_settings().extra_columns)
     }
+}
+
+fn remembered(
+    py: Python<'_>,
+    known: &PyOnceLock<Py<PyTable>>,
+    table: Arc<Table>,
+) -> PyResult<Py<PyTable>> {
+    known.get_or_try_init(py, || Py::new(py, PyTable::new(table))).map(|table| table.clone_ref(py))
 }
 
 #[pymethods]
@@ -72,16 +114,33 @@ impl PyScan {
     /// The query: immutable, printable, hashable.
     #[getter]
     fn query(&self) -> PyQuery {
-        PyQuery(self.scan.query().clone())
+        PyQuery(self.scan().query().clone())
     }
 
     fn __repr__(&self) -> String {
-        format!("<Scan {}>", self.scan.query())
+        let before = self.scan().resumed_after_pages();
+        let resumed = match before {
+            0 => String::new(),
+            before => format!(", going on after {}", many(before, "page")),
+        };
+        format!("<Scan {}{resumed}>", self.scan().query())
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "scan")
+    }
+
+    /// The whole, where it has been read.
+    fn _known(&self, py: Python<'_>) -> Option<Py<PyTable>> {
+        self.table.get(py).map(|table| table.clone_ref(py))
     }
 
     /// Read page by page, on a new chain: an iterator of :class:`Page`.
     fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
-        guarded(|| self.scan.pages().map(PageIterator::new).map_err(|error| raise(py, &error)))
+        let pages = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
+        Ok(PageIterator::new(pages, self.reporter(py)?))
     }
 
     /// Read point by point, on a new chain: an iterator of plain dicts.
@@ -90,27 +149,65 @@ impl PyScan {
     /// ``named=True`` each point is a :class:`Record` tuple instead.
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
-        let pages = guarded(|| self.scan.pages().map_err(|error| raise(py, &error)))?;
-        Ok(RecordIterator::reading(pages, named))
+        let pages = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
+        Ok(RecordIterator::reading(pages, named, self.reporter(py)?))
     }
 
     /// Read the whole once, merged: a :class:`Table`, remembered.
     ///
-    /// A failure half way carries ``.bookmark`` and ``.partial``, and is not remembered.
+    /// A failure half way carries ``.bookmark`` and ``.partial``, and is not remembered. Interrupted
+    /// (Ctrl-C, a cancelled task, what ``progress=`` raised), it keeps what was read: called again,
+    /// it goes on there.
     fn collect(&self, py: Python<'_>) -> PyResult<Py<PyTable>> {
-        let table = block_on(py, async {
-            let mut slot = self.table.lock().await;
-            if let Some(table) = &*slot {
-                return Ok(Arc::clone(table));
-            }
-            let table = PyTable::new(self.scan.collect().await?);
-            let table = Python::attach(|py| Py::new(py, table))
-                .map(Arc::new)
-                .map_err(|_| Error::new(Kind::Internal, "a table could not be made"))?;
-            *slot = Some(Arc::clone(&table));
-            Ok::<_, ReadFailure>(table)
-        })?;
-        table.map(|table| table.clone_ref(py)).map_err(|failure| read_failure(py, failure))
+        if let Some(table) = self.table.get(py) {
+            return Ok(table.clone_ref(py));
+        }
+        guarded(|| {
+            let table = match self.reporter(py)? {
+                Some(reporter) => {
+                    let read = self.collect_telling(py, &reporter);
+                    let ended = reporter.end(py);
+                    let table = read?;
+                    ended.map(|()| table)?
+                }
+                None => block_on(py, self.whole.table())?
+                    .map_err(|failure| read_failure(py, failure))?,
+            };
+            remembered(py, &self.table, table)
+        })
+    }
+
+    /// As ``collect()``, an awaitable of the running asyncio loop.
+    fn _collect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (whole, table) = (Arc::clone(&self.whole), Arc::clone(&self.table));
+        spawn(py, async move { whole.table().await }, move |py, read| {
+            let read = read.map_err(|failure| read_failure(py, failure))?;
+            remembered(py, &table, read).map(Py::into_any)
+        })
+    }
+
+    /// Whom to tell of a read that begins now: a callable or ``None``.
+    #[pyo3(name = "_reporter")]
+    fn known_reporter(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        if self.table.get(py).is_some() {
+            return Ok(None);
+        }
+        Ok(self.reporter(py)?.map(|reporter| reporter.0))
+    }
+
+    /// When a read that begins now is to be over, for ``_step()``.
+    fn _until(&self) -> Option<Duration> {
+        self.scan().until()
+    }
+
+    /// An awaitable of the running asyncio loop: one page more, as a ``Progress``, or the table.
+    fn _step<'py>(&self, py: Python<'py>, until: Option<Duration>) -> PyResult<Bound<'py, PyAny>> {
+        let (whole, known) = (Arc::clone(&self.whole), Arc::clone(&self.table));
+        spawn(py, async move { whole.step(until).await }, move |py, step| match step {
+            Ok(Step::Page(progress)) => event(py, &progress).map(Bound::unbind),
+            Ok(Step::Whole(table)) => remembered(py, &known, table).map(Py::into_any),
+            Err(failure) => Err(read_failure(py, failure)),
+        })
     }
 
     /// The same scan going on from a bookmark, on top of what had been read (``onto=e.partial``).
@@ -140,8 +237,9 @@ impl PyScan {
         };
         let onto = onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose()?;
         guarded(|| {
-            let scan = self.scan.resume(bookmark.0.clone(), onto);
-            scan.map(Self::new).map_err(|error| raise(py, &error))
+            let scan = self.scan().resume(bookmark.0.clone(), onto);
+            let (client, audience) = (self.client.clone_ref(py), self.audience.clone());
+            scan.map(|scan| Self::new(scan, client, audience)).map_err(|error| raise(py, &error))
         })
     }
 
@@ -180,6 +278,40 @@ impl PyScan {
     /// The Arrow PyCapsule interface: costs no request.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &self.schema())
+    }
+
+    /// A scan travels as its recipe, where its client does; what was read stays behind.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let scan = self.scan();
+        if scan.has_partial() {
+            return Err(PyTypeError::new_err(
+                "A scan that goes on from a partial table (onto=) is not pickled, for the table is \
+                 not: keep partial.to_pandas(), and resume(bookmark) without onto= there.",
+            ));
+        }
+        let ReadSettings { max_pages, deadline, keep_raw } = scan.read_settings().clone();
+        let decode = scan.decode_settings();
+        let arguments = (
+            PyQuery(scan.query().clone()),
+            PyShape(decode.shape.clone()),
+            decode.extra_columns.clone(),
+            max_pages,
+            deadline,
+            keep_raw,
+            scan.bookmark().cloned().map(PyBookmark),
+        );
+        Ok((self.client.bind(py).getattr("_scan")?, arguments.into_pyobject(py)?))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     // A scan holds points as a page and a table do, so that `frames` refuses a wrong argument or a

@@ -1,6 +1,7 @@
 //! `siteline.Shape`: what the interface document leaves open about a page, stated by the user.
 
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::data::{MissingCursor, Shape, TimestampForm};
 use crate::python::errors::raise;
@@ -82,6 +83,27 @@ impl PyShape {
     #[getter]
     fn timestamp(&self) -> &'static str {
         self.0.timestamp.name()
+    }
+
+    fn __getnewargs_ex__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let shape = &self.0;
+        let members = PyDict::new(py);
+        members.set_item("array", &shape.array)?;
+        members.set_item("timestamp", shape.timestamp.name())?;
+        members.set_item("missing_cursor", shape.missing_cursor.name())?;
+        members.set_item("error_member", &shape.error_member)?;
+        members.set_item("points", &shape.points)?;
+        members.set_item("next_cursor", &shape.next_cursor)?;
+        members.set_item("identity", shape.identity.as_slice())?;
+        members.set_item("timestamp_member", &shape.timestamp_member)?;
+        members.set_item("value", &shape.value)?;
+        members.set_item("minimum", &shape.minimum)?;
+        members.set_item("maximum", &shape.maximum)?;
+        members.set_item("sample_count", &shape.sample_count)?;
+        Ok((PyTuple::empty(py), members))
     }
 
     fn __repr__(&self) -> String {

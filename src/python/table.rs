@@ -1,5 +1,7 @@
 //! `siteline.Table` and what every holder of points shares: the Arrow hand-off and the columns.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray as _;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
@@ -10,12 +12,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyList};
 
 use crate::client::scan::{Provenance, Table};
+use crate::data::Preview;
 use crate::error::{Error, Kind};
-use crate::python::conversions::datetime;
+use crate::python::conversions::{datetime, html, many};
 use crate::python::errors::{frames, raise};
+use crate::python::preview;
 use crate::python::report::table_report;
 use crate::python::rows::RecordIterator;
-use crate::python::runtime::guarded;
+use crate::python::runtime::{detached, guarded};
 
 /// The Arrow stream of some batches, as the PyCapsule interface wants it. The stream is released
 /// once, by the consumer or with the capsule.
@@ -133,15 +137,21 @@ pub(crate) fn provenance<'py>(
 ///
 /// A table is an Arrow stream (``pl.DataFrame(table)``, ``duckdb.sql("from table")``,
 /// ``pyarrow.table(table)``); the ids are dictionary-coded in it.
+///
+/// >>> table = scan.collect()
+/// >>> table, table.report["revised"]
+/// (<Table 72 points, 12 series, 3 pages>, 0)
+/// >>> table.to_pandas(ids="category")["machine_id"].nunique()
+/// 4
 #[pyclass(frozen, name = "Table", module = "siteline")]
 pub(crate) struct PyTable {
     pub(crate) batch: RecordBatch,
-    pub(crate) origin: Option<std::sync::Arc<Table>>,
+    pub(crate) origin: Option<Arc<Table>>,
 }
 
 impl PyTable {
-    pub(crate) fn new(table: Table) -> Self {
-        Self { batch: table.merged.batch.clone(), origin: Some(std::sync::Arc::new(table)) }
+    pub(crate) fn new(table: Arc<Table>) -> Self {
+        Self { batch: table.merged.batch.clone(), origin: Some(table) }
     }
 
     /// A table of other origin than a read: the sandbox's truth.
@@ -157,16 +167,32 @@ impl PyTable {
     }
 
     fn __repr__(&self) -> String {
+        let points = many(self.batch.num_rows() as u64, "point");
         let Some(table) = &self.origin else {
-            return format!("<Table {} points>", self.batch.num_rows());
+            return format!("<Table {points}>");
         };
-        let pages = table.provenance.pages;
+        let pages = many(table.provenance.pages, "page");
         let missing = match table.provenance.resumed_after_pages {
             0 => String::new(),
             before => format!(" after {before} that are not in it"),
         };
-        let (points, series) = (self.batch.num_rows(), table.merged.report.series);
-        format!("<Table {points} points, {series} series, {pages} pages{missing}>")
+        let series = table.merged.report.series;
+        format!("<Table {points}, {series} series, {pages}{missing}>")
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "table")
+    }
+
+    /// What :mod:`siteline.html` draws.
+    fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let source = self.origin.as_ref().map(|table| &table.provenance);
+        let range = source.and_then(preview::asked);
+        let interval = source.and_then(|source| source.query.interval_seconds());
+        let preview = detached(py, || Preview::of_table(&self.batch, range, interval))?;
+        preview::dict(py, &preview)
     }
 
     /// What was assumed, seen and counted while reading: a dict.
@@ -248,5 +274,5 @@ pub(crate) fn call_frames<'py>(
     if let Some(ids) = ids {
         options.set_item("ids", ids)?;
     }
-    frames(py, name)?.call((holder,), Some(&options))
+    guarded(|| frames(py, name)?.call((holder,), Some(&options)))
 }

@@ -14,7 +14,8 @@ import siteline
 import siteline.testing
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLIC = [getattr(siteline, name) for name in siteline.__all__ if not name.startswith("__")]
+PUBLIC = [getattr(siteline, name) for name in siteline.__all__]
+CLASSES = [thing for thing in PUBLIC if inspect.isclass(thing)]
 
 
 def test_every_python_block_of_the_readme_runs(tmp_path, monkeypatch, capsys):
@@ -41,39 +42,80 @@ def test_every_example_runs(path, capsys):
     assert capsys.readouterr().out
 
 
-def test_every_public_name_has_a_docstring():
-    for thing in PUBLIC:
-        if inspect.isclass(thing):
-            assert thing.__doc__, thing
-            for name, member in vars(thing).items():
-                if not name.startswith("_") and (
-                    callable(member) or inspect.isdatadescriptor(member)
-                ):
-                    assert getattr(member, "__doc__", None), f"{thing.__name__}.{name}"
+def _own(thing):
+    """The public members that a class has of its own, and what they are."""
+    return {name: member for name, member in vars(thing).items() if not name.startswith("_")}
+
+
+def _is_documented(thing, name, member):
+    if callable(member) or inspect.isdatadescriptor(member) or isinstance(member, classmethod):
+        doc = inspect.getdoc(member) or ""
+        # The field of a named tuple has a docstring of Python's own.
+        return doc and (not doc.startswith("Alias for field") or f"``{name}``" in thing.__doc__)
+    return f"``.{name}``" in thing.__doc__
+
+
+@pytest.mark.parametrize("thing", CLASSES, ids=lambda thing: thing.__name__)
+def test_every_public_class_and_its_members_have_docstrings(thing):
+    assert "__doc__" in vars(thing), "its own, not its parent's"
+    assert inspect.cleandoc(thing.__doc__)
+    missing = [
+        name for name, member in _own(thing).items() if not _is_documented(thing, name, member)
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("thing", CLASSES, ids=lambda thing: thing.__name__)
+def test_every_public_class_shows_an_example(thing):
+    assert doctest.DocTestParser().get_examples(thing.__doc__)
+
+
+def test_all_that_is_public_is_a_class_the_errors_or_the_version():
+    others = {name for name in siteline.__all__ if not inspect.isclass(getattr(siteline, name))}
+    assert others == {"__version__", "errors"}
+    for module in (siteline, siteline.errors, siteline.testing):
+        assert module.__doc__
+
+
+def test_a_name_without_a_docstring_is_seen():
+    class Bare:
+        """A class with a member that nobody described."""
+
+        def method(self):
+            pass
+
+        field = None
+
+    members = _own(Bare)
+    assert set(members) == {"method", "field"}
+    assert not any(_is_documented(Bare, *member) for member in members.items())
 
 
 def _documented():
-    for thing in [siteline, siteline.testing, *PUBLIC]:
-        if not inspect.isclass(thing) and not inspect.ismodule(thing):
-            continue
-        yield thing.__name__, thing.__doc__ or ""
-        if inspect.isclass(thing):
-            for name, member in vars(thing).items():
-                doc = getattr(member, "__doc__", None)
-                if not name.startswith("__") and isinstance(doc, str):
-                    yield f"{thing.__name__}.{name}", doc
+    for thing in [siteline, siteline.testing, *CLASSES]:
+        yield thing.__name__, thing.__doc__
+        for name, member in _own(thing).items() if inspect.isclass(thing) else ():
+            doc = inspect.getdoc(member)
+            if doc and not inspect.isclass(member):
+                yield f"{thing.__name__}.{name}", doc
 
 
 EXAMPLES = [(name, doc) for name, doc in _documented() if ">>>" in doc]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 @pytest.mark.parametrize(("name", "doc"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
+    """Each may use a ``sandbox`` of its own, its ``client``, and a ``scan`` of three pages."""
     monkeypatch.chdir(tmp_path)
     with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        space = {"siteline": siteline, "sandbox": sandbox, "client": sandbox.client(), "json": json}
+        client = sandbox.client()
+        scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+                           interval="1h", page_size=30)  # fmt: skip
+        space = {"siteline": siteline, "sandbox": sandbox, "client": client, "scan": scan}
+        space["json"] = json
         test = doctest.DocTestParser().get_doctest(doc, space, name, None, 0)
-        failed, tried = doctest.DocTestRunner().run(test)
+        failed, tried = doctest.DocTestRunner(optionflags=FLAGS).run(test)
     assert tried
     assert not failed
 

@@ -134,6 +134,7 @@ def test_what_is_raised_while_logging_ends_the_wait_and_loses_no_page(retried):
         assert sum(map(len, got)) == len(sandbox.truth(**DAY))
 
 
+@pytest.mark.fault("R8")
 @pytest.mark.skipif(
     not hasattr(siteline._siteline, "_panic"), reason="only a debug build can be made to panic"
 )

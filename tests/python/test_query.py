@@ -21,7 +21,7 @@ WRONG = {
     "start": [
         pd.NaT,
         np.datetime64("2026-11-01"),
-        np.datetime64("NaT"),
+        np.datetime64("NaT", "s"),
         date(2026, 11, 1),
         time(tzinfo=UTC),
         b"2026-11-01T00:00Z",

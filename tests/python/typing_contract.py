@@ -9,6 +9,12 @@ import polars as pl
 import siteline
 
 
+def told(now: siteline.Progress) -> None:
+    assert_type(now.pages, int)
+    assert_type(now.newest, datetime | None)
+    assert_type(now.fraction, float | None)
+
+
 def main(client: siteline.Client, start: datetime) -> None:
     scan = client.data(
         site="S1", start=start, end="2026-11-02T00:00Z", interval=timedelta(minutes=1)
@@ -22,6 +28,11 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(scan.collect().records(named=True), siteline.RecordIterator[siteline.Record])
     client.data(site=7, filters={"machineId": ["M1", 2]}, extra_columns=("quality",))
     assert_type(siteline.Client.from_env(settle_lag="5m", tries=2), siteline.Client)
+    assert_type(siteline.Client.from_profile("plant-a", ca_bundle="ca.pem"), siteline.Client)
+    assert_type(siteline.AsyncClient.from_profile("plant-a"), siteline.AsyncClient)
+    siteline.Credential("s", "key.pem", password_command=["pass", "show", "plant"])
+    client.data(site="S1", progress=True)
+    client.data(site="S1", progress=told)
     for record in scan.records(named=True):
         assert_type(record, siteline.Record)
         assert_type(record.value, float | None)

@@ -81,6 +81,27 @@ fn done<T>(py: Python<'_>, outcome: Result<T, impl fmt::Display>) -> PyResult<T>
     outcome.map_err(|error| refused(py, error.to_string()))
 }
 
+impl PySandbox {
+    /// A client of this class of the package.
+    fn client_of<'py>(
+        &self,
+        py: Python<'py>,
+        class: &str,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (key, subject) = self.own.get(py, &self.sandbox)?;
+        let package = py.import("siteline")?;
+        let settings = PyDict::new(py);
+        let key = Py::new(py, PyPrivateKey(key))?;
+        settings.set_item("credential", package.getattr("Credential")?.call1((subject, key))?)?;
+        settings.set_item("clock", &self.clock)?;
+        if let Some(options) = options {
+            settings.update(options.as_mapping())?;
+        }
+        package.getattr(class)?.call((self.sandbox.base_url(),), Some(&settings))
+    }
+}
+
 #[pymethods]
 impl PySandbox {
     #[new]
@@ -124,16 +145,26 @@ impl PySandbox {
         py: Python<'py>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (key, subject) = self.own.get(py, &self.sandbox)?;
-        let package = py.import("siteline")?;
-        let settings = PyDict::new(py);
-        let key = Py::new(py, PyPrivateKey(key))?;
-        settings.set_item("credential", package.getattr("Credential")?.call1((subject, key))?)?;
-        settings.set_item("clock", &self.clock)?;
-        if let Some(options) = options {
-            settings.update(options.as_mapping())?;
-        }
-        package.getattr("Client")?.call((self.sandbox.base_url(),), Some(&settings))
+        self.client_of(py, "Client", options)
+    }
+
+    /// An :class:`AsyncClient` of this service, enrolled and on its clock.
+    ///
+    /// As :meth:`client`: the same integration, the same keywords.
+    ///
+    /// >>> import asyncio
+    /// >>> async def main():
+    /// ...     async with sandbox.async_client() as client:
+    /// ...         return len(await client.discover())
+    /// >>> asyncio.run(main())
+    /// 2
+    #[pyo3(signature = (**options))]
+    fn async_client<'py>(
+        &self,
+        py: Python<'py>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.client_of(py, "AsyncClient", options)
     }
 
     /// The ``SITELINE_*`` variables for code that calls :meth:`Client.from_env`.

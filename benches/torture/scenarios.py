@@ -1,0 +1,149 @@
+"""All scenarios: what is played, in which ways, how often, and within which limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torture import plays_process, plays_wait
+from torture.stage import Stage
+
+PACKAGES = ("siteline", "obstore", "primp")
+LOOPS = ("asyncio", "uvloop")
+STARTS = ("fork", "spawn", "forkserver")
+ENDS = ("daemon", "daemon_await", "busy", "busy_await")
+Way = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Something to play."""
+
+    name: str
+    play: Callable[..., float | None]
+    """Takes the stage and a way; returns the time to react in milliseconds, or raises a fault."""
+    ways: tuple[Way, ...]
+    """Played in turn, so that all are played equally often."""
+    runs: int
+    limit: float = 60
+    """The longest time to react, in seconds."""
+    rows: tuple[str, ...] = ()
+    packages: tuple[str, ...] = PACKAGES
+    """Those that have what it takes."""
+
+    def run(self, stage: Stage, number: int) -> float | None:
+        """Play it once."""
+        return self.play(stage, *self.ways[number % len(self.ways)])
+
+
+def _ctrl_c(where: str, name: str, packages: tuple[str, ...] = PACKAGES) -> Scenario:
+    row = ("R2",) if where == "notebook" else ("R1",)
+    return Scenario(f"Ctrl-C {name}", plays_wait.interrupt, ((where,),), 25, 0.2, row, packages)
+
+
+def _exit(name: str, ways: tuple[str, ...], packages: tuple[str, ...] = PACKAGES) -> Scenario:
+    runs = 50 if packages == PACKAGES else 20
+    return Scenario(
+        f"exit {name}", plays_process.end, tuple((w,) for w in ways), runs, 1.5, ("R4",), packages
+    )
+
+
+def _with_loops(*ways: str) -> tuple[Way, ...]:
+    return tuple((way, loop) for way in ways for loop in LOOPS)
+
+
+ALONE = ("siteline",)
+SCENARIOS = (
+    _ctrl_c("connect", "while connecting"),
+    _ctrl_c("response", "while waiting for a reply"),
+    _ctrl_c("body", "within a body"),
+    _ctrl_c("backoff", "in a backoff", ALONE),
+    _ctrl_c("exchange", "while another thread fetches the token", ALONE),
+    _ctrl_c("pages", "in `for page in scan.pages()`", ALONE),
+    _ctrl_c("await", "under asyncio.run"),
+    _ctrl_c("notebook", "in a top-level await"),
+    Scenario(
+        "cancel, wait_for, gather, TaskGroup; asyncio and uvloop: the socket closes",
+        plays_wait.cancel,
+        _with_loops("cancel", "wait_for", "gather", "group"),
+        80,
+        0.1,
+        ("R5",),
+    ),
+    Scenario(
+        "a request dropped unawaited: the socket closes",
+        plays_wait.cancel,
+        _with_loops("drop"),
+        20,
+        0.1,
+        ("R6",),
+    ),
+    Scenario(
+        "a loop closed with calls pending",
+        plays_wait.loops,
+        _with_loops("pending", "answers"),
+        20,
+        rows=("R6",),
+    ),
+    Scenario(
+        "loop after loop, two loops in two threads",
+        plays_wait.loops,
+        _with_loops("again", "threads"),
+        20,
+        rows=("R7",),
+    ),
+    Scenario(
+        "close() while another thread waits",
+        plays_wait.close,
+        (("wait",), ("await",)),
+        40,
+        0.2,
+        ("R2", "R14"),
+        ALONE,
+    ),
+    Scenario("200 forks while a thread reads", plays_process.fork, ((200,),), 3, 5, ("R3",)),
+    Scenario("50 forks while 6 threads read", plays_process.fork, ((50, 6),), 4, 5, ("R3",)),
+    Scenario(
+        "pools of processes: fork, spawn, forkserver",
+        plays_process.pools,
+        tuple((f"{start}{kind}",) for start in STARTS for kind in ("", "_executor")),
+        18,
+        rows=("R3",),
+    ),
+    _exit("with daemon threads inside calls", (*ENDS, *(f"{end},code" for end in ENDS))),
+    _exit("with a request pending", ("pending", "pending,raise", "pending_closed", "cancelled")),
+    _exit("with an iterator alive", ("iterator", "iterator_await", "busy_records"), ALONE),
+    _exit("with use from atexit handlers", ("atexit_before", "atexit_after")),
+    _exit("with sys.exit(7), with an exception", ("nothing,code", "nothing,raise", "nothing")),
+    Scenario(
+        "64 threads share a client, an iterator",
+        plays_process.share,
+        (("client",), ("iterator",), ("records",)),
+        15,
+        packages=ALONE,
+    ),
+    Scenario(
+        "100 threads log through a handler that uses the client",
+        plays_process.share,
+        (("handler",),),
+        10,
+        rows=("R9",),
+        packages=ALONE,
+    ),
+    Scenario(
+        "2,000 clients made and dropped: memory, files, threads",
+        plays_process.leak,
+        (("clients", 2_000), ("awaitable_clients", 2_000)),
+        4,
+        rows=("R17",),
+        packages=ALONE,
+    ),
+    Scenario(
+        "10,000 small pages: memory, files, threads",
+        plays_process.leak,
+        (("pages", 10_000),),
+        3,
+        rows=("R17",),
+        packages=ALONE,
+    ),
+)

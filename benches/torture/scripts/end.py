@@ -1,0 +1,167 @@
+"""End in the middle of something: PACKAGE URL HOW, where HOW is ``what`` or ``what,how it ends``.
+
+The second half: ``code`` for ``sys.exit(7)``, ``raise`` for an exception; else the script runs out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import sys
+import threading
+import time
+from typing import Any
+
+from reader import RANGE, hear, open_reader, say
+
+KEPT: list[Any] = []
+"""What lives to the very end."""
+
+
+def daemon(reader: Any) -> None:
+    """Leave daemon threads inside calls."""
+    for _ in range(3):
+        threading.Thread(target=reader.read, daemon=True).start()
+
+
+def daemon_await(reader: Any) -> None:
+    """Leave daemon threads with loops inside calls."""
+    for _ in range(3):
+        threading.Thread(target=asyncio.run, args=(reader.read_async(),), daemon=True).start()
+
+
+def busy(reader: Any) -> None:
+    """Leave daemon threads that call without end."""
+
+    def call() -> None:
+        while True:
+            reader.ping()
+
+    for _ in range(4):
+        threading.Thread(target=call, daemon=True).start()
+
+
+def busy_await(reader: Any) -> None:
+    """Leave a daemon thread whose loop awaits without end."""
+
+    async def call() -> None:
+        while True:
+            await asyncio.gather(*(reader.ping_async() for _ in range(8)))
+
+    threading.Thread(target=asyncio.run, args=(call(),), daemon=True).start()
+
+
+def busy_records(reader: Any) -> None:
+    """Leave daemon threads that read point by point."""
+
+    def call() -> None:
+        for _record in reader.client.data(**RANGE).records(named=True):
+            pass
+
+    for _ in range(3):
+        threading.Thread(target=call, daemon=True).start()
+
+
+def iterator(reader: Any) -> None:
+    """Leave an iterator alive, in the middle of its chain."""
+    KEPT.append(reader.client.data(**RANGE).pages())
+    next(KEPT[0])
+
+
+def iterator_await(reader: Any) -> None:
+    """Leave an asynchronous iterator alive, in the middle of its chain."""
+
+    async def begin() -> None:
+        KEPT.append(reader.awaitable.data(**RANGE).pages())
+        await anext(KEPT[0])
+
+    asyncio.run(begin())
+
+
+def pending(reader: Any) -> None:
+    """Leave a loop that was never closed, with a request pending."""
+
+    async def begin() -> None:
+        KEPT.append(reader.pending())
+
+    loop = asyncio.new_event_loop()
+    KEPT.append(loop)
+    loop.run_until_complete(begin())
+
+
+def pending_closed(reader: Any) -> None:
+    """Leave a request pending whose loop is closed."""
+    pending(reader)
+    KEPT[0].close()
+
+
+def cancelled(reader: Any) -> None:
+    """Let asyncio.run cancel a request."""
+
+    async def begin() -> None:
+        KEPT.append(asyncio.ensure_future(reader.read_async()))
+        await reader.ping_async()
+
+    asyncio.run(begin())
+
+
+def handler(reader: Any) -> None:
+    """Leave daemon threads in a slow log handler that keeps coming back to the interpreter.
+
+    One that never ended would hold its lock for ever, and ``logging.shutdown`` would wait for it.
+    """
+
+    class Slow(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            for _ in range(10):
+                time.sleep(0.01)
+
+    logging.getLogger("siteline").addHandler(Slow())
+    logging.getLogger("siteline").setLevel(logging.DEBUG)
+    busy(reader)
+
+
+def at_exit(reader: Any) -> None:
+    """Use the client once more when the script is over."""
+    KEPT.append(reader)
+
+
+def use_again() -> None:
+    """Read in an exit handler, through both doors."""
+    for reader in KEPT:
+        reader.ping()
+        asyncio.run(reader.ping_async())
+        if reader.has_pages:
+            next(reader.client.data(**RANGE).pages())
+
+
+def nothing(reader: Any) -> None:
+    """Be done."""
+    reader.read()
+
+
+def main() -> None:
+    """Play."""
+    package, url, how = sys.argv[1:]
+    what, _, end = how.partition(",")
+    if what == "atexit_before":
+        atexit.register(use_again)
+        what = "at_exit"
+    reader = open_reader(package, url)
+    if what == "atexit_after":
+        atexit.register(use_again)
+        what = "at_exit"
+    logging.raiseExceptions = False
+    reader.ping()
+    globals()[what](reader)
+    say("ready")
+    hear()
+    say("ending")
+    if end == "code":
+        sys.exit(7)
+    if end == "raise":
+        raise LookupError("the script's own")
+
+
+main()

@@ -1,0 +1,35 @@
+"""What does not travel: ``pickle`` and ``copy`` of these say what to do instead."""
+
+from __future__ import annotations
+
+import copyreg
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from siteline._siteline import Clock, Page, PageIterator, RecordIterator, Sandbox, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FRAMES = "pickle to_pandas() or to_arrow() of it, which are made for it"
+_PLACE = "pickle the scan, and page.bookmark for the place in it"
+_INSTEAD: dict[type[Any], str] = {
+    Table: _FRAMES,
+    Page: _FRAMES,
+    PageIterator: _PLACE,
+    RecordIterator: _PLACE,
+    Sandbox: "its base_url is enough for a client elsewhere, with a key that was enrolled here",
+    Clock: "it is a clock of this process",
+}
+
+
+def _refusal(cls: type[Any], instead: str) -> Callable[[Any], tuple[Any, ...]]:
+    def refuse(_thing: object) -> NoReturn:
+        raise TypeError(f"A {cls.__name__} is neither pickled nor copied: {instead}.")
+
+    return refuse
+
+
+def refuse_in_words() -> None:
+    """Teach ``pickle`` and ``copy``."""
+    for cls, instead in _INSTEAD.items():
+        copyreg.pickle(cls, _refusal(cls, instead))

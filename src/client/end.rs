@@ -1,0 +1,72 @@
+//! Where a query ends (§4.5.1): at a fixed instant, far enough behind now that its newest buckets
+//! are complete.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Client;
+use crate::error::{Error, Kind, Result};
+
+/// An end is told to lie ahead only if it does so by more than this.
+const AHEAD: SignedDuration = SignedDuration::from_secs(1);
+
+/// Where a query ends, fixed once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// The end itself, in whole seconds if it was not given.
+    pub at: Timestamp,
+    /// The service's time, where the end lies ahead of it: the newest buckets are not complete yet.
+    pub ahead_of: Option<Timestamp>,
+}
+
+impl Client {
+    /// The end of a query's range. One that is not given is now, by the service's time once known,
+    /// less `lag` or else the settle lag, floored to the bucket. A given one is pulled back so far
+    /// where `lag` is given, and else taken as it is.
+    ///
+    /// # Errors
+    /// `QueryError` for a lag that reaches back before the year 1.
+    pub fn end(
+        &self,
+        given: Option<Timestamp>,
+        lag: Option<Duration>,
+        interval_seconds: Option<u32>,
+    ) -> Result<End> {
+        let now = self.time().now();
+        let settled = || floored(now, lag.unwrap_or(self.settle_lag()), interval_seconds);
+        let at = match (given, lag) {
+            (None, _) => settled()?,
+            (Some(end), Some(_)) => end.min(settled()?),
+            (Some(end), None) => end,
+        };
+        let is_ahead = at.duration_since(now) > AHEAD;
+        Ok(End { at, ahead_of: is_ahead.then_some(now) })
+    }
+}
+
+fn floored(now: Timestamp, lag: Duration, interval_seconds: Option<u32>) -> Result<Timestamp> {
+    let width = i64::from(interval_seconds.unwrap_or(1).max(1));
+    i64::try_from(lag.as_secs())
+        .ok()
+        .and_then(|lag| now.as_second().checked_sub(lag))
+        .and_then(|settled| settled.checked_sub(settled.rem_euclid(width)))
+        .and_then(|second| Timestamp::from_second(second).ok())
+        .ok_or_else(|| Error::new(Kind::Query, "Now less the lag is before the year 1."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_floored_to_the_grid_of_its_buckets() {
+        let now: Timestamp = "2026-11-20T00:07:31.5Z".parse().expect("a time");
+        let at =
+            |lag, width| floored(now, Duration::from_secs(lag), width).map(|at| at.to_string());
+        assert_eq!(at(300, None).expect("an end"), "2026-11-20T00:02:31Z");
+        assert_eq!(at(300, Some(60)).expect("an end"), "2026-11-20T00:02:00Z");
+        assert_eq!(at(0, Some(86_400)).expect("an end"), "2026-11-20T00:00:00Z");
+        assert_eq!(at(u64::MAX, None).expect_err("too far").kind(), Kind::Query);
+    }
+}

@@ -1,0 +1,204 @@
+//! [`Pages`]: one chain being followed (§4.4), page by page, by whoever asks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::progress::{Meter, Progress};
+use super::scan::{Provenance, ReadFailure};
+use super::{Client, DATA_PATH};
+use crate::data::{Chain, Fetch, Page};
+use crate::error::{Error, Kind, Result};
+use crate::http::Reply;
+
+/// One chain being followed. Shared by whoever asks: each page is given once.
+///
+/// Reading and taking are two steps, so that a page which was read while the one who had asked for
+/// it gave up is there for the next one. At most one page is held.
+#[derive(Debug)]
+pub struct Pages {
+    client: Client,
+    /// When the read is to be over, on the client's monotonic clock.
+    until: Option<Duration>,
+    requests: AtomicU64,
+    chain: tokio::sync::Mutex<Chain>,
+    held: Mutex<Held>,
+    provenance: Provenance,
+    /// The process that follows the chain.
+    process: u32,
+}
+
+#[derive(Debug)]
+struct Held {
+    page: Option<Page>,
+    ended: bool,
+    meter: Meter,
+    /// How far the newest page has brought the read, until somebody hears of it.
+    news: Option<Progress>,
+}
+
+/// What [`Pages::take`] finds.
+#[derive(Debug)]
+pub enum Taken {
+    /// The next page.
+    Page(Box<Page>),
+    /// The chain ended; there is no further page.
+    Ended,
+    /// Nothing has been read yet: [`Pages::fill`] first.
+    Nothing,
+}
+
+impl Pages {
+    pub(super) fn new(
+        client: Client,
+        until: Option<Duration>,
+        chain: Chain,
+        provenance: Provenance,
+    ) -> Self {
+        let meter = Meter::new(&provenance.query);
+        Self {
+            client,
+            until,
+            requests: AtomicU64::new(0),
+            chain: tokio::sync::Mutex::new(chain),
+            held: Mutex::new(Held { page: None, ended: false, meter, news: None }),
+            provenance,
+            process: std::process::id(),
+        }
+    }
+
+    /// The next page, or `None` after the last.
+    ///
+    /// # Errors
+    /// As [`Pages::fill`].
+    pub async fn next(&self) -> Result<Option<Page>, ReadFailure> {
+        self.next_until(self.until).await
+    }
+
+    /// As [`Pages::next`], to be over at another time than the read itself.
+    pub(super) async fn next_until(
+        &self,
+        until: Option<Duration>,
+    ) -> Result<Option<Page>, ReadFailure> {
+        loop {
+            match self.take() {
+                Taken::Page(page) => return Ok(Some(*page)),
+                Taken::Ended => return Ok(None),
+                Taken::Nothing => self.fill_until(until).await?,
+            }
+        }
+    }
+
+    /// Reads the next page, unless one is held already or the chain has ended. Dropped half way, it
+    /// leaves the chain where it was.
+    ///
+    /// # Errors
+    /// [`ReadFailure`] with a bookmark; the chain stays where it was. `ForkError` in a forked child:
+    /// the chain belongs to the parent.
+    pub async fn fill(&self) -> Result<(), ReadFailure> {
+        self.fill_until(self.until).await
+    }
+
+    async fn fill_until(&self, until: Option<Duration>) -> Result<(), ReadFailure> {
+        self.check_process()?;
+        let mut chain = self.chain.lock().await;
+        {
+            let held = self.held();
+            if held.page.is_some() || held.ended {
+                return Ok(());
+            }
+        }
+        let sender = Sender { client: &self.client, until, requests: &self.requests };
+        match chain.next(&sender).await {
+            Ok(page) => {
+                self.hold(page);
+                Ok(())
+            }
+            Err(error) => Err(ReadFailure { error, bookmark: chain.bookmark(), partial: None }),
+        }
+    }
+
+    fn hold(&self, page: Option<Page>) {
+        let requests = self.requests.load(Ordering::Relaxed);
+        let allowance_left = self.client.allowance().left;
+        let held = &mut *self.held();
+        held.ended = page.is_none();
+        if let Some(page) = &page {
+            held.news = Some(held.meter.count(page, requests, allowance_left));
+        }
+        held.page = page;
+    }
+
+    /// How far the newest page has brought the read: once for each page, whoever asks first.
+    pub fn news(&self) -> Option<Progress> {
+        self.held().news.take()
+    }
+
+    /// Takes what [`Pages::fill`] has read. Does not wait.
+    pub fn take(&self) -> Taken {
+        if self.check_process().is_err() {
+            return Taken::Nothing;
+        }
+        let mut held = self.held();
+        match held.page.take() {
+            Some(page) => Taken::Page(Box::new(page)),
+            None if held.ended => Taken::Ended,
+            None => Taken::Nothing,
+        }
+    }
+
+    /// Whether this process follows the chain: two that did would ask for the same pages.
+    ///
+    /// # Errors
+    /// `ForkError` in a forked child.
+    pub fn check_process(&self) -> Result<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        let message = "this iterator was begun by the parent, before the process forked";
+        let hint = "begin a new one in the child: scan.pages(), scan.records()";
+        Err(Error::new(Kind::Fork, message).with_hint(hint))
+    }
+
+    /// Where the pages come from.
+    #[must_use]
+    pub fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+impl Pages {
+    /// What a fork leaves: the same chain in another process.
+    pub(super) fn inherit(&mut self) {
+        self.process = 0;
+    }
+}
+
+/// Sends the requests of one read, all within its deadline.
+#[derive(Debug)]
+struct Sender<'a> {
+    client: &'a Client,
+    /// On the client's monotonic clock.
+    until: Option<Duration>,
+    requests: &'a AtomicU64,
+}
+
+impl Fetch for Sender<'_> {
+    async fn fetch<T: Send>(
+        &self,
+        wire_query: &str,
+        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        let now = self.client.time().clock().monotonic();
+        let left = self.until.map(|until| until.saturating_sub(now));
+        let read = |reply: &Reply| read(&reply.body);
+        self.client.get_counted(DATA_PATH, wire_query, left, self.requests, read).await
+    }
+}

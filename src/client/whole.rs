@@ -1,0 +1,114 @@
+//! [`Whole`]: the whole of a scan, read once and remembered, however many ask for it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::scan::{ReadFailure, Reading, Scan, Step, Table};
+use crate::error::{Error, Kind};
+
+/// The whole of a scan. Those who ask while it is being read take part in that read, page by page.
+/// A failure is not remembered. A read that all who asked have given up stays where it is, and goes
+/// on when somebody asks again: its pages are paid for.
+#[derive(Debug)]
+pub struct Whole {
+    scan: Scan,
+    slot: Mutex<Slot>,
+}
+
+/// One for each process, because a fork may leave the state locked for ever.
+#[derive(Debug)]
+struct Slot {
+    process: u32,
+    state: Arc<tokio::sync::Mutex<State>>,
+}
+
+/// Held over a step.
+#[derive(Debug, Default)]
+pub(super) enum State {
+    #[default]
+    Unread,
+    Reading(Box<Reading>),
+    Read(Arc<Table>),
+}
+
+impl Whole {
+    /// Nothing is read yet.
+    #[must_use]
+    pub fn new(scan: Scan) -> Self {
+        let slot = Slot { process: std::process::id(), state: Arc::default() };
+        Self { scan, slot: Mutex::new(slot) }
+    }
+
+    /// The scan whose whole it is.
+    #[must_use]
+    pub fn scan(&self) -> &Scan {
+        &self.scan
+    }
+
+    /// The whole, merged: read now, or remembered.
+    ///
+    /// # Errors
+    /// As [`Reading::step`].
+    pub async fn table(&self) -> Result<Arc<Table>, ReadFailure> {
+        let until = self.scan.until();
+        loop {
+            if let Step::Whole(table) = self.step(until).await? {
+                return Ok(table);
+            }
+        }
+    }
+
+    /// One step towards the whole: a page more, or the table, which is remembered. `until` as in
+    /// [`Reading::step`].
+    ///
+    /// # Errors
+    /// As [`Reading::step`].
+    pub async fn step(&self, until: Option<Duration>) -> Result<Step<Arc<Table>>, ReadFailure> {
+        let state = self.state();
+        let mut state = state.lock().await;
+        if matches!(*state, State::Unread) {
+            *state = State::Reading(Box::new(self.scan.read()?));
+        }
+        let step = match &mut *state {
+            State::Reading(reading) => reading.step(until).await,
+            State::Read(table) => return Ok(Step::Whole(Arc::clone(table))),
+            State::Unread => return Err(Error::new(Kind::Internal, "a read did not begin").into()),
+        };
+        match step {
+            Ok(Step::Page(progress)) => Ok(Step::Page(progress)),
+            Ok(Step::Whole(table)) => {
+                let table = Arc::new(table);
+                *state = State::Read(Arc::clone(&table));
+                Ok(Step::Whole(table))
+            }
+            Err(failure) => {
+                *state = State::Unread;
+                Err(failure)
+            }
+        }
+    }
+
+    fn state(&self) -> Arc<tokio::sync::Mutex<State>> {
+        let process = std::process::id();
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.process != process {
+            // What the parent had read is there; what it was reading, it reads for itself.
+            let known = match slot.state.try_lock().as_deref() {
+                Ok(State::Read(table)) => State::Read(Arc::clone(table)),
+                _ => State::Unread,
+            };
+            *slot = Slot { process, state: Arc::new(tokio::sync::Mutex::new(known)) };
+        }
+        Arc::clone(&slot.state)
+    }
+}
+
+#[cfg(test)]
+impl Whole {
+    /// What a fork leaves: a lock that may be held for ever, and another process number.
+    pub(super) fn inherit(&self) -> Arc<tokio::sync::Mutex<State>> {
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.process = 0;
+        Arc::clone(&slot.state)
+    }
+}

@@ -1,0 +1,94 @@
+//! Which proxy the requests to a service go through: that of `proxy=`, else the one that the
+//! environment names (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, less `NO_PROXY`). Loopback never goes
+//! through one. reqwest decides by the same rules; here they are asked so that an error can name the
+//! proxy, and so that one that cannot be spoken to is refused in words.
+
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+
+use super::base_url::BaseUrl;
+use crate::error::{Error, Kind, Result};
+
+const SETTING_HINT: &str = "Write it as http://proxy.example.com:3128; a user and a password as \
+                            http://user:password@…, with signs such as @ and : percent-encoded.";
+
+/// Refuses a `proxy=` that is no address, or of a kind that is not spoken. Its text is not shown: it
+/// may hold a password.
+pub(super) fn check(proxy: &str) -> Result<()> {
+    let named = Matcher::builder().all(proxy).build();
+    let usable = reqwest::Proxy::all(proxy).is_ok() && !proxy.trim().is_empty();
+    match named.intercept(&hyper::Uri::from_static("https://customer.example.com/")) {
+        Some(found) if usable => spoken(&found).map(drop),
+        _ => Err(Error::new(Kind::Config, "proxy is not the address of a proxy.")
+            .with_hint(SETTING_HINT)),
+    }
+}
+
+/// The address of the proxy for this service, without user and password; `None` for the straight
+/// way.
+///
+/// # Errors
+/// `ConfigError` for a proxy that speaks SOCKS.
+pub(super) fn of(base: &BaseUrl, setting: Option<&str>) -> Result<Option<String>> {
+    if base.is_loopback() {
+        return Ok(None);
+    }
+    let matcher = match setting {
+        Some(proxy) => Matcher::builder().all(proxy).build(),
+        None => Matcher::from_system(),
+    };
+    let target = base.join("/", None);
+    let Ok(target) = target.as_str().parse::<hyper::Uri>() else { return Ok(None) };
+    matcher.intercept(&target).as_ref().map(spoken).transpose()
+}
+
+fn spoken(proxy: &Intercept) -> Result<String> {
+    let scheme = proxy.uri().scheme_str().unwrap_or("http");
+    let authority = proxy.uri().authority().map_or("", |authority| authority.as_str());
+    if scheme.starts_with("socks") {
+        let message =
+            format!("the proxy {scheme}://{authority} speaks SOCKS, which is not spoken here.");
+        return Err(Error::new(Kind::Config, message)
+            .with_hint("Name an HTTP proxy in proxy= or HTTPS_PROXY.")
+            .with(|context| context.unsent = true));
+    }
+    Ok(format!("{scheme}://{authority}"))
+}
+
+/// True where a proxy's address holds a password.
+#[must_use]
+pub fn has_password(proxy: &str) -> bool {
+    let rest = proxy.split_once("://").map_or(proxy, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or_default().contains('@')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h24_a_proxy_is_named_without_its_password() {
+        let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+        for proxy in
+            ["http://user:hunter2@proxy.example.com:3128", "user:hunter2@proxy.example.com:3128"]
+        {
+            let named = of(&base, Some(proxy)).expect("an address");
+            assert_eq!(named.as_deref(), Some("http://proxy.example.com:3128"));
+            assert!(has_password(proxy));
+        }
+        assert!(!has_password("http://proxy.example.com:3128/@"));
+        let loopback = BaseUrl::parse("https://127.0.0.1:1", false).expect("a base URL");
+        assert_eq!(of(&loopback, Some("http://proxy.example.com:3128")).expect("none"), None);
+    }
+
+    #[test]
+    fn h24_what_is_no_http_proxy_is_refused_and_not_repeated() {
+        for proxy in
+            ["", "http://user:hunter2@:::", "ftp://hunter2", "socks5://u:hunter2@h.example:1"]
+        {
+            let error = check(proxy).expect_err(proxy);
+            assert_eq!(error.kind(), Kind::Config, "{proxy}");
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+        assert!(check("http://proxy.example.com:3128").is_ok());
+    }
+}

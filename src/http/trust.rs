@@ -1,0 +1,154 @@
+//! Which certificates a connection trusts: those of `ca_bundle`, else those that `SSL_CERT_FILE` and
+//! `SSL_CERT_DIR` name, else the machine's store, else a fallback. Each takes the place of the next.
+
+use std::fs;
+use std::path::PathBuf;
+
+use reqwest::Certificate;
+
+use super::failure::TRUST_HINT;
+use crate::error::{Error, Kind, Result};
+
+/// Where trusted certificates come from. By default from the machine's store.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct Trust {
+    /// Certificates (PEM) to trust, and no others.
+    pub ca_bundle: Option<Vec<u8>>,
+    /// The file that they were read from, for another process to read them again.
+    pub ca_bundle_file: Option<PathBuf>,
+    /// A file of certificates (PEM) in the place of the machine's store: `SSL_CERT_FILE`.
+    pub file: Option<PathBuf>,
+    /// Folders of such files, likewise: `SSL_CERT_DIR`.
+    pub folders: Vec<PathBuf>,
+    /// A file of certificates (PEM) for a machine that has no store; read only there.
+    pub fallback: Option<PathBuf>,
+}
+
+impl Trust {
+    /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` say, as `lookup` gives them; empty is not set.
+    #[must_use]
+    pub fn from_variables(lookup: impl Fn(&str) -> Option<std::ffi::OsString>) -> Self {
+        let get = |name: &str| lookup(name).filter(|text| !text.is_empty());
+        let folders = get("SSL_CERT_DIR").map(|folders| {
+            std::env::split_paths(&folders).filter(|path| !path.as_os_str().is_empty()).collect()
+        });
+        Self {
+            file: get("SSL_CERT_FILE").map(PathBuf::from),
+            folders: folders.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    /// Refuses a bundle without a certificate.
+    ///
+    /// # Errors
+    /// `ConfigError`.
+    pub fn check(&self) -> Result<()> {
+        match &self.ca_bundle {
+            Some(bundle) if from_pem(bundle).is_empty() => {
+                Err(Error::new(Kind::Config, "ca_bundle holds no certificate.")
+                    .with_hint("It is a path, or the bytes, of certificates in PEM form."))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The only certificates to trust; `None` for those of the machine's store.
+    ///
+    /// # Errors
+    /// `TlsError` where the variables name no certificate that can be read: to trust others than
+    /// those that were asked for would be wrong, so no fallback is looked at.
+    pub(super) fn named(&self) -> Result<Option<Vec<Certificate>>> {
+        if let Some(bundle) = &self.ca_bundle {
+            return Ok(Some(from_pem(bundle)));
+        }
+        if self.file.is_none() && self.folders.is_empty() {
+            return Ok(None);
+        }
+        let mut certificates = Vec::new();
+        let sources = self.file.iter().map(|file| (Some(file.as_path()), None));
+        for (file, folder) in
+            sources.chain(self.folders.iter().map(|folder| (None, Some(folder.as_path()))))
+        {
+            let found = rustls_native_certs::load_certs_from_paths(file, folder).certs;
+            certificates.extend(found.iter().filter_map(|der| Certificate::from_der(der).ok()));
+        }
+        if certificates.is_empty() {
+            return Err(Error::new(
+                Kind::Tls,
+                "SSL_CERT_FILE or SSL_CERT_DIR is set, and names no certificate that can be read, \
+                 so that no service can be checked.",
+            )
+            .with_hint(TRUST_HINT)
+            .with(|context| context.unsent = true));
+        }
+        Ok(Some(certificates))
+    }
+
+    /// The certificates of the fallback, where there are any.
+    pub(super) fn fallback(&self) -> Option<Vec<Certificate>> {
+        let certificates = from_pem(&fs::read(self.fallback.as_ref()?).ok()?);
+        (!certificates.is_empty()).then_some(certificates)
+    }
+}
+
+fn from_pem(bundle: &[u8]) -> Vec<Certificate> {
+    Certificate::from_pem_bundle(bundle).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CERTIFICATE: &[u8] = include_bytes!("../../tests/keys/certificate.pem");
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("siteline-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+
+    #[test]
+    fn h22_a_bundle_wins_over_the_variables_and_these_over_the_machine() {
+        let folder = folder("trust");
+        let file = folder.join("ca.pem");
+        fs::write(&file, CERTIFICATE).expect("a file");
+        assert!(Trust::default().named().expect("the machine's").is_none());
+        for (variable, value) in [("SSL_CERT_FILE", &file), ("SSL_CERT_DIR", &folder)] {
+            let lookup = |name: &str| (name == variable).then(|| value.clone().into_os_string());
+            let trust = Trust::from_variables(lookup);
+            assert_eq!(trust.named().expect("readable").map(|all| all.len()), Some(1));
+        }
+        let trust = Trust {
+            ca_bundle: Some(CERTIFICATE.to_vec()),
+            file: Some(folder.join("absent.pem")),
+            ..Trust::default()
+        };
+        assert_eq!(trust.named().expect("the bundle").map(|all| all.len()), Some(1));
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn h22_h23_variables_that_name_nothing_are_a_tls_error_and_no_fallback_is_taken() {
+        let folder = folder("nothing");
+        for trust in [
+            Trust { file: Some(folder.join("absent.pem")), ..Trust::default() },
+            Trust { folders: vec![folder.clone()], ..Trust::default() },
+        ] {
+            let error = trust.named().expect_err("nothing there");
+            assert_eq!(error.kind(), Kind::Tls);
+            let text = error.to_string();
+            assert!(text.contains("ca_bundle=") && text.contains("SSL_CERT_FILE"), "{text}");
+        }
+        assert!(Trust::from_variables(|_| Some("".into())).named().expect("not set").is_none());
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn a_bundle_without_a_certificate_is_refused() {
+        let trust = Trust { ca_bundle: Some(b"nothing".to_vec()), ..Trust::default() };
+        assert_eq!(trust.check().unwrap_err().kind(), Kind::Config);
+        assert!(Trust::default().check().is_ok());
+    }
+}

@@ -1,0 +1,87 @@
+//! `siteline.Allowance`: the daily request allowance, as it stood when it was asked for.
+
+use jiff::Timestamp;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::error::Kind;
+use crate::http::AllowanceState;
+use crate::python::conversions::{datetime, html, refuse};
+
+/// The daily request allowance, as this client counts it (§8).
+///
+/// ``used`` requests of ``limit`` today, ``left`` of them; ``resets_at`` is when the day ends. Every
+/// page request counts, retries included, before its bytes leave. Without ``daily_allowance=``
+/// ``limit`` and ``left`` are ``None``.
+///
+/// >>> client = sandbox.client(daily_allowance=100)
+/// >>> table = client.data(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()
+/// >>> client.allowance
+/// <Allowance 6 of 100 used, 94 left>
+#[pyclass(frozen, eq, name = "Allowance", module = "siteline")]
+#[derive(PartialEq)]
+pub(crate) struct PyAllowance(pub(crate) AllowanceState);
+
+#[pymethods]
+impl PyAllowance {
+    /// Requests counted today.
+    #[getter]
+    fn used(&self) -> u64 {
+        self.0.used
+    }
+
+    /// Requests allowed a day, or ``None``.
+    #[getter]
+    fn limit(&self) -> Option<u64> {
+        self.0.limit
+    }
+
+    /// Requests left today, or ``None`` where no limit is known.
+    #[getter]
+    fn left(&self) -> Option<u64> {
+        self.0.left
+    }
+
+    /// When the count begins anew, an aware ``datetime`` in UTC.
+    #[getter]
+    fn resets_at<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        datetime(py, self.0.resets_at)
+    }
+
+    fn __repr__(&self) -> String {
+        match (self.0.limit, self.0.left) {
+            (Some(limit), Some(left)) => {
+                format!("<Allowance {} of {limit} used, {left} left>", self.0.used)
+            }
+            _ => format!("<Allowance {} used, no limit set>", self.0.used),
+        }
+    }
+
+    /// What ``pickle`` and ``copy`` make it again with.
+    #[staticmethod]
+    fn _restore(
+        py: Python<'_>,
+        used: u64,
+        limit: Option<u64>,
+        left: Option<u64>,
+        resets_at: i64,
+    ) -> PyResult<Self> {
+        let resets_at = Timestamp::from_microsecond(resets_at)
+            .map_err(|_| refuse(py, Kind::Config, "resets_at is out of range."))?;
+        Ok(Self(AllowanceState { used, limit, left, resets_at }))
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let AllowanceState { used, limit, left, resets_at } = slf.get().0;
+        let parts = (used, limit, left, resets_at.as_microsecond());
+        Ok((slf.get_type().getattr("_restore")?, parts.into_pyobject(slf.py())?))
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "allowance")
+    }
+}

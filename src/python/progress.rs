@@ -1,0 +1,102 @@
+//! Telling of progress: whoever was given as `progress=` is called between two pages, by the thread
+//! that waits for them, with nothing held.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyBool;
+
+use crate::client::pages::Pages;
+use crate::client::progress::Progress;
+use crate::client::scan::ReadFailure;
+use crate::data::Query;
+use crate::error::Kind;
+use crate::python::conversions::{datetime, refuse};
+use crate::python::scan::read_failure;
+
+/// What was given as `progress=`: `True` or a callable. Shared by a scan and its resumptions.
+#[derive(Clone)]
+pub(crate) struct Audience(Arc<Py<PyAny>>);
+
+impl Audience {
+    /// `None` for an argument that asks for nothing.
+    pub(crate) fn from_argument(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Self>> {
+        let Some(argument) = argument.filter(|argument| !argument.is_none()) else {
+            return Ok(None);
+        };
+        match argument.cast::<PyBool>() {
+            Ok(wanted) if !wanted.is_true() => return Ok(None),
+            Err(_) if !argument.is_callable() => {
+                let message = "progress= is True, or a callable that takes a siteline.Progress.";
+                return Err(refuse(argument.py(), Kind::Query, message));
+            }
+            _ => {}
+        }
+        Ok(Some(Self(Arc::new(argument.clone().unbind()))))
+    }
+
+    /// Who is told of a read that begins now; `None` where nobody looks.
+    pub(crate) fn reporter(&self, py: Python<'_>, query: &Query) -> PyResult<Option<Reporter>> {
+        let ids = [&query.input().site, &query.input().line];
+        let ids: Vec<&str> = ids.into_iter().flatten().map(String::as_str).collect();
+        let title = if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") };
+        let told = module(py)?.getattr("reporter")?.call1((&*self.0, title))?;
+        Ok((!told.is_none()).then(|| Reporter(told.unbind())))
+    }
+}
+
+/// Whom to tell of one read.
+pub(crate) struct Reporter(pub(crate) Py<PyAny>);
+
+/// What is told: a `siteline.Progress`.
+pub(crate) fn event<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyAny>> {
+    let newest = progress.newest.map(|at| datetime(py, at)).transpose()?;
+    module(py)?.getattr("Progress")?.call1((
+        progress.pages,
+        progress.points,
+        progress.requests,
+        progress.allowance_left,
+        newest,
+        progress.fraction,
+        progress.done,
+    ))
+}
+
+impl Reporter {
+    pub(crate) fn tell(&self, py: Python<'_>, progress: &Progress) -> PyResult<()> {
+        self.0.call1(py, (event(py, progress)?,)).map(drop)
+    }
+
+    /// The read is over, or has failed.
+    pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
+        module(py)?.getattr("finish")?.call1((&self.0,)).map(drop)
+    }
+}
+
+fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module =
+        MODULE.get_or_try_init(py, || py.import("siteline.progress").map(Bound::unbind))?;
+    Ok(module.bind(py))
+}
+
+/// After an attempt to read a page: tells of it. The page is held until it is taken, so what the
+/// callable raises loses none.
+pub(crate) fn told(
+    py: Python<'_>,
+    pages: &Pages,
+    reporter: Option<&Reporter>,
+    filled: Result<(), ReadFailure>,
+) -> PyResult<()> {
+    let Some(reporter) = reporter else {
+        return filled.map_err(|failure| read_failure(py, failure));
+    };
+    match filled {
+        Ok(()) => pages.news().map_or(Ok(()), |progress| reporter.tell(py, &progress)),
+        Err(failure) => {
+            reporter.end(py)?;
+            Err(read_failure(py, failure))
+        }
+    }
+}

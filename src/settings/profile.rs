@@ -1,0 +1,297 @@
+//! One profile: a table of the TOML file, checked member by member. It may say what the arguments of
+//! a client say, and holds no secret: the key is a path, and its passphrase what a command prints.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value as Toml};
+
+use super::place::Surroundings;
+use super::{CONFIG, Key, KeySource, PROFILE, PassphraseSource};
+use crate::error::{Error, Kind, Result, excerpt};
+
+/// A value as a profile holds it.
+#[derive(Clone, PartialEq)]
+pub enum Value {
+    /// Text.
+    Text(String),
+    /// A list of texts.
+    Words(Vec<String>),
+    /// A whole number.
+    Whole(i64),
+    /// Any other number.
+    Number(f64),
+    /// True or false.
+    Flag(bool),
+    /// A path, resolved.
+    Path(PathBuf),
+}
+
+/// What a member may be.
+#[derive(Clone, Copy)]
+enum Form {
+    Text,
+    Words,
+    Whole,
+    Duration,
+    Flag,
+    Path,
+}
+
+const MEMBERS: [(&str, Form); 23] = [
+    ("base_url", Form::Text),
+    ("subject", Form::Text),
+    ("private_key_file", Form::Path),
+    ("password_command", Form::Words),
+    ("kid", Form::Text),
+    ("strict", Form::Flag),
+    ("scopes", Form::Words),
+    ("audience", Form::Text),
+    ("daily_allowance", Form::Whole),
+    ("settle_lag", Form::Duration),
+    ("assertion_lifetime", Form::Duration),
+    ("clock_tolerance", Form::Duration),
+    ("typ", Form::Flag),
+    ("max_retry_after", Form::Duration),
+    ("tries", Form::Whole),
+    ("connect_timeout", Form::Duration),
+    ("response_timeout", Form::Duration),
+    ("idle_timeout", Form::Duration),
+    ("max_body_bytes", Form::Whole),
+    ("application", Form::Text),
+    ("allow_http", Form::Flag),
+    ("ca_bundle", Form::Path),
+    ("proxy", Form::Text),
+];
+
+/// What has no place in a profile, and what to write instead.
+const REFUSED: [(&str, &str); 5] = [
+    ("passphrase", "no passphrase in plain: write password_command, a command that prints it"),
+    ("password", "no passphrase in plain: write password_command, a command that prints it"),
+    ("private_key", "the key stays in a file of its own: write private_key_file"),
+    ("signer", "a signer is code: give credential= in the program"),
+    ("clock", "a clock is for tests: give clock= in the program"),
+];
+
+/// How alike two names must be for the one to be told as what was meant by the other.
+const ALIKE: f64 = 0.75;
+
+/// One profile, or what is known where there is none.
+pub struct Profile {
+    name: String,
+    file: Option<PathBuf>,
+    file_found: bool,
+    members: Option<Vec<(&'static str, Value)>>,
+}
+
+impl Profile {
+    /// Looks for the profile of this name. Where it is not `needed`, it need not be there, nor its
+    /// file unless a variable names it.
+    pub(super) fn find(name: &str, around: &Surroundings<'_>, needed: bool) -> Result<Self> {
+        let mut profile =
+            Self { name: name.to_owned(), file: None, file_found: false, members: None };
+        let Some(file) = around.config_file() else {
+            return if needed {
+                Err(profile.absent("there is no home folder"))
+            } else {
+                Ok(profile)
+            };
+        };
+        profile.file = Some(file.clone());
+        let text = match (around.read)(&file) {
+            Ok(text) => text,
+            Err(error) if is_absent(&error) => {
+                return if needed || around.get(CONFIG).is_some() {
+                    Err(profile.absent("the file is not there"))
+                } else {
+                    Ok(profile)
+                };
+            }
+            Err(error) => {
+                return Err(profile.absent(&format!("the file cannot be read: {}", error.kind())));
+            }
+        };
+        profile.file_found = true;
+        let profiles = parse(&text).map_err(|what| wrong(&file, &what))?;
+        if let Some((stray, _)) = profiles.iter().find(|(_, value)| !value.is_table()) {
+            let stray = excerpt(stray);
+            return Err(wrong(&file, &format!("{stray} stands in no profile"))
+                .with_hint(format!("Write a line such as [{name}] above it.")));
+        }
+        match profiles.get(name).and_then(Toml::as_table) {
+            Some(table) => profile.members = Some(members(table, &file, name, around)?),
+            None if needed => return Err(no_such_profile(&profiles, &file, name)),
+            None => {}
+        }
+        Ok(profile)
+    }
+
+    fn absent(&self, why: &str) -> Error {
+        let place =
+            self.file.as_deref().map_or_else(String::new, |file| format!(" ({})", file.display()));
+        Error::new(Kind::Config, format!("No profile {:?}: {why}{place}.", excerpt(&self.name)))
+            .with_hint(format!("{CONFIG} names the file, {PROFILE} the profile in it."))
+    }
+
+    /// Takes a text out.
+    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+        match self.take(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Takes the key out, and what belongs to it.
+    pub(super) fn key(&mut self) -> Option<Key> {
+        let kid = self.text("kid");
+        let strict = self.take("strict") == Some(Value::Flag(true));
+        let passphrase = self.take("password_command").map(PassphraseSource::Command);
+        match self.take("private_key_file") {
+            Some(Value::Path(path)) => {
+                Some(Key { source: KeySource::File(path), passphrase, kid, strict })
+            }
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, name: &str) -> Option<Value> {
+        let members = self.members.as_mut()?;
+        let at = members.iter().position(|(known, _)| *known == name)?;
+        Some(members.swap_remove(at).1)
+    }
+
+    /// What is left: the keywords of a client.
+    pub(super) fn into_options(self) -> Vec<(&'static str, Value)> {
+        let credential =
+            ["private_key_file", "password_command", "kid", "strict", "base_url", "subject"];
+        let members = self.members.unwrap_or_default();
+        members.into_iter().filter(|(name, _)| !credential.contains(name)).collect()
+    }
+
+    /// The file and the name, where the profile is there.
+    pub(super) fn found(&self) -> Option<(PathBuf, String)> {
+        self.members.as_ref()?;
+        Some((self.file.clone()?, self.name.clone()))
+    }
+
+    /// What was looked at, for an error.
+    pub(super) fn described(&self) -> String {
+        let name = excerpt(&self.name);
+        let Some(file) = &self.file else {
+            return "no file of profiles (there is no home folder)".to_owned();
+        };
+        let file = file.display();
+        match (self.file_found, &self.members) {
+            (false, _) => format!("the file {file} (not found)"),
+            (true, None) => {
+                format!("the file {file} (found), the profile {name:?} in it (not found)")
+            }
+            (true, Some(_)) => {
+                format!("the file {file} (found), the profile {name:?} in it (found)")
+            }
+        }
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// What the parser says may hold a piece of the file: only the place is told.
+fn parse(text: &str) -> Result<Table, String> {
+    text.trim_start_matches('\u{feff}').parse::<Table>().map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        format!("line {} is not TOML", before.matches('\n').count() + 1)
+    })
+}
+
+fn wrong(file: &Path, what: &str) -> Error {
+    Error::new(Kind::Config, format!("{what}, in the file {}.", file.display()))
+}
+
+fn no_such_profile(profiles: &Table, file: &Path, name: &str) -> Error {
+    let names: Vec<String> = profiles.keys().map(|name| format!("{:?}", excerpt(name))).collect();
+    let hint = match alike(name, profiles.keys().map(String::as_str)) {
+        Some(near) => format!("Is {near:?} meant? "),
+        None => String::new(),
+    };
+    wrong(file, &format!("there is no profile {:?}", excerpt(name)))
+        .with_hint(format!("{hint}There are: {}.", names.join(", ")))
+}
+
+fn alike<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|known| (strsim::normalized_damerau_levenshtein(name, known), known))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, known)| known)
+}
+
+fn members(
+    table: &Table,
+    file: &Path,
+    profile: &str,
+    around: &Surroundings<'_>,
+) -> Result<Vec<(&'static str, Value)>> {
+    let place = format!("in the profile {:?}", excerpt(profile));
+    let unknown: Vec<&str> = table
+        .keys()
+        .map(String::as_str)
+        .filter(|name| !MEMBERS.iter().any(|(known, _)| known == name))
+        .collect();
+    if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| unknown.contains(refused)) {
+        return Err(wrong(file, &format!("{instead}; it stands {place}")));
+    }
+    if !unknown.is_empty() {
+        let names: Vec<String> = unknown.iter().map(|name| excerpt(name)).collect();
+        let meant: Vec<String> = unknown
+            .iter()
+            .filter_map(|name| alike(name, MEMBERS.iter().map(|(known, _)| *known)))
+            .map(|near| format!("Is {near} meant? "))
+            .collect();
+        let all: Vec<&str> = MEMBERS.iter().map(|(known, _)| *known).collect();
+        return Err(wrong(file, &format!("unknown {place}: {}", names.join(", ")))
+            .with_hint(format!("{}Known are: {}.", meant.concat(), all.join(", "))));
+    }
+    let folder = file.parent().unwrap_or(Path::new(""));
+    MEMBERS
+        .iter()
+        .filter_map(|(name, form)| Some((*name, *form, table.get(*name)?)))
+        .map(|(name, form, given)| match form.read(given, folder, around) {
+            Ok(value) => Ok((name, value)),
+            Err(expected) => Err(wrong(file, &format!("{name} is no {expected} {place}"))),
+        })
+        .collect()
+}
+
+impl Form {
+    /// The value, or what was expected of it.
+    fn read(
+        self,
+        given: &Toml,
+        folder: &Path,
+        around: &Surroundings<'_>,
+    ) -> Result<Value, &'static str> {
+        let text = given.as_str().map(ToOwned::to_owned);
+        match self {
+            Self::Text => text.map(Value::Text).ok_or("text"),
+            Self::Path => {
+                text.map(|path| Value::Path(around.resolved(folder, &path))).ok_or("path")
+            }
+            Self::Words => {
+                let list = given.as_array().map(|list| {
+                    list.iter().map(|word| word.as_str().map(ToOwned::to_owned)).collect()
+                });
+                let list = list.and_then(|words: Option<Vec<String>>| words.map(Value::Words));
+                text.map(Value::Text).or(list).ok_or("text or list of texts")
+            }
+            Self::Whole => given.as_integer().map(Value::Whole).ok_or("whole number"),
+            Self::Flag => given.as_bool().map(Value::Flag).ok_or("true or false"),
+            Self::Duration => {
+                let number = given.as_integer().map(Value::Whole);
+                let number = number.or_else(|| given.as_float().map(Value::Number));
+                text.map(Value::Text).or(number).ok_or("duration, such as \"5m\" or 300")
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+use std::io;
+
+use super::*;
+
+const FILE: &str = "/etc/plants/config.toml";
+const PROFILES: &str = r#"
+[default]
+base_url = "https://default.example.com"
+subject = "subject-of-default"
+private_key_file = "keys/default.pem"
+password_command = ["pass", "show", "plant"]
+daily_allowance = 100
+settle_lag = "10m"
+scopes = ["customer.data.read"]
+
+[plant-a]
+base_url = "https://a.example.com"
+subject = "subject-a"
+private_key_file = "~/a.pem"
+strict = true
+tries = 2
+idle_timeout = 2.5
+ca_bundle = "ca.pem"
+"#;
+
+fn around(
+    pairs: &[(&str, &str)],
+    file: Option<&str>,
+    ask: impl FnOnce(&Surroundings<'_>) -> Result<Settings>,
+) -> Result<Settings> {
+    let variable = |name: &str| {
+        pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+    };
+    let read = |path: &Path| match file {
+        Some(text) if path == Path::new(FILE) => Ok(text.to_owned()),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    };
+    ask(&Surroundings { variable: &variable, read: &read, platform: Platform::Unix })
+}
+
+fn variables(pairs: &[(&str, &str)], file: Option<&str>) -> Result<Settings> {
+    around(pairs, file, |around| Settings::from_variables(around, Given::default()))
+}
+
+fn profile(name: &str, pairs: &[(&str, &str)], file: Option<&str>) -> Result<Settings> {
+    around(pairs, file, |around| Settings::from_profile(name, around, Given::default()))
+}
+
+fn refused(outcome: Result<Settings>) -> String {
+    let error = outcome.expect_err("refused");
+    assert_eq!(error.kind(), Kind::Config);
+    let text = error.to_string();
+    assert!(!text.contains("hunter2") && !text.contains("BEGIN"), "{text}");
+    text
+}
+
+fn option<'a>(settings: &'a Settings, name: &str) -> Option<&'a Value> {
+    settings.options.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+}
+
+fn path(settings: &Settings) -> &Path {
+    match settings.credential.as_ref().map(|(_, key)| &key.source) {
+        Some(KeySource::File(path)) => path,
+        _ => panic!("no path"),
+    }
+}
+
+#[test]
+fn an_error_lists_what_was_looked_at_and_shows_no_value() {
+    let text = refused(variables(
+        &[(BASE_URL, "https://u:hunter2@a"), (PRIVATE_KEY, "-----BEGIN"), ("HOME", "/home/ada")],
+        None,
+    ));
+    assert!(text.contains("subject is missing"), "{text}");
+    for place in [
+        "SITELINE_BASE_URL (set)",
+        "SITELINE_SUBJECT (not set)",
+        "SITELINE_PRIVATE_KEY (set)",
+        "SITELINE_PRIVATE_KEY_FILE (not set)",
+        "SITELINE_PASSWORD_COMMAND (not set)",
+        "SITELINE_PROFILE (not set)",
+        "/home/ada/.config/siteline/config.toml (not found)",
+    ] {
+        assert!(text.contains(place), "{place}: {text}");
+    }
+    let text = refused(variables(&[(CONFIG, FILE)], Some("[plant-a]\n")));
+    assert!(text.contains("base_url, subject and the private key are missing"), "{text}");
+    assert!(
+        text.contains("config.toml (found), the profile \"default\" in it (not found)"),
+        "{text}"
+    );
+    assert!(refused(variables(&[], None)).contains("no home folder"));
+}
+
+#[test]
+fn variables_alone_are_enough_and_need_no_file() {
+    let settings = variables(
+        &[
+            (BASE_URL, "https://customer.example.com\n"),
+            (SUBJECT, "subject-1"),
+            (PRIVATE_KEY_FILE, "~/key.pem"),
+            (SCOPES, "customer.data.read"),
+            (DAILY_ALLOWANCE, "5000"),
+            ("HOME", "/home/ada"),
+        ],
+        None,
+    )
+    .unwrap();
+    assert_eq!(settings.base_url.as_deref(), Some("https://customer.example.com"));
+    assert_eq!(path(&settings), Path::new("/home/ada/key.pem"));
+    assert!(option(&settings, "daily_allowance") == Some(&Value::Whole(5000)));
+    assert!(settings.profile.is_none());
+    let hidden = variables(
+        &[(BASE_URL, "https://u:hunter2@a"), (SUBJECT, "s"), (PRIVATE_KEY, "-----BEGIN hunter2")],
+        None,
+    );
+    assert!(!format!("{:?}", hidden.unwrap()).contains("hunter2"));
+}
+
+#[test]
+fn a_variable_goes_before_the_profile_member_by_member() {
+    let pairs = [(CONFIG, FILE), (SUBJECT, "mine"), (DAILY_ALLOWANCE, "7")];
+    let settings = variables(&pairs, Some(PROFILES)).unwrap();
+    assert_eq!(settings.base_url.as_deref(), Some("https://default.example.com"));
+    assert_eq!(settings.credential.as_ref().unwrap().0, "mine");
+    assert_eq!(path(&settings), Path::new("/etc/plants/keys/default.pem"));
+    assert!(option(&settings, "daily_allowance") == Some(&Value::Whole(7)));
+    assert!(option(&settings, "settle_lag") == Some(&Value::Text("10m".to_owned())));
+    let settings =
+        variables(&[(CONFIG, FILE), (PROFILE, "plant-a"), ("HOME", "/h")], Some(PROFILES));
+    assert_eq!(path(&settings.unwrap()), Path::new("/h/a.pem"));
+}
+
+#[test]
+fn what_opens_a_key_belongs_to_it_or_stands_in_a_variable() {
+    let opened = |pairs: &[(&str, &str)]| {
+        let all = [&[(CONFIG, FILE)], pairs].concat();
+        variables(&all, Some(PROFILES)).unwrap().credential.unwrap().1.passphrase
+    };
+    assert!(matches!(opened(&[]), Some(PassphraseSource::Command(Value::Words(_)))));
+    assert!(opened(&[(PRIVATE_KEY_FILE, "other.pem")]).is_none());
+    assert!(matches!(opened(&[(PASSPHRASE, "hunter2")]), Some(PassphraseSource::Text(_))));
+    let command = opened(&[(PRIVATE_KEY_FILE, "other.pem"), (PASSWORD_COMMAND, "pass show it")]);
+    assert!(matches!(command, Some(PassphraseSource::Command(Value::Text(_)))));
+}
+
+#[test]
+fn two_keys_or_two_passphrases_are_one_too_many() {
+    for (one, other) in [(PRIVATE_KEY, PRIVATE_KEY_FILE), (PASSPHRASE, PASSWORD_COMMAND)] {
+        let pairs = [(PRIVATE_KEY, "-----BEGIN hunter2"), (one, "hunter2"), (other, "hunter2")];
+        assert!(refused(variables(&pairs, None)).contains("both set"), "{one}");
+    }
+}
+
+#[test]
+fn a_named_profile_stands_alone() {
+    let pairs = [(CONFIG, FILE), (SUBJECT, "mine"), (PASSPHRASE, "hunter2"), ("HOME", "/h")];
+    let settings = profile("plant-a", &pairs, Some(PROFILES)).unwrap();
+    let (subject, key) = settings.credential.as_ref().unwrap();
+    assert_eq!(subject, "subject-a");
+    assert!(key.strict && key.passphrase.is_none());
+    assert_eq!(settings.base_url.as_deref(), Some("https://a.example.com"));
+    assert!(option(&settings, "ca_bundle") == Some(&Value::Path("/etc/plants/ca.pem".into())));
+    assert!(option(&settings, "idle_timeout") == Some(&Value::Number(2.5)));
+    assert_eq!(settings.options.len(), 3);
+    let text = refused(profile("half", &[(CONFIG, FILE)], Some("[half]\nsubject = \"s\"\n")));
+    assert!(text.contains("base_url and the private key are missing"), "{text}");
+}
+
+#[test]
+fn a_profile_that_is_not_there_is_told_with_those_that_are() {
+    let text = refused(profile("plant_a", &[(CONFIG, FILE)], Some(PROFILES)));
+    assert!(text.contains("Is \"plant-a\" meant?") && text.contains("\"default\""), "{text}");
+    assert!(
+        refused(variables(&[(CONFIG, FILE), (PROFILE, "b")], Some(PROFILES))).contains("\"b\"")
+    );
+    assert!(refused(variables(&[(CONFIG, "absent.toml")], None)).contains("not there"));
+    assert!(refused(profile("a", &[], None)).contains("no home folder"));
+}
+
+#[test]
+fn what_is_wrong_in_a_file_is_named_and_no_value_is_shown() {
+    for (text, told) in [
+        ("[a]\nbase_url = \"hunter2", "line 2"),
+        ("[a]\nbaseurl = \"hunter2\"", "Is base_url meant?"),
+        ("[a]\npassphrase = \"hunter2\"", "password_command"),
+        ("[a]\nprivate_key = \"-----BEGIN\"", "private_key_file"),
+        ("[a]\ntries = \"hunter2\"", "tries is no whole number"),
+        ("[a]\nscopes = [1]", "scopes is no text or list of texts"),
+        ("[a]\nsettle_lag = true", "settle_lag is no duration"),
+        ("base_url = \"hunter2\"", "Write a line such as [a]"),
+    ] {
+        let said = refused(profile("a", &[(CONFIG, FILE)], Some(text)));
+        assert!(said.contains(told) && said.contains(FILE), "{told}: {said}");
+    }
+}
+
+#[test]
+fn what_the_arguments_bring_is_not_looked_for() {
+    let given = Given { base_url: true, credential: true };
+    let pairs = [(PRIVATE_KEY, "x"), (PRIVATE_KEY_FILE, "y"), (SCOPES, "customer.data.read")];
+    let settings = around(&pairs, None, |around| Settings::from_variables(around, given)).unwrap();
+    assert!(settings.base_url.is_none() && settings.credential.is_none());
+    assert_eq!(settings.options.len(), 1);
+}

@@ -1,0 +1,272 @@
+"""Whom a connection trusts, and which proxy it takes: over real sockets, with TLS, on loopback."""
+
+import base64
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import siteline
+from tls_service import HOST, SELF, Authority, Proxy, TlsRelay, unused_port
+
+PASSWORD = "hunter2"
+OURS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUEST_METHOD")
+PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
+CHILD = """
+import os, siteline
+credential = siteline.Credential(os.environ["SUBJECT"], os.environ["KEY"])
+client = siteline.Client(os.environ["URL"], credential=credential, audience=os.environ["AUDIENCE"])
+try:
+    print(sorted(client.discover()))
+except siteline.SitelineError as error:
+    print(type(error).__name__, error)
+"""
+WORKS = "['sites', 'subject']"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def key_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("key") / "key.pem"
+    siteline.PrivateKey.generate(2048).save(path)
+    return path
+
+
+@pytest.fixture
+def service(authority, key_file, monkeypatch):
+    """A sandbox behind TLS; its clock runs, as clients' do."""
+    for name in (*OURS, *PROXIES):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    with siteline.Sandbox() as sandbox:
+        port = int(sandbox.base_url.rsplit(":", 1)[1])
+        with TlsRelay(authority, port) as relay:
+            relay.sandbox = sandbox
+            subject = sandbox.enroll(siteline.PrivateKey(key_file).public_jwk)
+            relay.credential = siteline.Credential(subject, key_file)
+            relay.key_file = key_file
+            relay.audience = f"{sandbox.base_url}/api/customer/oauth/token"
+            yield relay
+
+
+def client_of(service, url=None, **options):
+    url = url or f"https://127.0.0.1:{service.port}"
+    return siteline.Client(url, credential=service.credential, audience=service.audience, **options)
+
+
+def in_a_child(service, url=None, program=CHILD, before=(), **variables):
+    """Run a small program with these variables, and give what it printed."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if name.upper() not in PROXIES},
+        "SUBJECT": service.credential.subject,
+        "KEY": str(service.key_file),
+        "AUDIENCE": service.audience,
+        "URL": url or f"https://127.0.0.1:{service.port}",
+        **{name: str(value) for name, value in variables.items()},
+    }
+    done = subprocess.run(
+        [*before, sys.executable, "-c", textwrap.dedent(program)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert not done.stderr, done.stderr
+    return done.stdout.strip()
+
+
+# Whom it trusts.
+
+
+@pytest.mark.fault("H22")
+def test_a_ca_bundle_is_a_path_or_pem(service, authority):
+    for bundle in (str(authority.file), authority.file, authority.pem, authority.pem.decode()):
+        with client_of(service, ca_bundle=bundle) as client:
+            assert sorted(client.discover()) == ["sites", "subject"]
+
+
+@pytest.mark.fault("H22")
+def test_an_authority_that_nobody_named_is_a_tls_error_that_tells_how_to_name_it(service):
+    with client_of(service) as client, pytest.raises(siteline.TlsError) as caught:
+        client.discover()
+    assert "unknown authority" in str(caught.value)
+    for way in ("ca_bundle=", "SSL_CERT_FILE", "SSL_CERT_DIR"):
+        assert way in caught.value.hint
+    assert len(caught.value.attempts) <= 1
+    assert service.sandbox.stats["token_requests"] == 0
+
+
+@pytest.mark.fault("H22")
+def test_ssl_cert_file_and_ssl_cert_dir_are_heard(service, authority):
+    assert in_a_child(service, SSL_CERT_FILE=authority.file) == WORKS
+    folders = os.pathsep.join(["", "absent", str(authority.folder)])
+    assert in_a_child(service, SSL_CERT_DIR=folders) == WORKS
+
+
+@pytest.mark.fault("H22")
+def test_a_proxy_that_breaks_tls_open_works_once_its_authority_is_named(service, authority):
+    with Proxy(service.port) as proxy:
+        options = {"proxy": f"http://127.0.0.1:{proxy.port}"}
+        distrustful = client_of(service, f"https://{HOST}", **options)
+        with pytest.raises(siteline.TlsError, match="ca_bundle="):
+            distrustful.discover()
+        with client_of(service, f"https://{HOST}", ca_bundle=authority.file, **options) as client:
+            assert sorted(client.discover()) == ["sites", "subject"]
+
+
+def test_a_ca_bundle_that_is_none_is_told_before_any_request(service, tmp_path):
+    (tmp_path / "empty.pem").write_text("nothing")
+    for wrong in (tmp_path / "absent.pem", tmp_path, tmp_path / "empty.pem", b"nothing"):
+        with pytest.raises(siteline.ConfigError, match="ca_bundle"):
+            client_of(service, ca_bundle=wrong)
+    with pytest.raises(TypeError, match="ca_bundle"):
+        client_of(service, ca_bundle=7)
+
+
+@pytest.mark.fault("H23")
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+def test_variables_that_name_no_certificate_fail_at_the_first_https_not_before(
+    service, variable, tmp_path
+):
+    said = in_a_child(service, **{variable: tmp_path / "absent"})
+    assert said.startswith("TlsError")
+    assert "ca_bundle=" in said
+    assert "SSL_CERT_FILE" in said
+    plain = service.sandbox.base_url
+    assert in_a_child(service, plain, **{variable: tmp_path / "absent"}) == WORKS
+
+
+STORES = ("/etc/ssl", "/usr/lib/ssl", "/etc/pki", "/usr/share/ssl", "/usr/local/ssl", "/etc/certs")
+
+
+@pytest.fixture
+def storeless(tmp_path):
+    """The beginning of a command that runs where the machine has no certificate store."""
+    hide = "; ".join(f"mount -t tmpfs none {store}" for store in STORES if Path(store).is_dir())
+    before = ["unshare", "--map-root-user", "--mount", "sh", "-c", f'{hide}; exec "$@"', "sh"]
+    if (
+        not shutil.which("unshare")
+        or subprocess.run(
+            [*before, "true"], capture_output=True, timeout=60, check=False
+        ).returncode
+    ):
+        pytest.skip("no mount namespace can be made here: the machine's store cannot be hidden")
+    return before
+
+
+@pytest.mark.fault("H23")
+def test_without_a_store_the_package_certifi_is_trusted_and_without_it_the_error_says_what_to_do(
+    service, authority, storeless, tmp_path
+):
+    package = tmp_path / "certifi"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('it is only looked for')")
+    said = in_a_child(service, before=storeless, PYTHONPATH=tmp_path)
+    assert said.startswith("TlsError")
+    assert "no store of trusted certificates" in said
+    assert "ca_bundle=" in said
+    assert "SSL_CERT_FILE" in said
+    (package / "cacert.pem").write_bytes(authority.pem)
+    assert in_a_child(service, before=storeless, PYTHONPATH=tmp_path) == WORKS
+    # What was named explicitly is not widened by it.
+    said = in_a_child(service, before=storeless, PYTHONPATH=tmp_path, SSL_CERT_FILE="absent")
+    assert said.startswith("TlsError")
+
+
+# Which proxy it takes.
+
+
+@pytest.mark.fault("H24")
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+def test_the_proxy_of_the_environment_is_used(service, authority, variable):
+    with Proxy(service.port) as proxy:
+        address = f"http://user:{PASSWORD}%40@127.0.0.1:{proxy.port}"
+        variables = {variable: address, "SSL_CERT_FILE": authority.file}
+        assert in_a_child(service, f"https://{HOST}", **variables) == WORKS
+        assert proxy.heads[0].startswith(f"CONNECT {HOST}:443 ")
+        basic = base64.b64encode(f"user:{PASSWORD}@".encode()).decode()
+        assert f"Basic {basic}" in proxy.heads[0]
+
+
+@pytest.mark.fault("H24")
+def test_no_proxy_names_the_hosts_that_are_reached_straight(service, authority):
+    url = f"https://{SELF}:{service.port}"
+    with Proxy(service.port) as proxy:
+        variables = {
+            "HTTPS_PROXY": f"http://127.0.0.1:{proxy.port}",
+            "SSL_CERT_FILE": authority.file,
+        }
+        assert in_a_child(service, url, **variables) == WORKS
+        used = len(proxy.heads)
+        assert used
+        assert in_a_child(service, url, NO_PROXY=f"example.org,{SELF}", **variables) == WORKS
+        assert len(proxy.heads) == used
+
+
+@pytest.mark.fault("H24")
+def test_loopback_never_goes_through_a_proxy(service, authority):
+    dead = f"http://127.0.0.1:{unused_port()}"
+    variables = {"HTTPS_PROXY": dead, "HTTP_PROXY": dead, "ALL_PROXY": dead}
+    assert in_a_child(service, SSL_CERT_FILE=authority.file, **variables) == WORKS
+    assert in_a_child(service, service.sandbox.base_url, **variables) == WORKS
+    with client_of(service, service.sandbox.base_url, proxy=dead) as client:
+        client.discover()
+
+
+@pytest.mark.fault("H24")
+def test_the_argument_goes_before_the_environment(service, authority, monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{unused_port()}")
+    with Proxy(service.port) as proxy:
+        options = {"ca_bundle": authority.file, "proxy": f"http://127.0.0.1:{proxy.port}"}
+        with client_of(service, f"https://{HOST}", **options) as client:
+            client.discover()
+        assert proxy.heads
+
+
+@pytest.mark.fault("H24")
+@pytest.mark.parametrize("why", ["407", "403", "connection refused"])
+@pytest.mark.parametrize("by", ["argument", "environment"])
+def test_a_proxy_that_refuses_or_is_down_is_a_proxy_error_without_its_password(
+    service, authority, monkeypatch, caplog, why, by
+):
+    caplog.set_level(logging.DEBUG)
+    answer = f"HTTP/1.1 {why} No\r\nContent-Length: 0\r\n\r\n".encode()
+    with Proxy(service.port, answer) as proxy:
+        port = unused_port() if why == "connection refused" else proxy.port
+        address = f"http://user:{PASSWORD}@127.0.0.1:{port}"
+        options = {"ca_bundle": authority.file}
+        if by == "argument":
+            options["proxy"] = address
+        else:
+            monkeypatch.setenv("HTTPS_PROXY", address)
+        with client_of(service, f"https://{HOST}", **options) as client:
+            with pytest.raises(siteline.ProxyError) as caught:
+                client.data(site="S1", start="2026-11-01T00:00Z").collect()
+            used = client.allowance.used
+    error = caught.value
+    assert f"http://127.0.0.1:{port}" in str(error)
+    assert HOST in str(error)
+    assert (why if why != "403" else "refused") in str(error)
+    assert used == 0
+    said = [str(error), repr(error), repr(vars(error)), repr(client), *caplog.messages]
+    for secret in (PASSWORD, base64.b64encode(f"user:{PASSWORD}".encode()).decode()):
+        assert secret not in "\n".join(said)
+
+
+@pytest.mark.fault("H24")
+@pytest.mark.parametrize(
+    "proxy", ["", f"http://u:{PASSWORD}@:::", f"socks5://u:{PASSWORD}@h.test:1"]
+)
+def test_what_is_no_http_proxy_is_a_config_error_that_does_not_repeat_it(service, proxy):
+    with pytest.raises(siteline.ConfigError, match="proxy") as caught:
+        client_of(service, f"https://{HOST}", proxy=proxy)
+    assert PASSWORD not in str(caught.value)

@@ -1,0 +1,233 @@
+"""What objects show of themselves: `repr`, and what notebooks draw."""
+
+import asyncio
+import itertools
+import math
+import re
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+import siteline
+
+EVIL = '<script>alert("x")</script>'
+KNOWN = {"div", "span", "b", "table", "tbody", "tr", "td", "th", "svg", "rect", "path"}
+# What a page fetches or runs by itself, or may clash with another object's.
+FORBIDDEN = re.compile(r"href|src=|url\(|\son\w+=|javascript|\bid=|class=|<style|@import", re.I)
+
+
+class Reader(HTMLParser):
+    """Reads the elements, and that each is closed in turn."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.seen, self.text = [], [], ""
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text = " ".join(f"{self.text} {data}".split())
+
+
+def read(shown):
+    """The HTML of an object, read; it holds nothing but plain elements."""
+    html = shown._repr_html_()
+    assert not FORBIDDEN.search(html)
+    reader = Reader(html)
+    assert {tag for tag, _ in reader.seen} <= KNOWN
+    colours = {
+        style for _, attrs in reader.seen for style in attrs.get("style", "").split(";")
+        if style.startswith(("color:", "background"))
+    }  # fmt: skip
+    assert colours <= {"color:inherit", "background:transparent"}, "themes set the colours"
+    return reader
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        yield sandbox
+
+
+def scan_of(client, **options):
+    asked = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z",
+             "interval": "1h", "page_size": 30}  # fmt: skip
+    return client.data(**{**asked, **options})
+
+
+def test_a_client_shows_where_it_reads_as_whom_and_what_is_left(sandbox):
+    client = sandbox.client(daily_allowance=1_000)
+    assert "compared at the first reply" in read(client).text
+    scan_of(client).collect()
+    shown = read(client)
+    for word in (sandbox.base_url, client.subject, "3 used of 1,000", "997 left", "agree"):
+        assert word in shown.text
+    assert repr(client) == f'<Client {client.base_url} subject="{client.subject}">'
+    client.close()
+    assert repr(client).endswith(", closed>")
+    assert "· closed" in read(client).text
+    assert read(client.allowance).text.startswith("Allowance")
+
+
+def test_an_allowance_nobody_set_has_no_bar(sandbox):
+    shown = read(sandbox.client().allowance)
+    assert "no daily allowance is set" in shown.text
+    assert not [tag for tag, _ in shown.seen if tag == "svg"]
+
+
+def test_a_scan_shows_its_query_and_reads_nothing(sandbox):
+    client = sandbox.client()
+    scan = scan_of(client, filters={"machineId": ["M1", "M2"]})
+    for shown in (read(scan), read(scan.query)):
+        for word in ("M1, M2", "1 h", "6 buckets a series", "2026-11-01 00:00 → 2026-11-01 06:00"):
+            assert word in shown.text
+    assert "nothing read yet" in read(scan).text
+    assert sandbox.stats["data_requests"] == sandbox.stats["token_requests"] == 0
+    scan.collect()
+    requests = sandbox.stats["data_requests"]
+    assert "nothing read yet" not in read(scan).text
+    assert sandbox.stats["data_requests"] == requests
+
+
+def test_the_asyncio_twins_show_the_same(sandbox):
+    client = sandbox.async_client()
+    scan = scan_of(client)
+    assert "Async" in read(client).text
+    assert read(scan).text.startswith("AsyncScan")
+    assert repr(scan).startswith("<AsyncScan siteId=S1 ")
+    assert repr(client).startswith("<AsyncClient http://127.0.0.1")
+    asyncio.run(scan.collect())
+    assert "points" in read(scan).text
+
+
+def test_a_table_shows_whence_it_comes_its_lines_and_its_first_points(sandbox):
+    table = scan_of(sandbox.client()).collect()
+    shown = read(table)
+    for word in ("72 points", "12 series", "3 pages", "127.0.0.1", "2026-11-20 00:00", "site S1",
+                 "… and more series", "… and 67 more points", "sample_count"):  # fmt: skip
+        assert word in shown.text
+    assert sum(tag == "svg" for tag, _ in shown.seen) == 8
+    assert repr(table) == "<Table 72 points, 12 series, 3 pages>"
+
+
+def test_a_page_shows_itself_as_a_table_does(sandbox):
+    first, *_, last = scan_of(sandbox.client()).pages()
+    assert repr(first) == "<Page 1 with 30 points of 5 series>"
+    assert repr(last).endswith(", the last>")
+    assert read(first).text.startswith("Page 1")
+    assert "the last" in read(last).text
+    assert "30 points" in read(first).text
+
+
+def test_one_is_singular(sandbox):
+    frame = one_series(1)
+    sandbox.load(frame)
+    scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z")
+    table = scan.collect()
+    assert repr(table) == "<Table 1 point, 1 series, 1 page>"
+    assert repr(next(scan.pages())) == "<Page 1 with 1 point of 1 series, the last>"
+    assert "1 point " in read(table).text
+    assert "1 points" not in read(table).text
+
+
+def one_series(points, tag="T1", value=float):
+    times = pd.Timestamp("2026-11-01T00:00Z") + pd.to_timedelta(range(points), unit="min")
+    frame = pd.DataFrame({"timestamp": times})
+    for name, text in zip(["site_id", "line_id", "machine_id", "device_id", "tag_guid"],
+                          ["S1", None, "M1", "D1", tag], strict=True):  # fmt: skip
+        frame[name] = text
+    frame["value"] = [value(n) for n in range(points)]
+    frame["minimum"] = frame["maximum"] = None
+    return frame.assign(sample_count=1)[list(siteline.Record._fields)]
+
+
+def test_texts_from_outside_are_escaped_cut_and_have_no_say_in_the_layout(sandbox):
+    tags = [EVIL, "a" * 500, "right\u202eleft\x1b[31m", "<b>&amp;", "' onload='x"]
+    sandbox.load(pd.concat([one_series(3, tag) for tag in tags]))
+    scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
+                                 filters={"tagGuid": tags})  # fmt: skip
+    for shown in (scan.query, scan, scan.collect(), next(scan.pages())):
+        html = shown._repr_html_()
+        assert "<script" not in html
+        assert "\u202e" not in html
+        assert "\x1b" not in html
+        assert "a" * 301 not in html
+        reader = Reader(html)
+        assert EVIL in reader.text
+        assert {tag for tag, _ in reader.seen} <= KNOWN
+
+
+def lines(table):
+    """What is drawn of each series: the stretches, each with its first and last pixel."""
+    return [
+        [(stretch[0][0], stretch[-1][0]) for stretch in series[-1]]
+        for series in table._preview()["series"]
+    ]
+
+
+def test_missing_points_are_missing_in_the_drawing(sandbox):
+    whole = one_series(600, value=lambda n: math.sin(n / 30))
+    sandbox.load(whole.drop(index=range(200, 300)))
+    asked = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T10:00Z", "interval": "1m"}
+    table = sandbox.client().data(site="S1", **asked).collect()
+    assert lines(table) == [[(0, 66), (100, 199)]]
+    longer = sandbox.client().data(site="S1", **{**asked, "end": "2026-11-01T20:00Z"}).collect()
+    assert lines(longer) == [[(0, 33), (50, 99)]]
+
+
+def test_a_table_without_points_and_one_without_values_are_shown(sandbox):
+    empty = scan_of(sandbox.client(), site="S1", filters={"tagGuid": "none"}).collect()
+    assert "no points" in read(empty).text
+    sandbox.load(one_series(3, value=lambda _: None))
+    table = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z")
+    assert "\N{EN DASH}" in read(table.collect()).text
+
+
+def test_what_is_odd_is_said(sandbox):
+    sandbox.load(pd.concat([one_series(3), one_series(3).assign(minimum=9.0, maximum=1.0)]))
+    scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z")
+    assert "Noted: " in read(scan.collect()).text
+
+
+def test_the_truth_of_the_sandbox_is_a_table_too(sandbox):
+    truth = sandbox.truth(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+                          interval="1h")  # fmt: skip
+    assert read(truth).text.startswith(f"Table · {len(truth)} points")
+    assert repr(truth) == f"<Table {len(truth)} points>"
+
+
+def test_many_points_cost_as_much_to_show_as_few(sandbox):
+    few, many = one_series(1_000), one_series(50_000)
+    sizes = []
+    for frame in (few, many):
+        sandbox.load(frame)
+        scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z",
+                                     end="2026-12-10T00:00Z", lag="1m")  # fmt: skip
+        sizes.append(len(scan.collect()._repr_html_()))
+    assert max(sizes) < 30_000
+
+
+def test_a_resumed_scan_says_so(sandbox):
+    scan = scan_of(sandbox.client())
+    first = next(scan.pages())
+    rest = scan.resume(first.bookmark)
+    assert repr(rest).endswith(", going on after 1 page>")
+    assert "after 1 page that are not in it" in read(rest.collect()).text
+
+
+def test_the_examples_of_a_notebook_stand_side_by_side(sandbox):
+    client = sandbox.client()
+    shown = [client, scan_of(client), scan_of(client).collect()]
+    html = "".join(one._repr_html_() for one in itertools.chain(shown, shown))
+    assert not re.search(r"\bid=", html)

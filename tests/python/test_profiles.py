@@ -1,0 +1,283 @@
+"""Settings from outside the program: arguments, then variables, then a profile."""
+
+import asyncio
+import inspect
+import json
+import logging
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import siteline
+
+CERTIFICATE = Path(__file__).parent.parent / "keys" / "certificate.pem"
+PASSPHRASE = "correct horse battery"
+VARIABLES = (
+    *("BASE_URL", "SUBJECT", "PRIVATE_KEY_FILE", "PRIVATE_KEY", "PASSPHRASE", "PASSWORD_COMMAND"),
+    *("SCOPES", "AUDIENCE", "DAILY_ALLOWANCE", "CONFIG", "PROFILE"),
+)
+
+
+@pytest.fixture(scope="module")
+def key():
+    return siteline.PrivateKey.generate(2048)
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(record_wire=True) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """The path of the file of profiles in a home of the test's own; no variable is set."""
+    for name in VARIABLES:
+        monkeypatch.delenv(f"SITELINE_{name}", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("APPDATA", str(tmp_path / ".config"))
+    below = "Library/Application Support" if sys.platform == "darwin" else ".config"
+    path = tmp_path / below / "siteline" / "config.toml"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def members(sandbox, key, config):
+    """What a profile of the sandbox must say; its key lies beside the file."""
+    key.save(config.parent / "plant.pem")
+    return {
+        "base_url": sandbox.base_url,
+        "subject": sandbox.enroll(key.public_jwk),
+        "private_key_file": "plant.pem",
+    }
+
+
+def write(path, **profiles):
+    """Write profiles as TOML: JSON texts, lists, numbers and truths are TOML's too."""
+    lines = []
+    for name, members in profiles.items():
+        lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in members.items())]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+@pytest.fixture
+def prints(tmp_path):
+    """Make a command that runs a line of Python."""
+
+    def make(line):
+        script = tmp_path / "command.py"
+        script.write_text(line)
+        return [sys.executable, str(script)]
+
+    return make
+
+
+def test_a_named_profile_is_read_and_keywords_win(config, members, monkeypatch):
+    write(
+        config, **{"plant-a": {**members, "daily_allowance": 7, "settle_lag": "1h", "strict": True}}
+    )
+    client = siteline.Client.from_profile("plant-a")
+    assert sorted(client.discover()) == ["sites", "subject"]
+    assert client.allowance.limit == 7
+    assert siteline.Client.from_profile("plant-a", daily_allowance=9).allowance.limit == 9
+    monkeypatch.setenv("SITELINE_DAILY_ALLOWANCE", "11")
+    assert siteline.Client.from_profile("plant-a").allowance.limit == 7
+    assert siteline.Client.from_profile("plant-a", base_url="https://h.example").base_url == (
+        "https://h.example"
+    )
+
+
+def test_variables_go_before_the_default_profile_and_arguments_before_both(
+    config, members, monkeypatch
+):
+    write(config, default={**members, "daily_allowance": 7, "application": "profile/1"})
+    assert siteline.Client.from_env().allowance.limit == 7
+    monkeypatch.setenv("SITELINE_DAILY_ALLOWANCE", "11")
+    assert siteline.Client.from_env().allowance.limit == 11
+    assert siteline.Client.from_env(daily_allowance=13).allowance.limit == 13
+    siteline.Client.from_env().discover()
+
+
+def test_the_file_and_the_profile_are_named_by_variables(config, members, monkeypatch, tmp_path):
+    other = tmp_path / "plants.toml"
+    members["private_key_file"] = str(config.parent / "plant.pem")
+    write(other, a={**members, "daily_allowance": 1}, b={**members, "daily_allowance": 2})
+    monkeypatch.setenv("SITELINE_CONFIG", str(other))
+    monkeypatch.setenv("SITELINE_PROFILE", "b")
+    assert siteline.Client.from_env().allowance.limit == 2
+    assert siteline.Client.from_profile("a").allowance.limit == 1
+
+
+def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, members):
+    full = {
+        **members,
+        "kid": siteline.PrivateKey(config.parent / "plant.pem").thumbprint,
+        "strict": True,
+        "scopes": ["customer.discovery.read"],
+        "audience": f"{members['base_url']}/api/customer/oauth/token",
+        "daily_allowance": 100,
+        "settle_lag": "10m",
+        "assertion_lifetime": 60,
+        "clock_tolerance": 1.0,
+        "typ": False,
+        "max_retry_after": "30s",
+        "tries": 2,
+        "connect_timeout": 2,
+        "response_timeout": 20.5,
+        "idle_timeout": 10,
+        "max_body_bytes": 1_000_000,
+        "application": "plant-report/1",
+        "allow_http": False,
+        "ca_bundle": "ca.pem",
+        "proxy": "http://proxy.example.com:3128",
+    }
+    keywords = set(inspect.signature(siteline.Client).parameters) - {"credential", "clock"}
+    assert keywords <= full.keys()
+    shutil.copy(CERTIFICATE, config.parent / "ca.pem")
+    write(config, full=full)
+    assert sorted(siteline.Client.from_profile("full").discover()) == ["sites", "subject"]
+
+
+def test_the_async_client_has_both_doors_too(config, members, monkeypatch):
+    write(config, default=members)
+
+    async def main():
+        async with (
+            siteline.AsyncClient.from_profile("default") as one,
+            siteline.AsyncClient.from_env(tries=2) as other,
+        ):
+            return sorted(await one.discover()), sorted(await other.discover())
+
+    assert asyncio.run(main()) == (["sites", "subject"], ["sites", "subject"])
+
+
+def test_with_a_credential_as_argument_no_key_is_looked_for(config, members, monkeypatch, key):
+    monkeypatch.setenv("SITELINE_BASE_URL", members["base_url"])
+    credential = siteline.Credential(members["subject"], key)
+    siteline.Client.from_env(credential=credential).discover()
+    monkeypatch.delenv("SITELINE_BASE_URL")
+    siteline.Client.from_env(credential=credential, base_url=members["base_url"]).discover()
+
+
+def test_what_is_missing_is_told_with_all_that_was_looked_at(config, members, monkeypatch):
+    monkeypatch.setenv("SITELINE_SUBJECT", "hunter2")
+    with pytest.raises(siteline.ConfigError) as caught:
+        siteline.Client.from_env()
+    text = str(caught.value)
+    assert "base_url and the private key are missing" in text
+    for name in VARIABLES:
+        state = "set" if name == "SUBJECT" else "not set"
+        assert f"SITELINE_{name} ({state})" in text
+    assert f"{config} (not found)" in text
+    assert "hunter2" not in text
+    write(config, other=members)
+    with pytest.raises(siteline.ConfigError, match='profile "default" in it \\(not found\\)'):
+        siteline.Client.from_env()
+
+
+def test_a_wrong_member_is_named_with_what_was_meant(config, members):
+    write(config, a={**members, "dayly_allowance": 7})
+    with pytest.raises(siteline.ConfigError, match="Is daily_allowance meant") as caught:
+        siteline.Client.from_profile("a")
+    assert "dayly_allowance" in str(caught.value)
+    write(config, a={**members, "passphrase": "hunter2"})
+    with pytest.raises(siteline.ConfigError, match="password_command") as caught:
+        siteline.Client.from_profile("a")
+    assert "hunter2" not in str(caught.value)
+    write(config, a={**members, "tries": 0})
+    with pytest.raises(siteline.ConfigError, match="tries") as caught:
+        siteline.Client.from_profile("a")
+    assert caught.value.__notes__ == [f'The profile "a" of {config} was read.']
+    with pytest.raises(siteline.ConfigError, match='There are: "a"'):
+        siteline.Client.from_profile("b")
+
+
+# What opens a key.
+
+
+@pytest.fixture
+def locked(key, tmp_path):
+    key.save(tmp_path / "locked.pem", passphrase=PASSPHRASE)
+    return tmp_path / "locked.pem"
+
+
+def test_a_command_prints_the_passphrase(locked, prints, key):
+    for line in (f"print({PASSPHRASE!r})", f"print({PASSPHRASE!r} + '\\r\\nand more')"):
+        command = prints(line)
+        assert siteline.Credential("s", locked, password_command=command).kid == key.thumbprint
+        text = subprocess.list2cmdline(command) if sys.platform == "win32" else " ".join(command)
+        assert siteline.Credential("s", locked, password_command=text).kid == key.thumbprint
+
+
+def test_a_command_stands_in_a_profile_and_in_a_variable(
+    config, members, locked, prints, monkeypatch
+):
+    command = prints(f"print({PASSPHRASE!r})")
+    members["private_key_file"] = "~/locked.pem"
+    write(config, default={**members, "password_command": command})
+    siteline.Client.from_profile("default").discover()
+    write(config, default=members)
+    with pytest.raises(siteline.CredentialError, match="passphrase"):
+        siteline.Client.from_env()
+    monkeypatch.setenv("SITELINE_PASSWORD_COMMAND", " ".join(command))
+    siteline.Client.from_env().discover()
+
+
+@pytest.mark.fault("K3")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (f"import sys; print({PASSPHRASE!r}); sys.exit(3)", "ended with status 3"),
+        (
+            f"import sys; print({PASSPHRASE!r}); "
+            f"print({PASSPHRASE!r}, 'no vault', file=sys.stderr); sys.exit(1)",
+            "no vault",
+        ),
+        ("pass", "printed nothing"),
+        (f"print({PASSPHRASE[::-1]!r})", "passphrase"),
+    ],
+    ids=["fails", "fails and says why", "silent", "wrong"],
+)
+def test_a_command_that_fails_is_told_and_what_it_printed_is_not(
+    locked, prints, line, words, capfd, caplog
+):
+    caplog.set_level(logging.DEBUG)
+    command = prints(line)
+    with pytest.raises(siteline.CredentialError, match=words) as caught:
+        siteline.Credential("s", locked, password_command=command)
+    assert caught.value.__context__ is None
+    seen = [str(caught.value), repr(vars(caught.value)), caplog.text, *capfd.readouterr()]
+    for secret in (PASSPHRASE, PASSPHRASE[::-1]):
+        assert secret not in "".join(seen)
+
+
+def test_a_command_that_cannot_run_or_does_not_end_is_told(locked, tmp_path, monkeypatch, prints):
+    with pytest.raises(siteline.CredentialError, match="could not be started"):
+        siteline.Credential("s", locked, password_command=[str(tmp_path / "absent")])
+    run = subprocess.run
+    monkeypatch.setattr(
+        subprocess, "run", lambda words, **more: run(words, **{**more, "timeout": 0.5})
+    )
+    command = prints(f"import time; print({PASSPHRASE!r}, flush=True); time.sleep(600)")
+    with pytest.raises(siteline.CredentialError, match="did not end within") as caught:
+        siteline.Credential("s", locked, password_command=command)
+    assert PASSPHRASE not in repr(vars(caught.value))
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+
+
+def test_a_command_that_is_none_is_refused(locked):
+    for wrong in ("", [], [""], "pass 'show"):
+        with pytest.raises(siteline.CredentialError, match="password_command"):
+            siteline.Credential("s", locked, password_command=wrong)
+    with pytest.raises(TypeError, match="password_command="):
+        siteline.Credential("s", locked, password_command=7)
+    with pytest.raises(siteline.CredentialError, match="belong to private_key"):
+        siteline.Credential("s", signer=bytes, public_jwk={}, password_command="x")
+    with pytest.raises(siteline.CredentialError, match="both"):
+        siteline.Credential("s", locked, password_command="x", passphrase=PASSPHRASE)

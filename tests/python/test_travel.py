@@ -1,0 +1,326 @@
+"""What travels: pickle, copy and deepcopy, here and in another process. No secret goes along."""
+
+import asyncio
+import base64
+import copy
+import multiprocessing
+import pickle
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+import siteline
+
+PASSPHRASE = "correct horse battery"
+QUERY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z", "interval": "1h"}
+pytestmark = pytest.mark.fault("R12")
+
+
+@pytest.fixture(scope="module")
+def key():
+    return siteline.PrivateKey.generate(2048)
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def subject(sandbox, key):
+    return sandbox.enroll(key.public_jwk)
+
+
+@pytest.fixture
+def key_file(key, tmp_path):
+    key.save(tmp_path / "key.pem")
+    return tmp_path / "key.pem"
+
+
+@pytest.fixture
+def locked_file(key, tmp_path):
+    key.save(tmp_path / "locked.pem", passphrase=PASSPHRASE)
+    return tmp_path / "locked.pem"
+
+
+@pytest.fixture
+def command(tmp_path):
+    """A command that prints the passphrase."""
+    script = tmp_path / "passphrase.py"
+    script.write_text(f"print({PASSPHRASE!r})")
+    return [sys.executable, str(script)]
+
+
+@pytest.fixture
+def client(sandbox, subject, key_file):
+    return siteline.Client(
+        sandbox.base_url,
+        credential=siteline.Credential(subject, key_file),
+        settle_lag="7m",
+        tries=2,
+        application="travel/1",
+    )
+
+
+def travelled(thing, key_file=None):
+    """Pickle and unpickle it, and look for secrets in the bytes on the way."""
+    made = pickle.dumps(thing)
+    secrets = [PASSPHRASE.encode()]
+    if key_file is not None:
+        lines = key_file.read_text().splitlines()[1:-1]
+        secrets += [line.encode() for line in lines]
+        secrets.append(base64.b64decode("".join(lines))[-64:])
+    for secret in secrets:
+        assert secret not in made
+        assert base64.b64encode(secret).rstrip(b"=") not in made
+    return pickle.loads(made)
+
+
+def read_in_child(client_or_scan):
+    if isinstance(client_or_scan, siteline.Client):
+        client_or_scan = client_or_scan.data(**QUERY)
+    return client_or_scan.collect().to_pandas(), siteline.__version__
+
+
+# Clients and credentials.
+
+
+def test_a_client_works_in_a_spawned_process(client):
+    here, _ = read_in_child(client)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        there, version = pool.submit(read_in_child, client).result(timeout=120)
+        scanned, _ = pool.submit(read_in_child, client.data(**QUERY)).result(timeout=120)
+    assert version == siteline.__version__
+    assert len(here) > 0
+    assert there.equals(here)
+    assert scanned.equals(here)
+
+
+def test_a_client_travels_as_its_settings_and_the_path_of_its_key(
+    client, key_file, monkeypatch, tmp_path
+):
+    client.discover()
+    monkeypatch.chdir(tmp_path)
+    again = travelled(client, key_file)
+    assert again is not client
+    assert (again.base_url, again.subject) == (client.base_url, client.subject)
+    assert again.__getnewargs_ex__()[1].keys() == client.__getnewargs_ex__()[1].keys()
+    for name, value in client.__getnewargs_ex__()[1].items():
+        if name != "credential":
+            assert again.__getnewargs_ex__()[1][name] == value, name
+    again.discover()
+
+
+def test_a_relative_path_is_good_in_another_folder(subject, key_file, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    made = pickle.dumps(siteline.Credential(subject, key_file.name))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert pickle.loads(made).subject == subject
+
+
+def test_another_key_at_the_path_is_refused(client, key_file):
+    made = pickle.dumps(client)
+    key_file.unlink()
+    with pytest.raises(siteline.CredentialError, match="does not exist"):
+        pickle.loads(made)
+    siteline.PrivateKey.generate(2048).save(key_file)
+    with pytest.raises(siteline.CredentialError, match="kid="):
+        pickle.loads(made)
+
+
+def test_a_key_that_a_command_opens_travels_with_the_command(
+    subject, locked_file, command, key, key_file
+):
+    credential = siteline.Credential(subject, locked_file, password_command=command)
+    assert travelled(credential, key_file).kid == key.thumbprint
+
+
+def test_a_client_of_variables_travels_as_their_names(sandbox, monkeypatch):
+    for name, value in sandbox.env().items():
+        monkeypatch.setenv(name, value)
+    pem = sandbox.env()["SITELINE_PRIVATE_KEY"]
+    client = siteline.Client.from_env(tries=3)
+    made = pickle.dumps(client)
+    assert not any(line.encode() in made for line in pem.splitlines()[1:-1])
+    pickle.loads(made).discover()
+    monkeypatch.delenv("SITELINE_PRIVATE_KEY")
+    with pytest.raises(siteline.CredentialError, match="SITELINE_PRIVATE_KEY is not set"):
+        pickle.loads(made)
+
+
+def test_a_passphrase_in_a_variable_stays_there(
+    sandbox, subject, locked_file, key_file, monkeypatch
+):
+    monkeypatch.setenv("SITELINE_BASE_URL", sandbox.base_url)
+    monkeypatch.setenv("SITELINE_SUBJECT", subject)
+    monkeypatch.setenv("SITELINE_PRIVATE_KEY_FILE", str(locked_file))
+    monkeypatch.setenv("SITELINE_PASSPHRASE", PASSPHRASE)
+    travelled(siteline.Client.from_env(), key_file).discover()
+
+
+def test_a_profile_travels_as_what_it_says(
+    sandbox, subject, key_file, locked_file, command, monkeypatch, tmp_path
+):
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f"[plant-a]\nbase_url = {sandbox.base_url!r}\nsubject = {subject!r}\n"
+        f"private_key_file = {locked_file.name!r}\n"
+        f"password_command = {command}\n"
+    )
+    monkeypatch.setenv("SITELINE_CONFIG", str(config))
+    travelled(siteline.Client.from_profile("plant-a"), key_file).discover()
+
+
+def refusals(subject, key, key_file, locked_file):
+    pem = key_file.read_text()
+    new = siteline.Credential
+    return {
+        "text": new(subject, pem),
+        "bytes": new(subject, pem.encode()),
+        "object": new(subject, key),
+        "passphrase": new(subject, locked_file, passphrase=PASSPHRASE),
+        "signer": new(subject, signer=lambda data: data, public_jwk=key.public_jwk),
+    }
+
+
+@pytest.mark.parametrize("how", ["text", "bytes", "object", "passphrase", "signer"])
+def test_a_secret_that_was_given_itself_does_not_travel_and_the_refusal_says_what_does(
+    sandbox, subject, key, key_file, locked_file, how
+):
+    credential = refusals(subject, key, key_file, locked_file)[how]
+    client = siteline.Client(sandbox.base_url, credential=credential)
+    other = siteline.AsyncClient(sandbox.base_url, credential=credential)
+    for thing in (credential, client, other, client.data(**QUERY), other.data(**QUERY)):
+        with pytest.raises(TypeError) as caught:
+            pickle.dumps(thing)
+        for way in ("path of a key file", "password_command=", "from_env()", "from_profile()"):
+            assert way in str(caught.value)
+        assert copy.copy(thing) is thing
+        assert copy.deepcopy(thing) is thing
+    with pytest.raises(TypeError, match="save"):
+        pickle.dumps(key)
+
+
+def test_a_clock_and_the_password_of_a_proxy_do_not_travel(sandbox, subject, key_file):
+    credential = siteline.Credential(subject, key_file)
+    with pytest.raises(TypeError, match="clock="):
+        pickle.dumps(siteline.Client(sandbox.base_url, credential=credential, clock=sandbox.clock))
+    proxy = "http://user:hunter2@proxy.example.com:3128"
+    with pytest.raises(TypeError, match="HTTPS_PROXY") as caught:
+        pickle.dumps(siteline.Client(sandbox.base_url, credential=credential, proxy=proxy))
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_token_does_not_travel(key_file):
+    with siteline.Sandbox(record_wire=True) as service:
+        subject = service.enroll(siteline.PrivateKey(key_file).public_jwk)
+        credential = siteline.Credential(subject, key_file)
+        client = siteline.Client(service.base_url, credential=credential)
+        client.discover()
+        lines = "".join(service.wire).splitlines()
+        tokens = {line.split("Bearer ", 1)[1].strip() for line in lines if "Bearer " in line}
+        assert tokens
+        assert not any(token.encode() in pickle.dumps(client) for token in tokens)
+
+
+def test_an_async_client_and_its_scans_travel_too(sandbox, subject, key_file):
+    credential = siteline.Credential(subject, key_file)
+    client = siteline.AsyncClient(sandbox.base_url, credential=credential, tries=2)
+
+    async def read(client):
+        async with client:
+            return len(await client.data(**QUERY).collect())
+
+    expected = len(sandbox.truth(**QUERY))
+    assert asyncio.run(read(travelled(client, key_file))) == expected
+    scan = travelled(client.data(**QUERY), key_file)
+    assert len(asyncio.run(scan.collect())) == expected
+
+
+def test_a_copy_of_a_client_is_the_client(client):
+    for thing in (client, client.data(**QUERY)):
+        assert copy.copy(thing) is thing
+        assert copy.deepcopy({"it": thing})["it"] is thing
+
+
+# Scans and what they are made of.
+
+
+def test_a_scan_travels_as_its_recipe(client, key_file):
+    shape = siteline.Shape(array="series", missing_cursor="end")
+    scan = client.data(
+        **QUERY, filters={"machineId": ["M1", "M2"]}, shape=shape, max_pages=9, deadline="1m",
+        extra_columns=["quality"], keep_raw=True, page_size=7,
+    )  # fmt: skip
+    again = travelled(scan, key_file)
+    assert again.query == scan.query
+    assert repr(again) == repr(scan)
+    # The cursor at the end is sealed anew each time.
+    assert next(again.pages()).raw[:500] == next(scan.pages()).raw[:500]
+    assert again.collect().to_pandas().equals(scan.collect().to_pandas())
+    again = travelled(client.data(**QUERY, page_size=7, max_pages=1), key_file)
+    with pytest.raises(siteline.QueryError, match="max_pages"):
+        again.collect()
+
+
+def test_a_scan_that_goes_on_travels_with_its_bookmark_but_without_a_table(
+    client, sandbox, key_file
+):
+    scan = client.data(**QUERY, page_size=7)
+    bookmark = next(scan.pages()).bookmark
+    rest = scan.resume(bookmark)
+    assert travelled(rest, key_file).collect().to_pandas().equals(rest.collect().to_pandas())
+    sandbox.fault(on="data", status=503, skip=1, times=2)
+    with pytest.raises(siteline.ServiceUnavailable) as caught:
+        client.data(**QUERY, page_size=7).collect()
+    error = caught.value
+    with pytest.raises(TypeError, match="onto="):
+        pickle.dumps(scan.resume(error.bookmark, onto=error.partial))
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (type(error), str(error))
+    assert again.bookmark == error.bookmark
+    assert again.partial is None
+
+
+def test_values_survive_pickle_copy_and_deepcopy(client):
+    scan = client.data(**QUERY, filters={"tag": ["a&b", "ü"]}, page_size=7)
+    shape = siteline.Shape(array="items", timestamp="epoch_seconds", identity=list("abcde"))
+    bookmark = next(client.data(**QUERY, page_size=7).pages()).bookmark
+    discovery = client.discover()
+    for value in (
+        scan.query,
+        client.data().query,
+        shape,
+        siteline.Shape(),
+        bookmark,
+        client.allowance,
+        discovery,
+        siteline.Record(*range(10)),
+    ):
+        for again in (
+            pickle.loads(pickle.dumps(value)),
+            pickle.loads(pickle.dumps(value, protocol=2)),
+            copy.copy(value),
+            copy.deepcopy(value),
+        ):
+            assert type(again) is type(value)
+            assert again == value
+    assert copy.deepcopy(discovery).raw == discovery.raw
+
+
+def test_what_does_not_travel_says_what_does(client, sandbox):
+    scan = client.data(**QUERY)
+    table = scan.collect()
+    page = next(scan.pages())
+    for thing, words in (
+        (table, "to_pandas"),
+        (page, "to_arrow"),
+        (scan.pages(), "bookmark"),
+        (scan.records(), "bookmark"),
+        (sandbox, "base_url"),
+        (sandbox.clock, "clock"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            pickle.dumps(thing)

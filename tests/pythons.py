@@ -1,0 +1,92 @@
+"""Run the Python tests on every interpreter that is found, all from the one wheel.
+
+``python3.11`` to ``python3.14`` are looked for on PATH, and where pyenv is installed among its
+versions. ``PYTHONS="python3.12 /opt/python/bin/python3"`` names them instead. Each gets an
+environment of its own under target/; one that is not found is told, and fails nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+NAMES = ("python3.11", "python3.12", "python3.13", "python3.14")
+VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
+
+
+def version_of(python: str) -> str | None:
+    """The version that it says it is; ``None`` where it does not run."""
+    try:
+        done = subprocess.run([python, "-c", VERSION], capture_output=True, text=True, timeout=30)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def find(name: str) -> str | None:
+    """The interpreter of this name, if it runs."""
+    on_path = shutil.which(name)
+    if on_path and version_of(on_path):
+        return on_path
+    pyenv = shutil.which("pyenv")
+    if not pyenv:
+        return None
+    # A shim of pyenv runs only with a version chosen.
+    command = [pyenv, "prefix", name.removeprefix("python")]
+    prefix = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    known = Path(prefix, "bin", name)
+    return str(known) if prefix and known.exists() and version_of(str(known)) else None
+
+
+def environment(python: str, version: str, wheel: Path) -> Path:
+    """Make the environment of an interpreter, with the wheel and what the tests need."""
+    place = ROOT / "target" / f"venv-{version}"
+    own = place / "bin" / "python"
+    marker = place / "ready"
+    newest = (ROOT / "pyproject.toml").stat().st_mtime
+    if not marker.exists() or marker.stat().st_mtime < newest:
+        subprocess.run([python, "-m", "venv", "--clear", place], check=True)
+        pip = [own, "-m", "pip", "install", "--quiet"]
+        subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
+        subprocess.run([*pip, "--group", "test"], check=True, cwd=ROOT)
+        marker.touch()
+    pip = [own, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--force-reinstall"]
+    subprocess.run([*pip, wheel], check=True)
+    return own
+
+
+def main() -> int:
+    """Run the tests on each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("wheel", type=Path)
+    parser.add_argument("--but", default="", help="a version that was tested already: 3.11")
+    parser.add_argument("pytest", nargs="*", help="arguments of pytest")
+    options = parser.parse_args()
+    names = os.environ.get("PYTHONS", "").split() or NAMES
+    failed = []
+    for name in names:
+        python = find(name)
+        version = version_of(python) if python else None
+        if not python or not version:
+            print(f"{name}: NOT FOUND, so nothing is tested there", flush=True)
+            continue
+        if version == options.but:
+            print(f"{name}: tested already", flush=True)
+            continue
+        print(f"{name}: testing on {version}", flush=True)
+        own = environment(python, version, options.wheel.resolve())
+        command = [own, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", *options.pytest]
+        if subprocess.run(command, cwd=ROOT).returncode:
+            failed.append(name)
+    if failed:
+        print("failed on", ", ".join(failed))
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
