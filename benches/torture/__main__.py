@@ -16,15 +16,14 @@ PEER_RUNS = 8
 """Enough to see what another package does."""
 ENOUGH_FAILURES = 3
 """After so many another package need not be tried further: each may cost the whole patience."""
-PATIENCE = {"siteline": 60.0}
-PEER_PATIENCE = 5.0
+PATIENCE = 60.0
 
 
 def play(scenario: Scenario, package: str, until: float) -> Result:
     """Run a scenario as often as it asks for, and as time allows."""
     result = Result()
     is_peer = package != PACKAGES[0]
-    patience = PATIENCE.get(package, PEER_PATIENCE)
+    patience = scenario.peer_patience if is_peer else PATIENCE
     chance = random.Random(scenario.name)
     for number in range(min(scenario.runs, PEER_RUNS) if is_peer else scenario.runs):
         if time.monotonic() > until or (is_peer and result.failures >= ENOUGH_FAILURES):
@@ -47,7 +46,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="where the table goes as well")
     options = parser.parse_args()
     # The last play may have begun just before.
-    until = time.monotonic() + options.minutes * 60 - PATIENCE["siteline"] / 2
+    until = time.monotonic() + options.minutes * 60 - PATIENCE / 2
     scenarios = tuple(scenario for scenario in SCENARIOS if options.only in scenario.name)
     results: Results = {}
     for package in options.packages:
