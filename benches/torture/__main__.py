@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import time
 from pathlib import Path
@@ -45,6 +46,8 @@ def main() -> int:
     parser.add_argument("--packages", nargs="*", default=PACKAGES, choices=PACKAGES)
     parser.add_argument("--out", type=Path, help="where the table goes as well")
     options = parser.parse_args()
+    # What is on stage ends with us.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # The last play may have begun just before.
     until = time.monotonic() + options.minutes * 60 - PATIENCE / 2
     scenarios = tuple(scenario for scenario in SCENARIOS if options.only in scenario.name)
