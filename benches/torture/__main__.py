@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import time
 from pathlib import Path
@@ -16,15 +17,14 @@ PEER_RUNS = 8
 """Enough to see what another package does."""
 ENOUGH_FAILURES = 3
 """After so many another package need not be tried further: each may cost the whole patience."""
-PATIENCE = {"siteline": 60.0}
-PEER_PATIENCE = 5.0
+PATIENCE = 60.0
 
 
 def play(scenario: Scenario, package: str, until: float) -> Result:
     """Run a scenario as often as it asks for, and as time allows."""
     result = Result()
     is_peer = package != PACKAGES[0]
-    patience = PATIENCE.get(package, PEER_PATIENCE)
+    patience = scenario.peer_patience if is_peer else PATIENCE
     chance = random.Random(scenario.name)
     for number in range(min(scenario.runs, PEER_RUNS) if is_peer else scenario.runs):
         if time.monotonic() > until or (is_peer and result.failures >= ENOUGH_FAILURES):
@@ -46,8 +46,10 @@ def main() -> int:
     parser.add_argument("--packages", nargs="*", default=PACKAGES, choices=PACKAGES)
     parser.add_argument("--out", type=Path, help="where the table goes as well")
     options = parser.parse_args()
+    # What is on stage ends with us.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # The last play may have begun just before.
-    until = time.monotonic() + options.minutes * 60 - PATIENCE["siteline"] / 2
+    until = time.monotonic() + options.minutes * 60 - PATIENCE / 2
     scenarios = tuple(scenario for scenario in SCENARIOS if options.only in scenario.name)
     results: Results = {}
     for package in options.packages:

@@ -28,6 +28,8 @@ class Scenario:
     limit: float = 60
     """The longest time to react, in seconds."""
     rows: tuple[str, ...] = ()
+    peer_patience: float = 5
+    """How long another package is waited for, in seconds: well beyond what the play takes."""
     packages: tuple[str, ...] = PACKAGES
     """Those that have what it takes."""
 
@@ -38,14 +40,14 @@ class Scenario:
 
 def _ctrl_c(where: str, name: str, packages: tuple[str, ...] = PACKAGES) -> Scenario:
     row = ("R2",) if where == "notebook" else ("R1",)
-    return Scenario(f"Ctrl-C {name}", plays_wait.interrupt, ((where,),), 25, 0.2, row, packages)
+    ways: tuple[Way, ...] = ((where,),)
+    return Scenario(f"Ctrl-C {name}", plays_wait.interrupt, ways, 25, 0.2, row, packages=packages)
 
 
 def _exit(name: str, ways: tuple[str, ...], packages: tuple[str, ...] = PACKAGES) -> Scenario:
     runs = 50 if packages == PACKAGES else 20
-    return Scenario(
-        f"exit {name}", plays_process.end, tuple((w,) for w in ways), runs, 1.5, ("R4",), packages
-    )
+    each: tuple[Way, ...] = tuple((way,) for way in ways)
+    return Scenario(f"exit {name}", plays_process.end, each, runs, 1.5, ("R4",), packages=packages)
 
 
 def _with_loops(*ways: str) -> tuple[Way, ...]:
@@ -99,16 +101,17 @@ SCENARIOS = (
         40,
         0.2,
         ("R2", "R14"),
-        ALONE,
+        packages=ALONE,
     ),
-    Scenario("200 forks while a thread reads", plays_process.fork, ((200,),), 3, 5, ("R3",)),
-    Scenario("50 forks while 6 threads read", plays_process.fork, ((50, 6),), 4, 5, ("R3",)),
+    Scenario("200 forks while a thread reads", plays_process.fork, ((200,),), 3, 5, ("R3",), 30),
+    Scenario("50 forks while 6 threads read", plays_process.fork, ((50, 6),), 4, 5, ("R3",), 20),
     Scenario(
         "pools of processes: fork, spawn, forkserver",
         plays_process.pools,
         tuple((f"{start}{kind}",) for start in STARTS for kind in ("", "_executor")),
         18,
         rows=("R3",),
+        peer_patience=12,
     ),
     _exit("with daemon threads inside calls", (*ENDS, *(f"{end},code" for end in ENDS))),
     _exit("with a request pending", ("pending", "pending,raise", "pending_closed", "cancelled")),

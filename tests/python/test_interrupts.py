@@ -1,5 +1,6 @@
 """Waiting: Ctrl-C ends it, other threads do not suffer, and code that runs within may ask too."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -144,3 +145,19 @@ def test_a_panic_in_the_core_is_an_internal_error(at, capfd):
         siteline._siteline._panic(at)
     assert "still be used" in caught.value.hint
     assert isinstance(caught.value, RuntimeError)
+
+
+@pytest.mark.fault("R8")
+@pytest.mark.skipif(
+    not hasattr(siteline._siteline, "_panic"), reason="only a debug build can be made to panic"
+)
+def test_a_panic_in_an_awaited_call_is_an_internal_error_and_the_client_goes_on(capfd):
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        client = sandbox.async_client()
+
+        async def main():
+            with pytest.raises(siteline.InternalError, match="defect of its own"):
+                await siteline._siteline._panic("await")
+            return await client.discover()
+
+        assert asyncio.run(main()).raw

@@ -7,12 +7,12 @@ import subprocess
 import sys
 import textwrap
 import threading
-import weakref
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 import siteline
+from torture.server import Server
 
 NOW = "2026-11-20T00:00:00Z"
 DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "1h"}
@@ -96,8 +96,6 @@ def test_a_free_threaded_interpreter_shares_a_client_between_threads(name):
         pytest.skip(f"{name} has no siteline, which needs a build of its own there: NOT tested")
     scripts = Path(__file__).parents[2] / "benches" / "torture" / "scripts"
     for what in ("client", "iterator", "records"):
-        from torture.server import Server
-
         with Server() as server:
             url = server.url("page" if what == "client" else "endless")
             command = [found, "-X", "gil=0", str(scripts / "share.py"), "siteline", url, what]
@@ -182,12 +180,9 @@ def test_a_stream_that_fails_on_its_third_page_raises_the_typed_error(sandbox, c
 @pytest.mark.fault("R16")
 def test_a_slow_reader_has_no_page_read_ahead(sandbox):
     pages = sandbox.client().data(**DAY, page_size=10).pages()
-    kept = []
     for number in range(1, 6):
-        page = next(pages)
+        next(pages)
         assert sandbox.stats["data_requests"] == number
-        kept.append(weakref.ref(page) if hasattr(page, "__weakref__") else page.bookmark)
-    assert len(set(kept)) == 5
 
 
 def test_threads_get_each_page_once(sandbox):
