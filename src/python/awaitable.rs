@@ -8,6 +8,7 @@ use std::future::Future;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
@@ -66,7 +67,17 @@ fn settle(waiter: &Bound<'_, PyAny>, outcome: PyResult<Py<PyAny>>) -> PyResult<(
     let py = waiter.py();
     let settled = match outcome {
         Ok(value) => waiter.call_method1(intern!(py, "set_result"), (value,)),
-        Err(error) => waiter.call_method1(intern!(py, "set_exception"), (error.into_value(py),)),
+        Err(error) => {
+            let error = if error.is_instance_of::<PyStopIteration>(py) {
+                // No future takes that one: it would never be done. Python itself renames it thus.
+                let renamed = PyRuntimeError::new_err("what was called back raised StopIteration");
+                renamed.set_cause(py, Some(error));
+                renamed
+            } else {
+                error
+            };
+            waiter.call_method1(intern!(py, "set_exception"), (error.into_value(py),))
+        }
     };
     settled.map(drop)
 }

@@ -1,4 +1,4 @@
-"""What is logged, by whom, where, and when: the stdlib's loggers, at the end of the call at latest."""
+"""What is logged, by whom, where, and when: by the end of the call at latest."""
 
 import asyncio
 import logging
