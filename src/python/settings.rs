@@ -9,8 +9,8 @@ use pyo3::types::{PyDict, PyString, PyType};
 use crate::auth::ScopeSet;
 use crate::client::ClientSettings;
 use crate::error::{Error, Kind};
-use crate::http::Trust;
 use crate::http::proxy::has_password;
+use crate::http::{Trust, certificates_of};
 use crate::python::credential::PyCredential;
 use crate::python::errors::raise;
 use crate::python::private_key::{described, octets};
@@ -85,11 +85,11 @@ pub(super) fn trust(py: Python<'_>, ca_bundle: Option<&Bound<'_, PyAny>>) -> PyR
     trust.fallback = certifi(py);
     let Some(given) = ca_bundle else { return Ok(trust) };
     if let Some(bytes) = octets(given)? {
-        trust.ca_bundle = Some(bytes.to_vec());
+        trust.ca_bundle = Some(certificates_of(&bytes));
     } else if let Ok(text) = given.cast::<PyString>()
         && text.to_cow()?.contains("-----BEGIN")
     {
-        trust.ca_bundle = Some(text.to_cow()?.as_bytes().to_vec());
+        trust.ca_bundle = Some(certificates_of(text.to_cow()?.as_bytes()));
     } else if given.is_instance_of::<PyString>() || given.hasattr("__fspath__")? {
         let path: PathBuf = given.extract()?;
         trust.ca_bundle = Some(read_bundle(py, &path)?);
