@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, Unpack, overload
 
 from siteline import html
-from siteline._siteline import Client
+from siteline._siteline import Client, Page
 from siteline.errors import SitelineError
 from siteline.progress import Progress, finish
 
@@ -273,7 +273,7 @@ class _Reading(Generic[_Item_co]):
             self._source._tell()
 
 
-class AsyncPages(_Reading["Page"]):
+class AsyncPages(_Reading[Page]):
     """The pages of one chain, read as they are asked for. Each page is given once.
 
     Made by :meth:`AsyncScan.pages`. Cancelled or failed, it can be asked again: it goes on where it
