@@ -36,8 +36,11 @@ where
     let asyncio = py.import(intern!(py, "asyncio"))?;
     let event_loop = asyncio.call_method0(intern!(py, "get_running_loop"))?;
     let waiter = event_loop.call_method0(intern!(py, "create_future"))?;
-    // Weak: an awaitable that nobody holds any more is not kept alive by the task that serves it.
+    // Weak: an awaitable that nobody holds any more is not kept alive by what serves it. Whoever
+    // awaits it is: a loop itself holds its tasks weakly, and one that nobody else holds would be
+    // collected in the middle of its wait.
     let address = Address {
+        waiting: asyncio.call_method1(intern!(py, "current_task"), (&event_loop,))?.unbind(),
         event_loop: event_loop.unbind(),
         waiter: PyWeakrefReference::new(&waiter)?.into_any().unbind(),
     };
@@ -86,12 +89,19 @@ fn settle(waiter: &Bound<'_, PyAny>, outcome: PyResult<Py<PyAny>>) -> PyResult<(
 struct Address {
     event_loop: Py<PyAny>,
     waiter: Py<PyAny>,
+    /// The task of the loop that asked, or `None`.
+    waiting: Py<PyAny>,
 }
 
 impl Address {
     fn deliver(self, finish: Finish) {
         // `None` once the process is ending: nobody waits any more.
-        let told = attached(|py| self.tell(py, finish));
+        let told = attached(|py| {
+            let told = self.tell(py, finish);
+            // Now, and not when the interpreter is next at hand.
+            self.waiting.drop_ref(py);
+            told
+        });
         if let Some(Err(raised)) = told {
             attached(|py| raised.write_unraisable(py, None));
         }

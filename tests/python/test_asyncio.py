@@ -1,6 +1,7 @@
 """asyncio: what is cancelled, fails or is shared loses nothing and never ends too early."""
 
 import asyncio
+import gc
 import logging
 
 import pytest
@@ -68,6 +69,22 @@ def test_tasks_share_an_iterator_and_each_item_is_given_once(sandbox, way):
     assert sum(map(size, got)) == len(sandbox.truth(**DAY))
     if way == "records":
         assert len({key(record) for record in got}) == len(got)
+
+
+@pytest.mark.fault("R6")
+def test_a_task_that_nobody_holds_is_not_collected_while_it_waits(sandbox):
+    async def ask(client, answered):
+        answered.set_result(sorted(await client.discover()))
+
+    async def begin():
+        async with sandbox.async_client() as client:
+            answered = asyncio.get_running_loop().create_future()
+            asyncio.create_task(ask(client, answered))  # noqa: RUF006 (that is the point)
+            await asyncio.sleep(0)
+            gc.collect()
+            return await asyncio.wait_for(answered, 60)
+
+    assert asyncio.run(begin()) == ["sites", "subject"]
 
 
 def test_records_may_be_named(sandbox):
