@@ -34,7 +34,7 @@ from siteline._siteline import (
     Table,
     __version__,
 )
-from siteline.aio import AsyncClient, AsyncPages, AsyncScan
+from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan
 from siteline.discovery import Discovery
 from siteline.errors import (
     AllowanceExhausted,
@@ -82,6 +82,7 @@ __all__ = [
     "AllowanceExhausted",
     "AsyncClient",
     "AsyncPages",
+    "AsyncRecords",
     "AsyncScan",
     "Attempt",
     "AuthenticationError",

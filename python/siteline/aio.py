@@ -11,14 +11,15 @@ Under anyio it works on its asyncio backend. Under trio it does not: there is no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, Unpack, overload
 
 from siteline import html
-from siteline._siteline import Client
+from siteline._siteline import Client, Page
+from siteline.errors import SitelineError
 from siteline.progress import Progress, finish
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Awaitable
     from types import TracebackType
 
     import pandas as pd
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from siteline._siteline import (
         Allowance,
         Bookmark,
-        Page,
-        PageIterator,
         Query,
         Scan,
         Table,
@@ -40,7 +39,16 @@ if TYPE_CHECKING:
     from siteline.discovery import Discovery
     from siteline.frames import Record
 
-__all__ = ["AsyncClient", "AsyncPages", "AsyncScan"]
+__all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"]
+
+_Item_co = TypeVar("_Item_co", covariant=True)
+
+
+class _Source(Protocol[_Item_co]):
+    def _take(self) -> tuple[_Item_co | None, bool]: ...
+    def _fill(self) -> Awaitable[None]: ...
+    def _tell(self) -> None: ...
+    def _end(self) -> None: ...
 
 
 class AsyncClient:
@@ -175,14 +183,12 @@ class AsyncScan:
         return AsyncPages(self._scan.pages())
 
     @overload
-    def records(self, *, named: Literal[False] = False) -> AsyncIterator[dict[str, Any]]: ...
+    def records(self, *, named: Literal[False] = False) -> AsyncRecords[dict[str, Any]]: ...
     @overload
-    def records(self, *, named: Literal[True]) -> AsyncIterator[Record]: ...
-    async def records(self, *, named: bool = False) -> AsyncIterator[Any]:
+    def records(self, *, named: Literal[True]) -> AsyncRecords[Record]: ...
+    def records(self, *, named: bool = False) -> AsyncRecords[Any]:
         """Read point by point, on a new chain: plain dicts, or :class:`siteline.Record` tuples."""
-        async for page in self.pages():
-            for record in page.records(named=True) if named else page.records():
-                yield record
+        return AsyncRecords(self._scan.records(named=True) if named else self._scan.records())
 
     async def collect(self) -> Table:
         """Read the whole once, merged, and remember it. Cancelled, it goes on when called again."""
@@ -234,8 +240,44 @@ class AsyncScan:
         return html.scan(self._scan, "AsyncScan")
 
 
-class AsyncPages:
+class _Reading(Generic[_Item_co]):
+    """What is read as it is asked for, by any number of tasks. Each item is given once.
+
+    Not an async generator: that is over once it was cancelled or has failed, and would then end as
+    if everything had been read.
+    """
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: _Source[_Item_co]) -> None:
+        """Wrap an iterator of the core."""
+        self._source = source
+
+    def __aiter__(self) -> Self:
+        """Return the iterator itself."""
+        return self
+
+    async def __anext__(self) -> _Item_co:
+        """Give the next one. Cancelled, it loses none: the next one who asks gets it."""
+        while True:
+            item, ended = self._source._take()
+            if item is not None:
+                return item
+            if ended:
+                raise StopAsyncIteration
+            try:
+                await self._source._fill()
+            except SitelineError:
+                self._source._end()
+                raise
+            self._source._tell()
+
+
+class AsyncPages(_Reading[Page]):
     """The pages of one chain, read as they are asked for. Each page is given once.
+
+    Made by :meth:`AsyncScan.pages`. Cancelled or failed, it can be asked again: it goes on where it
+    was.
 
     >>> import asyncio
     >>> async def main():
@@ -247,23 +289,23 @@ class AsyncPages:
     [30, 30, 12]
     """
 
-    __slots__ = ("_pages",)
+    __slots__ = ()
 
-    def __init__(self, pages: PageIterator) -> None:
-        """Wrap an iterator; made by :meth:`AsyncScan.pages`."""
-        self._pages = pages
 
-    def __aiter__(self) -> Self:
-        """Return the iterator itself."""
-        return self
+class AsyncRecords(_Reading[_Item_co]):
+    """The points of one chain, read as they are asked for. Each point is given once.
 
-    async def __anext__(self) -> Page:
-        """Read the next page. Cancelled, it loses none: the next one who asks gets it."""
-        while True:
-            page, ended = self._pages._take()
-            if page is not None:
-                return page
-            if ended:
-                raise StopAsyncIteration
-            await self._pages._fill()
-            self._pages._tell()
+    Made by :meth:`AsyncScan.records`. Cancelled or failed, it can be asked again: it goes on where
+    it was.
+
+    >>> import asyncio
+    >>> async def main():
+    ...     async with sandbox.async_client() as client:
+    ...         scan = client.data(site="S1", start="2026-11-01T00:00Z", interval="1h")
+    ...         async for record in scan.records(named=True):
+    ...             return record.site_id
+    >>> asyncio.run(main())
+    'S1'
+    """
+
+    __slots__ = ()

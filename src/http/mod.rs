@@ -23,7 +23,7 @@ pub mod proxy;
 pub mod retry;
 pub mod retry_after;
 pub mod transport;
-pub mod trust;
+mod trust;
 
 #[cfg(test)]
 pub(crate) mod test_server;
@@ -33,4 +33,4 @@ pub use base_url::BaseUrl;
 pub use problem::Problem;
 pub use retry::{Call, Deadline, Policy, RetryQuota};
 pub use transport::{Reply, Request, Transport, TransportSettings};
-pub use trust::Trust;
+pub use trust::{Trust, certificates_of};

@@ -40,18 +40,22 @@ impl Trust {
         }
     }
 
-    /// Refuses a bundle without a certificate.
+    /// Refuses a bundle without a certificate, and one with a certificate that cannot be read.
     ///
     /// # Errors
     /// `ConfigError`.
     pub fn check(&self) -> Result<()> {
-        match &self.ca_bundle {
-            Some(bundle) if from_pem(bundle).is_empty() => {
-                Err(Error::new(Kind::Config, "ca_bundle holds no certificate.")
-                    .with_hint("It is a path, or the bytes, of certificates in PEM form."))
-            }
-            _ => Ok(()),
-        }
+        let Some(bundle) = &self.ca_bundle else { return Ok(()) };
+        let certificates = from_pem(bundle);
+        let what = if certificates.is_empty() {
+            "ca_bundle holds no certificate."
+        } else if reqwest::Client::builder().tls_certs_only(certificates).build().is_err() {
+            "ca_bundle holds a certificate that cannot be read."
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Kind::Config, what)
+            .with_hint("It is a path, or the bytes, of certificates in PEM form."))
     }
 
     /// The only certificates to trust; `None` for those of the machine's store.
@@ -91,6 +95,23 @@ impl Trust {
         let certificates = from_pem(&fs::read(self.fallback.as_ref()?).ok()?);
         (!certificates.is_empty()).then_some(certificates)
     }
+}
+
+/// The certificates of a bundle, as they stand in it. A private key that stands beside them, as in the
+/// file of a server, is none of our business and is not kept.
+#[must_use]
+pub fn certificates_of(bundle: &[u8]) -> Vec<u8> {
+    let mut within = false;
+    let mut kept = Vec::new();
+    for line in bundle.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+        let line_is = |start: &[u8]| line.windows(start.len()).any(|part| part == start);
+        within |= line_is(b"-----BEGIN CERTIFICATE-----");
+        if within {
+            kept.extend_from_slice(line);
+        }
+        within &= !line_is(b"-----END");
+    }
+    kept
 }
 
 fn from_pem(bundle: &[u8]) -> Vec<Certificate> {
@@ -150,5 +171,18 @@ mod tests {
         let trust = Trust { ca_bundle: Some(b"nothing".to_vec()), ..Trust::default() };
         assert_eq!(trust.check().unwrap_err().kind(), Kind::Config);
         assert!(Trust::default().check().is_ok());
+        let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let trust = Trust { ca_bundle: Some(broken.to_vec()), ..Trust::default() };
+        assert!(trust.check().unwrap_err().to_string().contains("cannot be read"));
+    }
+
+    #[test]
+    fn a_private_key_beside_the_certificates_of_a_bundle_is_not_kept() {
+        let key = b"-----BEGIN PRIVATE KEY-----\r\nAAAA\r\n-----END PRIVATE KEY-----\r\n";
+        for bundle in [[key, CERTIFICATE].concat(), [CERTIFICATE, key, CERTIFICATE].concat()] {
+            let kept = certificates_of(&bundle);
+            assert!(!String::from_utf8_lossy(&kept).contains("PRIVATE"));
+            assert_eq!(from_pem(&kept).len(), from_pem(&bundle).len());
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
@@ -35,8 +36,11 @@ where
     let asyncio = py.import(intern!(py, "asyncio"))?;
     let event_loop = asyncio.call_method0(intern!(py, "get_running_loop"))?;
     let waiter = event_loop.call_method0(intern!(py, "create_future"))?;
-    // Weak: an awaitable that nobody holds any more is not kept alive by the task that serves it.
+    // Weak: an awaitable that nobody holds any more is not kept alive by what serves it. Whoever
+    // awaits it is: a loop itself holds its tasks weakly, and one that nobody else holds would be
+    // collected in the middle of its wait.
     let address = Address {
+        waiting: asyncio.call_method1(intern!(py, "current_task"), (&event_loop,))?.unbind(),
         event_loop: event_loop.unbind(),
         waiter: PyWeakrefReference::new(&waiter)?.into_any().unbind(),
     };
@@ -66,7 +70,17 @@ fn settle(waiter: &Bound<'_, PyAny>, outcome: PyResult<Py<PyAny>>) -> PyResult<(
     let py = waiter.py();
     let settled = match outcome {
         Ok(value) => waiter.call_method1(intern!(py, "set_result"), (value,)),
-        Err(error) => waiter.call_method1(intern!(py, "set_exception"), (error.into_value(py),)),
+        Err(error) => {
+            let error = if error.is_instance_of::<PyStopIteration>(py) {
+                // No future takes that one: it would never be done. Python itself renames it thus.
+                let renamed = PyRuntimeError::new_err("what was called back raised StopIteration");
+                renamed.set_cause(py, Some(error));
+                renamed
+            } else {
+                error
+            };
+            waiter.call_method1(intern!(py, "set_exception"), (error.into_value(py),))
+        }
     };
     settled.map(drop)
 }
@@ -75,12 +89,19 @@ fn settle(waiter: &Bound<'_, PyAny>, outcome: PyResult<Py<PyAny>>) -> PyResult<(
 struct Address {
     event_loop: Py<PyAny>,
     waiter: Py<PyAny>,
+    /// The task of the loop that asked, or `None`.
+    waiting: Py<PyAny>,
 }
 
 impl Address {
     fn deliver(self, finish: Finish) {
         // `None` once the process is ending: nobody waits any more.
-        let told = attached(|py| self.tell(py, finish));
+        let told = attached(|py| {
+            let told = self.tell(py, finish);
+            // Now, and not when the interpreter is next at hand.
+            self.waiting.drop_ref(py);
+            told
+        });
         if let Some(Err(raised)) = told {
             attached(|py| raised.write_unraisable(py, None));
         }

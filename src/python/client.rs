@@ -287,15 +287,15 @@ impl PyClient {
         let deadline = deadline.map(|deadline| duration(deadline, "deadline")).transpose()?;
         let settings = ReadSettings { max_pages, deadline, keep_raw };
         guarded(|| {
-            let left_out = input.end.is_none();
+            let (left_out, start) = (input.end.is_none(), input.start);
             let end = client
                 .0
                 .end(input.end, lag, input.interval_seconds)
                 .map_err(|error| raise(py, &error))?;
             input.end = Some(end.at);
             let query = Query::new(input).map_err(|error| {
-                let error = if left_out { error.with_hint(END_HINT) } else { error };
-                raise(py, &error)
+                let too_late = left_out && start.is_some_and(|start| start >= end.at);
+                raise(py, &if too_late { error.with_hint(END_HINT) } else { error })
             })?;
             let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());
             let decode = DecodeSettings::for_query(&query, shape, extra_columns)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
@@ -11,7 +12,7 @@ use crate::data::{Page, Preview};
 use crate::python::bookmark::PyBookmark;
 use crate::python::conversions::{html, many};
 use crate::python::preview;
-use crate::python::progress::{Reporter, told};
+use crate::python::progress::{Reporter, end, told};
 use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
 use crate::python::runtime::{block_on, detached, guarded, spawn};
@@ -151,11 +152,6 @@ impl PageIterator {
         Self { pages: Arc::new(pages), reporter }
     }
 
-    /// The read is over, or has failed.
-    fn end(&self, py: Python<'_>) -> PyResult<()> {
-        self.reporter.as_ref().map_or(Ok(()), |reporter| reporter.end(py))
-    }
-
     fn page(&self, page: Page) -> PyPage {
         let provenance = Provenance {
             pages: 1,
@@ -176,7 +172,7 @@ impl PageIterator {
         loop {
             match self.pages.take() {
                 Taken::Page(page) => return Ok(Some(self.page(*page))),
-                Taken::Ended => return self.end(py).map(|()| None),
+                Taken::Ended => return end(py, self.reporter.as_ref()).map(|()| None),
                 Taken::Nothing => {
                     guarded(|| {
                         let filled = block_on(py, self.pages.fill())?;
@@ -192,21 +188,42 @@ impl PageIterator {
         told(py, &self.pages, self.reporter.as_ref(), Ok(()))
     }
 
+    /// For the garbage collector: ``progress=`` may be a method of whoever keeps the iterator.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.reporter.as_ref().map(|reporter| &reporter.0))
+    }
+
+    /// After ``_fill()`` has failed: no more is told.
+    fn _end(&self, py: Python<'_>) -> PyResult<()> {
+        end(py, self.reporter.as_ref())
+    }
+
     /// An awaitable of the running asyncio loop: reads the next page, for ``_take()``. Cancelled, it
     /// loses no page.
     fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let pages = Arc::clone(&self.pages);
-        spawn(py, async move { pages.fill().await }, |py, filled| {
-            filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
-        })
+        fill(py, Some(Arc::clone(&self.pages)))
     }
 
     /// The page that ``_fill()`` has read, or ``None``; and whether the chain has ended.
     fn _take(&self, py: Python<'_>) -> PyResult<(Option<PyPage>, bool)> {
         match self.pages.take() {
             Taken::Page(page) => Ok((Some(self.page(*page)), false)),
-            Taken::Ended => self.end(py).map(|()| (None, true)),
+            Taken::Ended => end(py, self.reporter.as_ref()).map(|()| (None, true)),
             Taken::Nothing => Ok((None, false)),
         }
     }
+}
+
+/// An awaitable of the running asyncio loop: reads the next page.
+pub(crate) fn fill(py: Python<'_>, pages: Option<Arc<Pages>>) -> PyResult<Bound<'_, PyAny>> {
+    let filled = async move {
+        match pages {
+            Some(pages) => pages.fill().await,
+            None => Ok(()),
+        }
+    };
+    spawn(py, filled, |py, filled| {
+        filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
+    })
 }

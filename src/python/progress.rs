@@ -1,8 +1,6 @@
 //! Telling of progress: whoever was given as `progress=` is called between two pages, by the thread
 //! that waits for them, with nothing held.
 
-use std::sync::Arc;
-
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBool;
@@ -15,9 +13,9 @@ use crate::error::Kind;
 use crate::python::conversions::{datetime, refuse};
 use crate::python::scan::read_failure;
 
-/// What was given as `progress=`: `True` or a callable. Shared by a scan and its resumptions.
-#[derive(Clone)]
-pub(crate) struct Audience(Arc<Py<PyAny>>);
+/// What was given as `progress=`: `True` or a callable. Each scan has a reference of its own, which
+/// it shows to the garbage collector.
+pub(crate) struct Audience(pub(crate) Py<PyAny>);
 
 impl Audience {
     /// `None` for an argument that asks for nothing.
@@ -31,9 +29,18 @@ impl Audience {
                 let message = "progress= is True, or a callable that takes a siteline.Progress.";
                 return Err(refuse(argument.py(), Kind::Query, message));
             }
+            Err(_) if is_async(argument)? => {
+                let message = "progress= is an async function, which nobody would await.";
+                return Err(refuse(argument.py(), Kind::Query, message));
+            }
             _ => {}
         }
-        Ok(Some(Self(Arc::new(argument.clone().unbind()))))
+        Ok(Some(Self(argument.clone().unbind())))
+    }
+
+    /// For the same scan going on from a bookmark.
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self(self.0.clone_ref(py))
     }
 
     /// Who is told of a read that begins now; `None` where nobody looks.
@@ -41,9 +48,14 @@ impl Audience {
         let ids = [&query.input().site, &query.input().line];
         let ids: Vec<&str> = ids.into_iter().flatten().map(String::as_str).collect();
         let title = if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") };
-        let told = module(py)?.getattr("reporter")?.call1((&*self.0, title))?;
+        let told = module(py)?.getattr("reporter")?.call1((&self.0, title))?;
         Ok((!told.is_none()).then(|| Reporter(told.unbind())))
     }
+}
+
+fn is_async(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let inspect = argument.py().import("inspect")?;
+    inspect.call_method1("iscoroutinefunction", (argument,))?.is_truthy()
 }
 
 /// Whom to tell of one read.
@@ -72,6 +84,11 @@ impl Reporter {
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
         module(py)?.getattr("finish")?.call1((&self.0,)).map(drop)
     }
+}
+
+/// The read is over, or has failed.
+pub(crate) fn end(py: Python<'_>, reporter: Option<&Reporter>) -> PyResult<()> {
+    reporter.map_or(Ok(()), |reporter| reporter.end(py))
 }
 
 fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {

@@ -6,6 +6,7 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -14,7 +15,8 @@ use crate::client::pages::{Pages, Taken};
 use crate::data::COLUMN_NAMES;
 use crate::python::conversions::datetime_from_microseconds;
 use crate::python::errors::frames;
-use crate::python::progress::{Reporter, told};
+use crate::python::page::fill;
+use crate::python::progress::{Reporter, end, told};
 use crate::python::runtime::{block_on, guarded};
 
 /// The points of a scan or a table, one by one.
@@ -27,7 +29,7 @@ use crate::python::runtime::{block_on, guarded};
 /// (True, '2026-11-01T00:00:00+00:00')
 #[pyclass(frozen, generic, name = "RecordIterator", module = "siteline")]
 pub(crate) struct RecordIterator {
-    pages: Option<Pages>,
+    pages: Option<Arc<Pages>>,
     reporter: Option<Reporter>,
     named: bool,
     state: Mutex<State>,
@@ -51,7 +53,7 @@ struct Rows {
 impl RecordIterator {
     /// Over pages that are still to be read.
     pub(crate) fn reading(pages: Pages, named: bool, reporter: Option<Reporter>) -> Self {
-        Self { pages: Some(pages), reporter, named, state: Mutex::default() }
+        Self { pages: Some(Arc::new(pages)), reporter, named, state: Mutex::default() }
     }
 
     /// Over points at hand.
@@ -73,7 +75,7 @@ impl RecordIterator {
             if let Some((rows, row)) = state.take() {
                 return At::Row(rows, row);
             }
-            match self.pages.as_ref().map(Pages::take) {
+            match self.pages.as_ref().map(|pages| pages.take()) {
                 Some(Taken::Page(page)) => {
                     *state = State { rows: Rows::new(page.batch), row: 0 };
                 }
@@ -104,10 +106,7 @@ impl RecordIterator {
                 At::Row(rows, row) => {
                     return guarded(|| rows.object(py, row, self.named)).map(Some);
                 }
-                At::End => {
-                    let ended = self.reporter.as_ref().map(|reporter| reporter.end(py));
-                    return ended.transpose().map(|_| None);
-                }
+                At::End => return end(py, self.reporter.as_ref()).map(|()| None),
                 At::Nothing => {
                     let Some(pages) = &self.pages else { return Ok(None) };
                     guarded(|| {
@@ -116,6 +115,39 @@ impl RecordIterator {
                     })?;
                 }
             }
+        }
+    }
+
+    /// For the garbage collector: ``progress=`` may be a method of whoever keeps the iterator.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.reporter.as_ref().map(|reporter| &reporter.0))
+    }
+
+    /// As that of :class:`PageIterator`.
+    fn _tell(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(pages) = &self.pages else { return Ok(()) };
+        told(py, pages, self.reporter.as_ref(), Ok(()))
+    }
+
+    /// As that of :class:`PageIterator`.
+    fn _end(&self, py: Python<'_>) -> PyResult<()> {
+        end(py, self.reporter.as_ref())
+    }
+
+    /// As that of :class:`PageIterator`.
+    fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        fill(py, self.pages.clone())
+    }
+
+    /// The next point that is at hand, or ``None``; and whether there is no further one.
+    fn _take<'py>(&self, py: Python<'py>) -> PyResult<(Option<Bound<'py, PyAny>>, bool)> {
+        match self.take() {
+            At::Row(rows, row) => {
+                guarded(|| rows.object(py, row, self.named)).map(|object| (Some(object), false))
+            }
+            At::End => end(py, self.reporter.as_ref()).map(|()| (None, true)),
+            At::Nothing => Ok((None, false)),
         }
     }
 }

@@ -80,10 +80,7 @@ where
     let hears_signals = is_main_thread(py)?;
     let desk = Arc::new(Desk::default());
     let outcome = py.detach(|| {
-        let outcome = runtime.block_on(looking_up(future, &desk, || {
-            stay_if_ending();
-            if hears_signals { interrupted() } else { Ok(()) }
-        }));
+        let outcome = waited_for(&runtime, Steps::new(future, &desk), hears_signals);
         stay_if_ending();
         outcome
     });
@@ -117,10 +114,16 @@ where
     let runtime = runtime(py)?;
     awaitable::start(py, &runtime, async move {
         let desk = Arc::new(Desk::default());
-        let outcome = looking_up(future, &desk, || Ok::<_, PyErr>(())).await;
+        let mut steps = Steps::new(future, &desk);
+        let outcome = loop {
+            if let Some(outcome) = steps.for_a_while().await {
+                break outcome;
+            }
+        };
+        drop(steps);
         let finish: awaitable::Finish = Box::new(move |py| {
             desk.clear(py)?;
-            match outcome? {
+            match outcome {
                 Ok(outcome) => finish(py, outcome),
                 Err(panic) => Err(panicked(py, &*panic)),
             }
@@ -129,32 +132,67 @@ where
     })
 }
 
-/// Drives `future`, and looks up now and then. What `look_up` fails with ends it.
-async fn looking_up<T, E, F, R>(
-    future: F,
-    desk: &Arc<Desk>,
-    mut look_up: impl FnMut() -> Result<(), R>,
-) -> Result<Outcome<T, E>, R>
+/// Drives the future on this thread, and looks up now and then. The runtime is left for that: a
+/// signal handler may use siteline itself, and may fork.
+fn waited_for<T, E, F>(
+    runtime: &Runtime,
+    mut steps: Steps<'_, F>,
+    hears_signals: bool,
+) -> PyResult<Outcome<T, E>>
 where
     F: Future<Output = Result<T, E>>,
 {
-    let mut steps = Steps { future: Some(Box::pin(future)), desk };
+    // To drop the future may start a task, and takes this for it.
+    let _entered = runtime.enter();
+    let process = std::process::id();
     loop {
-        match tokio::time::timeout(LOOK_UP, &mut steps).await {
-            Ok(outcome) => return Ok(outcome),
-            Err(_) => look_up()?,
+        if let Some(outcome) = runtime.block_on(steps.for_a_while()) {
+            return Ok(outcome);
         }
-        if desk.is_waiting() {
-            let desk = Arc::clone(desk);
-            tokio::task::spawn_blocking(move || desk.clear_meanwhile());
+        stay_if_ending();
+        if !hears_signals {
+            continue;
         }
+        let heard = interrupted();
+        if std::process::id() != process {
+            // Nobody drives the runtime in the child, and the connections are the parent's.
+            std::mem::forget(steps);
+            return Err(heard.err().unwrap_or_else(forked_meanwhile));
+        }
+        heard?;
     }
+}
+
+fn forked_meanwhile() -> PyErr {
+    let error =
+        Error::new(Kind::Fork, "the process forked while this call waited, in a signal handler")
+            .with_hint("the parent's call goes on; call again in the child");
+    Python::attach(|py| raise(py, &error))
 }
 
 /// A future of the core, taken step by step, its end included: no fork cuts through one.
 struct Steps<'a, F> {
     future: Option<Pin<Box<F>>>,
     desk: &'a Arc<Desk>,
+}
+
+impl<'a, F> Steps<'a, F> {
+    fn new(future: F, desk: &'a Arc<Desk>) -> Self {
+        Self { future: Some(Box::pin(future)), desk }
+    }
+}
+
+impl<T, E, F: Future<Output = Result<T, E>>> Steps<'_, F> {
+    /// What came of the future, or `None` when it is time to look up. Records that wait are handed
+    /// over meanwhile.
+    async fn for_a_while(&mut self) -> Option<Outcome<T, E>> {
+        let outcome = tokio::time::timeout(LOOK_UP, &mut *self).await.ok();
+        if outcome.is_none() && self.desk.is_waiting() {
+            let desk = Arc::clone(self.desk);
+            tokio::task::spawn_blocking(move || desk.clear_meanwhile());
+        }
+        outcome
+    }
 }
 
 impl<T, E, F: Future<Output = Result<T, E>>> Future for Steps<'_, F> {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
@@ -238,7 +240,8 @@ impl PyScan {
         let onto = onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose()?;
         guarded(|| {
             let scan = self.scan().resume(bookmark.0.clone(), onto);
-            let (client, audience) = (self.client.clone_ref(py), self.audience.clone());
+            let client = self.client.clone_ref(py);
+            let audience = self.audience.as_ref().map(|audience| audience.clone_ref(py));
             scan.map(|scan| Self::new(scan, client, audience)).map_err(|error| raise(py, &error))
         })
     }
@@ -304,6 +307,13 @@ impl PyScan {
             scan.bookmark().cloned().map(PyBookmark),
         );
         Ok((self.client.bind(py).getattr("_scan")?, arguments.into_pyobject(py)?))
+    }
+
+    /// For the garbage collector: ``progress=`` may be a method of whoever keeps the scan.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)?;
+        visit.call(self.audience.as_ref().map(|audience| &audience.0))
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

@@ -1,5 +1,7 @@
 //! What `Client.from_env`, `Client.from_profile` and `pickle` make of a client's settings.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -9,13 +11,18 @@ use pyo3::types::{PyDict, PyString, PyType};
 use crate::auth::ScopeSet;
 use crate::client::ClientSettings;
 use crate::error::{Error, Kind};
-use crate::http::Trust;
 use crate::http::proxy::has_password;
+use crate::http::{Trust, certificates_of};
 use crate::python::credential::PyCredential;
 use crate::python::errors::raise;
 use crate::python::private_key::{described, octets};
-use crate::python::runtime::guarded;
+use crate::python::runtime::{detached, guarded};
 use crate::settings::{Given, Platform, Settings, Surroundings, Value};
+
+/// A file of profiles is not longer than this ...
+const LARGEST_CONFIG: u64 = 1 << 20;
+/// ... and a bundle of certificates not longer than this.
+const LARGEST_BUNDLE: u64 = 1 << 24;
 
 /// A client of what `read` finds; the keywords win.
 pub(super) fn from_outside<'py>(
@@ -28,7 +35,7 @@ pub(super) fn from_outside<'py>(
     let given = Given { base_url: has("base_url")?, credential: has("credential")? };
     let around = Surroundings {
         variable: &|name| std::env::var_os(name).map(|text| text.to_string_lossy().into_owned()),
-        read: &|path| std::fs::read_to_string(path),
+        read: &|path| text_of(bounded(path, LARGEST_CONFIG)?),
         platform: Platform::current(),
     };
     let settings = guarded(|| read(&around, given).map_err(|error| raise(py, &error)))?;
@@ -85,11 +92,11 @@ pub(super) fn trust(py: Python<'_>, ca_bundle: Option<&Bound<'_, PyAny>>) -> PyR
     trust.fallback = certifi(py);
     let Some(given) = ca_bundle else { return Ok(trust) };
     if let Some(bytes) = octets(given)? {
-        trust.ca_bundle = Some(bytes.to_vec());
+        trust.ca_bundle = Some(certificates_of(&bytes));
     } else if let Ok(text) = given.cast::<PyString>()
         && text.to_cow()?.contains("-----BEGIN")
     {
-        trust.ca_bundle = Some(text.to_cow()?.as_bytes().to_vec());
+        trust.ca_bundle = Some(certificates_of(text.to_cow()?.as_bytes()));
     } else if given.is_instance_of::<PyString>() || given.hasattr("__fspath__")? {
         let path: PathBuf = given.extract()?;
         trust.ca_bundle = Some(read_bundle(py, &path)?);
@@ -104,11 +111,26 @@ pub(super) fn trust(py: Python<'_>, ca_bundle: Option<&Bound<'_, PyAny>>) -> PyR
 }
 
 fn read_bundle(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
-    std::fs::read(path).map_err(|error| {
+    detached(py, || bounded(path, LARGEST_BUNDLE))?.map_err(|error| {
         let message = format!("ca_bundle={:?} cannot be read: {}.", path.display(), error.kind());
         let hint = "It is a file of certificates in PEM form; SSL_CERT_DIR takes a folder.";
         raise(py, &Error::new(Kind::Config, message).with_hint(hint))
     })
+}
+
+/// A file that may be any: a device or a pipe has no end, or keeps us waiting for it.
+fn bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
+}
+
+fn text_of(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// Where the bundle of the package certifi is. The package is only looked for: to import it, and to

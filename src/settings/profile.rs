@@ -107,6 +107,9 @@ impl Profile {
                     Ok(profile)
                 };
             }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(profile.absent("the file is not UTF-8 text"));
+            }
             Err(error) => {
                 return Err(profile.absent(&format!("the file cannot be read: {}", error.kind())));
             }
@@ -215,8 +218,12 @@ fn no_such_profile(profiles: &Table, file: &Path, name: &str) -> Error {
         Some(near) => format!("Is {near:?} meant? "),
         None => String::new(),
     };
+    let known = match names.as_slice() {
+        [] => "There is none at all.".to_owned(),
+        names => format!("There are: {}.", names.join(", ")),
+    };
     wrong(file, &format!("there is no profile {:?}", excerpt(name)))
-        .with_hint(format!("{hint}There are: {}.", names.join(", ")))
+        .with_hint(format!("{hint}{known}"))
 }
 
 fn alike<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {

@@ -125,7 +125,8 @@ def test_a_proxy_that_breaks_tls_open_works_once_its_authority_is_named(service,
 
 def test_a_ca_bundle_that_is_none_is_told_before_any_request(service, tmp_path):
     (tmp_path / "empty.pem").write_text("nothing")
-    for wrong in (tmp_path / "absent.pem", tmp_path, tmp_path / "empty.pem", b"nothing"):
+    broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    for wrong in (tmp_path / "absent.pem", tmp_path, tmp_path / "empty.pem", b"nothing", broken):
         with pytest.raises(siteline.ConfigError, match="ca_bundle"):
             client_of(service, ca_bundle=wrong)
     with pytest.raises(TypeError, match="ca_bundle"):

@@ -57,6 +57,61 @@ def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(read):
     assert process.returncode == 0
 
 
+HANDLED = """
+    import os, signal, threading, time, siteline
+    class Enough(Exception):
+        pass
+    def handle(number, frame):
+        {handle}
+    def send():
+        while not sandbox.stats["data_requests"]:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, handle)
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        client, other = sandbox.client(), sandbox.client()
+        client.discover()
+        sandbox.fault(on="data", hang=True)
+        threading.Thread(target=send).start()
+        try:
+            client.data(site="S1").collect()
+        except siteline.ForkError:
+            print("child", len(client.discover()), flush=True)
+            os._exit(0)
+        except Enough:
+            {after}
+            print("parent", len(client.discover()), flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
+@pytest.mark.parametrize(
+    ("handle", "after", "said"),
+    [
+        pytest.param(
+            "print(len(other.data(site='S1', interval='1h').collect()) > 0); raise Enough",
+            "pass",
+            "True parent 2",
+            marks=pytest.mark.fault("R1"),
+            id="uses the client",
+        ),
+        pytest.param(
+            "if os.fork(): raise Enough",
+            "print(os.wait()[1], flush=True)",
+            "child 2 0 parent 2",
+            marks=pytest.mark.fault("R3"),
+            id="forks",
+        ),
+    ],
+)
+def test_a_signal_handler_may_do_so_while_a_call_waits(handle, after, said):
+    script = textwrap.dedent(HANDLED.format(handle=handle, after=after))
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ran.returncode, ran.stderr, ran.stdout.split()) == (0, "", said.split())
+
+
 def test_a_log_handler_may_use_the_client_while_it_waits():
     with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
         client = sandbox.client()

@@ -197,6 +197,16 @@ def test_a_wrong_member_is_named_with_what_was_meant(config, members):
         siteline.Client.from_profile("b")
 
 
+def test_a_file_that_is_empty_or_no_utf_8_is_told_as_that(config):
+    config.write_text("")
+    with pytest.raises(siteline.ConfigError, match="There is none at all"):
+        siteline.Client.from_profile("a")
+    config.write_text('[a]\nsubject = "hunter2"\n', encoding="utf-16")
+    with pytest.raises(siteline.ConfigError, match="not UTF-8") as caught:
+        siteline.Client.from_profile("a")
+    assert "hunter2" not in str(caught.value)
+
+
 # What opens a key.
 
 
@@ -281,3 +291,12 @@ def test_a_command_that_is_none_is_refused(locked):
         siteline.Credential("s", signer=bytes, public_jwk={}, password_command="x")
     with pytest.raises(siteline.CredentialError, match="both"):
         siteline.Credential("s", locked, password_command="x", passphrase=PASSPHRASE)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such device")
+def test_a_device_without_an_end_is_refused(config, monkeypatch, sandbox):
+    monkeypatch.setenv("SITELINE_CONFIG", "/dev/zero")
+    with pytest.raises(siteline.ConfigError, match="too large"):
+        siteline.Client.from_profile("plant-a")
+    with pytest.raises(siteline.ConfigError, match="too large"):
+        sandbox.client(ca_bundle="/dev/zero")

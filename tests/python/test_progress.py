@@ -223,7 +223,11 @@ def test_threads_that_collect_together_are_told_of_each_page_once(sandbox):
     assert sandbox.stats["data_requests"] == 18
 
 
-@pytest.mark.parametrize("wrong", [1, "yes", [print]])
+async def unheard(now):
+    """Nobody would await it."""
+
+
+@pytest.mark.parametrize("wrong", [1, "yes", [print], unheard])
 def test_what_cannot_be_called_is_refused_before_any_request(sandbox, wrong):
     with pytest.raises(siteline.QueryError, match="progress="):
         sandbox.client().data(**SIX_HOURS, progress=wrong)

@@ -125,6 +125,13 @@ def test_an_end_left_out_that_lies_before_the_start_is_explained(client):
         client.data(start="2026-11-19T12:00:00Z", interval="1d")
 
 
+@pytest.mark.parametrize("wrong", [{"site": ""}, {"filters": {"siteId": "S1"}}])
+def test_an_end_left_out_is_not_blamed_for_what_else_is_wrong(client, wrong):
+    with pytest.raises(siteline.QueryError) as caught:
+        client.data(start="2026-11-01T00:00Z", **wrong)
+    assert "end was left out" not in str(caught.value)
+
+
 def test_an_interval_wider_than_the_range_is_the_services_to_judge(client):
     scan = client.data(site="S1", start=START, end="2026-11-01T02:00:00Z", interval="1d")
     assert {row.timestamp.isoformat() for row in scan.records(named=True)} == {

@@ -185,6 +185,31 @@ def test_a_slow_reader_has_no_page_read_ahead(sandbox):
         assert sandbox.stats["data_requests"] == number
 
 
+@pytest.mark.fault("R17")
+@pytest.mark.parametrize("kept", ["scan", "pages", "records"])
+def test_whoever_hears_of_the_progress_of_what_it_keeps_is_collected(sandbox, kept):
+    class Job:
+        def __init__(self, client):
+            scan = client.data(**DAY, progress=self.hear)
+            self.kept = scan if kept == "scan" else getattr(scan, kept)()
+            # One that was resumed has a reference of its own.
+            first = next(client.data(**DAY, page_size=50).pages())
+            self.resumed = client.data(**DAY, page_size=50, progress=self.hear).resume(
+                first.bookmark
+            )
+
+        def hear(self, now):
+            self.now = now
+
+    job = Job(sandbox.client())
+    gone = weakref.ref(job)
+    gc.collect()
+    assert gone() is not None
+    del job
+    gc.collect()
+    assert gone() is None
+
+
 def test_threads_get_each_page_once(sandbox):
     pages = sandbox.client().data(**DAY, page_size=10).pages()
     got = []
