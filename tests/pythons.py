@@ -2,7 +2,8 @@
 
 ``python3.11`` to ``python3.14`` are looked for on PATH, and where pyenv is installed among its
 versions. ``PYTHONS="python3.12 /opt/python/bin/python3"`` names them instead. Each gets an
-environment of its own under target/; one that is not found is told, and fails nothing.
+environment of its own under target/. One that is not found, or that what the tests need cannot be
+installed for, is told, and fails nothing unless it was named.
 """
 
 from __future__ import annotations
@@ -74,12 +75,20 @@ def main() -> int:
         version = version_of(python) if python else None
         if not python or not version:
             print(f"{name}: NOT FOUND, so nothing is tested there", flush=True)
+            if "PYTHONS" in os.environ:
+                failed.append(name)
             continue
         if version == options.but:
             print(f"{name}: tested already", flush=True)
             continue
         print(f"{name}: testing on {version}", flush=True)
-        own = environment(python, version, options.wheel.resolve())
+        try:
+            own = environment(python, version, options.wheel.resolve())
+        except subprocess.CalledProcessError:
+            print(f"{name}: CANNOT BE SET UP, so nothing is tested there", flush=True)
+            if "PYTHONS" in os.environ:
+                failed.append(name)
+            continue
         command = [own, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", *options.pytest]
         if subprocess.run(command, cwd=ROOT).returncode:
             failed.append(name)
