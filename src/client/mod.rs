@@ -149,24 +149,14 @@ impl Client {
     /// Sends one data request and whatever repeats it takes, each counted in the allowance before
     /// it leaves. `query` is percent-encoded and sent as it is. A reply with status 200 is handed to
     /// `read` within its attempt, so that a body that turns out to be cut is asked for again like
-    /// any other that broke off.
+    /// any other that broke off. `requests` counts those of the caller's read, without those that
+    /// never left.
     ///
     /// # Errors
     /// `AllowanceExhausted`, those of the token exchange, those of the connection, `ServiceError`s,
     /// `ProtocolError`, `DeadlineExceeded`, and `ClosedError` as soon as the client is closed; each
     /// with its attempts. Those of `read`.
     pub async fn get<T: Send>(
-        &self,
-        path: &str,
-        query: &str,
-        deadline: Option<Duration>,
-        read: impl Fn(&Reply) -> Result<T> + Send + Sync,
-    ) -> Result<T> {
-        self.get_counted(path, query, deadline, &AtomicU64::new(0), read).await
-    }
-
-    /// As [`Client::get`], with its requests added to `requests`, those that never left not.
-    async fn get_counted<T: Send>(
         &self,
         path: &str,
         query: &str,

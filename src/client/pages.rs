@@ -199,6 +199,6 @@ impl Fetch for Sender<'_> {
         let now = self.client.time().clock().monotonic();
         let left = self.until.map(|until| until.saturating_sub(now));
         let read = |reply: &Reply| read(&reply.body);
-        self.client.get_counted(DATA_PATH, wire_query, left, self.requests, read).await
+        self.client.get(DATA_PATH, wire_query, left, self.requests, read).await
     }
 }

@@ -5,8 +5,7 @@
 //! these the task ends and nobody hears of it.
 
 use std::future::Future;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::intern;
