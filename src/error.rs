@@ -64,6 +64,16 @@ pub enum Kind {
     ServiceUnavailable,
     /// The caller's own deadline passed.
     DeadlineExceeded,
+    /// A store could not be opened, read or written.
+    Store,
+    /// Somebody else writes to it.
+    StoreBusy,
+    /// There is no room left to write.
+    StoreFull,
+    /// What is stored is not what was written.
+    StoreCorrupt,
+    /// A store knows the feed with another definition.
+    FeedChanged,
     /// A bookmark was edited, or belongs to another query, host or subject.
     Bookmark,
     /// The client, scan or sandbox was closed.
@@ -100,6 +110,11 @@ impl Kind {
             Self::AllowanceExhausted => "AllowanceExhausted",
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::DeadlineExceeded => "DeadlineExceeded",
+            Self::Store => "StoreError",
+            Self::StoreBusy => "StoreBusy",
+            Self::StoreFull => "StoreFull",
+            Self::StoreCorrupt => "StoreCorrupt",
+            Self::FeedChanged => "FeedChanged",
             Self::Bookmark => "BookmarkError",
             Self::Closed => "ClosedError",
             Self::Fork => "ForkError",

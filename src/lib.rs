@@ -17,6 +17,8 @@
 //! | [`auth`] | keys, assertions, tokens | error, clock, http |
 //! | [`data`] | query, cursor, chain, decoding, merging | error |
 //! | [`client`] | the authorised send; scans; discovery | error, clock, http, auth, data |
+//! | [`store`] | one file: every version of every point, and the ledger of requests | error, http, data |
+//! | [`sync`] | feeds kept right while the service revises its data | error, clock, http, data, client, store |
 //! | [`settings`] | what variables and a profile say about a client | error |
 //! | [`sandbox`] | the service itself, as an independent witness | clock |
 //! | `python` | the Python layer, behind its feature | all |
@@ -33,6 +35,7 @@
 //! | columns | arrow, exported by the C data interface | pyarrow: it is not needed to hand over a frame |
 //! | JSON of the data | a strict pull parser of ours ([`data`]): bit-equal doubles, exact positions, no tree | serde: errors without a path, a number read before its column is known |
 //! | profiles | toml, read into a table and checked member by member; strsim for "is … meant?" | serde's derive: its errors show values |
+//! | the store | `SQLite` inside (rusqlite): one transaction for a page, its bookmark and its coverage | a row for each point: blocks of a series' points are smaller, faster, and carry a checksum |
 //! | certificates | the platform's verifier; rustls-native-certs for `SSL_CERT_FILE` and `SSL_CERT_DIR` | |
 //! | JSON of all else | `serde_json` | |
 //! | Python | pyo3, pyo3-log for the shape of a record | |
@@ -47,6 +50,8 @@ pub mod error;
 pub mod http;
 pub mod sandbox;
 pub mod settings;
+pub mod store;
+pub mod sync;
 
 #[cfg(feature = "python")]
 mod python;

@@ -6,16 +6,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Room, and the rooms that it may know. `error` stands also for its re-exports at the crate's root.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("error", &[]),
     ("clock", &[]),
     ("http", &["error", "clock"]),
     ("auth", &["error", "clock", "http"]),
     ("data", &["error"]),
     ("client", &["error", "clock", "http", "auth", "data"]),
+    ("store", &["error", "http", "data"]),
+    ("sync", &["error", "clock", "http", "data", "client", "store"]),
     ("settings", &["error"]),
     ("sandbox", &["clock"]),
-    ("python", &["error", "clock", "http", "auth", "data", "client", "settings", "sandbox"]),
+    (
+        "python",
+        &[
+            "error", "clock", "http", "auth", "data", "client", "store", "sync", "settings",
+            "sandbox",
+        ],
+    ),
 ];
 
 /// What would lead out of a room unseen: another name for the crate's root, or a file from elsewhere.

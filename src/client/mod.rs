@@ -28,6 +28,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 pub use self::end::End;
+pub use self::pages::Sender;
 use self::reply::Asked;
 pub use self::settings::ClientSettings;
 use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey, TokenSource};
@@ -64,6 +65,17 @@ struct Inner {
     closed: watch::Sender<bool>,
     token_requests: AtomicU64,
     data_requests: AtomicU64,
+}
+
+/// What one read spends of the allowance, and what it leaves.
+#[derive(Debug, Default)]
+pub struct Spending {
+    /// Requests made, repeats included, those that never left not.
+    pub requests: AtomicU64,
+    /// A request is not made if fewer than so many would be left after it ...
+    pub keep: u64,
+    /// ... and a repeat not, if fewer than so many.
+    pub keep_from_repeats: u64,
 }
 
 /// Who asks, and where its tokens are kept.
@@ -142,15 +154,15 @@ impl Client {
     /// # Errors
     /// As [`Client::get`], and `ProtocolError` for a body that is no JSON object.
     pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
-        let asked = Asked { path: DISCOVERY_PATH, query: None, counted: false, requests: None };
+        let asked = Asked { path: DISCOVERY_PATH, query: None, spending: None };
         self.unless_closed(Box::pin(self.send(asked, deadline, &reply::json_object))).await
     }
 
     /// Sends one data request and whatever repeats it takes, each counted in the allowance before
     /// it leaves. `query` is percent-encoded and sent as it is. A reply with status 200 is handed to
     /// `read` within its attempt, so that a body that turns out to be cut is asked for again like
-    /// any other that broke off. `requests` counts those of the caller's read, without those that
-    /// never left.
+    /// any other that broke off. `spending` counts those of the caller's read, without those that
+    /// never left, and holds some of the allowance back.
     ///
     /// # Errors
     /// `AllowanceExhausted`, those of the token exchange, those of the connection, `ServiceError`s,
@@ -161,11 +173,10 @@ impl Client {
         path: &str,
         query: &str,
         deadline: Option<Duration>,
-        requests: &AtomicU64,
+        spending: &Spending,
         read: impl Fn(&Reply) -> Result<T> + Send + Sync,
     ) -> Result<T> {
-        let (query, requests) = (Some(query), Some(requests));
-        let asked = Asked { path, query, counted: true, requests };
+        let asked = Asked { path, query: Some(query), spending: Some(spending) };
         self.unless_closed(Box::pin(self.send(asked, deadline, &read))).await
     }
 
@@ -266,19 +277,22 @@ impl Client {
         let deadline = Deadline::after(clock, deadline);
         let mut call = Call::begin(clock, &inner.settings.retry, &inner.quota, deadline);
         let mut recovery = Recovery::default();
+        let mut keep = asked.spending.map_or(0, |spending| spending.keep);
         loop {
             let identity = self.identity();
-            let token = match self.ready(&identity, asked, &mut call).await {
+            let token = match self.ready(&identity, asked, keep, &mut call).await {
                 Ok(token) => token,
                 Err(error) => return Err(call.ended(error)),
             };
-            let error = match call.attempt(Box::pin(self.attempt(asked, &token, read))).await {
+            let error = match call.attempt(Box::pin(self.attempt(asked, keep, &token, read))).await
+            {
                 Ok(value) => {
                     call.succeeded();
                     return Ok(value);
                 }
                 Err(error) => error,
             };
+            keep = asked.spending.map_or(0, |spending| spending.keep_from_repeats);
             if error.kind() != Kind::Authentication {
                 call.after(error).await?;
                 continue;
@@ -303,12 +317,13 @@ impl Client {
         &self,
         identity: &Identity,
         asked: Asked<'_>,
+        keep: u64,
         call: &mut Call<'_>,
     ) -> Result<AccessToken> {
         let inner = &*self.0;
-        if asked.counted {
+        if asked.spending.is_some() {
             let state = self.allowance();
-            if state.left == Some(0) {
+            if state.left.is_some_and(|left| left <= keep) {
                 return Err(exhausted(state));
             }
         }
@@ -328,6 +343,7 @@ impl Client {
     async fn attempt<T: Send>(
         &self,
         asked: Asked<'_>,
+        keep: u64,
         token: &AccessToken,
         read: &(impl Fn(&Reply) -> Result<T> + Send + Sync),
     ) -> Result<T> {
@@ -337,10 +353,12 @@ impl Client {
             authorization: Some(token.authorization()),
             form: None,
         };
-        let reservation =
-            if asked.counted { Some(inner.ledger.reserve(inner.time.now())?) } else { None };
+        let reservation = match asked.spending {
+            Some(_) => Some(inner.ledger.reserve(inner.time.now(), keep)?),
+            None => None,
+        };
         let counts =
-            || asked.requests.into_iter().chain(asked.counted.then_some(&inner.data_requests));
+            || asked.spending.into_iter().flat_map(|spent| [&spent.requests, &inner.data_requests]);
         for count in counts() {
             count.fetch_add(1, Ordering::Relaxed);
         }

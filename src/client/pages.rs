@@ -1,6 +1,6 @@
 //! [`Pages`]: one chain being followed (§4.4), page by page, by whoever asks.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::progress::{Meter, Progress};
 use super::scan::{Provenance, ReadFailure};
-use super::{Client, DATA_PATH};
+use super::{Client, DATA_PATH, Spending};
 use crate::data::{Chain, Fetch, Page};
 use crate::error::{Error, Kind, Result};
 use crate::http::Reply;
@@ -22,7 +22,7 @@ pub struct Pages {
     client: Client,
     /// When the read is to be over, on the client's monotonic clock.
     until: Option<Duration>,
-    requests: AtomicU64,
+    spending: Spending,
     chain: tokio::sync::Mutex<Chain>,
     held: Mutex<Held>,
     provenance: Provenance,
@@ -61,7 +61,7 @@ impl Pages {
         Self {
             client,
             until,
-            requests: AtomicU64::new(0),
+            spending: Spending::default(),
             chain: tokio::sync::Mutex::new(chain),
             held: Mutex::new(Held { page: None, ended: false, meter, news: None }),
             provenance,
@@ -110,7 +110,7 @@ impl Pages {
                 return Ok(());
             }
         }
-        let sender = Sender { client: &self.client, until, requests: &self.requests };
+        let sender = Sender { client: &self.client, until, spending: &self.spending };
         match chain.next(&sender).await {
             Ok(page) => {
                 self.hold(page);
@@ -121,7 +121,7 @@ impl Pages {
     }
 
     fn hold(&self, page: Option<Page>) {
-        let requests = self.requests.load(Ordering::Relaxed);
+        let requests = self.spending.requests.load(Ordering::Relaxed);
         let allowance_left = self.client.allowance().left;
         let held = &mut *self.held();
         held.ended = page.is_none();
@@ -182,12 +182,14 @@ impl Pages {
 }
 
 /// Sends the requests of one read, all within its deadline.
-#[derive(Debug)]
-struct Sender<'a> {
-    client: &'a Client,
-    /// On the client's monotonic clock.
-    until: Option<Duration>,
-    requests: &'a AtomicU64,
+#[derive(Debug, Clone, Copy)]
+pub struct Sender<'a> {
+    /// Who sends them.
+    pub client: &'a Client,
+    /// When the read is to be over, on the client's monotonic clock.
+    pub until: Option<Duration>,
+    /// What the read spends.
+    pub spending: &'a Spending,
 }
 
 impl Fetch for Sender<'_> {
@@ -199,6 +201,6 @@ impl Fetch for Sender<'_> {
         let now = self.client.time().clock().monotonic();
         let left = self.until.map(|until| until.saturating_sub(now));
         let read = |reply: &Reply| read(&reply.body);
-        self.client.get(DATA_PATH, wire_query, left, self.requests, read).await
+        self.client.get(DATA_PATH, wire_query, left, self.spending, read).await
     }
 }

@@ -1,7 +1,6 @@
 //! What the reply to a data or discovery request means. The one place that turns a status of these
 //! endpoints into an error.
 
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +9,7 @@ use percent_encoding::percent_decode_str;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use serde_json::Value;
 
+use super::Spending;
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::http::problem::{shown, without_mark};
 use crate::http::{Problem, Reply};
@@ -24,10 +24,9 @@ pub(super) struct Asked<'a> {
     pub(super) path: &'a str,
     /// Percent-encoded.
     pub(super) query: Option<&'a str>,
-    /// Whether it counts against the daily allowance (§8: data requests do).
-    pub(super) counted: bool,
-    /// The count of the read that it belongs to.
-    pub(super) requests: Option<&'a AtomicU64>,
+    /// The read that it belongs to, where it counts against the daily allowance (§8: data requests
+    /// do).
+    pub(super) spending: Option<&'a Spending>,
 }
 
 /// Passes a whole JSON reply with status 200 on, and tells what any other means. `token` is taken
@@ -46,7 +45,7 @@ pub(super) fn check(reply: Reply, asked: Asked<'_>, token: &str, now: Timestamp)
         _ => problem.by_status(&format!("GET {}", asked.path), &reply, now),
     };
     let pause = error.context().retry_after.filter(|_| error.kind() == Kind::RateLimited);
-    if asked.counted && pause.is_some_and(|pause| pause > LONGEST_THROTTLE) {
+    if asked.spending.is_some() && pause.is_some_and(|pause| pause > LONGEST_THROTTLE) {
         let message =
             format!("the daily request allowance is used up: {}", error.context().message);
         return Err(error
@@ -168,7 +167,7 @@ mod tests {
     }
 
     const ASKED: Asked<'static> =
-        Asked { path: "/data", query: Some("a=1&cursor=se%2Fcret"), counted: true, requests: None };
+        Asked { path: "/data", query: Some("a=1&cursor=se%2Fcret"), spending: None };
 
     #[test]
     fn h8_json_that_is_open_at_its_end_was_cut_wherever_that_was() {

@@ -37,11 +37,11 @@ pub struct Reservation {
 
 /// Who counts the requests of a day. Implementations count durably **before** they return.
 pub trait Ledger: Send + Sync + Debug {
-    /// Counts one request, `now` by the service's time.
+    /// Counts one request, `now` by the service's time, if `keep` more are left after it.
     ///
     /// # Errors
-    /// `AllowanceExhausted` if none is left, or until the time that the service named.
-    fn reserve(&self, now: Timestamp) -> Result<Reservation>;
+    /// `AllowanceExhausted` if too few are left, or until the time that the service named.
+    fn reserve(&self, now: Timestamp, keep: u64) -> Result<Reservation>;
 
     /// Takes back the count of a request of which no byte left.
     fn give_back(&self, reservation: Reservation);
@@ -133,10 +133,10 @@ impl MemoryLedger {
 }
 
 impl Ledger for MemoryLedger {
-    fn reserve(&self, now: Timestamp) -> Result<Reservation> {
+    fn reserve(&self, now: Timestamp, keep: u64) -> Result<Reservation> {
         let mut count = self.today(now);
         let state = self.state_of(&count);
-        if state.left == Some(0) {
+        if state.left.is_some_and(|left| left <= keep) {
             return Err(exhausted(state));
         }
         count.used += 1;
@@ -187,7 +187,7 @@ mod tests {
 
     fn spend(ledger: &MemoryLedger, now: Timestamp, requests: u64) {
         for _ in 0..requests {
-            drop(ledger.reserve(now).expect("something is left"));
+            drop(ledger.reserve(now, 0).expect("something is left"));
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
         let ledger = MemoryLedger::new(Some(3));
         let now = at("2026-11-01T22:00:00Z");
         spend(&ledger, now, 3);
-        let error = ledger.reserve(now).expect_err("nothing is left");
+        let error = ledger.reserve(now, 0).expect_err("nothing is left");
         assert_eq!(error.kind(), Kind::AllowanceExhausted);
         assert_eq!(error.context().retry_at, Some(at("2026-11-02T00:00:00Z")));
         assert!(error.context().unsent);
@@ -218,14 +218,14 @@ mod tests {
         let ledger = MemoryLedger::new(Some(3));
         spend(&ledger, at("2026-11-02T00:00:01Z"), 2);
         spend(&ledger, at("2026-11-01T23:59:59Z"), 1);
-        assert!(ledger.reserve(at("2026-11-02T00:00:02Z")).is_err());
+        assert!(ledger.reserve(at("2026-11-02T00:00:02Z"), 0).is_err());
     }
 
     #[test]
     fn a_clock_that_was_years_ahead_does_not_stop_the_days() {
         let ledger = MemoryLedger::new(Some(1));
         spend(&ledger, at("2036-11-01T00:00:00Z"), 1);
-        assert!(ledger.reserve(at("2026-11-01T12:00:00Z")).is_err());
+        assert!(ledger.reserve(at("2026-11-01T12:00:00Z"), 0).is_err());
         spend(&ledger, at("2026-11-02T00:00:00Z"), 1);
     }
 
@@ -235,7 +235,7 @@ mod tests {
         let now = at("2026-11-01T20:00:00Z");
         spend(&ledger, now, 500);
         ledger.pin_until(at("2026-11-02T05:00:00Z"), now);
-        let error = ledger.reserve(at("2026-11-02T04:59:59Z")).expect_err("pinned");
+        let error = ledger.reserve(at("2026-11-02T04:59:59Z"), 0).expect_err("pinned");
         assert_eq!(error.context().retry_at, Some(at("2026-11-02T05:00:00Z")));
         let state = ledger.state(at("2026-11-02T05:00:00Z"));
         assert_eq!((state.used, state.left), (0, Some(1_000)));
@@ -256,7 +256,7 @@ mod tests {
     fn a_request_that_never_left_is_given_back() {
         let ledger = MemoryLedger::new(None);
         let now = at("2026-11-01T20:00:00Z");
-        let reservation = ledger.reserve(now).expect("no limit");
+        let reservation = ledger.reserve(now, 0).expect("no limit");
         assert_eq!(ledger.state(now).used, 1);
         ledger.give_back(reservation);
         assert_eq!(ledger.state(now).used, 0);

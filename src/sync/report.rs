@@ -1,0 +1,45 @@
+//! What a run did.
+
+use jiff::Timestamp;
+
+use super::plan::Task;
+use crate::http::AllowanceState;
+use crate::store::Applied;
+
+/// What a run did, over all of its feeds.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Each feed, in the order given.
+    pub feeds: Vec<FeedReport>,
+    /// Requests made, repeats included.
+    pub requests: u64,
+    /// Whether everything planned was read.
+    pub complete: bool,
+    /// When to go on, where it is not complete.
+    pub resumes_at: Option<Timestamp>,
+    /// What is still to do, where it is not complete.
+    pub todo: Vec<Task>,
+    /// The allowance at its end.
+    pub allowance: AllowanceState,
+    /// The time that the run was planned for.
+    pub now: Timestamp,
+}
+
+/// What a run did for one feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedReport {
+    /// The feed's name.
+    pub name: String,
+    /// Chains read to their end.
+    pub chains: u64,
+    /// Pages read.
+    pub pages: u64,
+    /// Points inserted, revised, unchanged and flagged.
+    pub applied: Applied,
+    /// The sequence number reached: `changes(since=)` and `as_of()` take it.
+    pub sequence: u64,
+    /// Everything from the feed's beginning up to here is settled.
+    pub settled_through: Option<Timestamp>,
+    /// The newest end of what has been read.
+    pub read_through: Option<Timestamp>,
+}
