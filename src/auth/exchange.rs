@@ -10,13 +10,14 @@ use url::form_urlencoded;
 use zeroize::Zeroizing;
 
 use super::assertion::{self, Assertion, AssertionSettings};
-use super::gate::Gate;
+use super::gate::{Gate, LONGEST_PAUSE};
 use super::grant::{self, Grant};
 use super::{Credential, ScopeSet};
 use crate::clock::{CORRECTED_SKEW, ServiceTime};
 use crate::error::{Error, Kind, Result};
+use crate::http::allowance::end_of_pause;
 use crate::http::base_url::TOKEN_PATH;
-use crate::http::{Call, Deadline, Policy, Request, RetryQuota, Transport};
+use crate::http::{Call, Deadline, Ledger, Policy, Request, RetryQuota, Transport};
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 /// A refusal is put down to the clocks only if they differ by more than this.
@@ -39,6 +40,8 @@ pub struct Exchange<'a> {
     pub deadline: Deadline,
     /// Counts the token requests of the client: they are limited apart from the data requests (§8).
     pub requests: &'a AtomicU64,
+    /// Counts them for the whole integration, and knows what the service told other processes (§5.4).
+    pub ledger: &'a dyn Ledger,
 }
 
 /// How often an exchange may try.
@@ -73,6 +76,13 @@ impl Exchange<'_> {
             if let Some((left, because)) = gate.closed(clock) {
                 call.keep_to(left, because).await?;
             }
+            if let Some((left, because)) = self.told_elsewhere()? {
+                // One who has a valid token does not wait for another.
+                if patience == Patience::One {
+                    return Err(call.ended(because));
+                }
+                call.keep_to(left, because).await?;
+            }
             let applied = self.time.correction();
             let (asked, asked_wall) = (clock.monotonic(), clock.wall());
             let error = match call.attempt(Box::pin(self.attempt(scopes))).await {
@@ -83,6 +93,7 @@ impl Exchange<'_> {
                 Err(error) => error,
             };
             gate.close(clock, &error);
+            self.tell(&error);
             if is_invalid_client(&error) {
                 if !corrected && self.correction_helps(applied) {
                     corrected = true;
@@ -108,9 +119,40 @@ impl Exchange<'_> {
             authorization: None,
             form: Some(form(&assertion.into_form_value(), scopes)),
         };
+        self.ledger.count_token_request(self.time.now())?;
         self.requests.fetch_add(1, Ordering::Relaxed);
         let reply = self.transport.send(request, self.time).await?;
         grant::read(&reply, scopes, &path, self.time.now())
+    }
+
+    /// The rest of a pause that the service asked somebody for who shares the ledger, as the error
+    /// that it was for them; `None` where nothing is in the way.
+    fn told_elsewhere(&self) -> Result<Option<(Duration, Error)>> {
+        let now = self.time.now();
+        let Some(until) = self.ledger.token_pause(now)? else { return Ok(None) };
+        let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
+        let message = format!(
+            "the service takes no token request before {until:.0}: it said so to one who shares this \
+             ledger (§5.4)"
+        );
+        let because = Error::new(Kind::RateLimited, message).with(|context| {
+            context.retry_after = Some(left);
+            context.retry_at = Some(until);
+            context.unsent = true;
+        });
+        Ok(Some((left, because)))
+    }
+
+    /// Writes down a pause that the service asked for, for all who share the ledger.
+    fn tell(&self, error: &Error) {
+        let Some(asked) = error.context().retry_after.filter(|asked| !asked.is_zero()) else {
+            return;
+        };
+        let now = self.time.now();
+        let until = end_of_pause(now, asked.min(LONGEST_PAUSE));
+        if let Err(error) = self.ledger.pause_tokens(until, now) {
+            log::warn!(target: "siteline::ledger", "the pause is not kept: {error}");
+        }
     }
 
     /// A new assertion. A signer may block, on a vault or on a lock of its own: it does so on a

@@ -12,7 +12,7 @@ use super::{
 use crate::clock::{Clock, ServiceTime};
 use crate::error::Result;
 use crate::http::test_server::{Act, TestServer, token_body};
-use crate::http::{Deadline, Policy, Transport, TransportSettings};
+use crate::http::{Deadline, Ledger, MemoryLedger, Policy, Transport, TransportSettings};
 
 pub(crate) const DATA_SCOPE: &str = "customer.data.read";
 pub(crate) const BOTH_SCOPES: &str = "customer.discovery.read customer.data.read";
@@ -26,6 +26,7 @@ pub(crate) struct Bench {
     pub(crate) settings: AssertionSettings,
     pub(crate) policy: Policy,
     pub(crate) requests: AtomicU64,
+    pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) source: Arc<TokenSource>,
 }
 
@@ -94,6 +95,7 @@ impl Bench {
             transport: transport.expect("settings"),
             policy: Policy::token(),
             requests: AtomicU64::new(0),
+            ledger: Arc::new(MemoryLedger::new(None)),
             server,
             clock,
             credential,
@@ -115,6 +117,7 @@ impl Bench {
             policy: &self.policy,
             deadline: Deadline::NEVER,
             requests: &self.requests,
+            ledger: &*self.ledger,
         }
     }
 
@@ -128,7 +131,7 @@ impl Bench {
         let transport = Transport::new(base, TransportSettings::default()).expect("settings");
         let (source, time) = (Arc::clone(&self.source), self.time.clone());
         let (credential, settings) = (self.credential.clone(), self.settings.clone());
-        let policy = self.policy.clone();
+        let (policy, ledger) = (self.policy.clone(), Arc::clone(&self.ledger));
         tokio::spawn(async move {
             let exchange = Exchange {
                 transport: &transport,
@@ -138,6 +141,7 @@ impl Bench {
                 policy: &policy,
                 deadline: Deadline::NEVER,
                 requests: &AtomicU64::new(0),
+                ledger: &*ledger,
             };
             source.token(&exchange).await
         })

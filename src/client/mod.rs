@@ -129,10 +129,9 @@ impl Client {
             ..AssertionSettings::new(audience.unwrap_or_else(|| settings.base_url.token_url()))
         };
         assertion.check()?;
-        let ledger = settings
-            .ledger
-            .get_or_insert_with(|| Arc::new(MemoryLedger::new(settings.daily_allowance)))
-            .clone();
+        let terms = settings.terms();
+        let ledger =
+            settings.ledger.get_or_insert_with(|| Arc::new(MemoryLedger::with(terms))).clone();
         let identity = identity(&settings, &assertion, settings.credential.clone());
         Ok(Self(Arc::new(Inner {
             assertion,
@@ -189,9 +188,11 @@ impl Client {
         *identity = Arc::new(new);
     }
 
-    /// The daily allowance of data requests (§8) as counted here.
-    #[must_use]
-    pub fn allowance(&self) -> AllowanceState {
+    /// The daily allowance of data requests (§8) as its ledger knows it.
+    ///
+    /// # Errors
+    /// `StoreError`s of a ledger that cannot be read: what it holds is not known then.
+    pub fn allowance(&self) -> Result<AllowanceState> {
         self.0.ledger.state(self.0.time.now())
     }
 
@@ -322,7 +323,7 @@ impl Client {
     ) -> Result<AccessToken> {
         let inner = &*self.0;
         if asked.spending.is_some() {
-            let state = self.allowance();
+            let state = self.allowance()?;
             if state.left.is_some_and(|left| left <= keep) {
                 return Err(exhausted(state));
             }
@@ -335,6 +336,7 @@ impl Client {
             policy: &inner.settings.token_retry,
             deadline: call.deadline(),
             requests: &inner.token_requests,
+            ledger: &*inner.ledger,
         };
         call.aside(identity.tokens.token(&exchange)).await
     }
@@ -377,7 +379,10 @@ impl Client {
             && error.kind() == Kind::AllowanceExhausted
             && let Some(pause) = error.context().retry_after
         {
-            inner.ledger.pin_until(end_of_pause(now, pause), now);
+            // What the service said is told in any case.
+            if let Err(error) = inner.ledger.pin_until(end_of_pause(now, pause), now) {
+                log::warn!(target: "siteline::ledger", "the refusal is not kept: {error}");
+            }
         }
         let reply = checked?;
         read(&reply).map_err(|error| {

@@ -122,7 +122,8 @@ impl Pages {
 
     fn hold(&self, page: Option<Page>) {
         let requests = self.spending.requests.load(Ordering::Relaxed);
-        let allowance_left = self.client.allowance().left;
+        // A page that is here and paid for is not lost to a ledger that fails now.
+        let allowance_left = self.client.allowance().ok().and_then(|state| state.left);
         let held = &mut *self.held();
         held.ended = page.is_none();
         if let Some(page) = &page {

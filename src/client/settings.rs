@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::auth::{Credential, ScopeSet};
 use crate::clock::Clock;
-use crate::http::{BaseUrl, Ledger, Policy, TransportSettings};
+use crate::http::{BaseUrl, Ledger, Policy, Terms, TimeOfDay, TransportSettings};
 
 /// Everything a [`Client`](super::Client) can be told. [`ClientSettings::new`] has the defaults.
 #[derive(Clone)]
@@ -29,8 +29,11 @@ pub struct ClientSettings {
     pub clock: Clock,
     /// Data requests allowed per day (§8), where the user knows it.
     pub daily_allowance: Option<u64>,
-    /// Who counts them; in memory by default. A ledger has its own limit: `daily_allowance` is for
-    /// the one in memory.
+    /// When the service's day begins, where the user knows it; midnight UTC until the service shows
+    /// another time.
+    pub allowance_resets: Option<TimeOfDay>,
+    /// Who counts them; in memory by default. A ledger has its own [`Terms`]: these here are for the
+    /// one in memory.
     pub ledger: Option<Arc<dyn Ledger>>,
     /// How far behind the service's time a query ends that names no end (§4.5.1); 5 minutes.
     pub settle_lag: Duration,
@@ -56,12 +59,19 @@ impl ClientSettings {
             assertion_typ: false,
             clock: Clock::system(),
             daily_allowance: None,
+            allowance_resets: None,
             ledger: None,
             settle_lag: Duration::from_secs(300),
             transport: TransportSettings::default(),
             retry: Policy::data(),
             token_retry: Policy::token(),
         }
+    }
+
+    /// What the user stated about the allowance, for a ledger.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        Terms { limit: self.daily_allowance, resets: self.allowance_resets }
     }
 }
 
@@ -73,6 +83,8 @@ impl fmt::Debug for ClientSettings {
             .field("scopes", &self.scopes)
             .field("audience", &self.audience)
             .field("daily_allowance", &self.daily_allowance)
+            .field("allowance_resets", &self.allowance_resets)
+            .field("ledger", &self.ledger)
             .field("settle_lag", &self.settle_lag)
             .field("transport", &self.transport)
             .finish_non_exhaustive()

@@ -1,7 +1,11 @@
 //! The daily allowance of data requests (§8), counted before the bytes of a request leave.
 //!
 //! A [`Ledger`] keeps the count: [`MemoryLedger`] for the life of a client, the store one on disk.
-//! All of its times are the service's: which day a request falls in is the service's business.
+//! Both count alike, by [`Count`]. All times are the service's: which day a request falls in is the
+//! service's business.
+//!
+//! Token requests are limited too, across the whole integration (§5.4): a ledger counts them, and
+//! holds the pause that the service asked for, so that all who share it keep to it. Never a token.
 
 use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,11 +13,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::count::{Count, Terms};
 use crate::error::{Error, Kind, Result};
-
-const DAY_SECONDS: i64 = 86_400;
-/// An allowance is daily: no answer of the service locks a client out for longer.
-const LONGEST_PIN: SignedDuration = SignedDuration::from_hours(24);
 
 /// The state of the daily allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,16 +27,20 @@ pub struct AllowanceState {
     pub left: Option<u64>,
     /// When the count starts anew: midnight UTC until the service has shown another time.
     pub resets_at: Timestamp,
+    /// Token requests since the day began, those that never left included (§5.4).
+    pub token_requests: u64,
 }
 
 /// One request that was counted. It is given back only if no byte of it left.
 #[derive(Debug)]
 #[must_use = "a reservation counts against the day's allowance"]
 pub struct Reservation {
-    day: i64,
+    /// When the day began in which it was counted.
+    pub(super) day: Option<Timestamp>,
 }
 
-/// Who counts the requests of a day. Implementations count durably **before** they return.
+/// Who counts the requests of a day. Implementations count **before** they return. Where they fail
+/// (a file that is damaged, a disk that is full), nothing may be sent: `StoreError`s.
 pub trait Ledger: Send + Sync + Debug {
     /// Counts one request, `now` by the service's time, if `keep` more are left after it.
     ///
@@ -43,129 +48,127 @@ pub trait Ledger: Send + Sync + Debug {
     /// `AllowanceExhausted` if too few are left, or until the time that the service named.
     fn reserve(&self, now: Timestamp, keep: u64) -> Result<Reservation>;
 
-    /// Takes back the count of a request of which no byte left.
+    /// Takes back the count of a request of which no byte left. Where that fails, one is counted
+    /// too many.
     fn give_back(&self, reservation: Reservation);
 
     /// The service says that the allowance is used up until then: nothing is left before, and the
     /// days are taken to begin at that time of day from now on.
-    fn pin_until(&self, until: Timestamp, now: Timestamp);
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    fn pin_until(&self, until: Timestamp, now: Timestamp) -> Result<()>;
 
     /// What is used and left.
-    fn state(&self, now: Timestamp) -> AllowanceState;
+    ///
+    /// # Errors
+    /// Those of the ledger: never a count that it does not know.
+    fn state(&self, now: Timestamp) -> Result<AllowanceState>;
+
+    /// Counts one token request.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    fn count_token_request(&self, now: Timestamp) -> Result<()>;
+
+    /// The service wants no token requests until then.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    fn pause_tokens(&self, until: Timestamp, now: Timestamp) -> Result<()>;
+
+    /// Until when no token is to be asked for, whoever was told so.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    fn token_pause(&self, now: Timestamp) -> Result<Option<Timestamp>>;
 }
 
-/// The error of a request that is not sent because the allowance is used up.
+/// The error of a request that is not sent because the allowance is used up, or because what is left
+/// of it is held back.
 #[must_use]
 pub fn exhausted(state: AllowanceState) -> Error {
-    let used = match state.limit {
-        Some(limit) if state.used >= limit => format!("{} of {limit} requests", state.used),
-        _ => format!("the service refuses more after {} requests", state.used),
-    };
-    Error::new(
-        Kind::AllowanceExhausted,
-        format!(
-            "the daily request allowance is used up: {used}; none is sent before {}",
-            state.resets_at
+    let resets = state.resets_at;
+    let message = match state {
+        AllowanceState { left: Some(left @ 1..), .. } => format!(
+            "what is left of the daily request allowance, {left}, is held back for what must be read \
+             before {resets}; nothing else is asked for before then"
         ),
-    )
-    .with_hint("resume with the bookmark after that time, or raise daily_allowance= if it is wrong")
-    .with(|context| {
-        context.retry_at = Some(state.resets_at);
-        context.unsent = true;
-    })
+        AllowanceState { used, limit, .. } => {
+            let used = match limit {
+                Some(limit) if used >= limit => format!("{used} of {limit} requests"),
+                _ => format!("the service refuses more after {used} requests"),
+            };
+            format!("the daily request allowance is used up: {used}; none is sent before {resets}")
+        }
+    };
+    Error::new(Kind::AllowanceExhausted, message)
+        .with_hint(
+            "resume with the bookmark after that time, or raise daily_allowance= if it is wrong",
+        )
+        .with(|context| {
+            context.retry_at = Some(resets);
+            context.unsent = true;
+        })
 }
 
-/// Counts in memory, for the life of a client. The day is the service's UTC day until a long
-/// `Retry-After` shows when it really begins.
+/// Counts in memory, for the life of a client. The day is the service's UTC day, or the stated one,
+/// until a long `Retry-After` shows when it really begins.
 #[derive(Debug)]
 pub struct MemoryLedger {
-    limit: Option<u64>,
+    terms: Terms,
     count: Mutex<Count>,
-}
-
-#[derive(Debug)]
-struct Count {
-    day: i64,
-    used: u64,
-    /// Seconds after midnight UTC at which the service's day begins.
-    day_begins: i64,
-    pinned_until: Option<Timestamp>,
 }
 
 impl MemoryLedger {
     /// Nothing counted yet; without a limit everything is counted and nothing refused.
     #[must_use]
     pub fn new(limit: Option<u64>) -> Self {
-        let count = Count { day: i64::MIN, used: 0, day_begins: 0, pinned_until: None };
-        Self { limit, count: Mutex::new(count) }
+        Self::with(Terms { limit, resets: None })
     }
 
-    fn today(&self, now: Timestamp) -> MutexGuard<'_, Count> {
-        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        let day = day_of(now, count.day_begins);
-        // A clock that was set back a little must not open a day twice; one that was a day or more
-        // ahead was wrong, and the count goes on in the day that it is now.
-        if day > count.day {
-            count.day = day;
-            count.used = 0;
-        } else if day < count.day - 1 {
-            count.day = day;
-        }
-        if count.pinned_until.is_some_and(|until| until <= now) {
-            count.pinned_until = None;
-        }
-        count
+    /// The same, with all that a user may state.
+    #[must_use]
+    pub fn with(terms: Terms) -> Self {
+        Self { terms, count: Mutex::default() }
     }
 
-    fn state_of(&self, count: &Count) -> AllowanceState {
-        let next_day = count.day.saturating_add(1);
-        let reset = next_day.saturating_mul(DAY_SECONDS).saturating_add(count.day_begins);
-        let left = self.limit.map(|limit| limit.saturating_sub(count.used));
-        AllowanceState {
-            used: count.used,
-            limit: self.limit,
-            left: if count.pinned_until.is_some() { Some(0) } else { left },
-            resets_at: count
-                .pinned_until
-                .unwrap_or_else(|| Timestamp::from_second(reset).unwrap_or(Timestamp::MAX)),
-        }
+    fn count(&self) -> MutexGuard<'_, Count> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Ledger for MemoryLedger {
     fn reserve(&self, now: Timestamp, keep: u64) -> Result<Reservation> {
-        let mut count = self.today(now);
-        let state = self.state_of(&count);
-        if state.left.is_some_and(|left| left <= keep) {
-            return Err(exhausted(state));
-        }
-        count.used += 1;
-        Ok(Reservation { day: count.day })
+        self.count().reserve(self.terms, now, keep)
     }
 
     fn give_back(&self, reservation: Reservation) {
-        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        if count.day == reservation.day {
-            count.used = count.used.saturating_sub(1);
-        }
+        self.count().give_back(&reservation);
     }
 
-    fn pin_until(&self, until: Timestamp, now: Timestamp) {
-        let mut count = self.today(now);
-        let latest = now.checked_add(LONGEST_PIN).unwrap_or(Timestamp::MAX);
-        count.pinned_until = Some(until.min(latest));
-        count.day_begins = until.min(latest).as_second().rem_euclid(DAY_SECONDS);
-        count.day = day_of(now, count.day_begins);
+    fn pin_until(&self, until: Timestamp, now: Timestamp) -> Result<()> {
+        self.count().pin_until(self.terms, until, now);
+        Ok(())
     }
 
-    fn state(&self, now: Timestamp) -> AllowanceState {
-        let count = self.today(now);
-        self.state_of(&count)
+    fn state(&self, now: Timestamp) -> Result<AllowanceState> {
+        Ok(self.count().state(self.terms, now))
     }
-}
 
-fn day_of(now: Timestamp, day_begins: i64) -> i64 {
-    (now.as_second() - day_begins).div_euclid(DAY_SECONDS)
+    fn count_token_request(&self, now: Timestamp) -> Result<()> {
+        self.count().count_token_request(self.terms, now);
+        Ok(())
+    }
+
+    fn pause_tokens(&self, until: Timestamp, now: Timestamp) -> Result<()> {
+        self.count().pause_tokens(until, now);
+        Ok(())
+    }
+
+    fn token_pause(&self, now: Timestamp) -> Result<Option<Timestamp>> {
+        Ok(self.count().token_pause(now))
+    }
 }
 
 /// When a pause that starts now ends; far beyond all calendars means never.
@@ -191,6 +194,14 @@ mod tests {
         }
     }
 
+    fn state(ledger: &MemoryLedger, now: &str) -> AllowanceState {
+        ledger.state(at(now)).expect("memory")
+    }
+
+    fn pin(ledger: &MemoryLedger, until: Timestamp, now: Timestamp) {
+        ledger.pin_until(until, now).expect("memory");
+    }
+
     #[test]
     fn b5_the_request_that_would_exceed_the_allowance_is_refused_with_its_reset() {
         let ledger = MemoryLedger::new(Some(3));
@@ -200,7 +211,7 @@ mod tests {
         assert_eq!(error.kind(), Kind::AllowanceExhausted);
         assert_eq!(error.context().retry_at, Some(at("2026-11-02T00:00:00Z")));
         assert!(error.context().unsent);
-        assert_eq!(ledger.state(now).left, Some(0));
+        assert_eq!(ledger.state(now).expect("memory").left, Some(0));
     }
 
     #[test]
@@ -208,7 +219,7 @@ mod tests {
         let ledger = MemoryLedger::new(Some(3));
         spend(&ledger, at("2026-11-01T23:59:59Z"), 3);
         spend(&ledger, at("2026-11-02T00:00:00Z"), 1);
-        let state = ledger.state(at("2026-11-02T00:00:00Z"));
+        let state = state(&ledger, "2026-11-02T00:00:00Z");
         assert_eq!((state.used, state.left), (1, Some(2)));
         assert_eq!(state.resets_at, at("2026-11-03T00:00:00Z"));
     }
@@ -234,10 +245,10 @@ mod tests {
         let ledger = MemoryLedger::new(Some(1_000));
         let now = at("2026-11-01T20:00:00Z");
         spend(&ledger, now, 500);
-        ledger.pin_until(at("2026-11-02T05:00:00Z"), now);
+        pin(&ledger, at("2026-11-02T05:00:00Z"), now);
         let error = ledger.reserve(at("2026-11-02T04:59:59Z"), 0).expect_err("pinned");
         assert_eq!(error.context().retry_at, Some(at("2026-11-02T05:00:00Z")));
-        let state = ledger.state(at("2026-11-02T05:00:00Z"));
+        let state = state(&ledger, "2026-11-02T05:00:00Z");
         assert_eq!((state.used, state.left), (0, Some(1_000)));
         // The service has shown when its days begin.
         assert_eq!(state.resets_at, at("2026-11-03T05:00:00Z"));
@@ -247,9 +258,9 @@ mod tests {
     fn a_pin_never_lasts_longer_than_a_day() {
         let ledger = MemoryLedger::new(None);
         let now = at("2026-11-01T20:00:00Z");
-        ledger.pin_until(end_of_pause(now, Duration::MAX), now);
-        assert_eq!(ledger.state(now).resets_at, at("2026-11-02T20:00:00Z"));
-        assert_eq!(ledger.state(at("2026-11-02T20:00:00Z")).left, None);
+        pin(&ledger, end_of_pause(now, Duration::MAX), now);
+        assert_eq!(ledger.state(now).expect("memory").resets_at, at("2026-11-02T20:00:00Z"));
+        assert_eq!(state(&ledger, "2026-11-02T20:00:00Z").left, None);
     }
 
     #[test]
@@ -257,8 +268,21 @@ mod tests {
         let ledger = MemoryLedger::new(None);
         let now = at("2026-11-01T20:00:00Z");
         let reservation = ledger.reserve(now, 0).expect("no limit");
-        assert_eq!(ledger.state(now).used, 1);
+        assert_eq!(ledger.state(now).expect("memory").used, 1);
         ledger.give_back(reservation);
-        assert_eq!(ledger.state(now).used, 0);
+        assert_eq!(ledger.state(now).expect("memory").used, 0);
+    }
+
+    #[test]
+    fn a_request_that_is_held_back_is_told_apart_from_one_that_is_not_there() {
+        let ledger = MemoryLedger::new(Some(3));
+        let now = at("2026-11-01T20:00:00Z");
+        let error = ledger.reserve(now, 3).expect_err("all are kept");
+        assert_eq!(error.kind(), Kind::AllowanceExhausted);
+        assert!(error.context().message.contains("3, is held back"), "{error}");
+        drop(ledger.reserve(now, 2).expect("one is not kept"));
+        spend(&ledger, now, 2);
+        let error = ledger.reserve(now, 2).expect_err("nothing is left");
+        assert!(error.context().message.contains("used up: 3 of 3"), "{error}");
     }
 }

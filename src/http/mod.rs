@@ -13,10 +13,14 @@
 //! | [`retry`] | which attempts follow one another, and when |
 //! | [`retry_after`] | what the service asked for with `Retry-After` |
 //! | [`allowance`] | the daily allowance, counted before the bytes leave |
+//! | [`count`] | the counting itself, the same for every ledger |
+//! | [`day`] | when the service's day begins |
 
 pub mod allowance;
 pub mod base_url;
 mod body;
+pub mod count;
+pub mod day;
 mod failure;
 pub mod problem;
 pub mod proxy;
@@ -30,6 +34,8 @@ pub(crate) mod test_server;
 
 pub use allowance::{AllowanceState, Ledger, MemoryLedger, Reservation};
 pub use base_url::BaseUrl;
+pub use count::{Count, Terms};
+pub use day::TimeOfDay;
 pub use problem::Problem;
 pub use retry::{Call, Deadline, Policy, RetryQuota};
 pub use transport::{Reply, Request, Transport, TransportSettings};

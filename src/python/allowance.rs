@@ -6,18 +6,19 @@ use pyo3::types::PyTuple;
 
 use crate::error::Kind;
 use crate::http::AllowanceState;
-use crate::python::conversions::{datetime, html, refuse};
+use crate::python::conversions::{datetime, html, many, refuse};
 
-/// The daily request allowance, as this client counts it (§8).
+/// The daily request allowance, as the client's ledger counts it (§8).
 ///
 /// ``used`` requests of ``limit`` today, ``left`` of them; ``resets_at`` is when the day ends. Every
 /// page request counts, retries included, before its bytes leave. Without ``daily_allowance=``
-/// ``limit`` and ``left`` are ``None``.
+/// ``limit`` and ``left`` are ``None``. ``token_requests`` are counted apart: they are limited over
+/// the whole integration (§5.4).
 ///
 /// >>> client = sandbox.client(daily_allowance=100)
 /// >>> table = client.data(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()
 /// >>> client.allowance
-/// <Allowance 6 of 100 used, 94 left>
+/// <Allowance 6 of 100 used, 94 left; 1 token request>
 #[pyclass(frozen, eq, name = "Allowance", module = "siteline")]
 #[derive(PartialEq)]
 pub(crate) struct PyAllowance(pub(crate) AllowanceState);
@@ -48,12 +49,20 @@ impl PyAllowance {
         datetime(py, self.0.resets_at)
     }
 
+    /// Token requests counted today.
+    #[getter]
+    fn token_requests(&self) -> u64 {
+        self.0.token_requests
+    }
+
     fn __repr__(&self) -> String {
-        match (self.0.limit, self.0.left) {
+        let AllowanceState { used, limit, left, token_requests, .. } = self.0;
+        let tokens = many(token_requests, "token request");
+        match (limit, left) {
             (Some(limit), Some(left)) => {
-                format!("<Allowance {} of {limit} used, {left} left>", self.0.used)
+                format!("<Allowance {used} of {limit} used, {left} left; {tokens}>")
             }
-            _ => format!("<Allowance {} used, no limit set>", self.0.used),
+            _ => format!("<Allowance {used} used, no limit set; {tokens}>"),
         }
     }
 
@@ -65,17 +74,18 @@ impl PyAllowance {
         limit: Option<u64>,
         left: Option<u64>,
         resets_at: i64,
+        token_requests: u64,
     ) -> PyResult<Self> {
         let resets_at = Timestamp::from_microsecond(resets_at)
             .map_err(|_| refuse(py, Kind::Config, "resets_at is out of range."))?;
-        Ok(Self(AllowanceState { used, limit, left, resets_at }))
+        Ok(Self(AllowanceState { used, limit, left, resets_at, token_requests }))
     }
 
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let AllowanceState { used, limit, left, resets_at } = slf.get().0;
-        let parts = (used, limit, left, resets_at.as_microsecond());
+        let AllowanceState { used, limit, left, resets_at, token_requests } = slf.get().0;
+        let parts = (used, limit, left, resets_at.as_microsecond(), token_requests);
         Ok((slf.get_type().getattr("_restore")?, parts.into_pyobject(slf.py())?))
     }
 

@@ -1,5 +1,6 @@
 //! `siteline.Client`: the door to the service.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,9 +19,10 @@ use crate::python::clock::PyClock;
 use crate::python::conversions::{count, duration, duration_or, html, refuse, text};
 use crate::python::credential::PyCredential;
 use crate::python::errors::{raise, warn};
+use crate::python::ledger::{self, time_of_day};
 use crate::python::progress::Audience;
 use crate::python::query::{Arguments, PyQuery};
-use crate::python::runtime::{block_on, guarded, spawn};
+use crate::python::runtime::{block_on, detached, guarded, spawn};
 use crate::python::scan::PyScan;
 use crate::python::settings::{from_outside, keywords, scope_set, trust};
 use crate::python::shape::PyShape;
@@ -40,6 +42,10 @@ const END_HINT: &str = "end was left out, so it is now less the settle lag, floo
 /// - ``scopes``: what tokens are asked for (§5.5)
 /// - ``audience``: ``aud`` of the assertion, where it is not ``{base_url}/api/customer/oauth/token``
 /// - ``daily_allowance``: requests a day; the one that would exceed it is not sent (§8)
+/// - ``allowance_resets``: when the service's day begins, as ``"06:00Z"``, ``"08:00+02:00"`` or an
+///   aware ``datetime.time``; midnight UTC by default. A long ``Retry-After`` teaches it, and wins
+/// - ``ledger``: the file that counts them, for all processes that name it; by default one in your
+///   state folder (see below)
 /// - ``settle_lag``: how far behind now a query without ``end`` stops (§4.5)
 /// - ``assertion_lifetime`` (at most five minutes), ``clock_tolerance`` (``nbf`` before ``iat``, at
 ///   most a minute), ``typ`` (add the header ``typ``): the assertion (§2.1)
@@ -57,20 +63,34 @@ const END_HINT: &str = "end was left out, so it is now less the settle lag, floo
 /// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. A wrong setting is a
 /// :class:`ConfigError`, before any request.
 ///
-/// A client is pickled as its settings, with a credential that names where its key is; the process
-/// that unpickles it makes a token of its own and counts its own requests. A secret is never in a
+/// Requests are counted in a ledger, before they are sent: one small file for each ``base_url`` and
+/// subject, shared by all processes, threads and clients, exact among them. A process that is killed
+/// counts one too many at most. The ledger also counts token requests, and holds the pauses that the
+/// service asks for (§5.4); never a token. It lies in ``$XDG_STATE_HOME/siteline`` (``~/.local/state``),
+/// ``~/Library/Application Support/siteline`` or ``%LOCALAPPDATA%\\siteline``. A service on loopback,
+/// and a client with a ``clock``, count in memory unless ``ledger`` is given; so does, with one
+/// warning, a client where no such file can be made. A ``ledger`` that was given and cannot be made
+/// is a :class:`StoreError`, a damaged one :class:`StoreCorrupt`.
+///
+/// A client is pickled as its settings, with a credential that names where its key is, and the path
+/// of its ledger; the process that unpickles it makes a token of its own. A secret is never in a
 /// pickle: what would need one is a ``TypeError`` that says what to do. Copies are the client itself.
 ///
 /// >>> client.data(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
 /// 'S1'
 #[pyclass(frozen, name = "Client", module = "siteline")]
-pub(crate) struct PyClient(Client, Py<PyCredential>);
+pub(crate) struct PyClient {
+    client: Client,
+    credential: Py<PyCredential>,
+    /// The path of its ledger, where it was given.
+    ledger: Option<PathBuf>,
+}
 
 #[pymethods]
 impl PyClient {
     #[new]
     #[pyo3(signature = (base_url, *, credential, scopes=None, audience=None, daily_allowance=None,
-        settle_lag=None, assertion_lifetime=None, clock_tolerance=None, typ=false,
+        allowance_resets=None, ledger=None, settle_lag=None, assertion_lifetime=None, clock_tolerance=None, typ=false,
         max_retry_after=None, tries=None, connect_timeout=None, response_timeout=None,
         idle_timeout=None, max_body_bytes=None, application=None, allow_http=false, ca_bundle=None,
         proxy=None, clock=None))]
@@ -82,6 +102,8 @@ impl PyClient {
         scopes: Option<&Bound<'_, PyAny>>,
         audience: Option<String>,
         daily_allowance: Option<&Bound<'_, PyAny>>,
+        allowance_resets: Option<&Bound<'_, PyAny>>,
+        ledger: Option<&Bound<'_, PyAny>>,
         settle_lag: Option<&Bound<'_, PyAny>>,
         assertion_lifetime: Option<&Bound<'_, PyAny>>,
         clock_tolerance: Option<&Bound<'_, PyAny>>,
@@ -113,6 +135,8 @@ impl PyClient {
         settings.daily_allowance = daily_allowance
             .map(|limit| count(limit, "daily_allowance", Kind::Config))
             .transpose()?;
+        settings.allowance_resets =
+            allowance_resets.map(|time| time_of_day(time, "allowance_resets")).transpose()?;
         set(&mut settings.settle_lag, settle_lag, "settle_lag")?;
         set(&mut settings.retry.max_retry_after, max_retry_after, "max_retry_after")?;
         if let Some(tries) = tries {
@@ -128,8 +152,10 @@ impl PyClient {
             let cap = count(cap, "max_body_bytes", Kind::Config)?;
             settings.transport.body_cap = usize::try_from(cap).unwrap_or(usize::MAX);
         }
+        let (counted_in, ledger) = guarded(|| ledger::ledger(py, ledger, &settings))?;
+        settings.ledger = counted_in;
         let client = guarded(|| Client::new(settings).map_err(|error| raise(py, &error)))?;
-        Ok(Self(client, credential.unbind()))
+        Ok(Self { client, credential: credential.unbind(), ledger })
     }
 
     /// A client from the ``SITELINE_*`` environment variables, and a profile for what they leave out.
@@ -137,8 +163,9 @@ impl PyClient {
     /// ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT``, ``SITELINE_PRIVATE_KEY_FILE`` or
     /// ``SITELINE_PRIVATE_KEY`` (the key itself), and where wanted ``SITELINE_PASSPHRASE`` or
     /// ``SITELINE_PASSWORD_COMMAND`` (a command that prints it), ``SITELINE_SCOPES``,
-    /// ``SITELINE_AUDIENCE``, ``SITELINE_DAILY_ALLOWANCE``. ``SITELINE_PROFILE`` names the profile
-    /// (``default``), ``SITELINE_CONFIG`` its file: see :meth:`from_profile`.
+    /// ``SITELINE_AUDIENCE``, ``SITELINE_DAILY_ALLOWANCE``, ``SITELINE_LEDGER`` (a path).
+    /// ``SITELINE_PROFILE`` names the profile (``default``), ``SITELINE_CONFIG`` its file: see
+    /// :meth:`from_profile`.
     ///
     /// Keywords are those of :class:`Client` and win over variables, these over the profile; what
     /// opens a profile's key opens no other. A :class:`ConfigError` lists what was looked at.
@@ -195,35 +222,36 @@ impl PyClient {
     /// The address of the service.
     #[getter]
     fn base_url(&self) -> &str {
-        self.0.base_url().as_str()
+        self.client.base_url().as_str()
     }
 
     /// The credential subject.
     #[getter]
     fn subject(&self) -> String {
-        self.0.subject()
+        self.client.subject()
     }
 
-    /// The daily request allowance as counted here: :class:`Allowance`.
+    /// The daily request allowance as its ledger knows it: :class:`Allowance`.
     #[getter]
-    fn allowance(&self) -> PyAllowance {
-        PyAllowance(self.0.allowance())
+    fn allowance(&self, py: Python<'_>) -> PyResult<PyAllowance> {
+        let state = detached(py, || self.client.allowance())?;
+        state.map(PyAllowance).map_err(|error| raise(py, &error))
     }
 
     /// Service clock minus this machine's, in seconds; ``None`` until a reply showed it.
     #[getter]
     fn clock_skew(&self) -> Option<f64> {
-        self.0.time().skew().map(|skew| skew.as_secs_f64())
+        self.client.time().skew().map(|skew| skew.as_secs_f64())
     }
 
     /// Ask what may be read (§4.2): a :class:`Discovery`, the body as it came.
     fn discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| discovery(py, block_on(py, self.0.discover(None))?))
+        guarded(|| discovery(py, block_on(py, self.client.discover(None))?))
     }
 
     /// As ``discover()``, an awaitable of the running asyncio loop.
     fn _discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let client = self.0.clone();
+        let client = self.client.clone();
         spawn(py, async move { client.discover(None).await }, |py, body| {
             discovery(py, body).map(Bound::unbind)
         })
@@ -289,7 +317,7 @@ impl PyClient {
         guarded(|| {
             let (left_out, start) = (input.end.is_none(), input.start);
             let end = client
-                .0
+                .client
                 .end(input.end, lag, input.interval_seconds)
                 .map_err(|error| raise(py, &error))?;
             input.end = Some(end.at);
@@ -301,14 +329,14 @@ impl PyClient {
             let decode = DecodeSettings::for_query(&query, shape, extra_columns)
                 .map_err(|error| raise(py, &error))?;
             warn(py, &Vec::from_iter(ahead(&end)))?;
-            let scan = Scan::new(client.0.clone(), query, decode, settings);
+            let scan = Scan::new(client.client.clone(), query, decode, settings);
             Ok(PyScan::new(scan, slf.clone().unbind(), audience))
         })
     }
 
     /// Close: later calls, and calls that wait in other threads, raise :class:`ClosedError`.
     fn close(&self) {
-        self.0.close();
+        self.client.close();
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -317,7 +345,7 @@ impl PyClient {
 
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
-        self.0.close();
+        self.client.close();
     }
 
     /// What ``pickle`` makes a scan again with.
@@ -335,7 +363,7 @@ impl PyClient {
         let make = || {
             let decode = DecodeSettings::for_query(&query.0, shape.0.clone(), extra_columns)?;
             let settings = ReadSettings { max_pages, deadline, keep_raw };
-            let scan = Scan::new(slf.get().0.clone(), query.0.clone(), decode, settings);
+            let scan = Scan::new(slf.get().client.clone(), query.0.clone(), decode, settings);
             bookmark.map_or(Ok(scan.clone()), |bookmark| scan.resume(bookmark.0.clone(), None))
         };
         let scan = guarded(|| make().map_err(|error| raise(slf.py(), &error)))?;
@@ -346,9 +374,12 @@ impl PyClient {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        let keywords = keywords(py, self.0.settings())?;
-        keywords.set_item("credential", &self.1)?;
-        Ok((PyTuple::new(py, [self.0.base_url().as_str()])?, keywords))
+        let keywords = keywords(py, self.client.settings())?;
+        keywords.set_item("credential", &self.credential)?;
+        if let Some(path) = &self.ledger {
+            keywords.set_item("ledger", path.as_os_str())?;
+        }
+        Ok((PyTuple::new(py, [self.client.base_url().as_str()])?, keywords))
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {
@@ -360,8 +391,8 @@ impl PyClient {
     }
 
     fn __repr__(&self) -> String {
-        let closed = if self.0.is_closed() { ", closed" } else { "" };
-        let (address, subject) = (self.0.base_url().as_str(), self.0.subject());
+        let closed = if self.client.is_closed() { ", closed" } else { "" };
+        let (address, subject) = (self.client.base_url().as_str(), self.client.subject());
         format!("<Client {address} subject={subject:?}{closed}>")
     }
 
@@ -373,7 +404,7 @@ impl PyClient {
 
     /// Whether the client was closed.
     fn _is_closed(&self) -> bool {
-        self.0.is_closed()
+        self.client.is_closed()
     }
 }
 

@@ -11,6 +11,7 @@ mod clock;
 mod conversions;
 mod credential;
 mod errors;
+mod ledger;
 mod logging;
 mod page;
 mod passphrase;

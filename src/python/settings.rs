@@ -33,12 +33,9 @@ pub(super) fn from_outside<'py>(
     let py = cls.py();
     let has = |name: &str| options.map_or(Ok(false), |options| options.contains(name));
     let given = Given { base_url: has("base_url")?, credential: has("credential")? };
-    let around = Surroundings {
-        variable: &|name| std::env::var_os(name).map(|text| text.to_string_lossy().into_owned()),
-        read: &|path| text_of(bounded(path, LARGEST_CONFIG)?),
-        platform: Platform::current(),
-    };
-    let settings = guarded(|| read(&around, given).map_err(|error| raise(py, &error)))?;
+    let settings = with_surroundings(|around| {
+        guarded(|| read(around, given).map_err(|error| raise(py, &error)))
+    })?;
     let profile = settings.profile.clone();
     client_of(cls, settings, options).inspect_err(|error| {
         if let Some((file, name)) = &profile
@@ -48,6 +45,15 @@ pub(super) fn from_outside<'py>(
             // Where no note can be added, the error stands without it.
             let _ = error.value(py).call_method1("add_note", (note,));
         }
+    })
+}
+
+/// What lies around this process.
+pub(super) fn with_surroundings<T>(ask: impl FnOnce(&Surroundings<'_>) -> T) -> T {
+    ask(&Surroundings {
+        variable: &|name| std::env::var_os(name).map(|text| text.to_string_lossy().into_owned()),
+        read: &|path| text_of(bounded(path, LARGEST_CONFIG)?),
+        platform: Platform::current(),
     })
 }
 
@@ -180,6 +186,7 @@ pub(super) fn keywords<'py>(
     all.set_item("scopes", settings.scopes.to_string())?;
     all.set_item("audience", &settings.audience)?;
     all.set_item("daily_allowance", settings.daily_allowance)?;
+    all.set_item("allowance_resets", settings.allowance_resets.map(|time| time.to_string()))?;
     all.set_item("settle_lag", settings.settle_lag)?;
     all.set_item("assertion_lifetime", settings.assertion_lifetime)?;
     all.set_item("clock_tolerance", settings.assertion_tolerance)?;

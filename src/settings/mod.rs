@@ -40,6 +40,8 @@ pub const SCOPES: &str = "SITELINE_SCOPES";
 pub const AUDIENCE: &str = "SITELINE_AUDIENCE";
 /// Requests a day that siteline may make.
 pub const DAILY_ALLOWANCE: &str = "SITELINE_DAILY_ALLOWANCE";
+/// Path of the file that counts them.
+pub const LEDGER: &str = "SITELINE_LEDGER";
 /// Path of the file of profiles.
 pub const CONFIG: &str = "SITELINE_CONFIG";
 /// Which profile of that file.
@@ -48,7 +50,7 @@ pub const PROFILE: &str = "SITELINE_PROFILE";
 /// The profile that is read where none is named.
 pub const DEFAULT_PROFILE: &str = "default";
 
-const VARIABLES: [&str; 11] = [
+const VARIABLES: [&str; 12] = [
     BASE_URL,
     SUBJECT,
     PRIVATE_KEY_FILE,
@@ -58,6 +60,7 @@ const VARIABLES: [&str; 11] = [
     SCOPES,
     AUDIENCE,
     DAILY_ALLOWANCE,
+    LEDGER,
     CONFIG,
     PROFILE,
 ];
@@ -149,6 +152,12 @@ impl Settings {
             (
                 "daily_allowance",
                 around.get(DAILY_ALLOWANCE).map(|text| allowance(&text)).transpose()?,
+            ),
+            (
+                "ledger",
+                around
+                    .get(LEDGER)
+                    .map(|path| Value::Path(around.resolved(Path::new(""), path.trim()))),
             ),
         ];
         for (name, value) in variables {

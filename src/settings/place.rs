@@ -1,18 +1,19 @@
-//! Where the file of profiles is, and what else lies around a program that settings come from.
+//! Where the file of profiles is and where a program keeps its own files, and what else lies around
+//! a program that settings come from.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::CONFIG;
 
-/// Whose habits the folder of configuration files follows.
+/// Whose habits the folders of configuration files and of a program's own files follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Platform {
-    /// `$XDG_CONFIG_HOME`, else `~/.config`.
+    /// `$XDG_CONFIG_HOME`, else `~/.config`; `$XDG_STATE_HOME`, else `~/.local/state`.
     Unix,
-    /// `~/Library/Application Support`.
+    /// `~/Library/Application Support` for both.
     MacOs,
-    /// `%APPDATA%`.
+    /// `%APPDATA%`; `%LOCALAPPDATA%`.
     Windows,
 }
 
@@ -58,16 +59,34 @@ impl Surroundings<'_> {
             return Some(self.resolved(Path::new(""), path.trim()));
         }
         let folder = match self.platform {
-            // A relative path is to be ignored, says the XDG specification.
-            Platform::Unix => self
-                .get("XDG_CONFIG_HOME")
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-                .or_else(|| Some(self.home()?.join(".config"))),
-            Platform::MacOs => Some(self.home()?.join("Library").join("Application Support")),
+            Platform::Unix => self.below_home("XDG_CONFIG_HOME", ".config"),
+            Platform::MacOs => self.application_support(),
             Platform::Windows => self.get("APPDATA").map(PathBuf::from),
         };
         Some(folder?.join("siteline").join("config.toml"))
+    }
+
+    /// The folder that siteline keeps its own files in: `siteline` in the platform's folder. `None`
+    /// where there is neither variable nor home. It need not be there yet.
+    #[must_use]
+    pub fn state_folder(&self) -> Option<PathBuf> {
+        let folder = match self.platform {
+            Platform::Unix => self.below_home("XDG_STATE_HOME", ".local/state"),
+            Platform::MacOs => self.application_support(),
+            Platform::Windows => self.get("LOCALAPPDATA").map(PathBuf::from),
+        };
+        Some(folder?.join("siteline"))
+    }
+
+    /// The folder of the variable, else this one below home. A relative path is to be ignored, says
+    /// the XDG specification.
+    fn below_home(&self, variable: &str, usual: &str) -> Option<PathBuf> {
+        let named = self.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        named.or_else(|| Some(self.home()?.join(usual)))
+    }
+
+    fn application_support(&self) -> Option<PathBuf> {
+        Some(self.home()?.join("Library").join("Application Support"))
     }
 
     /// A path as it was written: `~/` is the home folder, a relative one begins at `folder`.
@@ -87,11 +106,41 @@ mod tests {
     use super::*;
 
     fn file(platform: Platform, pairs: &[(&str, &str)]) -> Option<PathBuf> {
+        around(platform, pairs, |around| around.config_file())
+    }
+
+    fn around(
+        platform: Platform,
+        pairs: &[(&str, &str)],
+        ask: impl FnOnce(&Surroundings<'_>) -> Option<PathBuf>,
+    ) -> Option<PathBuf> {
         let variable = |name: &str| {
             pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
         let read = |_: &Path| Err(io::ErrorKind::NotFound.into());
-        Surroundings { variable: &variable, read: &read, platform }.config_file()
+        ask(&Surroundings { variable: &variable, read: &read, platform })
+    }
+
+    #[test]
+    fn what_siteline_keeps_lies_apart_from_what_the_user_writes() {
+        let home = ("HOME", "/home/ada");
+        for (platform, pairs, expected) in [
+            (Platform::Unix, vec![home], "/home/ada/.local/state/siteline"),
+            (Platform::Unix, vec![home, ("XDG_STATE_HOME", "/x")], "/x/siteline"),
+            (
+                Platform::Unix,
+                vec![home, ("XDG_STATE_HOME", "x")],
+                "/home/ada/.local/state/siteline",
+            ),
+            (Platform::MacOs, vec![home], "/home/ada/Library/Application Support/siteline"),
+            (Platform::Windows, vec![("LOCALAPPDATA", "/local")], "/local/siteline"),
+        ] {
+            let found = around(platform, &pairs, |around| around.state_folder());
+            assert_eq!(found, Some(PathBuf::from(expected)), "{pairs:?}");
+        }
+        for platform in [Platform::Unix, Platform::MacOs, Platform::Windows] {
+            assert_eq!(around(platform, &[], |around| around.state_folder()), None);
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ enum Form {
     Path,
 }
 
-const MEMBERS: [(&str, Form); 23] = [
+const MEMBERS: [(&str, Form); 25] = [
     ("base_url", Form::Text),
     ("subject", Form::Text),
     ("private_key_file", Form::Path),
@@ -48,6 +48,8 @@ const MEMBERS: [(&str, Form); 23] = [
     ("scopes", Form::Words),
     ("audience", Form::Text),
     ("daily_allowance", Form::Whole),
+    ("allowance_resets", Form::Text),
+    ("ledger", Form::Path),
     ("settle_lag", Form::Duration),
     ("assertion_lifetime", Form::Duration),
     ("clock_tolerance", Form::Duration),

@@ -21,6 +21,8 @@ strict = true
 tries = 2
 idle_timeout = 2.5
 ca_bundle = "ca.pem"
+ledger = "a.ledger"
+allowance_resets = "06:00Z"
 "#;
 
 fn around(
@@ -101,11 +103,13 @@ fn variables_alone_are_enough_and_need_no_file() {
             (PRIVATE_KEY_FILE, "~/key.pem"),
             (SCOPES, "customer.data.read"),
             (DAILY_ALLOWANCE, "5000"),
+            (LEDGER, "~/plant.ledger"),
             ("HOME", "/home/ada"),
         ],
         None,
     )
     .unwrap();
+    assert!(option(&settings, "ledger") == Some(&Value::Path("/home/ada/plant.ledger".into())));
     assert_eq!(settings.base_url.as_deref(), Some("https://customer.example.com"));
     assert_eq!(path(&settings), Path::new("/home/ada/key.pem"));
     assert!(option(&settings, "daily_allowance") == Some(&Value::Whole(5000)));
@@ -162,7 +166,9 @@ fn a_named_profile_stands_alone() {
     assert_eq!(settings.base_url.as_deref(), Some("https://a.example.com"));
     assert!(option(&settings, "ca_bundle") == Some(&Value::Path("/etc/plants/ca.pem".into())));
     assert!(option(&settings, "idle_timeout") == Some(&Value::Number(2.5)));
-    assert_eq!(settings.options.len(), 3);
+    assert!(option(&settings, "ledger") == Some(&Value::Path("/etc/plants/a.ledger".into())));
+    assert!(option(&settings, "allowance_resets") == Some(&Value::Text("06:00Z".to_owned())));
+    assert_eq!(settings.options.len(), 5);
     let text = refused(profile("half", &[(CONFIG, FILE)], Some("[half]\nsubject = \"s\"\n")));
     assert!(text.contains("base_url and the private key are missing"), "{text}");
 }

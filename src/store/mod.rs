@@ -2,6 +2,7 @@
 //! has been read. A page and the state that follows from it go down in one transaction, so that
 //! data can't be behind its checkpoint (§4.5.2).
 
+pub mod ledger;
 pub mod target;
 
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use jiff::Timestamp;
 
+pub use self::ledger::{FileLedger, Integration, UsualLedger};
 pub use self::target::{Applied, Delivery, Span, Target};
 use crate::error::Result;
 

@@ -14,7 +14,7 @@ async fn b1_a_short_retry_after_is_waited_for() {
     bench.get().await.expect("a page");
     let waited = bench.clock().monotonic();
     assert!(waited >= Duration::from_secs(2) && waited <= Duration::from_secs(3), "{waited:?}");
-    assert_eq!(bench.client.allowance().used, 2);
+    assert_eq!(bench.client.allowance().expect("memory").used, 2);
 }
 
 #[tokio::test]
@@ -26,7 +26,7 @@ async fn b2_a_retry_after_of_hours_is_the_daily_allowance_and_raised_at_once() {
     let until = "2026-11-02T02:52:58Z".parse().expect("a timestamp");
     assert_eq!(error.context().retry_at, Some(until));
     assert_eq!(bench.clock().monotonic(), Duration::ZERO, "no sleep");
-    assert_eq!(bench.client.allowance().resets_at, until);
+    assert_eq!(bench.client.allowance().expect("memory").resets_at, until);
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn b11_until_then_nothing_is_sent_and_afterwards_it_is() {
     assert_eq!(bench.server.other_requests().len(), 1);
     bench.clock().advance(Duration::from_secs(1));
     bench.get().await.expect("a page");
-    assert_eq!(bench.client.allowance().left, Some(499));
+    assert_eq!(bench.client.allowance().expect("memory").left, Some(499));
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn b4_without_a_retry_after_the_waits_grow_by_themselves() {
     let bench = Bench::new(vec![Act::with_headers(429, &[], ""); 3]).await;
     bench.get().await.expect("a page at the fourth try");
     assert!(bench.clock().monotonic() <= Duration::from_secs(2 + 4 + 8));
-    assert_eq!(bench.client.allowance().used, 4);
+    assert_eq!(bench.client.allowance().expect("memory").used, 4);
 }
 
 #[tokio::test]
@@ -124,7 +124,10 @@ async fn b6_our_count_is_the_services_count_whatever_goes_wrong() {
     }
     let served = bench.server.other_requests().len() as u64;
     assert!(served > 100);
-    assert_eq!((bench.client.allowance().used, bench.client.data_requests()), (served, served));
+    assert_eq!(
+        (bench.client.allowance().expect("memory").used, bench.client.data_requests()),
+        (served, served)
+    );
 }
 
 #[tokio::test]
@@ -136,7 +139,10 @@ async fn h1_what_never_left_is_tried_four_times_and_not_spent() {
     bench.server.stop_listening().await;
     let error = bench.error().await;
     assert_eq!((error.kind(), error.context().attempts.len()), (Kind::Transport, 4));
-    assert_eq!((bench.client.allowance().used, bench.client.data_requests()), (0, 0));
+    assert_eq!(
+        (bench.client.allowance().expect("memory").used, bench.client.data_requests()),
+        (0, 0)
+    );
     assert_eq!((bench.client.token_requests(), bench.server.requests().len()), (1, 2));
 }
 
@@ -153,9 +159,9 @@ async fn b8_the_day_is_the_services_day() {
     .await;
     let bench = Bench::of(server, |_| {});
     bench.get().await.expect("a page that teaches the service's time");
-    assert_eq!(bench.client.allowance().used, 0, "by now it is another day there");
+    assert_eq!(bench.client.allowance().expect("memory").used, 0, "by now it is another day there");
     bench.get().await.expect("a page");
-    let state = bench.client.allowance();
+    let state = bench.client.allowance().expect("memory");
     assert_eq!((state.used, state.resets_at), (1, "2026-11-03T00:00:00Z".parse().expect("a time")));
 }
 

@@ -143,7 +143,7 @@ async fn a_client_can_be_used_from_tasks_and_made_again_from_its_settings() {
     tokio::spawn(async move { client.whole(None).await }).await.expect("no panic").expect("a page");
     let again = Client::new(bench.client.settings().clone()).expect("settings");
     again.whole(None).await.expect("a page");
-    assert_eq!(again.allowance().used, 2, "one ledger");
+    assert_eq!(again.allowance().expect("memory").used, 2, "one ledger");
     assert_eq!(bench.server.token_requests().len(), 1, "one token");
     assert_eq!((bench.client.data_requests(), again.data_requests()), (1, 1));
 }

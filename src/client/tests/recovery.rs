@@ -158,7 +158,7 @@ async fn t21_an_error_of_the_token_is_not_repeated_by_the_data_request() {
     let bench = Bench::with(vec![refusal; 8], vec![], |_| {}).await;
     assert_eq!(bench.error().await.kind(), Kind::RequestRejected);
     assert_eq!((bench.client.token_requests(), bench.client.data_requests()), (1, 0));
-    assert_eq!(bench.client.allowance().used, 0);
+    assert_eq!(bench.client.allowance().expect("memory").used, 0);
 }
 
 #[tokio::test]

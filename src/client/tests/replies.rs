@@ -17,7 +17,7 @@ async fn h5_h6_h7_h8_a_reply_that_was_lost_or_cut_is_asked_for_again_and_counted
     ] {
         let bench = Bench::new(vec![act]).await;
         bench.get().await.expect("a page at the second try");
-        assert_eq!(bench.client.allowance().used, 2);
+        assert_eq!(bench.client.allowance().expect("memory").used, 2);
     }
 }
 

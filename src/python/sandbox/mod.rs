@@ -135,10 +135,11 @@ impl PySandbox {
     /// A :class:`Client` of this service, enrolled and on its clock.
     ///
     /// Keywords are those of :class:`Client`, and win. All clients that a sandbox gives are one
-    /// integration: they share its subject, token and allowance.
+    /// integration: they share its subject, token and allowance, and count each for itself unless
+    /// ``ledger`` is given.
     ///
     /// >>> sandbox.client(daily_allowance=50).allowance
-    /// <Allowance 0 of 50 used, 50 left>
+    /// <Allowance 0 of 50 used, 50 left; 0 token requests>
     #[pyo3(signature = (**options))]
     fn client<'py>(
         &self,

@@ -1,0 +1,85 @@
+//! Which ledger a client counts in, and the time of day at which its days begin.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTime};
+
+use crate::client::ClientSettings;
+use crate::error::{Error, Kind};
+use crate::http::{Ledger, TimeOfDay};
+use crate::python::conversions::text;
+use crate::python::errors::raise;
+use crate::python::private_key::described;
+use crate::python::runtime::detached;
+use crate::python::settings::with_surroundings;
+use crate::store::{FileLedger, Integration, UsualLedger};
+
+/// The ledger of a client with these settings, and the path where one was given. `None`: memory, as
+/// for a service on loopback and for a client on a clock of its own, which are for tests.
+pub(super) fn ledger(
+    py: Python<'_>,
+    given: Option<&Bound<'_, PyAny>>,
+    settings: &ClientSettings,
+) -> PyResult<(Option<Arc<dyn Ledger>>, Option<PathBuf>)> {
+    let integration = Integration::new(settings.base_url.as_str(), settings.credential.subject());
+    if let Some(given) = given {
+        let path = path_of(given)?;
+        let opened = detached(py, || FileLedger::at(&path, integration, settings.terms()))?;
+        let ledger = opened.map_err(|error| raise(py, &error))?;
+        let path = ledger.path().to_owned();
+        return Ok((Some(Arc::new(ledger)), Some(path)));
+    }
+    if settings.base_url.is_loopback() || settings.clock.is_manual() {
+        return Ok((None, None));
+    }
+    let folder = with_surroundings(|around| around.state_folder());
+    let usual = UsualLedger::new(folder.as_deref(), integration, settings.terms());
+    Ok((Some(Arc::new(usual)), None))
+}
+
+fn path_of(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let is_path = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
+    if !is_path {
+        let what = described(given)?;
+        return Err(PyTypeError::new_err(format!(
+            "ledger= is the path of a file; this is {what}."
+        )));
+    }
+    let path: PathBuf = given.extract()?;
+    if path.as_os_str().is_empty() {
+        return Err(raise(given.py(), &Error::new(Kind::Config, "ledger= is an empty path.")));
+    }
+    Ok(path)
+}
+
+/// A time of day: text with a zone, or an aware `datetime.time`.
+pub(super) fn time_of_day(given: &Bound<'_, PyAny>, name: &str) -> PyResult<TimeOfDay> {
+    let py = given.py();
+    let named = |error: Error| {
+        let message = format!("{name}= {}", error.context().message);
+        raise(py, &error.with(|context| context.message = message))
+    };
+    if let Ok(written) = given.cast::<PyString>() {
+        return TimeOfDay::parse(&text(written, name, Kind::Config)?).map_err(named);
+    }
+    let Ok(time) = given.cast::<PyTime>() else {
+        let what = described(given)?;
+        return Err(PyTypeError::new_err(format!(
+            "{name}= is text such as \"06:00Z\" or an aware datetime.time; this is {what}."
+        )));
+    };
+    let offset = time.call_method0("utcoffset")?;
+    if offset.is_none() {
+        // So is one in a zone whose offset depends on the date.
+        let hint = "Write when the service's day begins as \"06:00Z\", or with an offset.";
+        let error = Error::new(Kind::Config, "has no fixed offset from UTC.").with_hint(hint);
+        return Err(named(error));
+    }
+    let part = |of: &Bound<'_, PyAny>, name: &str| of.getattr(name)?.extract::<i64>();
+    let seconds = part(time, "hour")? * 3_600 + part(time, "minute")? * 60 + part(time, "second")?;
+    let ahead = part(&offset, "days")? * 86_400 + part(&offset, "seconds")?;
+    TimeOfDay::new(seconds, ahead).map_err(named)
+}

@@ -1,0 +1,126 @@
+//! The text of a ledger: lines that a person can read, always of one length, the last of them a
+//! checksum of all before. A file is a ledger only if it is, byte for byte, what would be written.
+
+use jiff::Timestamp;
+
+use crate::http::count::{Count, Origin, Pause, Tally};
+use crate::http::day::TimeOfDay;
+
+/// The form that is written.
+const FORM: u32 = 1;
+const TITLE: &str = "siteline ledger, form ";
+const CHECK: &str = "check ";
+/// `check 01234567` and the end of the line.
+const CHECK_LINE: usize = CHECK.len() + 8 + 1;
+/// Stands for a time that there is none of.
+const NONE: &str = "-";
+
+const WHAT: [(&str, Origin); 3] =
+    [("assumed", Origin::Assumed), ("stated", Origin::Stated), ("learnt", Origin::Learnt)];
+
+/// What a ledger says.
+pub(super) struct Contents {
+    /// Whose it is.
+    pub(super) integration: String,
+    pub(super) count: Count,
+}
+
+/// Why a text is no ledger of ours.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    Damaged,
+    Newer(u32),
+}
+
+/// The text: the same length for every count.
+pub(super) fn write(count: &Count, integration: &str) -> String {
+    let origin =
+        WHAT.iter().find(|(_, origin)| *origin == count.origin).map_or("", |(name, _)| name);
+    let pause = |pause: Option<Pause>| {
+        let (until, said) = (pause.map(|pause| pause.until), pause.map(|pause| pause.said));
+        format!("{} said {}", time(until), time(said))
+    };
+    let text = format!(
+        "{TITLE}{FORM}\n\
+         integration {integration}\n\
+         requests {:20} since {}\n\
+         tokens   {:20} since {}\n\
+         days begin {} {origin:7}\n\
+         no request before {}\n\
+         no token before   {}\n",
+        count.requests.count,
+        time(count.requests.since),
+        count.token_requests.count,
+        time(count.token_requests.since),
+        count.day_begins,
+        pause(count.pin),
+        pause(count.token_pause),
+    );
+    format!("{text}{CHECK}{:08x}\n", crc32fast::hash(text.as_bytes()))
+}
+
+/// What a text says. Every form ends with the checksum, so that a newer form is told from damage.
+pub(super) fn read(bytes: &[u8]) -> Result<Contents, Fault> {
+    let text = str::from_utf8(bytes).map_err(|_| Fault::Damaged)?;
+    let split = text.len().checked_sub(CHECK_LINE).ok_or(Fault::Damaged)?;
+    let (body, check) = text.split_at_checked(split).ok_or(Fault::Damaged)?;
+    if check != format!("{CHECK}{:08x}\n", crc32fast::hash(body.as_bytes())) {
+        return Err(Fault::Damaged);
+    }
+    let title = body.lines().next().and_then(|line| line.strip_prefix(TITLE));
+    match title.and_then(|form| form.parse().ok()) {
+        Some(FORM) => {}
+        Some(newer @ 2..) => return Err(Fault::Newer(newer)),
+        _ => return Err(Fault::Damaged),
+    }
+    let contents = parse(body).ok_or(Fault::Damaged)?;
+    if write(&contents.count, &contents.integration) != text {
+        return Err(Fault::Damaged);
+    }
+    Ok(contents)
+}
+
+fn parse(body: &str) -> Option<Contents> {
+    let mut lines = body.lines().skip(1);
+    let mut words = |name: &str| {
+        let line = lines.next()?.strip_prefix(name)?;
+        Some(line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let [integration] = &words("integration ")?[..] else { return None };
+    let requests = tally(&words("requests ")?)?;
+    let token_requests = tally(&words("tokens ")?)?;
+    let [day_begins, origin] = &words("days begin ")?[..] else { return None };
+    let count = Count {
+        requests,
+        token_requests,
+        day_begins: TimeOfDay::parse(day_begins).ok()?,
+        origin: WHAT.iter().find(|(name, _)| name == origin)?.1,
+        pin: pause(&words("no request before ")?)?,
+        token_pause: pause(&words("no token before ")?)?,
+    };
+    Some(Contents { integration: integration.clone(), count })
+}
+
+fn tally(words: &[String]) -> Option<Tally> {
+    let [count, _, since] = words else { return None };
+    Some(Tally { count: count.parse().ok()?, since: instant(since)? })
+}
+
+fn pause(words: &[String]) -> Option<Option<Pause>> {
+    let [until, _, said] = words else { return None };
+    match (instant(until)?, instant(said)?) {
+        (Some(until), Some(said)) => Some(Some(Pause { said, until })),
+        (None, None) => Some(None),
+        _ => None,
+    }
+}
+
+fn instant(word: &str) -> Option<Option<Timestamp>> {
+    if word == NONE { Some(None) } else { word.parse().ok().map(Some) }
+}
+
+/// As long as the longest.
+fn time(at: Option<Timestamp>) -> String {
+    let text = at.map_or_else(|| NONE.to_owned(), |at| at.to_string());
+    format!("{text:33}")
+}
