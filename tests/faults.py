@@ -31,7 +31,7 @@ CLAIMED = {
     "J": [*range(1, 22)],
     "P": [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12],
     "H": [22, 23, 24],
-    "B": [*range(1, 6)],
+    "B": [*range(1, 13)],
     # R10 is proven where a free-threaded interpreter is found.
     "R": [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18],
 }

@@ -1,7 +1,7 @@
 """The core of siteline. Everything public is exported by the package ``siteline``."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from os import PathLike
 from types import GenericAlias, TracebackType
 from typing import (
@@ -133,6 +133,8 @@ class Allowance:
     def left(self) -> int | None: ...
     @property
     def resets_at(self) -> datetime: ...
+    @property
+    def token_requests(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def _repr_html_(self) -> str: ...
@@ -289,6 +291,8 @@ class _BaseOptions(TypedDict, total=False):
     scopes: str | Sequence[str] | None
     audience: str | None
     daily_allowance: int | None
+    allowance_resets: str | time | None
+    ledger: str | PathLike[str] | None
     settle_lag: _Duration | None
     assertion_lifetime: _Duration | None
     clock_tolerance: _Duration | None
@@ -340,6 +344,8 @@ class Client:
         scopes: str | Sequence[str] | None = None,
         audience: str | None = None,
         daily_allowance: int | None = None,
+        allowance_resets: str | time | None = None,
+        ledger: str | PathLike[str] | None = None,
         settle_lag: _Duration | None = None,
         assertion_lifetime: _Duration | None = None,
         clock_tolerance: _Duration | None = None,

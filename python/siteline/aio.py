@@ -98,7 +98,7 @@ class AsyncClient:
 
     @property
     def allowance(self) -> Allowance:
-        """The daily request allowance as counted here."""
+        """The daily request allowance as its ledger knows it."""
         return self._client.allowance
 
     @property

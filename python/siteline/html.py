@@ -10,6 +10,8 @@ from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from siteline.errors import StoreError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
@@ -63,7 +65,7 @@ def client(shown: Client, name: str = "Client") -> str:
     """Show where a client reads, as whom, and what is left for today."""
     rows = [
         ("subject", _text(shown.subject, 200)),
-        ("requests today", _bar(shown.allowance)),
+        ("requests today", _counted(shown)),
         ("clocks", _skew(shown.clock_skew)),
     ]
     state = ["closed"] if shown._is_closed() else []
@@ -119,10 +121,18 @@ def _pairs(rows: Iterable[tuple[str, str]]) -> str:
     return f'<table style="{_TABLE}"><tbody>{cells}</tbody></table>'
 
 
+def _counted(shown: Client) -> str:
+    try:
+        return _bar(shown.allowance)
+    except StoreError as error:
+        return f'<span style="color:{_RED}">{_text(error.args[0], 200)}</span>'
+
+
 def _bar(shown: Allowance) -> str:
     used = f"{shown.used:,} used"
+    tokens = f'<span style="opacity:.65">· {_many(shown.token_requests, "token request")}</span>'
     if shown.limit is None or shown.left is None:
-        return f"{used}; no daily allowance is set"
+        return f"{used}; no daily allowance is set {tokens}"
     share = min(1.0, (shown.limit - shown.left) / max(1, shown.limit))
     colour = _RED if shown.left == 0 else _AMBER if share >= 0.9 else _BLUE
     length = f"{max(share * _WIDTH, 2 if shown.used else 0):.0f}"
@@ -131,7 +141,7 @@ def _bar(shown: Allowance) -> str:
         f'<rect width="{_WIDTH}" height="10" rx="3" fill="{_FAINT}"/>'
         f'<rect width="{length}" height="10" rx="3" fill="{colour}"/></svg> '
         f"{used} of {shown.limit:,}, <b>{shown.left:,} left</b> "
-        f'<span style="opacity:.65">until {_time(shown.resets_at)} UTC</span>'
+        f'<span style="opacity:.65">until {_time(shown.resets_at)} UTC</span> {tokens}'
     )
 
 

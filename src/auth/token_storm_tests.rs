@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::mpsc;
 
 use super::*;
-use crate::auth::test_bench::{Bench, good, warnings};
+use crate::auth::test_bench::{Bench, DATA_SCOPE, good, warnings};
 use crate::auth::{PublicJwk, Signer};
 use crate::http::Deadline;
 use crate::http::test_server::Act;
@@ -63,6 +63,37 @@ async fn t9_a_pause_holds_for_the_next_when_the_one_who_was_told_gives_up() {
     assert_eq!(bench.server.requests().len(), 2);
     let waited = bench.clock.monotonic();
     assert!(waited >= 30 * SECOND && waited <= 33 * SECOND, "{waited:?}");
+}
+
+#[tokio::test]
+async fn t9_a_pause_is_kept_to_by_all_who_share_the_ledger() {
+    let bench = Bench::new(vec![throttled(200)]).await;
+    bench.token().await.expect_err("too long a pause");
+    // A source with a gate of its own, as another process has one.
+    let other = bench.source_for(DATA_SCOPE);
+    let error = other.token(&bench.exchange()).await.expect_err("nobody may ask");
+    assert_eq!(error.kind(), Kind::RateLimited);
+    assert_eq!(error.context().retry_after, Some(200 * SECOND));
+    assert_eq!(bench.server.requests().len(), 1, "asked within the pause");
+    bench.clock.advance(160 * SECOND);
+    other.token(&bench.exchange()).await.expect("a token, after the rest of the pause");
+    let now = bench.clock.monotonic();
+    assert!(now >= 200 * SECOND && now <= 205 * SECOND, "{now:?}");
+    let counted = bench.ledger.state(bench.clock.wall()).expect("memory").token_requests;
+    assert_eq!((counted, bench.server.requests().len()), (2, 2));
+}
+
+#[tokio::test]
+async fn t9_one_who_has_a_valid_token_does_not_wait_for_anybodys_pause() {
+    let bench = Bench::new(vec![good("old")]).await;
+    let old = bench.token().await.expect("a token");
+    bench.clock.advance(545 * SECOND);
+    let now = bench.clock.wall();
+    bench.ledger.pause_tokens(now + 30 * SECOND, now).expect("memory");
+    let token = bench.token().await.expect("the valid one");
+    assert_eq!(token.generation(), old.generation());
+    assert_eq!(bench.clock.monotonic(), 545 * SECOND);
+    assert_eq!(bench.server.requests().len(), 1);
 }
 
 #[tokio::test]

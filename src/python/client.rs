@@ -19,7 +19,7 @@ use crate::python::clock::PyClock;
 use crate::python::conversions::{count, duration, duration_or, html, refuse, text};
 use crate::python::credential::PyCredential;
 use crate::python::errors::{raise, warn};
-use crate::python::ledger::{self, time_of_day};
+use crate::python::ledger::{choose, time_of_day};
 use crate::python::progress::Audience;
 use crate::python::query::{Arguments, PyQuery};
 use crate::python::runtime::{block_on, detached, guarded, spawn};
@@ -152,10 +152,10 @@ impl PyClient {
             let cap = count(cap, "max_body_bytes", Kind::Config)?;
             settings.transport.body_cap = usize::try_from(cap).unwrap_or(usize::MAX);
         }
-        let (counted_in, ledger) = guarded(|| ledger::ledger(py, ledger, &settings))?;
-        settings.ledger = counted_in;
+        let chosen = guarded(|| choose(py, ledger, &settings))?;
+        settings.ledger = chosen.ledger;
         let client = guarded(|| Client::new(settings).map_err(|error| raise(py, &error)))?;
-        Ok(Self { client, credential: credential.unbind(), ledger })
+        Ok(Self { client, credential: credential.unbind(), ledger: chosen.path })
     }
 
     /// A client from the ``SITELINE_*`` environment variables, and a profile for what they leave out.

@@ -17,27 +17,35 @@ use crate::python::runtime::detached;
 use crate::python::settings::with_surroundings;
 use crate::store::{FileLedger, Integration, UsualLedger};
 
-/// The ledger of a client with these settings, and the path where one was given. `None`: memory, as
-/// for a service on loopback and for a client on a clock of its own, which are for tests.
-pub(super) fn ledger(
+/// What a client counts in.
+pub(super) struct Chosen {
+    /// `None`: memory.
+    pub(super) ledger: Option<Arc<dyn Ledger>>,
+    /// Its path, where one was given.
+    pub(super) path: Option<PathBuf>,
+}
+
+/// The ledger of a client with these settings. A service on loopback, and a client on a clock of its
+/// own, are for tests: they count in memory unless a path is given.
+pub(super) fn choose(
     py: Python<'_>,
     given: Option<&Bound<'_, PyAny>>,
     settings: &ClientSettings,
-) -> PyResult<(Option<Arc<dyn Ledger>>, Option<PathBuf>)> {
+) -> PyResult<Chosen> {
     let integration = Integration::new(settings.base_url.as_str(), settings.credential.subject());
     if let Some(given) = given {
         let path = path_of(given)?;
         let opened = detached(py, || FileLedger::at(&path, integration, settings.terms()))?;
         let ledger = opened.map_err(|error| raise(py, &error))?;
-        let path = ledger.path().to_owned();
-        return Ok((Some(Arc::new(ledger)), Some(path)));
+        let path = Some(ledger.path().to_owned());
+        return Ok(Chosen { ledger: Some(Arc::new(ledger)), path });
     }
     if settings.base_url.is_loopback() || settings.clock.is_manual() {
-        return Ok((None, None));
+        return Ok(Chosen { ledger: None, path: None });
     }
-    let folder = with_surroundings(|around| around.state_folder());
-    let usual = UsualLedger::new(folder.as_deref(), integration, settings.terms());
-    Ok((Some(Arc::new(usual)), None))
+    let path = with_surroundings(|around| around.state_file(&integration.file_name()));
+    let usual = UsualLedger::new(path.as_deref(), integration, settings.terms());
+    Ok(Chosen { ledger: Some(Arc::new(usual)), path: None })
 }
 
 fn path_of(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {

@@ -66,16 +66,16 @@ impl Surroundings<'_> {
         Some(folder?.join("siteline").join("config.toml"))
     }
 
-    /// The folder that siteline keeps its own files in: `siteline` in the platform's folder. `None`
-    /// where there is neither variable nor home. It need not be there yet.
+    /// A file that siteline keeps for itself: in `siteline` in the platform's folder. `None` where
+    /// there is neither variable nor home. Neither it nor its folder need be there yet.
     #[must_use]
-    pub fn state_folder(&self) -> Option<PathBuf> {
+    pub fn state_file(&self, name: &str) -> Option<PathBuf> {
         let folder = match self.platform {
             Platform::Unix => self.below_home("XDG_STATE_HOME", ".local/state"),
             Platform::MacOs => self.application_support(),
             Platform::Windows => self.get("LOCALAPPDATA").map(PathBuf::from),
         };
-        Some(folder?.join("siteline"))
+        Some(folder?.join("siteline").join(name))
     }
 
     /// The folder of the variable, else this one below home. A relative path is to be ignored, says
@@ -106,19 +106,17 @@ mod tests {
     use super::*;
 
     fn file(platform: Platform, pairs: &[(&str, &str)]) -> Option<PathBuf> {
-        around(platform, pairs, |around| around.config_file())
+        files(platform, pairs)[0].clone()
     }
 
-    fn around(
-        platform: Platform,
-        pairs: &[(&str, &str)],
-        ask: impl FnOnce(&Surroundings<'_>) -> Option<PathBuf>,
-    ) -> Option<PathBuf> {
+    /// The file of profiles, and one of siteline's own.
+    fn files(platform: Platform, pairs: &[(&str, &str)]) -> [Option<PathBuf>; 2] {
         let variable = |name: &str| {
             pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
         let read = |_: &Path| Err(io::ErrorKind::NotFound.into());
-        ask(&Surroundings { variable: &variable, read: &read, platform })
+        let around = Surroundings { variable: &variable, read: &read, platform };
+        [around.config_file(), around.state_file("own.txt")]
     }
 
     #[test]
@@ -135,11 +133,11 @@ mod tests {
             (Platform::MacOs, vec![home], "/home/ada/Library/Application Support/siteline"),
             (Platform::Windows, vec![("LOCALAPPDATA", "/local")], "/local/siteline"),
         ] {
-            let found = around(platform, &pairs, |around| around.state_folder());
-            assert_eq!(found, Some(PathBuf::from(expected)), "{pairs:?}");
+            let found = files(platform, &pairs)[1].clone();
+            assert_eq!(found, Some(Path::new(expected).join("own.txt")), "{pairs:?}");
         }
         for platform in [Platform::Unix, Platform::MacOs, Platform::Windows] {
-            assert_eq!(around(platform, &[], |around| around.state_folder()), None);
+            assert_eq!(files(platform, &[])[1], None);
         }
     }
 

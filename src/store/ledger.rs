@@ -28,7 +28,7 @@ pub use self::usual::UsualLedger;
 use crate::error::{Error, Kind, Result};
 use crate::http::{AllowanceState, Count, Ledger, Reservation, Terms};
 
-/// Nothing longer is read: it is no ledger.
+/// No more is read of a file: none of ours is longer.
 const MOST: u64 = 4_096;
 
 /// Which integration a ledger belongs to: a short hash of base URL and subject.
@@ -40,7 +40,9 @@ impl Integration {
     #[must_use]
     pub fn new(base_url: &str, subject: &str) -> Self {
         let hash = digest(&SHA256, format!("{base_url}\n{subject}").as_bytes());
-        Self(hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect())
+        let mut head = [0; 8];
+        head.copy_from_slice(&hash.as_ref()[..8]);
+        Self(format!("{:016x}", u64::from_be_bytes(head)))
     }
 
     /// The name of its file in the user's state folder.

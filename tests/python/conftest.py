@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,14 @@ def _fault_rows(request, record_property):
     for mark in request.node.iter_markers("fault"):
         for row in mark.args:
             record_property("fault", row)
+
+
+@pytest.fixture(autouse=True)
+def _state_of_its_own(tmp_path_factory, monkeypatch):
+    """No test counts in the ledger of whoever runs the tests."""
+    for name in ("XDG_STATE_HOME", "LOCALAPPDATA", *(["HOME"] if sys.platform == "darwin" else [])):
+        monkeypatch.setenv(name, str(tmp_path_factory.getbasetemp() / "state"))
+    monkeypatch.delenv("SITELINE_LEDGER", raising=False)
 
 
 @pytest.fixture

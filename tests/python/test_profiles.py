@@ -16,7 +16,7 @@ CERTIFICATE = Path(__file__).parent.parent / "keys" / "certificate.pem"
 PASSPHRASE = "correct horse battery"
 VARIABLES = (
     *("BASE_URL", "SUBJECT", "PRIVATE_KEY_FILE", "PRIVATE_KEY", "PASSPHRASE", "PASSWORD_COMMAND"),
-    *("SCOPES", "AUDIENCE", "DAILY_ALLOWANCE", "CONFIG", "PROFILE"),
+    *("SCOPES", "AUDIENCE", "DAILY_ALLOWANCE", "LEDGER", "CONFIG", "PROFILE"),
 )
 
 
@@ -121,6 +121,8 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
         "scopes": ["customer.discovery.read"],
         "audience": f"{members['base_url']}/api/customer/oauth/token",
         "daily_allowance": 100,
+        "allowance_resets": "06:00Z",
+        "ledger": "plant.ledger",
         "settle_lag": "10m",
         "assertion_lifetime": 60,
         "clock_tolerance": 1.0,
@@ -141,6 +143,7 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
     shutil.copy(CERTIFICATE, config.parent / "ca.pem")
     write(config, full=full)
     assert sorted(siteline.Client.from_profile("full").discover()) == ["sites", "subject"]
+    assert (config.parent / "plant.ledger").exists()
 
 
 def test_the_async_client_has_both_doors_too(config, members, monkeypatch):

@@ -1,6 +1,8 @@
 """Settings: what is wrong is said before any request leaves, and without the secret."""
 
+from datetime import time
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pandas as pd
 import pytest
@@ -67,6 +69,11 @@ def test_scopes_are_checked_and_merged(credential):
         {"connect_timeout": "soon"},
         {"settle_lag": 1e19},
         {"response_timeout": pd.NaT},
+        {"allowance_resets": "06:00"},
+        {"allowance_resets": "noon"},
+        {"allowance_resets": time(6)},
+        {"allowance_resets": time(6, tzinfo=ZoneInfo("Europe/Berlin"))},
+        {"ledger": ""},
     ],
     ids=str,
 )

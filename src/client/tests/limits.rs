@@ -131,6 +131,41 @@ async fn b6_our_count_is_the_services_count_whatever_goes_wrong() {
 }
 
 #[tokio::test]
+async fn b12_in_an_outage_of_ten_minutes_32_callers_cost_little_more_than_themselves() {
+    let down = TestServer::start(|request| {
+        if request.is_token_request() {
+            Act::json(200, &token_body("good-token"))
+        } else {
+            Act::with_headers(503, &[], "")
+        }
+    });
+    let bench = Bench::of(down.await, |_| {});
+    let mut rounds = 0;
+    while bench.clock().monotonic() < Duration::from_secs(600) {
+        let asked: Vec<_> = (0..32)
+            .map(|_| {
+                let client = bench.client.clone();
+                tokio::spawn(
+                    async move { client.whole(None).await.expect_err("it is down").kind() },
+                )
+            })
+            .collect();
+        for caller in asked {
+            assert_eq!(caller.await.expect("no panic"), Kind::ServiceUnavailable);
+        }
+        rounds += 1;
+        if rounds == 1 {
+            let sent = bench.server.other_requests().len();
+            assert!(sent < 32 + 20, "{sent} requests by 32 callers");
+        }
+        bench.clock().advance(Duration::from_secs(60));
+    }
+    let repeats = bench.server.other_requests().len() - 32 * rounds;
+    assert!(rounds >= 9 && repeats <= 10 + 11, "{repeats} repeats in {rounds} minutes");
+    assert_eq!(bench.client.allowance().expect("memory").used, bench.client.data_requests());
+}
+
+#[tokio::test]
 async fn h1_what_never_left_is_tried_four_times_and_not_spent() {
     let last = |body: &str| Act::ReplyAndClose(http(200, &[], body.as_bytes()));
     let tokens = vec![last(&token_body("good-token"))];

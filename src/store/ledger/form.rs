@@ -73,50 +73,51 @@ pub(super) fn read(bytes: &[u8]) -> Result<Contents, Fault> {
         Some(newer @ 2..) => return Err(Fault::Newer(newer)),
         _ => return Err(Fault::Damaged),
     }
-    let contents = parse(body).ok_or(Fault::Damaged)?;
+    let contents = parse(body)?;
     if write(&contents.count, &contents.integration) != text {
         return Err(Fault::Damaged);
     }
     Ok(contents)
 }
 
-fn parse(body: &str) -> Option<Contents> {
+fn parse(body: &str) -> Result<Contents, Fault> {
     let mut lines = body.lines().skip(1);
     let mut words = |name: &str| {
-        let line = lines.next()?.strip_prefix(name)?;
-        Some(line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        let line = lines.next().and_then(|line| line.strip_prefix(name)).ok_or(Fault::Damaged)?;
+        Ok(line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     };
-    let [integration] = &words("integration ")?[..] else { return None };
+    let [integration] = &words("integration ")?[..] else { return Err(Fault::Damaged) };
     let requests = tally(&words("requests ")?)?;
     let token_requests = tally(&words("tokens ")?)?;
-    let [day_begins, origin] = &words("days begin ")?[..] else { return None };
-    let count = Count {
-        requests,
-        token_requests,
-        day_begins: TimeOfDay::parse(day_begins).ok()?,
-        origin: WHAT.iter().find(|(name, _)| name == origin)?.1,
-        pin: pause(&words("no request before ")?)?,
-        token_pause: pause(&words("no token before ")?)?,
-    };
-    Some(Contents { integration: integration.clone(), count })
+    let [day_begins, origin] = &words("days begin ")?[..] else { return Err(Fault::Damaged) };
+    let origin = WHAT.iter().find(|(name, _)| name == origin).ok_or(Fault::Damaged)?.1;
+    let day_begins = TimeOfDay::parse(day_begins).map_err(|_| Fault::Damaged)?;
+    let pin = pause(&words("no request before ")?)?;
+    let token_pause = pause(&words("no token before ")?)?;
+    let count = Count { requests, token_requests, day_begins, origin, pin, token_pause };
+    Ok(Contents { integration: integration.clone(), count })
 }
 
-fn tally(words: &[String]) -> Option<Tally> {
-    let [count, _, since] = words else { return None };
-    Some(Tally { count: count.parse().ok()?, since: instant(since)? })
+fn tally(words: &[String]) -> Result<Tally, Fault> {
+    let [count, _, since] = words else { return Err(Fault::Damaged) };
+    let count = count.parse().map_err(|_| Fault::Damaged)?;
+    Ok(Tally { count, since: instant(since)? })
 }
 
-fn pause(words: &[String]) -> Option<Option<Pause>> {
-    let [until, _, said] = words else { return None };
+fn pause(words: &[String]) -> Result<Option<Pause>, Fault> {
+    let [until, _, said] = words else { return Err(Fault::Damaged) };
     match (instant(until)?, instant(said)?) {
-        (Some(until), Some(said)) => Some(Some(Pause { said, until })),
-        (None, None) => Some(None),
-        _ => None,
+        (Some(until), Some(said)) => Ok(Some(Pause { said, until })),
+        (None, None) => Ok(None),
+        _ => Err(Fault::Damaged),
     }
 }
 
-fn instant(word: &str) -> Option<Option<Timestamp>> {
-    if word == NONE { Some(None) } else { word.parse().ok().map(Some) }
+fn instant(word: &str) -> Result<Option<Timestamp>, Fault> {
+    if word == NONE {
+        return Ok(None);
+    }
+    word.parse().map(Some).map_err(|_| Fault::Damaged)
 }
 
 /// As long as the longest.

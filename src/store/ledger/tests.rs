@@ -238,7 +238,7 @@ fn every_count_has_a_text_of_the_same_length_that_is_read_back() {
             };
             let text = form::write(&count, &plant().0);
             lengths.insert(text.len());
-            let read = form::read(text.as_bytes()).ok().expect("our own");
+            let Ok(read) = form::read(text.as_bytes()) else { panic!("not read: {text}") };
             assert!(read.count == count && read.integration == plant().0, "{text}");
         }
     }
@@ -248,14 +248,14 @@ fn every_count_has_a_text_of_the_same_length_that_is_read_back() {
 #[test]
 fn the_usual_ledger_is_made_with_the_first_request_and_not_before() {
     let folder = Folder::new();
-    let state = folder.0.join("state").join("siteline");
+    let state = folder.0.join("state").join("siteline").join(plant().file_name());
     let ledger = UsualLedger::new(Some(&state), plant(), Terms::default());
     assert_eq!(used(&ledger, NOON), 0);
-    assert!(!state.exists());
+    assert!(!folder.0.join("state").exists());
     spend(&ledger, NOON, 2);
     let other = UsualLedger::new(Some(&state), plant(), Terms::default());
     assert_eq!(used(&other, NOON), 2);
-    fs::write(state.join(plant().file_name()), "x").expect("written");
+    fs::write(&state, "x").expect("written");
     let third = UsualLedger::new(Some(&state), plant(), Terms::default());
     for error in [ledger.state(at(NOON)).err(), third.state(at(NOON)).err()] {
         assert_eq!(error.expect("damaged").kind(), Kind::StoreCorrupt);
@@ -267,7 +267,7 @@ fn the_usual_ledger_is_made_with_the_first_request_and_not_before() {
 fn where_no_usual_file_can_be_made_requests_are_counted_in_memory() {
     let folder = Folder::new();
     fs::write(folder.file(), "in the way").expect("written");
-    for place in [Some(folder.file().join("siteline")), None] {
+    for place in [Some(folder.file().join("ledger.txt")), None] {
         let ledger = UsualLedger::new(place.as_deref(), plant(), Terms::default());
         assert_eq!(used(&ledger, NOON), 0);
         ledger.count_token_request(at(NOON)).expect("memory");

@@ -22,13 +22,10 @@ pub struct UsualLedger {
 }
 
 impl UsualLedger {
-    /// The ledger in this folder, if there is one to be used.
+    /// The ledger in this file, if there is a place for one.
     #[must_use]
-    pub fn new(folder: Option<&Path>, integration: Integration, terms: Terms) -> Self {
-        let file = folder.map(|folder| {
-            let path = folder.join(integration.file_name());
-            FileLedger::unopened(&path, integration, terms)
-        });
+    pub fn new(path: Option<&Path>, integration: Integration, terms: Terms) -> Self {
+        let file = path.map(|path| FileLedger::unopened(path, integration, terms));
         Self { file, memory: MemoryLedger::with(terms), is_file: OnceLock::new() }
     }
 

@@ -1,0 +1,124 @@
+//! A client that counts in a file, against the sandbox, which counts for itself.
+
+#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::civil::date;
+use siteline::auth::{Credential, PrivateKey};
+use siteline::client::{Client, ClientSettings, DATA_PATH, Spending};
+use siteline::clock::Clock;
+use siteline::http::{BaseUrl, Ledger, Terms};
+use siteline::sandbox::{Act, DEFAULT_SCOPES, Endpoint, Fault, Options, Sandbox, When};
+use siteline::store::{FileLedger, Integration};
+use siteline::{Kind, Result};
+
+const QUERY: &str = "siteId=S1&from=2026-11-01T00%3A00%3A00Z&to=2026-11-02T00%3A00%3A00Z\
+                     &aggregationIntervalSeconds=3600&pageSize=100";
+
+struct Bench {
+    sandbox: Sandbox,
+    path: PathBuf,
+    credential: Credential,
+}
+
+impl Bench {
+    fn new(name: &str, now: &str) -> Self {
+        let clock = Clock::frozen_at(now.parse().expect("a timestamp"));
+        let sandbox = Sandbox::start(Options::default(), clock).expect("a sandbox");
+        let key = PrivateKey::parse(include_bytes!("keys/pkcs8.pem"), None).expect("a key");
+        let jwk = key.public_jwk().to_json();
+        let subject = sandbox.enroll(&jwk, &DEFAULT_SCOPES).expect("a subject");
+        let credential = Credential::with_key(&subject, key, None).expect("a credential").value;
+        let name = format!("siteline-{name}-{}.txt", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        Self { sandbox, path, credential }
+    }
+
+    /// A client on this clock, and a ledger of its own on the one file.
+    fn client(&self, clock: Clock) -> Client {
+        let base = BaseUrl::parse(self.sandbox.base_url(), false).expect("an address");
+        let integration = Integration::new(base.as_str(), self.credential.subject());
+        let ledger = FileLedger::at(&self.path, integration, Terms::default()).expect("a ledger");
+        let mut settings = ClientSettings::new(base, self.credential.clone());
+        settings.ledger = Some(Arc::new(ledger) as Arc<dyn Ledger>);
+        settings.clock = clock;
+        Client::new(settings).expect("settings")
+    }
+
+    fn fault(&self, every: u64, what: Act) {
+        self.sandbox.fault(Fault { on: Endpoint::Data, when: When::Every(every), what });
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+async fn page(client: &Client) -> Result<()> {
+    client.get(DATA_PATH, QUERY, None, &Spending::default(), |_| Ok(())).await
+}
+
+fn used(client: &Client) -> u64 {
+    client.allowance().expect("a ledger").used
+}
+
+#[tokio::test]
+async fn b6_of_a_hundred_pages_with_faults_the_file_has_the_services_own_count() {
+    let bench = Bench::new("b6", "2026-11-20T00:00:00Z");
+    bench.fault(20, Act::Unavailable { retry_after: None });
+    bench.fault(29, Act::Cut { after: 9 });
+    bench.fault(37, Act::Reset);
+    bench.fault(71, Act::ForgetTokens);
+    let client = bench.client(bench.sandbox.clock().clone());
+    for _ in 0..100 {
+        page(&client).await.expect("a page");
+        bench.sandbox.clock().advance(Duration::from_secs(60));
+    }
+    let seen = bench.sandbox.stats();
+    assert!(seen.data_requests >= 110, "{}", seen.data_requests);
+    assert_eq!(used(&client), seen.data_requests);
+    let state = bench.client(bench.sandbox.clock().clone()).allowance().expect("a ledger");
+    assert_eq!((state.used, state.token_requests), (seen.data_requests, seen.token_requests));
+}
+
+#[tokio::test]
+async fn b8_midnight_in_the_middle_of_a_read_is_the_services_midnight() {
+    let bench = Bench::new("b8", "2026-11-19T23:59:50Z");
+    // This machine is two minutes behind: by its own clock the day never ends here.
+    let slow = Clock::frozen_at("2026-11-19T23:57:50Z".parse().expect("a timestamp"));
+    let client = bench.client(slow.clone());
+    for _ in 0..6 {
+        page(&client).await.expect("a page");
+        for clock in [&slow, bench.sandbox.clock()] {
+            clock.advance(Duration::from_secs(4));
+        }
+    }
+    let by_day = bench.sandbox.stats().data_requests_by_day;
+    assert_eq!((by_day[&date(2026, 11, 19)], by_day[&date(2026, 11, 20)]), (3, 3));
+    let state = client.allowance().expect("a ledger");
+    assert_eq!(state.used, 3);
+    assert_eq!(state.resets_at, "2026-11-21T00:00:00Z".parse().expect("a timestamp"));
+}
+
+#[tokio::test]
+async fn b11_what_one_client_was_told_holds_for_another_until_then() {
+    let bench = Bench::new("b11", "2026-11-20T12:00:00Z");
+    let clock = || bench.sandbox.clock().clone();
+    let headers = vec![("Retry-After".to_owned(), "7200".to_owned())];
+    let what = Act::Reply { status: 429, headers, body: bytes::Bytes::new() };
+    bench.sandbox.fault(Fault { on: Endpoint::Data, when: When::Nth(1), what });
+    let error = page(&bench.client(clock())).await.expect_err("refused");
+    assert_eq!(error.kind(), Kind::AllowanceExhausted);
+    let other = bench.client(clock());
+    bench.sandbox.clock().advance(Duration::from_secs(7_199));
+    assert_eq!(page(&other).await.expect_err("not yet").kind(), Kind::AllowanceExhausted);
+    assert_eq!(bench.sandbox.stats().data_requests, 1);
+    bench.sandbox.clock().advance(Duration::from_secs(1));
+    page(&other).await.expect("a page");
+    assert_eq!(used(&bench.client(clock())), 1, "in the day that began then");
+}

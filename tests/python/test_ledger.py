@@ -1,0 +1,350 @@
+"""The ledger on disk: one count for all processes, exact, and never less than what was sent."""
+
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta, timezone
+from datetime import time as time_of_day
+from pathlib import Path
+
+import pytest
+import siteline
+
+DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
+
+# Reads pages until it is killed, or so many of them; says when it begins.
+READER = """
+import sys
+import siteline
+path, pages = sys.argv[1], int(sys.argv[2])
+client = siteline.Client.from_env(ledger=path)
+client.discover()
+print("begun", flush=True)
+done = 0
+while done < pages:
+    for page in client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
+                            interval="5m", page_size=50).pages():
+        done += 1
+        if done == pages:
+            break
+"""
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.txt"
+
+
+def reader(sandbox, path, pages):
+    environment = {**os.environ, **sandbox.env()}
+    child = subprocess.Popen(
+        [sys.executable, "-c", READER, str(path), str(pages)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout.readline() == "begun\n"
+    return child
+
+
+def counted(sandbox, path):
+    return sandbox.client(ledger=path).allowance
+
+
+def wait_for(true):
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.mark.fault("B7")
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+def test_a_killed_process_counts_one_too_many_at_most_and_never_one_too_few(sandbox, path):
+    kills = 6
+    for kill in range(kills):
+        before = sandbox.stats["data_requests"]
+        child = reader(sandbox, path, 1_000_000)
+        try:
+            wait_for(lambda: sandbox.stats["data_requests"] > before + 3 * kill)  # noqa: B023
+        finally:
+            child.kill()
+            child.wait()
+            child.stdout.close()
+    # What lay in a socket when its sender was killed is still worked through.
+    last = -1
+    while last != (last := sandbox.stats["data_requests"]):
+        time.sleep(0.2)
+    used = counted(sandbox, path).used
+    assert 0 <= used - last <= kills
+    assert last > 3 * sum(range(kills))
+
+
+@pytest.mark.fault("B9")
+def test_four_processes_on_one_ledger_sum_up_exactly(sandbox, path):
+    sandbox.fault(on="data", chance=0.1, seed=3, status=503)
+    children = [reader(sandbox, path, 60) for _ in range(4)]
+    for child in children:
+        assert child.wait(120) == 0
+        child.stdout.close()
+    allowance = counted(sandbox, path)
+    assert allowance.used == sandbox.stats["data_requests"] > 240
+    assert allowance.token_requests == sandbox.stats["token_requests"] == 4
+
+
+@pytest.mark.fault("B9")
+def test_threads_and_clients_of_one_process_sum_up_too(sandbox, path):
+    def read(_):
+        sandbox.client(ledger=path).data(**DAY, page_size=100).to_pandas()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(read, range(16)))
+    assert counted(sandbox, path).used == sandbox.stats["data_requests"] > 16 * 10
+
+
+@pytest.mark.fault("B5")
+def test_what_another_client_has_spent_is_not_left(sandbox, path):
+    sandbox.client(ledger=path).data(**DAY, page_size=1_000).collect()
+    spent = counted(sandbox, path).used
+    frugal = sandbox.client(ledger=path, daily_allowance=spent)
+    with pytest.raises(siteline.AllowanceExhausted):
+        frugal.data(**DAY).collect()
+    assert sandbox.stats["data_requests"] == spent
+
+
+@pytest.mark.fault("B10", "S7")
+def test_a_damaged_ledger_is_told_and_nothing_is_sent(sandbox, path):
+    client = sandbox.client(ledger=path)
+    table = client.data(**DAY, page_size=10_000).collect()
+    assert len(table) > 0
+    text = path.read_bytes()
+    path.write_bytes(text.replace(b"1 since", b"0 since", 1))
+    asked = sandbox.stats
+    for use in (
+        lambda: client.allowance,
+        lambda: client.data(**DAY).collect(),
+        lambda: sandbox.client(ledger=path),
+    ):
+        with pytest.raises(siteline.StoreCorrupt, match="damaged") as caught:
+            use()
+        assert str(path) in str(caught.value)
+        assert "delete" in caught.value.hint
+    assert "is damaged" in client._repr_html_()
+    assert sandbox.stats["data_requests"] == asked["data_requests"]
+    path.write_bytes(text)
+    assert client.allowance.used == 1
+
+
+def test_a_ledger_that_cannot_be_made_is_told_at_once(sandbox, tmp_path):
+    for wrong in (tmp_path / "absent" / "ledger.txt", tmp_path):
+        with pytest.raises(siteline.StoreError) as caught:
+            sandbox.client(ledger=wrong)
+        assert str(wrong) in str(caught.value)
+    with pytest.raises(TypeError, match="ledger="):
+        sandbox.client(ledger=7)
+
+
+@pytest.mark.fault("S8")
+def test_a_ledger_by_a_newer_siteline_is_left_alone(sandbox, path):
+    import zlib
+
+    body = b"siteline ledger, form 2\nwhatever it says\n"
+    path.write_bytes(body + b"check %08x\n" % zlib.crc32(body))
+    with pytest.raises(siteline.StoreError, match="newer siteline"):
+        sandbox.client(ledger=path)
+    assert path.read_bytes().startswith(body)
+
+
+def test_each_integration_has_a_ledger_of_its_own(sandbox, path):
+    sandbox.client(ledger=path)
+    key = siteline.PrivateKey.generate(2048)
+    other = siteline.Credential(sandbox.enroll(key.public_jwk), key)
+    with pytest.raises(siteline.StoreError, match="another base_url and subject"):
+        sandbox.client(ledger=path, credential=other)
+
+
+def test_a_ledger_is_small_and_says_what_it_knows_and_no_secret(sandbox, path):
+    client = sandbox.client(ledger=str(path))
+    client.data(**DAY, page_size=10_000).collect()
+    text = path.read_text()
+    assert text.startswith("siteline ledger, form 1\n")
+    assert len(text) < 512
+    assert client.subject not in text
+    assert "eyJ" not in text
+
+
+# Which ledger a client gets.
+
+
+def loopback(sandbox, **options):
+    return sandbox.client(**options).data(**DAY, page_size=10_000).collect()
+
+
+def state_files():
+    folder = Path(os.environ["XDG_STATE_HOME"]) / "siteline"
+    return sorted(folder.glob("ledger-*.txt")) if folder.exists() else []
+
+
+@pytest.fixture
+def away(monkeypatch, tmp_path):
+    """A service that is not on loopback as far as its name goes: every connection fails."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    key = siteline.PrivateKey.generate(2048)
+
+    def client(**options):
+        options = {"tries": 1, "allow_http": True, **options}
+        return siteline.Client(
+            "http://customer.example.invalid",
+            credential=siteline.Credential("subject", key),
+            proxy="http://127.0.0.1:9",
+            **options,
+        )
+
+    return client
+
+
+def ask(client):
+    with pytest.raises(siteline.SitelineError):
+        client.discover()
+
+
+def test_on_loopback_and_on_a_clock_of_its_own_a_client_counts_in_memory(sandbox, away):
+    loopback(sandbox)
+    ask(away(clock=siteline.Clock("2026-11-20T00:00:00Z")))
+    assert state_files() == []
+
+
+@pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="XDG")
+def test_elsewhere_the_usual_file_counts_for_all_clients_of_the_integration(away):
+    client = away()
+    assert client.allowance.token_requests == 0
+    assert state_files() == [], "nothing is made before it is needed"
+    ask(client)
+    (file,) = state_files()
+    made = client.allowance.token_requests
+    assert made >= 1
+    assert away().allowance.token_requests == made
+    assert file.stat().st_mode & 0o077 == 0 or file.parent.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="XDG")
+def test_where_no_file_can_be_made_memory_counts_with_one_warning(away, tmp_path, caplog):
+    (tmp_path / "state").write_text("in the way")
+    with caplog.at_level(logging.WARNING, "siteline.ledger"):
+        for _ in range(3):
+            client = away()
+            ask(client)
+            assert client.allowance.token_requests >= 1
+    (record,) = [record for record in caplog.records if record.name == "siteline.ledger"]
+    assert "counted in memory" in record.getMessage()
+    assert str(tmp_path) in record.getMessage()
+
+
+def test_a_ledger_is_named_by_variable_or_profile_too(sandbox, path, monkeypatch, tmp_path):
+    for name, value in {**sandbox.env(), "SITELINE_LEDGER": str(path)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "plants.toml"))
+    (tmp_path / "plants.toml").write_text(
+        '[default]\nledger = "other.txt"\nallowance_resets = "06:00Z"\n'
+    )
+    client = siteline.Client.from_env()
+    assert path.exists()
+    assert not (tmp_path / "other.txt").exists()
+    assert client.allowance.resets_at.timetz() == time_of_day(6, tzinfo=UTC)
+    monkeypatch.delenv("SITELINE_LEDGER")
+    siteline.Client.from_env()
+    assert (tmp_path / "other.txt").exists()
+
+
+def test_a_pickled_client_counts_in_the_same_file(sandbox, tmp_path, monkeypatch):
+    key = siteline.PrivateKey.generate(2048)
+    key.save(tmp_path / "key.pem")
+    monkeypatch.chdir(tmp_path)
+    client = siteline.Client(
+        sandbox.base_url,
+        credential=siteline.Credential(sandbox.enroll(key.public_jwk), tmp_path / "key.pem"),
+        ledger="ledger.txt",
+        allowance_resets="08:00+02:00",
+    )
+    made = pickle.dumps(client)
+    monkeypatch.chdir("/")
+    again = pickle.loads(made)
+    again.data(**DAY, page_size=10_000).collect()
+    assert client.allowance == again.allowance
+    assert client.allowance.used == 1
+    assert pickle.loads(pickle.dumps(client.allowance)) == client.allowance
+    assert client.allowance.resets_at.timetz() == time_of_day(6, tzinfo=UTC)
+
+
+# The service's day.
+
+
+@pytest.mark.fault("B8")
+@pytest.mark.parametrize(
+    "resets",
+    ["06:00Z", "08:00+02:00", time_of_day(6, tzinfo=UTC),
+     time_of_day(1, tzinfo=timezone(timedelta(hours=-5)))],
+    ids=str,
+)  # fmt: skip
+def test_the_day_begins_when_the_user_says(resets):
+    with siteline.Sandbox(now="2026-11-20T05:59:00Z") as sandbox:
+        client = sandbox.client(allowance_resets=resets)
+        client.data(**DAY, page_size=10_000).collect()
+        assert client.allowance.used == 1
+        assert client.allowance.resets_at == datetime(2026, 11, 20, 6, tzinfo=UTC)
+        sandbox.clock.advance("1m")
+        assert client.allowance.used == 0
+        assert client.allowance.resets_at == datetime(2026, 11, 21, 6, tzinfo=UTC)
+
+
+@pytest.mark.fault("B11")
+def test_a_refusal_for_hours_holds_for_every_client_until_then_and_no_longer(path):
+    with siteline.Sandbox(now="2026-11-20T12:00:00Z") as sandbox:
+        told = sandbox.client(ledger=path, daily_allowance=1_000)
+        sandbox.fault(on="data", skip=500 // 50, status=429, retry_after=7_200)
+        with pytest.raises(siteline.AllowanceExhausted):
+            told.data(**DAY, page_size=50).collect()
+        other = sandbox.client(ledger=path, daily_allowance=1_000, allowance_resets="06:00Z")
+        assert other.allowance.left == 0
+        asked = sandbox.stats["data_requests"]
+        sandbox.clock.advance(7_199)
+        with pytest.raises(siteline.AllowanceExhausted) as caught:
+            other.data(**DAY).collect()
+        assert caught.value.retry_at == datetime(2026, 11, 20, 14, tzinfo=UTC)
+        assert sandbox.stats["data_requests"] == asked
+        sandbox.clock.advance(1)
+        other.data(**DAY, page_size=10_000).collect()
+        assert (other.allowance.used, other.allowance.left) == (1, 999)
+        assert other.allowance.resets_at == datetime(2026, 11, 21, 14, tzinfo=UTC), "learnt"
+
+
+@pytest.mark.fault("T9")
+def test_a_pause_of_token_requests_holds_for_every_process(sandbox, path):
+    sandbox.fault(on="token", times=1, status=429, retry_after=600)
+    with pytest.raises(siteline.RateLimited):
+        sandbox.client(ledger=path).discover()
+    until = datetime.now(UTC) + timedelta(seconds=600)
+    environment = {**os.environ, **sandbox.env(), "SITELINE_LEDGER": str(path)}
+    child = (
+        "import siteline\n"
+        "try:\n"
+        "    siteline.Client.from_env().discover()\n"
+        "except siteline.RateLimited as error:\n"
+        "    print(error.retry_at.isoformat())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", child], env=environment, capture_output=True, text=True, check=True
+    )
+    told = datetime.fromisoformat(done.stdout.strip())
+    assert abs(told - until) < timedelta(seconds=60), done.stderr
+    assert sandbox.stats["token_requests"] == 1
