@@ -63,14 +63,14 @@ const END_HINT: &str = "end was left out, so it is now less the settle lag, floo
 /// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. A wrong setting is a
 /// :class:`ConfigError`, before any request.
 ///
-/// Requests are counted in a ledger, before they are sent: one small file for each ``base_url`` and
-/// subject, shared by all processes, threads and clients, exact among them. A process that is killed
-/// counts one too many at most. The ledger also counts token requests, and holds the pauses that the
-/// service asks for (§5.4); never a token. It lies in ``$XDG_STATE_HOME/siteline`` (``~/.local/state``),
-/// ``~/Library/Application Support/siteline`` or ``%LOCALAPPDATA%\\siteline``. A service on loopback,
-/// and a client with a ``clock``, count in memory unless ``ledger`` is given; so does, with one
-/// warning, a client where no such file can be made. A ``ledger`` that was given and cannot be made
-/// is a :class:`StoreError`, a damaged one :class:`StoreCorrupt`.
+/// Requests are counted in a ledger before they are sent: one small file for each ``base_url`` and
+/// subject, shared by processes, threads and clients, exact among them; one that is killed counts one
+/// too many at most. It also counts token requests, and holds the pauses that the service asks for
+/// (§5.4); never a token. It lies in the folder ``siteline`` in ``$XDG_STATE_HOME``
+/// (``~/.local/state``), ``~/Library/Application Support`` or ``%LOCALAPPDATA%``. Where no file can be
+/// made, the client counts in memory, with one warning; so it does, without one, where the service is
+/// on loopback or a ``clock`` is given. A ``ledger`` that was given and cannot be made is a
+/// :class:`StoreError`, a damaged one :class:`StoreCorrupt`.
 ///
 /// A client is pickled as its settings, with a credential that names where its key is, and the path
 /// of its ledger; the process that unpickles it makes a token of its own. A secret is never in a

@@ -163,7 +163,9 @@ impl FileLedger {
                 let full =
                     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
                 let kind = if full { Kind::StoreFull } else { Kind::Store };
-                self.error(kind, &format!("cannot be {what}: {}", error.kind())).with_hint(
+                // Our own words, or the kind of the system's.
+                let why = error.get_ref().map_or(error.kind().to_string(), ToString::to_string);
+                self.error(kind, &format!("cannot be {what}: {why}")).with_hint(
                     "Requests are counted before they are sent, so none is sent: ledger= names \
                      another file.",
                 )
@@ -223,7 +225,7 @@ impl Locked {
         // A pipe or a device would keep us waiting.
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         if !is_file {
-            return Err(Trouble::File("used", io::Error::other("no plain file")));
+            return Err(Trouble::File("used", io::Error::other("it is no plain file")));
         }
         loop {
             match lock(&file) {
