@@ -18,12 +18,17 @@ def _fault_rows(request, record_property):
             record_property("fault", row)
 
 
-@pytest.fixture(autouse=True)
-def _state_of_its_own(tmp_path_factory, monkeypatch):
-    """No test counts in the ledger of whoever runs the tests."""
-    for name in ("XDG_STATE_HOME", "LOCALAPPDATA", *(["HOME"] if sys.platform == "darwin" else [])):
-        monkeypatch.setenv(name, str(tmp_path_factory.getbasetemp() / "state"))
-    monkeypatch.delenv("SITELINE_LEDGER", raising=False)
+@pytest.fixture(autouse=True, scope="session")
+def _state_of_its_own(tmp_path_factory):
+    """No test, and no process that it starts, counts in the ledger of whoever runs the tests."""
+    state = str(tmp_path_factory.mktemp("state"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("XDG_STATE_HOME", "LOCALAPPDATA"):
+            patch.setenv(name, state)
+        if sys.platform == "darwin":
+            patch.setenv("HOME", state)
+        patch.delenv("SITELINE_LEDGER", raising=False)
+        yield
 
 
 @pytest.fixture
