@@ -17,9 +17,10 @@
 mod form;
 pub mod usual;
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use jiff::Timestamp;
@@ -30,6 +31,11 @@ use crate::http::{AllowanceState, Count, Ledger, Reservation, Terms};
 
 /// No more is read of a file: none of ours is longer.
 const MOST: u64 = 4_096;
+/// The lock is held for microseconds. One who holds it for so long was stopped, and nobody can be
+/// made to wait for him, deaf to Ctrl-C.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks at a lock that is held.
+const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(2)];
 
 /// Which integration a ledger belongs to: a short hash of base URL and subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,12 +64,14 @@ pub struct FileLedger {
     path: PathBuf,
     integration: Integration,
     terms: Terms,
+    patience: Duration,
 }
 
-/// Why an operation failed: the file itself, or what stands in it.
+/// Why an operation failed: the file itself, one who holds it, or what stands in it.
 #[derive(Debug)]
 enum Trouble {
     File(&'static str, io::Error),
+    Held,
     Contents(Error),
 }
 
@@ -82,7 +90,7 @@ impl FileLedger {
     fn unopened(path: &Path, integration: Integration, terms: Terms) -> Self {
         // The same file, wherever the process goes.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Self { path, integration, terms }
+        Self { path, integration, terms, patience: PATIENCE }
     }
 
     /// Where it is.
@@ -99,7 +107,7 @@ impl FileLedger {
     fn try_update<T>(&self, change: impl FnOnce(&mut Count) -> T) -> Result<T, Trouble> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let file = Locked::open(&self.path, &options, File::lock)?;
+        let file = Locked::open(&self.path, &options)?.after(self.patience, File::try_lock)?;
         let bytes = file.read()?;
         let before = self.count_of(&bytes)?;
         let mut count = before.clone();
@@ -117,8 +125,11 @@ impl FileLedger {
 
     /// Reads. A file that is not there has counted nothing, and is not made by looking.
     fn try_look<T>(&self, at: impl FnOnce(&Count) -> T) -> Result<T, Trouble> {
-        match Locked::open(&self.path, OpenOptions::new().read(true), File::lock_shared) {
-            Ok(file) => Ok(at(&self.count_of(&file.read()?)?)),
+        match Locked::open(&self.path, OpenOptions::new().read(true)) {
+            Ok(file) => {
+                let file = file.after(self.patience, File::try_lock_shared)?;
+                Ok(at(&self.count_of(&file.read()?)?))
+            }
             Err(Trouble::File(_, error)) if error.kind() == ErrorKind::NotFound => {
                 Ok(at(&Count::default()))
             }
@@ -159,6 +170,9 @@ impl FileLedger {
     fn told(&self, trouble: Trouble) -> Error {
         match trouble {
             Trouble::Contents(error) => error,
+            Trouble::Held => self
+                .error(Kind::StoreBusy, "is held by another process, for seconds")
+                .with_hint("It is held for microseconds: a process that counts there was stopped."),
             Trouble::File(what, error) => {
                 let full =
                     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
@@ -216,22 +230,36 @@ impl Ledger for FileLedger {
 struct Locked(File);
 
 impl Locked {
-    fn open(
-        path: &Path,
-        options: &OpenOptions,
-        lock: fn(&File) -> io::Result<()>,
-    ) -> Result<Self, Trouble> {
+    /// Not locked yet.
+    fn open(path: &Path, options: &OpenOptions) -> Result<Self, Trouble> {
         let file = options.open(path).map_err(|error| Trouble::File("opened", error))?;
         // A pipe or a device would keep us waiting.
-        let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        if !is_file {
-            return Err(Trouble::File("used", io::Error::other("it is no plain file")));
+        if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            Ok(Self(file))
+        } else {
+            Err(Trouble::File("used", io::Error::other("it is no plain file")))
         }
+    }
+
+    /// Locked, once others have let go.
+    fn after(
+        self,
+        patience: Duration,
+        lock: fn(&File) -> Result<(), TryLockError>,
+    ) -> Result<Self, Trouble> {
+        let [mut pause, longest] = PAUSES;
+        let mut waited = Duration::ZERO;
         loop {
-            match lock(&file) {
-                Ok(()) => return Ok(Self(file)),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(Trouble::File("locked", error)),
+            match lock(&self.0) {
+                Ok(()) => return Ok(self),
+                Err(TryLockError::WouldBlock) if waited < patience => {
+                    std::thread::sleep(pause);
+                    waited += pause;
+                    pause = (2 * pause).min(longest);
+                }
+                Err(TryLockError::WouldBlock) => return Err(Trouble::Held),
+                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Err(TryLockError::Error(error)) => return Err(Trouble::File("locked", error)),
             }
         }
     }

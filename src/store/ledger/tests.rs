@@ -222,6 +222,20 @@ fn s5_where_no_ledger_can_be_made_the_error_names_the_path() {
 }
 
 #[test]
+fn one_who_holds_the_file_for_seconds_is_told_of_and_nothing_is_counted() {
+    let folder = Folder::new();
+    let mut ledger = folder.open(None);
+    ledger.patience = Duration::from_micros(50);
+    let stopped = File::open(folder.file()).expect("the file");
+    stopped.lock().expect("the lock");
+    for error in [ledger.reserve(at(NOON), 0).err(), ledger.state(at(NOON)).err()] {
+        assert_eq!(error.expect("held").kind(), Kind::StoreBusy);
+    }
+    stopped.unlock().expect("unlocked");
+    assert_eq!(used(&ledger, NOON), 0);
+}
+
+#[test]
 fn every_count_has_a_text_of_the_same_length_that_is_read_back() {
     use crate::http::count::{Count, Origin, Pause, Tally};
     let times = [None, Some(Timestamp::MIN), Some(Timestamp::MAX), Some(at(NOON))];

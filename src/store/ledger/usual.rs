@@ -41,8 +41,10 @@ impl UsualLedger {
             Some(is_file) => *is_file,
             None => match make(file) {
                 Ok(()) => *self.is_file.get_or_init(|| true),
-                Err(trouble @ Trouble::Contents(_)) => return Err(file.told(trouble)),
-                Err(trouble) => {
+                Err(trouble @ (Trouble::Held | Trouble::Contents(_))) => {
+                    return Err(file.told(trouble));
+                }
+                Err(trouble @ Trouble::File(..)) => {
                     say_once(file.path(), &file.told(trouble).context().message);
                     *self.is_file.get_or_init(|| false)
                 }
@@ -57,7 +59,7 @@ impl UsualLedger {
             (Some(file), Some(true)) => at(file),
             (Some(file), None) => match file.try_look(|_| ()) {
                 Err(Trouble::File(..)) => at(&self.memory),
-                Ok(()) | Err(Trouble::Contents(_)) => at(file),
+                Ok(()) | Err(Trouble::Held | Trouble::Contents(_)) => at(file),
             },
             _ => at(&self.memory),
         }
