@@ -209,3 +209,12 @@ pub(crate) fn client_of(
     change(&mut settings);
     Client::new(settings).expect("settings")
 }
+
+impl Bench {
+    /// Chains that were begun and not ended.
+    pub(crate) fn state_chains(&self) -> usize {
+        let state = self.target.state(self.feed.name()).expect("a target");
+        let state = state.map(|bytes| State::from_bytes(&bytes).expect("a sound state"));
+        state.map_or(0, |state| state.unfinished_chains())
+    }
+}

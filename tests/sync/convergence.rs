@@ -62,6 +62,7 @@ fn feed(random: &mut Rng, shape: &ServiceShape) -> FeedInput {
         settle_lag: seconds(random.u64(..20) * MINUTE),
         overlap: seconds(random.u64(..3) * 30 * MINUTE),
         window: seconds(pick(random, &[2 * HOUR, 6 * HOUR, DAY])),
+        filters: if random.bool() { Vec::new() } else { input().filters },
         ..input()
     }
 }
@@ -81,7 +82,9 @@ fn fault(random: &mut Rng) -> Fault {
         1 => reply(429, Some(3)),
         2 => reply(429, None),
         3 => reply(503, None),
-        4 => Act::Cut { after: random.usize(..200) },
+        // Shorter than any body: a connection that ends after a whole reply is found closed only by
+        // the next request, which we count and the service never sees.
+        4 => Act::Cut { after: random.usize(..2) },
         5 => Act::ForgetCursors,
         6 => Act::ForgetTokens,
         7 => Act::CycleCursors(random.usize(1..4)),
@@ -154,7 +157,7 @@ async fn converges(seed: u64) {
         settings.daily_allowance = allowance;
     });
     bench.settings.shape = Shape { missing_cursor, ..Shape::default() };
-    for _ in 0..random.usize(3..8) {
+    for _ in 0..random.usize(4..14) {
         for _ in 0..random.usize(..3) {
             bench.sandbox.fault(fault(&mut random));
         }
