@@ -33,6 +33,25 @@ fn a_year_of_hourly_runs_reads_each_hour_three_times_and_settles_each_day_once()
     assert_eq!(state.settled_through().map(Timestamp::as_second), Some(SINCE + 364 * DAY));
 }
 
+#[test]
+fn what_a_feed_that_is_read_by_the_minute_keeps_does_not_grow() {
+    let mut state = state(|input| input.lateness = seconds(7 * DAY));
+    let mut now = SINCE + DAY;
+    run(&mut state, now);
+    let mut most = 0;
+    for _ in 0..3_000 {
+        now += MINUTE;
+        run(&mut state, now);
+        most = most.max(state.coverage.len());
+    }
+    assert!((900..=1_000).contains(&most), "{most}");
+    assert_eq!(state.coverage.covered(), Ranges::from(whole(&state, now)));
+    now += 9 * DAY;
+    run(&mut state, now);
+    let settled = state.coverage.settled(state.feed());
+    assert!(settled.contains(state.feed().range_to(now - 8 * DAY)));
+}
+
 /// Any feed: windows, overlap, lateness, settle lag and buckets of many kinds.
 fn any_state() -> impl Strategy<Value = State> {
     let window = prop_oneof![Just(HOUR), Just(6 * HOUR), Just(DAY), Just(2 * DAY)];

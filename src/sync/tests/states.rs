@@ -14,7 +14,7 @@ fn full() -> State {
     let range = Range::new(SINCE + 3 * DAY, SINCE + 4 * DAY);
     let bookmark = Some("secret-cursor".to_owned());
     let began = Some(SINCE + 4 * DAY);
-    state.keep_chain(Unfinished { bookmark, began, ..Unfinished::new(range, Why::Edge, 1) });
+    state.keep_chain(Unfinished { began, bookmark, ..Unfinished::new(range, Why::Edge, 1) });
     state.next_sequence = 17;
     state
 }
