@@ -177,7 +177,6 @@ fn fifty(first: u64) {
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     for seed in first..first + 50 {
         eprintln!("seed {seed}");
-        #[expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
         runtime.block_on(converges(seed));
     }
 }

@@ -168,14 +168,14 @@ async fn what_is_asked_for_comes_before_what_is_fresh_and_that_before_what_is_ol
     let before = bench.sandbox.stats().log.len();
     assert!(bench.sync().await.expect("a sync").complete);
     let stats = bench.sandbox.stats();
-    let starts: Vec<String> = stats.log[before..]
+    let begun: Vec<String> = stats.log[before..]
         .iter()
         .filter(|one| one.path.ends_with("/data") && !one.query.contains("cursor"))
         .map(|one| one.query.split("from=").nth(1).expect("a start")[..13].to_owned())
         .collect();
     let edge = ["2026-11-01T02", "2026-11-04T12"];
-    assert_eq!(starts[..2], edge, "{starts:?}");
-    assert_eq!(starts[2], "2026-11-01T00", "settling, without what was just read");
+    assert_eq!(begun[..2], edge, "{begun:?}");
+    assert_eq!(begun[2], "2026-11-01T00", "settling, without what was just read");
     let end = at("2026-11-04T17:50:00Z");
     assert!(bench.held(end) == bench.truth(end, AsOf::Now));
 }
