@@ -127,6 +127,22 @@ async fn s15_a_state_that_an_older_version_wrote_is_gone_on_from() {
 }
 
 #[tokio::test]
+async fn a_chain_that_waited_while_others_were_read_goes_on_with_new_numbers() {
+    let mut bench = one_chain();
+    drop(bench.sync_pages(4).await.expect("four pages"));
+    // It ends beyond this bound, and waits.
+    bench.settings.until = Some(crate::bench::at("2026-11-01T06:00:00Z"));
+    let between = bench.sync().await.expect("a sync");
+    assert!(between.complete && between.pages() > 1);
+    assert_eq!(bench.state_chains(), 1);
+    bench.settings.until = None;
+    let report = bench.sync().await.expect("a sync");
+    assert!(report.complete && is_whole(&bench));
+    assert_eq!(report.feeds[0].applied.flagged, 0);
+    assert_eq!(bench.state().sequence(), pages().await + between.pages());
+}
+
+#[tokio::test]
 async fn a_page_that_was_fetched_and_not_applied_is_fetched_again() {
     let bench = one_chain();
     let run = bench.sync_pages(3).await.expect("three pages");

@@ -132,8 +132,10 @@ proptest! {
         for number in 1..=runs {
             history.extend(run(&mut state, SINCE + DAY + number * period));
         }
-        let overlap = state.feed().overlap();
-        let bound = 1 + overlap.div_ceil_of(period) + 1;
+        // The edge moves on by whole buckets: at least so far each time that it does.
+        let (overlap, width) = (state.feed().overlap(), state.feed().width());
+        let advance = super::super::ranges::floor(period, width).max(width);
+        let bound = 1 + overlap.div_ceil_of(advance) + 1;
         let hours = (DAY + runs * period) / HOUR;
         // An hour that is cut by chains is touched by two where each instant of it is read by one.
         for minute in 0..hours * 6 {
