@@ -15,7 +15,7 @@ use siteline::store::Target;
 use siteline::sync::{
     Feed, FeedInput, Report, Run, State, SyncSettings, Window, WindowState, windows,
 };
-use siteline::{Result, sync};
+use siteline::{Kind, Result, sync};
 
 use crate::model::{Model, Values};
 
@@ -166,11 +166,14 @@ impl Bench {
         self.advance(input.lateness.as_secs() + 2 * DAY);
         self.settings.until = Some(end);
         for _ in 0..30 {
-            let report = self.sync().await.expect("a sync");
-            if report.complete {
-                break;
-            }
-            let goes_on = report.resumes_at.expect("a time");
+            let goes_on = match self.sync().await {
+                Ok(report) if report.complete => break,
+                Ok(report) => report.resumes_at,
+                // Less than an hour before its day ends a service asks for a pause.
+                Err(error) if error.kind() == Kind::RateLimited => error.context().retry_at,
+                Err(error) => panic!("{error:?}"),
+            };
+            let goes_on = goes_on.expect("a time");
             let pause = goes_on.duration_since(self.now()).max(SignedDuration::ZERO);
             self.advance(pause.unsigned_abs().as_secs() + 1);
         }
