@@ -197,6 +197,26 @@ async fn s9_clocks_more_than_a_day_apart_cover_nothing() {
 }
 
 #[tokio::test]
+async fn a_run_can_be_shared_by_threads_and_its_reading_sent_to_one() {
+    let bench = bench();
+    let run = Arc::new(bench.begin().expect("a run"));
+    let reading: Vec<_> = (0..4)
+        .map(|_| {
+            let run = Arc::clone(&run);
+            tokio::spawn(async move { run.finish().await })
+        })
+        .collect();
+    for reading in reading {
+        reading.await.expect("no panic").expect("a report");
+    }
+    let report = run.report().expect("a report");
+    assert!(report.complete);
+    assert_eq!(report.requests, report.pages(), "each page once");
+    let end = at("2026-11-01T17:50:00Z");
+    assert!(bench.held(end) == bench.truth(end, AsOf::Now));
+}
+
+#[tokio::test]
 async fn a_state_that_is_damaged_or_newer_is_told_with_its_feed() {
     let bench = bench();
     bench.sync().await.expect("a sync");
