@@ -7,7 +7,7 @@
 //! Wanted -> Reader -> directory -> block -> history::show -> RecordBatch
 //! ```
 //!
-//! All that is kept has a checksum, verified from the top down ([`mod@schema`]).
+//! All that is kept has a checksum, verified from the top down (`schema`).
 
 mod apply;
 mod block;
