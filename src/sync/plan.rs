@@ -243,7 +243,7 @@ pub fn plan(
     let until = until_second(settings);
     let terms = Terms { now: now.as_second(), until, reread: &reread };
     let steps = steps(&known, &terms);
-    let allowance = client.allowance();
+    let allowance = client.allowance()?;
     Ok(Plan {
         pages: steps.iter().map(|step| step.pages).sum(),
         reserve: reserve(states.iter(), terms.now, &allowance),

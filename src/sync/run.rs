@@ -120,7 +120,7 @@ impl Run {
                 return Ok(true);
             }
             if current.is_none() {
-                let Some(step) = self.next_step() else { return Ok(false) };
+                let Some(step) = self.next_step()? else { return Ok(false) };
                 *current = self.follow(&step)?;
             }
             let Some(following) = current.as_mut() else { continue };
@@ -188,10 +188,10 @@ impl Run {
     /// What was done so far.
     ///
     /// # Errors
-    /// `ForkError` in a forked child.
+    /// `ForkError` in a forked child; those of the ledger.
     pub fn report(&self) -> Result<Report> {
         self.check_process()?;
-        let allowance = self.client.allowance();
+        let allowance = self.client.allowance()?;
         let work = self.work();
         let todo = work.todo();
         Ok(Report {
@@ -215,7 +215,7 @@ impl Run {
             pages: work.pages(),
             points: work.points,
             requests: work.requests(),
-            allowance_left: self.client.allowance().left,
+            allowance_left: self.client.allowance().ok().and_then(|state| state.left),
             newest: work.newest.and_then(|newest| Timestamp::from_microsecond(newest).ok()),
             fraction: done.then_some(1.0),
             done,
@@ -239,8 +239,8 @@ impl Run {
     }
 
     /// Plans once more, for the same time; unless a reply has shown meanwhile that it was another.
-    fn next_step(&self) -> Option<Step> {
-        let allowance = self.client.allowance();
+    fn next_step(&self) -> Result<Option<Step>> {
+        let allowance = self.client.allowance()?;
         let mut work = self.work();
         if self.settings.now.is_none() {
             let correction = self.client.time().correction();
@@ -249,7 +249,7 @@ impl Run {
                 work.now = learnt;
             }
         }
-        work.next(&allowance)
+        Ok(work.next(&allowance))
     }
 
     /// The chain of a step, at its start or where its bookmark was made; `None` where that bookmark
@@ -314,7 +314,7 @@ impl Run {
                 Ok(true)
             }
             Kind::AllowanceExhausted => {
-                let allowance = self.client.allowance();
+                let allowance = self.client.allowance()?;
                 self.work().refused(*feed, record, &allowance, error.context().retry_at);
                 Ok(true)
             }

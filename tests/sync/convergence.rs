@@ -215,25 +215,21 @@ fn p10_whatever_happened_before_the_target_equals_the_truth_seeds_150_to_199() {
 }
 
 #[test]
-#[ignore = "the store is being built"]
 fn p10_a_store_equals_the_truth_seeds_0_to_49() {
     fifty(0, store);
 }
 
 #[test]
-#[ignore = "the store is being built"]
 fn p10_a_store_equals_the_truth_seeds_50_to_99() {
     fifty(50, store);
 }
 
 #[test]
-#[ignore = "the store is being built"]
 fn p10_a_store_equals_the_truth_seeds_100_to_149() {
     fifty(100, store);
 }
 
 #[test]
-#[ignore = "the store is being built"]
 fn p10_a_store_equals_the_truth_seeds_150_to_199() {
     fifty(150, store);
 }

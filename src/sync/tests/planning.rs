@@ -158,6 +158,7 @@ fn pages_of_windows_that_become_due_today_are_held_back() {
     let mut state = hourly();
     covered(&mut state, 0, 30, 30);
     let allowance = |left, hour: i64| AllowanceState {
+        token_requests: 0,
         used: 0,
         limit: left,
         left,
