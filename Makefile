@@ -1,6 +1,8 @@
 # make demo    watch siteline do its whole job against the embedded sandbox
 # make test    every test: the Rust core without Python, then the compiled wheel under pytest
 # make torture Ctrl-C, cancel, fork, exit, threads: each many times, beside two other packages
+# make crash   a sync is killed and its disk fails, at random moments and at each system call
+# make bench   how fast, beside what people would use instead
 # make check   what CI runs: make test, formatting, lints and types
 #
 # Everything is set up in this checkout: .venv and target/. Needed: Python 3.11+, Rust, a C compiler.
@@ -11,10 +13,11 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 RESULTS := target/results
 TORTURE := target/torture-venv
+BENCH   := target/bench-venv
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: demo test test-rust test-python test-pythons faults torture check format lint types clean
+.PHONY: demo test test-rust test-python test-pythons faults torture check format lint types crash bench clean
 .DEFAULT_GOAL := test
 
 # One environment for all; made anew when what it should hold changes.
@@ -68,6 +71,28 @@ torture: $(VENV)/installed $(TORTURE)/ready
 	@mkdir -p $(RESULTS)
 	$(TORTURE)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall target/wheels/*.whl
 	PYTHONPATH=benches $(TORTURE)/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(TORTURE_ARGS)
+
+# At most ten minutes; CRASH_ARGS="--seed 1" plays the same again.
+crash: $(VENV)/installed
+	@mkdir -p $(RESULTS)
+	PYTHONPATH=benches $(BIN)/python -m crash --minutes 10 --out $(RESULTS)/crash.md $(CRASH_ARGS)
+
+# The wheel that users get, beside its peers, in an environment of their own.
+$(BENCH)/ready: benches/requirements.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BENCH)/bin/python -m pip install --quiet --requirement benches/requirements.txt
+	touch $@
+
+$(BENCH)/installed: $(BENCH)/ready $(VENV)/ready $(SOURCES)
+	rm -rf target/release-wheels
+	$(BIN)/maturin build --quiet --locked --release --interpreter $(BIN)/python --out target/release-wheels
+	$(BENCH)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall target/release-wheels/*.whl
+	touch $@
+
+bench: $(BENCH)/installed
+	@mkdir -p $(RESULTS)
+	PYTHONPATH=benches $(BENCH)/bin/python -m speed --out $(RESULTS)/speed.md $(BENCH_ARGS)
 
 check: format lint types test
 

@@ -1,0 +1,1 @@
+"""A sync that is killed, and disks that fail: what is in the store afterwards."""

@@ -1,0 +1,150 @@
+/* Preloaded into a process, it lets the n-th write-class system call below one folder go wrong.
+ *
+ *   CRASH_FOLDER  files whose path begins with this are watched; no others
+ *   CRASH_MODE    count | kill | torn | fail
+ *   CRASH_CALLS   write | sync | all: which calls are counted
+ *   CRASH_AT      the number of the call, from 1; "fail" lets this one and `CRASH_TIMES` - 1 more fail
+ *   CRASH_TIMES   how many fail (1)
+ *   CRASH_ERRNO   what they fail with
+ *   CRASH_TALLY   a file that is given the number of calls when the process ends by itself
+ *
+ * "kill" ends the process before the call; "torn" does half of a write and ends it then.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+enum kind { WRITE = 1, SYNC = 2 };
+
+static atomic_long calls;
+static long strike_at, strike_times = 1;
+static int wanted, error_number;
+static const char *folder, *mode;
+
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+static const char *setting(const char *name, const char *otherwise) {
+    const char *value = getenv(name);
+    return value ? value : otherwise;
+}
+
+__attribute__((constructor)) static void begin(void) {
+    folder = setting("CRASH_FOLDER", NULL);
+    mode = setting("CRASH_MODE", "count");
+    const char *which = setting("CRASH_CALLS", "all");
+    wanted = !strcmp(which, "write") ? WRITE : !strcmp(which, "sync") ? SYNC : WRITE | SYNC;
+    strike_at = atol(setting("CRASH_AT", "0"));
+    strike_times = atol(setting("CRASH_TIMES", "1"));
+    error_number = atoi(setting("CRASH_ERRNO", "0"));
+}
+
+__attribute__((destructor)) static void end(void) {
+    const char *tally = getenv("CRASH_TALLY");
+    FILE *file = folder && tally ? fopen(tally, "w") : NULL;
+    if (file) {
+        fprintf(file, "%ld", atomic_load(&calls));
+        fclose(file);
+    }
+}
+
+static int below(const char *path) {
+    return path && !strncmp(path, folder, strlen(folder));
+}
+
+static int watched(int descriptor) {
+    char link[64], path[4096];
+    if (!folder) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    return below(path);
+}
+
+static void die(void) {
+    kill(getpid(), SIGKILL);
+    for (;;) pause();
+}
+
+/* 0: go on. 1: fail with errno set. 2: write half of it, then die. */
+static int struck(enum kind kind) {
+    if (!(wanted & kind)) return 0;
+    long number = atomic_fetch_add(&calls, 1) + 1;
+    if (!strike_at || number < strike_at) return 0;
+    if (!strcmp(mode, "kill") && number == strike_at) die();
+    if (!strcmp(mode, "torn") && number == strike_at) return 2;
+    if (!strcmp(mode, "fail") && number < strike_at + strike_times) {
+        errno = error_number;
+        return 1;
+    }
+    return 0;
+}
+
+#define WRITING(call, half)                                  \
+    do {                                                     \
+        int fate = watched(descriptor) ? struck(WRITE) : 0;  \
+        if (fate == 1) return -1;                            \
+        if (fate == 2) {                                     \
+            (void)!(half);                                   \
+            die();                                           \
+        }                                                    \
+        return call;                                         \
+    } while (0)
+
+ssize_t write(int descriptor, const void *bytes, size_t length) {
+    WRITING(NEXT(write)(descriptor, bytes, length), NEXT(write)(descriptor, bytes, length / 2));
+}
+
+ssize_t pwrite(int descriptor, const void *bytes, size_t length, off_t at) {
+    WRITING(NEXT(pwrite)(descriptor, bytes, length, at),
+            NEXT(pwrite)(descriptor, bytes, length / 2, at));
+}
+
+ssize_t pwrite64(int descriptor, const void *bytes, size_t length, off64_t at) {
+    WRITING(NEXT(pwrite64)(descriptor, bytes, length, at),
+            NEXT(pwrite64)(descriptor, bytes, length / 2, at));
+}
+
+int ftruncate(int descriptor, off_t length) {
+    WRITING(NEXT(ftruncate)(descriptor, length), 0);
+}
+
+int ftruncate64(int descriptor, off64_t length) {
+    WRITING(NEXT(ftruncate64)(descriptor, length), 0);
+}
+
+int fsync(int descriptor) {
+    if (watched(descriptor) && struck(SYNC)) return -1;
+    return NEXT(fsync)(descriptor);
+}
+
+int fdatasync(int descriptor) {
+    if (watched(descriptor) && struck(SYNC)) return -1;
+    return NEXT(fdatasync)(descriptor);
+}
+
+int unlink(const char *path) {
+    if (folder && below(path)) {
+        int fate = struck(WRITE);
+        if (fate == 1) return -1;
+        if (fate == 2) die();
+    }
+    return NEXT(unlink)(path);
+}
+
+int rename(const char *from, const char *to) {
+    if (folder && below(to)) {
+        int fate = struck(WRITE);
+        if (fate == 1) return -1;
+        if (fate == 2) die();
+    }
+    return NEXT(rename)(from, to);
+}

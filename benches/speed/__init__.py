@@ -1,0 +1,1 @@
+"""How fast, beside what people would use instead, in one run."""

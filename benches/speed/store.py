@@ -1,0 +1,197 @@
+"""A million points in a hundred pages into an empty store, each page with its checkpoint; then all
+of it again, one in a hundred revised and one in a hundred new.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import siteline
+from speed.measure import Row
+from speed.pages import FEED, captured
+
+Figures = dict[str, float]
+SCHEMA = """
+    CREATE TABLE points (
+        series INTEGER, ts INTEGER, value REAL, minimum REAL, maximum REAL, sample_count INTEGER,
+        PRIMARY KEY (series, ts)
+    ) WITHOUT ROWID;
+    CREATE TABLE checkpoint (feed TEXT PRIMARY KEY, state BLOB);
+"""
+CHANGED = " OR ".join(
+    f"excluded.{name} IS NOT points.{name}"
+    for name in ("value", "minimum", "maximum", "sample_count")
+)
+UPSERT = f"""
+    INSERT INTO points VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+    value = excluded.value, minimum = excluded.minimum, maximum = excluded.maximum,
+    sample_count = excluded.sample_count WHERE {CHANGED}
+"""
+
+
+def siteline_load() -> Figures:
+    """Ours: a page and its state in one transaction, counted."""
+    before, after = captured()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plant.siteline"
+        with siteline.Store(path) as store:
+            first, counts = _ours(store, before)
+            points = counts[0]
+            again, counts = _ours(store, after)
+            inserted, revised, unchanged = counts
+            if not (0.009 < revised / points < 0.011 and 0.009 < inserted / points < 0.011):
+                raise RuntimeError(f"the counts are wrong: {counts} after {points}")
+            if inserted + revised + unchanged != points + inserted:
+                raise RuntimeError(f"points are missing: {counts} after {points}")
+            begun = time.perf_counter()
+            table = store.points(FEED).to_arrow()
+            scan = time.perf_counter() - begun
+            rows = table.num_rows
+        size = sum(file.stat().st_size for file in Path(folder).iterdir())
+    return {
+        "first": first,
+        "again": again,
+        "megabytes": size / 1e6 / (rows / 1e6),
+        "scanned": rows / scan / 1e6,
+    }
+
+
+def _ours(store: siteline.Store, pages: list[Any]) -> tuple[float, tuple[int, ...]]:
+    counts = (0, 0, 0)
+    begun = time.perf_counter()
+    for page, state in pages:
+        applied = store.apply(FEED, page, state)
+        counts = tuple(map(sum, zip(counts, applied, strict=True)))
+    return time.perf_counter() - begun, counts
+
+
+def _tuples(pages: list[Any]) -> list[tuple[list[tuple[Any, ...]], bytes]]:
+    """The pages as rows of a table, with numbers for the series: not timed."""
+    numbers: dict[tuple[Any, ...], int] = {}
+    told = []
+    for page, state in pages:
+        rows = []
+        for record in page.records(named=True):
+            series = numbers.setdefault(tuple(record[:5]), len(numbers))
+            micros = int(record.timestamp.timestamp()) * 1_000_000
+            rows.append((series, micros, *record[6:]))
+        told.append((rows, state))
+    return told
+
+
+def sqlite_load() -> Figures:
+    """The standard library: executemany and a checkpoint, one transaction a page."""
+    before, after = (_tuples(pages) for pages in captured())
+    with tempfile.TemporaryDirectory() as folder:
+        connection = sqlite3.connect(Path(folder) / "plant.db", isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.executescript(SCHEMA)
+        figures = {
+            "first": _theirs(connection, before, UPSERT),
+            "again": _theirs(connection, after, UPSERT),
+        }
+        connection.close()
+    return figures
+
+
+def _theirs(connection: Any, pages: list[Any], upsert: str) -> float:
+    begun = time.perf_counter()
+    for rows, state in pages:
+        connection.execute("BEGIN")
+        connection.executemany(upsert, rows)
+        connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?)", ("bench", state))
+        connection.execute("COMMIT")
+    return time.perf_counter() - begun
+
+
+def duckdb_load() -> Figures:
+    """DuckDB: each page as an Arrow table, upserted with its checkpoint in one transaction."""
+    import duckdb
+    import pyarrow as pa
+
+    names = ["series", "ts", "value", "minimum", "maximum", "sample_count"]
+    kinds = [pa.int32(), pa.int64(), pa.float64(), pa.float64(), pa.float64(), pa.int64()]
+
+    def tables(pages: list[Any]) -> list[tuple[Any, bytes]]:
+        told = []
+        for rows, state in _tuples(pages):
+            columns = [pa.array(column, kind) for column, kind in zip(zip(*rows), kinds)]
+            told.append((pa.table(columns, names=names), state))
+        return told
+
+    before, after = (tables(pages) for pages in captured())
+    with tempfile.TemporaryDirectory() as folder:
+        connection = duckdb.connect(str(Path(folder) / "plant.duckdb"))
+        for statement in SCHEMA.replace("WITHOUT ROWID", "").split(";")[:2]:
+            connection.execute(statement)
+
+        def load(pages: list[tuple[Any, bytes]]) -> float:
+            begun = time.perf_counter()
+            for page, state in pages:
+                connection.execute("BEGIN")
+                connection.register("page", page)
+                connection.execute(
+                    "INSERT INTO points SELECT * FROM page ON CONFLICT DO UPDATE SET "
+                    "value = excluded.value, minimum = excluded.minimum, "
+                    "maximum = excluded.maximum, sample_count = excluded.sample_count"
+                )
+                connection.execute("INSERT OR REPLACE INTO checkpoint VALUES ('bench', ?)", [state])
+                connection.execute("COMMIT")
+            return time.perf_counter() - begun
+
+        return {"first": load(before), "again": load(after)}
+
+
+def _overlap(days: int) -> Figures:
+    """One hour more of a plant whose store holds so many days."""
+    now = "2026-11-20T00:00:00Z"
+    with siteline.Sandbox(now=now, late=False) as sandbox, tempfile.TemporaryDirectory() as folder:
+        client = sandbox.client()
+        since = sandbox.clock.now() - timedelta(days=days)
+        feed = siteline.Feed(FEED, site="S1", interval="1m", since=since, page_size=10_000)
+        with siteline.Store(Path(folder) / "plant.siteline") as store:
+            client.sync(feed, store)
+            points = len(store.points(FEED))
+            seconds = []
+            for _ in range(5):
+                sandbox.clock.advance("1h")
+                begun = time.perf_counter()
+                report = client.sync(feed, store)
+                seconds.append(time.perf_counter() - begun)
+                if not report.complete:
+                    raise RuntimeError("the run is not complete")
+    return {"seconds": sorted(seconds)[2], "points": points}
+
+
+def overlap_small() -> Figures:
+    """On a million points."""
+    return _overlap(58)
+
+
+def overlap_large() -> Figures:
+    """On ten million."""
+    return _overlap(580)
+
+
+OURS, SQLITE, DUCKDB = "store:siteline_load", "store:sqlite_load", "store:duckdb_load"
+ROWS = [
+    Row("1 M points into an empty store, beside sqlite3", "first", OURS, SQLITE, bar=0.45),
+    Row("again, 1 % revised, 1 % new, beside sqlite3", "again", OURS, SQLITE, bar=0.25),
+    Row("1 M points into an empty store, beside DuckDB", "first", OURS, DUCKDB, bar=1.0),
+    Row("again, beside DuckDB", "again", OURS, DUCKDB, bar=1.0),
+    Row("on disk, a million points", "megabytes", OURS, unit="MB", bar=60),
+    Row("scan to Arrow, million points/s", "scanned", OURS, unit="", bar=3, at_least=True),
+    Row(
+        "an hour more on 10 M points, beside 1 M",
+        "seconds",
+        "store:overlap_large",
+        "store:overlap_small",
+        bar=1.3,
+    ),
+]
