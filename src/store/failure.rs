@@ -37,6 +37,12 @@ impl From<Error> for Trouble {
 }
 
 impl Trouble {
+    /// True where `SQLite` does not take the file for one of its own.
+    pub(super) fn is_no_database(&self) -> bool {
+        matches!(self, Self::Sqlite(error)
+            if error.sqlite_error_code() == Some(ErrorCode::NotADatabase))
+    }
+
     /// The error for a user.
     pub(super) fn at(self, path: &Path) -> Error {
         match self {

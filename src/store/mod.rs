@@ -111,8 +111,12 @@ impl Store {
     fn open_with(path: &Path, patience: Duration, schema: &Schema) -> Result<Self> {
         let path = place::resolve(path)?;
         let opened = Link::open(&path, true, patience).and_then(|link| link.prepared(schema));
-        let link =
-            opened.map_err(|trouble| not_ours(&path).unwrap_or_else(|| trouble.at(&path)))?;
+        let link = opened.map_err(|trouble| {
+            // Only of what no connection can have open: to close a file takes the locks of all of
+            // this process's connections to it away.
+            let foreign = trouble.is_no_database().then(|| not_ours(&path)).flatten();
+            foreign.unwrap_or_else(|| trouble.at(&path))
+        })?;
         Ok(Self { writers: Slots::new(Writer::new(link)), path, patience })
     }
 

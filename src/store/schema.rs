@@ -93,6 +93,17 @@ impl Root {
     }
 }
 
+/// Readers and a writer side by side need the write-ahead log, which needs shared memory.
+fn log_ahead(connection: &Connection) -> Outcome<()> {
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode.eq_ignore_ascii_case("wal") {
+        return Ok(());
+    }
+    let what = "this filesystem has no shared memory, which a write-ahead log needs";
+    Err(Trouble::Refused(what.to_owned(), "Keep the store on a local disk."))
+}
+
 impl Schema {
     /// Makes the tables in an empty file, brings an older one up to date, and refuses all others.
     pub(super) fn prepare(&self, connection: &mut Connection) -> Outcome<()> {
@@ -103,11 +114,11 @@ impl Schema {
             )));
         }
         if self.standing(connection)? == Standing::Today {
-            connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+            log_ahead(connection)?;
             return self.verify(connection);
         }
         connection.pragma_update(None, "page_size", PAGE_SIZE)?;
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        log_ahead(connection)?;
         let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Somebody else may have been quicker.
         match self.standing(&changes)? {
