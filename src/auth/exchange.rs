@@ -169,12 +169,11 @@ impl Exchange<'_> {
         }
     }
 
-    /// The refusal taught us that the clocks differ, and that is not corrected for yet.
+    /// The refusal taught us that the clocks differ otherwise than the assertion took them to: that
+    /// is not corrected for yet, or no longer right, as after a machine's clock was set.
     fn correction_helps(&self, applied: SignedDuration) -> bool {
         let Some(skew) = self.time.skew() else { return false };
-        skew.abs() > REFUSED_SKEW
-            && skew.abs() <= CORRECTED_SKEW
-            && (skew - applied).abs() > REFUSED_SKEW
+        skew.abs() <= CORRECTED_SKEW && (skew - applied).abs() > REFUSED_SKEW
     }
 
     /// The service does not say which check failed (§7): here is all that it can have been.

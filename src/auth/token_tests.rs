@@ -96,6 +96,19 @@ async fn t2_t26_a_measured_skew_is_corrected_once_and_the_fresh_assertion_accept
 }
 
 #[tokio::test]
+async fn t2_a_correction_that_is_no_longer_right_is_taken_back() {
+    let bench = Bench::new(vec![dated("Sun, 01 Nov 2026 12:00:00 GMT", REFUSED)]).await;
+    let now = bench.time.clock().wall();
+    // What was learnt before the machine's clock was set right.
+    bench.time.learn("2026-11-01T12:02:00Z".parse().expect("a timestamp"), now, now);
+    bench.token().await.expect("accepted on our own time");
+    let sent = bench.server.token_requests();
+    assert_eq!(sent.len(), 2);
+    assert_eq!(sent[0].assertion_part(1)["iat"], 1_793_534_520);
+    assert_eq!(sent[1].assertion_part(1)["iat"], 1_793_534_400);
+}
+
+#[tokio::test]
 async fn t2_refused_on_corrected_time_too_it_is_a_clock_skew_error() {
     let date = "Sun, 01 Nov 2026 12:02:00 GMT";
     let bench = Bench::new(vec![dated(date, REFUSED), dated(date, REFUSED)]).await;
