@@ -14,7 +14,7 @@
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -50,6 +50,22 @@ thread_local! {
 pub(crate) fn undivided<T>(step: impl FnOnce() -> T) -> T {
     let _shared = STEPS.read().unwrap_or_else(PoisonError::into_inner);
     step()
+}
+
+/// As [`undivided`], for steps that others begin, the interpreter held or not: a consumer of an Arrow
+/// stream. Where a fork is under way, the interpreter is released until it is done.
+#[expect(clippy::disallowed_methods, reason = "held or not, it is given back as it was")]
+pub(crate) fn undivided_anywhere<T>(step: impl FnOnce() -> T) -> T {
+    loop {
+        match STEPS.try_read() {
+            Ok(_shared) => return step(),
+            Err(TryLockError::Poisoned(_shared)) => return step(),
+            Err(TryLockError::WouldBlock) => {
+                let wait = || drop(STEPS.read());
+                attached(|py| py.detach(wait)).unwrap_or_else(wait);
+            }
+        }
+    }
 }
 
 /// Counts a thread with frames of the core on its stack. The interpreter may not end it there, so
