@@ -1,8 +1,111 @@
 //! Which ranges of a feed have been read, and when: the windows as a user sees them.
+//!
+//! Only a chain that was begun without a cursor and read to its end covers its range (§4.5.5); the
+//! time that counts is when it *began*.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
+use super::feed::Feed;
+use super::ranges::{Range, Ranges, floor, instant};
 use super::state::State;
+
+/// A range, and when the newest chain that read all of it began: seconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(i64, i64, i64)", into = "(i64, i64, i64)")]
+pub struct Read {
+    /// What was read.
+    pub range: Range,
+    /// When the chain began, by the service's time.
+    pub read_at: i64,
+}
+
+/// What has been read: ranges in order, apart from each other.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Coverage(Vec<Read>);
+
+impl From<(i64, i64, i64)> for Read {
+    fn from((start, end, read_at): (i64, i64, i64)) -> Self {
+        Self { range: Range::new(start, end), read_at }
+    }
+}
+
+impl From<Read> for (i64, i64, i64) {
+    fn from(read: Read) -> Self {
+        (read.range.start, read.range.end, read.read_at)
+    }
+}
+
+impl Coverage {
+    /// Takes note of a range that was read. What a later chain has read stays that chain's.
+    pub fn cover(&mut self, range: Range, read_at: i64) {
+        let mut pieces = Vec::with_capacity(self.0.len() + 2);
+        let mut newer = Vec::new();
+        for read in &self.0 {
+            if read.range.and(range).is_empty() {
+                pieces.push(*read);
+            } else if read.read_at >= read_at {
+                pieces.push(*read);
+                newer.push(read.range);
+            } else {
+                for rest in Ranges::from(read.range).without(&range.into()).iter() {
+                    pieces.push(Read { range: rest, ..*read });
+                }
+            }
+        }
+        let newer: Ranges = newer.into_iter().collect();
+        let own = Ranges::from(range).without(&newer);
+        pieces.extend(own.iter().map(|range| Read { range, read_at }));
+        pieces.sort_unstable_by_key(|read| read.range);
+        pieces.dedup_by(|next, one| {
+            let same = next.range.start == one.range.end && next.read_at == one.read_at;
+            if same {
+                one.range.end = next.range.end;
+            }
+            same
+        });
+        self.0 = pieces;
+    }
+
+    /// In order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Read> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// All that was read.
+    #[must_use]
+    pub fn covered(&self) -> Ranges {
+        self.iter().map(|read| read.range).collect()
+    }
+
+    /// What was read by chains that began at this time or later.
+    #[must_use]
+    pub fn since(&self, began: i64) -> Ranges {
+        self.iter().filter(|read| read.read_at >= began).map(|read| read.range).collect()
+    }
+
+    /// What was read by chains that began after its lateness.
+    #[must_use]
+    pub fn settled(&self, feed: &Feed) -> Ranges {
+        let final_part = |read: Read| {
+            Range::new(read.range.start, read.range.end.min(feed.settled_before(read.read_at)))
+        };
+        self.iter().map(final_part).collect()
+    }
+
+    /// The newest end of what was read.
+    #[must_use]
+    pub fn end(&self) -> Option<i64> {
+        self.0.last().map(|read| read.range.end)
+    }
+
+    /// True for ranges in order and apart, none empty: as they come out of [`Coverage::cover`].
+    pub(super) fn is_sound(&self) -> bool {
+        self.0.iter().all(|read| !read.range.is_empty())
+            && self.0.windows(2).all(|pair| pair[0].range.end <= pair[1].range.start)
+    }
+}
 
 /// What is known of a stretch of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +133,47 @@ pub struct Window {
     pub read_at: Option<Timestamp>,
 }
 
-/// The windows from the feed's beginning to `now` less the settle lag, in order, without gaps.
+/// The windows from the feed's beginning to `now` less the settle lag, in order, without gaps. What
+/// has been read beyond that is left out.
 #[must_use]
 pub fn windows(state: &State, now: Timestamp) -> Vec<Window> {
-    todo!("{state:?} {now}")
+    let feed = state.feed();
+    let now = now.as_second();
+    let due_before = feed.settled_before(now);
+    let whole = feed.range_to(feed.horizon(now));
+    let mut stretches: Vec<(Range, WindowState, Option<i64>)> = Vec::new();
+    let mut push = |range: Range, state: WindowState, read_at: Option<i64>| {
+        for part in range.and(whole).cut(feed.window()) {
+            match stretches.last_mut() {
+                Some((last, known, newest))
+                    if *known == state
+                        && last.end == part.start
+                        && floor(last.start, feed.window()) == floor(part.start, feed.window()) =>
+                {
+                    last.end = part.end;
+                    *newest = (*newest).max(read_at);
+                }
+                _ => stretches.push((part, state, read_at)),
+            }
+        }
+    };
+    let mut reached = whole.start;
+    for read in state.coverage().iter() {
+        push(Range::new(reached, read.range.start), WindowState::Unread, None);
+        let settled = read.range.start.max(read.range.end.min(feed.settled_before(read.read_at)));
+        let settling = settled.max(read.range.end.min(due_before));
+        let read_at = Some(read.read_at);
+        push(Range::new(read.range.start, settled), WindowState::Settled, read_at);
+        push(Range::new(settled, settling), WindowState::Settling, read_at);
+        push(Range::new(settling, read.range.end), WindowState::Provisional, read_at);
+        reached = reached.max(read.range.end);
+    }
+    push(Range::new(reached, whole.end), WindowState::Unread, None);
+    stretches
+        .into_iter()
+        .map(|(range, state, read_at)| {
+            let (start, end) = range.instants();
+            Window { start, end, state, read_at: read_at.map(instant) }
+        })
+        .collect()
 }

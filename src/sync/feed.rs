@@ -1,14 +1,22 @@
 //! A feed: a named query without an end, and how it is kept right.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::data::Query;
-use crate::error::Result;
+use super::ranges::{Range, ceil, floor};
+use crate::data::{Query, QueryInput};
+use crate::error::{Error, Kind, Result, excerpt};
+
+const DAY: u64 = 86_400;
+/// No time of a feed is longer: ten years.
+const LONGEST: Duration = Duration::from_secs(3_660 * DAY);
+const LONGEST_NAME: usize = 200;
 
 /// The parts of a feed before they are checked.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedInput {
     /// What the store calls it.
     pub name: String,
@@ -30,35 +38,83 @@ pub struct FeedInput {
     pub overlap: Duration,
     /// How long after its end a window is read again for its final values (§4.5.5); 1 day.
     pub lateness: Duration,
-    /// The grid of the windows; 1 day. A day is a whole number of it, or it of days.
+    /// The grid of the windows, from the Unix epoch; 1 day. A day is a whole number of it, or it of
+    /// days.
     pub window: Duration,
 }
 
 /// A checked feed. Cheap to clone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Feed(Arc<FeedInput>);
+
+/// A member that two definitions of a feed do not have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Feed(std::sync::Arc<()>);
+pub(super) struct Difference {
+    pub(super) member: &'static str,
+    pub(super) known: String,
+    pub(super) new: String,
+    /// True where a store may take the new one over.
+    pub(super) may_change: bool,
+}
 
 impl FeedInput {
     /// A feed with the usual times.
     #[must_use]
     pub fn new(name: &str, since: Timestamp) -> Self {
-        todo!("{name} {since}")
+        Self {
+            name: name.to_owned(),
+            site: None,
+            line: None,
+            filters: Vec::new(),
+            interval_seconds: None,
+            page_size: None,
+            since,
+            settle_lag: Duration::from_secs(300),
+            overlap: Duration::from_secs(3_600),
+            lateness: Duration::from_secs(DAY),
+            window: Duration::from_secs(DAY),
+        }
+    }
+
+    fn query(&self, start: Timestamp, end: Timestamp) -> Result<Query> {
+        Query::new(QueryInput {
+            site: self.site.clone(),
+            line: self.line.clone(),
+            start: Some(start),
+            end: Some(end),
+            interval_seconds: self.interval_seconds,
+            page_size: self.page_size,
+            filters: self.filters.clone(),
+        })
     }
 }
 
 impl Feed {
-    /// Checks the parts.
+    /// Checks the parts; filters are put in order.
     ///
     /// # Errors
     /// `QueryError` for an empty name, what no query can be made of, and times that do not fit.
-    pub fn new(input: FeedInput) -> Result<Self> {
-        todo!("{input:?}")
+    pub fn new(mut input: FeedInput) -> Result<Self> {
+        check_name(&input.name)?;
+        let soon = input.since.checked_add(SignedDuration::from_secs(1));
+        let query = input.query(input.since, soon.unwrap_or(input.since)).map_err(|error| {
+            error.with(|context| context.message = format!("feed: {}", context.message))
+        })?;
+        input.filters.clone_from(&query.input().filters);
+        check_times(&input)?;
+        Ok(Self(Arc::new(input)))
     }
 
     /// The checked parts.
     #[must_use]
     pub fn input(&self) -> &FeedInput {
-        todo!()
+        &self.0
+    }
+
+    /// What the store calls it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
     }
 
     /// The query of a range.
@@ -66,6 +122,253 @@ impl Feed {
     /// # Errors
     /// As [`Query::new`].
     pub fn query(&self, start: Timestamp, end: Timestamp) -> Result<Query> {
-        todo!("{start} {end}")
+        self.0.query(start, end)
+    }
+
+    /// What differs in another definition.
+    pub(super) fn differences(&self, new: &Self) -> Vec<Difference> {
+        let (known, new) = (shown(&self.0), shown(&new.0));
+        let pairs = known.into_iter().zip(new).filter(|(known, new)| known.1 != new.1);
+        pairs
+            .map(|((member, known, may_change), (_, new, _))| Difference {
+                member,
+                known,
+                new,
+                may_change,
+            })
+            .collect()
+    }
+
+    /// The bucket width in seconds; 1 where none is asked for.
+    pub(super) fn width(&self) -> i64 {
+        i64::from(self.0.interval_seconds.unwrap_or(1))
+    }
+
+    pub(super) fn window(&self) -> i64 {
+        whole_seconds(self.0.window)
+    }
+
+    pub(super) fn overlap(&self) -> i64 {
+        whole_seconds(self.0.overlap)
+    }
+
+    pub(super) fn since(&self) -> i64 {
+        self.0.since.as_second()
+    }
+
+    /// Where a read ends that begins at this time: behind it by the settle lag, on the grid of the
+    /// buckets (§4.5.1).
+    pub(super) fn horizon(&self, now: i64) -> i64 {
+        floor(now.saturating_sub(whole_seconds(self.0.settle_lag)), self.width())
+    }
+
+    /// The last line of the windows' grid such that a chain which began at this time settles
+    /// everything before it (§4.5.5). A bucket that a line cuts ends after it, and is waited for.
+    pub(super) fn settled_before(&self, began: i64) -> i64 {
+        let lateness = whole_seconds(self.0.lateness);
+        let line = floor(began.saturating_sub(lateness), self.window());
+        let is_over = ceil(line, self.width()).saturating_add(lateness) <= began;
+        if is_over { line } else { line.saturating_sub(self.window()) }
+    }
+
+    /// The steps of grids that a window can be cut to, widest first: whole numbers of them make a
+    /// window, and buckets make them where they make a window.
+    pub(super) fn steps(&self) -> impl Iterator<Item = i64> + '_ {
+        let (window, width) = (self.window(), self.width());
+        let fits = move |step: i64| step >= width && (window % width != 0 || step % width == 0);
+        (1..=1_440_i64)
+            .filter(move |parts| window % parts == 0)
+            .map(move |parts| window / parts)
+            .filter(move |step| fits(*step))
+    }
+
+    /// Where it begins, up to here.
+    pub(super) fn range_to(&self, end: i64) -> Range {
+        Range::new(self.since(), end)
+    }
+}
+
+impl fmt::Display for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let input = self.input();
+        write!(f, "{}:", input.name)?;
+        for (member, value, _) in shown(input).into_iter().skip(1) {
+            if value != NOT_SENT {
+                write!(f, " {member}={value}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Feed({self})")
+    }
+}
+
+const NOT_SENT: &str = "not sent";
+
+/// Each member, its value as a person reads it, and whether a store may take a new one over.
+fn shown(input: &FeedInput) -> [(&'static str, String, bool); 11] {
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| NOT_SENT.to_owned());
+    let filter = |(name, values): &(String, Vec<String>)| format!("{name}={}", values.join(","));
+    let filters = match input.filters.as_slice() {
+        [] => NOT_SENT.to_owned(),
+        filters => filters.iter().map(filter).collect::<Vec<_>>().join(" "),
+    };
+    let interval = input.interval_seconds.map(|it| spelled(Duration::from_secs(it.into())));
+    [
+        ("name", input.name.clone(), false),
+        ("site", text(&input.site), false),
+        ("line", text(&input.line), false),
+        ("filters", filters, false),
+        ("interval", text(&interval), false),
+        ("page_size", text(&input.page_size.map(|size| size.to_string())), true),
+        ("since", input.since.to_string(), false),
+        ("settle_lag", spelled(input.settle_lag), true),
+        ("overlap", spelled(input.overlap), true),
+        ("lateness", spelled(input.lateness), true),
+        ("window", spelled(input.window), true),
+    ]
+}
+
+/// A duration as it can be written in an argument: `1d`, `1h30m`, `0s`.
+#[must_use]
+pub fn spelled(duration: Duration) -> String {
+    let mut seconds = duration.as_secs();
+    let mut text = String::new();
+    for (unit, length) in [("d", DAY), ("h", 3_600), ("m", 60), ("s", 1)] {
+        if seconds >= length {
+            text.push_str(&format!("{}{unit}", seconds / length));
+            seconds %= length;
+        }
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let refused = |why: &str| Err(Error::new(Kind::Query, format!("the feed's name {why}")));
+    if name.trim().is_empty() {
+        refused("is empty")
+    } else if name.trim() != name || name.chars().any(char::is_control) {
+        refused("begins or ends with a space, or holds a control character")
+    } else if name.chars().count() > LONGEST_NAME {
+        refused("is longer than 200 characters")
+    } else {
+        Ok(())
+    }
+}
+
+fn check_times(input: &FeedInput) -> Result<()> {
+    let refused = |message: String| Err(Error::new(Kind::Query, message));
+    let FeedInput { settle_lag, overlap, lateness, window, .. } = input;
+    for (name, time) in [
+        ("settle_lag", settle_lag),
+        ("overlap", overlap),
+        ("lateness", lateness),
+        ("window", window),
+    ] {
+        if time.subsec_nanos() != 0 {
+            return refused(format!("{name} is no whole number of seconds"));
+        }
+        if *time > LONGEST {
+            return refused(format!("{name} is longer than ten years: {}", spelled(*time)));
+        }
+    }
+    let seconds = window.as_secs();
+    if seconds == 0 || (DAY % seconds != 0 && seconds % DAY != 0) {
+        let message = format!(
+            "window is {}: neither is a day a whole number of it, nor it of days",
+            excerpt(&spelled(*window))
+        );
+        return Err(
+            Error::new(Kind::Query, message).with_hint("\"1h\", \"6h\", \"1d\", \"7d\" are.")
+        );
+    }
+    match input.interval_seconds {
+        Some(width) if u64::from(width) > seconds => refused(format!(
+            "window {} is shorter than the interval {}",
+            spelled(*window),
+            spelled(Duration::from_secs(width.into()))
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Checked times are far below 2^63.
+fn whole_seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a timestamp")
+    }
+
+    fn input() -> FeedInput {
+        FeedInput {
+            site: Some("S1".to_owned()),
+            interval_seconds: Some(60),
+            ..FeedInput::new("line-2", at("2026-01-01T00:00:00Z"))
+        }
+    }
+
+    #[test]
+    fn a_feed_prints_as_its_parts() {
+        let filters = vec![("b".into(), vec!["2".into()]), ("a".into(), vec!["1".into()])];
+        let feed = Feed::new(FeedInput { filters, ..input() }).expect("a feed");
+        assert_eq!(
+            feed.to_string(),
+            "line-2: site=S1 filters=a=1 b=2 interval=1m since=2026-01-01T00:00:00Z \
+             settle_lag=5m overlap=1h lateness=1d window=1d"
+        );
+    }
+
+    #[test]
+    fn what_no_feed_can_be_made_of_is_refused() {
+        let seconds = Duration::from_secs;
+        let wrong = [
+            FeedInput { name: " ".to_owned(), ..input() },
+            FeedInput { name: "a\n".to_owned(), ..input() },
+            FeedInput { site: Some(String::new()), ..input() },
+            FeedInput { since: at("2026-01-01T00:00:00.5Z"), ..input() },
+            FeedInput { interval_seconds: Some(0), ..input() },
+            FeedInput { window: seconds(0), ..input() },
+            FeedInput { window: seconds(7_000), ..input() },
+            FeedInput { window: seconds(86_400 * 3 / 2), ..input() },
+            FeedInput { window: seconds(3_600), interval_seconds: Some(7_200), ..input() },
+            FeedInput { overlap: Duration::from_millis(1_500), ..input() },
+            FeedInput { lateness: seconds(86_400 * 4_000), ..input() },
+        ];
+        for input in wrong {
+            let error = Feed::new(input.clone()).expect_err(&format!("{input:?}"));
+            assert_eq!(error.kind(), Kind::Query, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_settled_by_a_chain_that_began_when_its_lateness_was_over() {
+        let day = 86_400;
+        let feed = Feed::new(input()).expect("a feed");
+        assert_eq!(feed.settled_before(10 * day), 9 * day);
+        assert_eq!(feed.settled_before(10 * day - 1), 8 * day);
+        // The bucket of seven minutes that midnight cuts ends a little after it.
+        let feed = Feed::new(FeedInput { interval_seconds: Some(420), ..input() }).expect("a feed");
+        let end = ceil(9 * day, 420);
+        assert_eq!(feed.settled_before(end + day - 1), 8 * day);
+        assert_eq!(feed.settled_before(end + day), 9 * day);
+    }
+
+    #[test]
+    fn a_window_is_cut_to_whole_parts_of_whole_buckets() {
+        let feed = Feed::new(FeedInput { interval_seconds: Some(900), ..input() }).expect("a feed");
+        let steps: Vec<i64> = feed.steps().collect();
+        assert_eq!(steps[..4], [86_400, 43_200, 28_800, 21_600]);
+        assert_eq!(steps.last(), Some(&900));
+        assert!(steps.iter().all(|step| 86_400 % step == 0 && step % 900 == 0));
     }
 }

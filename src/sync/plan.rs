@@ -1,16 +1,25 @@
-//! What a run reads, in which order, and what it is expected to cost.
+//! What a run reads, in which order, and what it is expected to cost. All but [`plan`] itself is
+//! arithmetic: it knows no clock and makes no request.
+
+use std::fmt;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
+use super::chains::chains;
 use super::feed::Feed;
+use super::ranges::{Range, Ranges, floor};
 use super::run::SyncSettings;
+use super::state::State;
+use super::work::{check_feeds, load, reread_ranges, until_second};
 use crate::client::Client;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
 use crate::store::Target;
 
 /// Why a range is read, in the order of urgency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Why {
     /// Its chain was begun and not ended.
     Resume,
@@ -54,6 +63,163 @@ pub struct Plan {
     pub now: Timestamp,
 }
 
+/// What planning knows of one feed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) state: &'a State,
+    /// What this run has read, or leaves to another one.
+    pub(super) done: &'a Ranges,
+    /// Ranges of unfinished chains that this run leaves to another one.
+    pub(super) put_off: &'a Ranges,
+}
+
+/// What planning is told besides. Seconds since the Unix epoch, by the service's time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms<'a> {
+    pub(super) now: i64,
+    pub(super) until: Option<i64>,
+    pub(super) reread: &'a Ranges,
+}
+
+/// One chain to be, of the feed with this number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) feed: usize,
+    pub(super) why: Why,
+    pub(super) range: Range,
+    pub(super) pages: Option<u64>,
+    /// It fills what was never read, now or when it began: it leaves the pages of all else.
+    pub(super) fills: bool,
+}
+
+impl Terms<'_> {
+    fn edge(&self, feed: &Feed) -> i64 {
+        feed.horizon(self.now).min(self.until.unwrap_or(i64::MAX))
+    }
+}
+
+/// What is to be read of all feeds, in order.
+pub(super) fn steps(feeds: &[Known<'_>], terms: &Terms<'_>) -> Vec<Step> {
+    let numbered = feeds.iter().enumerate();
+    let mut steps: Vec<Step> =
+        numbered.flat_map(|(number, known)| steps_of(number, known, terms)).collect();
+    steps.sort_by_key(|step| (step.why, step.range.start, step.feed));
+    steps
+}
+
+fn steps_of(number: usize, known: &Known<'_>, terms: &Terms<'_>) -> Vec<Step> {
+    let State { density, coverage, .. } = known.state;
+    let feed = known.state.feed();
+    let mut coverage = coverage.clone();
+    let mut steps = Vec::new();
+    for chain in resumable(known, terms) {
+        let pages = density.pages(chain.range().seconds());
+        let pages = pages.map(|pages| pages.saturating_sub(chain.pages).max(1));
+        let (range, fills) = (chain.range(), chain.why == Why::Fill);
+        steps.push(Step { feed: number, why: Why::Resume, range, pages, fills });
+        // What follows is planned as if it had been read to its end.
+        let began = chain.began.unwrap_or(terms.now);
+        coverage.cover(range.and(feed.range_to(feed.horizon(began))), began);
+    }
+    let needs = Needs::of(feed, &coverage, terms);
+    let out = known.done.with(known.put_off);
+    for (why, ranges) in needs.in_order() {
+        for range in chains(&ranges.without(&out), feed, density) {
+            let pages = density.pages(range.seconds());
+            steps.push(Step { feed: number, why, range, pages, fills: why == Why::Fill });
+        }
+    }
+    steps
+}
+
+/// The unfinished chains that are worth going on with.
+fn resumable<'a>(
+    known: &'a Known<'_>,
+    terms: &'a Terms<'_>,
+) -> impl Iterator<Item = &'a super::unfinished::Unfinished> {
+    known.state.chains.iter().filter(|chain| {
+        !known.state.is_superseded(chain, terms.now)
+            && terms.until.is_none_or(|until| chain.end <= until)
+            && !known.put_off.contains(chain.range())
+    })
+}
+
+/// What a feed needs, each range in one class.
+struct Needs {
+    reread: Ranges,
+    edge: Ranges,
+    settle: Ranges,
+    fill: Ranges,
+}
+
+impl Needs {
+    fn of(feed: &Feed, coverage: &super::coverage::Coverage, terms: &Terms<'_>) -> Self {
+        let whole = Ranges::from(feed.range_to(terms.edge(feed)));
+        let (covered, settled) = (coverage.covered(), coverage.settled(feed));
+        let reread = terms.reread.widened(feed.width()).and(&whole);
+        // A window that is due is read whole, as far as it is not settled.
+        let due = Ranges::from(Range::new(i64::MIN, feed.settled_before(terms.now)));
+        let waiting = covered.without(&settled).and(&due);
+        let settle = waiting.widened(feed.window()).and(&whole).without(&settled).without(&reread);
+        let edge = edge(feed, coverage.end(), terms, &settled).and(&whole);
+        let edge = edge.without(&settle).without(&reread);
+        let fill = whole.without(&covered).without(&edge).without(&settle).without(&reread);
+        Self { reread, edge, settle, fill }
+    }
+
+    fn in_order(self) -> [(Why, Ranges); 4] {
+        [
+            (Why::Reread, self.reread),
+            (Why::Edge, self.edge),
+            (Why::Settle, self.settle),
+            (Why::Fill, self.fill),
+        ]
+    }
+}
+
+/// What is fresh, and the overlap with what was read last. After a pause that was longer than a
+/// window only the last window is fresh; nothing is where there is no new bucket.
+fn edge(feed: &Feed, last: Option<i64>, terms: &Terms<'_>, settled: &Ranges) -> Ranges {
+    let end = terms.edge(feed);
+    let line = floor(end.saturating_sub(1), feed.window());
+    let Some(last) = last else { return Range::new(line, end).into() };
+    if last >= end {
+        return Ranges::none();
+    }
+    let paused = end.saturating_sub(last) > feed.window();
+    let fresh = Range::new(if paused { last.max(line) } else { last }, end);
+    let overlap = Range::new(last.saturating_sub(feed.overlap()), last);
+    Ranges::from(overlap).without(settled).with(&fresh.into())
+}
+
+/// Pages to hold back for the windows that become due after `now` and before the allowance begins
+/// anew.
+pub(super) fn reserve<'a>(
+    states: impl Iterator<Item = &'a State>,
+    now: i64,
+    allowance: &AllowanceState,
+) -> u64 {
+    if allowance.left.is_none() {
+        return 0;
+    }
+    let end = allowance.resets_at.as_second().saturating_sub(1);
+    let of_feed = |state: &State| {
+        let feed = state.feed();
+        let becoming_due = Range::new(feed.settled_before(now), feed.settled_before(end));
+        let windows = becoming_due.and(feed.range_to(i64::MAX)).cut(feed.window());
+        windows.map(|window| state.density.pages(window.seconds()).unwrap_or(1)).sum::<u64>()
+    };
+    states.map(of_feed).sum()
+}
+
+impl Step {
+    pub(super) fn task(&self, state: &State) -> Task {
+        let (start, end) = self.range.instants();
+        let feed = state.feed().name().to_owned();
+        Task { feed, why: self.why, start, end, pages: self.pages }
+    }
+}
+
 /// What a run that began now would read. Costs no request.
 ///
 /// # Errors
@@ -64,5 +230,89 @@ pub fn plan(
     feeds: &[Feed],
     settings: &SyncSettings,
 ) -> Result<Plan> {
-    todo!("{client:?} {target:?} {feeds:?} {settings:?}")
+    check_feeds(feeds)?;
+    let reread = reread_ranges(settings)?;
+    let now = settings.now.unwrap_or_else(|| client.time().now());
+    let service = client.base_url().as_str();
+    let states: Vec<State> =
+        feeds.iter().map(|feed| load(target, feed, service)).collect::<Result<_>>()?;
+    let none = Ranges::none();
+    let known: Vec<Known<'_>> =
+        states.iter().map(|state| Known { state, done: &none, put_off: &none }).collect();
+    let until = until_second(settings);
+    let terms = Terms { now: now.as_second(), until, reread: &reread };
+    let steps = steps(&known, &terms);
+    let allowance = client.allowance();
+    Ok(Plan {
+        pages: steps.iter().map(|step| step.pages).sum(),
+        reserve: reserve(states.iter(), terms.now, &allowance),
+        tasks: steps.iter().map(|step| step.task(&states[step.feed])).collect(),
+        allowance,
+        now,
+    })
+}
+
+/// Pages that a range of a feed is expected to take; `None` where no chain of it has ended yet.
+#[must_use]
+pub fn expected_pages(state: &State, start: Timestamp, end: Timestamp) -> Option<u64> {
+    state.density.pages(Range::between(start, end).seconds())
+}
+
+impl Plan {
+    /// Refuses a plan that is expected to take more than the allowance has left. What is not known
+    /// is not refused.
+    ///
+    /// # Errors
+    /// `AllowanceExhausted`; no request was made.
+    pub fn check(&self) -> Result<()> {
+        match (self.pages, self.allowance.left) {
+            (Some(pages), Some(left)) if pages > left => {
+                let message = format!("{pages} pages are expected, and {left} requests are left");
+                let resets_at = self.allowance.resets_at;
+                let hint = format!(
+                    "A sync reads what is most urgent first and stops in time; {resets_at} is when \
+                     the allowance begins anew."
+                );
+                Err(Error::new(Kind::AllowanceExhausted, message).with_hint(hint).with(|context| {
+                    context.retry_at = Some(resets_at);
+                    context.unsent = true;
+                }))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Resume => "resume",
+            Self::Reread => "reread",
+            Self::Edge => "edge",
+            Self::Settle => "settle",
+            Self::Fill => "fill",
+        })
+    }
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {} to {}", self.feed, self.why, self.start, self.end)?;
+        match self.pages {
+            Some(1) => write!(f, ", about 1 page"),
+            Some(pages) => write!(f, ", about {pages} pages"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pages = self.pages.map_or("pages unknown".to_owned(), |pages| format!("{pages} pages"));
+        write!(f, "plan as of {}: {} chains, {pages}", self.now, self.tasks.len())?;
+        if let Some(left) = self.allowance.left {
+            write!(f, "; {left} requests left, {} of them in reserve", self.reserve)?;
+        }
+        self.tasks.iter().try_for_each(|task| write!(f, "\n  {task}"))
+    }
 }

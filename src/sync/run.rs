@@ -1,16 +1,23 @@
 //! One run: chain after chain, page by page, until nothing is left to read or the allowance is.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::feed::Feed;
+use super::plan::Step;
 use super::report::Report;
-use crate::client::Client;
+use super::state::State;
+use super::unfinished::Unfinished;
+use super::work::{Waiting, Work, check_feeds, load};
+use crate::client::pages::Sender;
 use crate::client::progress::Progress;
-use crate::data::Shape;
-use crate::error::Result;
+use crate::client::{Client, Spending};
+use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW};
+use crate::data::{Bookmark, Chain, DecodeSettings, Page, Shape};
+use crate::error::{Error, Kind, Result};
 use crate::store::Target;
 
 /// What a run is told.
@@ -29,9 +36,41 @@ pub struct SyncSettings {
 }
 
 /// A run under way. Reading a page and applying it are two steps: the first waits for the service
-/// and can be given up at any time, the second writes.
+/// and can be given up at any time, the second writes. The feeds are taken until it is dropped.
 #[derive(Debug)]
-pub struct Run {}
+pub struct Run {
+    client: Client,
+    target: Arc<dyn Target>,
+    settings: SyncSettings,
+    /// When it is to be over, on the client's monotonic clock.
+    until: Option<Duration>,
+    /// The wall time at which it began.
+    begun: Timestamp,
+    /// The process that it belongs to.
+    process: u32,
+    following: tokio::sync::Mutex<Option<Following>>,
+    /// One page is written at a time.
+    applying: Mutex<()>,
+    work: Mutex<Work>,
+    locks: Mutex<Vec<Box<dyn Any + Send>>>,
+}
+
+/// The chain that is being followed.
+#[derive(Debug)]
+struct Following {
+    chain: Chain,
+    feed: usize,
+    record: Unfinished,
+    begun_here: bool,
+    spending: Arc<Spending>,
+}
+
+/// The moment before a request: the earlier of two clocks says how long ago it was.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    monotonic: Duration,
+    wall: Timestamp,
+}
 
 impl Run {
     /// Takes the feeds for writing and plans. Nothing is sent yet.
@@ -44,24 +83,95 @@ impl Run {
         feeds: &[Feed],
         settings: SyncSettings,
     ) -> Result<Self> {
-        todo!("{client:?} {target:?} {feeds:?} {settings:?}")
+        check_feeds(feeds)?;
+        let locks = feeds.iter().map(|feed| target.lock(feed.name())).collect::<Result<_>>()?;
+        let service = client.base_url().as_str();
+        let states = feeds.iter().map(|feed| load(&*target, feed, service));
+        let states: Vec<State> = states.collect::<Result<_>>()?;
+        let now = settings.now.unwrap_or_else(|| client.time().now());
+        let clock = client.time().clock();
+        Ok(Self {
+            until: settings.deadline.map(|limit| clock.monotonic().saturating_add(limit)),
+            begun: clock.wall(),
+            process: std::process::id(),
+            following: tokio::sync::Mutex::new(None),
+            applying: Mutex::new(()),
+            work: Mutex::new(Work::new(states, &settings, now)?),
+            locks: Mutex::new(locks),
+            client: client.clone(),
+            target,
+            settings,
+        })
     }
 
     /// Reads the next page, unless one waits to be applied already; `false` where nothing is left to
-    /// do. Dropped half way, it leaves the run where it was.
+    /// do. Dropped half way, it leaves the run where it was. Where a cursor died there is no page:
+    /// that its chain begins again is then what waits to be applied.
     ///
     /// # Errors
-    /// Those of a read. The run can go on, or begin anew at any time.
+    /// Those of a read. The run can go on, or begin anew at any time. `ClockSkewError` where the
+    /// service's clock and ours are further apart than can be corrected; `ForkError` in a forked
+    /// child.
     pub async fn fetch(&self) -> Result<bool> {
-        todo!()
+        self.check_process()?;
+        let mut current = self.following.lock().await;
+        loop {
+            if self.work().waiting.is_some() {
+                return Ok(true);
+            }
+            if current.is_none() {
+                let Some(step) = self.next_step() else { return Ok(false) };
+                *current = self.follow(&step)?;
+            }
+            let Some(following) = current.as_mut() else { continue };
+            let sent = self.sent();
+            let sender =
+                Sender { client: &self.client, until: self.until, spending: &following.spending };
+            match following.chain.next(&sender).await {
+                Ok(Some(page)) => {
+                    let is_last = page.is_last;
+                    let held = self.hold(following, page, sent);
+                    if is_last || held.is_err() {
+                        *current = None;
+                    }
+                    held?;
+                }
+                Ok(None) => *current = None,
+                Err(error) => {
+                    if self.end_chain(following, error)? {
+                        *current = None;
+                    }
+                }
+            }
+        }
     }
 
-    /// Applies the page that waits. For a target of the core.
+    /// Applies the page that waits; without one it only tells how far the run has come. For a target
+    /// of the core.
     ///
     /// # Errors
-    /// `StoreError`s; the page waits on.
+    /// `StoreError`s; the page waits on. `CursorRejected`, `CursorLoop` or `BookmarkError` where a
+    /// chain's cursor died once too often: the range is planned anew.
     pub fn apply(&self) -> Result<Progress> {
-        todo!()
+        self.check_process()?;
+        let _one_at_a_time = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
+        let (waiting, state) = {
+            let work = self.work();
+            let Some(waiting) = work.waiting.clone() else {
+                drop(work);
+                return Ok(self.progress());
+            };
+            let state = work.after(&waiting);
+            (waiting, state)
+        };
+        let feed = state.feed().clone();
+        let delivery = waiting.delivery(&feed);
+        let applied = self.target.apply(feed.name(), delivery.as_ref(), &state.to_bytes())?;
+        self.work().applied(&waiting, state, applied);
+        match &*waiting {
+            Waiting::GivenUp { error, .. } => Err(error.clone()),
+            _ => Ok(self.progress()),
+        }
     }
 
     /// Reads on to the end.
@@ -78,8 +188,187 @@ impl Run {
     /// What was done so far.
     ///
     /// # Errors
-    /// `StoreError`s.
+    /// `ForkError` in a forked child.
     pub fn report(&self) -> Result<Report> {
-        todo!()
+        self.check_process()?;
+        let allowance = self.client.allowance();
+        let work = self.work();
+        let todo = work.todo();
+        Ok(Report {
+            feeds: work.reports(),
+            requests: work.requests(),
+            complete: todo.is_empty(),
+            resumes_at: if todo.is_empty() { None } else { work.resumes_at(&allowance) },
+            todo,
+            allowance,
+            now: work.now,
+        })
+    }
+
+    /// How far it has come. Pages and points are those applied; there is no fraction before the end,
+    /// as nobody says how many pages there are.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let work = self.work();
+        let done = work.is_over();
+        Progress {
+            pages: work.pages(),
+            points: work.points,
+            requests: work.requests(),
+            allowance_left: self.client.allowance().left,
+            newest: work.newest.and_then(|newest| Timestamp::from_microsecond(newest).ok()),
+            fraction: done.then_some(1.0),
+            done,
+        }
+    }
+
+    /// Whether this process does the run: two that did would spend the allowance twice.
+    ///
+    /// # Errors
+    /// `ForkError` in a forked child.
+    pub fn check_process(&self) -> Result<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        let message = "this sync was begun by the parent, before the process forked";
+        Err(Error::new(Kind::Fork, message).with_hint("Begin a new one in the child."))
+    }
+
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Plans once more, for the same time; unless a reply has shown meanwhile that it was another.
+    fn next_step(&self) -> Option<Step> {
+        let allowance = self.client.allowance();
+        let mut work = self.work();
+        if self.settings.now.is_none() {
+            let correction = self.client.time().correction();
+            let learnt = self.begun.checked_add(correction).unwrap_or(self.begun);
+            if learnt.duration_since(work.now).abs() > NOTICED_SKEW {
+                work.now = learnt;
+            }
+        }
+        work.next(&allowance)
+    }
+
+    /// The chain of a step, at its start or where its bookmark was made; `None` where that bookmark
+    /// is not one of ours.
+    fn follow(&self, step: &Step) -> Result<Option<Following>> {
+        let mut work = self.work();
+        let record = work.chain(step);
+        let state = work.state(step.feed);
+        let (start, end) = step.range.instants();
+        let query = state.feed().query(start, end)?;
+        let settings = DecodeSettings::for_query(&query, self.settings.shape.clone(), Vec::new())?;
+        let (settings, origin) = (Arc::new(settings), self.client.origin());
+        let chain = match &record.bookmark {
+            None => Ok(Chain::new(query, settings, &origin, None)),
+            Some(text) => Bookmark::from_text(text)
+                .and_then(|bookmark| Chain::resume(query, settings, &origin, None, &bookmark)),
+        };
+        let chain = match chain {
+            Ok(chain) => chain.starting_at(state.next_sequence),
+            Err(error) => {
+                work.waiting = Some(Arc::new(died(step.feed, &record, error)));
+                return Ok(None);
+            }
+        };
+        log::info!(
+            target: "siteline::sync",
+            "{}: {} {start} to {end}", state.feed().name(), step.why
+        );
+        let (begun_here, spending) = (record.bookmark.is_none(), Arc::clone(&work.spending));
+        Ok(Some(Following { chain, feed: step.feed, record, begun_here, spending }))
+    }
+
+    /// Keeps a page until it is applied.
+    fn hold(&self, following: &mut Following, page: Page, sent: Sent) -> Result<()> {
+        self.check_skew()?;
+        let record = &mut following.record;
+        if record.began.is_none() {
+            record.began = Some(self.service_second(sent));
+            record.first = page.sequence;
+        }
+        record.pages += 1;
+        record.points += page.rows() as u64;
+        record.bookmark = page.bookmark.as_ref().map(Bookmark::to_text);
+        let waiting = Waiting::Page {
+            feed: following.feed,
+            page,
+            read_at: self.client.time().now(),
+            chain: record.clone(),
+            begun_here: following.begun_here,
+        };
+        self.work().waiting = Some(Arc::new(waiting));
+        Ok(())
+    }
+
+    /// What a failed request means for its chain. True where the chain is no longer followed; the
+    /// error is given back where the chain can go on with the same request.
+    fn end_chain(&self, following: &Following, error: Error) -> Result<bool> {
+        let Following { feed, record, .. } = following;
+        match error.kind() {
+            Kind::CursorRejected | Kind::CursorLoop => {
+                self.work().waiting = Some(Arc::new(died(*feed, record, error)));
+                Ok(true)
+            }
+            Kind::AllowanceExhausted => {
+                let allowance = self.client.allowance();
+                self.work().refused(*feed, record, &allowance, error.context().retry_at);
+                Ok(true)
+            }
+            _ => Err(error),
+        }
+    }
+
+    fn sent(&self) -> Sent {
+        let clock = self.client.time().clock();
+        Sent { monotonic: clock.monotonic(), wall: clock.wall() }
+    }
+
+    /// The service's time when a request left, as known after its reply, never later: what the
+    /// machine slept through is not on its monotonic clock.
+    fn service_second(&self, sent: Sent) -> i64 {
+        let clock = self.client.time().clock();
+        let by_monotonic = clock.monotonic().saturating_sub(sent.monotonic);
+        let by_wall = clock.wall().duration_since(sent.wall);
+        let elapsed = SignedDuration::try_from(by_monotonic).unwrap_or(SignedDuration::MAX);
+        let now = self.client.time().now();
+        now.checked_sub(elapsed.max(by_wall)).unwrap_or(Timestamp::MIN).as_second()
+    }
+
+    /// With clocks that are days apart nobody can say what a read has covered.
+    fn check_skew(&self) -> Result<()> {
+        let time = self.client.time();
+        match time.skew() {
+            Some(skew) if skew.abs() > CORRECTED_SKEW => {
+                let ours = time.clock().wall();
+                let theirs = ours.checked_add(skew).unwrap_or(ours);
+                let message = format!("our clock says {ours}, the service's {theirs}");
+                Err(Error::new(Kind::ClockSkew, message)
+                    .with_hint("Set the machine's clock. Nothing of this reply was kept.")
+                    .with(|context| context.skew_seconds = Some(skew.as_secs_f64())))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is to be written where a chain's cursor is dead.
+fn died(feed: usize, record: &Unfinished, error: Error) -> Waiting {
+    match record.again() {
+        Some(chain) => Waiting::Again { feed, chain },
+        None => Waiting::GivenUp { feed, range: record.range(), error },
+    }
+}
+
+impl Drop for Run {
+    /// In a forked child the locks are the parent's.
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            let locks = self.locks.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::take(locks));
+        }
     }
 }

@@ -1,57 +1,196 @@
 //! How far a feed has been read: what a [`crate::store::Target`] keeps for it as opaque bytes.
+//!
+//! ```text
+//! {"version":1,"made_by":"0.1.0", ... }      one line of JSON
+//! crc32 89abcdef                             over that line
+//! ```
+//!
+//! The second line, `version` and `made_by` stay in every future form, so that an older siteline can
+//! tell "newer" from "damaged". The bookmarks in it hold cursors: it is as secret as they are.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::feed::Feed;
-use crate::error::Result;
+use super::coverage::Coverage;
+use super::density::Density;
+use super::feed::{Difference, Feed, FeedInput};
+use super::ranges::{Range, instant};
+use super::unfinished::Unfinished;
+use crate::error::{Error, Kind, Result, excerpt};
+
+const VERSION: u64 = 1;
 
 /// The state of a feed in a store.
-#[derive(Debug, Clone)]
-pub struct State {}
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    feed: Feed,
+    /// The base URL of the service that it is read from.
+    service: String,
+    pub(super) next_sequence: u64,
+    pub(super) coverage: Coverage,
+    pub(super) chains: Vec<Unfinished>,
+    pub(super) density: Density,
+}
+
+/// As it is written. Times are seconds since the Unix epoch.
+#[derive(Serialize, Deserialize)]
+struct Form {
+    version: u64,
+    made_by: String,
+    feed: FeedForm,
+    service: String,
+    next_sequence: u64,
+    coverage: Coverage,
+    chains: Vec<Unfinished>,
+    density: Density,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FeedForm {
+    name: String,
+    site: Option<String>,
+    line: Option<String>,
+    filters: Vec<(String, Vec<String>)>,
+    interval: Option<u32>,
+    page_size: Option<u32>,
+    since: i64,
+    settle_lag: u64,
+    overlap: u64,
+    lateness: u64,
+    window: u64,
+}
 
 impl State {
+    /// That of a feed of which nothing has been read. `service` is the base URL.
+    #[must_use]
+    pub fn new(feed: &Feed, service: &str) -> Self {
+        Self {
+            feed: feed.clone(),
+            service: service.to_owned(),
+            next_sequence: 1,
+            coverage: Coverage::default(),
+            chains: Vec::new(),
+            density: Density::default(),
+        }
+    }
+
     /// The state in these bytes.
     ///
     /// # Errors
     /// `StoreCorrupt`, or `StoreError` for that of a newer siteline.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        todo!("{bytes:?}")
+        let text = std::str::from_utf8(bytes).map_err(|_| damaged())?;
+        let (line, seal) = text.split_once('\n').ok_or_else(damaged)?;
+        if seal != sealed(line) {
+            return Err(damaged());
+        }
+        let value: Value = serde_json::from_str(line).map_err(|_| damaged())?;
+        match value["version"].as_u64() {
+            Some(VERSION) => {}
+            Some(newer) if newer > VERSION => return Err(too_new(&value)),
+            _ => return Err(damaged()),
+        }
+        let form: Form = serde_json::from_value(value).map_err(|_| damaged())?;
+        let state = Self {
+            feed: Feed::new(form.feed.input()).map_err(|_| damaged())?,
+            service: form.service,
+            next_sequence: form.next_sequence,
+            coverage: form.coverage,
+            chains: form.chains,
+            density: form.density,
+        };
+        if state.coverage.is_sound() { Ok(state) } else { Err(damaged()) }
     }
 
-    /// As a target keeps it.
+    /// As a target keeps it. It holds cursors.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        todo!()
+        let form = Form {
+            version: VERSION,
+            made_by: crate::VERSION.to_owned(),
+            feed: FeedForm::of(self.feed.input()),
+            service: self.service.clone(),
+            next_sequence: self.next_sequence,
+            coverage: self.coverage.clone(),
+            chains: self.chains.clone(),
+            density: self.density,
+        };
+        // Text, whole numbers and finite estimates: there is nothing that JSON can't hold.
+        let line = serde_json::to_string(&form).unwrap_or_default();
+        format!("{line}\n{}", sealed(&line)).into_bytes()
     }
 
     /// The feed as it is defined in the store.
     #[must_use]
     pub fn feed(&self) -> &Feed {
-        todo!()
+        &self.feed
     }
 
-    /// When the newest chain began that was read to its end, by the service's time.
+    /// The base URL of the service that it is read from.
     #[must_use]
-    pub fn newest_read(&self) -> Option<Timestamp> {
-        todo!()
+    pub fn service(&self) -> &str {
+        &self.service
+    }
+
+    /// What has been read.
+    #[must_use]
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
+    /// The sequence number of the newest page that was applied; 0 before the first.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.next_sequence.saturating_sub(1)
+    }
+
+    /// How many chains were begun and not ended.
+    #[must_use]
+    pub fn unfinished_chains(&self) -> usize {
+        self.chains.len()
     }
 
     /// Everything from the feed's beginning up to here is settled.
     #[must_use]
     pub fn settled_through(&self) -> Option<Timestamp> {
-        todo!()
+        let settled = self.coverage.settled(&self.feed);
+        let first = settled.iter().find(|range| range.end > self.feed.since())?;
+        (first.start <= self.feed.since()).then(|| instant(first.end))
     }
 
     /// The newest end of what has been read.
     #[must_use]
     pub fn read_through(&self) -> Option<Timestamp> {
-        todo!()
+        self.coverage.end().map(instant)
+    }
+
+    /// When the newest chain began that was read to its end, by the service's time.
+    #[must_use]
+    pub fn newest_read(&self) -> Option<Timestamp> {
+        self.coverage.iter().map(|read| read.read_at).max().map(instant)
     }
 
     /// How many pages a read of this range is expected to take, where pages have been seen.
     #[must_use]
     pub fn expected_pages(&self, start: Timestamp, end: Timestamp) -> Option<u64> {
-        todo!("{start} {end}")
+        self.density.pages(end.as_second().saturating_sub(start.as_second()).max(0))
+    }
+
+    /// Refuses another definition of the feed, and another service.
+    ///
+    /// # Errors
+    /// `FeedChanged` naming each member with its old and new value.
+    pub fn check(&self, feed: &Feed, service: &str) -> Result<()> {
+        let mut differences = self.feed.differences(feed);
+        if self.service != service {
+            let (known, new) = (self.service.clone(), service.to_owned());
+            let may_change = false;
+            differences.push(Difference { member: "base_url", known, new, may_change });
+        }
+        if differences.is_empty() { Ok(()) } else { Err(changed(&self.feed, &differences)) }
     }
 
     /// The same state under another definition of the feed: times, page size and windows may
@@ -60,6 +199,122 @@ impl State {
     /// # Errors
     /// `FeedChanged` naming what may not change.
     pub fn redefine(&self, feed: &Feed) -> Result<Self> {
-        todo!("{feed:?}")
+        let differences = self.feed.differences(feed);
+        let fixed: Vec<Difference> =
+            differences.iter().filter(|one| !one.may_change).cloned().collect();
+        if !fixed.is_empty() {
+            return Err(changed(&self.feed, &fixed));
+        }
+        let same_pages = self.feed.input().page_size == feed.input().page_size;
+        let density = self.density;
+        Ok(Self {
+            feed: feed.clone(),
+            chains: Vec::new(),
+            density: if same_pages { density } else { density.with_other_pages() },
+            ..self.clone()
+        })
     }
+
+    /// Takes note of a chain that stands here, in the place of one over the same range.
+    pub(super) fn keep_chain(&mut self, chain: Unfinished) {
+        self.drop_chain(chain.range());
+        self.chains.push(chain);
+    }
+
+    /// There is no chain over this range to go on with.
+    pub(super) fn drop_chain(&mut self, range: Range) {
+        self.chains.retain(|known| known.range() != range);
+    }
+
+    /// True where ending this chain would add nothing: all of its range is to be read again anyway,
+    /// or a later chain has read it.
+    pub(super) fn is_superseded(&self, chain: &Unfinished, now: i64) -> bool {
+        let Some(began) = chain.began else { return false };
+        let is_due = chain.end <= self.feed.settled_before(now);
+        (is_due && self.feed.settled_before(began) <= chain.start)
+            || self.coverage.since(began).contains(chain.range())
+    }
+
+    /// Drops the chains that nobody needs to end.
+    pub(super) fn drop_superseded(&mut self, now: i64) {
+        let mut chains = std::mem::take(&mut self.chains);
+        chains.retain(|chain| !self.is_superseded(chain, now));
+        self.chains = chains;
+    }
+
+    /// Takes note of a chain that was read to its end: it covers what lay behind the settle lag when
+    /// it began, and no more, whatever was asked.
+    pub(super) fn cover(&mut self, chain: &Unfinished, on_last: u64) {
+        self.drop_chain(chain.range());
+        let Some(began) = chain.began else { return };
+        let covered = chain.range().and(Range::new(i64::MIN, self.feed.horizon(began)));
+        if !covered.is_empty() {
+            self.coverage.cover(covered, began);
+            self.density.learn(covered.seconds(), chain.pages, chain.points, on_last);
+        }
+    }
+}
+
+impl FeedForm {
+    fn of(input: &FeedInput) -> Self {
+        Self {
+            name: input.name.clone(),
+            site: input.site.clone(),
+            line: input.line.clone(),
+            filters: input.filters.clone(),
+            interval: input.interval_seconds,
+            page_size: input.page_size,
+            since: input.since.as_second(),
+            settle_lag: input.settle_lag.as_secs(),
+            overlap: input.overlap.as_secs(),
+            lateness: input.lateness.as_secs(),
+            window: input.window.as_secs(),
+        }
+    }
+
+    fn input(self) -> FeedInput {
+        FeedInput {
+            name: self.name,
+            site: self.site,
+            line: self.line,
+            filters: self.filters,
+            interval_seconds: self.interval,
+            page_size: self.page_size,
+            since: instant(self.since),
+            settle_lag: Duration::from_secs(self.settle_lag),
+            overlap: Duration::from_secs(self.overlap),
+            lateness: Duration::from_secs(self.lateness),
+            window: Duration::from_secs(self.window),
+        }
+    }
+}
+
+fn sealed(line: &str) -> String {
+    format!("crc32 {:08x}\n", crc32fast::hash(line.as_bytes()))
+}
+
+fn damaged() -> Error {
+    Error::new(Kind::StoreCorrupt, "the state of the feed is not what was written")
+        .with_hint("Take the store from a backup, or read the feed into a new one.")
+}
+
+fn too_new(value: &Value) -> Error {
+    let made_by = excerpt(value["made_by"].as_str().unwrap_or("unknown"));
+    Error::new(Kind::Store, format!("the state of the feed was made by siteline {made_by}"))
+        .with_hint(format!("This is siteline {}: upgrade it.", crate::VERSION))
+}
+
+fn changed(feed: &Feed, differences: &[Difference]) -> Error {
+    let members: Vec<String> = differences
+        .iter()
+        .map(|one| format!("{} was {}, is {}", one.member, excerpt(&one.known), excerpt(&one.new)))
+        .collect();
+    let message =
+        format!("the store knows feed {:?} otherwise: {}", feed.name(), members.join("; "));
+    let hint = if differences.iter().all(|one| one.may_change) {
+        "Take the new definition over with store.redefine(feed), or give it a new name."
+    } else {
+        "Other points are asked for: give the feed a new name."
+    };
+    Error::new(Kind::FeedChanged, message).with_hint(hint)
 }

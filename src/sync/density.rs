@@ -1,0 +1,91 @@
+//! How many pages a range takes, as far as finished chains have shown it.
+
+use serde::{Deserialize, Serialize};
+
+/// The newest day of what was read counts as much as all before it.
+const MEMORY: f64 = 86_400.0;
+
+/// Points and pages of a feed, learnt from its chains.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Density {
+    /// Points per second of time.
+    #[serde(default)]
+    rate: Option<f64>,
+    /// Points on a full page; where no chain had two pages, the most that were on one.
+    #[serde(default)]
+    page: Option<f64>,
+    /// Seconds of the longest range that one chain has read.
+    #[serde(default)]
+    longest: i64,
+}
+
+impl Density {
+    /// Learns from a chain that was read to its end: so many seconds, pages and points, of which so
+    /// many came with its last page.
+    #[expect(clippy::cast_precision_loss, reason = "estimates")]
+    pub(super) fn learn(&mut self, seconds: i64, pages: u64, points: u64, on_last: u64) {
+        if seconds <= 0 {
+            return;
+        }
+        let seen = points as f64 / seconds as f64;
+        let weight = (seconds as f64 / MEMORY).clamp(0.1, 0.5);
+        self.rate = Some(self.rate.map_or(seen, |rate| rate + (seen - rate) * weight));
+        let full = points.saturating_sub(on_last) as f64 / pages.saturating_sub(1).max(1) as f64;
+        let page = if pages > 1 { full } else { self.page.unwrap_or(0.0).max(points as f64) };
+        self.page = Some(page.max(1.0));
+        self.longest = self.longest.max(seconds);
+    }
+
+    /// The same, for pages of another size.
+    #[must_use]
+    pub(super) fn with_other_pages(self) -> Self {
+        Self { page: None, ..self }
+    }
+
+    /// Pages that so many seconds are expected to take; `None` before the first chain.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "estimates, not negative; a cast of a float saturates"
+    )]
+    pub(super) fn pages(&self, seconds: i64) -> Option<u64> {
+        let (rate, page) = (self.rate?, self.page?);
+        Some(((rate * seconds as f64 / page).ceil() as u64).max(1))
+    }
+
+    /// Seconds of the longest range that one chain has read; 0 before the first.
+    pub(super) fn longest(&self) -> i64 {
+        self.longest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 86_400;
+
+    #[test]
+    fn pages_are_expected_by_the_points_of_full_pages() {
+        let mut density = Density::default();
+        assert_eq!(density.pages(DAY), None);
+        density.learn(DAY, 3, 2_500, 500);
+        assert_eq!(density.pages(DAY), Some(3));
+        assert_eq!(density.pages(2 * DAY), Some(5));
+        assert_eq!(density.pages(1), Some(1));
+        assert_eq!(density.longest(), DAY);
+    }
+
+    #[test]
+    fn a_chain_of_one_page_shows_how_many_points_a_page_can_hold_at_least() {
+        let mut density = Density::default();
+        density.learn(3_600, 1, 0, 0);
+        assert_eq!(density.pages(DAY), Some(1));
+        density.learn(DAY, 1, 400, 400);
+        density.learn(3_600, 1, 20, 20);
+        assert_eq!(density.pages(DAY), Some(1));
+        density.learn(0, 1, 9_999, 9_999);
+        assert_eq!(density.pages(DAY), Some(1), "nothing is learnt from no time");
+    }
+}

@@ -1,0 +1,255 @@
+//! Sets of time as half-open ranges, in whole seconds since the Unix epoch. Nothing in here knows
+//! what they mean.
+
+use jiff::Timestamp;
+
+/// `[start, end)`, never empty in a [`Ranges`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Range {
+    /// Where it begins.
+    pub start: i64,
+    /// Where it ends; not part of it.
+    pub end: i64,
+}
+
+/// Ranges in order, apart from each other: neighbours that touch are one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ranges(Vec<Range>);
+
+impl Range {
+    /// `[start, end)`; empty where `end` is not after `start`.
+    #[must_use]
+    pub fn new(start: i64, end: i64) -> Self {
+        Self { start, end }
+    }
+
+    /// The range between two instants, as far as whole seconds go.
+    #[must_use]
+    pub fn between(start: Timestamp, end: Timestamp) -> Self {
+        Self::new(start.as_second(), end.as_second())
+    }
+
+    /// Seconds in it.
+    #[must_use]
+    pub fn seconds(self) -> i64 {
+        self.end.saturating_sub(self.start).max(0)
+    }
+
+    /// True for one without a second.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.end <= self.start
+    }
+
+    /// What both have.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self::new(self.start.max(other.start), self.end.min(other.end))
+    }
+
+    /// Its bounds as instants.
+    #[must_use]
+    pub fn instants(self) -> (Timestamp, Timestamp) {
+        (instant(self.start), instant(self.end))
+    }
+
+    /// Its parts between the lines of a grid of this step, whose origin is the Unix epoch.
+    pub fn cut(self, step: i64) -> impl Iterator<Item = Self> {
+        let mut start = self.start;
+        std::iter::from_fn(move || {
+            let end = (floor(start, step).saturating_add(step)).min(self.end);
+            let part = Self::new(start, end);
+            start = end;
+            (!part.is_empty()).then_some(part)
+        })
+    }
+}
+
+impl Ranges {
+    /// None.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// True where there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// In order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// Seconds in all of them.
+    #[must_use]
+    pub fn seconds(&self) -> i64 {
+        self.iter().map(Range::seconds).fold(0, i64::saturating_add)
+    }
+
+    /// True where all of this range is in it.
+    #[must_use]
+    pub fn contains(&self, range: Range) -> bool {
+        range.is_empty() || self.iter().any(|one| one.start <= range.start && range.end <= one.end)
+    }
+
+    /// With these too.
+    #[must_use]
+    pub fn with(&self, others: &Self) -> Self {
+        self.iter().chain(others.iter()).collect()
+    }
+
+    /// Adds one.
+    pub fn add(&mut self, range: Range) {
+        *self = self.iter().chain([range]).collect();
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let mut found = Vec::new();
+        let mut rest = other.0.as_slice();
+        for one in self.iter() {
+            while rest.first().is_some_and(|other| other.end <= one.start) {
+                rest = &rest[1..];
+            }
+            found
+                .extend(rest.iter().take_while(|other| other.start < one.end).map(|o| one.and(*o)));
+        }
+        Self(found)
+    }
+
+    /// Without the others.
+    #[must_use]
+    pub fn without(&self, others: &Self) -> Self {
+        let mut left = Vec::new();
+        let mut rest = others.0.as_slice();
+        for mut one in self.iter() {
+            while rest.first().is_some_and(|other| other.end <= one.start) {
+                rest = &rest[1..];
+            }
+            for other in rest.iter().take_while(|other| other.start < one.end) {
+                left.push(Range::new(one.start, other.start));
+                one.start = other.end;
+            }
+            left.push(one);
+        }
+        left.retain(|range| !range.is_empty());
+        Self(left)
+    }
+
+    /// Each widened to the lines of a grid of this step.
+    #[must_use]
+    pub fn widened(&self, step: i64) -> Self {
+        self.iter().map(|one| Range::new(floor(one.start, step), ceil(one.end, step))).collect()
+    }
+}
+
+impl From<Range> for Ranges {
+    fn from(range: Range) -> Self {
+        [range].into_iter().collect()
+    }
+}
+
+impl FromIterator<Range> for Ranges {
+    fn from_iter<I: IntoIterator<Item = Range>>(ranges: I) -> Self {
+        let mut ranges: Vec<Range> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, one| {
+            let touch = next.start <= one.end;
+            if touch {
+                one.end = one.end.max(next.end);
+            }
+            touch
+        });
+        Self(ranges)
+    }
+}
+
+/// The last line of the grid that is not after `at`.
+#[must_use]
+pub fn floor(at: i64, step: i64) -> i64 {
+    at.saturating_sub(at.rem_euclid(step))
+}
+
+/// The first line of the grid that is not before `at`.
+#[must_use]
+pub fn ceil(at: i64, step: i64) -> i64 {
+    at.saturating_add((-at).rem_euclid(step))
+}
+
+/// The instant of a second; the last one there is for those beyond it.
+#[must_use]
+pub fn instant(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap_or(if second < 0 {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Any ranges of the first 40 seconds, and which seconds are in them.
+    fn any_ranges() -> impl Strategy<Value = (Ranges, Vec<bool>)> {
+        proptest::collection::vec((0_i64..40, 0_i64..12), 0..8).prop_map(|pairs| {
+            let ranges: Vec<Range> =
+                pairs.iter().map(|(start, length)| Range::new(*start, start + length)).collect();
+            let seconds = (0..60)
+                .map(|second| ranges.iter().any(|r| (r.start..r.end).contains(&second)))
+                .collect();
+            (ranges.into_iter().collect(), seconds)
+        })
+    }
+
+    fn seconds(ranges: &Ranges) -> Vec<bool> {
+        (0..60).map(|at| ranges.iter().any(|r| (r.start..r.end).contains(&at))).collect()
+    }
+
+    fn is_canonical(ranges: &Ranges) -> bool {
+        ranges.0.iter().all(|range| !range.is_empty())
+            && ranges.0.windows(2).all(|pair| pair[0].end < pair[1].start)
+    }
+
+    proptest! {
+        #[test]
+        fn operations_on_ranges_are_those_on_their_seconds(
+            (one, in_one) in any_ranges(),
+            (other, in_other) in any_ranges(),
+        ) {
+            let both = |pick: fn(bool, bool) -> bool| -> Vec<bool> {
+                in_one.iter().zip(&in_other).map(|(one, other)| pick(*one, *other)).collect()
+            };
+            for (made, expected) in [
+                (one.clone(), in_one.clone()),
+                (one.with(&other), both(|one, other| one || other)),
+                (one.and(&other), both(|one, other| one && other)),
+                (one.without(&other), both(|one, other| one && !other)),
+            ] {
+                prop_assert_eq!(seconds(&made), expected);
+                prop_assert!(is_canonical(&made), "{:?}", made);
+            }
+            let all = other.iter().all(|range| one.contains(range));
+            prop_assert_eq!(all, other.without(&one).is_empty());
+        }
+
+        #[test]
+        fn parts_of_a_grid_are_the_range_again_and_cross_no_line(
+            start in -100_i64..100, length in 0_i64..100, step in 1_i64..30,
+        ) {
+            let range = Range::new(start, start + length);
+            let parts: Vec<Range> = range.cut(step).collect();
+            prop_assert_eq!(parts.iter().copied().collect::<Ranges>(), Ranges::from(range));
+            for part in &parts {
+                prop_assert_eq!(floor(part.start, step), floor(part.end - 1, step));
+            }
+            prop_assert!(ceil(start, step) - start < step && ceil(start, step) >= start);
+        }
+    }
+}
