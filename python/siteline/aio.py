@@ -20,7 +20,7 @@ from siteline.errors import SitelineError
 from siteline.progress import Progress, finish
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
     import pandas as pd
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"]
 
+_T = TypeVar("_T")
 _Item_co = TypeVar("_Item_co", covariant=True)
 
 
@@ -129,7 +130,7 @@ class AsyncClient:
         A :class:`siteline.Store` is written on a thread of its own. Cancelled, it leaves all that
         was committed, once the page that is being written has been.
         """
-        run = await self._client._begin(feeds, store, dict(options))
+        run = await _whole(self._client._begin(feeds, store, dict(options)), lambda run: run._end())
         told = run._reporter()
         try:
             while await run._fetch():
@@ -188,8 +189,8 @@ class AsyncClient:
         return html.client(self._client, "AsyncClient")
 
 
-async def _whole(done: asyncio.Future[Progress]) -> Progress:
-    """Wait for what is done to its end all the same: whoever is cancelled meanwhile hears of it then.
+async def _whole(done: asyncio.Future[_T], undo: Callable[[_T], None] | None = None) -> _T:
+    """Wait for what is done to its end all the same: who is cancelled meanwhile hears of it then.
 
     So the feed is free, and the store at rest, when ``sync()`` is over.
     """
@@ -197,8 +198,8 @@ async def _whole(done: asyncio.Future[Progress]) -> Progress:
         return await asyncio.shield(done)
     except asyncio.CancelledError:
         await asyncio.wait([done])
-        if not done.cancelled():
-            done.exception()
+        if not done.cancelled() and done.exception() is None and undo is not None:
+            undo(done.result())
         raise
 
 

@@ -51,7 +51,9 @@ class CoverageWindow(NamedTuple):
 
 
 class Coverage(Sequence[CoverageWindow]):
-    """The windows of a feed in order, without gaps: from its beginning to ``now`` less the settle lag.
+    """The windows of a feed in order, without gaps, from its beginning to ``now``.
+
+    What lies closer to ``now`` than the settle lag is left out.
 
     A sequence of :class:`CoverageWindow`. Printed it is a strip, a row for each month (for each day
     where windows are shorter than one); notebooks draw it.
@@ -148,7 +150,7 @@ class Coverage(Sequence[CoverageWindow]):
         return frame
 
     def to_svg(self) -> str:
-        """Return the picture as an SVG document, which suits light and dark: for a file or a page."""
+        """Return the picture as an SVG document, for light pages and for dark ones."""
         return coverage_picture.document(self)
 
     def __repr__(self) -> str:

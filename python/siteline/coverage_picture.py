@@ -165,7 +165,8 @@ def _rect(x: float, y: float, wide: float, window: CoverageWindow) -> str:
     read = "never read" if window.read_at is None else f"read {_time(window.read_at)}"
     empty = ", nothing there" if window.empty else ""
     title = f"{_time(window.start)} to {_time(window.end)}: {window.state}, {read}{empty}"
-    return f"{_box(x, y, wide, colour, strength, hollow=bool(window.empty))}<title>{title}</title></rect>"
+    box = _box(x, y, wide, colour, strength, hollow=bool(window.empty))
+    return f"{box}<title>{title}</title></rect>"
 
 
 def _box(x: float, y: float, wide: float, colour: str, strength: float, *, hollow: bool) -> str:

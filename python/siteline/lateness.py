@@ -60,7 +60,7 @@ class Lateness:
     - ``points``: of points that were not there when their range was read for the first time;
       ``revisions``: of other values for points that were: :class:`Delays`
     - ``lateness``: that of the feed; ``settled``: how much time is settled
-    - ``suggested``: a lateness that would have been long enough, or ``None`` where too little is known
+    - ``suggested``: a lateness that would have been long enough; ``None`` where too little is known
     - ``verdict``: the same in words
 
     A delay reaches from the end of a point's bucket to the read that brought it, so it is an upper

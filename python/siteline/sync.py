@@ -165,7 +165,7 @@ class SyncReport:
 
     @property
     def settled_through(self) -> datetime | None:
-        """All feeds are settled from their beginning up to here; ``None`` where one is not at all."""
+        """All feeds are settled from their beginning up to here; ``None`` where one is not."""
         return _earliest([one.settled_through for one in self._feeds])
 
     @property

@@ -24,8 +24,8 @@ class StoreTarget(Protocol):
     up), never at the same time for one sync. What they raise ends the sync and comes through
     untouched; what was applied stays. They are plain functions, not ``async``.
 
-    Where it also has ``lock(feed)``, that gives a context manager, which is held for the whole sync:
-    raise :class:`StoreBusy` there where another one holds the feed.
+    Where it also has ``lock(feed)``, that gives a context manager, which is held for the whole
+    sync: raise :class:`StoreBusy` there where another one holds the feed.
 
     >>> class Memory:
     ...     def __init__(self):

@@ -268,7 +268,8 @@ impl PyRun {
         let run = self.run.lock().unwrap_or_else(PoisonError::into_inner).take();
         let ended = end(py, self.reporter.as_ref());
         self.home.step(py, || {
-            drop(run);
+            // Where a cancelled call still holds the run, too.
+            run.inspect(|run| run.release());
             Ok(())
         })?;
         ended
