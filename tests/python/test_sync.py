@@ -5,14 +5,14 @@ import os
 import pickle
 import signal
 import threading
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 import pytest
 import siteline
 from memory_store import FEED, truth
 
-UTC = timezone.utc
+UTC = UTC
 
 
 @pytest.fixture
