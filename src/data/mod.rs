@@ -28,6 +28,7 @@ mod reader;
 pub mod report;
 pub mod shape;
 mod string;
+pub mod table;
 mod timestamp;
 
 pub use bookmark::Bookmark;
@@ -43,3 +44,4 @@ pub use preview::Preview;
 pub use query::{Query, QueryInput};
 pub use report::{Entry, PageReport};
 pub use shape::{MissingCursor, Shape, TimestampForm};
+pub use table::TableBuilder;

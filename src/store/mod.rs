@@ -1,22 +1,54 @@
 //! The store: one file that holds every version of every point of some feeds, and how far each feed
 //! has been read. A page and the state that follows from it go down in one transaction, so that
 //! data can't be behind its checkpoint (§4.5.2).
+//!
+//! ```text
+//! Delivery -> apply -> history::merge -> block (bytes) -> directory -> one commit
+//! Wanted -> Reader -> directory -> block -> history::show -> RecordBatch
+//! ```
+//!
+//! All that is kept has a checksum, verified from the top down ([`mod@schema`]).
 
+mod apply;
+mod block;
+mod bytes;
+mod connection;
+mod delays;
+mod directory;
+mod failure;
+mod feeds;
+mod history;
+mod pages;
+mod place;
+mod process;
+mod read;
+mod schema;
+mod seen;
 pub mod target;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use jiff::Timestamp;
+use rusqlite::{Connection, OpenFlags};
 
+use self::connection::{Link, PATIENCE};
+use self::directory::{Directory, Known};
+use self::failure::{Outcome, Trouble, system};
+use self::feeds::Feeds;
+use self::process::{Slots, Writer};
+pub use self::read::Reader;
+use self::read::{find, overlapping, times, wanted_blocks};
+use self::schema::{APPLICATION, SCHEMA, Schema};
 pub use self::target::{Applied, Delivery, Span, Target};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 
 /// One store file. Shared by threads and, each with its own connection, by processes.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
+    patience: Duration,
+    writers: Slots,
 }
 
 /// At which state of knowledge points are read.
@@ -54,11 +86,6 @@ pub struct Wanted {
     pub flagged: Flagged,
 }
 
-/// Reads a snapshot of a feed on a connection of its own, series by series in canonical order, then
-/// by time.
-#[derive(Debug)]
-pub struct Reader {}
-
 /// How late points and revisions came, where a range had been read completely before: seconds from
 /// the end of a point's bucket to the read that brought it, ascending.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -76,7 +103,15 @@ impl Store {
     /// `StoreError` naming the path: not a store, made by a newer siteline, on a network
     /// filesystem, not readable; `StoreCorrupt`; `StoreFull`.
     pub fn open(path: &Path) -> Result<Self> {
-        todo!("{path:?}")
+        Self::open_with(path, PATIENCE, &SCHEMA)
+    }
+
+    fn open_with(path: &Path, patience: Duration, schema: &Schema) -> Result<Self> {
+        let path = place::resolve(path)?;
+        let opened = Link::open(&path, true, patience).and_then(|link| link.prepared(schema));
+        let link =
+            opened.map_err(|trouble| not_ours(&path).unwrap_or_else(|| trouble.at(&path)))?;
+        Ok(Self { writers: Slots::new(Writer::new(link)), path, patience })
     }
 
     /// Where it is.
@@ -90,7 +125,13 @@ impl Store {
     /// # Errors
     /// `StoreError`s.
     pub fn feeds(&self) -> Result<Vec<String>> {
-        todo!()
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            let mut names: Vec<String> =
+                feeds.rows().iter().map(|feed| feed.name.clone()).collect();
+            names.sort_unstable();
+            Ok(names)
+        })
     }
 
     /// The highest sequence number applied to a feed; 0 for one that is not there.
@@ -98,39 +139,70 @@ impl Store {
     /// # Errors
     /// `StoreError`s.
     pub fn sequence(&self, feed: &str) -> Result<u64> {
-        todo!("{feed}")
+        self.snapshot(|connection| {
+            Ok(Feeds::load(connection)?.find(feed).map_or(0, |feed| feed.sequence))
+        })
     }
 
-    /// The highest sequence number whose page had been read by then, by the service's time.
+    /// The highest sequence number whose page had been read by then, by the service's time; 0 where
+    /// there is none.
     ///
     /// # Errors
     /// `StoreError`s.
     pub fn sequence_at(&self, feed: &str, at: Timestamp) -> Result<u64> {
-        todo!("{feed} {at}")
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            let Some(feed) = feeds.find(feed) else { return Ok(0) };
+            let pages = pages::all(connection, feed)?;
+            let read = pages.iter().rfind(|page| page.read_at <= at.as_microsecond());
+            Ok(read.map_or(0, |page| page.sequence))
+        })
     }
 
     /// Begins to read points of a feed.
     ///
     /// # Errors
     /// `StoreError` for a feed that is not there; the others.
+    #[expect(clippy::needless_pass_by_value, reason = "a reader has its own")]
     pub fn read(&self, feed: &str, wanted: Wanted) -> Result<Reader> {
-        todo!("{feed} {wanted:?}")
+        self.at(self.connect().and_then(|link| Reader::new(&self.path, link, feed, &wanted)))
     }
 
-    /// For each range whether the feed has any point in it.
+    /// For each range whether the feed has any point in it, flagged ones too.
     ///
     /// # Errors
     /// `StoreError`s.
     pub fn holds(&self, feed: &str, ranges: &[(i64, i64)]) -> Result<Vec<bool>> {
-        todo!("{feed} {ranges:?}")
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            let Some(feed) = feeds.find(feed) else { return Ok(vec![false; ranges.len()]) };
+            let known = Known::load(connection, feed)?;
+            let mut directory = Directory::new(connection, feed.id)?;
+            let held = |range: &(i64, i64)| {
+                let range = [i128::from(range.0)..i128::from(range.1)];
+                for (place, entry) in wanted_blocks(connection, &known, feed, &range)? {
+                    let whole = times(place.1, feed.span);
+                    let rows = directory.rows(place, &entry)?;
+                    let inside = |row: &block::Row| range[0].contains(&i128::from(row.timestamp));
+                    if !overlapping(&range, &whole).is_empty() && rows.iter().any(inside) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            };
+            ranges.iter().map(held).collect()
+        })
     }
 
     /// How late points and revisions came. `width` is the feed's bucket width in microseconds.
     ///
     /// # Errors
-    /// `StoreError`s.
+    /// `StoreError` for a feed that is not there; the others.
     pub fn delays(&self, feed: &str, width: i64) -> Result<Delays> {
-        todo!("{feed} {width}")
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            delays::delays(connection, find(&feeds, feed)?, width)
+        })
     }
 
     /// Copies the store to another path, while it is in use.
@@ -138,7 +210,26 @@ impl Store {
     /// # Errors
     /// `StoreError` where something is there already; `StoreFull`; the others.
     pub fn backup(&self, to: &Path) -> Result<()> {
-        todo!("{to:?}")
+        let to = place::resolve(to)?;
+        let there = || {
+            Error::new(Kind::Store, format!("backup {}: something is there already", to.display()))
+                .with_hint("Name a file that is not there yet.")
+        };
+        if to.exists() {
+            return Err(there());
+        }
+        let mut part = to.as_os_str().to_owned();
+        part.push(format!("-part-{}", connection::process()));
+        let part = PathBuf::from(part);
+        let copied = self.snapshot(|connection| copy(connection, &part)).and_then(|()| {
+            std::fs::hard_link(&part, &to).map_err(|error| match error.kind() {
+                std::io::ErrorKind::AlreadyExists => there(),
+                _ => system(&to, "the copy cannot be named", &error),
+            })
+        });
+        // Where copying failed it may not be there.
+        let _gone = std::fs::remove_file(&part);
+        copied
     }
 
     /// Reads everything and holds it against its checksums.
@@ -146,41 +237,110 @@ impl Store {
     /// # Errors
     /// `StoreCorrupt`.
     pub fn check(&self) -> Result<()> {
-        todo!()
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            for feed in feeds.rows() {
+                feed.state(connection)?;
+                let known = Known::load(connection, feed)?;
+                let mut directory = Directory::new(connection, feed.id)?;
+                for (place, entry) in
+                    wanted_blocks(connection, &known, feed, &[i128::MIN..i128::MAX])?
+                {
+                    directory.rows(place, &entry)?;
+                }
+                pages::all(connection, feed)?;
+                pages::check_seen(connection, feed)?;
+            }
+            let sql = "PRAGMA quick_check(1)";
+            let verdict: String = connection.query_row(sql, [], |row| row.get(0))?;
+            let damaged = Trouble::Corrupt("its file is damaged");
+            if verdict == "ok" { Ok(()) } else { Err(damaged) }
+        })
     }
 
-    /// Closes its connections. Later calls are `ClosedError`s.
+    /// Closes its connections; readers go on to their end. Later calls are `ClosedError`s.
     pub fn close(&self) {
-        todo!()
+        self.writers.close();
+    }
+
+    fn at<T>(&self, outcome: Outcome<T>) -> Result<T> {
+        outcome.map_err(|trouble| trouble.at(&self.path))
+    }
+
+    /// A connection to read with.
+    fn connect(&self) -> Outcome<Link> {
+        self.writers.refuse_closed()?;
+        Link::open(&self.path, false, self.patience)
+    }
+
+    /// Reads at one state of the file.
+    fn snapshot<T>(&self, read: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+        self.at(self.connect().and_then(|link| {
+            let connection = link.get()?;
+            connection.execute_batch("BEGIN")?;
+            read(connection)
+        }))
     }
 }
 
-impl Reader {
-    /// The ten columns, and `change` for [`View::ChangedSince`].
-    #[must_use]
-    pub fn schema(&self) -> SchemaRef {
-        todo!()
+/// The error for a file that no siteline wrote, by its header; `None` for one of ours, and where
+/// that can't be told.
+fn not_ours(path: &Path) -> Option<Error> {
+    let mut header = [0; 100];
+    let mut file = std::fs::File::open(path).ok()?;
+    let known = std::io::Read::read_exact(&mut file, &mut header);
+    let foreign = || {
+        let what = format!("store {}: it is not a store of siteline", path.display());
+        Some(Error::new(Kind::Store, what).with_hint(schema::OTHER_PATH))
+    };
+    match known {
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            if file.metadata().is_ok_and(|file| file.len() == 0) { None } else { foreign() }
+        }
+        Err(_) => None,
+        Ok(()) if header[68..72] == APPLICATION.to_be_bytes() => None,
+        Ok(()) if &header[..16] == b"SQLite format 3\0" => None,
+        Ok(()) => foreign(),
     }
+}
 
-    /// The next points: about `rows` of them, more where a block goes on; `None` after the last.
-    ///
-    /// # Errors
-    /// `StoreError`s.
-    pub fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
-        todo!("{rows}")
-    }
+/// Copies the snapshot that a connection reads to a file that is not there.
+fn copy(connection: &Connection, to: &Path) -> Outcome<()> {
+    connection.query_row("SELECT COUNT(*) FROM store", [], |_| Ok(()))?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let copied = Connection::open_with_flags(to, flags).and_then(|mut copy| {
+        rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(
+            i32::MAX,
+            Duration::ZERO,
+            None,
+        )?;
+        copy.close().map_err(|(_, error)| error)
+    });
+    copied.map_err(|error| Trouble::Other(Trouble::Sqlite(error).at(to)))?;
+    let synced = std::fs::File::open(to).and_then(|file| file.sync_all());
+    synced.map_err(|error| Trouble::Other(system(to, "the copy cannot be kept", &error)))
 }
 
 impl Target for Store {
     fn lock(&self, feed: &str) -> Result<Box<dyn std::any::Any + Send>> {
-        todo!("{feed}")
+        self.at(self.writers.refuse_closed())?;
+        Ok(Box::new(place::Lock::take(&self.path, feed)?))
     }
 
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
-        todo!("{feed}")
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            feeds.find(feed).map(|feed| feed.state(connection)).transpose()
+        })
     }
 
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
-        todo!("{feed} {delivery:?} {state:?}")
+        self.at(self.writers.write(
+            || Link::open(&self.path, false, self.patience)?.prepared(&SCHEMA),
+            |writer| writer.apply(feed, delivery, state),
+        ))
     }
 }
+
+#[cfg(test)]
+mod tests;

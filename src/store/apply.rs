@@ -1,0 +1,236 @@
+//! One page and the state that follows from it, in one transaction (§4.5.2).
+
+use std::collections::BTreeMap;
+
+use arrow_array::Array as _;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
+use rusqlite::Connection;
+
+use super::block::{Row, Values};
+use super::directory::{Directory, Known, Place};
+use super::failure::{Outcome, Trouble};
+use super::feeds::{FeedRow, Feeds};
+use super::history::{Tally, merge};
+use super::pages::{self, Later, PageRow};
+use super::seen::{self, Seen};
+use super::target::{Applied, Delivery};
+use crate::data::{Envelope, Page};
+
+/// Buckets in a block. Fewer make more blocks to find, more make more to write again for one point.
+const BUCKETS: i64 = 512;
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+/// Pages that end no chain look for what can be forgotten once in so many.
+const FORGET_EVERY: u64 = 256;
+
+/// Puts it down, all but the commit. What is known of the feed comes and goes by value: after a
+/// failure it is gone.
+pub(super) fn apply(
+    connection: &Connection,
+    known: Option<Known>,
+    name: &str,
+    delivery: Option<&Delivery<'_>>,
+    state: &[u8],
+) -> Outcome<(Option<Known>, Applied)> {
+    let feeds = Feeds::load(connection)?;
+    let mut feed = feeds.find_or_new(name);
+    let Some(delivery) = delivery else {
+        feeds.save(connection, feed, state)?;
+        return Ok((known, Applied::default()));
+    };
+    let mut known = match known {
+        Some(known) if known.generation == feed.generation => known,
+        _ => Known::load(connection, &feed)?,
+    };
+    let tally = deliver(connection, &mut known, &mut feed, delivery)?;
+    known.generation = feed.generation;
+    feeds.save(connection, feed, state)?;
+    let Tally { inserted, revised, unchanged, flagged } = tally;
+    Ok((Some(known), Applied { inserted, revised, unchanged, flagged }))
+}
+
+fn deliver(
+    connection: &Connection,
+    known: &mut Known,
+    feed: &mut FeedRow,
+    delivery: &Delivery<'_>,
+) -> Outcome<Tally> {
+    let mut log = log_row(delivery)?;
+    if log.sequence <= feed.sequence
+        && let Some(done) = pages::after(connection, feed.id, log.sequence - 1)?.first()
+        && done.sequence == log.sequence
+    {
+        // It is there already: its commit was not heard of.
+        let Tally { inserted, revised, unchanged, .. } = done.tally;
+        return Ok(Tally { unchanged: inserted + revised + unchanged, ..Tally::default() });
+    }
+    let points = points(connection, known, feed, delivery.page)?;
+    if feed.span == 0 {
+        feed.span = span(delivery.interval_seconds, &points);
+    }
+    let timestamps: Vec<(i64, Vec<i64>)> = points
+        .iter()
+        .map(|(series, rows)| (*series, rows.iter().map(|row| row.timestamp).collect()))
+        .collect();
+    let runs = seen::encode(timestamps.iter().map(|(series, times)| (*series, times.as_slice())));
+    let late = log.sequence < feed.sequence;
+    if (late || log.is_last) && !known.seen {
+        pages::verify_seen(connection, feed)?;
+        known.seen = true;
+    }
+    let later = if late { Later::load(connection, feed, &log, &runs)? } else { Later::default() };
+    let mut work = Work { log, later, brought: None, news: in_blocks(points, feed.span) };
+    if log.is_last {
+        work.brought = Some(pages::of_chain(connection, feed.id, &log, &runs)?);
+    }
+    log.tally = work.put(Directory::new(connection, feed.id)?, known, feed)?;
+    log.save(connection, feed)?;
+    let finished = if log.is_last { log.sequence } else { work.later.finished(log.chain) };
+    pages::remember(connection, feed, &log, finished, runs)?;
+    feed.sequence = feed.sequence.max(log.sequence);
+    feed.generation += 1;
+    if log.is_last || log.sequence.is_multiple_of(FORGET_EVERY) {
+        pages::forget(connection, feed)?;
+    }
+    Ok(log.tally)
+}
+
+fn log_row(delivery: &Delivery<'_>) -> Outcome<PageRow> {
+    let (page, chain) = (delivery.page, delivery.chain);
+    if page.sequence == 0 || i64::try_from(page.sequence).is_err() {
+        let what = format!("a page request can't have the number {}", page.sequence);
+        return Err(Trouble::Refused(what, "They count from 1."));
+    }
+    Ok(PageRow {
+        sequence: page.sequence,
+        chain: chain.first,
+        start: chain.start.as_microsecond(),
+        end: chain.end.as_microsecond(),
+        read_at: delivery.read_at.as_microsecond(),
+        is_last: page.is_last,
+        points: i64::try_from(page.rows()).unwrap_or(i64::MAX),
+        tally: Tally::default(),
+    })
+}
+
+/// A page's points by series, ascending, each once: the later row wins.
+fn points(
+    connection: &Connection,
+    known: &mut Known,
+    feed: &mut FeedRow,
+    page: &Page,
+) -> Outcome<BTreeMap<i64, Vec<Row>>> {
+    let mut series: Vec<Option<i64>> = Vec::new();
+    let mut points: BTreeMap<i64, Vec<Row>> = BTreeMap::new();
+    for envelope in page.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
+        if series.len() <= envelope.series {
+            series.resize(envelope.series + 1, None);
+        }
+        let id = match series[envelope.series] {
+            Some(id) => id,
+            None => known.series(connection, feed, &envelope.identity)?,
+        };
+        series[envelope.series] = Some(id);
+        read_rows(page, envelope, points.entry(id).or_default());
+    }
+    for rows in points.values_mut() {
+        if !rows.is_sorted_by(|one, next| one.timestamp < next.timestamp) {
+            rows.reverse();
+            rows.sort_by_key(|row| row.timestamp);
+            rows.dedup_by_key(|row| row.timestamp);
+        }
+    }
+    Ok(points)
+}
+
+fn read_rows(page: &Page, envelope: &Envelope, rows: &mut Vec<Row>) {
+    let timestamps = page.batch.column(5).as_primitive::<TimestampMicrosecondType>();
+    let numbers = [6, 7, 8].map(|index| page.batch.column(index).as_primitive::<Float64Type>());
+    let counts = page.batch.column(9).as_primitive::<Int64Type>();
+    rows.extend(envelope.rows.clone().map(|row| {
+        let number = numbers.map(|array| array.is_valid(row).then(|| array.value(row)));
+        let count = counts.is_valid(row).then(|| counts.value(row));
+        let values = Values::new(number, count);
+        let timestamp = timestamps.value(row);
+        Row { timestamp, version: page.sequence, absent: false, values }
+    }));
+}
+
+/// How much time a block spans: so many buckets; where no width is known, so many of the smallest
+/// steps on the feed's first page, but neither less than minutes nor more than a month.
+fn span(interval_seconds: Option<u32>, points: &BTreeMap<i64, Vec<Row>>) -> i64 {
+    if let Some(seconds) = interval_seconds.filter(|seconds| *seconds > 0) {
+        return BUCKETS * i64::from(seconds) * SECOND;
+    }
+    let steps = points.values().flat_map(|rows| {
+        rows.windows(2).map(|pair| pair[1].timestamp.saturating_sub(pair[0].timestamp))
+    });
+    let least = BUCKETS * SECOND;
+    steps.min().map_or(DAY, |step| step.saturating_mul(BUCKETS).clamp(least, 32 * DAY))
+}
+
+fn in_blocks(points: BTreeMap<i64, Vec<Row>>, span: i64) -> BTreeMap<Place, Vec<Row>> {
+    let mut blocks = BTreeMap::new();
+    for (series, rows) in points {
+        let stretch = |row: &Row| row.timestamp.div_euclid(span);
+        for rows in rows.chunk_by(|one, next| stretch(one) == stretch(next)) {
+            blocks.insert((series, stretch(&rows[0])), rows.to_vec());
+        }
+    }
+    blocks
+}
+
+/// A page on its way into blocks.
+struct Work {
+    log: PageRow,
+    later: Later,
+    /// With the last page of a chain: what the chain brought.
+    brought: Option<Seen>,
+    news: BTreeMap<Place, Vec<Row>>,
+}
+
+impl Work {
+    fn put(
+        &mut self,
+        mut directory: Directory<'_>,
+        known: &mut Known,
+        feed: &mut FeedRow,
+    ) -> Outcome<Tally> {
+        let mut tally = Tally::default();
+        let PageRow { start, end, .. } = self.log;
+        if self.brought.is_some() && start < end {
+            let stretches = start.div_euclid(feed.span)..(end - 1).div_euclid(feed.span) + 1;
+            for (place, _) in directory.blocks(known, &stretches)? {
+                self.news.entry(place).or_default();
+            }
+        }
+        for (place, mut news) in std::mem::take(&mut self.news) {
+            let rows = directory.rows_at(known, place)?;
+            if let Some(brought) = &self.brought {
+                self.add_absent(place, &rows, brought, &mut news);
+            }
+            let later = |timestamp| self.later.events(place.0, timestamp);
+            if let Some(rows) = merge(&rows, &news, later, &mut tally) {
+                directory.store(known, place, &rows)?;
+            }
+        }
+        directory.finish(known, feed)?;
+        Ok(tally)
+    }
+
+    /// Adds an absent row for each stored point of the chain's range that the chain did not bring.
+    fn add_absent(&self, place: Place, rows: &[Row], brought: &Seen, news: &mut Vec<Row>) {
+        let PageRow { sequence, start, end, .. } = self.log;
+        let mut finder = brought.of(place.0);
+        let before = news.len();
+        for row in rows.chunk_by(|one, next| one.timestamp == next.timestamp).map(|all| all[0]) {
+            if (start..end).contains(&row.timestamp) && !finder.holds(row.timestamp) {
+                news.push(Row { version: sequence, absent: true, ..row });
+            }
+        }
+        if news.len() > before {
+            news.sort_unstable_by_key(|row| row.timestamp);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! A block: every version of the points of one series in a stretch of time, and how it is written
+//! down. Nothing else is kept of a point's history.
+//!
+//! ```text
+//! form:u8 rows timestamps:steps versions:steps marks:runs
+//! counts:(0 runs | 1 one by one) values:[f64] minima:[f64] maxima:[f64]
+//! ```
+//!
+//! Numbers that are null are left out of their column. Doubles stand as their eight bytes, so that
+//! every bit of them comes back.
+
+use super::bytes::{Sink, Source};
+
+const FORM: u8 = 1;
+/// A mark's bit for a row that says that the point was absent; the lower ones are nulls.
+const ABSENT: u8 = 0b1_0000;
+const COUNT_NULL: u8 = 0b1000;
+
+/// The four aggregates of a point. A null one is 0 here and has its bit in `nulls`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Values {
+    /// Value, minimum, maximum: the bits of the doubles.
+    bits: [u64; 3],
+    count: i64,
+    nulls: u8,
+}
+
+impl Values {
+    pub(super) fn new(numbers: [Option<f64>; 3], count: Option<i64>) -> Self {
+        let mut values = Self { count: count.unwrap_or_default(), ..Self::default() };
+        for (index, number) in numbers.into_iter().enumerate() {
+            match number {
+                Some(number) => values.bits[index] = number.to_bits(),
+                None => values.nulls |= 1 << index,
+            }
+        }
+        if count.is_none() {
+            values.nulls |= COUNT_NULL;
+        }
+        values
+    }
+
+    #[inline]
+    pub(super) fn numbers(&self) -> [Option<f64>; 3] {
+        std::array::from_fn(|index| {
+            (self.nulls & (1 << index) == 0).then(|| f64::from_bits(self.bits[index]))
+        })
+    }
+
+    #[inline]
+    pub(super) fn count(&self) -> Option<i64> {
+        (self.nulls & COUNT_NULL == 0).then_some(self.count)
+    }
+}
+
+/// One version of one point. Rows of a block are sorted by timestamp, then version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) timestamp: i64,
+    /// Sequence number of the page request that said so.
+    pub(super) version: u64,
+    /// The chain that ended with that page had not brought the point; the values are the last ones.
+    pub(super) absent: bool,
+    pub(super) values: Values,
+}
+
+impl Row {
+    /// Whether both say the same of a point.
+    #[inline]
+    pub(super) fn same(&self, other: &Self) -> bool {
+        self.absent == other.absent && self.values == other.values
+    }
+}
+
+/// The bytes of a block.
+pub(super) fn encode(rows: &[Row]) -> Vec<u8> {
+    let mut sink = Sink(Vec::with_capacity(64 + rows.len() * 28));
+    sink.0.push(FORM);
+    sink.length(rows.len());
+    sink.steps(rows.iter().map(|row| row.timestamp));
+    sink.steps(rows.iter().map(|row| row.version.cast_signed()));
+    sink.runs(rows.iter().map(|row| i64::from(mark(row))));
+    let counts = || rows.iter().filter_map(|row| row.values.count());
+    let runs = counts().zip(counts().skip(1)).filter(|(one, next)| one != next).count();
+    if runs * 2 < rows.len() {
+        sink.0.push(0);
+        sink.runs(counts());
+    } else {
+        sink.0.push(1);
+        counts().for_each(|count| sink.signed(count));
+    }
+    for index in 0..3 {
+        for row in rows.iter().filter(|row| row.values.nulls & (1 << index) == 0) {
+            sink.0.extend_from_slice(&row.values.bits[index].to_le_bytes());
+        }
+    }
+    sink.0
+}
+
+fn mark(row: &Row) -> u8 {
+    row.values.nulls | if row.absent { ABSENT } else { 0 }
+}
+
+/// The block in those bytes; `None` where [`encode`] did not write them.
+pub(super) fn decode(bytes: &[u8]) -> Option<Vec<Row>> {
+    let (form, rest) = bytes.split_first()?;
+    let mut source = Source(rest);
+    let count = source.length()?;
+    if *form != FORM {
+        return None;
+    }
+    let mut rows = Vec::new();
+    source.steps(count, |timestamp| {
+        rows.push(Row { timestamp, version: 0, absent: false, values: Values::default() });
+    })?;
+    let mut at = 0;
+    source.steps(count, |version| {
+        rows[at].version = version.cast_unsigned();
+        at += 1;
+    })?;
+    at = 0;
+    let mut marked = Some(());
+    source.runs(count, |mark, length| {
+        let Some(mark) = u8::try_from(mark).ok().filter(|mark| *mark < ABSENT << 1) else {
+            marked = None;
+            return;
+        };
+        for row in &mut rows[at..at + length] {
+            row.absent = mark & ABSENT != 0;
+            row.values.nulls = mark & !ABSENT;
+        }
+        at += length;
+    })?;
+    marked?;
+    read_counts(&mut source, &mut rows)?;
+    for index in 0..3 {
+        read_numbers(&mut source, &mut rows, index)?;
+    }
+    source.0.is_empty().then_some(rows)
+}
+
+fn read_counts(source: &mut Source<'_>, rows: &mut [Row]) -> Option<()> {
+    let known = rows.iter().filter(|row| row.values.nulls & COUNT_NULL == 0).count();
+    let mut slots = rows.iter_mut().filter(|row| row.values.nulls & COUNT_NULL == 0);
+    match source.take(1)? {
+        [0] => source.runs(known, |count, length| {
+            slots.by_ref().take(length).for_each(|row| row.values.count = count);
+        }),
+        [1] => slots.try_for_each(|row| {
+            row.values.count = source.signed()?;
+            Some(())
+        }),
+        _ => None,
+    }
+}
+
+fn read_numbers(source: &mut Source<'_>, rows: &mut [Row], index: usize) -> Option<()> {
+    let known = rows.iter().filter(|row| row.values.nulls & (1 << index) == 0).count();
+    let (numbers, _) = source.take(known.checked_mul(8)?)?.as_chunks::<8>();
+    let slots = rows.iter_mut().filter(|row| row.values.nulls & (1 << index) == 0);
+    for (row, bytes) in slots.zip(numbers) {
+        row.values.bits[index] = u64::from_le_bytes(*bytes);
+    }
+    Some(())
+}

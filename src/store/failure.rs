@@ -1,0 +1,124 @@
+//! What `SQLite` says, as our errors. Inside the room a failure is a [`Trouble`]; it becomes an
+//! error, which names the store's path, at the room's door.
+
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+use rusqlite::ffi::{SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRITE};
+
+use crate::error::{Error, Kind, excerpt};
+
+/// A failure inside the store.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// `SQLite` failed.
+    Sqlite(rusqlite::Error),
+    /// What is stored is not what was written.
+    Corrupt(&'static str),
+    /// It can't be done, and what to do now.
+    Refused(String, &'static str),
+    /// All else.
+    Other(Error),
+}
+
+/// The result inside the store.
+pub(super) type Outcome<T> = Result<T, Trouble>;
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl Trouble {
+    /// The error for a user.
+    pub(super) fn at(self, path: &Path) -> Error {
+        match self {
+            Self::Sqlite(error) => sqlite(path, &error),
+            Self::Corrupt(what) => corrupt(path, what),
+            Self::Refused(what, hint) => other(path, &what).with_hint(hint),
+            Self::Other(error) => error,
+        }
+    }
+}
+
+fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
+    use rusqlite::Error as Sql;
+    let failure = match error {
+        Sql::SqliteFailure(failure, _) => failure,
+        // A column holds what no siteline writes there, or a row is gone.
+        Sql::InvalidColumnType(..)
+        | Sql::FromSqlConversionFailure(..)
+        | Sql::IntegralValueOutOfRange(..)
+        | Sql::Utf8Error(..)
+        | Sql::QueryReturnedNoRows => return corrupt(path, "a row is not as it was written"),
+        _ => return other(path, &error.to_string()),
+    };
+    match failure.code {
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => busy(path),
+        ErrorCode::DiskFull => full(path),
+        // The shared memory of the write-ahead log could not grow.
+        _ if failure.extended_code == SQLITE_IOERR_SHMSIZE => full(path),
+        // A quota that is used up comes as a failed write.
+        _ if failure.extended_code == SQLITE_IOERR_WRITE && !has_room(path) => full(path),
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation => {
+            corrupt(path, "its file is damaged")
+        }
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => other(path, "it may not be written")
+            .with_hint(
+                "A store is written by all who use it: its file and folder must be writable.",
+            ),
+        ErrorCode::CannotOpen => other(path, "it cannot be opened")
+            .with_hint("Its file and folder must be readable and writable, and the file a file."),
+        _ => other(path, &error.to_string()),
+    }
+}
+
+/// Somebody else writes.
+pub(super) fn busy(path: &Path) -> Error {
+    Error::new(Kind::StoreBusy, format!("store {}: somebody else writes to it", path.display()))
+        .with_hint("Wait until the other process is done, then try again.")
+}
+
+/// No room is left.
+pub(super) fn full(path: &Path) -> Error {
+    let message = format!("store {}: there is no room left to write", path.display());
+    Error::new(Kind::StoreFull, message)
+        .with_hint("Nothing is lost; it continues from its checkpoint when there is room again.")
+}
+
+/// What is stored is not what was written.
+pub(super) fn corrupt(path: &Path, what: &str) -> Error {
+    Error::new(Kind::StoreCorrupt, format!("store {}: {what}", path.display()))
+        .with_hint("Go on from a backup of it, or sync into a new store.")
+}
+
+fn other(path: &Path, what: &str) -> Error {
+    Error::new(Kind::Store, format!("store {}: {}", path.display(), excerpt(what)))
+}
+
+/// What the operating system refused.
+pub(super) fn system(path: &Path, doing: &str, error: &std::io::Error) -> Error {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    match error.kind() {
+        StorageFull | QuotaExceeded => full(path),
+        _ => other(path, &format!("{doing}: {error}")),
+    }
+}
+
+/// False where a small file beside the store can't be written for want of room.
+fn has_room(path: &Path) -> bool {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!("-room-{}", std::process::id()));
+    let written = std::fs::write(&beside, [0; 1 << 16]);
+    // It may not be there at all.
+    let _gone = std::fs::remove_file(&beside);
+    let full = |error: std::io::Error| system(path, "", &error).kind() == Kind::StoreFull;
+    !written.is_err_and(full)
+}

@@ -1,0 +1,167 @@
+//! The feeds of a store: each a row with the digests of all that it has.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::bytes::Checksum;
+use super::failure::{Outcome, Trouble};
+use super::schema::Root;
+
+/// A feed's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FeedRow {
+    pub(super) id: i64,
+    pub(super) name: String,
+    /// The highest sequence number applied.
+    pub(super) sequence: u64,
+    /// Grows with each page: what was read of the feed's tables is good while it stays.
+    pub(super) generation: i64,
+    /// Microseconds that a block spans; 0 before the first page.
+    pub(super) span: i64,
+    /// What pages up to this sequence number brought is no longer known one by one.
+    pub(super) forgotten: u64,
+    pub(super) state_sum: i64,
+    /// Digests of the tables of that name.
+    pub(super) series: i64,
+    pub(super) shelves: i64,
+    pub(super) pages: i64,
+    pub(super) seen: i64,
+}
+
+impl FeedRow {
+    fn new(id: i64, name: &str) -> Self {
+        Self {
+            id,
+            name: name.to_owned(),
+            sequence: 0,
+            generation: 0,
+            span: 0,
+            forgotten: 0,
+            state_sum: 0,
+            series: 0,
+            shelves: 0,
+            pages: 0,
+            seen: 0,
+        }
+    }
+
+    fn check(&self) -> i64 {
+        let sum = Checksum::new("feeds").number(self.id).bytes(self.name.as_bytes());
+        let (sequence, forgotten) = (self.sequence.cast_signed(), self.forgotten.cast_signed());
+        let numbers = [sequence, self.generation, self.span, forgotten, self.state_sum];
+        let digests = [self.series, self.shelves, self.pages, self.seen];
+        sum.numbers(&numbers).numbers(&digests).value()
+    }
+
+    fn save(&self, connection: &Connection) -> Outcome<()> {
+        let sql = "INSERT OR REPLACE INTO feeds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        connection.execute(
+            sql,
+            rusqlite::params![
+                self.id,
+                self.name,
+                self.sequence.cast_signed(),
+                self.generation,
+                self.span,
+                self.forgotten.cast_signed(),
+                self.state_sum,
+                self.series,
+                self.shelves,
+                self.pages,
+                self.seen,
+                self.check()
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// The state that was applied last.
+    pub(super) fn state(&self, connection: &Connection) -> Outcome<Vec<u8>> {
+        let sql = "SELECT bytes FROM states WHERE feed = ?1";
+        let state: Option<Vec<u8>> =
+            connection.query_row(sql, [self.id], |row| row.get(0)).optional()?;
+        state
+            .filter(|state| state_sum(self.id, state) == self.state_sum)
+            .ok_or(Trouble::Corrupt("the state of a feed does not match its checksum"))
+    }
+}
+
+fn state_sum(feed: i64, state: &[u8]) -> i64 {
+    Checksum::new("states").number(feed).bytes(state).value()
+}
+
+/// All feeds, verified.
+#[derive(Debug)]
+pub(super) struct Feeds {
+    root: Root,
+    rows: Vec<FeedRow>,
+}
+
+impl Feeds {
+    pub(super) fn load(connection: &Connection) -> Outcome<Self> {
+        let root = Root::load(connection)?;
+        let mut statement = connection.prepare("SELECT * FROM feeds ORDER BY id")?;
+        let mut found = statement.query([])?;
+        let (mut rows, mut digest) = (Vec::new(), 0_i64);
+        while let Some(row) = found.next()? {
+            let feed = FeedRow {
+                id: row.get(0)?,
+                name: row.get(1)?,
+                sequence: row.get::<_, i64>(2)?.cast_unsigned(),
+                generation: row.get(3)?,
+                span: row.get(4)?,
+                forgotten: row.get::<_, i64>(5)?.cast_unsigned(),
+                state_sum: row.get(6)?,
+                series: row.get(7)?,
+                shelves: row.get(8)?,
+                pages: row.get(9)?,
+                seen: row.get(10)?,
+            };
+            if feed.check() != row.get::<_, i64>(11)? {
+                return Err(Trouble::Corrupt("the row of a feed does not match its checksum"));
+            }
+            digest = digest.wrapping_add(feed.check());
+            rows.push(feed);
+        }
+        if digest != root.digest {
+            return Err(Trouble::Corrupt("a feed is gone"));
+        }
+        Ok(Self { root, rows })
+    }
+
+    pub(super) fn rows(&self) -> &[FeedRow] {
+        &self.rows
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&FeedRow> {
+        self.rows.iter().find(|feed| feed.name == name)
+    }
+
+    /// The feed of that name, else a new one.
+    pub(super) fn find_or_new(&self, name: &str) -> FeedRow {
+        let next = self.rows.last().map_or(1, |last| last.id + 1);
+        self.find(name).cloned().unwrap_or_else(|| FeedRow::new(next, name))
+    }
+
+    /// Writes a feed's row, its state, and the digest above.
+    pub(super) fn save(
+        mut self,
+        connection: &Connection,
+        mut feed: FeedRow,
+        state: &[u8],
+    ) -> Outcome<()> {
+        let sum = state_sum(feed.id, state);
+        let before = self.find(&feed.name);
+        if before.is_none_or(|before| before.state_sum != sum) {
+            let sql = "INSERT OR REPLACE INTO states VALUES (?1, ?2)";
+            connection.execute(sql, (feed.id, state))?;
+        }
+        feed.state_sum = sum;
+        if before == Some(&feed) {
+            return Ok(());
+        }
+        feed.save(connection)?;
+        let old = before.map_or(0, FeedRow::check);
+        self.root.digest = self.root.digest.wrapping_sub(old).wrapping_add(feed.check());
+        self.root.save(connection)
+    }
+}

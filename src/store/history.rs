@@ -1,0 +1,175 @@
+//! What a page does to a block, and what a block says at some state of knowledge. Both are free of
+//! the order in which pages arrive: a page request's sequence number alone decides.
+
+use std::ops::Range;
+
+use super::block::Row;
+use super::{Flagged, View};
+
+/// What a newer page request had said of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// It brought the point.
+    Present(u64),
+    /// It ended a chain that had not brought it.
+    Absent(u64),
+}
+
+/// What merging did to the points as they are known now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) inserted: u64,
+    pub(super) revised: u64,
+    pub(super) unchanged: u64,
+    pub(super) flagged: u64,
+}
+
+/// Merges what one page says, ascending and each timestamp once, into a block. An absent row says
+/// that the chain which ended with that page had not brought the point; its values are not looked
+/// at. `later` is what newer page requests had said of a point, ascending: nothing, where the page
+/// is the newest. `None`: the block stays as it is.
+pub(super) fn merge(
+    rows: &[Row],
+    news: &[Row],
+    mut later: impl FnMut(i64) -> Vec<Event>,
+    tally: &mut Tally,
+) -> Option<Vec<Row>> {
+    let mut merged: Option<Vec<Row>> = None;
+    let mut done = 0;
+    for new in news {
+        let start = done + rows[done..].partition_point(|row| row.timestamp < new.timestamp);
+        let end = start + rows[start..].iter().take_while(|r| r.timestamp == new.timestamp).count();
+        let (group, events) = (&rows[start..end], later(new.timestamp));
+        let before = group.last();
+        let simple = events.is_empty() && before.is_none_or(|row| row.version < new.version);
+        let known = if new.absent {
+            before.is_none_or(|r| r.absent)
+        } else {
+            before.is_some_and(|r| r.same(new))
+        };
+        if simple && known {
+            tally.unchanged += u64::from(!new.absent);
+            continue;
+        }
+        let history = observe(group, new, &events);
+        count(before, history.last(), new, tally);
+        if history == group {
+            continue;
+        }
+        let out = merged.get_or_insert_with(|| Vec::with_capacity(rows.len() + news.len()));
+        out.extend_from_slice(&rows[done..start]);
+        out.extend(history);
+        done = end;
+    }
+    let mut merged = merged?;
+    merged.extend_from_slice(&rows[done..]);
+    Some(merged)
+}
+
+fn count(before: Option<&Row>, after: Option<&Row>, new: &Row, tally: &mut Tally) {
+    match (before, after) {
+        (None, Some(_)) => tally.inserted += 1,
+        (Some(before), Some(after)) if new.absent => {
+            tally.flagged += u64::from(!before.absent && after.absent);
+        }
+        (Some(before), Some(after)) if !before.same(after) => tally.revised += 1,
+        _ => tally.unchanged += u64::from(!new.absent),
+    }
+}
+
+/// The history of one point after one more page request said something of it.
+fn observe(group: &[Row], new: &Row, later: &[Event]) -> Vec<Row> {
+    let older = group.partition_point(|row| row.version < new.version);
+    let mut history = group[..older].to_vec();
+    let add = |history: &mut Vec<Row>, row: Row| {
+        if history.last().is_none_or(|last| !last.same(&row)) {
+            history.push(row);
+        }
+    };
+    let absent = |history: &mut Vec<Row>, version| {
+        if let Some(last) = history.last().copied() {
+            add(history, Row { version, absent: true, ..last });
+        }
+    };
+    if new.absent {
+        absent(&mut history, new.version)
+    } else {
+        add(&mut history, *new)
+    }
+    for event in later {
+        match *event {
+            Event::Absent(version) => absent(&mut history, version),
+            Event::Present(version) => {
+                // What it said is what the history says as of then: it is the last one up to it.
+                let known = group[..group.partition_point(|row| row.version <= version)].last();
+                if let Some(known) = known {
+                    add(&mut history, Row { version, absent: false, ..*known });
+                }
+            }
+        }
+    }
+    history
+}
+
+/// What became of a point since some state of knowledge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    New,
+    Revised,
+    Absent,
+    Returned,
+}
+
+impl Change {
+    pub(super) const NAMES: [&str; 4] = ["new", "revised", "absent", "returned"];
+}
+
+/// Gives the points of a block that a view shows, ascending.
+pub(super) fn show(
+    rows: &[Row],
+    times: &Range<i128>,
+    view: View,
+    flagged: Flagged,
+    mut give: impl FnMut(&Row, Change),
+) {
+    let first = rows.partition_point(|row| i128::from(row.timestamp) < times.start);
+    let end = rows.partition_point(|row| i128::from(row.timestamp) < times.end);
+    let mut at = first;
+    while at < end {
+        let mut next = at + 1;
+        while next < end && rows[next].timestamp == rows[at].timestamp {
+            next += 1;
+        }
+        if let Some((row, change)) = seen(&rows[at..next], view)
+            && match flagged {
+                Flagged::Keep => true,
+                Flagged::Drop => !row.absent,
+                Flagged::Only => row.absent,
+            }
+        {
+            give(row, change);
+        }
+        at = next;
+    }
+}
+
+/// What a view shows of one point.
+#[inline]
+fn seen(history: &[Row], view: View) -> Option<(&Row, Change)> {
+    let last = history.last()?;
+    let as_of = |version| history[..history.partition_point(|row| row.version <= version)].last();
+    match view {
+        View::Latest => Some((last, Change::New)),
+        View::AsOf(version) => as_of(version).map(|row| (row, Change::New)),
+        View::ChangedSince(version) if last.version <= version => None,
+        View::ChangedSince(version) => {
+            let change = match as_of(version) {
+                _ if last.absent => Change::Absent,
+                None => Change::New,
+                Some(before) if before.absent => Change::Returned,
+                Some(_) => Change::Revised,
+            };
+            Some((last, change))
+        }
+    }
+}

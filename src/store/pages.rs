@@ -1,0 +1,286 @@
+//! The log of page requests: what each one asked for and did; and, of the newest ones and of chains
+//! that have not ended, which points they brought.
+
+use rusqlite::{Connection, Row as SqlRow};
+
+use super::bytes::Checksum;
+use super::failure::{Outcome, Trouble};
+use super::feeds::FeedRow;
+use super::history::{Event, Tally};
+use super::seen::Seen;
+
+/// Of so many of the newest pages the points that they brought are known one by one.
+pub(super) const KEPT: u64 = 1_024;
+
+/// One page request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PageRow {
+    pub(super) sequence: u64,
+    /// Sequence number of the chain's first page.
+    pub(super) chain: u64,
+    /// The chain's range.
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) read_at: i64,
+    pub(super) is_last: bool,
+    pub(super) points: i64,
+    pub(super) tally: Tally,
+}
+
+impl PageRow {
+    const COLUMNS: &str = r#"sequence, chain, "start", "end", read_at, is_last, points,
+        inserted, revised, unchanged, flagged, "check""#;
+
+    fn numbers(&self) -> [i64; 11] {
+        let Tally { inserted, revised, unchanged, flagged } = self.tally;
+        let [inserted, revised, unchanged, flagged] =
+            [inserted, revised, unchanged, flagged].map(u64::cast_signed);
+        let (sequence, chain) = (self.sequence.cast_signed(), self.chain.cast_signed());
+        let (read_at, is_last) = (self.read_at, i64::from(self.is_last));
+        let range = [sequence, chain, self.start, self.end, read_at, is_last, self.points];
+        let [a, b, c, d, e, f, g] = range;
+        [a, b, c, d, e, f, g, inserted, revised, unchanged, flagged]
+    }
+
+    fn check(&self, feed: i64) -> i64 {
+        Checksum::new("pages").number(feed).numbers(&self.numbers()).value()
+    }
+
+    fn read(feed: i64, row: &SqlRow<'_>) -> Outcome<Self> {
+        let number = |index: usize| row.get::<_, i64>(index);
+        let count = |index| Ok::<_, Trouble>(number(index)?.cast_unsigned());
+        let tally = Tally {
+            inserted: count(7)?,
+            revised: count(8)?,
+            unchanged: count(9)?,
+            flagged: count(10)?,
+        };
+        let page = Self {
+            sequence: count(0)?,
+            chain: count(1)?,
+            start: number(2)?,
+            end: number(3)?,
+            read_at: number(4)?,
+            is_last: number(5)? != 0,
+            points: number(6)?,
+            tally,
+        };
+        if page.check(feed) != number(11)? {
+            return Err(Trouble::Corrupt("the row of a page does not match its checksum"));
+        }
+        Ok(page)
+    }
+
+    /// Adds it to the log.
+    pub(super) fn save(&self, connection: &Connection, feed: &mut FeedRow) -> Outcome<()> {
+        let sql =
+            "INSERT INTO pages VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+        let check = self.check(feed.id);
+        let row = [feed.id].into_iter().chain(self.numbers()).chain([check]);
+        connection.execute(sql, rusqlite::params_from_iter(row))?;
+        feed.pages = feed.pages.wrapping_add(check);
+        Ok(())
+    }
+}
+
+/// The pages after a sequence number, ascending.
+pub(super) fn after(connection: &Connection, feed: i64, sequence: u64) -> Outcome<Vec<PageRow>> {
+    let columns = PageRow::COLUMNS;
+    let sql =
+        format!("SELECT {columns} FROM pages WHERE feed = ?1 AND sequence > ?2 ORDER BY sequence");
+    let mut statement = connection.prepare(&sql)?;
+    let mut found = statement.query((feed, sequence.cast_signed()))?;
+    let mut pages = Vec::new();
+    while let Some(row) = found.next()? {
+        pages.push(PageRow::read(feed, row)?);
+    }
+    Ok(pages)
+}
+
+/// All pages, none missing.
+pub(super) fn all(connection: &Connection, feed: &FeedRow) -> Outcome<Vec<PageRow>> {
+    let pages = after(connection, feed.id, 0)?;
+    let digest = pages.iter().fold(0_i64, |sum, page| sum.wrapping_add(page.check(feed.id)));
+    if digest != feed.pages {
+        return Err(Trouble::Corrupt("a page of its log is gone"));
+    }
+    Ok(pages)
+}
+
+/// What one page brought, as [`super::seen::encode`] wrote it.
+#[derive(Debug)]
+struct SeenRow {
+    sequence: u64,
+    chain: u64,
+    /// The sequence number of the chain's last page; 0 before it came.
+    finished: u64,
+    runs: Vec<u8>,
+}
+
+impl SeenRow {
+    fn check(&self, feed: i64) -> i64 {
+        let numbers = [self.sequence, self.chain, self.finished].map(u64::cast_signed);
+        Checksum::new("seen").number(feed).numbers(&numbers).bytes(&self.runs).value()
+    }
+
+    fn save(&self, connection: &Connection, feed: &mut FeedRow) -> Outcome<()> {
+        let check = self.check(feed.id);
+        let numbers = [self.sequence, self.chain, self.finished].map(u64::cast_signed);
+        let [sequence, chain, finished] = numbers;
+        let sql = "INSERT OR REPLACE INTO seen VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        connection.execute(sql, (feed.id, sequence, chain, finished, check, &self.runs))?;
+        feed.seen = feed.seen.wrapping_add(check);
+        Ok(())
+    }
+}
+
+/// The rows of what pages brought, of one chain or of all.
+fn seen_rows(connection: &Connection, feed: i64, chain: Option<u64>) -> Outcome<Vec<SeenRow>> {
+    let sql = r#"SELECT sequence, chain, finished, "check", runs FROM seen
+        WHERE feed = ?1 AND (?2 IS NULL OR chain = ?2)"#;
+    let mut statement = connection.prepare(sql)?;
+    let mut found = statement.query((feed, chain.map(u64::cast_signed)))?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next()? {
+        let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
+        let (sequence, chain, finished) = (number(0)?, number(1)?, number(2)?);
+        let seen = SeenRow { sequence, chain, finished, runs: row.get(4)? };
+        if seen.check(feed) != row.get::<_, i64>(3)? {
+            return Err(Trouble::Corrupt("what a page brought does not match its checksum"));
+        }
+        rows.push(seen);
+    }
+    Ok(rows)
+}
+
+/// No row of what pages brought is missing.
+pub(super) fn verify_seen(connection: &Connection, feed: &FeedRow) -> Outcome<()> {
+    let sql = r#"SELECT COALESCE(SUM("check"), 0) FROM seen WHERE feed = ?1"#;
+    let digest: i64 = connection.query_row(sql, [feed.id], |row| row.get(0))?;
+    if digest != feed.seen {
+        return Err(Trouble::Corrupt("what a page brought is gone"));
+    }
+    Ok(())
+}
+
+/// Reads all of it.
+pub(super) fn check_seen(connection: &Connection, feed: &FeedRow) -> Outcome<()> {
+    verify_seen(connection, feed)?;
+    unite(&seen_rows(connection, feed.id, None)?, |_| true).map(drop)
+}
+
+fn unite(rows: &[SeenRow], pick: impl Fn(&SeenRow) -> bool) -> Outcome<Seen> {
+    let mut seen = Seen::default();
+    for row in rows.iter().filter(|row| pick(row)) {
+        seen.add(&row.runs).ok_or(Trouble::Corrupt("what a page brought cannot be read"))?;
+    }
+    Ok(seen.sorted())
+}
+
+/// Remembers what a page brought. Where a chain has ended, all its pages are told.
+pub(super) fn remember(
+    connection: &Connection,
+    feed: &mut FeedRow,
+    page: &PageRow,
+    finished: u64,
+    runs: Vec<u8>,
+) -> Outcome<()> {
+    let (sequence, chain) = (page.sequence, page.chain);
+    SeenRow { sequence, chain, finished, runs }.save(connection, feed)?;
+    if !page.is_last {
+        return Ok(());
+    }
+    for mut row in seen_rows(connection, feed.id, Some(chain))? {
+        if row.finished == 0 {
+            feed.seen = feed.seen.wrapping_sub(row.check(feed.id));
+            row.finished = page.sequence;
+            row.save(connection, feed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Forgets what old pages of chains that ended long ago brought.
+pub(super) fn forget(connection: &Connection, feed: &mut FeedRow) -> Outcome<()> {
+    let until = feed.sequence.saturating_sub(KEPT).cast_signed();
+    let sql = r#"DELETE FROM seen WHERE feed = ?1 AND sequence <= ?2
+        AND finished BETWEEN 1 AND ?2 RETURNING finished, "check""#;
+    let mut statement = connection.prepare(sql)?;
+    let mut gone = statement.query((feed.id, until))?;
+    while let Some(row) = gone.next()? {
+        feed.forgotten = feed.forgotten.max(row.get::<_, i64>(0)?.cast_unsigned());
+        feed.seen = feed.seen.wrapping_sub(row.get(1)?);
+    }
+    Ok(())
+}
+
+/// What the pages of a chain brought so far, with one that is on its way.
+pub(super) fn of_chain(
+    connection: &Connection,
+    feed: i64,
+    page: &PageRow,
+    runs: &[u8],
+) -> Outcome<Seen> {
+    let mut rows = seen_rows(connection, feed, Some(page.chain))?;
+    let (sequence, chain) = (page.sequence, page.chain);
+    rows.push(SeenRow { sequence, chain, finished: 0, runs: runs.to_vec() });
+    unite(&rows, |row| row.sequence <= page.sequence)
+}
+
+/// What newer pages had said, for one that comes late (S11).
+#[derive(Debug, Default)]
+pub(super) struct Later {
+    pages: Vec<(u64, Seen)>,
+    ended: Vec<(PageRow, Seen)>,
+}
+
+impl Later {
+    pub(super) fn load(
+        connection: &Connection,
+        feed: &FeedRow,
+        page: &PageRow,
+        runs: &[u8],
+    ) -> Outcome<Self> {
+        if page.sequence <= feed.forgotten {
+            let what = format!(
+                "page request {} comes too late: those up to {} are no longer known one by one",
+                page.sequence, feed.forgotten
+            );
+            return Err(Trouble::Refused(what, "Read its range again."));
+        }
+        let mut rows = seen_rows(connection, feed.id, None)?;
+        let newer = rows.iter().filter(|row| row.sequence > page.sequence);
+        let mut later = Self::default();
+        for row in newer {
+            later.pages.push((row.sequence, unite(std::slice::from_ref(row), |_| true)?));
+        }
+        let (sequence, chain) = (page.sequence, page.chain);
+        rows.push(SeenRow { sequence, chain, finished: 0, runs: runs.to_vec() });
+        for last in after(connection, feed.id, page.sequence)?.into_iter().filter(|p| p.is_last) {
+            let of_it = |row: &SeenRow| row.chain == last.chain && row.sequence <= last.sequence;
+            later.ended.push((last, unite(&rows, of_it)?));
+        }
+        Ok(later)
+    }
+
+    /// The last page of a chain, where it came already.
+    pub(super) fn finished(&self, chain: u64) -> u64 {
+        self.ended.iter().find(|(last, _)| last.chain == chain).map_or(0, |(last, _)| last.sequence)
+    }
+
+    /// What they said of a point, ascending.
+    pub(super) fn events(&self, series: i64, timestamp: i64) -> Vec<Event> {
+        let brought = |seen: &Seen| seen.of(series).holds(timestamp);
+        let pages = self.pages.iter().filter(|(_, seen)| brought(seen));
+        let absent = self
+            .ended
+            .iter()
+            .filter(|(last, seen)| (last.start..last.end).contains(&timestamp) && !brought(seen));
+        let mut events: Vec<(u64, Event)> = pages
+            .map(|(sequence, _)| (*sequence, Event::Present(*sequence)))
+            .chain(absent.map(|(last, _)| (last.sequence, Event::Absent(last.sequence))))
+            .collect();
+        events.sort_unstable_by_key(|(sequence, _)| *sequence);
+        events.into_iter().map(|(_, event)| event).collect()
+    }
+}

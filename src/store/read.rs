@@ -1,0 +1,214 @@
+//! Reading a feed: a snapshot on a connection of its own, each block verified as it comes.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchReader, StringArray,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+
+use super::connection::Link;
+use super::directory::{Directory, Entry, Known, Place};
+use super::failure::{Outcome, Trouble};
+use super::feeds::{FeedRow, Feeds};
+use super::history::{Change, show};
+use super::{Flagged, View, Wanted};
+use crate::data::{Identity, TableBuilder, schema};
+use crate::error::{Error, Kind, Result};
+
+/// Points of a batch where nobody asked for a number.
+const BATCH: usize = 65_536;
+
+/// Reads a snapshot of a feed on a connection of its own, series by series in canonical order, then
+/// by time.
+#[derive(Debug)]
+pub struct Reader {
+    path: PathBuf,
+    link: Link,
+    schema: SchemaRef,
+    feed: i64,
+    span: i64,
+    ranges: Vec<Range<i128>>,
+    view: View,
+    flagged: Flagged,
+    identities: Vec<Identity>,
+    /// The blocks to read: which of the identities, where, what.
+    blocks: Vec<(usize, Place, Entry)>,
+    at: usize,
+}
+
+impl Reader {
+    pub(super) fn new(path: &Path, link: Link, name: &str, wanted: &Wanted) -> Outcome<Self> {
+        let connection = link.get()?;
+        connection.execute_batch("BEGIN")?;
+        let feed = find(&Feeds::load(connection)?, name)?.clone();
+        let known = Known::load(connection, &feed)?;
+        let ranges = wanted.ranges.as_ref().map_or_else(
+            || vec![i128::MIN..i128::MAX],
+            |ranges| ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect(),
+        );
+        let mut series: Vec<(Identity, i64)> = known.series.clone().into_iter().collect();
+        series.sort_unstable();
+        let mut order = vec![0; series.len() + 1];
+        for (index, (_, id)) in series.iter().enumerate() {
+            // Series are numbered from 1 without a gap; a checksum says so.
+            order[usize::try_from(*id).unwrap_or_default().min(series.len())] = index;
+        }
+        let since = if let View::ChangedSince(version) = wanted.view { version } else { 0 };
+        let mut blocks = Vec::new();
+        for (place, entry) in wanted_blocks(connection, &known, &feed, &ranges)? {
+            let of = usize::try_from(place.0).unwrap_or_default().min(series.len());
+            if entry.changed > since {
+                blocks.push((order[of], place, entry));
+            }
+        }
+        blocks.sort_unstable_by_key(|(of, place, _)| (*of, place.1));
+        Ok(Self {
+            path: path.to_owned(),
+            schema: schema_of(wanted.view),
+            feed: feed.id,
+            span: feed.span,
+            ranges,
+            view: wanted.view,
+            flagged: wanted.flagged,
+            identities: series.into_iter().map(|(identity, _)| identity).collect(),
+            blocks,
+            at: 0,
+            link,
+        })
+    }
+
+    /// The ten columns, and `change` for [`View::ChangedSince`].
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// The next points: about `rows` of them, more where a block goes on; `None` after the last.
+    ///
+    /// # Errors
+    /// `StoreCorrupt` and the other `StoreError`s; nothing follows an error. `ForkError` in another
+    /// process than the one that began the read.
+    pub fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
+        let batch = self.next_points(rows.max(1)).map_err(|trouble| trouble.at(&self.path));
+        if batch.is_err() {
+            self.at = self.blocks.len();
+        }
+        batch
+    }
+
+    fn next_points(&mut self, rows: usize) -> Outcome<Option<RecordBatch>> {
+        if self.at == self.blocks.len() {
+            return Ok(None);
+        }
+        let mut directory = Directory::new(self.link.get()?, self.feed)?;
+        let mut table = TableBuilder::new(rows.min(BATCH));
+        let mut changes = Vec::new();
+        while table.rows() < rows
+            && let Some((of, place, entry)) = self.blocks.get(self.at)
+        {
+            self.at += 1;
+            let before = table.rows();
+            let block = directory.rows(*place, entry)?;
+            for range in overlapping(&self.ranges, &times(place.1, self.span)) {
+                show(&block, range, self.view, self.flagged, |row, change| {
+                    table.push(row.timestamp, row.values.numbers(), row.values.count());
+                    if matches!(self.view, View::ChangedSince(_)) {
+                        changes.push(change as i32);
+                    }
+                });
+            }
+            table.series(&self.identities[*of], table.rows() - before);
+        }
+        if table.rows() == 0 {
+            return Ok(None);
+        }
+        let batch = table.finish()?;
+        match self.view {
+            View::ChangedSince(_) => self.with_changes(&batch, changes).map(Some),
+            _ => Ok(Some(batch)),
+        }
+    }
+
+    fn with_changes(&self, batch: &RecordBatch, changes: Vec<i32>) -> Outcome<RecordBatch> {
+        let names = StringArray::from_iter_values(Change::NAMES);
+        let broken = |error| Error::new(Kind::Internal, format!("a column of changes: {error}"));
+        let column =
+            DictionaryArray::<Int32Type>::try_new(Int32Array::from(changes), Arc::new(names))
+                .map_err(broken)?;
+        let mut arrays = batch.columns().to_vec();
+        arrays.push(Arc::new(column) as ArrayRef);
+        Ok(RecordBatch::try_new(self.schema(), arrays).map_err(broken)?)
+    }
+}
+
+/// Batches of about 65,536 points.
+impl Iterator for Reader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.next_batch(BATCH).transpose()?;
+        Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+    }
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+fn schema_of(view: View) -> SchemaRef {
+    let points = schema(&[]);
+    if !matches!(view, View::ChangedSince(_)) {
+        return points;
+    }
+    let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let change = Arc::new(Field::new("change", text, false));
+    Arc::new(Schema::new(points.fields().iter().cloned().chain([change]).collect::<Vec<_>>()))
+}
+
+/// The feed of that name.
+pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> Outcome<&'f FeedRow> {
+    feeds.find(name).ok_or_else(|| {
+        let what = format!("it has no feed {name:?}");
+        Trouble::Refused(what, "A feed is there once it was synced; feeds() names those that are.")
+    })
+}
+
+/// When the points of a stretch are.
+pub(super) fn times(stretch: i64, span: i64) -> Range<i128> {
+    let start = i128::from(stretch) * i128::from(span);
+    start..start + i128::from(span)
+}
+
+/// The ranges that share a time with this one.
+pub(super) fn overlapping<'r>(ranges: &'r [Range<i128>], times: &Range<i128>) -> &'r [Range<i128>] {
+    let first = ranges.partition_point(|range| range.end <= times.start);
+    let end = ranges.partition_point(|range| range.start < times.end);
+    &ranges[first..end.max(first)]
+}
+
+/// The blocks that share a time with these ranges.
+pub(super) fn wanted_blocks(
+    connection: &rusqlite::Connection,
+    known: &Known,
+    feed: &FeedRow,
+    ranges: &[Range<i128>],
+) -> Outcome<Vec<(Place, Entry)>> {
+    let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(Vec::new()) };
+    if feed.span == 0 {
+        return Ok(Vec::new());
+    }
+    let stretch = |time: i128| {
+        let near = time.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
+        i64::try_from(near.div_euclid(i128::from(feed.span))).unwrap_or_default()
+    };
+    let stretches = stretch(first.start)..stretch(last.end).saturating_add(1);
+    let mut blocks = Directory::new(connection, feed.id)?.blocks(known, &stretches)?;
+    blocks.retain(|(place, _)| !overlapping(ranges, &times(place.1, feed.span)).is_empty());
+    Ok(blocks)
+}

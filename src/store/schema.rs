@@ -1,0 +1,197 @@
+//! The tables, and how an older file becomes one of today.
+//!
+//! Everything is verified from the top: `store` has one row with the digest of `feeds`; a feed's
+//! row has the digests of its series, shelves, pages and seen points; a shelf lists its blocks,
+//! each with the checksum of its content. A digest is the sum of the rows' checksums, so that a row
+//! that is gone, or an old one, is noticed as well as a changed one (S7).
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::bytes::Checksum;
+use super::failure::{Outcome, Trouble};
+use crate::error::excerpt;
+
+/// `SLST`, in the file's header.
+pub(super) const APPLICATION: i32 = 0x534C_5354;
+/// Blocks of some ten KB fill pages of this size well.
+const PAGE_SIZE: i64 = 8_192;
+
+/// What to do about a file that is no store.
+pub(super) const OTHER_PATH: &str = "Name another file, or one that is not there yet.";
+
+const TABLES: &str = r#"
+CREATE TABLE store (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, made_by TEXT NOT NULL,
+  layout INTEGER NOT NULL, digest INTEGER NOT NULL, "check" INTEGER NOT NULL) STRICT;
+CREATE TABLE feeds (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sequence INTEGER NOT NULL,
+  generation INTEGER NOT NULL, span INTEGER NOT NULL, forgotten INTEGER NOT NULL,
+  state_sum INTEGER NOT NULL, series INTEGER NOT NULL, shelves INTEGER NOT NULL,
+  pages INTEGER NOT NULL, seen INTEGER NOT NULL, "check" INTEGER NOT NULL) STRICT;
+CREATE TABLE states (feed INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+CREATE TABLE series (feed INTEGER NOT NULL, id INTEGER NOT NULL, identity BLOB NOT NULL,
+  "check" INTEGER NOT NULL, PRIMARY KEY (feed, id)) STRICT, WITHOUT ROWID;
+CREATE TABLE shelves (feed INTEGER NOT NULL, rack INTEGER NOT NULL, shelf INTEGER NOT NULL,
+  "check" INTEGER NOT NULL, entries BLOB NOT NULL,
+  PRIMARY KEY (feed, rack, shelf)) STRICT, WITHOUT ROWID;
+CREATE TABLE contents (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+CREATE TABLE pages (feed INTEGER NOT NULL, sequence INTEGER NOT NULL, chain INTEGER NOT NULL,
+  "start" INTEGER NOT NULL, "end" INTEGER NOT NULL, read_at INTEGER NOT NULL,
+  is_last INTEGER NOT NULL, points INTEGER NOT NULL, inserted INTEGER NOT NULL,
+  revised INTEGER NOT NULL, unchanged INTEGER NOT NULL, flagged INTEGER NOT NULL,
+  "check" INTEGER NOT NULL, PRIMARY KEY (feed, sequence)) STRICT, WITHOUT ROWID;
+CREATE TABLE seen (feed INTEGER NOT NULL, sequence INTEGER NOT NULL, chain INTEGER NOT NULL,
+  finished INTEGER NOT NULL, "check" INTEGER NOT NULL, runs BLOB NOT NULL,
+  PRIMARY KEY (feed, sequence)) STRICT, WITHOUT ROWID;
+"#;
+
+/// A schema: its number, its tables, and for each older one the step to the next.
+#[derive(Debug)]
+pub(super) struct Schema {
+    pub(super) version: i32,
+    pub(super) tables: &'static str,
+    /// `steps[n]` makes schema `n + 2` of schema `n + 1`.
+    pub(super) steps: &'static [&'static str],
+}
+
+/// Today's.
+pub(super) const SCHEMA: Schema = Schema { version: 1, tables: TABLES, steps: &[] };
+
+/// The one row of `store`.
+#[derive(Debug, Clone)]
+pub(super) struct Root {
+    version: i64,
+    made_by: String,
+    layout: i64,
+    /// Of the rows of `feeds`.
+    pub(super) digest: i64,
+}
+
+impl Root {
+    pub(super) fn load(connection: &Connection) -> Outcome<Self> {
+        let sql = r#"SELECT version, made_by, layout, digest, "check" FROM store WHERE id = 1"#;
+        let (root, check) = connection.query_row(sql, [], |row| {
+            let (version, made_by) = (row.get(0)?, row.get(1)?);
+            let root = Self { version, made_by, layout: row.get(2)?, digest: row.get(3)? };
+            Ok((root, row.get::<_, i64>(4)?))
+        })?;
+        if root.check() != check {
+            return Err(Trouble::Corrupt("its first row does not match its checksum"));
+        }
+        Ok(root)
+    }
+
+    fn check(&self) -> i64 {
+        let made_by = self.made_by.as_bytes();
+        let sum = Checksum::new("store").number(self.version).bytes(made_by);
+        sum.numbers(&[self.layout, self.digest]).value()
+    }
+
+    pub(super) fn save(&self, connection: &Connection) -> Outcome<()> {
+        let sql = "INSERT OR REPLACE INTO store VALUES (1, ?1, ?2, ?3, ?4, ?5)";
+        let row = (self.version, &self.made_by, self.layout, self.digest, self.check());
+        connection.execute(sql, row)?;
+        Ok(())
+    }
+}
+
+impl Schema {
+    /// Makes the tables in an empty file, brings an older one up to date, and refuses all others.
+    pub(super) fn prepare(&self, connection: &mut Connection) -> Outcome<()> {
+        if connection.is_readonly("main")? {
+            return Err(Trouble::Sqlite(rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY),
+                None,
+            )));
+        }
+        if self.standing(connection)? == Standing::Today {
+            connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+            return self.verify(connection);
+        }
+        connection.pragma_update(None, "page_size", PAGE_SIZE)?;
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Somebody else may have been quicker.
+        match self.standing(&changes)? {
+            Standing::Today => {}
+            Standing::Empty => self.create(&changes)?,
+            Standing::Older(version) => self.migrate(&changes, version)?,
+        }
+        changes.commit()?;
+        self.verify(connection)
+    }
+
+    fn standing(&self, connection: &Connection) -> Outcome<Standing> {
+        let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+        let (application, version) = (number("application_id")?, number("user_version")?);
+        if application == 0 && version == 0 && layout(connection)?.is_none() {
+            return Ok(Standing::Empty);
+        }
+        if application != APPLICATION {
+            return Err(Trouble::Refused("it is not a store of siteline".to_owned(), OTHER_PATH));
+        }
+        match version {
+            today if today == self.version => Ok(Standing::Today),
+            older if (1..self.version).contains(&older) => Ok(Standing::Older(older)),
+            newer if newer > self.version => Err(self.newer(connection, newer)),
+            _ => Err(Trouble::Corrupt("the number of its schema is damaged")),
+        }
+    }
+
+    fn create(&self, connection: &Connection) -> Outcome<()> {
+        connection.execute_batch(self.tables)?;
+        connection.pragma_update(None, "application_id", APPLICATION)?;
+        self.finish(connection, 0)
+    }
+
+    fn migrate(&self, connection: &Connection, from: i32) -> Outcome<()> {
+        let digest = Root::load(connection)?.digest;
+        for step in &self.steps[usize::try_from(from - 1).unwrap_or_default()..] {
+            connection.execute_batch(step)?;
+        }
+        self.finish(connection, digest)
+    }
+
+    fn finish(&self, connection: &Connection, digest: i64) -> Outcome<()> {
+        connection.pragma_update(None, "user_version", self.version)?;
+        let layout = layout(connection)?.unwrap_or_default();
+        let made_by = format!("siteline {}", crate::VERSION);
+        Root { version: i64::from(self.version), made_by, layout, digest }.save(connection)
+    }
+
+    /// The header and the tables are those that were made.
+    fn verify(&self, connection: &Connection) -> Outcome<()> {
+        let root = Root::load(connection)?;
+        if root.version != i64::from(self.version) || Some(root.layout) != layout(connection)? {
+            return Err(Trouble::Corrupt("its tables are not those that were made"));
+        }
+        Ok(())
+    }
+
+    fn newer(&self, connection: &Connection, newer: i32) -> Trouble {
+        let made_by = connection
+            .query_row("SELECT made_by FROM store", [], |row| row.get::<_, String>(0))
+            .map_or_else(|_| "a newer siteline".to_owned(), |text| excerpt(&text));
+        let known = self.version;
+        let what = format!("it was made by {made_by}: schema {newer}, this siteline knows {known}");
+        Trouble::Refused(what, "Upgrade siteline.")
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Standing {
+    Empty,
+    Older(i32),
+    Today,
+}
+
+/// The checksum of the texts that made the tables; `None` where there are none.
+fn layout(connection: &Connection) -> Outcome<Option<i64>> {
+    let mut statement =
+        connection.prepare("SELECT type || ' ' || name || ' ' || sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY 1")?;
+    let mut sum = None;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let text: String = row.get(0)?;
+        sum = Some(sum.unwrap_or_else(|| Checksum::new("layout")).bytes(text.as_bytes()));
+    }
+    Ok(sum.map(Checksum::value))
+}

@@ -1,0 +1,109 @@
+//! Which points a page brought: timestamps of each series as runs on their grid, so that a page of
+//! 10,000 points is remembered in some hundred bytes.
+
+use std::collections::HashMap;
+
+use super::bytes::{Sink, Source};
+
+/// Timestamps `first`, `first + step`, ... `count` of them, ascending.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    first: i64,
+    step: i64,
+    count: u64,
+    /// The last timestamp of this run and all before it in the list.
+    reach: i64,
+}
+
+impl Run {
+    fn last(&self) -> i64 {
+        // At most as many steps as timestamps lie between two of them, so nothing overflows.
+        self.first.wrapping_add(self.step.wrapping_mul((self.count - 1).cast_signed()))
+    }
+
+    fn holds(&self, timestamp: i64) -> bool {
+        if self.count == 1 || timestamp <= self.first {
+            return timestamp == self.first;
+        }
+        timestamp <= self.last() && timestamp.wrapping_sub(self.first) % self.step == 0
+    }
+}
+
+/// The points that some pages brought.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    series: HashMap<i64, Vec<Run>>,
+}
+
+/// The bytes for one page: each series once, its timestamps ascending and each once.
+pub(super) fn encode<'t>(series: impl ExactSizeIterator<Item = (i64, &'t [i64])>) -> Vec<u8> {
+    let mut sink = Sink::default();
+    sink.length(series.len());
+    for (series, timestamps) in series {
+        sink.signed(series);
+        sink.length(timestamps.len());
+        sink.steps(timestamps.iter().copied());
+    }
+    sink.0
+}
+
+impl Seen {
+    /// Adds what [`encode`] wrote; `None` where it did not.
+    pub(super) fn add(&mut self, bytes: &[u8]) -> Option<()> {
+        let mut source = Source(bytes);
+        for _ in 0..source.length()? {
+            let series = source.signed()?;
+            let count = source.length()?;
+            let runs = self.series.entry(series).or_default();
+            let mut last = 0_i64;
+            source.runs(count, |step, length| {
+                let first = last.wrapping_add(step);
+                let mut run = Run { first, step, count: length as u64, reach: 0 };
+                last = run.last();
+                run.reach = last;
+                runs.push(run);
+            })?;
+        }
+        source.0.is_empty().then_some(())
+    }
+
+    /// Makes it ready to be asked.
+    pub(super) fn sorted(mut self) -> Self {
+        for runs in self.series.values_mut() {
+            runs.sort_unstable_by_key(|run| run.first);
+            let mut reach = i64::MIN;
+            for run in runs {
+                reach = reach.max(run.last());
+                run.reach = reach;
+            }
+        }
+        self
+    }
+
+    /// Answers for one series, quickest where it is asked in ascending order.
+    pub(super) fn of(&self, series: i64) -> Finder<'_> {
+        Finder { runs: self.series.get(&series).map_or(&[], Vec::as_slice), at: 0 }
+    }
+}
+
+/// See [`Seen::of`].
+#[derive(Debug)]
+pub(super) struct Finder<'s> {
+    runs: &'s [Run],
+    at: usize,
+}
+
+impl Finder<'_> {
+    pub(super) fn holds(&mut self, timestamp: i64) -> bool {
+        if self.runs.get(self.at).is_some_and(|run| run.holds(timestamp)) {
+            return true;
+        }
+        let end = self.runs.partition_point(|run| run.first <= timestamp);
+        let found = (0..end)
+            .rev()
+            .take_while(|index| self.runs[*index].reach >= timestamp)
+            .find(|index| self.runs[*index].holds(timestamp));
+        self.at = found.unwrap_or(self.at);
+        found.is_some()
+    }
+}

@@ -1,0 +1,144 @@
+//! Blocks as bytes, and merging, held against a naive model.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use crate::store::block::{Row, Values, decode, encode};
+use crate::store::bytes::{Sink, Source};
+use crate::store::history::{Tally, merge};
+use crate::store::seen::{Seen, encode as encode_seen};
+
+fn double() -> impl Strategy<Value = Option<f64>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(-0.0)),
+        Just(Some(0.0)),
+        Just(Some(f64::from_bits(1))),
+        Just(Some(-f64::MIN_POSITIVE / 2.0)),
+        Just(Some(f64::INFINITY)),
+        any::<u64>().prop_map(|bits| Some(f64::from_bits(bits))),
+    ]
+}
+
+fn values() -> impl Strategy<Value = Values> {
+    let count = prop_oneof![Just(Some(60)), any::<Option<i64>>()];
+    ([double(), double(), double()], count).prop_map(|(numbers, count)| Values::new(numbers, count))
+}
+
+fn timestamp() -> impl Strategy<Value = i64> {
+    prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX), (-5..5_i64).prop_map(|n| n * 60)]
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    (timestamp(), any::<u64>(), any::<bool>(), values())
+        .prop_map(|(timestamp, version, absent, values)| Row { timestamp, version, absent, values })
+}
+
+proptest! {
+    #[test]
+    fn a_block_comes_back_bit_for_bit(mut rows in prop::collection::vec(row(), 0..200)) {
+        rows.sort_by_key(|row| (row.timestamp, row.version));
+        prop_assert_eq!(decode(&encode(&rows)), Some(rows));
+    }
+
+    #[test]
+    fn a_number_of_any_size_comes_back(number: u64, signed: i64) {
+        let mut sink = Sink::default();
+        sink.number(number);
+        sink.signed(signed);
+        let mut source = Source(&sink.0);
+        prop_assert_eq!((source.number(), source.signed()), (Some(number), Some(signed)));
+        prop_assert!(source.0.is_empty());
+        let mut cut = Source(&sink.0[..sink.0.len() - 1]);
+        prop_assert_eq!(cut.number().and(cut.signed()), None);
+    }
+
+    #[test]
+    fn what_pages_brought_is_known_point_by_point(
+        pages in prop::collection::vec(prop::collection::btree_set(timestamp(), 0..40), 0..5),
+        others in prop::collection::vec(timestamp(), 0..40),
+    ) {
+        let mut seen = Seen::default();
+        for page in &pages {
+            let times: Vec<i64> = page.iter().copied().collect();
+            seen.add(&encode_seen([(7, times.as_slice())].into_iter())).unwrap();
+        }
+        let seen = seen.sorted();
+        let mut finder = seen.of(7);
+        for timestamp in pages.iter().flatten().chain(&others) {
+            let known = pages.iter().any(|page| page.contains(timestamp));
+            prop_assert_eq!(finder.holds(*timestamp), known);
+            prop_assert!(!seen.of(8).holds(*timestamp));
+        }
+    }
+
+    /// The newest pages one after another: each timestamp keeps what differs from what was before.
+    #[test]
+    fn merging_is_what_a_map_of_versions_says(
+        pages in prop::collection::vec(
+            prop::collection::btree_map(0..12_i64, (0..3_u8, any::<bool>()), 0..8), 0..8),
+    ) {
+        let mut model: BTreeMap<i64, Vec<(u64, u8, bool)>> = BTreeMap::new();
+        let mut block: Vec<Row> = Vec::new();
+        for (version, page) in (1..).zip(&pages) {
+            let mut expected = Tally::default();
+            let news: Vec<Row> = page.iter().map(|(timestamp, (value, absent))| {
+                let history = model.entry(*timestamp).or_default();
+                match (history.last().copied(), *absent) {
+                    (None, true) => {}
+                    (None, false) => { expected.inserted += 1; history.push((version, *value, false)); }
+                    (Some((.., true)), true) => {}
+                    (Some((_, last, false)), true) => {
+                        expected.flagged += 1;
+                        history.push((version, last, true));
+                    }
+                    (Some((_, last, gone)), false) if last != *value || gone => {
+                        expected.revised += 1;
+                        history.push((version, *value, false));
+                    }
+                    _ => expected.unchanged += 1,
+                }
+                let values = Values::new([Some(f64::from(*value)), None, None], None);
+                Row { timestamp: *timestamp, version, absent: *absent, values }
+            }).collect();
+            let mut tally = Tally::default();
+            if let Some(merged) = merge(&block, &news, |_| Vec::new(), &mut tally) {
+                prop_assert_ne!(&merged, &block);
+                block = merged;
+            }
+            prop_assert_eq!(tally, expected);
+            let again = merge(&block, &news, |_| Vec::new(), &mut Tally::default());
+            prop_assert_eq!(again, None, "merging is idempotent");
+        }
+        let rows: Vec<(i64, u64, u8, bool)> = model.iter().flat_map(|(timestamp, history)| {
+            history.iter().map(|(version, value, absent)| (*timestamp, *version, *value, *absent))
+        }).collect();
+        let merged: Vec<(i64, u64, u8, bool)> = block.iter().map(|row| {
+            let value = row.values.numbers()[0].unwrap();
+            let value = (0..3).find(|v| f64::from(*v) == value).unwrap();
+            (row.timestamp, row.version, value, row.absent)
+        }).collect();
+        prop_assert_eq!(merged, rows);
+    }
+}
+
+#[test]
+fn a_block_on_the_grid_takes_little_more_than_its_doubles() {
+    let rows: Vec<Row> = (0..512)
+        .map(|n| {
+            let values = Values::new([Some(1.5), Some(1.0), Some(2.0)], Some(60));
+            Row { timestamp: n * 60_000_000, version: 7, absent: false, values }
+        })
+        .collect();
+    assert!(encode(&rows).len() < 512 * 24 + 40, "{}", encode(&rows).len());
+}
+
+#[test]
+fn bytes_that_are_no_block_are_none() {
+    let bytes = encode(&[]);
+    assert_eq!(decode(&bytes), Some(Vec::new()));
+    assert_eq!(decode(&[]), None);
+    assert_eq!(decode(&bytes[..bytes.len() - 1]), None);
+    assert_eq!(decode(&[&bytes[..], &[0]].concat()), None);
+}

@@ -1,0 +1,153 @@
+//! Damage (S7): whatever bit is flipped in a closed store, a read says the truth or fails.
+
+use super::*;
+
+/// All that a store says.
+#[derive(Debug, PartialEq)]
+struct Said {
+    feeds: Vec<String>,
+    states: Vec<Option<Vec<u8>>>,
+    sequences: Vec<u64>,
+    views: Vec<Vec<Shown>>,
+    delays: Delays,
+    held: Vec<bool>,
+}
+
+fn made(path: &Path) {
+    let store = Store::open(path).unwrap();
+    store.apply("empty", None, b"nothing yet").unwrap();
+    for sequence in 1..=12_u64 {
+        let points: Vec<Point> = (0..60)
+            .map(|minute| minute * 37 % 1_100)
+            .filter(|minute| (minute + sequence.cast_signed()) % 5 > 0)
+            .map(|minute| ((minute % 3) as u8, minute, Some((sequence / 4) as f64)))
+            .collect();
+        let request = Request::whole(sequence, 0, 1_100, &points);
+        let request = Request { first: sequence - (sequence + 1) % 2, ..request };
+        let is_last = sequence % 2 == 0;
+        Request { is_last, ..request }.apply_to(&store, &sequence.to_le_bytes()).unwrap();
+    }
+}
+
+/// What the store at a path says; the first error where there is one. A later call must not say
+/// something else than the truth because an earlier one failed: all are made.
+fn said(path: &Path, truth: Option<&Said>) -> Result<Said> {
+    let store = Store::open(path)?;
+    let views = [View::Latest, View::AsOf(5), View::ChangedSince(5)];
+    let views = views.map(|view| read(&store, all(view, Flagged::Keep)));
+    if let Some(truth) = truth {
+        for (view, truth) in views.iter().zip(&truth.views) {
+            assert!(view.as_ref().map_or(true, |view| view == truth));
+        }
+    }
+    Ok(Said {
+        feeds: store.feeds()?,
+        states: vec![store.state("line")?, store.state("empty")?, store.state("none")?],
+        sequences: vec![store.sequence("line")?, store.sequence_at("line", at(10_007))?],
+        views: views.into_iter().collect::<Result<_>>()?,
+        delays: store.delays("line", MINUTE)?,
+        held: store.holds("line", &[(0, MINUTE), (1_200 * MINUTE, 1_300 * MINUTE)])?,
+    })
+}
+
+fn flip(bytes: &[u8], path: &Path, bit: usize, truth: &Said) -> bool {
+    let mut flipped = bytes.to_vec();
+    flipped[bit / 8] ^= 1 << (bit % 8);
+    std::fs::write(path, &flipped).unwrap();
+    for beside in ["-wal", "-shm", "-journal"] {
+        let _gone = std::fs::remove_file(format!("{}{beside}", path.display()));
+    }
+    match said(path, Some(truth)) {
+        Ok(now) => {
+            assert_eq!(&now, truth, "bit {bit}");
+            true
+        }
+        Err(error) => {
+            let kind = error.kind();
+            assert!(matches!(kind, Kind::Store | Kind::StoreCorrupt), "bit {bit}: {error:?}");
+            false
+        }
+    }
+}
+
+#[test]
+fn s7_one_flipped_bit_is_noticed_or_changes_nothing() {
+    let folder = Folder::new();
+    made(&folder.file());
+    let bytes = std::fs::read(folder.file()).unwrap();
+    let truth = said(&folder.file(), None).unwrap();
+    assert!(truth.views[0].len() > 40 && !truth.delays.revisions.is_empty(), "{truth:?}");
+    assert!(truth_is_kept(&folder, &bytes, &truth));
+    let mut random = fastrand::Rng::with_seed(7);
+    let header = 0..100 * 8;
+    let others: Vec<usize> = (0..1_500).map(|_| random.usize(0..bytes.len() * 8)).collect();
+    let used: Vec<usize> =
+        (0..bytes.len() * 8).filter(|bit| bytes[bit / 8] != 0 && random.u8(..) < 4).collect();
+    for bit in header.chain(others).chain(used) {
+        flip(&bytes, &folder.file(), bit, &truth);
+    }
+}
+
+/// The bytes as they are say the truth.
+fn truth_is_kept(folder: &Folder, bytes: &[u8], truth: &Said) -> bool {
+    std::fs::write(folder.file(), bytes).unwrap();
+    said(&folder.file(), Some(truth)).unwrap() == *truth
+}
+
+#[test]
+fn s7_a_row_that_is_gone_or_old_is_noticed() {
+    let folder = Folder::new();
+    made(&folder.file());
+    let bytes = std::fs::read(folder.file()).unwrap();
+    let truth = said(&folder.file(), None).unwrap();
+    for change in [
+        "DELETE FROM feeds WHERE name = 'empty'",
+        "DELETE FROM states WHERE feed = 2",
+        "DELETE FROM series WHERE id = 3",
+        "DELETE FROM shelves WHERE shelf = 0",
+        "DELETE FROM contents WHERE id = 2",
+        "DELETE FROM pages WHERE sequence = 4",
+        "DELETE FROM store",
+        "UPDATE contents SET bytes = (SELECT bytes FROM contents WHERE id = 1) WHERE id = 2",
+        "UPDATE pages SET read_at = read_at + 1 WHERE sequence = 4",
+        "UPDATE feeds SET sequence = 3 WHERE name = 'line'",
+        "UPDATE feeds SET name = 'lime' WHERE name = 'line'",
+        "UPDATE store SET made_by = 'another'",
+        "CREATE TABLE more (a)",
+    ] {
+        std::fs::write(folder.file(), &bytes).unwrap();
+        Connection::open(folder.file()).unwrap().execute_batch(change).unwrap();
+        let error = said(&folder.file(), Some(&truth)).expect_err(change);
+        assert_eq!(error.kind(), Kind::StoreCorrupt, "{change}");
+        assert!(error.to_string().contains("plant.siteline"), "{error}");
+    }
+    for change in ["DELETE FROM seen WHERE sequence = 4", "UPDATE seen SET runs = x'00'"] {
+        std::fs::write(folder.file(), &bytes).unwrap();
+        Connection::open(folder.file()).unwrap().execute_batch(change).unwrap();
+        let store = folder.store();
+        assert_eq!(store.check().unwrap_err().kind(), Kind::StoreCorrupt, "{change}");
+        let late = Request::whole(13, 0, 9, &[]);
+        let late = Request { first: 11, ..late };
+        assert_eq!(late.apply_to(&store, b"").unwrap_err().kind(), Kind::StoreCorrupt);
+        assert_eq!(store.sequence("line").unwrap(), 12);
+    }
+}
+
+#[test]
+fn s7_a_file_that_was_cut_is_noticed() {
+    let folder = Folder::new();
+    made(&folder.file());
+    let bytes = std::fs::read(folder.file()).unwrap();
+    let truth = said(&folder.file(), None).unwrap();
+    for length in [1, 50, 100, 4_096, bytes.len() / 2, bytes.len() - 1] {
+        std::fs::write(folder.file(), &bytes[..length]).unwrap();
+        match said(&folder.file(), Some(&truth)) {
+            // The last byte of a page can be one that nobody needs.
+            Ok(now) => assert!(now == truth && length == bytes.len() - 1),
+            Err(error) => {
+                let kind = error.kind();
+                assert!(matches!(kind, Kind::Store | Kind::StoreCorrupt), "{length}: {error:?}");
+            }
+        }
+    }
+}

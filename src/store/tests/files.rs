@@ -1,0 +1,206 @@
+//! Files: made, refused, migrated, copied.
+
+use super::super::place::network_filesystem;
+use super::*;
+
+fn refused(path: &Path) -> Error {
+    let error = Store::open(path).unwrap_err();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    assert!(error.to_string().contains(&*name), "{error}");
+    error
+}
+
+#[test]
+fn a_store_is_made_once_and_opened_again() {
+    let folder = Folder::new();
+    assert_eq!(folder.store().feeds().unwrap(), Vec::<String>::new());
+    let store = folder.store();
+    assert_eq!((store.state("line").unwrap(), store.sequence("line").unwrap()), (None, 0));
+    store.apply("line", None, b"first").unwrap();
+    store.apply("a", None, b"").unwrap();
+    drop(store);
+    let store = folder.store();
+    assert_eq!(store.feeds().unwrap(), ["a", "line"]);
+    assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"first"[..]));
+    assert_eq!(store.path(), folder.file().canonicalize().unwrap());
+    let none = store.read("line", all(View::Latest, Flagged::Keep)).unwrap().next_batch(9);
+    assert!(none.unwrap().is_none());
+    let error = store.read("other", all(View::Latest, Flagged::Keep)).unwrap_err();
+    assert!(error.kind() == Kind::Store && error.to_string().contains("\"other\""), "{error}");
+    // The log and its index are gone with the last connection.
+    drop(store);
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
+}
+
+#[test]
+fn s15_a_store_that_was_opened_again_goes_on_from_its_checkpoint() {
+    let folder = Folder::new();
+    for sequence in 1..=6 {
+        let store = folder.store();
+        assert_eq!(store.sequence("line").unwrap(), sequence - 1);
+        let points = [(1, 1, Some(1.0)), (1, sequence.cast_signed(), Some(2.0))];
+        Request::whole(sequence, 0, 1, &points).apply_to(&store, b"s").unwrap();
+    }
+    assert_eq!(latest(&folder.store()).len(), 6);
+}
+
+#[test]
+fn s5_a_folder_that_does_not_exist_is_told() {
+    let folder = Folder::new();
+    let error = refused(&folder.0.join("nowhere/plant.siteline"));
+    assert_eq!(error.kind(), Kind::Store);
+    assert!(error.to_string().contains("does not exist"), "{error}");
+    assert_eq!(refused(&folder.0).kind(), Kind::Store);
+    assert_eq!(Store::open(Path::new("/")).unwrap_err().kind(), Kind::Store);
+    assert_eq!(Store::open(Path::new("")).unwrap_err().kind(), Kind::Store);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn s5_a_folder_that_may_not_be_written_is_told() {
+    // Nobody can make a file there, not even root.
+    assert_eq!(refused(Path::new("/proc/self/plant.siteline")).kind(), Kind::Store);
+}
+
+#[test]
+fn s5_a_file_that_may_not_be_written_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    drop(folder.store());
+    std::fs::set_permissions(folder.file(), PermissionsExt::from_mode(0o444)).unwrap();
+    if std::fs::OpenOptions::new().write(true).open(folder.file()).is_ok() {
+        return; // Root may.
+    }
+    let error = refused(&folder.file());
+    assert!(error.kind() == Kind::Store && error.to_string().contains("written"), "{error}");
+}
+
+#[test]
+fn what_is_no_store_is_refused_and_left_as_it_was() {
+    let folder = Folder::new();
+    let foreign = |name: &str, make: &dyn Fn(&Path)| {
+        let path = folder.0.join(name);
+        make(&path);
+        let before = std::fs::read(&path).unwrap();
+        let error = refused(&path);
+        assert_eq!(error.kind(), Kind::Store, "{error}");
+        assert!(error.to_string().contains("not a store of siteline"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before, "{name}");
+    };
+    foreign("short.txt", &|path| std::fs::write(path, "short").unwrap());
+    foreign("long.txt", &|path| std::fs::write(path, "long ".repeat(1_000)).unwrap());
+    foreign("other.db", &|path| {
+        Connection::open(path).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
+    });
+    foreign("numbered.db", &|path| {
+        Connection::open(path).unwrap().pragma_update(None, "application_id", 7).unwrap();
+    });
+    std::fs::write(folder.file(), "").unwrap();
+    folder.store().check().unwrap();
+}
+
+#[test]
+fn s8_a_newer_schema_names_the_siteline_that_made_it() {
+    let folder = Folder::new();
+    drop(folder.store());
+    let connection = Connection::open(folder.file()).unwrap();
+    let change = "UPDATE store SET made_by = 'siteline 9.1'; PRAGMA user_version = 9";
+    connection.execute_batch(change).unwrap();
+    drop(connection);
+    let error = refused(&folder.file());
+    assert_eq!(error.kind(), Kind::Store);
+    assert!(error.to_string().contains("made by siteline 9.1"), "{error}");
+}
+
+#[test]
+fn s8_an_older_schema_is_brought_up_to_date_step_by_step() {
+    let folder = Folder::new();
+    let store = folder.store();
+    Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"kept").unwrap();
+    drop(store);
+    let later = Schema {
+        version: SCHEMA.version + 2,
+        tables: "",
+        steps: &["CREATE TABLE extra (a INTEGER)", "INSERT INTO extra VALUES (7)"],
+    };
+    let store = Store::open_with(&folder.file(), PATIENCE, &later).unwrap();
+    assert_eq!(latest(&store).len(), 1);
+    assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"kept"[..]));
+    drop(store);
+    let connection = Connection::open(folder.file()).unwrap();
+    let seven: i64 = connection.query_row("SELECT a FROM extra", [], |row| row.get(0)).unwrap();
+    assert_eq!(seven, 7);
+    drop(connection);
+    drop(Store::open_with(&folder.file(), PATIENCE, &later).unwrap());
+    assert!(refused(&folder.file()).to_string().contains("Upgrade"));
+}
+
+#[test]
+fn s8_a_step_that_fails_leaves_the_older_schema() {
+    let folder = Folder::new();
+    drop(folder.store());
+    let steps = &["CREATE TABLE extra (a INTEGER)", "no sql"];
+    let broken = Schema { version: SCHEMA.version + 2, tables: "", steps };
+    let error = Store::open_with(&folder.file(), PATIENCE, &broken).unwrap_err();
+    assert_eq!(error.kind(), Kind::Store);
+    folder.store().check().unwrap();
+}
+
+#[test]
+fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let request = |sequence: u64| {
+        let points: Vec<Point> =
+            (0..900).map(|minute| (1, minute, Some(sequence.cast_signed() as f64))).collect();
+        Request::whole(sequence, 0, 900, &points)
+    };
+    request(1).apply_to(&store, b"1").unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for sequence in 2..30 {
+                request(sequence).apply_to(&store, sequence.to_string().as_bytes()).unwrap();
+            }
+        });
+        for copy in 0..10 {
+            let to = folder.0.join(format!("copy-{copy}"));
+            store.backup(&to).unwrap();
+            let copy = Store::open(&to).unwrap();
+            copy.check().unwrap();
+            let sequence = copy.sequence("line").unwrap();
+            assert_eq!(copy.state("line").unwrap(), Some(sequence.to_string().into_bytes()));
+            let value = Some((sequence.cast_signed() as f64).to_bits());
+            assert!(latest(&copy).iter().all(|row| row.2 == value));
+            // A copy is a store.
+            request(99).apply_to(&copy, b"99").unwrap();
+        }
+        writer.join().unwrap();
+    });
+    let error = store.backup(&folder.0.join("copy-0")).unwrap_err();
+    assert!(error.kind() == Kind::Store && error.to_string().contains("already"), "{error}");
+    let left = std::fs::read_dir(&folder.0).unwrap().flatten();
+    assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().contains("-part")));
+}
+
+#[test]
+fn s5_network_filesystems_are_known_by_the_table_of_mounts() {
+    let mounts = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
+        40 22 0:40 / /mnt/share rw master:2 - nfs4 server:/export rw,vers=4.2\n\
+        41 40 8:2 / /mnt/share/local rw - xfs /dev/sdb rw\n\
+        42 22 0:41 / /mnt/with\\040blank rw - cifs //server/x rw\n\
+        43 22 0:42 / /home/me/far rw - fuse.sshfs me@far: rw\n\
+        44 22 0:43 / /mnt/over rw - nfs server:/x rw\n\
+        45 44 0:44 / /mnt/over rw - tmpfs tmpfs rw\n\
+        46 22 0:45 / /glue rw - fuse.glusterfs glue rw\n\
+        no line of mounts";
+    let kind = |path: &str| network_filesystem(mounts, Path::new(path));
+    assert_eq!(kind("/data/plant.siteline"), None);
+    assert_eq!(kind("/mnt/share/a/plant.siteline").as_deref(), Some("nfs4"));
+    assert_eq!(kind("/mnt/share-not/plant.siteline"), None);
+    assert_eq!(kind("/mnt/share/local/plant.siteline"), None);
+    assert_eq!(kind("/mnt/with blank/plant.siteline").as_deref(), Some("cifs"));
+    assert_eq!(kind("/home/me/far/plant.siteline").as_deref(), Some("fuse.sshfs"));
+    assert_eq!(kind("/mnt/over/plant.siteline"), None);
+    assert_eq!(kind("/glue/plant.siteline").as_deref(), Some("fuse.glusterfs"));
+    assert_eq!(network_filesystem("", Path::new("/a")), None);
+}

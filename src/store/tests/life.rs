@@ -1,0 +1,130 @@
+//! Who may write, and until when: locks, busy files, closing, forks.
+
+use super::super::connection::pretended::fork;
+use super::*;
+
+#[test]
+fn s6_a_second_sync_of_a_feed_is_busy_at_once() {
+    let folder = Folder::new();
+    let (store, other) = (folder.store(), folder.store());
+    let held = store.lock("line").unwrap();
+    for second in [&store, &other] {
+        let error = second.lock("line").unwrap_err();
+        assert_eq!(error.kind(), Kind::StoreBusy);
+        assert!(error.to_string().contains("plant.siteline"), "{error}");
+    }
+    let _another = other.lock("line 2 / äöü").unwrap();
+    drop(held);
+    drop(other.lock("line").unwrap());
+}
+
+#[test]
+fn s5_a_file_that_another_writes_to_is_busy_and_nothing_was_done() {
+    let folder = Folder::new();
+    let store = Store::open_with(&folder.file(), Duration::ZERO, &SCHEMA).unwrap();
+    store.apply("line", None, b"before").unwrap();
+    let other = Connection::open(folder.file()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let request = Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]);
+    assert_eq!(request.apply_to(&store, b"after").unwrap_err().kind(), Kind::StoreBusy);
+    // Reading goes on.
+    assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"before"[..]));
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(request.apply_to(&store, b"after").unwrap().inserted, 1);
+}
+
+#[test]
+fn what_was_not_committed_is_not_known() {
+    let folder = Folder::new();
+    let store = folder.store();
+    Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"1").unwrap();
+    let other = Connection::open(folder.file()).unwrap();
+    // The last thing that a page does fails: its new series and points must be gone with it.
+    let block = "CREATE TRIGGER stop BEFORE INSERT ON states BEGIN SELECT RAISE(ABORT, 'no'); END";
+    other.execute_batch(block).unwrap();
+    let request = Request::whole(2, 0, 9, &[(1, 1, Some(2.0)), (2, 600, Some(1.0))]);
+    for _ in 0..2 {
+        request.apply_to(&store, b"2").unwrap_err();
+        assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"1"[..]));
+        assert_eq!(latest(&store), [(1, 1, Some(1.0_f64.to_bits()), None)]);
+    }
+    other.execute_batch("DROP TRIGGER stop").unwrap();
+    let applied = request.apply_to(&store, b"2").unwrap();
+    assert_eq!((applied.inserted, applied.revised), (1, 1));
+    store.check().unwrap();
+    assert_eq!(latest(&store).len(), 2);
+}
+
+#[test]
+fn two_stores_of_one_file_see_what_the_other_wrote() {
+    let folder = Folder::new();
+    let stores = [folder.store(), folder.store()];
+    for sequence in 1..20_u64 {
+        let store = &stores[usize::try_from(sequence % 2).unwrap()];
+        let series = u8::try_from(sequence / 3).unwrap();
+        let points = [(series, 1, Some(1.0)), (series, 600 * sequence.cast_signed(), None)];
+        Request::whole(sequence, 0, 1, &points).apply_to(store, b"").unwrap();
+    }
+    assert_eq!(latest(&stores[0]), latest(&stores[1]));
+    assert_eq!(latest(&stores[0]).len(), 19 + 7);
+    stores[0].check().unwrap();
+}
+
+#[test]
+fn threads_share_a_store() {
+    let folder = Folder::new();
+    let store = &folder.store();
+    std::thread::scope(|scope| {
+        for feed in 0..4 {
+            scope.spawn(move || {
+                for state in 0..10_u8 {
+                    store.apply(&format!("feed {feed}"), None, &[state]).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(store.feeds().unwrap().len(), 4);
+    assert_eq!(store.state("feed 3").unwrap(), Some(vec![9]));
+}
+
+#[test]
+fn after_close_calls_are_refused_and_readers_go_on() {
+    let folder = Folder::new();
+    let store = folder.store();
+    Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
+    let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
+    store.close();
+    store.close();
+    assert_eq!(reader.next_batch(9).unwrap().unwrap().num_rows(), 1);
+    let closed = [
+        store.feeds().unwrap_err(),
+        store.state("line").unwrap_err(),
+        store.lock("line").unwrap_err(),
+        store.apply("line", None, b"").unwrap_err(),
+        store.read("line", all(View::Latest, Flagged::Keep)).unwrap_err(),
+        store.check().unwrap_err(),
+    ];
+    assert!(closed.iter().all(|error| error.kind() == Kind::Closed), "{closed:?}");
+}
+
+#[test]
+fn r12_a_forked_child_writes_with_a_connection_of_its_own() {
+    let folder = Folder::new();
+    let store = folder.store();
+    Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"parent").unwrap();
+    let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
+    let lock = store.lock("line").unwrap();
+    fork(1);
+    assert_eq!(reader.next_batch(9).unwrap_err().kind(), Kind::Fork);
+    assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"parent"[..]));
+    Request::whole(2, 0, 9, &[(1, 1, Some(2.0))]).apply_to(&store, b"child").unwrap();
+    fork(2);
+    Request::whole(3, 0, 9, &[(1, 1, Some(3.0))]).apply_to(&store, b"grandchild").unwrap();
+    assert_eq!(store.lock("line").unwrap_err().kind(), Kind::StoreBusy);
+    fork(0);
+    Request::whole(4, 0, 9, &[(1, 1, Some(4.0))]).apply_to(&store, b"parent").unwrap();
+    assert_eq!(latest(&store), [(1, 1, Some(4.0_f64.to_bits()), None)]);
+    drop(lock);
+    drop(store.lock("line").unwrap());
+    store.check().unwrap();
+}

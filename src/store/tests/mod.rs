@@ -1,0 +1,153 @@
+//! What the store's tests share: pages written by hand, a folder of its own, and a naive model of
+//! what a store must say.
+
+mod codec;
+mod faults;
+mod files;
+mod life;
+mod model;
+mod views;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use arrow_array::RecordBatch;
+use jiff::Timestamp;
+
+use super::*;
+use crate::data::{Envelope, Identity, Page, PageReport, TableBuilder};
+
+/// Width of a bucket, microseconds.
+const MINUTE: i64 = 60_000_000;
+
+/// A folder that is gone with its test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("siteline-store-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("plant.siteline")
+    }
+
+    fn store(&self) -> Store {
+        Store::open(&self.file()).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A point of a test: series, minute, value.
+type Point = (u8, i64, Option<f64>);
+
+fn identity(series: u8) -> Identity {
+    let tag = (series > 0).then(|| Arc::from(format!("t{series}")));
+    Identity([Some(Arc::from("S")), None, Some(Arc::from("M")), Some(Arc::from("")), tag])
+}
+
+fn at(minute: i64) -> Timestamp {
+    Timestamp::from_microsecond(minute * MINUTE).unwrap()
+}
+
+/// A page with an envelope for each run of points of one series. A point's minimum is null, its
+/// count the minute.
+fn page(sequence: u64, is_last: bool, points: &[Point]) -> Page {
+    let mut table = TableBuilder::new(points.len());
+    let mut envelopes = Vec::new();
+    for run in points.chunk_by(|one, next| one.0 == next.0) {
+        let start = table.rows();
+        for (_, minute, value) in run {
+            table.push(minute * MINUTE, [*value, None, Some(0.5)], Some(*minute));
+        }
+        let identity = identity(run[0].0);
+        table.series(&identity, run.len());
+        let (series, rows) = (usize::from(run[0].0), start..table.rows());
+        envelopes.push(Envelope { identity, series, rows });
+    }
+    let (batch, report) = (table.finish().unwrap(), PageReport::default());
+    Page { batch, envelopes, report, sequence, raw: None, bookmark: None, is_last }
+}
+
+/// A page and the chain that it belongs to, minutes.
+#[derive(Debug, Clone)]
+struct Request {
+    sequence: u64,
+    first: u64,
+    start: i64,
+    end: i64,
+    is_last: bool,
+    points: Vec<Point>,
+}
+
+impl Request {
+    /// A chain of one page.
+    fn whole(sequence: u64, start: i64, end: i64, points: &[Point]) -> Self {
+        Self { sequence, first: sequence, start, end, is_last: true, points: points.to_vec() }
+    }
+
+    /// Read a minute after the request before it.
+    fn apply_to(&self, store: &dyn Target, state: &[u8]) -> Result<Applied> {
+        let page = page(self.sequence, self.is_last, &self.points);
+        let read_at = at(10_000 + self.sequence.cast_signed());
+        let chain = Span { first: self.first, start: at(self.start), end: at(self.end) };
+        let delivery = Delivery { page: &page, read_at, chain, interval_seconds: Some(60) };
+        store.apply("line", Some(&delivery), state)
+    }
+}
+
+/// A row as it is read: series, minute, bits of the value, and what became of it.
+type Shown = (u8, i64, Option<u64>, Option<String>);
+
+fn all(view: View, flagged: Flagged) -> Wanted {
+    Wanted { ranges: None, view, flagged }
+}
+
+fn read(store: &Store, wanted: Wanted) -> Result<Vec<Shown>> {
+    let mut reader = store.read("line", wanted)?;
+    let mut shown = Vec::new();
+    while let Some(batch) = reader.next_batch(7)? {
+        shown.extend(rows(&batch));
+    }
+    Ok(shown)
+}
+
+fn latest(store: &Store) -> Vec<Shown> {
+    read(store, all(View::Latest, Flagged::Drop)).unwrap()
+}
+
+/// A batch's rows; its columns hold together.
+fn rows(batch: &RecordBatch) -> Vec<Shown> {
+    use arrow_array::Array as _;
+    use arrow_array::cast::AsArray as _;
+    use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
+    let text = |column: usize, row: usize| {
+        let column = batch.column(column).as_dictionary::<Int32Type>();
+        let names = column.values().as_string::<i32>();
+        column.key(row).map(|key| names.value(key).to_owned())
+    };
+    let times = batch.column(5).as_primitive::<TimestampMicrosecondType>();
+    let values = batch.column(6).as_primitive::<Float64Type>();
+    let counts = batch.column(9).as_primitive::<Int64Type>();
+    let row = |row: usize| {
+        let minute = times.value(row) / MINUTE;
+        assert_eq!(counts.value(row), minute);
+        assert!(batch.column(7).is_null(row));
+        assert_eq!((text(0, row).as_deref(), text(1, row)), (Some("S"), None));
+        let series = text(4, row).map_or(0, |tag| tag[1..].parse().unwrap());
+        let value = values.is_valid(row).then(|| values.value(row).to_bits());
+        (series, minute, value, (batch.num_columns() > 10).then(|| text(10, row).unwrap()))
+    };
+    (0..batch.num_rows()).map(row).collect()
+}

@@ -1,0 +1,205 @@
+//! The store against a naive model: every observation of every point, and what follows from them
+//! whatever the order in which they came (S11).
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// What was said of points: by page requests, whose numbers order them.
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    requests: BTreeMap<u64, Request>,
+}
+
+/// What is known of a point: bits of the value, and whether it is flagged.
+type Known = Option<(Option<u64>, bool)>;
+
+impl Model {
+    pub(super) fn add(&mut self, request: &Request) {
+        self.requests.insert(request.sequence, request.clone());
+    }
+
+    /// What each of the points ever brought was, after each request that said something else.
+    fn histories(&self) -> BTreeMap<(u8, i64), Vec<(u64, Known)>> {
+        let mut histories: BTreeMap<(u8, i64), Vec<(u64, Known)>> = BTreeMap::new();
+        let brought = self.requests.values().flat_map(|request| &request.points);
+        for (series, minute, _) in brought {
+            histories.insert((*series, *minute), Vec::new());
+        }
+        for (point, history) in &mut histories {
+            let mut known: Known = None;
+            for request in self.requests.values() {
+                let before = known;
+                let is_it = |brought: &&Point| (brought.0, brought.1) == *point;
+                if let Some(said) = request.points.iter().rev().find(is_it) {
+                    known = Some((said.2.map(f64::to_bits), false));
+                } else if request.is_last && self.missed(request, *point) {
+                    known = known.map(|(value, _)| (value, true));
+                }
+                if known != before {
+                    history.push((request.sequence, known));
+                }
+            }
+        }
+        histories
+    }
+
+    /// Whether the chain that ended with this request had not brought the point.
+    fn missed(&self, last: &Request, point: (u8, i64)) -> bool {
+        let chain = self
+            .requests
+            .values()
+            .filter(|page| page.first == last.first && page.sequence <= last.sequence);
+        let mut brought = chain.flat_map(|page| &page.points);
+        (last.start..last.end).contains(&point.1) && !brought.any(|p| (p.0, p.1) == point)
+    }
+
+    pub(super) fn shown(&self, view: View, flagged: Flagged) -> Vec<Shown> {
+        let mut shown = Vec::new();
+        for ((series, minute), history) in self.histories() {
+            let as_of = |sequence| history.iter().rfind(|(version, _)| *version <= sequence);
+            let (last, since) = match view {
+                View::Latest => (history.last(), None),
+                View::AsOf(sequence) => (as_of(sequence), None),
+                View::ChangedSince(sequence) => {
+                    (history.last().filter(|last| last.0 > sequence), Some(as_of(sequence)))
+                }
+            };
+            let Some((_, Some((value, absent)))) = last else { continue };
+            let change = since.map(|before| match before {
+                _ if *absent => "absent",
+                None | Some((_, None)) => "new",
+                Some((_, Some((_, true)))) => "returned",
+                Some(_) => "revised",
+            });
+            if flagged == Flagged::Keep || (flagged == Flagged::Only) == *absent {
+                shown.push((series, minute, *value, change.map(str::to_owned)));
+            }
+        }
+        shown
+    }
+
+    /// The store says what the model says, at every state of knowledge.
+    pub(super) fn agrees(&self, store: &Store) {
+        let past = self.requests.keys().copied().chain([0, 1_000_000]);
+        let mut views = vec![View::Latest];
+        views
+            .extend(past.flat_map(|sequence| [View::AsOf(sequence), View::ChangedSince(sequence)]));
+        for view in views {
+            for flagged in [Flagged::Keep, Flagged::Drop, Flagged::Only] {
+                let read = read(store, all(view, flagged)).unwrap();
+                assert_eq!(read, self.shown(view, flagged), "{view:?} {flagged:?} of {self:#?}");
+            }
+        }
+        store.check().unwrap();
+    }
+}
+
+/// Requests of chains of one to three pages, some unfinished, over ranges that overlap.
+fn requests() -> impl Strategy<Value = Vec<Request>> {
+    let value =
+        prop_oneof![Just(None), (0..2_u8).prop_map(|v| Some(f64::from(v))), Just(Some(-0.0))];
+    // Some minutes lie in another block, one before the epoch.
+    let minute = prop_oneof![0..6_i64, Just(-1), 510..514_i64];
+    let points = prop::collection::vec((0..3_u8, minute, value), 0..7);
+    let chain = (prop::collection::vec(points, 1..4), -2..6_i64, 1..600_i64, 0..4_u8);
+    prop::collection::vec(chain, 1..6).prop_map(|chains| {
+        let mut requests: Vec<Request> = Vec::new();
+        for (pages, start, length, cut) in chains {
+            let first = requests.len() as u64 + 1;
+            let count = pages.len();
+            for (index, points) in pages.into_iter().enumerate() {
+                let is_last = index + 1 == count && cut > 0;
+                let sequence = requests.len() as u64 + 1;
+                let end = start + length;
+                requests.push(Request { sequence, first, start, end, is_last, points });
+            }
+        }
+        requests
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_store_says_what_its_pages_said_at_every_state_of_knowledge(requests in requests()) {
+        let folder = Folder::new();
+        let (store, mut model) = (folder.store(), Model::default());
+        for request in &requests {
+            let known = model.shown(View::Latest, Flagged::Keep);
+            let applied = request.apply_to(&store, &request.sequence.to_le_bytes()).unwrap();
+            model.add(request);
+            let now = model.shown(View::Latest, Flagged::Keep);
+            prop_assert_eq!(applied.inserted, (now.len() - known.len()) as u64);
+            let mut points: Vec<(u8, i64)> = request.points.iter().map(|p| (p.0, p.1)).collect();
+            points.sort_unstable();
+            points.dedup();
+            let counted = applied.inserted + applied.revised + applied.unchanged;
+            prop_assert_eq!(counted, points.len() as u64);
+            let state = store.state("line").unwrap();
+            prop_assert_eq!(state, Some(request.sequence.to_le_bytes().to_vec()));
+            prop_assert_eq!(store.sequence("line").unwrap(), request.sequence);
+        }
+        model.agrees(&store);
+        // A page whose commit was not heard of comes again.
+        for request in &requests {
+            let again = request.apply_to(&store, b"again").unwrap();
+            prop_assert_eq!((again.inserted, again.revised, again.flagged), (0, 0, 0));
+        }
+        model.agrees(&store);
+        drop(store);
+        model.agrees(&folder.store());
+    }
+
+    #[test]
+    fn s11_an_older_page_request_written_after_newer_ones_changes_nothing_that_they_said(
+        (requests, order) in requests().prop_flat_map(|requests| {
+            let order: Vec<usize> = (0..requests.len()).collect();
+            (Just(requests), Just(order).prop_shuffle())
+        }),
+    ) {
+        let folder = Folder::new();
+        let (store, mut model) = (folder.store(), Model::default());
+        for index in order {
+            requests[index].apply_to(&store, b"state").unwrap();
+            model.add(&requests[index]);
+            let read = read(&store, all(View::Latest, Flagged::Keep)).unwrap();
+            prop_assert_eq!(read, model.shown(View::Latest, Flagged::Keep), "{:#?}", model);
+        }
+        model.agrees(&store);
+    }
+}
+
+#[test]
+fn s11_a_value_that_a_newer_request_confirmed_outlives_an_older_page() {
+    let folder = Folder::new();
+    let store = folder.store();
+    Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
+    Request::whole(5, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
+    let late = Request::whole(3, 0, 9, &[(1, 1, Some(2.0))]);
+    assert_eq!(late.apply_to(&store, b"").unwrap().unchanged, 1);
+    let value = |view| read(&store, all(view, Flagged::Keep)).unwrap()[0].2;
+    assert_eq!(value(View::Latest), Some(1.0_f64.to_bits()));
+    assert_eq!(value(View::AsOf(4)), Some(2.0_f64.to_bits()));
+    assert_eq!(store.sequence("line").unwrap(), 5);
+}
+
+#[test]
+fn s11_a_page_older_than_all_that_is_known_one_by_one_is_refused() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let newest = super::super::pages::KEPT + 20;
+    for sequence in (2..20).chain([newest]) {
+        Request::whole(sequence, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
+    }
+    let error = Request::whole(1, 0, 9, &[(1, 1, Some(2.0))]).apply_to(&store, b"x").unwrap_err();
+    assert_eq!(error.kind(), Kind::Store);
+    assert!(error.to_string().contains("comes too late"), "{error}");
+    assert_eq!(store.state("line").unwrap(), Some(Vec::new()));
+    Request::whole(newest - 1, 0, 9, &[(1, 1, Some(2.0))]).apply_to(&store, b"y").unwrap();
+    assert_eq!(latest(&store), [(1, 1, Some(1.0_f64.to_bits()), None)]);
+    store.check().unwrap();
+}

@@ -1,0 +1,153 @@
+//! What is read: order, ranges, batches, delays.
+
+use arrow_array::RecordBatchReader;
+
+use super::*;
+
+fn one(value: f64) -> Option<f64> {
+    Some(value)
+}
+
+fn filled(folder: &Folder) -> Store {
+    let store = folder.store();
+    let mut points: Vec<Point> = Vec::new();
+    for series in [2, 0, 1] {
+        points.extend((0..1_500).map(|minute| (series, minute, one(f64::from(series)))));
+    }
+    Request::whole(1, 0, 1_500, &points).apply_to(&store, b"").unwrap();
+    store
+}
+
+#[test]
+fn points_come_by_identity_null_first_then_by_time() {
+    let folder = Folder::new();
+    let read = latest(&filled(&folder));
+    assert_eq!(read.len(), 4_500);
+    assert!(read.is_sorted_by_key(|row| (row.0, row.1)));
+    assert_eq!((read[0].0, read[4_499].0), (0, 2));
+}
+
+#[test]
+fn a_range_gives_what_is_in_it_and_no_more() {
+    let folder = Folder::new();
+    let store = filled(&folder);
+    let ranges = [(-5, 1), (510, 514), (1_499, 9_999)].map(|(a, b)| (a * MINUTE, b * MINUTE));
+    let wanted = Wanted { ranges: Some(ranges.to_vec()), ..all(View::Latest, Flagged::Keep) };
+    let minutes: Vec<i64> = read(&store, wanted).unwrap().iter().map(|row| row.1).collect();
+    assert_eq!(minutes, [0, 510, 511, 512, 513, 1_499].repeat(3));
+    let none = Wanted { ranges: Some(Vec::new()), ..all(View::Latest, Flagged::Keep) };
+    assert_eq!(read(&store, none).unwrap(), []);
+    let asked = [(-5, 0), (0, 1), (1_499, 1_500), (1_500, 9_999), (i64::MIN / MINUTE, 9_999)];
+    let held = store.holds("line", &asked.map(|(a, b)| (a * MINUTE, b * MINUTE))).unwrap();
+    assert_eq!(held, [false, true, true, false, true]);
+    assert_eq!(store.holds("other", &[(0, 1)]).unwrap(), [false]);
+}
+
+#[test]
+fn timestamps_at_the_ends_of_time_are_points_like_others() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let mut page = page(1, true, &[(1, 0, one(1.0)), (1, 1, one(2.0))]);
+    let mut table = TableBuilder::new(2);
+    for timestamp in [i64::MAX, i64::MIN] {
+        table.push(timestamp, [one(f64::MIN), one(-0.0), None], None);
+    }
+    table.series(&identity(1), 2);
+    page.batch = table.finish().unwrap();
+    let chain = Span { first: 1, start: Timestamp::MIN, end: Timestamp::MAX };
+    let delivery = Delivery { page: &page, read_at: at(9), chain, interval_seconds: Some(60) };
+    assert_eq!(store.apply("line", Some(&delivery), b"").unwrap().inserted, 2);
+    assert_eq!(store.apply("line", Some(&delivery), b"").unwrap().unchanged, 2);
+    store.check().unwrap();
+    let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
+    assert_eq!(reader.next_batch(usize::MAX).unwrap().unwrap().num_rows(), 2);
+}
+
+#[test]
+fn everything_comes_in_one_batch_where_that_is_asked_for() {
+    let folder = Folder::new();
+    let store = filled(&folder);
+    let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
+    assert_eq!(reader.next_batch(usize::MAX).unwrap().unwrap().num_rows(), 4_500);
+    assert!(reader.next_batch(usize::MAX).unwrap().is_none());
+    let reader: Box<dyn RecordBatchReader + Send + 'static> =
+        Box::new(store.read("line", all(View::ChangedSince(0), Flagged::Keep)).unwrap());
+    let schema = reader.schema();
+    assert_eq!(schema.fields().last().unwrap().name(), "change");
+    let batches: Vec<RecordBatch> = reader.map(|batch| batch.unwrap()).collect();
+    assert!(batches.iter().all(|batch| batch.schema() == schema));
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 4_500);
+}
+
+#[test]
+fn a_reader_goes_on_with_its_snapshot_while_pages_come() {
+    let folder = Folder::new();
+    let store = filled(&folder);
+    let mut reader = store.read("line", all(View::Latest, Flagged::Drop)).unwrap();
+    let mut read = rows(&reader.next_batch(1).unwrap().unwrap());
+    Request::whole(2, 0, 1_500, &[(1, 3, one(9.0))]).apply_to(&store, b"").unwrap();
+    while let Some(batch) = reader.next_batch(1_000).unwrap() {
+        read.extend(rows(&batch));
+    }
+    assert_eq!(read.len(), 4_500);
+    assert_eq!(latest(&store), [(1, 3, Some(9.0_f64.to_bits()), None)]);
+}
+
+#[test]
+fn a_value_that_changed_and_changed_back_is_a_change() {
+    let folder = Folder::new();
+    let store = folder.store();
+    for (sequence, value) in [(1, 1.0), (2, 2.0), (3, 1.0)] {
+        Request::whole(sequence, 0, 9, &[(1, 1, one(value))]).apply_to(&store, b"").unwrap();
+    }
+    let changes = |since| read(&store, all(View::ChangedSince(since), Flagged::Keep)).unwrap();
+    assert_eq!(changes(1), [(1, 1, Some(1.0_f64.to_bits()), Some("revised".to_owned()))]);
+    assert_eq!(changes(3), []);
+}
+
+#[test]
+fn a_page_without_points_flags_what_was_there() {
+    let folder = Folder::new();
+    let store = filled(&folder);
+    let applied = Request::whole(2, 10, 20, &[]).apply_to(&store, b"").unwrap();
+    assert_eq!(applied, Applied { flagged: 30, ..Applied::default() });
+    let flagged = read(&store, all(View::Latest, Flagged::Only)).unwrap();
+    assert_eq!(flagged.len(), 30);
+    assert!(flagged.iter().all(|row| (10..20).contains(&row.1)));
+    // Flagged once.
+    let applied = Request::whole(3, 10, 20, &[]).apply_to(&store, b"").unwrap();
+    assert_eq!(applied, Applied::default());
+}
+
+#[test]
+fn the_page_that_was_read_by_some_time_is_found() {
+    let folder = Folder::new();
+    let store = folder.store();
+    for sequence in [1, 2, 5] {
+        Request::whole(sequence, 0, 9, &[]).apply_to(&store, b"").unwrap();
+    }
+    let sequence_at = |minute| store.sequence_at("line", at(minute)).unwrap();
+    assert_eq!([10_000, 10_001, 10_004, 10_005].map(sequence_at), [0, 1, 2, 5]);
+    assert_eq!(store.sequence_at("other", at(99_999)).unwrap(), 0);
+}
+
+/// Bucket 100 ends at minute 101; request n was read at minute 10,000 + n.
+#[test]
+fn s10_delays_are_those_of_points_and_revisions_after_a_complete_read() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let put = |request: Request| request.apply_to(&store, b"").unwrap();
+    put(Request::whole(1, 0, 200, &[(1, 100, one(1.0))]));
+    // A chain of two pages: nothing was late at its own first page.
+    let page = Request::whole(2, 200, 400, &[(1, 300, one(1.0))]);
+    put(Request { is_last: false, ..page.clone() });
+    put(Request { sequence: 3, points: vec![(1, 301, one(1.0))], ..page });
+    // Late by the first chain; the revision and the return with the same values.
+    put(Request::whole(4, 0, 200, &[(1, 100, one(2.0)), (1, 99, one(5.0))]));
+    put(Request::whole(5, 0, 200, &[(1, 99, one(5.0))]));
+    put(Request::whole(6, 0, 400, &[(1, 99, one(5.0)), (1, 100, one(2.0)), (1, 302, one(0.0))]));
+    let delays = store.delays("line", MINUTE).unwrap();
+    let seconds = |request: i64, minute: i64| (10_000 + request - minute - 1) * 60;
+    assert_eq!(delays.points, [(seconds(6, 302), 1), (seconds(4, 99), 1)]);
+    assert_eq!(delays.revisions, [(seconds(4, 100), 1)]);
+}
