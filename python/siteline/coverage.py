@@ -68,21 +68,26 @@ class Coverage(Sequence[CoverageWindow]):
     >>> _ = client.sync(feed, store)
     >>> coverage = store.coverage("line-2", now=sandbox.clock.now())
     >>> coverage.settled_through.isoformat(), coverage.spans["unread"]
-    ('2026-11-18T00:00:00+00:00', datetime.timedelta(0))
+    ('2026-11-19T00:00:00+00:00', datetime.timedelta(0))
     """
 
-    __slots__ = ("_windows", "feed", "now")
-
-    feed: Feed
-    """The feed as the store knows it."""
-    now: datetime
-    """The time that it holds for."""
+    __slots__ = ("_feed", "_now", "_windows")
 
     def __init__(self, feed: Feed, now: datetime, windows: Sequence[CoverageWindow]) -> None:
         """Wrap what a store knows; made by :meth:`siteline.Store.coverage`."""
-        self.feed = feed
-        self.now = now
+        self._feed = feed
+        self._now = now
         self._windows = tuple(windows)
+
+    @property
+    def feed(self) -> Feed:
+        """The feed as the store knows it."""
+        return self._feed
+
+    @property
+    def now(self) -> datetime:
+        """The time that it holds for."""
+        return self._now
 
     @overload
     def __getitem__(self, index: int) -> CoverageWindow: ...

@@ -28,8 +28,8 @@ _BLUE, _AMBER = "#3d8fd1", "#c98a1b"
 _INK = {
     "settled": (_BLUE, 1.0),
     "settling": (_AMBER, 1.0),
-    "provisional": (_BLUE, 0.4),
-    "unread": ("#808080", 0.2),
+    "provisional": (_BLUE, 0.45),
+    "unread": ("#808080", 0.3),
 }
 _LEFT, _TOP, _CELL, _TALL, _PITCH = 76, 44, 17, 13, 18
 _FONT = "font-family:system-ui,sans-serif;font-size:11px"
@@ -103,7 +103,7 @@ def strip(coverage: Coverage) -> str:
     lines += [f"  {label}  {text}".rstrip() for label, text in texts.items()]
     said = [f"{_MARKS[state]} {state} {_span(span)}" for state, span in _there(coverage)]
     hollow = _hollow(coverage)
-    said += [f"{_HOLLOW} of these read and empty {_span(hollow)}"] if hollow else []
+    said += [f"{_HOLLOW} read, empty {_span(hollow)}"] if hollow else []
     return "\n".join([*lines, "  " + "   ".join(said)]).rstrip()
 
 
@@ -183,7 +183,7 @@ def _legend(coverage: Coverage, y: float) -> str:
     made, x = [], 0.0
     entries = [(f"{state} {_span(span)}", *_INK[state], False) for state, span in _there(coverage)]
     if hollow := _hollow(coverage):
-        entries.append((f"of these read, and empty {_span(hollow)}", _BLUE, 1.0, True))
+        entries.append((f"read, empty {_span(hollow)}", _BLUE, 1.0, True))
     for text, colour, strength, is_hollow in entries:
         made.append(f"{_box(x, y - 11, 13, colour, strength, hollow=is_hollow)}</rect>")
         made.append(_said(x + 18, y, text, 1.0))

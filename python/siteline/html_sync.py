@@ -99,8 +99,8 @@ def lateness(shown: Lateness) -> str:
 
 
 def _quantiles(one: Delays) -> list[tuple[str, str]]:
-    spans = [_NONE if at is None else _span(at) for at in one[1:]]
-    return [(f"{one.count:,}", _RIGHT), *((span, _RIGHT) for span in spans)]
+    spans = [(span or _NONE, _RIGHT) for span in one._spans()]
+    return [(f"{one.count:,}", _RIGHT), *spans]
 
 
 def report(shown: SyncReport) -> str:

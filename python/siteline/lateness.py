@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from siteline import html_sync
 
@@ -27,7 +28,8 @@ _ROUND = [
 ]
 
 
-class Delays(NamedTuple):
+@dataclass(frozen=True)
+class Delays:
     """How long after the end of their buckets some points were first read: see :class:`Lateness`.
 
     - ``count``: how many points
@@ -53,6 +55,10 @@ class Delays(NamedTuple):
     longest: timedelta | None
     """The longest."""
 
+    def _spans(self) -> list[str | None]:
+        shares = (self.median, self.p90, self.p99, self.longest)
+        return [None if at is None else _span(at) for at in shares]
+
 
 class Lateness:
     """How late points and revisions of a feed came, and which lateness that suggests.
@@ -75,21 +81,26 @@ class Lateness:
     Lateness of line-2, 1 d: ...
     """
 
-    __slots__ = ("_points", "_revisions", "feed", "settled")
-
-    feed: Feed
-    """The feed."""
-    settled: timedelta
-    """How much time is settled."""
+    __slots__ = ("_feed", "_points", "_revisions", "_settled")
 
     def __init__(
         self, feed: Feed, points: _Counted, revisions: _Counted, settled: timedelta
     ) -> None:
         """Wrap what a store counted; made by :meth:`siteline.Store.lateness`."""
-        self.feed = feed
+        self._feed = feed
         self._points = tuple((seconds, count) for seconds, count in points)
         self._revisions = tuple((seconds, count) for seconds, count in revisions)
-        self.settled = settled
+        self._settled = settled
+
+    @property
+    def feed(self) -> Feed:
+        """The feed."""
+        return self._feed
+
+    @property
+    def settled(self) -> timedelta:
+        """How much time is settled."""
+        return self._settled
 
     @property
     def lateness(self) -> timedelta:
@@ -153,7 +164,7 @@ class Lateness:
         if self.points.count or self.revisions.count:
             lines.append(f"  {'':<12} {'count':>9} {'half':>9} {'90 %':>9} {'99 %':>9} {'all':>9}")
             for name, one in (("late points", self.points), ("revisions", self.revisions)):
-                spans = " ".join(f"{'-' if at is None else _span(at):>9}" for at in one[1:])
+                spans = " ".join(f"{span or '-':>9}" for span in one._spans())
                 lines.append(f"  {name:<12} {one.count:>9,} {spans}")
             lines.append("  (from the end of the bucket to the read that brought it)")
         return "\n".join(lines)

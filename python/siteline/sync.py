@@ -73,7 +73,7 @@ class FeedReport(NamedTuple):
     ...                      since="2026-11-15T00:00Z")
     >>> done = client.sync(feed, siteline.Store("plant.siteline"))["line-2"]
     >>> done.revised, done.inserted > 0, done.settled_through.isoformat()
-    (0, True, '2026-11-18T00:00:00+00:00')
+    (0, True, '2026-11-19T00:00:00+00:00')
     """
 
     name: str
@@ -130,7 +130,7 @@ class SyncReport:
     complete: bool
     resumes_at: datetime | None
     todo: tuple[Task, ...]
-    allowance: Allowance
+    allowance: Allowance = field(hash=False)
     now: datetime
 
     @property
@@ -263,10 +263,10 @@ class Plan:
 
     tasks: tuple[Task, ...]
     pages: int | None
-    allowance: Allowance
+    allowance: Allowance = field(hash=False)
     reserve: int
     now: datetime
-    kind: Literal["sync", "scan"] = "sync"
+    kind: Literal["sync", "scan"]
 
     @property
     def fits(self) -> bool | None:
