@@ -12,14 +12,14 @@ const MOST_WINDOWS: i64 = 31;
 
 /// The chains that read these ranges, in order. Neighbouring windows are one chain while it is
 /// expected to stay short, and while it is at most twice as long as one that proved so; a window
-/// that is not, is cut on a smaller grid. While nothing is known, each window is a chain.
+/// that is not, is cut on a smaller grid. While nothing was read, a chain is at most a window.
 pub(super) fn chains(ranges: &Ranges, feed: &Feed, density: &Density) -> Vec<Range> {
     let step = step(feed, density);
     let longest = density.longest().saturating_mul(2);
     let limit = longest.clamp(feed.window(), feed.window().saturating_mul(MOST_WINDOWS));
     let is_short = |range: Range| {
         let pages = density.pages(range.seconds());
-        pages.is_some_and(|pages| pages <= MOST_PAGES) && range.seconds() <= limit
+        pages.is_none_or(|pages| pages <= MOST_PAGES) && range.seconds() <= limit
     };
     let mut chains: Vec<Range> = Vec::new();
     for range in ranges.iter() {

@@ -69,6 +69,7 @@ impl Coverage {
     }
 
     /// In order.
+    #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Read> + '_ {
         self.0.iter().copied()
     }
@@ -98,6 +99,37 @@ impl Coverage {
     #[must_use]
     pub fn end(&self) -> Option<i64> {
         self.0.last().map(|read| read.range.end)
+    }
+
+    /// Makes one of neighbours in a window that none of them settles, as old as the oldest: they are
+    /// to be read again in any case. What a feed that is read by the minute would keep otherwise
+    /// grows with its lateness.
+    pub(super) fn thin(&mut self, feed: &Feed) {
+        let window = |read: &Read| floor(read.range.start, feed.window());
+        let is_open = |read: &Read| feed.settled_before(read.read_at) <= window(read);
+        let within = |read: &Read| read.range.end <= window(read).saturating_add(feed.window());
+        self.0.dedup_by(|next, one| {
+            let alike = next.range.start == one.range.end
+                && window(next) == window(one)
+                && [&*next, &*one].into_iter().all(|read| is_open(read) && within(read));
+            if alike {
+                one.range.end = next.range.end;
+                one.read_at = one.read_at.min(next.read_at);
+            }
+            alike
+        });
+    }
+
+    /// How many ranges with times of their own it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True where nothing has been read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// True for ranges in order and apart, none empty: as they come out of [`Coverage::cover`].

@@ -9,13 +9,12 @@ const MEMORY: f64 = 86_400.0;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Density {
     /// Points per second of time.
-    #[serde(default)]
     rate: Option<f64>,
-    /// Points on a full page; where no chain had two pages, the most that were on one.
-    #[serde(default)]
-    page: Option<f64>,
+    /// Points on a full page, as chains of several pages have shown.
+    full: Option<f64>,
+    /// The most points that were the only page of a chain.
+    only: u64,
     /// Seconds of the longest range that one chain has read.
-    #[serde(default)]
     longest: i64,
 }
 
@@ -30,19 +29,23 @@ impl Density {
         let seen = points as f64 / seconds as f64;
         let weight = (seconds as f64 / MEMORY).clamp(0.1, 0.5);
         self.rate = Some(self.rate.map_or(seen, |rate| rate + (seen - rate) * weight));
-        let full = points.saturating_sub(on_last) as f64 / pages.saturating_sub(1).max(1) as f64;
-        let page = if pages > 1 { full } else { self.page.unwrap_or(0.0).max(points as f64) };
-        self.page = Some(page.max(1.0));
+        if pages > 1 {
+            let full = points.saturating_sub(on_last) as f64 / (pages - 1) as f64;
+            self.full = Some(full.max(1.0));
+        } else {
+            self.only = self.only.max(points);
+        }
         self.longest = self.longest.max(seconds);
     }
 
     /// The same, for pages of another size.
     #[must_use]
     pub(super) fn with_other_pages(self) -> Self {
-        Self { page: None, ..self }
+        Self { full: None, only: 0, ..self }
     }
 
-    /// Pages that so many seconds are expected to take; `None` before the first chain.
+    /// Pages that so many seconds are expected to take. `None` before the first chain, and for more
+    /// points than were ever on one page, while no page was seen that was full.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -50,8 +53,11 @@ impl Density {
         reason = "estimates, not negative; a cast of a float saturates"
     )]
     pub(super) fn pages(&self, seconds: i64) -> Option<u64> {
-        let (rate, page) = (self.rate?, self.page?);
-        Some(((rate * seconds as f64 / page).ceil() as u64).max(1))
+        let points = self.rate? * seconds as f64;
+        match self.full {
+            Some(full) => Some(((points / full).ceil() as u64).max(1)),
+            None => (points <= self.only as f64).then_some(1),
+        }
     }
 
     /// Seconds of the longest range that one chain has read; 0 before the first.
@@ -83,9 +89,8 @@ mod tests {
         density.learn(3_600, 1, 0, 0);
         assert_eq!(density.pages(DAY), Some(1));
         density.learn(DAY, 1, 400, 400);
-        density.learn(3_600, 1, 20, 20);
-        assert_eq!(density.pages(DAY), Some(1));
         density.learn(0, 1, 9_999, 9_999);
         assert_eq!(density.pages(DAY), Some(1), "nothing is learnt from no time");
+        assert_eq!(density.pages(7 * DAY), None, "more than was ever on one page");
     }
 }

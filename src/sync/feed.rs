@@ -240,7 +240,7 @@ pub fn spelled(duration: Duration) -> String {
     let mut text = String::new();
     for (unit, length) in [("d", DAY), ("h", 3_600), ("m", 60), ("s", 1)] {
         if seconds >= length {
-            text.push_str(&format!("{}{unit}", seconds / length));
+            text = format!("{text}{}{unit}", seconds / length);
             seconds %= length;
         }
     }
@@ -277,7 +277,7 @@ fn check_times(input: &FeedInput) -> Result<()> {
         }
     }
     let seconds = window.as_secs();
-    if seconds == 0 || (DAY % seconds != 0 && seconds % DAY != 0) {
+    if seconds == 0 || !(DAY.is_multiple_of(seconds) || seconds.is_multiple_of(DAY)) {
         let message = format!(
             "window is {}: neither is a day a whole number of it, nor it of days",
             excerpt(&spelled(*window))

@@ -192,8 +192,8 @@ fn edge(feed: &Feed, last: Option<i64>, terms: &Terms<'_>, settled: &Ranges) -> 
     Ranges::from(overlap).without(settled).with(&fresh.into())
 }
 
-/// Pages to hold back for the windows that become due after `now` and before the allowance begins
-/// anew.
+/// Pages to hold back for the windows that were read and become due after `now` and before the
+/// allowance begins anew. One that was never read waits for its turn like all that is filled.
 pub(super) fn reserve<'a>(
     states: impl Iterator<Item = &'a State>,
     now: i64,
@@ -206,7 +206,8 @@ pub(super) fn reserve<'a>(
     let of_feed = |state: &State| {
         let feed = state.feed();
         let becoming_due = Range::new(feed.settled_before(now), feed.settled_before(end));
-        let windows = becoming_due.and(feed.range_to(i64::MAX)).cut(feed.window());
+        let read = state.coverage.covered().widened(feed.window()).and(&becoming_due.into());
+        let windows = read.iter().flat_map(|range| range.cut(feed.window()));
         windows.map(|window| state.density.pages(window.seconds()).unwrap_or(1)).sum::<u64>()
     };
     states.map(of_feed).sum()

@@ -79,6 +79,7 @@ impl Ranges {
     }
 
     /// In order.
+    #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range> + '_ {
         self.0.iter().copied()
     }

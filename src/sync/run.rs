@@ -306,7 +306,7 @@ impl Run {
         record.bookmark = page.bookmark.as_ref().map(Bookmark::to_text);
         let waiting = Waiting::Page {
             feed: following.feed,
-            page,
+            page: Box::new(page),
             read_at: self.client.time().now(),
             chain: record.clone(),
             begun_here: following.begun_here,

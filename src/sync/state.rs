@@ -22,6 +22,8 @@ use super::unfinished::Unfinished;
 use crate::error::{Error, Kind, Result, excerpt};
 
 const VERSION: u64 = 1;
+/// With more ranges than this the coverage is made coarser where that costs nothing.
+const MOST_READS: usize = 1_000;
 
 /// The state of a feed in a store.
 #[derive(Debug, Clone, PartialEq)]
@@ -250,6 +252,9 @@ impl State {
         let covered = chain.range().and(Range::new(i64::MIN, self.feed.horizon(began)));
         if !covered.is_empty() {
             self.coverage.cover(covered, began);
+            if self.coverage.len() > MOST_READS {
+                self.coverage.thin(&self.feed);
+            }
             self.density.learn(covered.seconds(), chain.pages, chain.points, on_last);
         }
     }

@@ -23,7 +23,7 @@ use crate::store::{Applied, Delivery, Span, Target};
 #[derive(Debug)]
 pub(super) enum Waiting {
     /// A page, and its chain as it stands after it.
-    Page { feed: usize, page: Page, read_at: Timestamp, chain: Unfinished, begun_here: bool },
+    Page { feed: usize, page: Box<Page>, read_at: Timestamp, chain: Unfinished, begun_here: bool },
     /// A cursor died: the chain begins again.
     Again { feed: usize, chain: Unfinished },
     /// It died once too often: the next plan begins anew.

@@ -1,0 +1,174 @@
+//! What is planned when.
+
+use super::super::chains::MOST_PAGES;
+use super::super::plan::reserve;
+use super::*;
+use crate::http::AllowanceState;
+
+fn shown(steps: &[Step]) -> Vec<(Why, i64, i64)> {
+    let hours = |second: i64| (second - SINCE) / HOUR;
+    steps.iter().map(|step| (step.why, hours(step.range.start), hours(step.range.end))).collect()
+}
+
+/// A feed by the hour, in windows of six hours, a day late, without a settle lag.
+fn hourly() -> State {
+    state(|input| {
+        input.interval_seconds = Some(3_600);
+        input.settle_lag = Duration::ZERO;
+        input.window = seconds(6 * HOUR);
+    })
+}
+
+fn covered(state: &mut State, from: i64, to: i64, read_at: i64) {
+    state
+        .coverage
+        .cover(Range::new(SINCE + from * HOUR, SINCE + to * HOUR), SINCE + read_at * HOUR);
+}
+
+#[test]
+fn the_first_run_reads_the_last_window_and_then_fills_what_was_before() {
+    let steps = planned(&hourly(), SINCE + 20 * HOUR, &Ranges::none());
+    let fill = |from, to| (Why::Fill, from, to);
+    assert_eq!(shown(&steps), [(Why::Edge, 18, 20), fill(0, 6), fill(6, 12), fill(12, 18)]);
+    // On a line of the grid the last window is the one that has just ended.
+    let steps = planned(&hourly(), SINCE + 18 * HOUR, &Ranges::none());
+    assert_eq!(shown(&steps)[0], (Why::Edge, 12, 18));
+}
+
+#[test]
+fn nothing_is_planned_where_there_is_no_new_bucket() {
+    let mut state = state(|_| {});
+    let now = SINCE + 2 * HOUR;
+    assert!(!run(&mut state, now).is_empty());
+    assert!(planned(&state, now, &Ranges::none()).is_empty());
+    assert!(planned(&state, now + 59, &Ranges::none()).is_empty(), "the newest minute");
+    assert_eq!(planned(&state, now + 60, &Ranges::none()).len(), 1);
+    assert!(planned(&state, SINCE - DAY, &Ranges::none()).is_empty(), "before it begins");
+}
+
+#[test]
+fn the_edge_overlaps_what_was_read_last() {
+    let mut state = hourly();
+    covered(&mut state, 0, 10, 10);
+    let steps = planned(&state, SINCE + 12 * HOUR, &Ranges::none());
+    assert_eq!(shown(&steps), [(Why::Edge, 9, 12)]);
+}
+
+#[test]
+fn after_a_long_pause_only_the_last_window_is_fresh_and_the_gap_is_filled() {
+    let mut state = hourly();
+    covered(&mut state, 0, 10, 10);
+    let steps = planned(&state, SINCE + 21 * HOUR, &Ranges::none());
+    let expected =
+        [(Why::Edge, 9, 10), (Why::Edge, 18, 21), (Why::Fill, 10, 12), (Why::Fill, 12, 18)];
+    assert_eq!(shown(&steps), expected);
+}
+
+#[test]
+fn a_window_is_read_whole_when_its_lateness_is_over_and_the_never_read_rest_with_it() {
+    let mut state = hourly();
+    covered(&mut state, 0, 3, 3);
+    covered(&mut state, 6, 31, 31);
+    let steps = planned(&state, SINCE + 31 * HOUR, &Ranges::none());
+    assert_eq!(shown(&steps), [(Why::Settle, 0, 6)]);
+    // Read in time it is not due, and read after its lateness it is settled by that.
+    covered(&mut state, 0, 6, 30);
+    assert_eq!(planned(&state, SINCE + 31 * HOUR, &Ranges::none()), []);
+    let steps = planned(&state, SINCE + 37 * HOUR, &Ranges::none());
+    assert_eq!(shown(&steps), [(Why::Edge, 30, 36), (Why::Edge, 36, 37), (Why::Settle, 6, 12)]);
+}
+
+#[test]
+fn what_was_begun_is_resumed_first_unless_it_is_superseded() {
+    let mut state = hourly();
+    covered(&mut state, 0, 2, 2);
+    let range = Range::new(SINCE + HOUR, SINCE + 5 * HOUR);
+    let began = Some(SINCE + 5 * HOUR);
+    state.keep_chain(Unfinished { began, ..Unfinished::new(range, Why::Edge, 0) });
+    let steps = planned(&state, SINCE + 8 * HOUR, &Ranges::none());
+    // The edge is planned as if the chain were at its end.
+    let edge = [(Why::Edge, 4, 8)];
+    assert_eq!(shown(&steps), [&[(Why::Resume, 1, 5)], &edge[..]].concat());
+    let steps = planned(&state, SINCE + 31 * HOUR, &Ranges::none());
+    assert!(steps.iter().all(|step| step.why != Why::Resume), "its window is due");
+    assert!(shown(&steps).contains(&(Why::Settle, 0, 6)));
+    covered(&mut state, 1, 5, 6);
+    let steps = planned(&state, SINCE + 8 * HOUR, &Ranges::none());
+    assert!(steps.iter().all(|step| step.why != Why::Resume), "a later chain has read it");
+    state.drop_superseded(SINCE + 8 * HOUR);
+    assert_eq!(state.unfinished_chains(), 0);
+}
+
+#[test]
+fn until_bounds_everything_and_reread_forces_a_range() {
+    let mut state = hourly();
+    covered(&mut state, 0, 20, 48);
+    let none = Ranges::none();
+    let known = Known { state: &state, done: &none, put_off: &none };
+    let at = |hour: i64| SINCE + hour * HOUR;
+    // The bucket that holds the beginning of what was corrected is read too.
+    let reread = Ranges::from(Range::new(at(3) + 5, at(5)));
+    let terms = |until| Terms { now: at(48), until, reread: &reread };
+    let steps_to = |hour| shown(&steps(&[known], &terms(Some(at(hour)))));
+    assert_eq!(steps_to(4), [(Why::Reread, 3, 4)]);
+    assert_eq!(steps_to(20), [(Why::Reread, 3, 5)]);
+    assert_eq!(steps_to(22), [(Why::Reread, 3, 5), (Why::Edge, 20, 22)]);
+}
+
+#[test]
+fn feeds_are_planned_together_in_order_of_class() {
+    let (mut one, mut other) = (hourly(), hourly());
+    covered(&mut one, 0, 3, 3);
+    covered(&mut other, 0, 29, 29);
+    let none = Ranges::none();
+    let known = [&one, &other].map(|state| Known { state, done: &none, put_off: &none });
+    let terms = Terms { now: SINCE + 32 * HOUR, until: None, reread: &none };
+    let order: Vec<_> = steps(&known, &terms).iter().map(|step| (step.why, step.feed)).collect();
+    assert!(order.is_sorted_by_key(|(why, _)| *why), "{order:?}");
+    assert_eq!(order[..2], [(Why::Edge, 1), (Why::Edge, 0)]);
+    assert!(order.contains(&(Why::Settle, 0)) && order.contains(&(Why::Settle, 1)));
+}
+
+#[test]
+fn neighbours_are_joined_while_they_are_expected_to_stay_short() {
+    let mut state = state(|_| {});
+    let now = SINCE + 365 * DAY + 6 * MINUTE;
+    let steps = run(&mut state, now);
+    let days: Vec<i64> = steps.iter().map(|step| step.range.seconds() / DAY).collect();
+    // Each chain at most twice as long as one before it; then as long as a chain may be.
+    assert_eq!(days[..7], [0, 1, 2, 4, 8, 16, 31]);
+    assert!(days[7..].iter().all(|days| *days <= 31), "{days:?}");
+    assert!(steps.len() < 20, "{}", steps.len());
+}
+
+#[test]
+fn a_window_that_would_take_too_many_pages_is_cut() {
+    let mut state = state(|_| {});
+    state.density.learn(HOUR, 101, 100_000, 0);
+    let steps = planned(&state, SINCE + 3 * DAY, &Ranges::none());
+    assert!(steps.iter().all(|step| step.pages.is_some_and(|pages| pages <= MOST_PAGES)));
+    let fill: Vec<Range> =
+        steps.iter().filter(|step| step.why == Why::Fill).map(|step| step.range).collect();
+    assert!(fill.iter().all(|range| range.seconds() == fill[0].seconds()), "{fill:?}");
+    assert_eq!(DAY % fill[0].seconds(), 0);
+}
+
+#[test]
+fn pages_of_windows_that_become_due_today_are_held_back() {
+    let mut state = hourly();
+    covered(&mut state, 0, 30, 30);
+    let allowance = |left, hour: i64| AllowanceState {
+        used: 0,
+        limit: left,
+        left,
+        resets_at: Timestamp::from_second(SINCE + hour * HOUR).expect("a timestamp"),
+    };
+    let held =
+        |left, hour| reserve([&state].into_iter(), SINCE + 31 * HOUR, &allowance(left, hour));
+    // Due at hours 36, 42 and 48; the allowance begins anew at 48.
+    assert_eq!(held(Some(100), 48), 2);
+    assert_eq!(held(Some(100), 36), 0);
+    assert_eq!(held(None, 48), 0);
+    state.density.learn(6 * HOUR, 5, 5_000, 1_000);
+    assert_eq!(reserve([&state].into_iter(), SINCE + 31 * HOUR, &allowance(Some(9), 48)), 10);
+}

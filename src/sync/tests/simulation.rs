@@ -1,0 +1,219 @@
+//! Many runs one after the other.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// How often each hour since the beginning was read, by class.
+fn counts(history: &[Step], hours: i64, why: &[Why]) -> Vec<usize> {
+    let read = |hour: i64| {
+        let range = Range::new(SINCE + hour * HOUR, SINCE + (hour + 1) * HOUR);
+        history
+            .iter()
+            .filter(|step| why.contains(&step.why) && !step.range.and(range).is_empty())
+            .count()
+    };
+    (0..hours).map(read).collect()
+}
+
+#[test]
+fn a_year_of_hourly_runs_reads_each_hour_three_times_and_settles_each_day_once() {
+    let mut state = state(|input| input.settle_lag = Duration::ZERO);
+    let mut history = Vec::new();
+    for hour in 1..=365 * 24 {
+        history.extend(run(&mut state, SINCE + hour * HOUR));
+    }
+    let all = [Why::Edge, Why::Settle, Why::Fill, Why::Reread];
+    let settled_hours = (365 - 1) * 24;
+    // Fresh, once more as overlap of one period, and once to settle.
+    assert!(counts(&history, settled_hours, &all).iter().all(|count| *count == 3));
+    assert!(counts(&history, settled_hours, &[Why::Settle]).iter().all(|count| *count == 1));
+    assert_eq!(history.iter().filter(|step| step.why == Why::Settle).count(), 364);
+    assert_eq!(history.len(), 365 * 24 + 364);
+    assert_eq!(state.settled_through().map(Timestamp::as_second), Some(SINCE + 364 * DAY));
+}
+
+#[test]
+fn what_a_feed_that_is_read_by_the_minute_keeps_does_not_grow() {
+    let mut state = state(|input| input.lateness = seconds(7 * DAY));
+    let mut now = SINCE + DAY;
+    run(&mut state, now);
+    let mut most = 0;
+    for _ in 0..3_000 {
+        now += MINUTE;
+        run(&mut state, now);
+        most = most.max(state.coverage.len());
+    }
+    assert!((900..=1_000).contains(&most), "{most}");
+    assert_eq!(state.coverage.covered(), Ranges::from(whole(&state, now)));
+    now += 9 * DAY;
+    run(&mut state, now);
+    let settled = state.coverage.settled(state.feed());
+    assert!(settled.contains(state.feed().range_to(now - 8 * DAY)));
+}
+
+/// Any feed: windows, overlap, lateness, settle lag and buckets of many kinds.
+fn any_state() -> impl Strategy<Value = State> {
+    let window = prop_oneof![Just(HOUR), Just(6 * HOUR), Just(DAY), Just(2 * DAY)];
+    let width = prop_oneof![Just(None), Just(Some(60_u32)), Just(Some(420)), Just(Some(3_600))];
+    (window, width, 0..3 * HOUR, 0..3 * DAY, 0..HOUR, 0..DAY).prop_map(
+        |(window, width, overlap, lateness, lag, since)| {
+            state(|input| {
+                input.since = Timestamp::from_second(SINCE + since).expect("a timestamp");
+                input.window = seconds(window);
+                input.interval_seconds = width;
+                input.overlap = seconds(overlap);
+                input.lateness = seconds(lateness);
+                input.settle_lag = seconds(lag);
+            })
+        },
+    )
+}
+
+fn whole(state: &State, now: i64) -> Range {
+    let feed = state.feed();
+    feed.range_to(feed.horizon(now))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_run_leaves_no_gap_and_nothing_to_do(
+        mut state in any_state(),
+        pauses in proptest::collection::vec(1..4 * DAY, 1..12),
+    ) {
+        let mut now = SINCE;
+        for pause in pauses {
+            now += pause;
+            let steps = run(&mut state, now);
+            let whole = whole(&state, now);
+            prop_assert_eq!(state.coverage.covered(), Ranges::from(whole), "a gap at {}", now);
+            prop_assert!(planned(&state, now, &Ranges::none()).is_empty());
+            let due = Range::new(i64::MIN, state.feed().settled_before(now));
+            let settled = state.coverage.settled(state.feed());
+            prop_assert!(settled.contains(whole.and(due)), "due and not settled at {}", now);
+            for step in steps {
+                prop_assert_eq!(step.range.and(whole), step.range, "not the newest, nor before");
+            }
+        }
+    }
+
+    #[test]
+    fn past_its_lateness_everything_is_settled_whatever_was_before(
+        mut state in any_state(),
+        runs in proptest::collection::vec((1..2 * DAY, 0..6_usize), 1..12),
+    ) {
+        // Runs that stop after a few chains, as those whose allowance is spent.
+        let mut now = SINCE;
+        for (pause, chains) in runs {
+            now += pause;
+            let mut done = Ranges::none();
+            for _ in 0..chains {
+                let Some(step) = planned(&state, now, &done).first().copied() else { break };
+                read(&mut state, &step, now);
+                done.add(step.range);
+            }
+        }
+        let end = now;
+        now += 3 * DAY + 3 * DAY + 2 * HOUR;
+        run(&mut state, now);
+        let settled = state.coverage.settled(state.feed());
+        prop_assert!(settled.contains(state.feed().range_to(end)));
+    }
+
+    #[test]
+    fn reading_again_is_bounded_by_the_overlap_and_one_settling(
+        mut state in any_state(),
+        period in HOUR..DAY,
+        runs in 1..60_i64,
+    ) {
+        let mut history = Vec::new();
+        for number in 1..=runs {
+            history.extend(run(&mut state, SINCE + DAY + number * period));
+        }
+        // The edge moves on by whole buckets: at least so far each time that it does.
+        let (overlap, width) = (state.feed().overlap(), state.feed().width());
+        let advance = super::super::ranges::floor(period, width).max(width);
+        let bound = 1 + overlap.div_ceil_of(advance) + 1;
+        let hours = (DAY + runs * period) / HOUR;
+        // An hour that is cut by chains is touched by two where each instant of it is read by one.
+        for minute in 0..hours * 6 {
+            let at = SINCE + minute * 10 * MINUTE;
+            let count = history.iter().filter(|step| step.range.start <= at && at < step.range.end);
+            let count = i64::try_from(count.count()).expect("a small number");
+            prop_assert!(count <= bound, "{} was read {} times, bound {}", at, count, bound);
+        }
+    }
+
+    #[test]
+    fn s9_a_clock_set_back_or_ahead_a_day_leaves_no_gap(
+        mut state in any_state(),
+        wrong in prop_oneof![Just(-DAY), Just(DAY), -DAY..DAY],
+        pauses in proptest::collection::vec(1..DAY, 2..8),
+        struck in 0..8_usize,
+    ) {
+        // Some run is planned by a clock that is wrong; what its chains cover is by the service's.
+        let mut now = SINCE + DAY;
+        for (number, pause) in pauses.iter().enumerate() {
+            now += pause;
+            let planned_for = if number == struck % pauses.len() { now + wrong } else { now };
+            run_of(&mut state, planned_for, now);
+            let limit = whole(&state, now).end;
+            prop_assert!(state.coverage.end().is_none_or(|end| end <= limit), "the future");
+        }
+        now += 1;
+        run(&mut state, now);
+        prop_assert_eq!(state.coverage.covered(), Ranges::from(whole(&state, now)));
+        now += 6 * DAY + 2 * HOUR;
+        run(&mut state, now);
+        let settled = state.coverage.settled(state.feed());
+        prop_assert!(settled.contains(state.feed().range_to(now - 6 * DAY)));
+    }
+
+    #[test]
+    fn only_a_chain_that_began_late_enough_settles(
+        mut state in any_state(),
+        reads in proptest::collection::vec((0..5 * DAY, 1..2 * DAY, 0..8 * DAY), 1..10),
+    ) {
+        for (start, length, began) in &reads {
+            let range = Range::new(SINCE + start, SINCE + start + length);
+            let step = Step { feed: 0, why: Why::Edge, range, pages: None, fills: false };
+            read(&mut state, &step, SINCE + began);
+        }
+        let feed = state.feed().clone();
+        let lateness = i64::try_from(feed.input().lateness.as_secs()).expect("seconds");
+        for at in (SINCE..SINCE + 7 * DAY).step_by(1_801) {
+            let window_end = super::super::ranges::floor(at, feed.window()) + feed.window();
+            let settles = reads.iter().any(|(start, length, began)| {
+                let in_range = (SINCE + start..SINCE + start + length).contains(&at);
+                let was_there = at < feed.horizon(SINCE + began);
+                let end = super::super::ranges::ceil(window_end, feed.width());
+                in_range && was_there && end + lateness <= SINCE + began
+            });
+            let instant = Range::new(at, at + 1);
+            prop_assert_eq!(state.coverage.settled(&feed).contains(instant), settles, "{}", at);
+        }
+    }
+
+    #[test]
+    fn a_rehearsal_in_the_future_ends_and_claims_nothing_of_it(
+        mut state in any_state(),
+        ahead in 0..30 * DAY,
+    ) {
+        let now = SINCE + 2 * DAY;
+        run(&mut state, now);
+        run_of(&mut state, now + ahead, now);
+        prop_assert_eq!(state.coverage.covered(), Ranges::from(whole(&state, now)));
+    }
+}
+
+trait DivCeil {
+    fn div_ceil_of(self, by: i64) -> i64;
+}
+
+impl DivCeil for i64 {
+    fn div_ceil_of(self, by: i64) -> i64 {
+        (self + by - 1) / by
+    }
+}

@@ -1,0 +1,138 @@
+//! What a target keeps.
+
+use super::super::coverage::{WindowState, windows};
+use super::*;
+use crate::error::Kind;
+
+fn full() -> State {
+    let mut state = state(|input| {
+        input.site = Some("S1".to_owned());
+        input.filters = vec![("machineId".to_owned(), vec!["M1".to_owned(), "M2".to_owned()])];
+        input.page_size = Some(500);
+    });
+    run(&mut state, SINCE + 3 * DAY);
+    let range = Range::new(SINCE + 3 * DAY, SINCE + 4 * DAY);
+    let bookmark = Some("secret-cursor".to_owned());
+    let began = Some(SINCE + 4 * DAY);
+    state.keep_chain(Unfinished { began, bookmark, ..Unfinished::new(range, Why::Edge, 1) });
+    state.next_sequence = 17;
+    state
+}
+
+#[test]
+fn a_state_is_the_same_after_it_was_kept() {
+    let state = full();
+    let bytes = state.to_bytes();
+    let again = State::from_bytes(&bytes).expect("a state");
+    assert_eq!(again, state);
+    assert_eq!(again.to_bytes(), bytes);
+    assert_eq!(again.sequence(), 16);
+}
+
+#[test]
+fn no_text_of_a_state_holds_a_cursor() {
+    let text = format!("{:?}", full());
+    assert!(!text.contains("secret-cursor"), "{text}");
+}
+
+#[test]
+fn s7_every_flipped_bit_of_a_state_is_noticed() {
+    let bytes = full().to_bytes();
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        let error = State::from_bytes(&damaged).expect_err("damaged");
+        assert_eq!(error.kind(), Kind::StoreCorrupt, "bit {bit}");
+    }
+    for length in 0..bytes.len() {
+        assert!(State::from_bytes(&bytes[..length]).is_err(), "{length} bytes");
+    }
+}
+
+#[test]
+fn s8_a_state_of_a_newer_siteline_says_who_made_it() {
+    let line = r#"{"version":2,"made_by":"9.1.0","more":true}"#;
+    let bytes = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes()));
+    let error = State::from_bytes(bytes.as_bytes()).expect_err("newer");
+    assert_eq!(error.kind(), Kind::Store);
+    assert!(error.to_string().contains("made by siteline 9.1.0"), "{error}");
+}
+
+#[test]
+fn a_changed_feed_is_refused_and_says_what_differs() {
+    let state = full();
+    state.check(state.feed(), "http://127.0.0.1:1").expect("the same");
+    let changed = |change: fn(&mut FeedInput)| {
+        let mut input = state.feed().input().clone();
+        change(&mut input);
+        Feed::new(input).expect("a feed")
+    };
+    let times = changed(|input| {
+        input.overlap = seconds(2 * HOUR);
+        input.page_size = None;
+    });
+    let error = state.check(&times, "http://127.0.0.1:1").expect_err("changed");
+    assert_eq!(error.kind(), Kind::FeedChanged);
+    let text = error.to_string();
+    assert!(text.contains("page_size was 500, is not sent; overlap was 1h, is 2h"), "{text}");
+    assert!(text.contains("store.redefine(feed)"), "{text}");
+    let error = state.check(state.feed(), "https://b.example").expect_err("another service");
+    assert!(error.to_string().contains("base_url was http://127.0.0.1:1, is https://b.example"));
+
+    let taken = state.redefine(&times).expect("times may change");
+    assert_eq!(taken.feed(), &times);
+    assert_eq!((taken.unfinished_chains(), taken.sequence()), (0, state.sequence()));
+    assert_eq!(taken.coverage(), state.coverage());
+    let fixed: [fn(&mut FeedInput); 6] = [
+        |input| input.name = "other".to_owned(),
+        |input| input.site = None,
+        |input| input.line = Some("L1".to_owned()),
+        |input| input.filters.clear(),
+        |input| input.interval_seconds = Some(120),
+        |input| input.since = Timestamp::UNIX_EPOCH,
+    ];
+    for change in fixed {
+        let error = state.redefine(&changed(change)).expect_err("other points");
+        assert_eq!(error.kind(), Kind::FeedChanged);
+        assert!(error.to_string().contains("new name"), "{error}");
+    }
+}
+
+#[test]
+fn the_newest_chain_that_read_an_instant_is_the_one_that_counts() {
+    let mut coverage = super::super::coverage::Coverage::default();
+    coverage.cover(Range::new(0, 100), 5);
+    coverage.cover(Range::new(20, 60), 9);
+    coverage.cover(Range::new(10, 120), 7);
+    let reads: Vec<_> = coverage.iter().map(<(i64, i64, i64)>::from).collect();
+    assert_eq!(reads, [(0, 10, 5), (10, 20, 7), (20, 60, 9), (60, 120, 7)]);
+    coverage.cover(Range::new(0, 120), 9);
+    let reads: Vec<_> = coverage.iter().map(<(i64, i64, i64)>::from).collect();
+    assert_eq!(reads, [(0, 120, 9)]);
+}
+
+#[test]
+fn windows_are_whole_without_gaps_and_each_stretch_in_one_state() {
+    let mut state = state(|input| input.settle_lag = Duration::ZERO);
+    let at = |hour: i64| SINCE + hour * HOUR;
+    for (from, to, read_at) in [(0, 24, 48), (24, 40, 41), (40, 44, 45), (60, 72, 73)] {
+        state.coverage.cover(Range::new(at(from), at(to)), at(read_at));
+    }
+    let now = Timestamp::from_second(at(74)).expect("a timestamp");
+    let hours = |at: Timestamp| (at.as_second() - SINCE) / HOUR;
+    let seen: Vec<_> = windows(&state, now)
+        .iter()
+        .map(|one| (hours(one.start), hours(one.end), one.state, one.read_at.map(hours)))
+        .collect();
+    let expected = [
+        (0, 24, WindowState::Settled, Some(48)),
+        (24, 44, WindowState::Settling, Some(45)),
+        (44, 48, WindowState::Unread, None),
+        (48, 60, WindowState::Unread, None),
+        (60, 72, WindowState::Provisional, Some(73)),
+        (72, 74, WindowState::Unread, None),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(state.settled_through().map(hours), Some(24));
+    assert_eq!(state.read_through().map(hours), Some(72));
+}

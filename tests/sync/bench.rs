@@ -1,0 +1,220 @@
+//! A sandbox, a client of it, a target and a feed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use siteline::auth::{Credential, PrivateKey};
+use siteline::client::{Client, ClientSettings};
+use siteline::clock::Clock;
+use siteline::data::Identity;
+use siteline::http::BaseUrl;
+use siteline::sandbox::{AsOf, DEFAULT_SCOPES, Options, Sandbox, Selection};
+use siteline::store::Target;
+use siteline::sync::{
+    Feed, FeedInput, Report, Run, State, SyncSettings, Window, WindowState, windows,
+};
+use siteline::{Result, sync};
+
+use crate::model::{Model, Values};
+
+pub(crate) const MINUTE: u64 = 60;
+pub(crate) const HOUR: u64 = 60 * MINUTE;
+pub(crate) const DAY: u64 = 24 * HOUR;
+
+pub(crate) fn at(text: &str) -> Timestamp {
+    text.parse().expect("a timestamp")
+}
+
+pub(crate) fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// One machine of the plant, three tags, by ten minutes in windows of six hours, from midnight.
+pub(crate) fn input() -> FeedInput {
+    FeedInput {
+        site: Some("S1".to_owned()),
+        line: Some("L1".to_owned()),
+        filters: vec![("machineId".to_owned(), vec!["M1".to_owned()])],
+        interval_seconds: Some(600),
+        page_size: Some(25),
+        lateness: seconds(2 * DAY),
+        window: seconds(6 * HOUR),
+        ..FeedInput::new("feed", at("2026-11-01T00:00:00Z"))
+    }
+}
+
+pub(crate) struct Bench {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) client: Client,
+    pub(crate) target: Arc<Model>,
+    pub(crate) feed: Feed,
+    pub(crate) settings: SyncSettings,
+}
+
+impl Bench {
+    /// At six in the evening of the first day; a client that shares the sandbox's clock.
+    pub(crate) fn new(options: Options, input: FeedInput) -> Self {
+        let clock = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
+        Self::with(options, input, clock.clone(), clock, |_| {})
+    }
+
+    pub(crate) fn with(
+        options: Options,
+        input: FeedInput,
+        theirs: Clock,
+        ours: Clock,
+        change: impl FnOnce(&mut ClientSettings),
+    ) -> Self {
+        let sandbox = Sandbox::start(options, theirs).expect("a sandbox");
+        let client = client_of(&sandbox, ours, change);
+        let feed = Feed::new(input).expect("a feed");
+        let settings = SyncSettings::default();
+        Self { sandbox, client, target: Arc::default(), feed, settings }
+    }
+
+    pub(crate) fn begin(&self) -> Result<Run> {
+        let target = Arc::clone(&self.target) as Arc<dyn Target>;
+        let feeds = [self.feed.clone()];
+        Run::begin(&self.client, target, &feeds, self.settings.clone())
+    }
+
+    pub(crate) async fn sync(&self) -> Result<Report> {
+        self.begin()?.finish().await
+    }
+
+    /// Reads and applies so many pages, and lets the run go, as a kill would.
+    pub(crate) async fn sync_pages(&self, pages: usize) -> Result<Run> {
+        let run = self.begin()?;
+        for _ in 0..pages {
+            if !run.fetch().await? {
+                break;
+            }
+            run.apply()?;
+        }
+        Ok(run)
+    }
+
+    pub(crate) fn plan(&self) -> sync::Plan {
+        let feeds = [self.feed.clone()];
+        sync::plan(&self.client, &*self.target, &feeds, &self.settings).expect("a plan")
+    }
+
+    pub(crate) fn advance(&self, time: u64) {
+        self.sandbox.clock().advance(seconds(time));
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.sandbox.clock().wall()
+    }
+
+    pub(crate) fn state(&self) -> State {
+        let bytes = self.target.state(self.feed.name()).expect("a target").expect("a state");
+        State::from_bytes(&bytes).expect("a sound state")
+    }
+
+    pub(crate) fn windows(&self) -> Vec<Window> {
+        windows(&self.state(), self.now())
+    }
+
+    /// What the target holds before `end`.
+    pub(crate) fn held(&self, end: Timestamp) -> BTreeMap<(Identity, i64), Values> {
+        let mut points = self.target.points(self.feed.name());
+        points.retain(|(_, time), _| *time < end.as_microsecond());
+        points
+    }
+
+    /// What the service says in the end, from the feed's beginning to `end`.
+    pub(crate) fn truth(&self, end: Timestamp, as_of: AsOf) -> BTreeMap<(Identity, i64), Values> {
+        let input = self.feed.input();
+        let selection = Selection {
+            sites: input.site.iter().cloned().collect(),
+            lines: input.line.iter().cloned().collect(),
+            machines: input.filters.iter().flat_map(|(_, values)| values.clone()).collect(),
+            ..Selection::default()
+        };
+        let (start, end) = (input.since.as_microsecond(), end.as_microsecond());
+        let truth = self
+            .sandbox
+            .truth(selection, Some(start), Some(end), input.interval_seconds, as_of)
+            .expect("a truth");
+        let identities: Vec<Identity> = truth
+            .series
+            .iter()
+            .map(|series| Identity(series.members().map(|(_, id)| id.map(Arc::from))))
+            .collect();
+        let bits = |value: Option<f64>| value.map(f64::to_bits);
+        (0..truth.len())
+            .filter(|row| truth.timestamp[*row] < end)
+            .map(|row| {
+                let series = usize::try_from(truth.series_of[row]).expect("a small number");
+                let doubles = [truth.value[row], truth.minimum[row], truth.maximum[row]].map(bits);
+                let key = (identities[series].clone(), truth.timestamp[row]);
+                (key, (doubles, truth.sample_count[row]))
+            })
+            .collect()
+    }
+
+    /// Passes the lateness, reads on for as many days as the allowance takes, and holds what is
+    /// there against the truth.
+    pub(crate) async fn settle(&mut self) {
+        let input = self.feed.input().clone();
+        let day = SignedDuration::from_hours(24);
+        let end = self.now().checked_add(day).expect("a time").as_second();
+        let end = Timestamp::from_second(end - end.rem_euclid(86_400)).expect("a time");
+        self.advance(input.lateness.as_secs() + 2 * DAY);
+        self.settings.until = Some(end);
+        for _ in 0..30 {
+            let report = self.sync().await.expect("a sync");
+            if report.complete {
+                break;
+            }
+            let goes_on = report.resumes_at.expect("a time");
+            let pause = goes_on.duration_since(self.now()).max(SignedDuration::ZERO);
+            self.advance(pause.unsigned_abs().as_secs() + 1);
+        }
+        assert_eq!(self.plan().tasks, [], "nothing is left to do");
+        let seen: Vec<Window> =
+            self.windows().into_iter().filter(|window| window.start < end).collect();
+        let is_settled = |window: &Window| window.state == WindowState::Settled;
+        assert!(!seen.is_empty() && seen.iter().all(is_settled), "{seen:#?}");
+        let (held, truth) = (self.held(end), self.truth(end, AsOf::Final));
+        assert!(!truth.is_empty());
+        let differs = truth.iter().find(|(key, values)| held.get(key) != Some(values));
+        assert_eq!(differs, None, "a point is missing or old");
+        let too_much = held.keys().find(|key| !truth.contains_key(key));
+        assert_eq!(too_much, None, "a point that there is not");
+    }
+
+    /// Every request was counted, by us as by the service.
+    pub(crate) fn check_ledger(&self) {
+        assert_eq!(self.client.data_requests(), self.sandbox.stats().data_requests);
+    }
+}
+
+pub(crate) fn client_of(
+    sandbox: &Sandbox,
+    clock: Clock,
+    change: impl FnOnce(&mut ClientSettings),
+) -> Client {
+    let pem = include_bytes!("../keys/pkcs8.pem");
+    let key = PrivateKey::parse(pem, None).expect("a key");
+    let jwk = key.public_jwk().to_json();
+    let subject = sandbox.enroll(&jwk, &DEFAULT_SCOPES).expect("a subject");
+    let credential = Credential::with_key(&subject, key, None).expect("a credential").value;
+    let base_url = BaseUrl::parse(sandbox.base_url(), false).expect("an address");
+    let mut settings = ClientSettings::new(base_url, credential);
+    settings.clock = clock;
+    change(&mut settings);
+    Client::new(settings).expect("settings")
+}
+
+impl Bench {
+    /// Chains that were begun and not ended.
+    pub(crate) fn state_chains(&self) -> usize {
+        let state = self.target.state(self.feed.name()).expect("a target");
+        let state = state.map(|bytes| State::from_bytes(&bytes).expect("a sound state"));
+        state.map_or(0, |state| state.unfinished_chains())
+    }
+}

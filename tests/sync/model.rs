@@ -1,0 +1,158 @@
+//! A home for points as small as it can be: the contract of [`Target`] in a map.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_array::Array as _;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
+use siteline::data::Identity;
+use siteline::store::{Applied, Delivery, Target};
+use siteline::{Error, Kind, Result};
+
+/// The four values of a point, the doubles bit for bit.
+pub(crate) type Values = ([Option<u64>; 3], Option<i64>);
+type Key = (Identity, i64);
+
+#[derive(Debug, Clone)]
+struct Version {
+    values: Values,
+    sequence: u64,
+    row: usize,
+    flagged: bool,
+}
+
+#[derive(Debug, Default)]
+struct Feed {
+    state: Vec<u8>,
+    points: BTreeMap<Key, Version>,
+    /// What the chains under way have brought, by the number of their first page.
+    brought: HashMap<u64, BTreeSet<Key>>,
+    sequence: u64,
+}
+
+/// Keeps feeds in memory. It can be told to fail.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    feeds: Mutex<HashMap<String, Feed>>,
+    taken: Arc<Mutex<HashSet<String>>>,
+    failures: Mutex<u32>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    name: String,
+    all: Arc<Mutex<HashSet<String>>>,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        lock(&self.all).remove(&self.name);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Model {
+    /// All points of a feed that are not flagged.
+    pub(crate) fn points(&self, feed: &str) -> BTreeMap<Key, Values> {
+        let feeds = lock(&self.feeds);
+        let points = feeds.get(feed).into_iter().flat_map(|feed| &feed.points);
+        let kept = points.filter(|(_, version)| !version.flagged);
+        kept.map(|(key, version)| (key.clone(), version.values)).collect()
+    }
+
+    /// The next so many calls of `apply` fail, and change nothing.
+    pub(crate) fn fail(&self, times: u32) {
+        *lock(&self.failures) = times;
+    }
+
+    /// Puts another state in the place of the one there is.
+    pub(crate) fn replace_state(&self, feed: &str, state: Vec<u8>) {
+        lock(&self.feeds).entry(feed.to_owned()).or_default().state = state;
+    }
+}
+
+impl Target for Model {
+    fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>> {
+        let name = feed.to_owned();
+        if !lock(&self.taken).insert(name.clone()) {
+            return Err(Error::new(Kind::StoreBusy, "somebody else writes to it"));
+        }
+        Ok(Box::new(Taken { name, all: Arc::clone(&self.taken) }))
+    }
+
+    fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
+        Ok(lock(&self.feeds).get(feed).map(|feed| feed.state.clone()))
+    }
+
+    fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
+        let failures = &mut *lock(&self.failures);
+        if *failures > 0 {
+            *failures -= 1;
+            return Err(Error::new(Kind::StoreFull, "no room"));
+        }
+        let mut feeds = lock(&self.feeds);
+        let feed = feeds.entry(feed.to_owned()).or_default();
+        feed.state = state.to_vec();
+        Ok(delivery.map_or_else(Applied::default, |delivery| feed.take(delivery)))
+    }
+}
+
+impl Feed {
+    fn take(&mut self, delivery: &Delivery<'_>) -> Applied {
+        let (page, chain) = (delivery.page, delivery.chain);
+        assert_eq!(page.sequence, self.sequence + 1, "one number for each page");
+        assert!(chain.first <= page.sequence);
+        self.sequence = page.sequence;
+        let mut applied = Applied::default();
+        let times = page.batch.column(5).as_primitive::<TimestampMicrosecondType>();
+        let brought = self.brought.entry(chain.first).or_default();
+        for envelope in &page.envelopes {
+            for row in envelope.rows.clone() {
+                let key = (envelope.identity.clone(), times.value(row));
+                let values = values(delivery, row);
+                let new = Version { values, sequence: page.sequence, row, flagged: false };
+                brought.insert(key.clone());
+                match self.points.get_mut(&key) {
+                    None => {
+                        applied.inserted += 1;
+                        self.points.insert(key, new);
+                    }
+                    Some(old) if (old.sequence, old.row) > (new.sequence, new.row) => {
+                        applied.unchanged += 1;
+                    }
+                    Some(old) => {
+                        let same = old.values == new.values && !old.flagged;
+                        *(if same { &mut applied.unchanged } else { &mut applied.revised }) += 1;
+                        *old = new;
+                    }
+                }
+            }
+        }
+        if page.is_last {
+            let range = chain.start.as_microsecond()..chain.end.as_microsecond();
+            let brought = self.brought.remove(&chain.first).unwrap_or_default();
+            for (key, version) in &mut self.points {
+                if range.contains(&key.1) && !version.flagged && !brought.contains(key) {
+                    version.flagged = true;
+                    applied.flagged += 1;
+                }
+            }
+        }
+        applied
+    }
+}
+
+fn values(delivery: &Delivery<'_>, row: usize) -> Values {
+    let batch = &delivery.page.batch;
+    let double = |column: usize| {
+        let array = batch.column(column).as_primitive::<Float64Type>();
+        array.is_valid(row).then(|| array.value(row).to_bits())
+    };
+    let counts = batch.column(9).as_primitive::<Int64Type>();
+    ([double(6), double(7), double(8)], counts.is_valid(row).then(|| counts.value(row)))
+}
