@@ -25,6 +25,8 @@ use crate::python::runtime::detached;
 
 /// How long an exit waits for threads that run Python code on our behalf, a signer's say.
 const LONGEST_EXIT: Duration = Duration::from_secs(1);
+/// How long a fork may keep those waiting that may hold the interpreter.
+const LONGEST_FORK: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Shared by the steps that a fork may not cut through, taken alone by the fork.
@@ -52,20 +54,24 @@ pub(crate) fn undivided<T>(step: impl FnOnce() -> T) -> T {
     step()
 }
 
-/// As [`undivided`], for steps that others begin, the interpreter held or not: a consumer of an Arrow
-/// stream. Where a fork is under way, the interpreter is released until it is done.
-#[expect(clippy::disallowed_methods, reason = "held or not, it is given back as it was")]
+/// As [`undivided`], for steps that others begin, a consumer of an Arrow stream or the collector of
+/// garbage: nobody can say whether they hold the interpreter. Who does not waits until a fork that is
+/// under way is done. Who does would keep the fork waiting: after a while the step is done all the
+/// same, for while this thread holds the interpreter nobody forks.
 pub(crate) fn undivided_anywhere<T>(step: impl FnOnce() -> T) -> T {
-    loop {
+    let mut waited = Duration::ZERO;
+    let _shared = loop {
         match STEPS.try_read() {
-            Ok(_shared) => return step(),
-            Err(TryLockError::Poisoned(_shared)) => return step(),
+            Ok(shared) => break Some(shared),
+            Err(TryLockError::Poisoned(poisoned)) => break Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if waited >= LONGEST_FORK => break None,
             Err(TryLockError::WouldBlock) => {
-                let wait = || drop(STEPS.read());
-                attached(|py| py.detach(wait)).unwrap_or_else(wait);
+                thread::sleep(LOOK);
+                waited += LOOK;
             }
         }
-    }
+    };
+    step()
 }
 
 /// Counts a thread with frames of the core on its stack. The interpreter may not end it there, so

@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import pickle
 import re
+import signal
+import threading
 from pathlib import Path
 
 import duckdb
@@ -321,6 +323,50 @@ def test_a_read_that_was_begun_is_not_carried_over_a_fork(store):
         os._exit(seen)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
     assert sum(1 for _ in records) == len(store.points("line-2"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_forks_in_the_middle_of_reads_hurt_nobody(store):
+    points = store.points("line-2")
+    size, wrong, over = len(points), [], threading.Event()
+
+    def read_on(count):
+        while not over.is_set():
+            if count() != size:
+                wrong.append(count)
+
+    counts = [
+        lambda: len(points),
+        lambda: points.to_arrow().num_rows,
+        lambda: points.to_polars().height,
+        lambda: sum(1 for _ in points.records()),
+    ]
+    threads = [threading.Thread(target=read_on, args=(count,)) for count in counts]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(8):
+            child = os.fork()
+            if child == 0:
+                os._exit(len(points) != size)
+            assert waited_for(child) == 0
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
+def waited_for(child):
+    """Its status; a child that hangs is ended."""
+    for _ in range(600):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        threading.Event().wait(0.05)
+    os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def test_a_copy_is_made_while_it_is_in_use_and_everything_can_be_checked(store, tmp_path, frame):
