@@ -15,9 +15,10 @@ use siteline::store::Target;
 use siteline::sync::{
     Feed, FeedInput, Report, Run, State, SyncSettings, Window, WindowState, windows,
 };
-use siteline::{Result, sync};
+use siteline::{Kind, Result, sync};
 
-use crate::model::{Model, Values};
+use crate::home::{Home, Key, Values};
+use crate::model::Model;
 
 pub(crate) const MINUTE: u64 = 60;
 pub(crate) const HOUR: u64 = 60 * MINUTE;
@@ -48,7 +49,7 @@ pub(crate) fn input() -> FeedInput {
 pub(crate) struct Bench {
     pub(crate) sandbox: Sandbox,
     pub(crate) client: Client,
-    pub(crate) target: Arc<Model>,
+    pub(crate) target: Arc<dyn Home>,
     pub(crate) feed: Feed,
     pub(crate) settings: SyncSettings,
 }
@@ -71,11 +72,11 @@ impl Bench {
         let client = client_of(&sandbox, ours, change);
         let feed = Feed::new(input).expect("a feed");
         let settings = SyncSettings::default();
-        Self { sandbox, client, target: Arc::default(), feed, settings }
+        Self { sandbox, client, target: Arc::new(Model::default()), feed, settings }
     }
 
     pub(crate) fn begin(&self) -> Result<Run> {
-        let target = Arc::clone(&self.target) as Arc<dyn Target>;
+        let target: Arc<dyn Target> = self.target.clone();
         let feeds = [self.feed.clone()];
         Run::begin(&self.client, target, &feeds, self.settings.clone())
     }
@@ -119,14 +120,14 @@ impl Bench {
     }
 
     /// What the target holds before `end`.
-    pub(crate) fn held(&self, end: Timestamp) -> BTreeMap<(Identity, i64), Values> {
+    pub(crate) fn held(&self, end: Timestamp) -> BTreeMap<Key, Values> {
         let mut points = self.target.points(self.feed.name());
         points.retain(|(_, time), _| *time < end.as_microsecond());
         points
     }
 
     /// What the service says in the end, from the feed's beginning to `end`.
-    pub(crate) fn truth(&self, end: Timestamp, as_of: AsOf) -> BTreeMap<(Identity, i64), Values> {
+    pub(crate) fn truth(&self, end: Timestamp, as_of: AsOf) -> BTreeMap<Key, Values> {
         let input = self.feed.input();
         let selection = Selection {
             sites: input.site.iter().cloned().collect(),
@@ -166,11 +167,14 @@ impl Bench {
         self.advance(input.lateness.as_secs() + 2 * DAY);
         self.settings.until = Some(end);
         for _ in 0..30 {
-            let report = self.sync().await.expect("a sync");
-            if report.complete {
-                break;
-            }
-            let goes_on = report.resumes_at.expect("a time");
+            let goes_on = match self.sync().await {
+                Ok(report) if report.complete => break,
+                Ok(report) => report.resumes_at,
+                // Less than an hour before its day ends a service asks for a pause.
+                Err(error) if error.kind() == Kind::RateLimited => error.context().retry_at,
+                Err(error) => panic!("{error:?}"),
+            };
+            let goes_on = goes_on.expect("a time");
             let pause = goes_on.duration_since(self.now()).max(SignedDuration::ZERO);
             self.advance(pause.unsigned_abs().as_secs() + 1);
         }

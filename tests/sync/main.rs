@@ -5,6 +5,7 @@
 
 mod bench;
 mod convergence;
+mod home;
 mod model;
 mod recovery;
 mod revisions;

@@ -4,16 +4,12 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
-use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
-use siteline::data::Identity;
+use arrow_array::types::TimestampMicrosecondType;
 use siteline::store::{Applied, Delivery, Target};
 use siteline::{Error, Kind, Result};
 
-/// The four values of a point, the doubles bit for bit.
-pub(crate) type Values = ([Option<u64>; 3], Option<i64>);
-type Key = (Identity, i64);
+use crate::home::{Home, Key, Values, values};
 
 #[derive(Debug, Clone)]
 struct Version {
@@ -56,23 +52,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Model {
-    /// All points of a feed that are not flagged.
-    pub(crate) fn points(&self, feed: &str) -> BTreeMap<Key, Values> {
+impl Home for Model {
+    fn points(&self, feed: &str) -> BTreeMap<Key, Values> {
         let feeds = lock(&self.feeds);
         let points = feeds.get(feed).into_iter().flat_map(|feed| &feed.points);
         let kept = points.filter(|(_, version)| !version.flagged);
         kept.map(|(key, version)| (key.clone(), version.values)).collect()
     }
 
-    /// The next so many calls of `apply` fail, and change nothing.
-    pub(crate) fn fail(&self, times: u32) {
+    fn fail(&self, times: u32) {
         *lock(&self.failures) = times;
     }
 
-    /// Puts another state in the place of the one there is.
-    pub(crate) fn replace_state(&self, feed: &str, state: Vec<u8>) {
-        lock(&self.feeds).entry(feed.to_owned()).or_default().state = state;
+    fn replace_state(&self, feed: &str, state: &[u8]) {
+        lock(&self.feeds).entry(feed.to_owned()).or_default().state = state.to_vec();
     }
 }
 
@@ -114,7 +107,7 @@ impl Feed {
         for envelope in &page.envelopes {
             for row in envelope.rows.clone() {
                 let key = (envelope.identity.clone(), times.value(row));
-                let values = values(delivery, row);
+                let values = values(&page.batch, row);
                 let new = Version { values, sequence: page.sequence, row, flagged: false };
                 brought.insert(key.clone());
                 match self.points.get_mut(&key) {
@@ -145,14 +138,4 @@ impl Feed {
         }
         applied
     }
-}
-
-fn values(delivery: &Delivery<'_>, row: usize) -> Values {
-    let batch = &delivery.page.batch;
-    let double = |column: usize| {
-        let array = batch.column(column).as_primitive::<Float64Type>();
-        array.is_valid(row).then(|| array.value(row).to_bits())
-    };
-    let counts = batch.column(9).as_primitive::<Int64Type>();
-    ([double(6), double(7), double(8)], counts.is_valid(row).then(|| counts.value(row)))
 }

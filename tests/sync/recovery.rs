@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use siteline::Kind;
 use siteline::sandbox::{Act, AsOf, Endpoint, Fault, Options, When};
-use siteline::store::Target as _;
 use siteline::sync::{FeedInput, State};
 
 use crate::bench::{Bench, DAY, HOUR, client_of, input, seconds};
@@ -120,7 +119,7 @@ async fn s15_a_state_that_an_older_version_wrote_is_gone_on_from() {
     let older = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes())).into_bytes();
     let (ours, theirs) = (State::from_bytes(text.as_bytes()), State::from_bytes(&older));
     assert_eq!(ours.expect("a state"), theirs.expect("a state"), "\n{text}");
-    bench.target.replace_state("feed", older);
+    bench.target.replace_state("feed", &older);
     let report = bench.sync().await.expect("a sync");
     assert!(report.complete && is_whole(&bench));
     assert_eq!(bench.sandbox.stats().data_requests, pages().await);

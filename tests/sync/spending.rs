@@ -5,7 +5,7 @@ use siteline::Kind;
 use siteline::client::ClientSettings;
 use siteline::clock::Clock;
 use siteline::sandbox::{Act, AsOf, Endpoint, Fault, Options, When};
-use siteline::sync::{FeedInput, Why};
+use siteline::sync::{Feed, FeedInput, Why};
 
 use crate::bench::{Bench, DAY, HOUR, MINUTE, at, input};
 
@@ -120,7 +120,7 @@ async fn filling_leaves_the_pages_of_windows_that_become_due_today() {
     let mut bench = bench;
     let since = at("2026-10-20T00:00:00Z");
     let older = FeedInput { name: "older".to_owned(), since, ..input() };
-    let feeds = [bench.feed.clone(), siteline::sync::Feed::new(older).expect("a feed")];
+    let feeds = [bench.feed.clone(), Feed::new(older).expect("a feed")];
     let plan = siteline::sync::plan(&bench.client, &*bench.target, &feeds, &bench.settings);
     let reserve = plan.expect("a plan").reserve;
     assert!((4..=16).contains(&reserve), "{reserve}");
@@ -139,6 +139,25 @@ async fn filling_leaves_the_pages_of_windows_that_become_due_today() {
 }
 
 #[tokio::test]
+async fn what_is_fresh_is_read_each_day_however_much_there_is_to_fill() {
+    let mut bench = limited(21);
+    let since = at("2026-10-01T00:00:00Z");
+    bench.feed = Feed::new(FeedInput { since, ..input() }).expect("a feed");
+    let mut waiting = 0;
+    for day in 1..=6 {
+        let report = bench.sync().await.expect("it returns");
+        assert!(!report.complete);
+        let read = report.feeds[0].read_through.map(Timestamp::as_second);
+        assert_eq!(read, Some(at("2026-11-01T17:50:00Z").as_second() + (day - 1) * 86_400));
+        waiting += bench.state_chains();
+        bench.advance(DAY);
+    }
+    assert!(waiting > 0, "some run ended in the middle of filling, and was gone on with");
+    assert_eq!(bench.sandbox.stats().replies(Endpoint::Data, 429), 0);
+    bench.check_ledger();
+}
+
+#[tokio::test]
 async fn a_repeat_that_would_eat_the_reserve_puts_off_its_chain_and_no_other() {
     let bench = with(Options { lateness: false, ..Options::default() }, |settings| {
         settings.daily_allowance = Some(24);
@@ -148,12 +167,20 @@ async fn a_repeat_that_would_eat_the_reserve_puts_off_its_chain_and_no_other() {
     let everything = Act::Reply { status: 503, headers: vec![], body: "{}".into() };
     let fault = Fault { on: Endpoint::Data, when: When::Every(1), what: everything };
     bench.sandbox.fault(fault);
-    let report = bench.sync().await;
+    let report = loop {
+        match bench.sync().await {
+            Ok(report) => break report,
+            Err(error) => assert_eq!(error.kind(), Kind::ServiceUnavailable),
+        }
+    };
     bench.sandbox.clear_faults();
-    // It ends either way, and never by trying for ever.
-    let left = bench.client.allowance().left.expect("a limit");
-    assert!(left > 0, "{report:?}");
-    bench.sync().await.expect("a sync");
+    // Each chain that does not fill was tried once, and none twice.
+    assert!(!report.complete && report.allowance.left > Some(0), "{report}");
+    let urgent = report.todo.iter().filter(|task| task.why != Why::Fill).count();
+    assert_eq!((report.requests, report.pages()), (urgent as u64, 0), "{report}");
+    assert_eq!(report.resumes_at, Some(at("2026-11-04T00:00:00Z")));
+    let again = bench.sync().await.expect("a sync");
+    assert_eq!(again.feeds[0].read_through, Some(at("2026-11-03T04:50:00Z")), "{again}");
     bench.check_ledger();
 }
 

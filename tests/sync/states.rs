@@ -39,7 +39,7 @@ async fn a_changed_definition_is_refused_before_anything_is_sent() {
     assert_eq!(begun.expect_err("changed").kind(), Kind::FeedChanged);
     assert_eq!(bench.sandbox.stats().data_requests, before);
     let state = bench.state().redefine(&bench.feed).expect("times may change");
-    bench.target.replace_state("feed", state.to_bytes());
+    bench.target.replace_state("feed", &state.to_bytes());
     bench.sync().await.expect("a sync: the locks of the refused runs are gone");
 }
 
@@ -197,17 +197,37 @@ async fn s9_clocks_more_than_a_day_apart_cover_nothing() {
 }
 
 #[tokio::test]
+async fn a_run_can_be_shared_by_threads_and_its_reading_sent_to_one() {
+    let bench = bench();
+    let run = Arc::new(bench.begin().expect("a run"));
+    let reading: Vec<_> = (0..4)
+        .map(|_| {
+            let run = Arc::clone(&run);
+            tokio::spawn(async move { run.finish().await })
+        })
+        .collect();
+    for reading in reading {
+        reading.await.expect("no panic").expect("a report");
+    }
+    let report = run.report().expect("a report");
+    assert!(report.complete);
+    assert_eq!(report.requests, report.pages(), "each page once");
+    let end = at("2026-11-01T17:50:00Z");
+    assert!(bench.held(end) == bench.truth(end, AsOf::Now));
+}
+
+#[tokio::test]
 async fn a_state_that_is_damaged_or_newer_is_told_with_its_feed() {
     let bench = bench();
     bench.sync().await.expect("a sync");
     let mut bytes = bench.state().to_bytes();
     bytes[20] ^= 1;
-    bench.target.replace_state("feed", bytes);
+    bench.target.replace_state("feed", &bytes);
     let error = bench.begin().expect_err("damaged");
     assert_eq!(error.kind(), Kind::StoreCorrupt);
     assert!(error.to_string().contains("feed \"feed\""), "{error}");
     let fresh = State::new(&bench.feed, bench.client.base_url().as_str());
-    bench.target.replace_state("feed", fresh.to_bytes());
+    bench.target.replace_state("feed", &fresh.to_bytes());
     let run = Arc::new(bench.begin().expect("a run"));
     assert!(run.check_process().is_ok());
 }
