@@ -17,12 +17,13 @@ use super::seen::{self, Seen};
 use super::target::{Applied, Delivery};
 use crate::data::{Envelope, Page};
 
-/// Buckets in a block. Fewer make more blocks to find, more make more to write again for one point.
+/// Buckets in a block, measured against 256 and 1,024: fewer take more room and longer to find, more
+/// take twice the log for one changed point.
 const BUCKETS: i64 = 512;
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
-/// Pages that end no chain look for what can be forgotten once in so many.
-const FORGET_EVERY: u64 = 256;
+/// Once in so many pages one looks for what can be forgotten.
+const FORGET_EVERY: i64 = 64;
 
 /// Puts it down, all but the commit. What is known of the feed comes and goes by value: after a
 /// failure it is gone.
@@ -90,7 +91,7 @@ fn deliver(
     pages::remember(connection, feed, &log, finished, runs)?;
     feed.sequence = feed.sequence.max(log.sequence);
     feed.generation += 1;
-    if log.is_last || log.sequence.is_multiple_of(FORGET_EVERY) {
+    if feed.generation % FORGET_EVERY == 0 {
         pages::forget(connection, feed)?;
     }
     Ok(log.tally)
@@ -98,9 +99,10 @@ fn deliver(
 
 fn log_row(delivery: &Delivery<'_>) -> Outcome<PageRow> {
     let (page, chain) = (delivery.page, delivery.chain);
-    if page.sequence == 0 || i64::try_from(page.sequence).is_err() {
-        let what = format!("a page request can't have the number {}", page.sequence);
-        return Err(Trouble::Refused(what, "They count from 1."));
+    if chain.first == 0 || chain.first > page.sequence || i64::try_from(page.sequence).is_err() {
+        let (first, number) = (chain.first, page.sequence);
+        let what = format!("page request {number} can't be of a chain that began with {first}");
+        return Err(Trouble::Refused(what, "Page requests count from 1."));
     }
     Ok(PageRow {
         sequence: page.sequence,

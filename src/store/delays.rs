@@ -10,7 +10,7 @@ use super::directory::{Directory, Known};
 use super::failure::{Outcome, Trouble};
 use super::feeds::FeedRow;
 use super::pages::{self, PageRow};
-use super::read::wanted_blocks;
+use super::read::{EVER, wanted_blocks};
 
 /// Until when each time had first been read completely: sequence numbers of the last pages of the
 /// chains that did, by time.
@@ -58,7 +58,7 @@ pub(super) fn delays(connection: &Connection, feed: &FeedRow, width: i64) -> Out
     let known = Known::load(connection, feed)?;
     let mut directory = Directory::new(connection, feed.id)?;
     let (mut points, mut revisions) = (BTreeMap::new(), BTreeMap::new());
-    for (place, entry) in wanted_blocks(connection, &known, feed, &[i128::MIN..i128::MAX])? {
+    for (place, entry) in wanted_blocks(connection, &known, feed, EVER)? {
         let rows = directory.rows(place, &entry)?;
         for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
             let Some(read) = first.at(history[0].timestamp) else { continue };

@@ -37,7 +37,7 @@ pub(super) struct Known {
     pub(super) generation: i64,
     pub(super) series: HashMap<Identity, i64>,
     /// The checksums of the shelves.
-    shelves: HashMap<Number, i64>,
+    checks: HashMap<Number, i64>,
     /// The digest of what pages brought was found right.
     pub(super) seen: bool,
 }
@@ -66,7 +66,7 @@ impl Known {
         let mut rows = statement.query([feed.id])?;
         while let Some(row) = rows.next()? {
             let check: i64 = row.get(2)?;
-            known.shelves.insert((row.get(0)?, row.get(1)?), check);
+            known.checks.insert((row.get(0)?, row.get(1)?), check);
             digest = digest.wrapping_add(check);
         }
         if digest != feed.shelves {
@@ -131,25 +131,25 @@ struct Shelf {
 pub(super) struct Directory<'c> {
     connection: &'c Connection,
     feed: i64,
-    shelves: HashMap<Number, Shelf>,
+    loaded: HashMap<Number, Shelf>,
     content: Statement<'c>,
 }
 
 impl<'c> Directory<'c> {
     pub(super) fn new(connection: &'c Connection, feed: i64) -> Outcome<Self> {
         let content = connection.prepare("SELECT bytes FROM contents WHERE id = ?1")?;
-        Ok(Self { connection, feed, shelves: HashMap::new(), content })
+        Ok(Self { connection, feed, loaded: HashMap::new(), content })
     }
 
     fn shelf(&mut self, known: &Known, number: Number) -> Outcome<&mut Shelf> {
-        if !self.shelves.contains_key(&number) {
-            let shelf = match known.shelves.get(&number) {
+        if !self.loaded.contains_key(&number) {
+            let loaded = match known.checks.get(&number) {
                 Some(check) => self.load_shelf(number, *check)?,
                 None => Shelf::default(),
             };
-            self.shelves.insert(number, shelf);
+            self.loaded.insert(number, loaded);
         }
-        Ok(self.shelves.entry(number).or_default())
+        Ok(self.loaded.entry(number).or_default())
     }
 
     fn load_shelf(&self, number: Number, check: i64) -> Outcome<Shelf> {
@@ -174,12 +174,12 @@ impl<'c> Directory<'c> {
         let (first, last) = (stretches.start, stretches.end.saturating_sub(1));
         let shelves = first.div_euclid(STRETCHES)..=last.div_euclid(STRETCHES);
         let mut numbers: Vec<Number> =
-            known.shelves.keys().filter(|number| shelves.contains(&number.1)).copied().collect();
+            known.checks.keys().filter(|number| shelves.contains(&number.1)).copied().collect();
         numbers.sort_unstable();
         let mut found = Vec::new();
         for number in numbers {
-            let shelf = self.shelf(known, number)?;
-            let blocks = shelf.entries.iter().filter(|(place, _)| stretches.contains(&place.1));
+            let entries = &self.shelf(known, number)?.entries;
+            let blocks = entries.iter().filter(|(place, _)| stretches.contains(&place.1));
             found.extend(blocks.map(|(place, entry)| (*place, *entry)));
         }
         found.sort_unstable_by_key(|(place, _)| *place);
@@ -212,19 +212,19 @@ impl<'c> Directory<'c> {
         let bytes = block::encode(rows);
         let sum = content_sum(feed, place, &bytes);
         let changed = rows.iter().map(|row| row.version).max().unwrap_or_default();
-        let shelf = self.shelf(known, number_of(place))?;
-        shelf.changed = true;
-        let content = shelf.entries.get(&place).map(|entry| entry.content);
+        let home = self.shelf(known, number_of(place))?;
+        home.changed = true;
+        let content = home.entries.get(&place).map(|entry| entry.content);
         if let Some(content) = content {
             let sql = "UPDATE contents SET bytes = ?2 WHERE id = ?1";
             if connection.execute(sql, (content, bytes))? != 1 {
                 return Err(Trouble::Corrupt("the content of a block is gone"));
             }
-            shelf.entries.insert(place, Entry { changed, content, sum });
+            home.entries.insert(place, Entry { changed, content, sum });
         } else {
             connection.execute("INSERT INTO contents (bytes) VALUES (?1)", [bytes])?;
             let content = connection.last_insert_rowid();
-            shelf.entries.insert(place, Entry { changed, content, sum });
+            home.entries.insert(place, Entry { changed, content, sum });
         }
         Ok(())
     }
@@ -233,11 +233,11 @@ impl<'c> Directory<'c> {
     pub(super) fn finish(self, known: &mut Known, feed: &mut FeedRow) -> Outcome<()> {
         let sql = "INSERT OR REPLACE INTO shelves VALUES (?1, ?2, ?3, ?4, ?5)";
         let mut statement = self.connection.prepare(sql)?;
-        for (number, shelf) in self.shelves.into_iter().filter(|(_, shelf)| shelf.changed) {
+        for (number, shelf) in self.loaded.into_iter().filter(|(_, shelf)| shelf.changed) {
             let bytes = entry_bytes(&shelf.entries);
             let check = shelf_check(feed.id, number, &bytes);
             statement.execute((feed.id, number.0, number.1, check, bytes))?;
-            let old = known.shelves.insert(number, check).unwrap_or_default();
+            let old = known.checks.insert(number, check).unwrap_or_default();
             feed.shelves = feed.shelves.wrapping_sub(old).wrapping_add(check);
         }
         Ok(())

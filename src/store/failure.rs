@@ -116,7 +116,7 @@ pub(super) fn system(path: &Path, doing: &str, error: &std::io::Error) -> Error 
 fn has_room(path: &Path) -> bool {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!("-room-{}", std::process::id()));
-    let written = std::fs::write(&beside, [0; 1 << 16]);
+    let written = std::fs::write(&beside, vec![0; 1 << 16]);
     // It may not be there at all.
     let _gone = std::fs::remove_file(&beside);
     let full = |error: std::io::Error| system(path, "", &error).kind() == Kind::StoreFull;

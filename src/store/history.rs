@@ -92,9 +92,9 @@ fn observe(group: &[Row], new: &Row, later: &[Event]) -> Vec<Row> {
         }
     };
     if new.absent {
-        absent(&mut history, new.version)
+        absent(&mut history, new.version);
     } else {
-        add(&mut history, *new)
+        add(&mut history, *new);
     }
     for event in later {
         match *event {

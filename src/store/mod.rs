@@ -7,7 +7,7 @@
 //! Wanted -> Reader -> directory -> block -> history::show -> RecordBatch
 //! ```
 //!
-//! All that is kept has a checksum, verified from the top down ([`mod@schema`]).
+//! All that is kept has a checksum, verified from the top down (`schema`).
 
 mod apply;
 mod block;
@@ -38,7 +38,7 @@ use self::failure::{Outcome, Trouble, system};
 use self::feeds::Feeds;
 use self::process::{Slots, Writer};
 pub use self::read::Reader;
-use self::read::{find, overlapping, times, wanted_blocks};
+use self::read::{EVER, find, wanted_blocks};
 use self::schema::{APPLICATION, SCHEMA, Schema};
 pub use self::target::{Applied, Delivery, Span, Target};
 use crate::error::{Error, Kind, Result};
@@ -179,12 +179,11 @@ impl Store {
             let known = Known::load(connection, feed)?;
             let mut directory = Directory::new(connection, feed.id)?;
             let held = |range: &(i64, i64)| {
-                let range = [i128::from(range.0)..i128::from(range.1)];
-                for (place, entry) in wanted_blocks(connection, &known, feed, &range)? {
-                    let whole = times(place.1, feed.span);
-                    let rows = directory.rows(place, &entry)?;
-                    let inside = |row: &block::Row| range[0].contains(&i128::from(row.timestamp));
-                    if !overlapping(&range, &whole).is_empty() && rows.iter().any(inside) {
+                let range = i128::from(range.0)..i128::from(range.1);
+                let blocks = std::slice::from_ref(&range);
+                for (place, entry) in wanted_blocks(connection, &known, feed, blocks)? {
+                    let mut rows = directory.rows(place, &entry)?.into_iter();
+                    if rows.any(|row| range.contains(&i128::from(row.timestamp))) {
                         return Ok(true);
                     }
                 }
@@ -222,10 +221,13 @@ impl Store {
         part.push(format!("-part-{}", connection::process()));
         let part = PathBuf::from(part);
         let copied = self.snapshot(|connection| copy(connection, &part)).and_then(|()| {
-            std::fs::hard_link(&part, &to).map_err(|error| match error.kind() {
-                std::io::ErrorKind::AlreadyExists => there(),
-                _ => system(&to, "the copy cannot be named", &error),
-            })
+            // A link never takes the place of what is there; some filesystems have none.
+            match std::fs::hard_link(&part, &to) {
+                Ok(()) => Ok(()),
+                Err(_) if to.exists() => Err(there()),
+                Err(_) => std::fs::rename(&part, &to)
+                    .map_err(|error| system(&to, "the copy cannot be named", &error)),
+            }
         });
         // Where copying failed it may not be there.
         let _gone = std::fs::remove_file(&part);
@@ -243,9 +245,7 @@ impl Store {
                 feed.state(connection)?;
                 let known = Known::load(connection, feed)?;
                 let mut directory = Directory::new(connection, feed.id)?;
-                for (place, entry) in
-                    wanted_blocks(connection, &known, feed, &[i128::MIN..i128::MAX])?
-                {
+                for (place, entry) in wanted_blocks(connection, &known, feed, EVER)? {
                     directory.rows(place, &entry)?;
                 }
                 pages::all(connection, feed)?;

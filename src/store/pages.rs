@@ -37,9 +37,11 @@ impl PageRow {
             [inserted, revised, unchanged, flagged].map(u64::cast_signed);
         let (sequence, chain) = (self.sequence.cast_signed(), self.chain.cast_signed());
         let (read_at, is_last) = (self.read_at, i64::from(self.is_last));
-        let range = [sequence, chain, self.start, self.end, read_at, is_last, self.points];
-        let [a, b, c, d, e, f, g] = range;
-        [a, b, c, d, e, f, g, inserted, revised, unchanged, flagged]
+        let (start, end, points) = (self.start, self.end, self.points);
+        [
+            sequence, chain, start, end, read_at, is_last, points, inserted, revised, unchanged,
+            flagged,
+        ]
     }
 
     fn check(&self, feed: i64) -> i64 {
@@ -128,7 +130,7 @@ impl SeenRow {
         let numbers = [self.sequence, self.chain, self.finished].map(u64::cast_signed);
         let [sequence, chain, finished] = numbers;
         let sql = "INSERT OR REPLACE INTO seen VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        connection.execute(sql, (feed.id, sequence, chain, finished, check, &self.runs))?;
+        connection.execute(sql, (feed.id, chain, sequence, finished, check, &self.runs))?;
         feed.seen = feed.seen.wrapping_add(check);
         Ok(())
     }
@@ -137,9 +139,10 @@ impl SeenRow {
 /// The rows of what pages brought, of one chain or of all.
 fn seen_rows(connection: &Connection, feed: i64, chain: Option<u64>) -> Outcome<Vec<SeenRow>> {
     let sql = r#"SELECT sequence, chain, finished, "check", runs FROM seen
-        WHERE feed = ?1 AND (?2 IS NULL OR chain = ?2)"#;
+        WHERE feed = ?1 AND chain BETWEEN ?2 AND ?3"#;
     let mut statement = connection.prepare(sql)?;
-    let mut found = statement.query((feed, chain.map(u64::cast_signed)))?;
+    let (first, last) = chain.map_or((0, u64::MAX >> 1), |chain| (chain, chain));
+    let mut found = statement.query((feed, first.cast_signed(), last.cast_signed()))?;
     let mut rows = Vec::new();
     while let Some(row) = found.next()? {
         let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);

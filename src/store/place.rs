@@ -89,11 +89,11 @@ pub(super) fn network_filesystem(mounts: &str, path: &Path) -> Option<String> {
         }
     }
     let (_, kind) = nearest?;
-    let matches = |known: &&str| match known.strip_suffix('*') {
+    let matches = |known: &str| match known.strip_suffix('*') {
         Some(beginning) => kind.starts_with(beginning),
-        None => kind == *known,
+        None => kind == known,
     };
-    NETWORK.iter().any(|known| matches(&known)).then(|| kind.to_owned())
+    NETWORK.iter().any(|known| matches(known)).then(|| kind.to_owned())
 }
 
 /// A mount point with its `\040` as the bytes they stand for.
@@ -125,9 +125,9 @@ impl Lock {
     /// Takes it, on a file beside the store that stays: removing it would let two hold it.
     pub(super) fn take(store: &Path, feed: &str) -> Result<Self> {
         let name = digest::digest(&digest::SHA256, feed.as_bytes());
-        let short: String = name.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let (short, _) = name.as_ref().split_first_chunk().unwrap_or((&[0; 8], &[]));
         let mut path = store.as_os_str().to_owned();
-        path.push(format!("-{short}.lock"));
+        path.push(format!("-{:016x}.lock", u64::from_be_bytes(*short)));
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)

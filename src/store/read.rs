@@ -21,6 +21,8 @@ use crate::error::{Error, Kind, Result};
 
 /// Points of a batch where nobody asked for a number.
 const BATCH: usize = 65_536;
+/// All of time.
+pub(super) const EVER: &[Range<i128>] = std::slice::from_ref(&(i128::MIN..i128::MAX));
 
 /// Reads a snapshot of a feed on a connection of its own, series by series in canonical order, then
 /// by time.
@@ -47,7 +49,7 @@ impl Reader {
         let feed = find(&Feeds::load(connection)?, name)?.clone();
         let known = Known::load(connection, &feed)?;
         let ranges = wanted.ranges.as_ref().map_or_else(
-            || vec![i128::MIN..i128::MAX],
+            || EVER.to_vec(),
             |ranges| ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect(),
         );
         let mut series: Vec<(Identity, i64)> = known.series.clone().into_iter().collect();

@@ -20,7 +20,7 @@ fn made(path: &Path) {
         let points: Vec<Point> = (0..60)
             .map(|minute| minute * 37 % 1_100)
             .filter(|minute| (minute + sequence.cast_signed()) % 5 > 0)
-            .map(|minute| ((minute % 3) as u8, minute, Some((sequence / 4) as f64)))
+            .map(|minute| (u8::try_from(minute % 3).unwrap(), minute, Some(value(sequence / 4))))
             .collect();
         let request = Request::whole(sequence, 0, 1_100, &points);
         let request = Request { first: sequence - (sequence + 1) % 2, ..request };

@@ -152,7 +152,7 @@ fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
     let store = folder.store();
     let request = |sequence: u64| {
         let points: Vec<Point> =
-            (0..900).map(|minute| (1, minute, Some(sequence.cast_signed() as f64))).collect();
+            (0..900).map(|minute| (1, minute, Some(value(sequence)))).collect();
         Request::whole(sequence, 0, 900, &points)
     };
     request(1).apply_to(&store, b"1").unwrap();
@@ -169,7 +169,7 @@ fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
             copy.check().unwrap();
             let sequence = copy.sequence("line").unwrap();
             assert_eq!(copy.state("line").unwrap(), Some(sequence.to_string().into_bytes()));
-            let value = Some((sequence.cast_signed() as f64).to_bits());
+            let value = Some(value(sequence).to_bits());
             assert!(latest(&copy).iter().all(|row| row.2 == value));
             // A copy is a store.
             request(99).apply_to(&copy, b"99").unwrap();

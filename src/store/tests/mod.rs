@@ -52,6 +52,11 @@ impl Drop for Folder {
 /// A point of a test: series, minute, value.
 type Point = (u8, i64, Option<f64>);
 
+/// A value that tells requests apart.
+fn value(sequence: u64) -> f64 {
+    f64::from(u32::try_from(sequence).unwrap())
+}
+
 fn identity(series: u8) -> Identity {
     let tag = (series > 0).then(|| Arc::from(format!("t{series}")));
     Identity([Some(Arc::from("S")), None, Some(Arc::from("M")), Some(Arc::from("")), tag])

@@ -192,7 +192,7 @@ fn s11_a_page_older_than_all_that_is_known_one_by_one_is_refused() {
     let folder = Folder::new();
     let store = folder.store();
     let newest = super::super::pages::KEPT + 20;
-    for sequence in (2..20).chain([newest]) {
+    for sequence in (2..20).chain(newest..newest + 64) {
         Request::whole(sequence, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
     }
     let error = Request::whole(1, 0, 9, &[(1, 1, Some(2.0))]).apply_to(&store, b"x").unwrap_err();

@@ -4,15 +4,11 @@ use arrow_array::RecordBatchReader;
 
 use super::*;
 
-fn one(value: f64) -> Option<f64> {
-    Some(value)
-}
-
 fn filled(folder: &Folder) -> Store {
     let store = folder.store();
     let mut points: Vec<Point> = Vec::new();
     for series in [2, 0, 1] {
-        points.extend((0..1_500).map(|minute| (series, minute, one(f64::from(series)))));
+        points.extend((0..1_500).map(|minute| (series, minute, Some(f64::from(series)))));
     }
     Request::whole(1, 0, 1_500, &points).apply_to(&store, b"").unwrap();
     store
@@ -47,10 +43,10 @@ fn a_range_gives_what_is_in_it_and_no_more() {
 fn timestamps_at_the_ends_of_time_are_points_like_others() {
     let folder = Folder::new();
     let store = folder.store();
-    let mut page = page(1, true, &[(1, 0, one(1.0)), (1, 1, one(2.0))]);
+    let mut page = page(1, true, &[(1, 0, Some(1.0)), (1, 1, Some(2.0))]);
     let mut table = TableBuilder::new(2);
     for timestamp in [i64::MAX, i64::MIN] {
-        table.push(timestamp, [one(f64::MIN), one(-0.0), None], None);
+        table.push(timestamp, [Some(f64::MIN), Some(-0.0), None], None);
     }
     table.series(&identity(1), 2);
     page.batch = table.finish().unwrap();
@@ -85,7 +81,7 @@ fn a_reader_goes_on_with_its_snapshot_while_pages_come() {
     let store = filled(&folder);
     let mut reader = store.read("line", all(View::Latest, Flagged::Drop)).unwrap();
     let mut read = rows(&reader.next_batch(1).unwrap().unwrap());
-    Request::whole(2, 0, 1_500, &[(1, 3, one(9.0))]).apply_to(&store, b"").unwrap();
+    Request::whole(2, 0, 1_500, &[(1, 3, Some(9.0))]).apply_to(&store, b"").unwrap();
     while let Some(batch) = reader.next_batch(1_000).unwrap() {
         read.extend(rows(&batch));
     }
@@ -98,7 +94,7 @@ fn a_value_that_changed_and_changed_back_is_a_change() {
     let folder = Folder::new();
     let store = folder.store();
     for (sequence, value) in [(1, 1.0), (2, 2.0), (3, 1.0)] {
-        Request::whole(sequence, 0, 9, &[(1, 1, one(value))]).apply_to(&store, b"").unwrap();
+        Request::whole(sequence, 0, 9, &[(1, 1, Some(value))]).apply_to(&store, b"").unwrap();
     }
     let changes = |since| read(&store, all(View::ChangedSince(since), Flagged::Keep)).unwrap();
     assert_eq!(changes(1), [(1, 1, Some(1.0_f64.to_bits()), Some("revised".to_owned()))]);
@@ -137,15 +133,15 @@ fn s10_delays_are_those_of_points_and_revisions_after_a_complete_read() {
     let folder = Folder::new();
     let store = folder.store();
     let put = |request: Request| request.apply_to(&store, b"").unwrap();
-    put(Request::whole(1, 0, 200, &[(1, 100, one(1.0))]));
+    put(Request::whole(1, 0, 200, &[(1, 100, Some(1.0))]));
     // A chain of two pages: nothing was late at its own first page.
-    let page = Request::whole(2, 200, 400, &[(1, 300, one(1.0))]);
+    let page = Request::whole(2, 200, 400, &[(1, 300, Some(1.0))]);
     put(Request { is_last: false, ..page.clone() });
-    put(Request { sequence: 3, points: vec![(1, 301, one(1.0))], ..page });
+    put(Request { sequence: 3, points: vec![(1, 301, Some(1.0))], ..page });
     // Late by the first chain; the revision and the return with the same values.
-    put(Request::whole(4, 0, 200, &[(1, 100, one(2.0)), (1, 99, one(5.0))]));
-    put(Request::whole(5, 0, 200, &[(1, 99, one(5.0))]));
-    put(Request::whole(6, 0, 400, &[(1, 99, one(5.0)), (1, 100, one(2.0)), (1, 302, one(0.0))]));
+    put(Request::whole(4, 0, 200, &[(1, 100, Some(2.0)), (1, 99, Some(5.0))]));
+    put(Request::whole(5, 0, 200, &[(1, 99, Some(5.0))]));
+    put(Request::whole(6, 0, 400, &[(1, 99, Some(5.0)), (1, 100, Some(2.0)), (1, 302, Some(0.0))]));
     let delays = store.delays("line", MINUTE).unwrap();
     let seconds = |request: i64, minute: i64| (10_000 + request - minute - 1) * 60;
     assert_eq!(delays.points, [(seconds(6, 302), 1), (seconds(4, 99), 1)]);
