@@ -138,6 +138,11 @@ def plan(shown: Plan) -> str:
     held = ""
     if shown.reserve:
         held = f"<div>{_many(shown.reserve, 'page')} held back for what becomes due</div>"
+    if shown.kind == "scan":
+        task = shown.tasks[0]
+        seen = f", as the feed {_text(task.feed)} has shown" if task.feed else ""
+        scope = f"<div>{_time(task.start)} → {_time(task.end)} UTC{seen}</div>"
+        return _card("Plan", said, scope, left)
     return _card("Plan", said, _tasks(shown.tasks), left, held)
 
 

@@ -28,7 +28,7 @@ _WHY = {
 class Task(NamedTuple):
     """One range that a sync reads or is still to read, as one chain.
 
-    - ``feed``: the feed's name
+    - ``feed``: the feed's name; for a scan that of the feed that has shown how many pages it takes
     - ``why``: ``"resume"`` (begun and not ended), ``"reread"`` (asked for), ``"edge"`` (fresh),
       ``"settle"`` (its lateness is over), ``"fill"`` (never read): in this order
     - ``start``, ``end``: the range, half-open, UTC
@@ -307,6 +307,10 @@ class Plan:
         ]
         if self.reserve:
             lines.append(f"  {_many(self.reserve, 'page')} held back for what becomes due today")
+        if self.kind == "scan":
+            task = self.tasks[0]
+            seen = f", as the feed {task.feed} has shown" if task.feed else ""
+            return "\n".join([*lines, f"  {_range(task.start, task.end)}{seen}"])
         lines += [f"  {task}" for task in self.tasks[:12]]
         lines += [f"  … and {len(self.tasks) - 12} more"] if len(self.tasks) > 12 else []
         return "\n".join(lines)

@@ -315,8 +315,8 @@ impl PyClient {
     /// - ``reread``: a range ``(start, end)``, or a list of them, to read again whatever is known
     /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run
     ///
-    /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, those of a read
-    /// and of the store. Interrupted or failed, all that was committed stays.
+    /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, those of a read and
+    /// of the store. Interrupted or failed, all that was committed stays.
     ///
     /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     /// ...                      since="2026-11-15T00:00Z")
@@ -343,7 +343,7 @@ impl PyClient {
         sync(py, asked.order(py, &self.0)?)
     }
 
-    /// As ``sync()``, an awaitable of the running asyncio loop: a run that has begun.
+    /// As ``sync()``, an awaitable of the running asyncio loop: a run.
     fn _begin<'py>(
         &self,
         feeds: Bound<'py, PyAny>,

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import siteline
 from memory_store import FEED, truth
+from test_notebooks import read
 
 UTC = UTC
 
@@ -111,6 +112,8 @@ def test_where_the_allowance_ends_a_sync_returns_and_the_next_day_goes_on(sandbo
     assert report.todo[0].feed == "line-2"
     assert "incomplete" in repr(report)
     assert "still to do" in str(report)
+    for word in ("incomplete", "Still to do", "fill", "0 left", "line-2"):
+        assert word in read(report).text
     with pytest.raises(siteline.AllowanceExhausted) as caught:
         report.raise_for_incomplete()
     assert caught.value.retry_at == report.resumes_at
@@ -138,6 +141,7 @@ def test_a_plan_tells_what_a_sync_will_cost_and_that_it_does_not_fit(sandbox, st
     assert plan.pages == sum(task.pages for task in plan.tasks) > 1
     assert plan.fits is None, "no allowance is set"
     assert f"{plan.pages} pages expected" in str(plan)
+    assert "edge" in read(plan).text
     poor = sandbox.client(daily_allowance=1)
     plan = poor.plan(feed, store)
     assert plan.fits is False
@@ -163,6 +167,8 @@ def test_a_scan_is_planned_by_what_a_feed_of_the_same_kind_has_seen(sandbox, sto
     plan = client.plan(week, store)
     assert abs(plan.pages - sum(1 for _ in sandbox.client().data(
         **asked, start="2026-11-10T00:00Z", end="2026-11-17T00:00Z").pages())) <= 2  # fmt: skip
+    assert str(plan).endswith("2026-11-10 00:00 to 2026-11-17 00:00, as the feed line-2 has shown")
+    assert "as the feed line-2 has shown" in read(plan).text
     with pytest.raises(siteline.AllowanceExhausted):
         plan.raise_for_allowance()
     assert client.plan(client.data(line="L1", start="2026-11-10T00:00Z"), store).pages is None
