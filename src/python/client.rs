@@ -323,9 +323,7 @@ impl PyClient {
     /// >>> client.sync(feed, siteline.Store("plant.siteline")).complete
     /// True
     #[pyo3(signature = (feeds, store, *, until=None, now=None, reread=None, shape=None,
-        progress=None, deadline=None),
-        text_signature = "($self, feeds, store, *, until=None, now=None, reread=None, shape=None, \
-        progress=None, deadline=None)")]
+        progress=None, deadline=None))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn sync<'py>(
         &self,
@@ -358,8 +356,7 @@ impl PyClient {
     ///
     /// - ``feeds``: as of :meth:`sync`, with the ``store``; or a :class:`Scan`: its pages are known
     ///   where a feed of the store asks the same
-    #[pyo3(signature = (feeds, store=None, *, until=None, now=None, reread=None),
-        text_signature = "($self, feeds, store=None, *, until=None, now=None, reread=None)")]
+    #[pyo3(signature = (feeds, store=None, *, until=None, now=None, reread=None))]
     fn plan<'py>(
         &self,
         py: Python<'py>,
