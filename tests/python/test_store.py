@@ -126,6 +126,7 @@ def test_duckdb_and_pyarrow_read_the_stream_as_often_as_they_like(store, frame):
     assert sum(batch.num_rows for batch in reader) == len(frame)
 
 
+@pytest.mark.fault("R15")
 def test_a_stream_that_is_let_go_of_half_way_leaves_nothing_behind(filled):
     sandbox, _, store, _ = filled
     reader = pa.RecordBatchReader.from_stream(store.points("line-2"))
@@ -224,7 +225,6 @@ def test_a_report_of_another_feed_and_a_number_ahead_are_refused(filled):
     assert store.changes("line-2", report["line-2"]) is not None
 
 
-@pytest.mark.fault("S10")
 def test_points_that_a_later_read_does_not_bring_are_flagged_and_kept(tmp_path):
     times = pd.date_range("2026-11-18", periods=48, freq="1h", tz="UTC")
     data = pd.DataFrame({"timestamp": times, "value": range(48), "sample_count": 1})
@@ -271,6 +271,7 @@ def test_points_show_their_first_ones(store):
     assert repr(store.changes("line-2", 1)) == "<Points line-2 changed since 1>"
 
 
+@pytest.mark.fault("R12")
 def test_a_store_and_its_points_travel_by_its_path(store, frame):
     again = pickle.loads(pickle.dumps(store))
     assert again.path == store.path
@@ -383,7 +384,7 @@ def test_a_copy_is_made_while_it_is_in_use_and_everything_can_be_checked(store, 
         store.backup(target)
 
 
-@pytest.mark.fault("S7")
+@pytest.mark.fault("S7", "R15")
 def test_a_damaged_store_is_told_by_every_way_out(store, tmp_path):
     target = tmp_path / "damaged.siteline"
     store.backup(target)

@@ -37,6 +37,7 @@ def points(store, feed="line-2", *which, **options):
     return {tuple(row.values())[:6]: tuple(row.values())[6:] for row in rows}
 
 
+@pytest.mark.fault("S10")
 def test_a_store_converges_to_the_truth(sandbox, store):
     client, feed = sandbox.client(), feed_of()
     first = client.sync(feed, store)
@@ -78,6 +79,7 @@ def test_a_report_tells_it_all_and_prints_well(sandbox, store):
         report["line-3"]
 
 
+@pytest.mark.fault("R12")
 def test_a_report_goes_into_json_and_travels(sandbox, store):
     report = sandbox.client().sync(feed_of(), store)
     plain = json.loads(json.dumps(report.to_dict()))
@@ -271,6 +273,22 @@ def test_a_fault_ends_a_sync_and_the_next_one_goes_on(sandbox, store):
     assert client.sync(feed, store).complete
 
 
+@pytest.mark.fault("P6")
+def test_a_cursor_that_dies_costs_its_range_and_no_more(sandbox, store):
+    client, feed = sandbox.client(), feed_of(page_size=500)
+    sandbox.fault(on="data", forget_cursors=True, nth=3)
+    report = client.sync(feed, store)
+    assert report.complete
+    assert points(store, feed) == truth(sandbox, report.read_through)
+    sandbox.clock.advance("1d")
+    sandbox.fault(on="data", forget_cursors=True, times=99)
+    with pytest.raises(siteline.CursorRejected):
+        client.sync(feed, store)
+    sandbox.clear_faults()
+    assert client.sync(feed, store).complete
+
+
+@pytest.mark.fault("S6")
 def test_a_second_sync_of_a_feed_is_refused_at_once(sandbox, store):
     client, feed, other = sandbox.client(), feed_of(), feed_of("line-1", line="L1")
     seen = []
@@ -333,6 +351,7 @@ def test_a_shape_is_heard(store):
 # Feeds.
 
 
+@pytest.mark.fault("R12")
 def test_a_feed_is_immutable_equal_hashable_and_travels():
     feed = feed_of(page_size=500, filters={"machineId": ["M1", "M2"]}, settle_lag="10m")
     same = feed_of(page_size=500, filters={"machineId": ("M1", "M2")}, settle_lag=600)

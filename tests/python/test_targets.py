@@ -18,6 +18,7 @@ def feed_of(name="line-2", **options):
     return siteline.Feed(name, **{**FEED, **options})
 
 
+@pytest.mark.fault("S10")
 def test_a_small_class_is_a_store_and_it_converges_to_the_truth(sandbox):
     client, store, feed = sandbox.client(), MemoryStore(), feed_of()
     assert isinstance(store, siteline.StoreTarget)
