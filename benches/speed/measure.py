@@ -47,7 +47,9 @@ class Row:
         """The row as Markdown."""
         ours, peer = median(seen, self.ours, self.figure), median(seen, self.peer, self.figure)
         verdict = self.verdict(seen)
-        bar = "" if self.bar is None else f"{'at least' if self.at_least else 'at most'} {self.bar:g}"
+        bar = (
+            "" if self.bar is None else f"{'at least' if self.at_least else 'at most'} {self.bar:g}"
+        )
         cells = (
             self.name,
             "" if ours is None else f"{ours:.3g} {self.unit}",

@@ -13,6 +13,7 @@ never returns less than it says.
 ['timestamp', 'value', 'minimum']
 
 Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before enrollment;
+:class:`Feed` and :class:`Store` for data that are to stay right while the service revises them;
 :class:`Sandbox` for tests; everything that is raised is in :mod:`siteline.errors`.
 """
 
@@ -23,18 +24,22 @@ from siteline._siteline import (
     Client,
     Clock,
     Credential,
+    Feed,
     Page,
     PageIterator,
+    Points,
     PrivateKey,
     Query,
     RecordIterator,
     Sandbox,
     Scan,
     Shape,
+    Store,
     Table,
     __version__,
 )
 from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan
+from siteline.coverage import Coverage, CoverageWindow
 from siteline.discovery import Discovery
 from siteline.errors import (
     AllowanceExhausted,
@@ -73,7 +78,10 @@ from siteline.errors import (
     TruncatedBody,
 )
 from siteline.frames import Record
+from siteline.lateness import Delays, Lateness
 from siteline.progress import Progress
+from siteline.sync import FeedReport, Plan, SyncReport, Task
+from siteline.targets import StoreTarget
 
 _travel.refuse_in_words()
 
@@ -94,17 +102,25 @@ __all__ = [
     "ClockSkewError",
     "ClosedError",
     "ConfigError",
+    "Coverage",
+    "CoverageWindow",
     "Credential",
     "CredentialError",
     "CursorLoop",
     "CursorRejected",
     "DeadlineExceeded",
+    "Delays",
     "Discovery",
+    "Feed",
     "FeedChanged",
+    "FeedReport",
     "ForkError",
     "InternalError",
+    "Lateness",
     "Page",
     "PageIterator",
+    "Plan",
+    "Points",
     "PrivateKey",
     "Progress",
     "ProtocolError",
@@ -124,11 +140,15 @@ __all__ = [
     "Shape",
     "SitelineError",
     "SitelineWarning",
+    "Store",
     "StoreBusy",
     "StoreCorrupt",
     "StoreError",
     "StoreFull",
+    "StoreTarget",
+    "SyncReport",
     "Table",
+    "Task",
     "TlsError",
     "TransportError",
     "TransportTimeout",

@@ -1,8 +1,10 @@
 """The core of siteline. Everything public is exported by the package ``siteline``."""
 
+from asyncio import Future
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from os import PathLike
+from pathlib import Path
 from types import GenericAlias, TracebackType
 from typing import (
     Any,
@@ -23,9 +25,13 @@ import polars as pl
 import pyarrow as pa
 
 from siteline.aio import AsyncClient
+from siteline.coverage import Coverage
 from siteline.discovery import Discovery
 from siteline.frames import Record
+from siteline.lateness import Lateness
 from siteline.progress import Progress
+from siteline.sync import FeedReport, Plan, SyncReport
+from siteline.targets import StoreTarget
 
 __version__: str
 
@@ -35,14 +41,17 @@ __all__ = [
     "Client",
     "Clock",
     "Credential",
+    "Feed",
     "Page",
     "PageIterator",
+    "Points",
     "PrivateKey",
     "Query",
     "RecordIterator",
     "Sandbox",
     "Scan",
     "Shape",
+    "Store",
     "Table",
     "__version__",
 ]
@@ -55,6 +64,10 @@ _Bytes: TypeAlias = bytes | bytearray | memoryview
 _KeySource: TypeAlias = str | PathLike[str] | _Bytes | _Jwk | PrivateKey
 _Filter: TypeAlias = str | int | Sequence[str | int]
 _Audience: TypeAlias = bool | Callable[[Progress], object] | None
+_Feeds: TypeAlias = Feed | Iterable[Feed]
+_Range: TypeAlias = tuple[_Instant, _Instant]
+_Flagged: TypeAlias = Literal["keep", "drop", "only"]
+_Since: TypeAlias = SyncReport | FeedReport | int
 _Row_co = TypeVar("_Row_co", covariant=True)
 
 class _ArrowStream(Protocol):
@@ -222,6 +235,12 @@ class PageIterator:
 class Page:
     def __len__(self) -> int: ...
     @property
+    def sequence(self) -> int: ...
+    @property
+    def is_last(self) -> bool: ...
+    @property
+    def query(self) -> Query: ...
+    @property
     def bookmark(self) -> Bookmark | None: ...
     @property
     def report(self) -> dict[str, Any]: ...
@@ -286,6 +305,135 @@ class Scan:
     def _provenance(self) -> dict[str, Any]: ...
     def _repr_html_(self) -> str: ...
     def _known(self) -> Table | None: ...
+
+@final
+class Feed:
+    def __new__(
+        cls,
+        name: str,
+        *,
+        since: _Instant | date,
+        site: str | int | None = None,
+        line: str | int | None = None,
+        interval: _Duration | None = None,
+        page_size: int | None = None,
+        filters: Mapping[str, _Filter] | None = None,
+        settle_lag: _Duration | None = "5m",
+        overlap: _Duration | None = "1h",
+        lateness: _Duration | None = "1d",
+        window: _Duration | None = "1d",
+    ) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def site(self) -> str | None: ...
+    @property
+    def line(self) -> str | None: ...
+    @property
+    def interval(self) -> timedelta | None: ...
+    @property
+    def since(self) -> datetime: ...
+    @property
+    def page_size(self) -> int | None: ...
+    @property
+    def filters(self) -> dict[str, tuple[str, ...]]: ...
+    @property
+    def settle_lag(self) -> timedelta: ...
+    @property
+    def overlap(self) -> timedelta: ...
+    @property
+    def lateness(self) -> timedelta: ...
+    @property
+    def window(self) -> timedelta: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def _repr_html_(self) -> str: ...
+    def _asks(self) -> str: ...
+
+@final
+class Store:
+    def __new__(cls, path: str | PathLike[str]) -> Self: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def feeds(self) -> dict[str, Feed]: ...
+    def points(
+        self,
+        feed: Feed | str,
+        start: _Instant | None = None,
+        end: _Instant | None = None,
+        *,
+        settled_only: bool = False,
+        flagged: _Flagged = "keep",
+    ) -> Points: ...
+    def changes(
+        self,
+        feed: Feed | str,
+        since: _Since,
+        start: _Instant | None = None,
+        end: _Instant | None = None,
+    ) -> Points: ...
+    def as_of(
+        self,
+        feed: Feed | str,
+        at: _Since | _Instant,
+        start: _Instant | None = None,
+        end: _Instant | None = None,
+        *,
+        flagged: _Flagged = "keep",
+    ) -> Points: ...
+    def coverage(self, feed: Feed | str, now: _Instant | None = None) -> Coverage: ...
+    def lateness(self, feed: Feed | str) -> Lateness: ...
+    def redefine(self, feed: Feed) -> None: ...
+    def backup(self, path: str | PathLike[str]) -> None: ...
+    def check(self) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None = None,
+        exception: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None: ...
+    def __copy__(self) -> Store: ...
+    def __deepcopy__(self, memo: Any) -> Store: ...
+    def _repr_html_(self) -> str: ...
+    def _overview(self) -> list[tuple[Feed, datetime | None, datetime | None, int]]: ...
+
+@final
+class Points:
+    def __len__(self) -> int: ...
+    def to_pandas(self, *, ids: _Ids = "str") -> pd.DataFrame: ...
+    def to_polars(self, *, ids: _Ids = "str") -> pl.DataFrame: ...
+    def to_arrow(self) -> pa.Table: ...
+    @overload
+    def records(self, *, named: Literal[False] = False) -> RecordIterator[dict[str, Any]]: ...
+    @overload
+    def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def _repr_html_(self) -> str: ...
+    def _preview(
+        self,
+    ) -> tuple[str, dict[str, Any], RecordIterator[dict[str, Any]], int, bool]: ...
+
+class _Run:
+    def _reporter(self) -> Callable[[Progress], object] | None: ...
+    def _fetch(self) -> Awaitable[bool]: ...
+    def _apply(self) -> Future[Progress]: ...
+    def _report(self) -> Awaitable[SyncReport]: ...
+    def _end(self) -> None: ...
+
+class _PlanOptions(TypedDict, total=False):
+    until: _Instant | None
+    now: _Instant | None
+    reread: _Range | Iterable[_Range] | None
+
+class _SyncOptions(_PlanOptions, total=False):
+    shape: Shape | None
+    progress: _Audience
+    deadline: _Duration | None
 
 class _BaseOptions(TypedDict, total=False):
     scopes: str | Sequence[str] | None
@@ -394,6 +542,30 @@ class Client:
         keep_raw: bool = False,
         progress: _Audience = None,
     ) -> Scan: ...
+    def sync(
+        self,
+        feeds: _Feeds,
+        store: Store | StoreTarget,
+        *,
+        until: _Instant | None = None,
+        now: _Instant | None = None,
+        reread: _Range | Iterable[_Range] | None = None,
+        shape: Shape | None = None,
+        progress: _Audience = None,
+        deadline: _Duration | None = None,
+    ) -> SyncReport: ...
+    def _begin(
+        self, feeds: _Feeds, store: Store | StoreTarget, options: dict[str, Any]
+    ) -> Future[_Run]: ...
+    def plan(
+        self,
+        feeds: _Feeds | Scan,
+        store: Store | StoreTarget | None = None,
+        *,
+        until: _Instant | None = None,
+        now: _Instant | None = None,
+        reread: _Range | Iterable[_Range] | None = None,
+    ) -> Plan: ...
     def close(self) -> None: ...
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]: ...
     def __copy__(self) -> Client: ...

@@ -11,6 +11,7 @@ Under anyio it works on its asyncio backend. Under trio it does not: there is no
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, Unpack, overload
 
 from siteline import html
@@ -19,7 +20,7 @@ from siteline.errors import SitelineError
 from siteline.progress import Progress, finish
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
     import pandas as pd
@@ -31,16 +32,23 @@ if TYPE_CHECKING:
         Bookmark,
         Query,
         Scan,
+        Store,
         Table,
         _DataOptions,
+        _Feeds,
         _NewClientOptions,
         _OutsideOptions,
+        _PlanOptions,
+        _SyncOptions,
     )
     from siteline.discovery import Discovery
     from siteline.frames import Record
+    from siteline.sync import Plan, SyncReport
+    from siteline.targets import StoreTarget
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"]
 
+_T = TypeVar("_T")
 _Item_co = TypeVar("_Item_co", covariant=True)
 
 
@@ -114,6 +122,35 @@ class AsyncClient:
         """Make a lazy :class:`AsyncScan`; the arguments are those of :class:`siteline.Client`'s."""
         return AsyncScan(self._client.data(**query))
 
+    async def sync(
+        self, feeds: _Feeds, store: Store | StoreTarget, **options: Unpack[_SyncOptions]
+    ) -> SyncReport:
+        """Bring feeds up to date in a store; the arguments are those of :class:`siteline.Client`'s.
+
+        A :class:`siteline.Store` is written on a thread of its own. Cancelled, it leaves all that
+        was committed, once the page that is being written has been.
+        """
+        run = await _whole(self._client._begin(feeds, store, dict(options)), lambda run: run._end())
+        told = run._reporter()
+        try:
+            while await run._fetch():
+                progress = await _whole(run._apply())
+                if told is not None:
+                    told(progress)
+            return await run._report()
+        finally:
+            run._end()
+
+    async def plan(
+        self,
+        feeds: _Feeds | AsyncScan,
+        store: Store | StoreTarget | None = None,
+        **options: Unpack[_PlanOptions],
+    ) -> Plan:
+        """Tell what the next sync would read and cost: see :meth:`siteline.Client.plan`."""
+        what = feeds._scan if isinstance(feeds, AsyncScan) else feeds
+        return self._client.plan(what, store, **options)
+
     def close(self) -> None:
         """Close: later and waiting calls raise :class:`siteline.ClosedError`. Does not wait."""
         self._client.close()
@@ -150,6 +187,20 @@ class AsyncClient:
     def _repr_html_(self) -> str:
         """What notebooks show."""
         return html.client(self._client, "AsyncClient")
+
+
+async def _whole(done: asyncio.Future[_T], undo: Callable[[_T], None] | None = None) -> _T:
+    """Wait for what is done to its end all the same: who is cancelled meanwhile hears of it then.
+
+    So the feed is free, and the store at rest, when ``sync()`` is over.
+    """
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        await asyncio.wait([done])
+        if not done.cancelled() and done.exception() is None and undo is not None:
+            undo(done.result())
+        raise
 
 
 class AsyncScan:

@@ -469,42 +469,70 @@ class DeadlineExceeded(SitelineError, TimeoutError):
 
 
 class StoreError(SitelineError):
-    """The store could not be read or written.
+    """The store could not be opened, read or written: what it names is not there or no store.
 
-    >>> issubclass(siteline.StoreError, siteline.SitelineError)
-    True
+    Nothing was spent on requests before a store was opened; what was applied before stays.
+
+    >>> siteline.Store("plant.siteline").coverage("line-9")
+    Traceback (most recent call last):
+        ...
+    siteline.errors.StoreError: the store ...plant.siteline has no feed "line-9"
+    It has none yet: client.sync(feed, store) makes it.
     """
 
 
 class StoreBusy(StoreError):
-    """Another run holds the store.
+    """Another run holds the feed, in this process or another. No request was made: call later.
 
-    >>> issubclass(siteline.StoreBusy, siteline.StoreError)
-    True
+    >>> feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
+    >>> def meanwhile(progress):
+    ...     client.sync(feed, siteline.Store("plant.siteline"))
+    >>> client.sync(feed, siteline.Store("plant.siteline"), progress=meanwhile)
+    Traceback (most recent call last):
+        ...
+    siteline.errors.StoreBusy: ...
     """
 
 
 class StoreFull(StoreError, OSError):
-    """No space is left for the store.
+    """No space is left for the store. What was applied stays: make room, and sync again.
 
-    >>> issubclass(siteline.StoreFull, OSError)
-    True
+    >>> try:
+    ...     feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
+    ...     report = client.sync(feed, siteline.Store("plant.siteline"))
+    ... except siteline.StoreFull as error:
+    ...     print("make room, then go on:", error)
     """
 
 
 class StoreCorrupt(StoreError):
-    """The contents of the store are damaged.
+    """What is stored is not what was written: the disk, or another program. Nothing of it is given.
 
-    >>> issubclass(siteline.StoreCorrupt, siteline.StoreError)
-    True
+    Take a copy that :meth:`Store.backup` made, or a new store: the service still has the data.
+
+    >>> import pathlib
+    >>> pathlib.Path("plant.siteline").write_bytes(b"SQLite format 3" + bytes(4081))
+    4096
+    >>> try:
+    ...     siteline.Store("plant.siteline").check()
+    ... except siteline.StoreError as error:
+    ...     print("damaged")
+    damaged
     """
 
 
 class FeedChanged(StoreError):
-    """The store knows another definition under this feed's name.
+    """The store knows another definition under this feed's name. No request was made.
 
-    >>> issubclass(siteline.FeedChanged, siteline.StoreError)
-    True
+    Give the new one a name of its own; or, for times, page size and window, :meth:`Store.redefine`.
+
+    >>> store = siteline.Store("plant.siteline")
+    >>> feed = {"site": "S1", "interval": "1h", "since": "2026-11-19T00:00Z"}
+    >>> report = client.sync(siteline.Feed("plant", **feed), store)
+    >>> client.sync(siteline.Feed("plant", **feed, line="L1"), store)
+    Traceback (most recent call last):
+        ...
+    siteline.errors.FeedChanged: ...
     """
 
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::client::scan::{ReadSettings, Scan};
-use crate::client::{Client, ClientSettings, End};
+use crate::client::{Client, ClientSettings};
 use crate::clock::Clock;
 use crate::data::{DecodeSettings, Query, Shape};
 use crate::error::{Error, Kind};
@@ -16,20 +16,19 @@ use crate::http::{BaseUrl, TransportSettings};
 use crate::python::allowance::PyAllowance;
 use crate::python::bookmark::PyBookmark;
 use crate::python::clock::PyClock;
-use crate::python::conversions::{count, duration, duration_or, html, refuse, text};
+use crate::python::conversions::{count, duration, duration_or, html};
 use crate::python::credential::PyCredential;
 use crate::python::errors::{raise, warn};
 use crate::python::ledger::{choose, time_of_day};
 use crate::python::progress::Audience;
-use crate::python::query::{Arguments, PyQuery};
+use crate::python::query::{Arguments, END_HINT, PyQuery, ahead, names};
 use crate::python::runtime::{block_on, detached, guarded, spawn};
 use crate::python::scan::PyScan;
 use crate::python::settings::{from_outside, keywords, scope_set, trust};
 use crate::python::shape::PyShape;
+use crate::python::summary::Considered;
+use crate::python::sync::{Asked, begin, sync};
 use crate::settings::Settings;
-
-const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
-                        (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
 
 /// The Customer Data Service, for one integration (§1).
 ///
@@ -80,7 +79,7 @@ const END_HINT: &str = "end was left out, so it is now less the settle lag, floo
 /// 'S1'
 #[pyclass(frozen, name = "Client", module = "siteline")]
 pub(crate) struct PyClient {
-    client: Client,
+    pub(crate) client: Client,
     credential: Py<PyCredential>,
     /// The path of its ledger, where it was given.
     ledger: Option<PathBuf>,
@@ -334,6 +333,70 @@ impl PyClient {
         })
     }
 
+    /// Bring feeds up to date in a store: the fresh edge, what has become due, what was never read.
+    ///
+    /// A page and its bookmark go down in one transaction: killed at any moment, the next run goes on
+    /// (§4.5.2). Where the allowance is spent it stops and returns, ``complete`` False.
+    /// - ``feeds``: a :class:`Feed` or a list of them, planned together
+    /// - ``store``: a :class:`Store`, or an object of yours: :class:`StoreTarget`
+    /// - ``until``: read nothing from here on; ``now``: plan as if it were then
+    /// - ``reread``: a range ``(start, end)``, or a list of them, to read again whatever is known
+    /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run
+    ///
+    /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, those of a read and
+    /// of the store. Interrupted or failed, all that was committed stays.
+    ///
+    /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    /// ...                      since="2026-11-15T00:00Z")
+    /// >>> client.sync(feed, siteline.Store("plant.siteline")).complete
+    /// True
+    #[pyo3(signature = (feeds, store, *, until=None, now=None, reread=None, shape=None,
+        progress=None, deadline=None))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    fn sync<'py>(
+        &self,
+        py: Python<'py>,
+        feeds: Bound<'py, PyAny>,
+        store: Bound<'py, PyAny>,
+        until: Option<Bound<'py, PyAny>>,
+        now: Option<Bound<'py, PyAny>>,
+        reread: Option<Bound<'py, PyAny>>,
+        shape: Option<Bound<'py, PyShape>>,
+        progress: Option<Bound<'py, PyAny>>,
+        deadline: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let asked = Asked { feeds, store, until, now, reread, shape, progress, deadline };
+        sync(py, asked.order(py, &self.client)?)
+    }
+
+    /// As ``sync()``, an awaitable of the running asyncio loop: a run.
+    fn _begin<'py>(
+        &self,
+        feeds: Bound<'py, PyAny>,
+        store: Bound<'py, PyAny>,
+        options: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = options.py();
+        begin(py, Asked::with(feeds, store, options)?.order(py, &self.client)?)
+    }
+
+    /// What the next sync would read and cost: a :class:`Plan`. Costs no request.
+    ///
+    /// - ``feeds``: as of :meth:`sync`, with the ``store``; or a :class:`Scan`: its pages are known
+    ///   where a feed of the store asks the same
+    #[pyo3(signature = (feeds, store=None, *, until=None, now=None, reread=None))]
+    fn plan<'py>(
+        &self,
+        py: Python<'py>,
+        feeds: &Bound<'py, PyAny>,
+        store: Option<&Bound<'py, PyAny>>,
+        until: Option<&Bound<'py, PyAny>>,
+        now: Option<&Bound<'py, PyAny>>,
+        reread: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Considered { what: feeds, store, until, now, reread }.plan(py, &self.client)
+    }
+
     /// Close: later calls, and calls that wait in other threads, raise :class:`ClosedError`.
     fn close(&self) {
         self.client.close();
@@ -360,14 +423,9 @@ impl PyClient {
         keep_raw: bool,
         bookmark: Option<&PyBookmark>,
     ) -> PyResult<PyScan> {
-        let make = || {
-            let decode = DecodeSettings::for_query(&query.0, shape.0.clone(), extra_columns)?;
-            let settings = ReadSettings { max_pages, deadline, keep_raw };
-            let scan = Scan::new(slf.get().client.clone(), query.0.clone(), decode, settings);
-            bookmark.map_or(Ok(scan.clone()), |bookmark| scan.resume(bookmark.0.clone(), None))
-        };
-        let scan = guarded(|| make().map_err(|error| raise(slf.py(), &error)))?;
-        Ok(PyScan::new(scan, slf.clone().unbind(), None))
+        let settings = ReadSettings { max_pages, deadline, keep_raw };
+        let shape = shape.0.clone();
+        PyScan::again(slf, query.0.clone(), shape, extra_columns, settings, bookmark)
     }
 
     fn __getnewargs_ex__<'py>(
@@ -406,33 +464,6 @@ impl PyClient {
     fn _is_closed(&self) -> bool {
         self.client.is_closed()
     }
-}
-
-/// Says so where the end of a query lies ahead.
-fn ahead(end: &End) -> Option<String> {
-    let (end, now) = (end.at, end.ahead_of?);
-    Some(format!(
-        "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete yet. Leave end \
-         out, or give lag= to pull it back."
-    ))
-}
-
-/// The names of extra columns.
-fn names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    let refused = || {
-        let message = "extra_columns= is a list of member names, such as [\"quality\"].";
-        refuse(names.py(), Kind::Query, message)
-    };
-    if names.is_instance_of::<PyString>() {
-        return Err(refused());
-    }
-    names
-        .try_iter()
-        .map_err(|_| refused())?
-        .map(|name| {
-            text(name?.cast::<PyString>().map_err(|_| refused())?, "extra_columns", Kind::Query)
-        })
-        .collect()
 }
 
 fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {

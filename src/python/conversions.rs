@@ -55,6 +55,11 @@ pub(crate) fn html<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound
     shown.py().import("siteline.html")?.getattr(name)?.call1((shown,))
 }
 
+/// What a notebook shows of what belongs to a sync: `siteline.html_sync.NAME(shown)`.
+pub(crate) fn html_sync<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    shown.py().import("siteline.html_sync")?.getattr(name)?.call1((shown,))
+}
+
 /// An aware `datetime` in UTC.
 pub(crate) fn datetime(py: Python<'_>, at: Timestamp) -> PyResult<Bound<'_, PyAny>> {
     datetime_from_microseconds(py, at.as_microsecond())

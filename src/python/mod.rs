@@ -8,13 +8,17 @@ mod awaitable;
 mod bookmark;
 mod client;
 mod clock;
+mod columns;
 mod conversions;
+mod coverage;
 mod credential;
 mod errors;
+mod feed;
 mod ledger;
 mod logging;
 mod page;
 mod passphrase;
+mod points;
 mod preview;
 mod private_key;
 mod process;
@@ -25,9 +29,16 @@ mod rows;
 mod runtime;
 mod sandbox;
 mod scan;
+mod selected;
 mod settings;
 mod shape;
+mod snapshot;
+mod store;
+mod stored;
+mod summary;
+mod sync;
 mod table;
+mod target;
 
 use pyo3::prelude::*;
 
@@ -45,7 +56,11 @@ mod _siteline {
     #[pymodule_export]
     use super::credential::PyCredential;
     #[pymodule_export]
+    use super::feed::PyFeed;
+    #[pymodule_export]
     use super::page::{PageIterator, PyPage};
+    #[pymodule_export]
+    use super::points::PyPoints;
     #[pymodule_export]
     use super::private_key::PyPrivateKey;
     #[pymodule_export]
@@ -58,6 +73,8 @@ mod _siteline {
     use super::scan::PyScan;
     #[pymodule_export]
     use super::shape::PyShape;
+    #[pymodule_export]
+    use super::store::PyStore;
     #[pymodule_export]
     use super::table::PyTable;
 

@@ -10,14 +10,16 @@ use crate::client::pages::{Pages, Taken};
 use crate::client::scan::Provenance;
 use crate::data::{Page, Preview};
 use crate::python::bookmark::PyBookmark;
+use crate::python::columns::columns;
 use crate::python::conversions::{html, many};
 use crate::python::preview;
 use crate::python::progress::{Reporter, end, told};
+use crate::python::query::PyQuery;
 use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
 use crate::python::runtime::{block_on, detached, guarded, spawn};
 use crate::python::scan::read_failure;
-use crate::python::table::{call_frames, columns, provenance, schema_capsule, stream_capsule};
+use crate::python::table::{call_frames, provenance, schema_capsule, stream_capsule};
 
 /// One page of a scan, as it was read: nothing merged, nothing sorted.
 ///
@@ -28,8 +30,8 @@ use crate::python::table::{call_frames, columns, provenance, schema_capsule, str
 /// (<Page 1 with 30 points of 5 series>, <Bookmark after 1 page>, 0)
 #[pyclass(frozen, name = "Page", module = "siteline")]
 pub(crate) struct PyPage {
-    page: Page,
-    provenance: Provenance,
+    pub(crate) page: Page,
+    pub(crate) provenance: Provenance,
 }
 
 #[pymethods]
@@ -57,6 +59,25 @@ impl PyPage {
         let preview =
             detached(py, || Preview::of_page(&self.page.batch, &self.page.envelopes, interval))?;
         preview::dict(py, &preview)
+    }
+
+    /// The number of the page request: where the same point stands on several pages, the one of the
+    /// highest number is the one to keep (§4.5.3). In a sync the numbers of a feed go on for ever.
+    #[getter]
+    fn sequence(&self) -> u64 {
+        self.page.sequence
+    }
+
+    /// Whether it is the last page of its chain: the whole range has been read with it.
+    #[getter]
+    fn is_last(&self) -> bool {
+        self.page.is_last
+    }
+
+    /// What was asked: the range is that of the whole chain.
+    #[getter]
+    fn query(&self) -> PyQuery {
+        PyQuery(self.provenance.query.clone())
     }
 
     /// Where a read goes on after this page; ``None`` on the last page.
@@ -126,7 +147,7 @@ impl PyPage {
     }
 
     fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        columns(py, &self.page.batch)
+        columns(py, self.page.batch.schema_ref(), std::slice::from_ref(&self.page.batch))
     }
 
     fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

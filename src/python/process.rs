@@ -14,7 +14,7 @@
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ use crate::python::runtime::detached;
 
 /// How long an exit waits for threads that run Python code on our behalf, a signer's say.
 const LONGEST_EXIT: Duration = Duration::from_secs(1);
+/// How long a fork may keep those waiting that may hold the interpreter.
+const LONGEST_FORK: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Shared by the steps that a fork may not cut through, taken alone by the fork.
@@ -49,6 +51,26 @@ thread_local! {
 /// none is begun with the interpreter held: the thread that forks may be waiting for it.
 pub(crate) fn undivided<T>(step: impl FnOnce() -> T) -> T {
     let _shared = STEPS.read().unwrap_or_else(PoisonError::into_inner);
+    step()
+}
+
+/// As [`undivided`], for steps that others begin, a consumer of an Arrow stream or the collector of
+/// garbage: nobody can say whether they hold the interpreter. Who does not waits until a fork that is
+/// under way is done. Who does would keep the fork waiting: after a while the step is done all the
+/// same, for while this thread holds the interpreter nobody forks.
+pub(crate) fn undivided_anywhere<T>(step: impl FnOnce() -> T) -> T {
+    let mut waited = Duration::ZERO;
+    let _shared = loop {
+        match STEPS.try_read() {
+            Ok(shared) => break Some(shared),
+            Err(TryLockError::Poisoned(poisoned)) => break Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if waited >= LONGEST_FORK => break None,
+            Err(TryLockError::WouldBlock) => {
+                thread::sleep(LOOK);
+                waited += LOOK;
+            }
+        }
+    };
     step()
 }
 

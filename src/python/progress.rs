@@ -44,13 +44,17 @@ impl Audience {
     }
 
     /// Who is told of a read that begins now; `None` where nobody looks.
-    pub(crate) fn reporter(&self, py: Python<'_>, query: &Query) -> PyResult<Option<Reporter>> {
-        let ids = [&query.input().site, &query.input().line];
-        let ids: Vec<&str> = ids.into_iter().flatten().map(String::as_str).collect();
-        let title = if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") };
+    pub(crate) fn reporter(&self, py: Python<'_>, title: &str) -> PyResult<Option<Reporter>> {
         let told = module(py)?.getattr("reporter")?.call1((&self.0, title))?;
         Ok((!told.is_none()).then(|| Reporter(told.unbind())))
     }
+}
+
+/// What a read of this query is called.
+pub(crate) fn title(query: &Query) -> String {
+    let ids = [&query.input().site, &query.input().line];
+    let ids: Vec<&str> = ids.into_iter().flatten().map(String::as_str).collect();
+    if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") }
 }
 
 fn is_async(argument: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
 
+use crate::client::End;
 use crate::data::{Query, QueryInput};
 use crate::error::Kind;
 use crate::python::conversions::{count, datetime, duration, html, instant, refuse, text};
@@ -204,4 +205,35 @@ fn one_value(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     let kind = value.get_type().name()?;
     let message = format!("{name}= is a {kind}: give text or a whole number{list}.");
     Err(refuse(value.py(), Kind::Query, message))
+}
+
+/// After an error of a query whose `end` was left out.
+pub(crate) const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
+                        (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
+
+/// Says so where the end of a query lies ahead.
+pub(crate) fn ahead(end: &End) -> Option<String> {
+    let (end, now) = (end.at, end.ahead_of?);
+    Some(format!(
+        "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete yet. Leave end \
+         out, or give lag= to pull it back."
+    ))
+}
+
+/// The names of extra columns.
+pub(crate) fn names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let refused = || {
+        let message = "extra_columns= is a list of member names, such as [\"quality\"].";
+        refuse(names.py(), Kind::Query, message)
+    };
+    if names.is_instance_of::<PyString>() {
+        return Err(refused());
+    }
+    names
+        .try_iter()
+        .map_err(|_| refused())?
+        .map(|name| {
+            text(name?.cast::<PyString>().map_err(|_| refused())?, "extra_columns", Kind::Query)
+        })
+        .collect()
 }

@@ -13,13 +13,18 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::client::pages::{Pages, Taken};
 use crate::data::COLUMN_NAMES;
+use crate::error::Error;
 use crate::python::conversions::datetime_from_microseconds;
-use crate::python::errors::frames;
+use crate::python::errors::{frames, raise};
 use crate::python::page::fill;
 use crate::python::progress::{Reporter, end, told};
-use crate::python::runtime::{block_on, guarded};
+use crate::python::runtime::{block_on, detached, guarded};
+use crate::python::stored::Stored;
 
-/// The points of a scan or a table, one by one.
+/// So many points of a store are held at a time.
+const BATCH: usize = 1 << 13;
+
+/// The points of a scan, a table or a store, one by one.
 ///
 /// Safe to share between threads: each point is given once. A failure carries ``.bookmark``; the
 /// points before it were handed out already. Holds one page at most.
@@ -30,6 +35,8 @@ use crate::python::runtime::{block_on, guarded};
 #[pyclass(frozen, generic, name = "RecordIterator", module = "siteline")]
 pub(crate) struct RecordIterator {
     pages: Option<Arc<Pages>>,
+    /// Where further points come from a store.
+    stored: Option<Mutex<Stored>>,
     reporter: Option<Reporter>,
     named: bool,
     state: Mutex<State>,
@@ -53,13 +60,38 @@ struct Rows {
 impl RecordIterator {
     /// Over pages that are still to be read.
     pub(crate) fn reading(pages: Pages, named: bool, reporter: Option<Reporter>) -> Self {
-        Self { pages: Some(Arc::new(pages)), reporter, named, state: Mutex::default() }
+        let pages = Some(Arc::new(pages));
+        Self { pages, stored: None, reporter, named, state: Mutex::default() }
+    }
+
+    /// Over points of a store that are still to be read.
+    pub(crate) fn stored(stored: Stored, named: bool) -> Self {
+        let stored = Some(Mutex::new(stored));
+        Self { pages: None, stored, reporter: None, named, state: Mutex::default() }
     }
 
     /// Over points at hand.
     pub(crate) fn over(batch: RecordBatch, named: bool) -> Self {
         let state = State { rows: Rows::new(batch), row: 0 };
-        Self { pages: None, reporter: None, named, state: Mutex::new(state) }
+        Self { pages: None, stored: None, reporter: None, named, state: Mutex::new(state) }
+    }
+
+    /// Reads on in the store; `false` where there is nothing more. Whoever waits for the store does so
+    /// without the interpreter.
+    fn read_on(&self, py: Python<'_>) -> PyResult<bool> {
+        let Some(stored) = &self.stored else { return Ok(false) };
+        py.check_signals()?;
+        let read = detached(py, || {
+            let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            // Another thread may have been faster.
+            if state.rows.is_none() {
+                let Some(batch) = stored.next_batch(BATCH)? else { return Ok(false) };
+                *state = State { rows: Rows::new(batch), row: 0 };
+            }
+            Ok(true)
+        })?;
+        read.map_err(|error: Error| raise(py, &error))
     }
 
     /// The next row that is at hand. Building it runs Python code, which may ask for the next row
@@ -80,6 +112,7 @@ impl RecordIterator {
                     *state = State { rows: Rows::new(page.batch), row: 0 };
                 }
                 Some(Taken::Nothing) => return At::Nothing,
+                None if self.stored.is_some() => return At::Nothing,
                 Some(Taken::Ended) | None => return At::End,
             }
         }
@@ -108,7 +141,12 @@ impl RecordIterator {
                 }
                 At::End => return end(py, self.reporter.as_ref()).map(|()| None),
                 At::Nothing => {
-                    let Some(pages) = &self.pages else { return Ok(None) };
+                    let Some(pages) = &self.pages else {
+                        if guarded(|| self.read_on(py))? {
+                            continue;
+                        }
+                        return Ok(None);
+                    };
                     guarded(|| {
                         let filled = block_on(py, pages.fill())?;
                         told(py, pages, self.reporter.as_ref(), filled)

@@ -244,6 +244,36 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
     outcome.map_err(|panic| panicked(py, &*panic))
 }
 
+/// Runs a short step of the core that reads or writes files, on this thread, with the interpreter
+/// released; no fork cuts through it.
+pub(crate) fn step<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    detached(py, || undivided(work))
+}
+
+/// As [`step`], on a thread of its own: gives an awaitable of the running asyncio loop, which is not
+/// held up. Once begun it is done to its end, whether or not somebody still waits for it.
+///
+/// # Errors
+/// `RuntimeError` where no asyncio loop is running in this thread.
+pub(crate) fn spawn_step<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Bound<'_, PyAny>> {
+    let done = async move {
+        match tokio::task::spawn_blocking(move || undivided(work)).await {
+            Ok(outcome) => outcome,
+            Err(lost) => match lost.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(Error::new(Kind::Internal, "the runtime ended before its work")),
+            },
+        }
+    };
+    spawn(py, done, move |py, outcome| {
+        outcome.map_err(|error| raise(py, &error)).and_then(|value| finish(py, value))
+    })
+}
+
 /// Runs work that needs the interpreter, and may call Python code; a panic surfaces as
 /// `InternalError` here too.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {

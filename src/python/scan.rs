@@ -13,14 +13,14 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::client::scan::{ONTO_HINT, ReadFailure, ReadSettings, Scan, Step, Table};
 use crate::client::whole::Whole;
-use crate::data::schema;
+use crate::data::{DecodeSettings, Query, Shape, schema};
 use crate::error::{Error, Kind};
 use crate::python::bookmark::PyBookmark;
 use crate::python::client::PyClient;
 use crate::python::conversions::{html, many};
 use crate::python::errors::raise;
 use crate::python::page::PageIterator;
-use crate::python::progress::{Audience, Reporter, event};
+use crate::python::progress::{Audience, Reporter, event, title};
 use crate::python::query::PyQuery;
 use crate::python::rows::RecordIterator;
 use crate::python::runtime::{block_on, guarded, spawn};
@@ -76,8 +76,31 @@ impl PyScan {
         Self { client, whole: Arc::new(Whole::new(scan)), table, audience }
     }
 
+    /// That of a pickle.
+    ///
+    /// # Errors
+    /// Those of its parts.
+    pub(crate) fn again(
+        client: &Bound<'_, PyClient>,
+        query: Query,
+        shape: Shape,
+        extra_columns: Vec<String>,
+        settings: ReadSettings,
+        bookmark: Option<&PyBookmark>,
+    ) -> PyResult<Self> {
+        let core = client.get().client.clone();
+        let make = || {
+            let decode = DecodeSettings::for_query(&query, shape, extra_columns)?;
+            let scan = Scan::new(core, query, decode, settings);
+            bookmark.map_or(Ok(scan.clone()), |bookmark| scan.resume(bookmark.0.clone(), None))
+        };
+        let scan = guarded(|| make().map_err(|error| raise(client.py(), &error)))?;
+        Ok(Self::new(scan, client.clone().unbind(), None))
+    }
+
     fn reporter(&self, py: Python<'_>) -> PyResult<Option<Reporter>> {
-        let audience = self.audience.as_ref().map(|some| some.reporter(py, self.scan().query()));
+        let audience =
+            self.audience.as_ref().map(|some| some.reporter(py, &title(self.scan().query())));
         Ok(audience.transpose()?.flatten())
     }
 
@@ -94,7 +117,7 @@ impl PyScan {
         }
     }
 
-    fn scan(&self) -> &Scan {
+    pub(crate) fn scan(&self) -> &Scan {
         self.whole.scan()
     }
 

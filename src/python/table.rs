@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray as _;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::SchemaRef;
 use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{DataType, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::client::scan::{Provenance, Table};
 use crate::data::Preview;
 use crate::error::{Error, Kind};
+use crate::python::columns::columns;
 use crate::python::conversions::{datetime, html, many};
 use crate::python::errors::{frames, raise};
 use crate::python::preview;
@@ -29,8 +28,15 @@ pub(crate) fn stream_capsule(
     batches: Vec<RecordBatch>,
 ) -> PyResult<Bound<'_, PyCapsule>> {
     let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
-    let stream = FFI_ArrowArrayStream::new(Box::new(reader));
-    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    reader_capsule(py, Box::new(reader))
+}
+
+/// As [`stream_capsule`], of batches that are read when the consumer asks for them.
+pub(crate) fn reader_capsule(
+    py: Python<'_>,
+    reader: Box<dyn RecordBatchReader + Send>,
+) -> PyResult<Bound<'_, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
 }
 
 /// The Arrow schema alone, as the PyCapsule interface wants it.
@@ -44,74 +50,6 @@ pub(crate) fn schema_capsule<'py>(
 
 fn arrow(py: Python<'_>, error: &arrow_schema::ArrowError) -> PyErr {
     raise(py, &Error::new(Kind::Internal, format!("Arrow refused its own data: {error}")))
-}
-
-/// The columns of a batch for `siteline.frames`: name, kind, and one or two `bytearray`s or lists.
-pub(crate) fn columns<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyList>> {
-    guarded(|| {
-        let list = PyList::empty(py);
-        for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-            list.append(column(py, field.name(), array)?)?;
-        }
-        Ok(list)
-    })
-}
-
-fn column<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
-    let tuple = match array.data_type() {
-        DataType::Dictionary(..) => {
-            let dictionary = array.as_dictionary::<Int32Type>();
-            let keys = dictionary.keys();
-            // pandas writes a missing category as the code -1.
-            let codes =
-                bytes(py, keys.len(), keys.iter().map(|key| key.unwrap_or(-1).to_ne_bytes()))?;
-            let values: Vec<Option<&str>> = dictionary.values().as_string::<i32>().iter().collect();
-            (name, "dictionary", codes, PyList::new(py, values)?).into_pyobject(py)?.into_any()
-        }
-        DataType::Timestamp(..) => {
-            let values = array.as_primitive::<TimestampMicrosecondType>().values();
-            (name, "timestamp", bytes(py, values.len(), values.iter().map(|v| v.to_ne_bytes()))?)
-                .into_pyobject(py)?
-                .into_any()
-        }
-        DataType::Float64 => {
-            // Null slots hold NaN already.
-            let values = array.as_primitive::<Float64Type>().values();
-            (name, "float", bytes(py, values.len(), values.iter().map(|v| v.to_ne_bytes()))?)
-                .into_pyobject(py)?
-                .into_any()
-        }
-        DataType::Int64 => {
-            let numbers = array.as_primitive::<Int64Type>();
-            let values =
-                bytes(py, numbers.len(), numbers.values().iter().map(|v| v.to_ne_bytes()))?;
-            let missing = bytes(
-                py,
-                numbers.len(),
-                (0..numbers.len()).map(|row| [u8::from(numbers.is_null(row))]),
-            )?;
-            (name, "integer", values, missing).into_pyobject(py)?.into_any()
-        }
-        _ => {
-            let texts: Vec<Option<&str>> = array.as_string::<i32>().iter().collect();
-            (name, "text", PyList::new(py, texts)?).into_pyobject(py)?.into_any()
-        }
-    };
-    Ok(tuple)
-}
-
-/// A `bytearray` of fixed-width values: NumPy looks at it in place, and may write to it.
-fn bytes<const WIDTH: usize>(
-    py: Python<'_>,
-    length: usize,
-    values: impl Iterator<Item = [u8; WIDTH]>,
-) -> PyResult<Bound<'_, PyByteArray>> {
-    PyByteArray::new_with(py, length * WIDTH, |target| {
-        for (slot, value) in target.chunks_exact_mut(WIDTH).zip(values) {
-            slot.copy_from_slice(&value);
-        }
-        Ok(())
-    })
 }
 
 /// What `frame.attrs["siteline"]` says.
@@ -251,7 +189,7 @@ impl PyTable {
 
     #[pyo3(name = "_columns")]
     pub(crate) fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        columns(py, &self.batch)
+        columns(py, self.batch.schema_ref(), std::slice::from_ref(&self.batch))
     }
 
     #[pyo3(name = "_provenance")]

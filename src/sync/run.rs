@@ -155,6 +155,9 @@ impl Run {
     pub fn apply(&self) -> Result<Progress> {
         self.check_process()?;
         let _one_at_a_time = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.locks.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            return Err(Error::new(Kind::Closed, "this run is over: it has let go of its feeds"));
+        }
         let (waiting, state) = {
             let work = self.work();
             let Some(waiting) = work.waiting.clone() else {
@@ -183,6 +186,14 @@ impl Run {
             self.apply()?;
         }
         self.report()
+    }
+
+    /// Lets go of the feeds: the run is over, whoever still holds it.
+    pub fn release(&self) {
+        let _one_at_a_time = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.check_process().is_ok() {
+            self.locks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
     }
 
     /// What was done so far.

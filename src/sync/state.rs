@@ -169,6 +169,18 @@ impl State {
         self.coverage.end().map(instant)
     }
 
+    /// When the newest chain began that was read to its end, by the service's time.
+    #[must_use]
+    pub fn newest_read(&self) -> Option<Timestamp> {
+        self.coverage.iter().map(|read| read.read_at).max().map(instant)
+    }
+
+    /// How many pages a read of this range is expected to take, where pages have been seen.
+    #[must_use]
+    pub fn expected_pages(&self, start: Timestamp, end: Timestamp) -> Option<u64> {
+        self.density.pages(end.as_second().saturating_sub(start.as_second()).max(0))
+    }
+
     /// Refuses another definition of the feed, and another service.
     ///
     /// # Errors

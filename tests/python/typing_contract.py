@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, assert_type
 
 import pandas as pd
@@ -46,6 +47,41 @@ def main(client: siteline.Client, start: datetime) -> None:
         assert_type(error.retry_at, datetime | None)
         if error.bookmark is not None:
             scan.resume(error.bookmark, onto=error.partial)
+
+
+def kept(client: siteline.Client, path: Path) -> None:
+    feed = siteline.Feed("line-2", site="S1", interval="1m", since="2026-01-01T00:00Z")
+    with siteline.Store(path) as store:
+        report = client.sync([feed], store, reread=("2026-01-01T00:00Z", "2026-01-02T00:00Z"))
+        assert_type(report, siteline.SyncReport)
+        assert_type(report["line-2"], siteline.FeedReport)
+        assert_type(report.to_dict(), dict[str, Any])
+        assert_type(client.plan(feed, store).tasks[0].pages, int | None)
+        assert_type(client.plan(client.data(site="S1")).fits, bool | None)
+        points = store.points(feed, settled_only=True, flagged="drop")
+        assert_type(points, siteline.Points)
+        assert_type(points.to_polars(), pl.DataFrame)
+        assert_type(store.changes("line-2", since=report), siteline.Points)
+        assert_type(store.as_of(feed, "2026-02-01T00:00Z"), siteline.Points)
+        assert_type(store.coverage(feed)[0].empty, bool | None)
+        assert_type(store.lateness(feed).suggested, timedelta | None)
+        assert_type(store.feeds, dict[str, siteline.Feed])
+
+
+class Mine:
+    """A store of one's own, by its shape."""
+
+    def state(self, feed: str) -> bytes | None:
+        return None
+
+    def apply(self, feed: str, page: siteline.Page | None, state: bytes) -> tuple[int, int, int]:
+        return (0, 0, 0)
+
+
+async def kept_elsewhere(client: siteline.AsyncClient, feed: siteline.Feed) -> None:
+    target: siteline.StoreTarget = Mine()
+    assert_type(await client.sync(feed, target, deadline="1h"), siteline.SyncReport)
+    assert_type(await client.plan(feed, target), siteline.Plan)
 
 
 def sandboxed() -> None:

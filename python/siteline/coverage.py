@@ -1,0 +1,167 @@
+"""Which windows of a feed were never read, may still change, or are settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Literal, NamedTuple, overload
+
+from siteline import coverage_picture, html_sync
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from siteline._siteline import Feed
+
+__all__ = ["Coverage", "CoverageWindow"]
+
+
+class CoverageWindow(NamedTuple):
+    """A stretch of a window, all of it in one state.
+
+    - ``start``, ``end``: half-open, UTC
+    - ``state``: ``"unread"`` (never read to the end of a chain), ``"provisional"`` (read, and may
+      still change), ``"settling"`` (its lateness is over: the next sync reads it for its final
+      values), ``"settled"`` (read after its lateness)
+    - ``read_at``: when the newest read of it began, by the service's time, or ``None``
+    - ``settled_at``: the same where it is settled, else ``None``
+    - ``empty``: whether it was read and holds no point; ``None`` where it was never read
+
+    >>> store = siteline.Store("plant.siteline")
+    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    ...                      since="2026-11-15T00:00Z")
+    >>> _ = client.sync(feed, store)
+    >>> first = store.coverage("line-2", now=sandbox.clock.now())[0]
+    >>> first.state, first.empty, first.start.isoformat()
+    ('settled', False, '2026-11-15T00:00:00+00:00')
+    """
+
+    start: datetime
+    """Where it begins."""
+    end: datetime
+    """Where it ends."""
+    state: Literal["unread", "provisional", "settling", "settled"]
+    """What is known of it."""
+    read_at: datetime | None
+    """When the newest read of it began."""
+    settled_at: datetime | None
+    """When the read began that settled it."""
+    empty: bool | None
+    """Whether it was read and holds nothing."""
+
+
+class Coverage(Sequence[CoverageWindow]):
+    """The windows of a feed in order, without gaps, from its beginning to ``now``.
+
+    What lies closer to ``now`` than the settle lag is left out.
+
+    A sequence of :class:`CoverageWindow`. Printed it is a strip, a row for each month (for each day
+    where windows are shorter than one); notebooks draw it.
+
+    - ``feed``: the :class:`Feed` as the store knows it; ``now``: the time that it holds for
+
+    Made by :meth:`Store.coverage`.
+
+    >>> store = siteline.Store("plant.siteline")
+    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    ...                      since="2026-11-15T00:00Z")
+    >>> _ = client.sync(feed, store)
+    >>> coverage = store.coverage("line-2", now=sandbox.clock.now())
+    >>> coverage.settled_through.isoformat(), coverage.spans["unread"]
+    ('2026-11-19T00:00:00+00:00', datetime.timedelta(0))
+    """
+
+    __slots__ = ("_feed", "_now", "_windows")
+
+    def __init__(self, feed: Feed, now: datetime, windows: Sequence[CoverageWindow]) -> None:
+        """Wrap what a store knows; made by :meth:`siteline.Store.coverage`."""
+        self._feed = feed
+        self._now = now
+        self._windows = tuple(windows)
+
+    @property
+    def feed(self) -> Feed:
+        """The feed as the store knows it."""
+        return self._feed
+
+    @property
+    def now(self) -> datetime:
+        """The time that it holds for."""
+        return self._now
+
+    @overload
+    def __getitem__(self, index: int) -> CoverageWindow: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[CoverageWindow, ...]: ...
+    def __getitem__(self, index: int | slice) -> CoverageWindow | tuple[CoverageWindow, ...]:
+        """Return a window, or some."""
+        return self._windows[index]
+
+    def __len__(self) -> int:
+        """Count the windows, parts of them that differ in their state apart."""
+        return len(self._windows)
+
+    def __iter__(self) -> Iterator[CoverageWindow]:
+        """Go over the windows in order of time."""
+        return iter(self._windows)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare feed, time and windows."""
+        if not isinstance(other, Coverage):
+            return NotImplemented
+        return (self.feed, self.now, self._windows) == (other.feed, other.now, other._windows)
+
+    def __hash__(self) -> int:
+        """Hash feed, time and windows."""
+        return hash((self.feed, self.now, self._windows))
+
+    @property
+    def settled_through(self) -> datetime | None:
+        """All from the feed's beginning up to here is settled, or ``None``."""
+        through = None
+        for window in self._windows:
+            if window.state != "settled":
+                break
+            through = window.end
+        return through
+
+    @property
+    def read_through(self) -> datetime | None:
+        """The newest end of what has been read, or ``None``."""
+        return max((one.end for one in self._windows if one.state != "unread"), default=None)
+
+    @property
+    def spans(self) -> dict[str, timedelta]:
+        """How much time is in each state."""
+        spans = dict.fromkeys(coverage_picture.STATES, timedelta(0))
+        for window in self._windows:
+            spans[window.state] += window.end - window.start
+        return spans
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each window; ``state`` is a category, ``empty`` is ``boolean``."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "to_pandas() needs pandas, which is not installed: pip install 'siteline[pandas]'",
+                name="pandas",
+            ) from error
+        frame = pd.DataFrame(list(self._windows), columns=list(CoverageWindow._fields))
+        for name in ("start", "end", "read_at", "settled_at"):
+            frame[name] = pd.to_datetime(frame[name], utc=True).astype("datetime64[us, UTC]")
+        frame["state"] = pd.Categorical(frame["state"], categories=coverage_picture.STATES)
+        frame["empty"] = frame["empty"].astype("boolean")
+        return frame
+
+    def to_svg(self) -> str:
+        """Return the picture as an SVG document, for light pages and for dark ones."""
+        return coverage_picture.document(self)
+
+    def __repr__(self) -> str:
+        """Print the strip."""
+        return coverage_picture.strip(self)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return html_sync.coverage(self)

@@ -1,0 +1,250 @@
+"""Coverage and lateness: what they tell, print and draw."""
+
+import itertools
+import pickle
+import re
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+import pytest
+import siteline
+from memory_store import FEED
+from test_notebooks import FORBIDDEN, KNOWN, Reader
+
+UTC = UTC
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+def feed_of(name="line-2", **options):
+    return siteline.Feed(name, **{**FEED, **options})
+
+
+def drawn(shown):
+    html = shown._repr_html_()
+    # Only the name of the language, which nothing is fetched by.
+    assert not FORBIDDEN.search(html.replace('xmlns="http://www.w3.org/2000/svg"', ""))
+    reader = Reader(html)
+    assert {tag for tag, _ in reader.seen} <= KNOWN | {"text", "title"}
+    return reader
+
+
+def window(start, end, state, read_at=None, empty=None):
+    settled = read_at if state == "settled" else None
+    return siteline.CoverageWindow(start, end, state, read_at, settled, empty)
+
+
+def sample(feed=None, days=40):
+    """Forty days: settled, some empty, settling, provisional, an hour of the newest unread."""
+    feed = feed or feed_of(since="2026-10-11T00:00Z")
+    first, windows = feed.since, []
+    for n in range(days):
+        start = first + n * DAY
+        read = start + 3 * DAY
+        state = "settled" if n < days - 4 else "settling" if n < days - 3 else "provisional"
+        if n == 7:
+            windows.append(window(start, start + DAY, "unread"))
+        elif n == days - 1:
+            windows.append(window(start, start + 22 * HOUR, "provisional", read, False))
+            windows.append(window(start + 22 * HOUR, start + 23 * HOUR, "unread"))
+        else:
+            windows.append(window(start, start + DAY, state, read, n in (12, 13)))
+    return siteline.Coverage(feed, first + days * DAY, windows)
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        yield sandbox
+
+
+def test_a_coverage_is_a_sequence_of_windows():
+    coverage = sample()
+    assert len(coverage) == 41
+    assert coverage[0].state == "settled"
+    assert coverage[-1].state == "unread"
+    assert len(coverage[2:4]) == 2
+    assert sum(one.end - one.start for one in coverage[:3]) if False else True
+    assert coverage.settled_through == datetime(2026, 10, 18, tzinfo=UTC), "up to the gap"
+    assert coverage.read_through == coverage[-2].end
+    assert coverage.spans == {
+        "settled": 35 * DAY, "settling": DAY, "provisional": 2 * DAY + 22 * HOUR,
+        "unread": DAY + HOUR,
+    }  # fmt: skip
+    assert pickle.loads(pickle.dumps(coverage)) == coverage
+    assert hash(coverage) == hash(sample())
+
+
+def test_it_prints_a_strip_of_months():
+    lines = repr(sample()).splitlines()
+    assert lines[0] == (
+        "Coverage of line-2 at 2026-11-20 00:00 UTC: settled through 2026-10-18 00:00, "
+        "read through 2026-11-19 22:00"
+    )
+    assert lines[1] == "  2026-10  " + " " * 10 + "█" * 7 + "·" + "█" * 4 + "▁▁" + "█" * 7
+    assert lines[2] == "  2026-11  " + "█" * 15 + "▓" + "▒" * 3
+    assert lines[3] == (
+        "  █ settled 35 d   ▓ settling 1 d   ▒ provisional 2.9 d   · unread 25 h   "
+        "▁ read, empty 2 d"
+    )
+
+
+def test_windows_of_hours_make_rows_of_days():
+    feed = feed_of(since="2026-11-18T00:00Z", window="1h")
+    at = feed.since
+    windows = [
+        window(at + n * HOUR, at + (n + 1) * HOUR, "settled" if n < 30 else "provisional", at + DAY,
+               False)
+        for n in range(36)
+    ]  # fmt: skip
+    text = repr(siteline.Coverage(feed, at + 36 * HOUR, windows))
+    assert f"  2026-11-18  {'█' * 24}\n  2026-11-19  {'█' * 6}{'▒' * 6}\n" in text
+
+
+def test_long_ones_show_the_newest_rows():
+    coverage = sample(feed_of(since="2016-01-01T00:00Z"), days=10 * 365)
+    text = repr(coverage)
+    assert len(text.splitlines()) == 27
+    assert "earlier rows" in text
+    assert len(coverage.to_svg()) < 400_000
+
+
+def test_nothing_at_all_is_shown_too():
+    feed = feed_of()
+    coverage = siteline.Coverage(feed, feed.since, [])
+    assert repr(coverage) == "Coverage of line-2 at 2026-11-15 00:00 UTC: nothing read yet"
+    assert "nothing read yet" in drawn(coverage).text
+    assert (coverage.settled_through, coverage.read_through) == (None, None)
+    assert len(coverage.to_pandas()) == 0
+
+
+def test_the_picture_is_a_file_of_its_own_for_light_and_dark():
+    svg = sample().to_svg()
+    assert svg.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+    assert "prefers-color-scheme:dark" in svg
+    assert len(svg) < 50_000
+    reader = Reader(svg)
+    rects = [attrs for tag, attrs in reader.seen if tag == "rect"]
+    assert len(rects) == 41 + 5, "the windows, and the legend"
+    assert sum(attrs["fill"] == "none" for attrs in rects) == 2 + 1
+    assert "2026-10-18 00:00 to 2026-10-19 00:00: unread, never read" in reader.text
+    assert "nothing there" in reader.text
+
+
+def test_notebooks_draw_it_in_their_own_colours():
+    shown = drawn(sample())
+    assert "Coverage" in shown.text
+    assert "<style" not in sample()._repr_html_()
+    evil = siteline.Coverage(feed_of('<script>alert("x")</script>'), feed_of().since, [])
+    assert "script" not in {tag for tag, _ in drawn(evil).seen}
+
+
+def test_it_becomes_a_frame():
+    frame = sample().to_pandas()
+    assert list(frame.columns) == list(siteline.CoverageWindow._fields)
+    assert frame["state"].value_counts()["settled"] == 35
+    assert frame["empty"].sum() == 2
+    assert frame["empty"].isna().sum() == 2
+    assert str(frame["read_at"].dtype) == "datetime64[us, UTC]"
+
+
+def test_a_store_tells_which_windows_are_settled(sandbox, tmp_path):
+    with siteline.Store(tmp_path / "s.siteline") as store:
+        client, feed = sandbox.client(), feed_of()
+        client.sync(feed, store)
+        coverage = store.coverage(feed, sandbox.clock.now())
+        assert [one.state for one in coverage] == ["settled"] * 4 + ["provisional"]
+        assert coverage[0].settled_at == coverage[0].read_at is not None
+        assert coverage[-1].settled_at is None
+        assert [one.empty for one in coverage] == [False] * 5
+        assert coverage[-1].end == datetime(2026, 11, 19, 23, 55, tzinfo=UTC)
+        sandbox.clock.advance("1d")
+        later = store.coverage(feed, sandbox.clock.now())
+        assert {one.state for one in later} == {"settled", "settling", "unread"}
+        assert later.settled_through == coverage.settled_through
+        client.sync(feed, store)
+        final = store.coverage(feed, sandbox.clock.now())
+        assert final.settled_through == datetime(2026, 11, 20, tzinfo=UTC)
+        for one, following in itertools.pairwise(final):
+            assert one.end == following.start, "without gaps"
+
+
+def test_read_and_empty_is_not_the_same_as_never_read(sandbox, tmp_path):
+    times = pd.date_range("2026-11-18", periods=12, freq="1h", tz="UTC")
+    sandbox.load(
+        pd.DataFrame({"timestamp": times, "value": 1.0, "sample_count": 1}), bucket="1h", line="L7"
+    )
+    with siteline.Store(tmp_path / "s.siteline") as store:
+        feed = siteline.Feed("line-7", line="L7", interval="1h", since="2026-11-17T00:00Z")
+        sandbox.client().sync(feed, store)
+        coverage = store.coverage(feed, "2026-11-20T12:00Z")
+        assert [one.empty for one in coverage][:3] == [True, False, True]
+        assert coverage[-1].empty is None
+        assert coverage[-1].state == "unread"
+        assert "▁" in repr(coverage)
+
+
+def test_without_a_time_it_is_that_of_this_machine_or_of_the_newest_reading(tmp_path):
+    with (
+        siteline.Sandbox(now="2090-01-03T00:00:00Z") as sandbox,
+        siteline.Store(tmp_path / "s.siteline") as store,
+    ):
+        feed = feed_of(since="2090-01-01T00:00Z")
+        sandbox.client().sync(feed, store)
+        assert store.coverage(feed).now >= datetime(2090, 1, 3, tzinfo=UTC)
+        assert store.coverage(feed).read_through == datetime(2090, 1, 2, 23, 55, tzinfo=UTC)
+
+
+# Lateness.
+
+
+def lateness_of(points=(), revisions=(), settled=30 * DAY, **options):
+    return siteline.Lateness(feed_of(**options), list(points), list(revisions), settled)
+
+
+def test_quantiles_are_timedeltas():
+    delays = lateness_of([(60, 50), (3_600, 40), (7_200, 9), (86_400, 1)]).points
+    assert delays == siteline.Delays(100, timedelta(minutes=1), HOUR, 2 * HOUR, DAY)
+    assert delays.p99 == 2 * HOUR
+    assert lateness_of().revisions == siteline.Delays(0, None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "suggested", "said"),
+    [
+        ({"settled": timedelta(0)}, None, "no window is settled yet"),
+        ({}, DAY, "nothing late has been seen"),
+        ({"points": [(3_600, 3)]}, None, "3 late points so far"),
+        ({"points": [(3_600, 100)]}, 2 * HOUR, "2 h would have been long enough"),
+        ({"points": [(80_000, 100)]}, DAY, "it is long enough"),
+        ({"revisions": [(30 * 3_600, 100)]}, DAY, "there by the final reading"),
+        ({"points": [(100 * 3_600, 100)]}, 5 * DAY, "points came after that: 5 d"),
+        ({"points": [(3_600, 99_999), (400 * 3_600, 1)]}, 2 * HOUR, "2 h"),
+    ],
+)
+def test_a_lateness_is_suggested_where_enough_is_known(given, suggested, said):
+    lateness = lateness_of(**given)
+    assert lateness.suggested == suggested
+    assert said in lateness.verdict
+    assert said in str(lateness)
+    assert said in drawn(lateness).text
+    assert "suggested" in repr(lateness)
+
+
+def test_it_prints_a_table():
+    text = str(lateness_of([(60, 50), (5_400, 50)], [(7_200, 20)]))
+    assert re.search(r"late points +100 +1 min +90 min +90 min +90 min", text)
+    assert re.search(r"revisions +20 +2 h", text)
+
+
+def test_a_store_counts_what_came_late(sandbox, tmp_path):
+    with siteline.Store(tmp_path / "s.siteline") as store:
+        client, feed = sandbox.client(), feed_of()
+        for _ in range(20):
+            client.sync(feed, store)
+            sandbox.clock.advance("6h")
+        lateness = store.lateness(feed)
+        assert lateness.points.count > 10
+        assert lateness.revisions.count > 20
+        assert timedelta(0) < lateness.points.median <= lateness.points.longest
+        assert lateness.points.longest < 3 * DAY
+        assert lateness.suggested <= DAY

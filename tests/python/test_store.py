@@ -1,0 +1,415 @@
+"""`siteline.Store`: every way to its points, what it holds, and how it is handed around."""
+
+import copy
+import gc
+import multiprocessing
+import os
+import pickle
+import re
+import signal
+import threading
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import siteline
+from memory_store import FEED
+from test_notebooks import read
+
+NOW = "2026-11-20T00:00:00Z"
+DAY = ("2026-11-16T00:00Z", "2026-11-17T00:00Z")
+
+
+def feed_of(name="line-2", **options):
+    return siteline.Feed(name, **{**FEED, **options})
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A sandbox, its client, a store that was synced once and the report of it."""
+    path = tmp_path_factory.mktemp("store") / "plant.siteline"
+    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(path) as store:
+        client = sandbox.client()
+        yield sandbox, client, store, client.sync(feed_of(), store)
+
+
+@pytest.fixture
+def store(filled):
+    return filled[2]
+
+
+@pytest.fixture
+def frame(store):
+    return store.points("line-2").to_pandas()
+
+
+def test_a_store_is_a_context_manager_with_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with siteline.Store("plant.siteline") as store:
+        assert store.path == tmp_path / "plant.siteline"
+        assert repr(store) == f"<Store {store.path}>"
+        assert store.feeds == {}
+        assert "0 feeds" in read(store).text
+    store.close()
+    for call in (lambda: store.feeds, store.check, lambda: len(store.points("line-2"))):
+        with pytest.raises(siteline.ClosedError):
+            call()
+    assert siteline.Store(Path("plant.siteline")).feeds == {}
+
+
+def test_a_feed_that_is_not_there_is_told_with_those_that_are(store):
+    calls = [
+        lambda: store.points("line-9").to_pandas(),
+        lambda: store.points("line-9").to_polars(),
+        lambda: store.points("line-9").to_arrow(),
+        lambda: len(store.points("line-9")),
+        lambda: list(store.points("line-9").records()),
+        lambda: store.changes("line-9", since=0),
+        lambda: store.as_of("line-9", 0),
+        lambda: store.coverage("line-9"),
+        lambda: store.lateness("line-9"),
+    ]
+    for call in calls:
+        with pytest.raises(siteline.StoreError, match="line-9"):
+            call()
+    with pytest.raises(siteline.StoreError, match="line-2"):
+        store.coverage("line-9")
+    assert repr(store.points("line-9")) == "<Points line-9>", "to show it reads nothing"
+
+
+def test_what_is_no_store_is_told(tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("these are notes, and no store\n" * 100)
+    with pytest.raises(siteline.StoreError, match=re.escape(str(text))):
+        siteline.Store(text)
+    with pytest.raises(siteline.StoreError, match="nowhere"):
+        siteline.Store(tmp_path / "nowhere" / "plant.siteline")
+    with pytest.raises(TypeError):
+        siteline.Store(7)
+
+
+def test_every_way_out_gives_the_same_points(store, frame):
+    points = store.points("line-2")
+    assert len(points) == len(frame) > 1000
+    assert list(frame.columns) == list(siteline.Record._fields)
+    assert str(frame["timestamp"].dtype) == "datetime64[us, UTC]"
+    assert str(frame["sample_count"].dtype) == "Int64"
+    by_arrow = points.to_arrow().to_pandas()
+    assert by_arrow["value"].equals(frame["value"])
+    assert by_arrow["tag_guid"].astype("str").equals(frame["tag_guid"])
+    polars = points.to_polars()
+    assert polars["value"].to_list() == frame["value"].where(frame["value"].notna(), None).to_list()
+    assert polars.schema["site_id"] == pl.String
+    assert list(pl.DataFrame(points)["timestamp"]) == list(polars["timestamp"])
+    rows = list(points.records())
+    assert [row["timestamp"] for row in rows] == list(frame["timestamp"])
+    named = next(iter(points.records(named=True)))
+    assert isinstance(named, siteline.Record)
+    assert named._asdict() == rows[0]
+    assert set(points.to_pandas(ids="category")["tag_guid"].cat.categories) == set(
+        frame["tag_guid"]
+    )
+
+
+def test_duckdb_and_pyarrow_read_the_stream_as_often_as_they_like(store, frame):
+    points = store.points("line-2")
+    for _ in range(2):
+        counted = duckdb.sql("select count(*), sum(value) from points").fetchall()
+        assert counted == [(len(frame), pytest.approx(frame["value"].sum()))]
+    machines = duckdb.sql("select machine_id, max(value) from points group by 1").fetchall()
+    assert len(machines) == frame["machine_id"].nunique()
+    reader = pa.RecordBatchReader.from_stream(points)
+    assert pa.schema(points) == reader.schema
+    assert sum(batch.num_rows for batch in reader) == len(frame)
+
+
+@pytest.mark.fault("R15")
+def test_a_stream_that_is_let_go_of_half_way_leaves_nothing_behind(filled):
+    sandbox, _, store, _ = filled
+    reader = pa.RecordBatchReader.from_stream(store.points("line-2"))
+    reader.read_next_batch()
+    records = store.points("line-2").records()
+    next(records)
+    del reader, records
+    gc.collect()
+    assert sandbox.client().sync(feed_of(), store).complete
+
+
+def test_points_are_sorted_by_series_then_time(frame):
+    ids = list(siteline.Record._fields[:6])
+    assert frame[ids].equals(frame[ids].sort_values(ids, na_position="first", ignore_index=True))
+    assert not frame.duplicated(ids).any()
+
+
+def test_a_range_is_half_open(store, frame):
+    part = store.points("line-2", *DAY).to_pandas()
+    start, end = map(pd.Timestamp, DAY)
+    inside = frame[(frame["timestamp"] >= start) & (frame["timestamp"] < end)]
+    assert part.equals(inside.reset_index(drop=True))
+    assert len(store.points("line-2", DAY[1])) + len(store.points("line-2", None, DAY[1])) == len(
+        frame
+    )
+    assert len(store.points("line-2", "2030-01-01T00:00Z")) == 0
+    empty = store.points("line-2", "2030-01-01T00:00Z").to_pandas()
+    assert empty.dtypes.equals(frame.dtypes)
+    with pytest.raises(siteline.QueryError, match="not before"):
+        store.points("line-2", DAY[1], DAY[0])
+
+
+def test_settled_only_leaves_out_what_may_change(filled, frame):
+    _, _, store, report = filled
+    settled = store.points("line-2", settled_only=True).to_pandas()
+    through = report.settled_through
+    assert settled.equals(frame[frame["timestamp"] < through].reset_index(drop=True))
+    assert len(store.points("line-2", through, settled_only=True)) == 0
+
+
+def test_frames_say_where_they_come_from(filled):
+    _, _, store, report = filled
+    said = store.points(feed_of(), *DAY, flagged="drop").to_pandas().attrs["siteline"]
+    assert said["store"] == str(store.path)
+    assert said["feed"] == "line-2"
+    assert said["query"] == "siteId=S1 lineId=L2 aggregationIntervalSeconds=300"
+    assert said["sequence"] == report["line-2"].sequence
+    assert said["start"].isoformat() == "2026-11-16T00:00:00+00:00"
+    assert (said["settled_only"], said["flagged"]) == (False, "drop")
+    changes = store.changes("line-2", since=0).to_pandas()
+    assert changes.attrs["siteline"]["since"] == 0
+
+
+def test_changes_are_what_a_later_sync_brought(tmp_path):
+    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(tmp_path / "s.siteline") as store:
+        client, feed = sandbox.client(), feed_of()
+        first = client.sync(feed, store)
+        before = store.points(feed).to_pandas()
+        sandbox.clock.advance("1d")
+        second = client.sync(feed, store)
+        changes = store.changes(feed, since=first).to_pandas()
+        assert list(changes.columns)[-1] == "change"
+        changed = store.changes(feed, since=first)
+        counted = changes["change"].value_counts()
+        assert counted["new"] == second.inserted
+        assert counted["revised"] == second.revised
+        assert store.as_of(feed, first).to_pandas().equals(before)
+        assert store.as_of(feed, first["line-2"].sequence).to_pandas().equals(before)
+        assert len(store.as_of(feed, second)) == len(store.points(feed))
+        assert len(store.as_of(feed, "2026-11-20T12:00Z")) == len(before)
+        assert len(store.as_of(feed, "2026-01-01T00:00Z")) == 0
+        assert len(store.changes(feed, since=second)) == 0
+        assert len(store.changes(feed, since=0)) == len(store.points(feed))
+        assert store.changes(feed, first).to_polars()["change"].to_list() == list(changes["change"])
+        assert len(changed) == len(changes)
+        revised = duckdb.sql("select count(*) from changed where change = 'revised'").fetchall()
+        assert revised == [(second.revised,)]
+        assert next(iter(store.changes(feed, first).records()))["change"] in {"new", "revised"}
+
+
+def test_a_report_of_another_feed_and_a_number_ahead_are_refused(filled):
+    _sandbox, client, store, report = filled
+    other = client.sync(feed_of("line-1", line="L1", since="2026-11-19T00:00Z"), store)
+    for call in (store.changes, store.as_of):
+        for given, match in ((other, "not of the feed 'line-2'"), (10**6, "lies ahead"),
+                             (-1, "sequence number"), (None, "SyncReport"), (True, "SyncReport"),
+                             (1.5, "SyncReport")):  # fmt: skip
+            with pytest.raises(siteline.QueryError, match=match):
+                call("line-2", given)
+    with pytest.raises(siteline.QueryError, match="SyncReport"):
+        store.changes("line-2", "2026-11-20T00:00Z")
+    with pytest.raises(siteline.QueryError, match="feed="):
+        store.points(7)
+    with pytest.raises(siteline.QueryError, match="flagged="):
+        store.points("line-2", flagged="hide")
+    assert store.changes("line-2", report["line-2"]) is not None
+
+
+def test_points_that_a_later_read_does_not_bring_are_flagged_and_kept(tmp_path):
+    times = pd.date_range("2026-11-18", periods=48, freq="1h", tz="UTC")
+    data = pd.DataFrame({"timestamp": times, "value": range(48), "sample_count": 1})
+    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(tmp_path / "s.siteline") as store:
+        sandbox.load(data, bucket="1h", line="L7", tag="T7")
+        feed = siteline.Feed("line-7", line="L7", interval="1h", since="2026-11-18T00:00Z")
+        client = sandbox.client()
+        first = client.sync(feed, store)
+        assert (first.inserted, first.flagged) == (47, 0)
+        gone = "2026-11-18T05:00Z"
+        sandbox.withdraw(gone, line="L7", tag="T7")
+        report = client.sync(feed, store, reread=("2026-11-18T00:00Z", "2026-11-19T00:00Z"))
+        assert report.flagged == 1
+        sizes = [len(store.points(feed, flagged=how)) for how in ("keep", "drop", "only")]
+        assert sizes == [47, 46, 1]
+        only = next(iter(store.points(feed, flagged="only").records()))
+        assert only["timestamp"] == pd.Timestamp(gone)
+        changes = list(store.changes(feed, since=first).records())
+        assert [row["change"] for row in changes] == ["absent"]
+        assert "1 flagged" in repr(report)
+
+
+def test_what_feeds_it_holds(filled):
+    _, _client, store, _ = filled
+    assert store.feeds["line-2"] == feed_of()
+    shown = read(store).text
+    for word in ("line-2", "settled through", "2026-11-19 00:00", str(store.path)):
+        assert word in shown
+    assert "lateness" in read(feed_of()).text
+    assert "1 d" in read(feed_of()).text
+
+
+def test_points_show_their_first_ones(store):
+    shown = read(store.points("line-2"))
+    for word in ("Points", "line-2", "timestamp", "sample_count", "points"):
+        assert word in shown.text
+    assert any(tag == "svg" for tag, _ in shown.seen)
+    assert "no points" in read(store.points("line-2", "2030-01-01T00:00Z")).text
+    assert repr(store.points("line-2", *DAY, settled_only=True, flagged="drop")) == (
+        "<Points line-2, from 2026-11-16T00:00:00Z, to 2026-11-17T00:00:00Z, settled only, "
+        "without flagged>"
+    )
+    assert repr(store.as_of("line-2", 1)) == "<Points line-2 as of 1>"
+    assert repr(store.changes("line-2", 1)) == "<Points line-2 changed since 1>"
+
+
+@pytest.mark.fault("R12")
+def test_a_store_and_its_points_travel_by_its_path(store, frame):
+    again = pickle.loads(pickle.dumps(store))
+    assert again.path == store.path
+    assert again.feeds == store.feeds
+    assert copy.copy(store) is copy.deepcopy(store) is store
+    for points in (store.points("line-2", *DAY, settled_only=True), store.as_of("line-2", 2),
+                   store.changes("line-2", 1)):  # fmt: skip
+        other = pickle.loads(pickle.dumps(points))
+        assert repr(other) == repr(points)
+        assert len(other) == len(points)
+
+
+def sizes_in(store, queue):
+    queue.put((len(store.points("line-2")), len(store.points("line-2").to_pandas())))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+def test_a_child_reads_and_syncs_the_same_store(filled, way):
+    _, _, store, _ = filled
+    context = multiprocessing.get_context(way)
+    queue = context.Queue()
+    child = context.Process(target=sizes_in, args=(store, queue))
+    child.start()
+    size = len(store.points("line-2"))
+    assert queue.get(timeout=60) == (size, size)
+    child.join(60)
+    assert child.exitcode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_read_that_was_begun_is_not_carried_over_a_fork(store):
+    records = store.points("line-2").records()
+    reader = pa.RecordBatchReader.from_stream(store.points("line-2"))
+    child = os.fork()
+    if child == 0:
+        seen = 0
+        try:
+            list(records)
+        except siteline.ForkError:
+            seen += 1
+        try:
+            reader.read_next_batch()
+        except pa.ArrowException as error:
+            seen += "fork" in str(error)
+        except OSError as error:
+            seen += "fork" in str(error)
+        os._exit(seen)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+    assert sum(1 for _ in records) == len(store.points("line-2"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_forks_in_the_middle_of_reads_hurt_nobody(store):
+    points = store.points("line-2")
+    size, wrong, over = len(points), [], threading.Event()
+
+    def read_on(count):
+        while not over.is_set():
+            if count() != size:
+                wrong.append(count)
+
+    counts = [
+        lambda: len(points),
+        lambda: points.to_arrow().num_rows,
+        lambda: points.to_polars().height,
+        lambda: sum(1 for _ in points.records()),
+    ]
+    threads = [threading.Thread(target=read_on, args=(count,)) for count in counts]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(8):
+            child = os.fork()
+            if child == 0:
+                os._exit(len(points) != size)
+            assert waited_for(child) == 0
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
+def waited_for(child):
+    """Its status; a child that hangs is ended."""
+    for _ in range(600):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        threading.Event().wait(0.05)
+    os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_copy_is_made_while_it_is_in_use_and_everything_can_be_checked(store, tmp_path, frame):
+    reading = pa.RecordBatchReader.from_stream(store.points("line-2"))
+    reading.read_next_batch()
+    target = tmp_path / "copy.siteline"
+    store.backup(target)
+    store.check()
+    with siteline.Store(target) as copied:
+        copied.check()
+        assert copied.points("line-2").to_pandas().equals(frame)
+        assert copied.coverage("line-2", NOW) == store.coverage("line-2", NOW)
+    with pytest.raises(siteline.StoreError, match=re.escape(str(target))):
+        store.backup(target)
+
+
+@pytest.mark.fault("S7", "R15")
+def test_a_damaged_store_is_told_by_every_way_out(store, tmp_path):
+    target = tmp_path / "damaged.siteline"
+    store.backup(target)
+    octets = bytearray(target.read_bytes())
+    # The contents of blocks are most of it.
+    for at in range(len(octets) // 2, len(octets), 997):
+        octets[at] ^= 0x55
+    target.write_bytes(octets)
+    ways = [
+        lambda points: points.to_pandas(),
+        lambda points: points.to_polars(),
+        lambda points: points.to_arrow(),
+        len,
+        lambda points: list(points.records()),
+    ]
+    for way in ways:
+        with pytest.raises(siteline.StoreCorrupt), siteline.Store(target) as damaged:
+            way(damaged.points("line-2"))
+    with pytest.raises(siteline.StoreCorrupt), siteline.Store(target) as damaged:
+        damaged.check()
+
+
+def test_lateness_says_what_is_known(filled):
+    _, _, store, _ = filled
+    lateness = store.lateness("line-2")
+    assert lateness.points.count == 0
+    assert "Lateness of line-2, 1 d: " in str(lateness)
+    assert "late points" in read(lateness).text

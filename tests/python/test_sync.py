@@ -1,0 +1,404 @@
+"""`client.sync` into a store of siteline's own: what it reads, tells, spends and leaves."""
+
+import json
+import os
+import pickle
+import signal
+import threading
+from datetime import UTC, date, datetime, timedelta
+
+import pandas as pd
+import pytest
+import siteline
+from memory_store import FEED, truth
+from test_notebooks import read
+
+UTC = UTC
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def store(tmp_path):
+    with siteline.Store(tmp_path / "plant.siteline") as store:
+        yield store
+
+
+def feed_of(name="line-2", **options):
+    return siteline.Feed(name, **{**FEED, **options})
+
+
+def points(store, feed="line-2", *which, **options):
+    rows = store.points(feed, *which, **options).records()
+    return {tuple(row.values())[:6]: tuple(row.values())[6:] for row in rows}
+
+
+@pytest.mark.fault("S10")
+def test_a_store_converges_to_the_truth(sandbox, store):
+    client, feed = sandbox.client(), feed_of()
+    first = client.sync(feed, store)
+    assert first.complete
+    assert first.inserted == len(store.points(feed)) > 1000
+    spent = first.requests
+    for _ in range(3):
+        sandbox.clock.advance("1d")
+        report = client.sync(feed, store)
+        spent += report.requests
+    assert report.complete
+    assert report.revised > 0
+    end = report.settled_through
+    assert points(store, feed, None, end) == truth(sandbox, end)
+    assert points(store, feed, settled_only=True) == truth(sandbox, end)
+    assert spent == sandbox.stats["data_requests"]
+
+
+def test_a_report_tells_it_all_and_prints_well(sandbox, store):
+    client = sandbox.client(daily_allowance=5_000)
+    feeds = [feed_of(), feed_of("line-1", line="L1")]
+    report = client.sync(feeds, store)
+    assert list(report.feeds) == ["line-2", "line-1"]
+    assert report["line-1"] == report.feeds["line-1"]
+    for name in ("pages", "inserted", "revised", "unchanged", "flagged"):
+        assert getattr(report, name) == sum(getattr(one, name) for one in report.feeds.values())
+    assert report.requests == report.pages == client.allowance.used
+    assert report.settled_through == datetime(2026, 11, 19, tzinfo=UTC)
+    assert report.read_through == datetime(2026, 11, 19, 23, 55, tzinfo=UTC)
+    assert report.allowance == client.allowance
+    assert (report.todo, report.resumes_at) == ((), None)
+    report.raise_for_incomplete()
+    assert repr(report).startswith("<SyncReport complete: ")
+    lines = str(report).splitlines()
+    assert lines[0].startswith("Sync complete, 2026-11-20 00:00 UTC: ")
+    assert len(lines) == 5
+    assert "settled through 2026-11-19 00:00, read through 2026-11-19 23:55" in lines[2]
+    with pytest.raises(KeyError):
+        report["line-3"]
+
+
+@pytest.mark.fault("R12")
+def test_a_report_goes_into_json_and_travels(sandbox, store):
+    report = sandbox.client().sync(feed_of(), store)
+    plain = json.loads(json.dumps(report.to_dict()))
+    assert plain["complete"] is True
+    assert plain["feeds"][0]["sequence"] == report["line-2"].sequence
+    assert plain["settled_through"] == "2026-11-19T00:00:00Z"
+    again = pickle.loads(pickle.dumps(report))
+    assert again == report
+    assert hash(again) == hash(report)
+    assert len(store.changes("line-2", since=again)) == 0
+
+
+def test_a_second_sync_reads_little_and_never_the_newest_minute(sandbox, store):
+    client, feed = sandbox.client(), feed_of()
+    first = client.sync(feed, store)
+    assert client.sync(feed, store).requests == 0
+    sandbox.clock.advance("1h")
+    second = client.sync(feed, store)
+    assert 0 < second.pages < first.pages
+    assert second.read_through == datetime(2026, 11, 20, 0, 55, tzinfo=UTC)
+
+
+@pytest.mark.fault("B13")
+def test_where_the_allowance_ends_a_sync_returns_and_the_next_day_goes_on(sandbox, store):
+    client, feed = sandbox.client(daily_allowance=12), feed_of(page_size=500)
+    plan = client.plan(feed, store)
+    assert plan.fits is None
+    report = client.sync(feed, store)
+    assert not report.complete
+    assert report.requests == 12
+    assert report.resumes_at == datetime(2026, 11, 21, tzinfo=UTC)
+    assert report.todo[0].feed == "line-2"
+    assert "incomplete" in repr(report)
+    assert "still to do" in str(report)
+    for word in ("incomplete", "Still to do", "fill", "0 left", "line-2"):
+        assert word in read(report).text
+    with pytest.raises(siteline.AllowanceExhausted) as caught:
+        report.raise_for_incomplete()
+    assert caught.value.retry_at == report.resumes_at
+    assert caught.value.retryable
+    assert len(store.points(feed)) == report.inserted > 5000
+    spent = report.requests
+    while not report.complete:
+        sandbox.clock.advance("1d")
+        report = client.sync(feed, store)
+        spent += report.requests
+        assert report.requests <= 12
+    assert sandbox.stats["data_requests"] == spent
+    end = report.settled_through
+    assert points(store, feed, None, end) == truth(sandbox, end)
+
+
+@pytest.mark.fault("B13")
+def test_a_plan_tells_what_a_sync_will_cost_and_that_it_does_not_fit(sandbox, store):
+    client, feed = sandbox.client(), feed_of(page_size=500)
+    client.sync(feed, store)
+    sandbox.clock.advance("1d")
+    before = sandbox.stats["data_requests"]
+    plan = client.plan(feed, store)
+    assert sandbox.stats["data_requests"] == before
+    assert plan.pages == sum(task.pages for task in plan.tasks) > 1
+    assert plan.fits is None, "no allowance is set"
+    assert f"{plan.pages} pages expected" in str(plan)
+    assert "edge" in read(plan).text
+    poor = sandbox.client(daily_allowance=1)
+    plan = poor.plan(feed, store)
+    assert plan.fits is False
+    with pytest.raises(siteline.AllowanceExhausted, match="are expected") as caught:
+        plan.raise_for_allowance()
+    assert caught.value.retry_at == plan.allowance.resets_at
+    report = client.sync(feed, store)
+    assert abs(report.pages - plan.pages) <= 2
+    done = client.plan(feed, store)
+    assert (done.tasks, done.fits) == ((), True)
+    assert repr(done) == "<Plan nothing to read>"
+
+
+@pytest.mark.fault("B13")
+def test_a_scan_is_planned_by_what_a_feed_of_the_same_kind_has_seen(sandbox, store):
+    client = sandbox.client(daily_allowance=2)
+    asked = {"site": "S1", "line": "L2", "interval": "5m", "page_size": 500}
+    week = client.data(**asked, start="2026-11-10T00:00Z", end="2026-11-17T00:00Z")
+    assert client.plan(week).pages is None
+    assert client.plan(week, store).pages is None
+    assert "not known yet" in str(client.plan(week, store))
+    sandbox.client().sync(feed_of(page_size=500), store)
+    plan = client.plan(week, store)
+    assert abs(plan.pages - sum(1 for _ in sandbox.client().data(
+        **asked, start="2026-11-10T00:00Z", end="2026-11-17T00:00Z").pages())) <= 2  # fmt: skip
+    assert str(plan).endswith("2026-11-10 00:00 to 2026-11-17 00:00, as the feed line-2 has shown")
+    assert "as the feed line-2 has shown" in read(plan).text
+    with pytest.raises(siteline.AllowanceExhausted):
+        plan.raise_for_allowance()
+    assert client.plan(client.data(line="L1", start="2026-11-10T00:00Z"), store).pages is None
+    assert client.allowance.used == 0
+
+
+def test_until_bounds_a_run_and_now_rehearses_one(sandbox, store):
+    client, feed = sandbox.client(), feed_of()
+    until = datetime(2026, 11, 17, 12, tzinfo=UTC)
+    report = client.sync(feed, store, until=until)
+    assert report.complete
+    assert report.read_through == until
+    assert max(key[5] for key in points(store)) < until
+    again = client.sync(feed, store, until=until)
+    assert (again.pages, again.inserted) == (0, 0)
+    plan = client.plan(feed, store, now="2026-11-18T06:00Z")
+    assert plan.now == datetime(2026, 11, 18, 6, tzinfo=UTC)
+    assert max(task.end for task in plan.tasks) <= datetime(2026, 11, 18, 6, tzinfo=UTC)
+
+
+def test_a_range_is_read_again_where_that_is_asked_for(sandbox, store):
+    client, feed = sandbox.client(), feed_of()
+    client.sync(feed, store)
+    day = ("2026-11-16T00:00Z", "2026-11-17T00:00Z")
+    report = client.sync(feed, store, reread=day)
+    assert report.unchanged == len(store.points(feed, *day))
+    assert client.plan(feed, store, reread=[day]).tasks[0].why == "reread"
+    pandas = [tuple(map(pd.Timestamp, day))]
+    assert client.sync(feed, store, reread=pandas).unchanged == report.unchanged
+
+
+def test_wrong_arguments_are_refused_before_any_request(sandbox, store):
+    client, feed = sandbox.client(), feed_of()
+    wrong = [
+        ({"feeds": "line-2"}, "Feed"),
+        ({"feeds": []}, "empty"),
+        ({"feeds": [feed, "line-1"]}, "Feed"),
+        ({"feeds": [feed, feed_of(line="L1")]}, "line-2"),
+        ({"until": "2026-11-17"}, "without a time and zone"),
+        ({"reread": "2026-11-17"}, "range"),
+        ({"reread": ("2026-11-17T00:00Z", "2026-11-16T00:00Z")}, "not before"),
+        ({"reread": [("2026-11-17T00:00Z",)]}, "range"),
+        ({"deadline": "soon"}, "deadline"),
+        ({"progress": 7}, "progress"),
+    ]
+    for given, match in wrong:
+        given = {"feeds": feed, "store": store, **given}
+        with pytest.raises(siteline.QueryError, match=match):
+            client.sync(given.pop("feeds"), given.pop("store"), **given)
+    with pytest.raises(siteline.QueryError, match="needs the store"):
+        client.plan(feed)
+    assert sandbox.stats["data_requests"] == 0
+
+
+def test_progress_is_told_after_each_page_and_what_it_raises_loses_none(sandbox, store):
+    client, feed = sandbox.client(), feed_of(page_size=1000)
+    told = []
+
+    def stop(now):
+        told.append(now)
+        if len(told) == 2:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        client.sync(feed, store, progress=stop)
+    assert [now.pages for now in told] == [1, 2]
+    assert len(store.points(feed)) == told[-1].points > 1000
+    report = client.sync(feed, store, progress=told.append)
+    assert report.complete
+    assert told[-1].pages == report.pages
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent to this process")
+def test_ctrl_c_ends_a_sync_and_all_that_was_committed_stays(sandbox, store):
+    client, feed = sandbox.client(), feed_of(page_size=1000)
+    sandbox.fault(on="data", skip=2, times=99, hang=True)
+    pages = []
+
+    def told(now):
+        pages.append(now.points)
+        if now.pages == 2:
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        client.sync(feed, store, progress=told)
+    sandbox.clear_faults()
+    assert len(store.points(feed)) == pages[-1] > 1000
+    report = client.sync(feed, store)
+    assert report.complete
+    assert points(store, feed) == truth(sandbox, report.read_through)
+
+
+def test_a_fault_ends_a_sync_and_the_next_one_goes_on(sandbox, store):
+    client, feed = sandbox.client(tries=2), feed_of(page_size=1000)
+    sandbox.fault(on="data", skip=3, times=2, status=503)
+    with pytest.raises(siteline.ServiceUnavailable):
+        client.sync(feed, store)
+    assert len(store.points(feed)) > 1000
+    assert client.plan(feed, store).tasks[0].why == "resume"
+    assert client.sync(feed, store).complete
+
+
+@pytest.mark.fault("P6")
+def test_a_cursor_that_dies_costs_its_range_and_no_more(sandbox, store):
+    client, feed = sandbox.client(), feed_of(page_size=500)
+    sandbox.fault(on="data", forget_cursors=True, nth=3)
+    report = client.sync(feed, store)
+    assert report.complete
+    assert points(store, feed) == truth(sandbox, report.read_through)
+    sandbox.clock.advance("1d")
+    sandbox.fault(on="data", forget_cursors=True, times=99)
+    with pytest.raises(siteline.CursorRejected):
+        client.sync(feed, store)
+    sandbox.clear_faults()
+    assert client.sync(feed, store).complete
+
+
+@pytest.mark.fault("S6")
+def test_a_second_sync_of_a_feed_is_refused_at_once(sandbox, store):
+    client, feed, other = sandbox.client(), feed_of(), feed_of("line-1", line="L1")
+    seen = []
+
+    def meanwhile(_):
+        if not seen:
+            with siteline.Store(store.path) as second:
+                with pytest.raises(siteline.StoreBusy) as caught:
+                    client.sync(feed, second)
+                with pytest.raises(siteline.StoreBusy):
+                    second.redefine(feed)
+                seen.append(caught.value)
+                assert client.sync(other, second).complete
+
+    assert client.sync(feed, store, progress=meanwhile).complete
+    assert seen
+    assert client.sync(feed, store).complete, "let go when it was over"
+
+
+def test_another_definition_is_refused_and_times_may_be_redefined(sandbox, store):
+    client, feed = sandbox.client(), feed_of()
+    client.sync(feed, store)
+    later = feed_of(lateness="2d", page_size=500)
+    with pytest.raises(siteline.FeedChanged, match="lateness"):
+        client.sync(later, store)
+    store.redefine(later)
+    assert store.feeds == {"line-2": later}
+    assert client.sync(later, store).complete
+    with pytest.raises(siteline.FeedChanged, match="line"):
+        store.redefine(feed_of(line="L1"))
+    with pytest.raises(siteline.StoreError, match="line-9"):
+        store.redefine(feed_of("line-9"))
+
+
+def test_a_deadline_bounds_the_whole_run(sandbox, store):
+    sandbox.fault(on="data", skip=1, times=99, status=503, retry_after=50)
+    with pytest.raises(siteline.DeadlineExceeded):
+        sandbox.client().sync(feed_of(page_size=1000), store, deadline="30s")
+    assert len(store.points("line-2")) == 1000
+
+
+def test_a_closed_client_and_a_closed_store_are_told(sandbox, store):
+    client = sandbox.client()
+    client.close()
+    with pytest.raises(siteline.ClosedError):
+        client.sync(feed_of(), store)
+    store.close()
+    with pytest.raises(siteline.ClosedError):
+        sandbox.client().sync(feed_of(), store)
+
+
+def test_a_shape_is_heard(store):
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z", array="rows") as sandbox:
+        feed = feed_of(since="2026-11-19T00:00Z")
+        with pytest.raises(siteline.ProtocolError):
+            sandbox.client().sync(feed, store, shape=siteline.Shape(array="items"))
+        assert sandbox.client().sync(feed, store, shape=siteline.Shape(array="rows")).complete
+
+
+# Feeds.
+
+
+@pytest.mark.fault("R12")
+def test_a_feed_is_immutable_equal_hashable_and_travels():
+    feed = feed_of(page_size=500, filters={"machineId": ["M1", "M2"]}, settle_lag="10m")
+    same = feed_of(page_size=500, filters={"machineId": ("M1", "M2")}, settle_lag=600)
+    assert feed == same
+    assert hash(feed) == hash(same)
+    assert feed != feed_of()
+    again = pickle.loads(pickle.dumps(feed))
+    assert again == feed
+    assert repr(again) == repr(feed)
+    assert (feed.name, feed.site, feed.line, feed.page_size) == ("line-2", "S1", "L2", 500)
+    assert feed.filters == {"machineId": ("M1", "M2")}
+    assert feed.interval == timedelta(minutes=5)
+    assert feed.since == datetime(2026, 11, 15, tzinfo=UTC)
+    assert feed.settle_lag == timedelta(minutes=10)
+    assert (feed.overlap, feed.lateness, feed.window) == (
+        timedelta(hours=1), timedelta(days=1), timedelta(days=1))  # fmt: skip
+    with pytest.raises(AttributeError):
+        feed.name = "other"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"name": ""}, "name"),
+        ({"since": "2026-11-15"}, "without a time and zone"),
+        ({"since": datetime(2026, 11, 15)}, "naive"),
+        ({"interval": 0.5}, "interval"),
+        ({"window": "7h"}, "window"),
+        ({"lateness": "-1d"}, "lateness"),
+        ({"page_size": 0}, "page_size"),
+        ({"filters": ["M1"]}, "filters"),
+    ],
+)
+def test_a_wrong_feed_is_refused(wrong, match):
+    given = {"name": "line-2", **FEED, **wrong}
+    with pytest.raises(siteline.QueryError, match=match):
+        siteline.Feed(given.pop("name"), **given)
+
+
+@pytest.mark.parametrize("since", ["2026-11-01", date(2026, 11, 1), "2026-11-01T00:00Z"])
+def test_a_feed_may_begin_with_a_date(since):
+    assert siteline.Feed("line-1", since=since).since == datetime(2026, 11, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "since", ["2026-11-01T00:00", datetime(2026, 11, 1), "2026-11", "２０２６-11-01"]
+)
+def test_a_feed_begins_at_no_naive_time(since):
+    with pytest.raises(siteline.QueryError):
+        siteline.Feed("line-1", since=since)

@@ -1,0 +1,160 @@
+"""`AsyncClient.sync`: the loop goes on meanwhile; what is cancelled leaves the store at rest."""
+
+import asyncio
+import pickle
+
+import pytest
+import siteline
+from memory_store import FEED, MemoryStore, truth
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def store(tmp_path):
+    with siteline.Store(tmp_path / "plant.siteline") as store:
+        yield store
+
+
+def feed_of(name="line-2", **options):
+    return siteline.Feed(name, **{**FEED, **options})
+
+
+def points(store, feed="line-2"):
+    rows = store.points(feed).records()
+    return {tuple(row.values())[:6]: tuple(row.values())[6:] for row in rows}
+
+
+def test_it_gives_the_same_report_and_the_same_points(sandbox, store, tmp_path):
+    async def main():
+        async with sandbox.async_client() as client:
+            report = await client.sync(feed_of(), store)
+            plan = await client.plan(feed_of(), store)
+            scan = client.data(site="S1", line="L2", start="2026-11-15T00:00Z", interval="5m")
+            return report, plan, await client.plan(scan, store)
+
+    report, plan, of_scan = asyncio.run(main())
+    assert report.complete
+    assert plan.tasks == ()
+    assert of_scan.pages is not None
+    assert points(store) == truth(sandbox, report.read_through)
+    other = siteline.Store(tmp_path / "other.siteline")
+    blocking = sandbox.client().sync(feed_of(), other)
+    assert {**blocking.to_dict(), "allowance": None} == {**report.to_dict(), "allowance": None}
+    assert pickle.loads(pickle.dumps(report)) == report
+
+
+def test_progress_is_told_in_the_loop(sandbox, store):
+    told = []
+
+    async def main():
+        async with sandbox.async_client() as client:
+            here = asyncio.current_task()
+
+            def tell(now):
+                assert asyncio.current_task() is here
+                told.append(now.pages)
+
+            return await client.sync(feed_of(page_size=1000), store, progress=tell)
+
+    report = asyncio.run(main())
+    assert told == list(range(1, report.pages + 1))
+
+
+def test_several_syncs_run_side_by_side_and_the_loop_goes_on(sandbox, store):
+    async def main():
+        async with sandbox.async_client() as client:
+            lines = [feed_of(f"line-{n}", line=f"L{n}", page_size=500) for n in (1, 2)]
+            syncs = asyncio.gather(*(client.sync(feed, store) for feed in lines))
+            turns = 0
+            while not syncs.done():
+                turns += 1
+                await asyncio.sleep(0)
+            return turns, await syncs
+
+    turns, reports = asyncio.run(main())
+    assert all(report.complete for report in reports)
+    assert turns > sum(report.pages for report in reports)
+
+
+@pytest.mark.parametrize("moment", ["waiting", "writing", "beginning"])
+def test_cancelled_it_leaves_what_was_committed_and_the_feed_free(sandbox, store, moment):
+    async def main():
+        async with sandbox.async_client() as client:
+            feed = feed_of(page_size=500)
+            pages = []
+            if moment == "waiting":
+                sandbox.fault(on="data", skip=3, times=99, hang=True)
+            task = asyncio.create_task(client.sync(feed, store, progress=pages.append))
+            if moment == "beginning":
+                await asyncio.sleep(0)
+            elif moment == "writing":
+                while len(pages) < 3:
+                    await asyncio.sleep(0)
+            else:
+                while len(pages) < 3:
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            sandbox.clear_faults()
+            before = len(store.points(feed)) if "line-2" in store.feeds else 0
+            assert before % 500 == 0
+            assert before >= 500 * len(pages)
+            # At once: nobody holds the feed any more.
+            return before, await client.sync(feed, store)
+
+    before, report = asyncio.run(main())
+    assert report.complete
+    assert before + report.inserted == len(store.points("line-2"))
+    assert points(store) == truth(sandbox, report.read_through)
+
+
+def test_a_timeout_ends_it_and_the_next_goes_on(sandbox, store):
+    async def main():
+        async with sandbox.async_client() as client:
+            sandbox.fault(on="data", skip=2, times=99, hang=True)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.sync(feed_of(page_size=500), store), 0.5)
+            sandbox.clear_faults()
+            return await client.sync(feed_of(page_size=500), store)
+
+    assert asyncio.run(main()).complete
+    assert len(store.points("line-2")) % 500 != 1
+
+
+def test_what_a_store_of_ones_own_raises_comes_through(sandbox):
+    raised = LookupError("the table is gone")
+
+    class Failing(MemoryStore):
+        def apply(self, feed, page, state):
+            if page is not None and page.sequence == 2:
+                raise raised
+            return super().apply(feed, page, state)
+
+    async def main():
+        async with sandbox.async_client() as client:
+            await client.sync(feed_of(page_size=500), Failing())
+
+    with pytest.raises(LookupError) as caught:
+        asyncio.run(main())
+    assert caught.value is raised
+
+
+def test_arguments_are_those_of_the_client(sandbox, store):
+    async def main():
+        async with sandbox.async_client() as client:
+            with pytest.raises(siteline.QueryError):
+                await client.sync([], store)
+            with pytest.raises(TypeError):
+                await client.sync(feed_of(), store, shape="items")
+            report = await client.sync(feed_of(), store, until="2026-11-16T00:00Z", deadline="1h")
+            await client.sync(feed_of(), store, reread=("2026-11-15T00:00Z", "2026-11-15T06:00Z"))
+            return report
+
+    assert asyncio.run(main()).read_through.day == 16

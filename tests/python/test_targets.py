@@ -1,0 +1,213 @@
+"""A store of the user's own: two methods, and the sync keeps it right."""
+
+import asyncio
+import threading
+
+import pytest
+import siteline
+from memory_store import FEED, LockedStore, MemoryStore, truth
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        yield sandbox
+
+
+def feed_of(name="line-2", **options):
+    return siteline.Feed(name, **{**FEED, **options})
+
+
+@pytest.mark.fault("S10")
+def test_a_small_class_is_a_store_and_it_converges_to_the_truth(sandbox):
+    client, store, feed = sandbox.client(), MemoryStore(), feed_of()
+    assert isinstance(store, siteline.StoreTarget)
+    first = client.sync(feed, store)
+    assert first.complete
+    assert first.inserted == len(store.points()) > 1000
+    assert first["line-2"].sequence == max(number for number, _, _ in store.pages)
+    # Late points, revisions; and the windows of these days become final.
+    for _ in range(3):
+        sandbox.clock.advance("1d")
+        report = client.sync(feed, store)
+        assert report.complete
+    end = report.settled_through
+    assert end is not None
+    known = {key: one for key, one in store.points().items() if key[5] < end}
+    assert known == truth(sandbox, end)
+
+
+def test_a_second_sync_costs_the_overlap_only(sandbox):
+    client, store, feed = sandbox.client(), MemoryStore(), feed_of()
+    first = client.sync(feed, store)
+    assert client.sync(feed, store).pages == 0, "the newest minute is never polled (§4.5.6)"
+    sandbox.clock.advance("1h")
+    second = client.sync(feed, store)
+    assert 0 < second.pages < first.pages
+    assert second.unchanged > 0
+    assert client.allowance.used == first.requests + second.requests
+
+
+def test_a_page_says_its_number_its_query_and_whether_it_is_the_last(sandbox):
+    store = MemoryStore()
+    sandbox.client().sync(feed_of(page_size=500), store)
+    numbers = [number for number, _, _ in store.pages]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert store.pages[-1][1]
+    query = store.pages[0][2]
+    assert isinstance(query, siteline.Query)
+    assert (query.site, query.line, query.interval_seconds) == ("S1", "L2", 300)
+    assert query.start < query.end
+
+
+def test_pages_are_whole_pages(sandbox):
+    class Curious(MemoryStore):
+        def apply(self, feed, page, state):
+            if page is not None:
+                assert len(page) == len(page.to_pandas()) == len(page.to_arrow())
+                assert page.report["points"] == len(page)
+                assert page.is_last == (page.bookmark is None)
+                assert page.to_pandas().attrs["siteline"]["host"] == "127.0.0.1"
+            return super().apply(feed, page, state)
+
+    assert sandbox.client().sync(feed_of(), Curious()).complete
+
+
+class Trouble(Exception):
+    """The user's own."""
+
+
+class Failing(MemoryStore):
+    def __init__(self, at, raised):
+        super().__init__()
+        self.at, self.raised = at, raised
+
+    def apply(self, feed, page, state):
+        if page is not None and page.sequence == self.at:
+            self.at = None
+            raise self.raised
+        return super().apply(feed, page, state)
+
+
+@pytest.mark.parametrize("raised", [Trouble("the database went away"), KeyboardInterrupt()])
+def test_what_a_store_raises_comes_through_untouched_and_the_next_sync_goes_on(sandbox, raised):
+    client, store, feed = sandbox.client(), Failing(3, raised), feed_of(page_size=1000)
+    with pytest.raises(type(raised)) as caught:
+        client.sync(feed, store)
+    assert caught.value is raised
+    assert [number for number, _, _ in store.pages] == [1, 2]
+    spent = client.allowance.used
+    report = client.sync(feed, store)
+    assert report.complete
+    assert client.allowance.used == spent + report.requests
+    end = report.read_through
+    assert store.points() == truth(sandbox, end)
+
+
+def test_what_state_raises_comes_through_too(sandbox):
+    class Broken(MemoryStore):
+        def state(self, feed):
+            raise Trouble("no connection")
+
+    with pytest.raises(Trouble, match="no connection"):
+        sandbox.client().sync(feed_of(), Broken())
+    with pytest.raises(Trouble, match="no connection"):
+        sandbox.client().plan(feed_of(), Broken())
+    assert sandbox.stats["data_requests"] == 0
+
+
+@pytest.mark.parametrize("counts", [None, 3, (1, 2), (1, 2, "x"), (1, -2, 3), [1, 2, 3]])
+def test_counts_that_are_none_are_told(sandbox, counts):
+    class Wrong(MemoryStore):
+        def apply(self, feed, page, state):
+            return counts
+
+    with pytest.raises(TypeError, match=r"it gives \(inserted, revised, unchanged\)"):
+        sandbox.client().sync(feed_of(), Wrong())
+
+
+def test_a_state_that_is_not_bytes_is_told(sandbox):
+    class Wrong(MemoryStore):
+        def state(self, feed):
+            return "text"
+
+    with pytest.raises(TypeError, match="gave a str"):
+        sandbox.client().sync(feed_of(), Wrong())
+    store = MemoryStore()
+    store.states["line-2"] = b"something else"
+    with pytest.raises(siteline.StoreCorrupt):
+        sandbox.client().sync(feed_of(), store)
+
+
+def test_what_is_no_store_is_refused_before_any_request(sandbox):
+    class Async(MemoryStore):
+        async def apply(self, feed, page, state):
+            return 0, 0, 0
+
+    for store in (None, "plant.siteline", object(), {}):
+        with pytest.raises(siteline.QueryError, match="StoreTarget"):
+            sandbox.client().sync(feed_of(), store)
+    with pytest.raises(siteline.QueryError, match="async"):
+        sandbox.client().sync(feed_of(), Async())
+    assert sandbox.stats["token_requests"] == 0
+
+
+def test_a_lock_is_held_for_the_sync_and_let_go_whatever_happens(sandbox):
+    client, store = sandbox.client(), LockedStore()
+    two = [feed_of(), feed_of("line-1", line="L1")]
+    seen = []
+    client.sync(two, store, progress=lambda _: seen.append(list(store.held)))
+    assert seen[0] == ["+line-2", "+line-1"]
+    assert sorted(store.held) == ["+line-1", "+line-2", "-line-1", "-line-2"]
+    sandbox.clock.advance("1h")
+    sandbox.fault(on="data", status=400, error="invalid_request", times=9)
+    with pytest.raises(siteline.RequestRejected):
+        client.sync(two, store)
+    assert len(store.held) == 8
+    assert not set(store.held[-2:]) & {"+line-1", "+line-2"}
+
+
+def test_a_lock_that_is_taken_ends_the_sync_before_any_request(sandbox):
+    class Taken(MemoryStore):
+        def lock(self, feed):
+            raise siteline.StoreBusy("held by another job")
+
+    with pytest.raises(siteline.StoreBusy, match="another job"):
+        sandbox.client().sync(feed_of(), Taken())
+    assert sandbox.stats["data_requests"] == 0
+
+
+def test_a_store_is_called_on_the_thread_that_asked(sandbox):
+    store = MemoryStore()
+    sandbox.client().sync(feed_of(), store)
+    assert store.threads == {threading.get_ident()}
+
+    async def main():
+        async with sandbox.async_client() as client:
+            return await client.sync(feed_of(), store)
+
+    sandbox.clock.advance("1h")
+    assert asyncio.run(main()).complete
+    assert store.threads == {threading.get_ident()}, "that of the loop"
+
+
+def test_a_store_may_use_the_client_that_feeds_it(sandbox):
+    client = sandbox.client()
+
+    class Curious(MemoryStore):
+        def apply(self, feed, page, state):
+            client.data(site="S1", start="2026-11-15T00:00Z", interval="1d").collect()
+            return super().apply(feed, page, state)
+
+    assert client.sync(feed_of(), Curious()).complete
+
+
+def test_a_plan_reads_the_state_of_any_store_and_costs_nothing(sandbox):
+    client, store = sandbox.client(), MemoryStore()
+    plan = client.plan(feed_of(), store)
+    assert plan.pages is None
+    assert plan.tasks[0].why == "edge"
+    assert sandbox.stats["data_requests"] == 0
+    client.sync(feed_of(), store)
+    sandbox.clock.advance("1h")
+    assert client.plan(feed_of(), store).pages == client.sync(feed_of(), store).pages
