@@ -1,4 +1,4 @@
-"""Kill a sync and let its disk fail, at random moments and at every system call; print the table."""
+"""Kill a sync and let its disk fail, at random moments and at every system call."""
 
 from __future__ import annotations
 

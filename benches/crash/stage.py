@@ -168,5 +168,5 @@ class Stage:
     def seen(self) -> int:
         """Data requests that the service has seen on this day of its clock."""
         day = self.sandbox.clock.now().date()
-        by_day: dict[Any, int] = self.sandbox.stats()["data_requests_by_day"]
+        by_day: dict[Any, int] = self.sandbox.stats["data_requests_by_day"]
         return by_day.get(day, by_day.get(day.isoformat(), 0))

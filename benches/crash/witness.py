@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import siteline
+
 from crash.stage import NAME
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Witness:
         start = datetime.fromisoformat(stage.feed["since"])
         now = stage.sandbox.clock.now()
         with siteline.Store(stage.store) as store:
-            windows = [window for window in store.coverage(NAME, now=now)]
+            windows = list(store.coverage(NAME, now=now))
             settled = [window for window in windows if window.state == "settled"]
             end = max(window.end for window in settled)
             held = rows_of(store.points(NAME, end=end))
@@ -146,6 +147,6 @@ class Witness:
         late = [w for w in windows if w.end + timedelta(days=2) <= now and w.state != "settled"]
         if late:
             raise Broken(f"I7: {len(late)} windows are not settled after the lateness")
-        jtis = stage.sandbox.stats()["jtis"]
+        jtis = stage.sandbox.stats["jtis"]
         if len(set(jtis)) != len(jtis):
             raise Broken("two token requests share a jti")

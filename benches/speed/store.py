@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import siteline
+
 from speed.measure import Row
 from speed.pages import FEED, captured
 
@@ -121,8 +122,9 @@ def duckdb_load() -> Figures:
     def tables(pages: list[Any]) -> list[tuple[Any, bytes]]:
         told = []
         for rows, state in _tuples(pages):
-            columns = [pa.array(column, kind) for column, kind in zip(zip(*rows), kinds)]
-            told.append((pa.table(columns, names=names), state))
+            columns = zip(*rows, strict=True)
+            arrays = [pa.array(*each) for each in zip(columns, kinds, strict=True)]
+            told.append((pa.table(arrays, names=names), state))
         return told
 
     before, after = (tables(pages) for pages in captured())
