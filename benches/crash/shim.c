@@ -8,7 +8,8 @@
  *   CRASH_ERRNO   what they fail with
  *   CRASH_TALLY   a file that is given the number of calls when the process ends by itself
  *
- * "kill" ends the process before the call; "torn" does half of a write and ends it then.
+ * "kill" ends the process before the call; "torn" writes up to the first boundary between two pages
+ * of memory and ends it then: a kill cuts a write there, if anywhere, and never within a page.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -74,7 +75,13 @@ static void die(void) {
     for (;;) pause();
 }
 
-/* 0: go on. 1: fail with errno set. 2: write half of it, then die. */
+/* What of a write at this place lies before the first boundary between pages; 0: there is none. */
+static size_t before_boundary(off_t at, size_t length) {
+    size_t room = 4096 - (size_t)(at & 4095);
+    return room < length ? room : 0;
+}
+
+/* 0: go on. 1: fail with errno set. 2: write a part of it, then die. */
 static int struck(enum kind kind) {
     if (!(wanted & kind)) return 0;
     long number = atomic_fetch_add(&calls, 1) + 1;
@@ -88,29 +95,31 @@ static int struck(enum kind kind) {
     return 0;
 }
 
-#define WRITING(call, half)                                  \
+#define WRITING(call, part)                                  \
     do {                                                     \
         int fate = watched(descriptor) ? struck(WRITE) : 0;  \
         if (fate == 1) return -1;                            \
         if (fate == 2) {                                     \
-            (void)!(half);                                   \
+            (void)!(part);                                   \
             die();                                           \
         }                                                    \
         return call;                                         \
     } while (0)
 
 ssize_t write(int descriptor, const void *bytes, size_t length) {
-    WRITING(NEXT(write)(descriptor, bytes, length), NEXT(write)(descriptor, bytes, length / 2));
+    WRITING(NEXT(write)(descriptor, bytes, length),
+            NEXT(write)(descriptor, bytes,
+                        before_boundary(lseek(descriptor, 0, SEEK_CUR), length)));
 }
 
 ssize_t pwrite(int descriptor, const void *bytes, size_t length, off_t at) {
     WRITING(NEXT(pwrite)(descriptor, bytes, length, at),
-            NEXT(pwrite)(descriptor, bytes, length / 2, at));
+            NEXT(pwrite)(descriptor, bytes, before_boundary(at, length), at));
 }
 
 ssize_t pwrite64(int descriptor, const void *bytes, size_t length, off64_t at) {
     WRITING(NEXT(pwrite64)(descriptor, bytes, length, at),
-            NEXT(pwrite64)(descriptor, bytes, length / 2, at));
+            NEXT(pwrite64)(descriptor, bytes, before_boundary(at, length), at));
 }
 
 int ftruncate(int descriptor, off_t length) {

@@ -94,6 +94,12 @@ class Witness:
 
     def check(self, before: int, outcome: Outcome) -> None:
         """Hold the store against all that is known. ``before``: the sequence when the run began."""
+        try:
+            self._check(before, outcome)
+        except siteline.SitelineError as error:
+            raise Broken(f"{type(error).__name__}: {error}") from error
+
+    def _check(self, before: int, outcome: Outcome) -> None:
         if outcome.was_killed:
             self.kills += 1
         if not self.stage.store.exists():

@@ -22,9 +22,9 @@ def main() -> int:
     """Sync once."""
     told = json.loads(sys.argv[1])
     clock = siteline.Clock(told["now"])
-    client = siteline.Client.from_env(clock=clock, ledger=told["ledger"])
     feed = siteline.Feed(**told["feed"])
     try:
+        client = siteline.Client.from_env(clock=clock, ledger=told["ledger"])
         with siteline.Store(told["store"]) as store:
             say("begin")
             client.sync(feed, store, progress=lambda progress: say(f"ack {progress.pages}"))
