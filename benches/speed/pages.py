@@ -70,12 +70,12 @@ def feed(window: str) -> siteline.Feed:
     )
 
 
-def captured(order: str = "time") -> tuple[list[Any], list[Any]]:
+def captured() -> tuple[list[Any], list[Any]]:
     """The pages of the first read, and those of the second, with their states."""
     first, last = revised(frame())
     capture = Capture()
     now = (END + timedelta(minutes=10)).isoformat()
-    with siteline.Sandbox(now=now, order=order) as sandbox:
+    with siteline.Sandbox(now=now, order="time") as sandbox:
         sandbox.load(first, bucket="1m")
         client = sandbox.client()
         client.sync(feed("70d"), capture)

@@ -20,6 +20,7 @@ use crate::python::rows::RecordIterator;
 use crate::python::runtime::{block_on, detached, guarded, spawn};
 use crate::python::scan::read_failure;
 use crate::python::table::{call_frames, provenance, schema_capsule, stream_capsule};
+use crate::store::Span;
 
 /// One page of a scan, as it was read: nothing merged, nothing sorted.
 ///
@@ -32,6 +33,8 @@ use crate::python::table::{call_frames, provenance, schema_capsule, stream_capsu
 pub(crate) struct PyPage {
     pub(crate) page: Page,
     pub(crate) provenance: Provenance,
+    /// The chain that it belongs to, where a sync read it.
+    pub(crate) chain: Option<Span>,
 }
 
 #[pymethods]
@@ -179,7 +182,7 @@ impl PageIterator {
             resumed_after_pages: page.sequence.saturating_sub(1),
             ..self.pages.provenance().clone()
         };
-        PyPage { page, provenance }
+        PyPage { page, provenance, chain: None }
     }
 }
 

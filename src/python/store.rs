@@ -4,17 +4,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString, PyTuple};
 
 use crate::error::{Kind, Result};
 use crate::python::conversions::{html_sync, instant, refuse};
 use crate::python::coverage::{Covered, Late, state};
 use crate::python::errors::raise;
 use crate::python::feed::{PyFeed, feed_name};
+use crate::python::page::PyPage;
 use crate::python::points::PyPoints;
 use crate::python::runtime::{guarded, step};
 use crate::python::selected::{Selected, flagged_named};
-use crate::store::{Store, Target as _, View};
+use crate::store::{Delivery, Store, Target as _, View};
 use crate::sync::State;
 
 const AT: &str = "a siteline.SyncReport, a sequence number";
@@ -243,6 +244,38 @@ impl PyStore {
         })
     }
 
+    /// The state that was applied last for a feed: a store is a :class:`StoreTarget` itself.
+    ///
+    /// Opaque, and as secret as a bookmark. ``None`` for a feed that is not there.
+    #[pyo3(name = "state")]
+    fn known_state<'py>(
+        &self,
+        py: Python<'py>,
+        feed: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let name = feed_name(feed)?;
+        let state = self.work(py, |store| store.state(&name))?;
+        Ok(state.map(|state| PyBytes::new(py, &state)))
+    }
+
+    /// Put a page in that :meth:`Client.sync` gave to a :class:`StoreTarget`, and its state, in one
+    /// transaction: for a target that keeps a store beside its own. Gives (inserted, revised,
+    /// unchanged).
+    ///
+    /// A :class:`QueryError` for a page of a scan: nobody knows which range its chain has read.
+    fn apply(
+        &self,
+        py: Python<'_>,
+        feed: &Bound<'_, PyAny>,
+        page: Option<&Bound<'_, PyPage>>,
+        state: &[u8],
+    ) -> PyResult<(u64, u64, u64)> {
+        let name = feed_name(feed)?;
+        let delivery = page.map(|page| delivery(py, page.get())).transpose()?;
+        let applied = self.work(py, |store| store.apply(&name, delivery.as_ref(), state))?;
+        Ok((applied.inserted, applied.revised, applied.unchanged))
+    }
+
     /// Copy the store to another path, while it is in use. A :class:`StoreError` where something is
     /// there already.
     fn backup(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
@@ -346,4 +379,15 @@ fn selected(
     let start = start.map(|start| instant(start, "start")).transpose()?;
     let end = end.map(|end| instant(end, "end")).transpose()?;
     Selected::new(store.py(), feed, (start, end), view)
+}
+
+/// A page as a target is given it.
+fn delivery<'a>(py: Python<'_>, page: &'a PyPage) -> PyResult<Delivery<'a>> {
+    let PyPage { page, provenance, chain } = page;
+    let Some(chain) = *chain else {
+        let message = "page= is of a scan: give one that client.sync() gave to a store of yours.";
+        return Err(refuse(py, Kind::Query, message));
+    };
+    let interval_seconds = provenance.query.interval_seconds();
+    Ok(Delivery { page, read_at: provenance.read_at, chain, interval_seconds })
 }

@@ -90,7 +90,7 @@ impl PyTarget {
             pages: 1,
             resumed_after_pages: page.sequence.saturating_sub(chain.first),
         };
-        Bound::new(py, PyPage { page: page.clone(), provenance })
+        Bound::new(py, PyPage { page: page.clone(), provenance, chain: Some(chain) })
     }
 }
 

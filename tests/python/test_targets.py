@@ -211,3 +211,38 @@ def test_a_plan_reads_the_state_of_any_store_and_costs_nothing(sandbox):
     client.sync(feed_of(), store)
     sandbox.clock.advance("1h")
     assert client.plan(feed_of(), store).pages == client.sync(feed_of(), store).pages
+
+
+class Tee:
+    """A target that keeps a store beside its own list."""
+
+    def __init__(self, store):
+        self.store, self.pages = store, []
+
+    def state(self, feed):
+        return self.store.state(feed)
+
+    def apply(self, feed, page, state):
+        self.pages.append(page)
+        return self.store.apply(feed, page, state)
+
+
+def test_a_store_is_a_target_itself_so_that_another_can_keep_it(tmp_path):
+    assert isinstance(siteline.Store(tmp_path / "plant.siteline"), siteline.StoreTarget)
+    feed = siteline.Feed("line-1", **{**FEED, "line": "L1"})
+    with (
+        siteline.Sandbox(now="2026-11-20T00:00Z") as sandbox,
+        siteline.Store(tmp_path / "one.siteline") as store,
+    ):
+        tee = Tee(store)
+        report = sandbox.client().sync(feed, tee)
+        assert report.inserted == len(store.points(feed)) > 0
+        assert report.pages == len(tee.pages)
+        with siteline.Store(tmp_path / "two.siteline") as plain:
+            sandbox.client().sync(feed, plain)
+            assert plain.points(feed).to_pandas().equals(store.points(feed).to_pandas())
+        # And what the tee kept goes on as what a sync of the store itself would have.
+        assert sandbox.client().sync(feed, store).requests == 0
+        scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", interval="1h")
+        with pytest.raises(siteline.QueryError, match="of a scan"):
+            store.apply(feed, next(scan.pages()), b"")
