@@ -29,10 +29,11 @@ CLAIMED = {
     "D": [*range(1, 10)],
     "E": [*range(1, 7)],
     "J": [*range(1, 22)],
-    "P": [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12],
+    "P": [*range(1, 13)],
     "H": [22, 23, 24],
-    "B": [*range(1, 13)],
+    "B": [*range(1, 14)],
     # R10 is proven where a free-threaded interpreter is found.
+    "S": [*range(1, 12), 15],
     "R": [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18],
 }
 # All rows that there are, claimed or not yet: letter -> the last number.
