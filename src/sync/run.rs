@@ -270,7 +270,7 @@ impl Run {
         let record = work.chain(step);
         let state = work.state(step.feed);
         let (start, end) = step.range.instants();
-        let query = state.feed().query(start, end)?;
+        let query = state.feed().query_of(step.range)?;
         let settings = DecodeSettings::for_query(&query, self.settings.shape.clone(), Vec::new())?;
         let (settings, origin) = (Arc::new(settings), self.client.origin());
         let chain = match &record.bookmark {

@@ -66,6 +66,19 @@ async fn until_bounds_a_run_and_the_same_again_asks_for_nothing() {
 }
 
 #[tokio::test]
+async fn until_within_a_bucket_leaves_that_bucket_to_a_later_run() {
+    let mut bench = bench();
+    bench.settings.until = Some(at("2026-11-01T09:04:59Z"));
+    let report = bench.sync().await.expect("a sync");
+    let whole = at("2026-11-01T09:00:00Z");
+    assert_eq!((report.complete, report.feeds[0].read_through), (true, Some(whole)));
+    assert_eq!(bench.sync().await.expect("a sync").requests, 0);
+    bench.settings.until = None;
+    assert!(bench.sync().await.expect("a sync").complete);
+    assert_eq!(bench.held(bench.now()), bench.truth(bench.now(), AsOf::Now));
+}
+
+#[tokio::test]
 async fn a_rehearsal_ahead_of_time_ends_and_claims_nothing_of_the_future() {
     let mut bench = bench();
     bench.settings.now = Some(at("2026-11-09T00:00:00Z"));

@@ -72,15 +72,17 @@ fn two_stores_of_one_file_see_what_the_other_wrote() {
 
 #[test]
 fn many_may_make_one_store_at_once() {
-    let folder = Folder::new();
-    std::thread::scope(|scope| {
-        for feed in 0..8 {
-            let folder = &folder;
-            scope.spawn(move || folder.store().apply(&format!("{feed}"), None, b"").unwrap());
-        }
-    });
-    assert_eq!(folder.store().feeds().unwrap().len(), 8);
-    folder.store().check().unwrap();
+    for _ in 0..25 {
+        let folder = Folder::new();
+        std::thread::scope(|scope| {
+            for feed in 0..8 {
+                let folder = &folder;
+                scope.spawn(move || folder.store().apply(&format!("{feed}"), None, b"").unwrap());
+            }
+        });
+        assert_eq!(folder.store().feeds().unwrap().len(), 8);
+        folder.store().check().unwrap();
+    }
 }
 
 #[test]
