@@ -81,23 +81,6 @@ async fn p6_new_beginnings_are_counted_over_runs() {
 }
 
 #[tokio::test]
-async fn p6_a_chain_that_begins_again_counts_from_there() {
-    let bench = one_chain();
-    let now = bench.now();
-    drop(bench.sync_pages(4).await.expect("four pages"));
-    // What the first beginning brought is withdrawn, and hours pass, before the second one.
-    let (identity, timestamp) = bench.held(now).into_keys().next().expect("a point");
-    bench.sandbox.withdraw(&identity, timestamp, None).expect("a point");
-    bench.advance(2 * HOUR);
-    bench.sandbox.forget_cursors();
-    let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_whole(&bench));
-    assert_eq!(report.feeds[0].applied.flagged, 1, "it is not in what came since");
-    let began = bench.state().coverage().iter().map(|read| read.read_at).min();
-    assert!(began.expect("a read") >= bench.now().as_second());
-}
-
-#[tokio::test]
 async fn p6_a_bookmark_of_another_subject_costs_a_new_beginning() {
     let mut bench = one_chain();
     drop(bench.sync_pages(4).await.expect("four pages"));
