@@ -376,7 +376,8 @@ mod tests {
             let (interval_seconds, since) = (Some(width), at(since));
             let feed = Feed::new(FeedInput { interval_seconds, since, ..input() }).expect("a feed");
             let query = feed.query_of(Range::between(at(start), at(end))).expect("a query");
-            [query.input().start, query.input().end].map(|bound| bound.expect("a bound").to_string())
+            [query.input().start, query.input().end]
+                .map(|bound| bound.expect("a bound").to_string())
         };
         let (since, start, end) =
             ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z");

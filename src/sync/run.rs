@@ -324,6 +324,11 @@ impl Run {
                 self.work().waiting = Some(Arc::new(died(*feed, record, error)));
                 Ok(true)
             }
+            Kind::RequestRejected if self.may_be_too_long(following, &error) => {
+                let range = record.range();
+                self.work().waiting = Some(Arc::new(Waiting::TooLong { feed: *feed, range }));
+                Ok(true)
+            }
             Kind::AllowanceExhausted => {
                 let allowance = self.client.allowance()?;
                 self.work().refused(*feed, record, &allowance, error.context().retry_at);
@@ -331,6 +336,15 @@ impl Run {
             }
             _ => Err(error),
         }
+    }
+
+    /// How long a range may be is not shown (§8). One of several windows that is refused at its first
+    /// page is tried with fewer; what is wrong otherwise is told when it is down to one.
+    fn may_be_too_long(&self, following: &Following, error: &Error) -> bool {
+        let Following { feed, record, .. } = following;
+        let window = self.work().state(*feed).feed().window();
+        let refused = matches!(error.context().status, Some(400 | 413 | 422));
+        refused && record.pages == 0 && record.range().seconds() > window
     }
 
     fn sent(&self) -> Sent {
