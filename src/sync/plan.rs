@@ -93,10 +93,8 @@ pub(super) struct Step {
 }
 
 impl Terms<'_> {
-    /// On the grid of the buckets: one that a bound cuts is not read half.
     fn edge(&self, feed: &Feed) -> i64 {
-        let horizon = feed.horizon(self.now);
-        self.until.map_or(horizon, |until| horizon.min(floor(until, feed.width())))
+        feed.horizon(self.now).min(self.until.unwrap_or(i64::MAX))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::store::Target;
 /// What a run is told.
 #[derive(Debug, Clone, Default)]
 pub struct SyncSettings {
-    /// Reads nothing from here on.
+    /// Reads no bucket that begins here or later.
     pub until: Option<Timestamp>,
     /// Plans as if it were then; the service's time by default.
     pub now: Option<Timestamp>,

@@ -66,14 +66,16 @@ async fn until_bounds_a_run_and_the_same_again_asks_for_nothing() {
 }
 
 #[tokio::test]
-async fn until_within_a_bucket_leaves_that_bucket_to_a_later_run() {
+async fn a_bucket_that_begins_before_until_is_read_whole() {
     let mut bench = bench();
-    bench.settings.until = Some(at("2026-11-01T09:04:59Z"));
+    let until = at("2026-11-01T09:04:59Z");
+    bench.settings.until = Some(until);
     let report = bench.sync().await.expect("a sync");
-    let whole = at("2026-11-01T09:00:00Z");
-    assert_eq!((report.complete, report.feeds[0].read_through), (true, Some(whole)));
+    assert_eq!((report.complete, report.feeds[0].read_through), (true, Some(until)));
+    assert!(bench.held(bench.now()) == bench.truth(at("2026-11-01T09:10:00Z"), AsOf::Now));
+    let log = bench.sandbox.stats().log;
+    assert!(log.iter().any(|one| one.query.contains("T09%3A10%3A00")), "{log:?}");
     assert_eq!(bench.sync().await.expect("a sync").requests, 0);
-    assert!(bench.held(bench.now()) == bench.truth(whole, AsOf::Now));
 }
 
 #[tokio::test]
