@@ -62,7 +62,11 @@ fn deliver(
         && let Some(done) = pages::after(connection, feed.id, log.sequence - 1)?.first()
         && done.sequence == log.sequence
     {
-        // It is there already: its commit was not heard of.
+        // It is there already: its commit was not heard of. Another one would be lost.
+        if (PageRow { tally: done.tally, read_at: done.read_at, ..log }) != *done {
+            let what = format!("page request {} is there already, and another one", log.sequence);
+            return Err(Trouble::Refused(what, "Each page request has a number of its own."));
+        }
         let Tally { inserted, revised, unchanged, .. } = done.tally;
         return Ok(Tally { unchanged: inserted + revised + unchanged, ..Tally::default() });
     }

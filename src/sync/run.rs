@@ -359,7 +359,12 @@ impl Run {
         let by_monotonic = clock.monotonic().saturating_sub(sent.monotonic);
         let by_wall = clock.wall().duration_since(sent.wall);
         let elapsed = SignedDuration::try_from(by_monotonic).unwrap_or(SignedDuration::MAX);
-        let now = self.client.time().now();
+        let time = self.client.time();
+        // A skew too small to be corrected may still put a bucket's end into the service's future.
+        // `Date` is good to a second.
+        let skew = time.skew().unwrap_or_default() + SignedDuration::from_secs(1);
+        let shown = clock.wall().checked_add(skew).unwrap_or(Timestamp::MAX);
+        let now = time.now().min(shown);
         now.checked_sub(elapsed.max(by_wall)).unwrap_or(Timestamp::MIN).as_second()
     }
 

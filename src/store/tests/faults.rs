@@ -152,8 +152,10 @@ fn s7_a_file_that_was_cut_is_noticed() {
     }
 }
 
-/// All that a store says of its feed: state, number, points and flags.
-fn standing(store: &Store) -> Result<(Option<Vec<u8>>, u64, [Vec<Shown>; 2])> {
+/// State, number, points and flags of a feed.
+type Standing = (Option<Vec<u8>>, u64, [Vec<Shown>; 2]);
+
+fn standing(store: &Store) -> Result<Standing> {
     let kept = read(store, all(View::Latest, Flagged::Keep))?;
     let only = read(store, all(View::Latest, Flagged::Only))?;
     Ok((store.state("line")?, store.sequence("line")?, [kept, only]))

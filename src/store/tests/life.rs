@@ -144,6 +144,24 @@ fn r12_a_forked_child_writes_with_a_connection_of_its_own() {
     store.check().unwrap();
 }
 
+#[test]
+fn another_page_of_a_number_that_is_taken_is_refused_and_not_lost() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let one = Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]);
+    one.apply_to(&store, b"one").unwrap();
+    for other in [
+        Request { points: Vec::new(), ..one.clone() },
+        Request { is_last: false, ..one.clone() },
+        Request { end: 8, ..one.clone() },
+    ] {
+        let error = other.apply_to(&store, b"other").unwrap_err();
+        assert_eq!(error.kind(), Kind::Store, "{error}");
+    }
+    assert_eq!(one.apply_to(&store, b"again").unwrap().unchanged, 1);
+    assert_eq!(store.state("line").unwrap(), Some(b"again".to_vec()));
+}
+
 /// Rows of what pages brought.
 fn remembered(folder: &Folder) -> i64 {
     let connection = Connection::open(folder.file()).unwrap();
