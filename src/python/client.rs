@@ -339,7 +339,7 @@ impl PyClient {
     /// (§4.5.2). Where the allowance is spent it stops and returns, ``complete`` False.
     /// - ``feeds``: a :class:`Feed` or a list of them, planned together
     /// - ``store``: a :class:`Store`, or an object of yours: :class:`StoreTarget`
-    /// - ``until``: read nothing from here on; ``now``: plan as if it were then
+    /// - ``until``: read no bucket that begins here or later; ``now``: plan as if it were then
     /// - ``reread``: a range ``(start, end)``, or a list of them, to read again whatever is known
     /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run
     ///

@@ -62,12 +62,16 @@ fn deliver(
         && let Some(done) = pages::after(connection, feed.id, log.sequence - 1)?.first()
         && done.sequence == log.sequence
     {
-        // It is there already: its commit was not heard of.
+        // It is there already: its commit was not heard of. Another one would be lost.
+        if (PageRow { tally: done.tally, read_at: done.read_at, ..log }) != *done {
+            let what = format!("page request {} is there already, and another one", log.sequence);
+            return Err(Trouble::Refused(what, "Each page request has a number of its own."));
+        }
         let Tally { inserted, revised, unchanged, .. } = done.tally;
         return Ok(Tally { unchanged: inserted + revised + unchanged, ..Tally::default() });
     }
     let points = points(connection, known, feed, delivery.page)?;
-    if feed.span == 0 {
+    if feed.span == 0 && !points.is_empty() {
         feed.span = span(delivery.interval_seconds, &points);
     }
     let timestamps: Vec<(i64, Vec<i64>)> = points
@@ -83,7 +87,7 @@ fn deliver(
     let later = if late { Later::load(connection, feed, &log, &runs)? } else { Later::default() };
     let mut work = Work { log, later, brought: None, news: in_blocks(points, feed.span) };
     if log.is_last {
-        work.brought = Some(pages::of_chain(connection, feed.id, &log, &runs)?);
+        work.brought = pages::since_chain(connection, feed.id, &log, &runs)?;
     }
     log.tally = work.put(Directory::new(connection, feed.id)?, known, feed)?;
     log.save(connection, feed)?;
@@ -160,7 +164,7 @@ fn read_rows(page: &Page, envelope: &Envelope, rows: &mut Vec<Row>) {
 }
 
 /// How much time a block spans: so many buckets; where no width is known, so many of the smallest
-/// steps on the feed's first page, but neither less than minutes nor more than a month.
+/// steps on the first page that has points, but neither less than minutes nor more than a month.
 fn span(interval_seconds: Option<u32>, points: &BTreeMap<i64, Vec<Row>>) -> i64 {
     if let Some(seconds) = interval_seconds.filter(|seconds| *seconds > 0) {
         return BUCKETS * i64::from(seconds) * SECOND;
@@ -187,7 +191,7 @@ fn in_blocks(points: BTreeMap<i64, Vec<Row>>, span: i64) -> BTreeMap<Place, Vec<
 struct Work {
     log: PageRow,
     later: Later,
-    /// With the last page of a chain: what the chain brought.
+    /// With the last page of a chain: what was brought since the chain began, where that is known.
     brought: Option<Seen>,
     news: BTreeMap<Place, Vec<Row>>,
 }
@@ -201,7 +205,7 @@ impl Work {
     ) -> Outcome<Tally> {
         let mut tally = Tally::default();
         let PageRow { start, end, .. } = self.log;
-        if self.brought.is_some() && start < end {
+        if self.brought.is_some() && start < end && feed.span > 0 {
             let stretches = start.div_euclid(feed.span)..(end - 1).div_euclid(feed.span) + 1;
             for (place, _) in directory.blocks(known, &stretches)? {
                 self.news.entry(place).or_default();
@@ -221,7 +225,8 @@ impl Work {
         Ok(tally)
     }
 
-    /// Adds an absent row for each stored point of the chain's range that the chain did not bring.
+    /// Adds an absent row for each stored point of the chain's range that nobody has brought since
+    /// the chain began.
     fn add_absent(&self, place: Place, rows: &[Row], brought: &Seen, news: &mut Vec<Row>) {
         let PageRow { sequence, start, end, .. } = self.log;
         let mut finder = brought.of(place.0);

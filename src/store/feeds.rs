@@ -15,7 +15,7 @@ pub(super) struct FeedRow {
     pub(super) sequence: u64,
     /// Grows with each page: what was read of the feed's tables is good while it stays.
     pub(super) generation: i64,
-    /// Microseconds that a block spans; 0 before the first page.
+    /// Microseconds that a block spans; 0 before the first point.
     pub(super) span: i64,
     /// What pages up to this sequence number brought is no longer known one by one.
     pub(super) forgotten: u64,

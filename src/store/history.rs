@@ -11,7 +11,7 @@ use super::{Flagged, View};
 pub(super) enum Event {
     /// It brought the point.
     Present(u64),
-    /// It ended a chain that had not brought it.
+    /// It ended a chain since whose beginning nobody had brought it.
     Absent(u64),
 }
 

@@ -11,6 +11,8 @@ use super::seen::Seen;
 
 /// Of so many of the newest pages the points that they brought are known one by one.
 pub(super) const KEPT: u64 = 1_024;
+/// A chain that brought nothing while so many pages came was given up, or begun again.
+pub(super) const ABANDONED: u64 = 4 * KEPT;
 
 /// One page request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +73,11 @@ impl PageRow {
             return Err(Trouble::Corrupt("the row of a page does not match its checksum"));
         }
         Ok(page)
+    }
+
+    /// True for a page that was asked for since the chain of this one began, and no later than it.
+    fn is_after(&self, row: &SeenRow) -> bool {
+        (self.chain..=self.sequence).contains(&row.sequence)
     }
 
     /// Adds it to the log.
@@ -136,13 +143,19 @@ impl SeenRow {
     }
 }
 
-/// The rows of what pages brought, of one chain or of all.
-fn seen_rows(connection: &Connection, feed: i64, chain: Option<u64>) -> Outcome<Vec<SeenRow>> {
+/// The rows of what pages brought: of one chain or of all, from a sequence number on.
+fn seen_rows(
+    connection: &Connection,
+    feed: i64,
+    chain: Option<u64>,
+    from: u64,
+) -> Outcome<Vec<SeenRow>> {
     let sql = r#"SELECT sequence, chain, finished, "check", runs FROM seen
-        WHERE feed = ?1 AND chain BETWEEN ?2 AND ?3"#;
+        WHERE feed = ?1 AND chain BETWEEN ?2 AND ?3 AND sequence >= ?4"#;
     let mut statement = connection.prepare(sql)?;
     let (first, last) = chain.map_or((0, u64::MAX >> 1), |chain| (chain, chain));
-    let mut found = statement.query((feed, first.cast_signed(), last.cast_signed()))?;
+    let bounds = [first, last, from].map(u64::cast_signed);
+    let mut found = statement.query((feed, bounds[0], bounds[1], bounds[2]))?;
     let mut rows = Vec::new();
     while let Some(row) = found.next()? {
         let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
@@ -169,7 +182,7 @@ pub(super) fn verify_seen(connection: &Connection, feed: &FeedRow) -> Outcome<()
 /// Reads all of it.
 pub(super) fn check_seen(connection: &Connection, feed: &FeedRow) -> Outcome<()> {
     verify_seen(connection, feed)?;
-    unite(&seen_rows(connection, feed.id, None)?, |_| true).map(drop)
+    unite(&seen_rows(connection, feed.id, None, 0)?, |_| true).map(drop)
 }
 
 fn unite(rows: &[SeenRow], pick: impl Fn(&SeenRow) -> bool) -> Outcome<Seen> {
@@ -193,7 +206,7 @@ pub(super) fn remember(
     if !page.is_last {
         return Ok(());
     }
-    for mut row in seen_rows(connection, feed.id, Some(chain))? {
+    for mut row in seen_rows(connection, feed.id, Some(chain), 0)? {
         if row.finished == 0 {
             feed.seen = feed.seen.wrapping_sub(row.check(feed.id));
             row.finished = page.sequence;
@@ -203,31 +216,52 @@ pub(super) fn remember(
     Ok(())
 }
 
-/// Forgets what old pages of chains that ended long ago brought.
+/// Forgets what old pages of chains that ended long ago brought, but for what is asked for when a
+/// chain ends that began before them; and of chains that nobody has gone on with for long.
 pub(super) fn forget(connection: &Connection, feed: &mut FeedRow) -> Outcome<()> {
-    let until = feed.sequence.saturating_sub(KEPT).cast_signed();
-    let sql = r#"DELETE FROM seen WHERE feed = ?1 AND sequence <= ?2
-        AND finished BETWEEN 1 AND ?2 RETURNING finished, "check""#;
-    let mut statement = connection.prepare(sql)?;
-    let mut gone = statement.query((feed.id, until))?;
-    while let Some(row) = gone.next()? {
-        feed.forgotten = feed.forgotten.max(row.get::<_, i64>(0)?.cast_unsigned());
-        feed.seen = feed.seen.wrapping_sub(row.get(1)?);
+    let old = |kept| feed.sequence.saturating_sub(kept).cast_signed();
+    let abandoned = r#"DELETE FROM seen WHERE feed = ?1 AND finished = 0 AND chain IN (
+            SELECT chain FROM seen WHERE feed = ?1 AND finished = 0
+            GROUP BY chain HAVING MAX(sequence) <= ?2)
+        RETURNING sequence, "check""#;
+    let ended = r#"DELETE FROM seen WHERE feed = ?1 AND finished BETWEEN 1 AND ?2 AND sequence < (
+            SELECT COALESCE(MIN(chain), ?2 + 1) FROM seen
+            WHERE feed = ?1 AND NOT finished BETWEEN 1 AND ?2)
+        RETURNING finished, "check""#;
+    for (sql, until) in [(abandoned, old(ABANDONED)), (ended, old(KEPT))] {
+        let mut statement = connection.prepare(sql)?;
+        let mut gone = statement.query((feed.id, until))?;
+        while let Some(row) = gone.next()? {
+            feed.forgotten = feed.forgotten.max(row.get::<_, i64>(0)?.cast_unsigned());
+            feed.seen = feed.seen.wrapping_sub(row.get(1)?);
+        }
     }
     Ok(())
 }
 
-/// What the pages of a chain brought so far, with one that is on its way.
-pub(super) fn of_chain(
+/// What page requests brought since a chain began, with its last one, which is on its way. Another
+/// chain's too: what one has brought meanwhile came perhaps where this one had passed already, and
+/// only what nobody has brought since is absent. `None` where that is no longer known.
+pub(super) fn since_chain(
     connection: &Connection,
     feed: i64,
-    page: &PageRow,
+    last: &PageRow,
     runs: &[u8],
-) -> Outcome<Seen> {
-    let mut rows = seen_rows(connection, feed, Some(page.chain))?;
-    let (sequence, chain) = (page.sequence, page.chain);
+) -> Outcome<Option<Seen>> {
+    let mut rows = seen_rows(connection, feed, Some(last.chain), 0)?;
+    let (sequence, chain) = (last.sequence, last.chain);
+    if rows.len() as u64 != sequence - chain {
+        let sql = "SELECT COUNT(*) FROM pages
+            WHERE feed = ?1 AND sequence BETWEEN ?2 AND ?3 AND chain = ?2";
+        let numbers = (feed, chain.cast_signed(), i64::MAX);
+        let pages: i64 = connection.query_row(sql, numbers, |row| row.get(0))?;
+        if pages.cast_unsigned() != rows.len() as u64 {
+            return Ok(None);
+        }
+        rows = seen_rows(connection, feed, None, chain)?;
+    }
     rows.push(SeenRow { sequence, chain, finished: 0, runs: runs.to_vec() });
-    unite(&rows, |row| row.sequence <= page.sequence)
+    unite(&rows, |row| last.is_after(row)).map(Some)
 }
 
 /// What newer pages had said, for one that comes late (S11).
@@ -251,7 +285,7 @@ impl Later {
             );
             return Err(Trouble::Refused(what, "Read its range again."));
         }
-        let mut rows = seen_rows(connection, feed.id, None)?;
+        let mut rows = seen_rows(connection, feed.id, None, 0)?;
         let newer = rows.iter().filter(|row| row.sequence > page.sequence);
         let mut later = Self::default();
         for row in newer {
@@ -260,8 +294,7 @@ impl Later {
         let (sequence, chain) = (page.sequence, page.chain);
         rows.push(SeenRow { sequence, chain, finished: 0, runs: runs.to_vec() });
         for last in after(connection, feed.id, page.sequence)?.into_iter().filter(|p| p.is_last) {
-            let of_it = |row: &SeenRow| row.chain == last.chain && row.sequence <= last.sequence;
-            later.ended.push((last, unite(&rows, of_it)?));
+            later.ended.push((last, unite(&rows, |row| last.is_after(row))?));
         }
         Ok(later)
     }

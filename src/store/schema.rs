@@ -113,9 +113,15 @@ impl Schema {
                 None,
             )));
         }
-        if self.standing(connection)? == Standing::Today {
-            log_ahead(connection)?;
-            return self.verify(connection);
+        // One snapshot: somebody else may be making the tables between two looks.
+        let seen = connection.transaction()?;
+        let is_today = self.standing(&seen)? == Standing::Today;
+        if is_today {
+            self.verify(&seen)?;
+        }
+        drop(seen);
+        if is_today {
+            return log_ahead(connection);
         }
         connection.pragma_update(None, "page_size", PAGE_SIZE)?;
         log_ahead(connection)?;
@@ -126,8 +132,8 @@ impl Schema {
             Standing::Empty => self.create(&changes)?,
             Standing::Older(version) => self.migrate(&changes, version)?,
         }
-        changes.commit()?;
-        self.verify(connection)
+        self.verify(&changes)?;
+        Ok(changes.commit()?)
     }
 
     fn standing(&self, connection: &Connection) -> Outcome<Standing> {

@@ -66,6 +66,7 @@ pub struct Applied {
     pub revised: u64,
     /// Points that were there with the same values, and those that lost against a newer request.
     pub unchanged: u64,
-    /// Points in the chain's range that none of its pages brought: with its last page.
+    /// Points in the chain's range that no page has brought since its first one, of whatever chain:
+    /// with its last page.
     pub flagged: u64,
 }

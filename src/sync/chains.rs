@@ -15,8 +15,8 @@ const MOST_WINDOWS: i64 = 31;
 /// that is not, is cut on a smaller grid. While nothing was read, a chain is at most a window.
 pub(super) fn chains(ranges: &Ranges, feed: &Feed, density: &Density) -> Vec<Range> {
     let step = step(feed, density);
-    let longest = density.longest().saturating_mul(2);
-    let limit = longest.clamp(feed.window(), feed.window().saturating_mul(MOST_WINDOWS));
+    let most = feed.window().saturating_mul(MOST_WINDOWS);
+    let limit = density.allowed().clamp(feed.window(), most);
     let is_short = |range: Range| {
         let pages = density.pages(range.seconds());
         pages.is_none_or(|pages| pages <= MOST_PAGES) && range.seconds() <= limit

@@ -16,6 +16,9 @@ pub struct Density {
     only: u64,
     /// Seconds of the longest range that one chain has read.
     longest: i64,
+    /// Half of the shortest range, in seconds, that the service refused to begin.
+    #[serde(default)]
+    allowed: Option<i64>,
 }
 
 impl Density {
@@ -60,9 +63,16 @@ impl Density {
         }
     }
 
-    /// Seconds of the longest range that one chain has read; 0 before the first.
-    pub(super) fn longest(&self) -> i64 {
-        self.longest
+    /// Seconds that a chain may have, twice those of the longest one that was read; 0 before the
+    /// first.
+    pub(super) fn allowed(&self) -> i64 {
+        self.longest.saturating_mul(2).min(self.allowed.unwrap_or(i64::MAX))
+    }
+
+    /// The service refused to begin a chain of so many seconds. How long one may be is not shown
+    /// (§8): half of it, until that is refused too.
+    pub(super) fn refuse(&mut self, seconds: i64) {
+        self.allowed = Some(self.allowed.unwrap_or(i64::MAX).min(seconds / 2));
     }
 }
 
@@ -80,7 +90,19 @@ mod tests {
         assert_eq!(density.pages(DAY), Some(3));
         assert_eq!(density.pages(2 * DAY), Some(5));
         assert_eq!(density.pages(1), Some(1));
-        assert_eq!(density.longest(), DAY);
+        assert_eq!(density.allowed(), 2 * DAY);
+    }
+
+    #[test]
+    fn a_length_that_was_refused_is_not_tried_again() {
+        let mut density = Density::default();
+        density.learn(4 * DAY, 1, 1, 1);
+        density.refuse(8 * DAY);
+        density.learn(4 * DAY, 1, 1, 1);
+        assert_eq!(density.allowed(), 4 * DAY);
+        density.refuse(4 * DAY);
+        density.refuse(6 * DAY);
+        assert_eq!(density.allowed(), 2 * DAY);
     }
 
     #[test]

@@ -125,6 +125,13 @@ impl Feed {
         self.0.query(start, end)
     }
 
+    /// The query of the buckets that begin in a range, each whole: a window may begin within one.
+    pub(super) fn query_of(&self, range: Range) -> Result<Query> {
+        let start = floor(range.start, self.width()).max(self.since());
+        let (start, end) = Range::new(start, ceil(range.end, self.width())).instants();
+        self.query(start, end)
+    }
+
     /// What differs in another definition.
     pub(super) fn differences(&self, new: &Self) -> Vec<Difference> {
         let (known, new) = (shown(&self.0), shown(&new.0));
@@ -361,6 +368,23 @@ mod tests {
         let end = ceil(9 * day, 420);
         assert_eq!(feed.settled_before(end + day - 1), 8 * day);
         assert_eq!(feed.settled_before(end + day), 9 * day);
+    }
+
+    #[test]
+    fn a_bucket_that_a_line_cuts_is_asked_for_whole() {
+        let query = |width, since: &str, start: &str, end: &str| {
+            let (interval_seconds, since) = (Some(width), at(since));
+            let feed = Feed::new(FeedInput { interval_seconds, since, ..input() }).expect("a feed");
+            let query = feed.query_of(Range::between(at(start), at(end))).expect("a query");
+            [query.input().start, query.input().end]
+                .map(|bound| bound.expect("a bound").to_string())
+        };
+        let (since, start, end) =
+            ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z");
+        assert_eq!(query(60, since, start, end), [start, end]);
+        assert_eq!(query(420, since, start, end), ["2026-01-01T23:55:00Z", "2026-01-03T00:04:00Z"]);
+        // Nothing is read before its beginning.
+        assert_eq!(query(420, start, start, end)[0], start);
     }
 
     #[test]

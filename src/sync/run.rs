@@ -23,7 +23,7 @@ use crate::store::Target;
 /// What a run is told.
 #[derive(Debug, Clone, Default)]
 pub struct SyncSettings {
-    /// Reads nothing from here on.
+    /// Reads no bucket that begins here or later.
     pub until: Option<Timestamp>,
     /// Plans as if it were then; the service's time by default.
     pub now: Option<Timestamp>,
@@ -270,7 +270,7 @@ impl Run {
         let record = work.chain(step);
         let state = work.state(step.feed);
         let (start, end) = step.range.instants();
-        let query = state.feed().query(start, end)?;
+        let query = state.feed().query_of(step.range)?;
         let settings = DecodeSettings::for_query(&query, self.settings.shape.clone(), Vec::new())?;
         let (settings, origin) = (Arc::new(settings), self.client.origin());
         let chain = match &record.bookmark {
@@ -324,6 +324,11 @@ impl Run {
                 self.work().waiting = Some(Arc::new(died(*feed, record, error)));
                 Ok(true)
             }
+            Kind::RequestRejected if self.may_be_too_long(following, &error) => {
+                let range = record.range();
+                self.work().waiting = Some(Arc::new(Waiting::TooLong { feed: *feed, range }));
+                Ok(true)
+            }
             Kind::AllowanceExhausted => {
                 let allowance = self.client.allowance()?;
                 self.work().refused(*feed, record, &allowance, error.context().retry_at);
@@ -331,6 +336,15 @@ impl Run {
             }
             _ => Err(error),
         }
+    }
+
+    /// How long a range may be is not shown (§8). One of several windows that is refused at its first
+    /// page is tried with fewer; what is wrong otherwise is told when it is down to one.
+    fn may_be_too_long(&self, following: &Following, error: &Error) -> bool {
+        let Following { feed, record, .. } = following;
+        let window = self.work().state(*feed).feed().window();
+        let refused = matches!(error.context().status, Some(400 | 413 | 422));
+        refused && record.pages == 0 && record.range().seconds() > window
     }
 
     fn sent(&self) -> Sent {
@@ -345,7 +359,12 @@ impl Run {
         let by_monotonic = clock.monotonic().saturating_sub(sent.monotonic);
         let by_wall = clock.wall().duration_since(sent.wall);
         let elapsed = SignedDuration::try_from(by_monotonic).unwrap_or(SignedDuration::MAX);
-        let now = self.client.time().now();
+        let time = self.client.time();
+        // A skew too small to be corrected may still put a bucket's end into the service's future.
+        // `Date` is good to a second.
+        let skew = time.skew().unwrap_or_default() + SignedDuration::from_secs(1);
+        let shown = clock.wall().checked_add(skew).unwrap_or(Timestamp::MAX);
+        let now = time.now().min(shown);
         now.checked_sub(elapsed.max(by_wall)).unwrap_or(Timestamp::MIN).as_second()
     }
 

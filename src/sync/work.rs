@@ -26,6 +26,8 @@ pub(super) enum Waiting {
     Page { feed: usize, page: Box<Page>, read_at: Timestamp, chain: Unfinished, begun_here: bool },
     /// A cursor died: the chain begins again.
     Again { feed: usize, chain: Unfinished },
+    /// The service does not begin a chain as long as this one: the next plan has shorter ones.
+    TooLong { feed: usize, range: Range },
     /// It died once too often: the next plan begins anew.
     GivenUp { feed: usize, range: Range, error: Error },
 }
@@ -64,9 +66,10 @@ pub(super) struct Work {
 impl Waiting {
     pub(super) fn feed(&self) -> usize {
         match self {
-            Self::Page { feed, .. } | Self::Again { feed, .. } | Self::GivenUp { feed, .. } => {
-                *feed
-            }
+            Self::Page { feed, .. }
+            | Self::Again { feed, .. }
+            | Self::TooLong { feed, .. }
+            | Self::GivenUp { feed, .. } => *feed,
         }
     }
 
@@ -198,6 +201,10 @@ impl Work {
                 }
             }
             Waiting::Again { chain, .. } => state.keep_chain(chain.clone()),
+            Waiting::TooLong { range, .. } => {
+                state.drop_chain(*range);
+                state.density.refuse(range.seconds());
+            }
             Waiting::GivenUp { range, .. } => state.drop_chain(*range),
         }
         state

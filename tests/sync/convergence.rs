@@ -58,7 +58,7 @@ fn options(random: &mut Rng) -> Options {
 fn feed(random: &mut Rng, shape: &ServiceShape) -> FeedInput {
     let envelopes = shape.page_counts == PageCounts::Envelopes;
     FeedInput {
-        interval_seconds: Some(pick(random, &[300, 600, 900])),
+        interval_seconds: Some(pick(random, &[300, 420, 600, 900])),
         page_size: Some(if envelopes { random.u32(2..9) } else { random.u32(9..90) }),
         since: at("2026-11-01T06:00:00Z")
             .checked_add(seconds(random.u64(..8 * HOUR) / MINUTE * MINUTE))
@@ -118,6 +118,21 @@ fn is_expected(kind: Kind) -> bool {
     )
 }
 
+/// What a run may be told: an end within a bucket, what is to be read again, another time.
+fn told(random: &mut Rng, bench: &mut Bench) {
+    let now = bench.now();
+    let before =
+        |random: &mut Rng| now.checked_sub(seconds(random.u64(..30 * HOUR))).expect("a time");
+    bench.settings.until = (random.u8(..4) == 0).then(|| before(random));
+    bench.settings.now = (random.u8(..8) == 0).then(|| before(random));
+    bench.settings.reread.clear();
+    if random.u8(..4) == 0 {
+        let start = before(random);
+        let end = start.checked_add(seconds(random.u64(1..9 * HOUR))).expect("a time");
+        bench.settings.reread.push((start, end));
+    }
+}
+
 /// A run that is left at any time: at its end, by an error, between two pages, or between a page
 /// and its being written.
 async fn one_run(bench: &Bench, random: &mut Rng) {
@@ -166,6 +181,7 @@ async fn converges(seed: u64, home: Arc<dyn Home>) {
         for _ in 0..random.usize(..3) {
             bench.sandbox.fault(fault(&mut random));
         }
+        told(&mut random, &mut bench);
         one_run(&bench, &mut random).await;
         bench.target.fail(0);
         bench.sandbox.clear_faults();

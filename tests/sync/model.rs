@@ -1,7 +1,7 @@
 //! A home for points as small as it can be: the contract of [`Target`] in a map.
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::cast::AsArray as _;
@@ -23,8 +23,6 @@ struct Version {
 struct Feed {
     state: Vec<u8>,
     points: BTreeMap<Key, Version>,
-    /// What the chains under way have brought, by the number of their first page.
-    brought: HashMap<u64, BTreeSet<Key>>,
     sequence: u64,
 }
 
@@ -103,13 +101,11 @@ impl Feed {
         self.sequence = page.sequence;
         let mut applied = Applied::default();
         let times = page.batch.column(5).as_primitive::<TimestampMicrosecondType>();
-        let brought = self.brought.entry(chain.first).or_default();
         for envelope in &page.envelopes {
             for row in envelope.rows.clone() {
                 let key = (envelope.identity.clone(), times.value(row));
                 let values = values(&page.batch, row);
                 let new = Version { values, sequence: page.sequence, row, flagged: false };
-                brought.insert(key.clone());
                 match self.points.get_mut(&key) {
                     None => {
                         applied.inserted += 1;
@@ -128,9 +124,8 @@ impl Feed {
         }
         if page.is_last {
             let range = chain.start.as_microsecond()..chain.end.as_microsecond();
-            let brought = self.brought.remove(&chain.first).unwrap_or_default();
             for (key, version) in &mut self.points {
-                if range.contains(&key.1) && !version.flagged && !brought.contains(key) {
+                if range.contains(&key.1) && !version.flagged && version.sequence < chain.first {
                     version.flagged = true;
                     applied.flagged += 1;
                 }

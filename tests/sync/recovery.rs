@@ -6,7 +6,7 @@ use siteline::Kind;
 use siteline::sandbox::{Act, AsOf, Endpoint, Fault, Options, When};
 use siteline::sync::{FeedInput, State};
 
-use crate::bench::{Bench, DAY, HOUR, client_of, input, seconds};
+use crate::bench::{Bench, DAY, HOUR, at, client_of, input, seconds};
 
 /// Eighteen hours in one window: one chain of a good dozen pages.
 fn one_chain() -> Bench {
@@ -130,7 +130,7 @@ async fn a_chain_that_waited_while_others_were_read_goes_on_with_new_numbers() {
     let mut bench = one_chain();
     drop(bench.sync_pages(4).await.expect("four pages"));
     // It ends beyond this bound, and waits.
-    bench.settings.until = Some(crate::bench::at("2026-11-01T06:00:00Z"));
+    bench.settings.until = Some(at("2026-11-01T06:00:00Z"));
     let between = bench.sync().await.expect("a sync");
     assert!(between.complete && between.pages() > 1);
     assert_eq!(bench.state_chains(), 1);
@@ -218,6 +218,27 @@ async fn an_error_in_mid_chain_leaves_the_run_where_it_was() {
     let report = run.finish().await.expect("it goes on");
     assert!(report.complete && is_whole(&bench));
     assert_eq!(bench.sandbox.stats().data_requests, pages().await + 1);
+}
+
+#[tokio::test]
+async fn a_range_of_several_windows_that_the_service_refuses_is_read_window_by_window() {
+    let input = FeedInput { page_size: Some(5_000), settle_lag: seconds(0), ..input() };
+    let bench = Bench::new(Options { lateness: false, ..Options::default() }, input);
+    let refusal = Act::Reply { status: 400, headers: vec![], body: r#"{"error":"no"}"#.into() };
+    // The last window is read, then the two before it together.
+    bench.sandbox.fault(on_data(When::Nth(2), refusal.clone()));
+    let report = bench.sync().await.expect("a sync");
+    assert!(report.complete && is_whole(&bench));
+    assert_eq!((report.requests, report.feeds[0].chains), (4, 3));
+    // It is remembered: what becomes due together is not asked for together.
+    bench.advance(4 * DAY);
+    bench.sandbox.fault(on_data(When::Nth(1), refusal));
+    assert_eq!(bench.sync().await.expect_err("refused").kind(), Kind::RequestRejected);
+    let planned = bench.plan().tasks;
+    assert!(planned.len() > 10, "{planned:?}");
+    let long = planned.iter().find(|task| task.end.duration_since(task.start).as_hours() > 7);
+    assert_eq!(long, None, "a window, or the fresh one with its overlap");
+    assert!(bench.sync().await.expect("a sync").complete && is_whole(&bench));
 }
 
 #[tokio::test]

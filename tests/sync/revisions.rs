@@ -61,6 +61,21 @@ async fn s10_what_a_later_complete_read_does_not_bring_is_flagged_and_comes_back
 }
 
 #[tokio::test]
+async fn p6_what_a_chain_brought_before_it_began_again_does_not_count() {
+    let bench = loaded(0);
+    drop(bench.sync_pages(2).await.expect("two pages"));
+    let gone = at("2026-11-01T12:00:00Z").as_microsecond();
+    assert!(bench.held(bench.now()).keys().any(|(_, time)| *time == gone));
+    bench.sandbox.withdraw(&series(0), gone, None).expect("a point");
+    bench.advance(2 * HOUR);
+    bench.sandbox.forget_cursors();
+    let report = bench.sync().await.expect("a sync");
+    assert_eq!((report.complete, report.feeds[0].applied.flagged), (true, 1));
+    let oldest = bench.state().coverage().iter().map(|read| read.read_at).min();
+    assert_eq!(oldest, Some(bench.now().as_second()), "the second beginning is what counts");
+}
+
+#[tokio::test]
 async fn p10_the_overlap_brings_what_came_a_little_late() {
     let bench = loaded(3 * HOUR);
     bench.sync().await.expect("a sync");

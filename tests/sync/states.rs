@@ -66,6 +66,19 @@ async fn until_bounds_a_run_and_the_same_again_asks_for_nothing() {
 }
 
 #[tokio::test]
+async fn a_bucket_that_begins_before_until_is_read_whole() {
+    let mut bench = bench();
+    let until = at("2026-11-01T09:04:59Z");
+    bench.settings.until = Some(until);
+    let report = bench.sync().await.expect("a sync");
+    assert_eq!((report.complete, report.feeds[0].read_through), (true, Some(until)));
+    assert!(bench.held(bench.now()) == bench.truth(at("2026-11-01T09:10:00Z"), AsOf::Now));
+    let log = bench.sandbox.stats().log;
+    assert!(log.iter().any(|one| one.query.contains("T09%3A10%3A00")), "{log:?}");
+    assert_eq!(bench.sync().await.expect("a sync").requests, 0);
+}
+
+#[tokio::test]
 async fn a_rehearsal_ahead_of_time_ends_and_claims_nothing_of_the_future() {
     let mut bench = bench();
     bench.settings.now = Some(at("2026-11-09T00:00:00Z"));
@@ -123,8 +136,11 @@ async fn a_deadline_ends_a_run_and_the_next_goes_on() {
 
 /// A sync, and the service's clock and ours: ours is wrong by so many hours.
 fn with_clock(hours: i64) -> (Bench, Clock, Clock) {
+    with_clock_by(SignedDuration::from_hours(hours))
+}
+
+fn with_clock_by(wrong: SignedDuration) -> (Bench, Clock, Clock) {
     let theirs = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
-    let wrong = SignedDuration::from_hours(hours);
     let ours = Clock::frozen_at(theirs.wall().checked_add(wrong).expect("a time"));
     let options = Options { lateness: false, ..Options::default() };
     let input = FeedInput { since: at("2026-10-30T12:00:00Z"), ..input() };
@@ -158,6 +174,15 @@ async fn s9_a_clock_that_is_a_day_behind_or_ahead_leaves_no_gap() {
         bench.client = crate::bench::client_of(&bench.sandbox, together, |_| {});
         bench.settle().await;
     }
+}
+
+#[tokio::test]
+async fn a_clock_that_is_seconds_ahead_makes_no_chain_begin_later_than_it_did() {
+    let (bench, theirs, _) = with_clock_by(SignedDuration::from_secs(4));
+    assert!(bench.sync().await.expect("a sync").complete);
+    let began = bench.state().newest_read().expect("a read");
+    let late = began.duration_since(theirs.wall());
+    assert!(late <= SignedDuration::from_secs(2), "{late:#}");
 }
 
 #[tokio::test]

@@ -151,3 +151,59 @@ fn s7_a_file_that_was_cut_is_noticed() {
         }
     }
 }
+
+/// State, number, points and flags of a feed.
+type Standing = (Option<Vec<u8>>, u64, [Vec<Shown>; 2]);
+
+fn standing(store: &Store) -> Result<Standing> {
+    let kept = read(store, all(View::Latest, Flagged::Keep))?;
+    let only = read(store, all(View::Latest, Flagged::Only))?;
+    Ok((store.state("line")?, store.sequence("line")?, [kept, only]))
+}
+
+#[test]
+fn s7_one_flipped_bit_in_the_log_of_a_store_left_open_costs_at_most_the_newest_pages() {
+    let (folder, copy) = (Folder::new(), Folder::new());
+    let store = folder.store();
+    let mut past = Vec::new();
+    for sequence in 1..=8_u64 {
+        let minutes = 0..30 + sequence.cast_signed();
+        let points: Vec<Point> =
+            minutes.filter(|m| m % 7 > 0).map(|m| (1, m, Some(value(sequence / 3)))).collect();
+        let request = Request::whole(sequence, 0, 40, &points[usize::from(sequence == 6)..]);
+        request.apply_to(&store, &sequence.to_le_bytes()).unwrap();
+        past.push(standing(&store).unwrap());
+    }
+    let beside = |folder: &Folder, end: &str| format!("{}{end}", folder.file().display());
+    // As a kill leaves it: what a copy takes of the shared memory is made anew.
+    let (main, log) = (folder.file(), std::fs::read(beside(&folder, "-wal")).unwrap());
+    let main = std::fs::read(main).unwrap();
+    let mut random = fastrand::Rng::with_seed(11);
+    let header = 0..32 * 8;
+    let others: Vec<usize> = (0..400).map(|_| random.usize(0..log.len() * 8)).collect();
+    let (mut newest, mut older, mut refused) = (0, 0, 0);
+    for bit in header.chain(others).map(Some).chain([None]) {
+        let mut flipped = log.clone();
+        if let Some(bit) = bit {
+            flipped[bit / 8] ^= 1 << (bit % 8);
+        }
+        let _gone = std::fs::remove_file(beside(&copy, "-shm"));
+        std::fs::write(copy.file(), &main).unwrap();
+        std::fs::write(beside(&copy, "-wal"), &flipped).unwrap();
+        match Store::open(&copy.file()).and_then(|store| Ok((standing(&store)?, store.check()?))) {
+            Ok((now, ())) if past.last() == Some(&now) => newest += 1,
+            Ok((now, ())) => {
+                assert!(past.contains(&now), "bit {bit:?} makes what never was");
+                older += 1;
+            }
+            // Nothing of the feed is there yet, or no more.
+            Err(error) => {
+                let kind = error.kind();
+                assert!(bit.is_some(), "{error:?}");
+                assert!(matches!(kind, Kind::Store | Kind::StoreCorrupt), "{bit:?}: {error:?}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(newest > 0 && older > 50 && refused > 0, "{newest} {older} {refused}");
+}

@@ -72,15 +72,17 @@ fn two_stores_of_one_file_see_what_the_other_wrote() {
 
 #[test]
 fn many_may_make_one_store_at_once() {
-    let folder = Folder::new();
-    std::thread::scope(|scope| {
-        for feed in 0..8 {
-            let folder = &folder;
-            scope.spawn(move || folder.store().apply(&format!("{feed}"), None, b"").unwrap());
-        }
-    });
-    assert_eq!(folder.store().feeds().unwrap().len(), 8);
-    folder.store().check().unwrap();
+    for _ in 0..25 {
+        let folder = Folder::new();
+        std::thread::scope(|scope| {
+            for feed in 0..8 {
+                let folder = &folder;
+                scope.spawn(move || folder.store().apply(&format!("{feed}"), None, b"").unwrap());
+            }
+        });
+        assert_eq!(folder.store().feeds().unwrap().len(), 8);
+        folder.store().check().unwrap();
+    }
 }
 
 #[test]
@@ -139,5 +141,74 @@ fn r12_a_forked_child_writes_with_a_connection_of_its_own() {
     assert_eq!(latest(&store), [(1, 1, Some(4.0_f64.to_bits()), None)]);
     drop(lock);
     drop(store.lock("line").unwrap());
+    store.check().unwrap();
+}
+
+#[test]
+fn another_page_of_a_number_that_is_taken_is_refused_and_not_lost() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let one = Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]);
+    one.apply_to(&store, b"one").unwrap();
+    for other in [
+        Request { points: Vec::new(), ..one.clone() },
+        Request { is_last: false, ..one.clone() },
+        Request { end: 8, ..one.clone() },
+    ] {
+        let error = other.apply_to(&store, b"other").unwrap_err();
+        assert_eq!(error.kind(), Kind::Store, "{error}");
+    }
+    assert_eq!(one.apply_to(&store, b"again").unwrap().unchanged, 1);
+    assert_eq!(store.state("line").unwrap(), Some(b"again".to_vec()));
+}
+
+/// Rows of what pages brought.
+fn remembered(folder: &Folder) -> i64 {
+    let connection = Connection::open(folder.file()).unwrap();
+    connection.query_row("SELECT COUNT(*) FROM seen", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn what_a_chain_brought_that_nobody_ended_is_forgotten_and_flags_nothing() {
+    use super::super::pages::{ABANDONED, KEPT};
+    let folder = Folder::new();
+    let store = folder.store();
+    let begun = Request { is_last: false, ..Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]) };
+    begun.apply_to(&store, b"").unwrap();
+    // Numbers may have gaps: no need to write thousands of pages.
+    let one = [(1, 20, Some(2.0))];
+    for sequence in ABANDONED - 100..ABANDONED {
+        Request::whole(sequence, 20, 29, &one).apply_to(&store, b"").unwrap();
+    }
+    assert_eq!(remembered(&folder), 101, "it may go on yet");
+    for sequence in 2 * ABANDONED..2 * ABANDONED + 100 {
+        Request::whole(sequence, 20, 29, &one).apply_to(&store, b"").unwrap();
+    }
+    assert!(remembered(&folder) < i64::try_from(KEPT).unwrap() && remembered(&folder) == 100);
+    store.check().unwrap();
+    let ends = Request { first: 1, ..Request::whole(3 * ABANDONED, 0, 9, &[(1, 2, None)]) };
+    assert_eq!(ends.apply_to(&store, b"").unwrap().flagged, 0, "who knows");
+    assert_eq!(latest(&store).len(), 3);
+}
+
+#[test]
+fn a_feed_whose_first_page_is_empty_learns_its_blocks_from_the_next() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let apply = |request: &Request| {
+        let page = page(request.sequence, true, &request.points);
+        let chain = Span { first: request.first, start: at(0), end: at(2_000) };
+        let delivery = Delivery { page: &page, read_at: at(9), chain, interval_seconds: None };
+        store.apply("line", Some(&delivery), b"").unwrap();
+    };
+    apply(&Request::whole(1, 0, 2_000, &[]));
+    assert!(latest(&store).is_empty());
+    let points: Vec<Point> = (0..2_000).map(|minute| (1, minute, Some(1.0))).collect();
+    apply(&Request::whole(2, 0, 2_000, &points));
+    assert_eq!(latest(&store).len(), 2_000);
+    let connection = Connection::open(folder.file()).unwrap();
+    let blocks: i64 =
+        connection.query_row("SELECT COUNT(*) FROM contents", [], |row| row.get(0)).unwrap();
+    assert_eq!(blocks, 4, "512 minutes each");
     store.check().unwrap();
 }

@@ -46,13 +46,10 @@ impl Model {
         histories
     }
 
-    /// Whether the chain that ended with this request had not brought the point.
+    /// Whether nobody had brought the point since the chain began that ended with this request.
     fn missed(&self, last: &Request, point: (u8, i64)) -> bool {
-        let chain = self
-            .requests
-            .values()
-            .filter(|page| page.first == last.first && page.sequence <= last.sequence);
-        let mut brought = chain.flat_map(|page| &page.points);
+        let since = self.requests.range(last.first..=last.sequence);
+        let mut brought = since.flat_map(|(_, page)| &page.points);
         (last.start..last.end).contains(&point.1) && !brought.any(|p| (p.0, p.1) == point)
     }
 
@@ -97,7 +94,7 @@ impl Model {
     }
 }
 
-/// Requests of chains of one to three pages, some unfinished, over ranges that overlap.
+/// Requests of chains of one to three pages, some unfinished, over ranges that overlap and in turns.
 fn requests() -> impl Strategy<Value = Vec<Request>> {
     let value =
         prop_oneof![Just(None), (0..2_u8).prop_map(|v| Some(f64::from(v))), Just(Some(-0.0))];
@@ -105,19 +102,25 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     let minute = prop_oneof![0..6_i64, Just(-1), 510..514_i64];
     let points = prop::collection::vec((0..3_u8, minute, value), 0..7);
     let chain = (prop::collection::vec(points, 1..4), -2..6_i64, 1..600_i64, 0..4_u8);
-    prop::collection::vec(chain, 1..6).prop_map(|chains| {
-        let mut requests: Vec<Request> = Vec::new();
-        for (pages, start, length, cut) in chains {
-            let first = requests.len() as u64 + 1;
-            let count = pages.len();
-            for (index, points) in pages.into_iter().enumerate() {
-                let is_last = index + 1 == count && cut > 0;
-                let sequence = requests.len() as u64 + 1;
-                let end = start + length;
-                requests.push(Request { sequence, first, start, end, is_last, points });
-            }
+    let chains = prop::collection::vec(chain, 1..6);
+    (chains, prop::collection::vec(0..2_usize, 18)).prop_map(|(mut chains, turns)| {
+        // Two chains at a time, a page of one or of the other; a first page gives the number.
+        let mut firsts = vec![0; chains.len()];
+        let (mut requests, mut turns) = (Vec::new(), turns.into_iter());
+        loop {
+            let open: Vec<usize> =
+                (0..chains.len()).filter(|number| !chains[*number].0.is_empty()).take(2).collect();
+            let turn = turns.next().unwrap_or_default().min(open.len().saturating_sub(1));
+            let Some(number) = open.get(turn).copied() else { return requests };
+            let (pages, start, length, cut) = &mut chains[number];
+            let points = pages.remove(0);
+            let sequence = requests.len() as u64 + 1;
+            let first = if firsts[number] == 0 { sequence } else { firsts[number] };
+            firsts[number] = first;
+            let (start, end) = (*start, *start + *length);
+            let is_last = pages.is_empty() && *cut > 0;
+            requests.push(Request { sequence, first, start, end, is_last, points });
         }
-        requests
     })
 }
 
@@ -202,4 +205,20 @@ fn s11_a_page_older_than_all_that_is_known_one_by_one_is_refused() {
     Request::whole(newest - 1, 0, 9, &[(1, 1, Some(2.0))]).apply_to(&store, b"y").unwrap();
     assert_eq!(latest(&store), [(1, 1, Some(1.0_f64.to_bits()), None)]);
     store.check().unwrap();
+}
+
+#[test]
+fn a_point_that_another_chain_brought_meanwhile_is_not_absent() {
+    let folder = Folder::new();
+    let (store, mut model) = (folder.store(), Model::default());
+    // A chain waits after its first page, another one reads what came late where it had passed.
+    let waits = Request { is_last: false, ..Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]) };
+    let between = Request::whole(2, 0, 5, &[(1, 1, Some(1.0)), (1, 2, Some(2.0))]);
+    let ends = Request { first: 1, ..Request::whole(3, 0, 9, &[(1, 8, Some(8.0))]) };
+    for request in [waits, between, ends] {
+        assert_eq!(request.apply_to(&store, b"").unwrap().flagged, 0);
+        model.add(&request);
+    }
+    assert_eq!(latest(&store).len(), 3);
+    model.agrees(&store);
 }
