@@ -49,7 +49,8 @@ FOREVER = 1_000_000
 WAYS = (
     Way("SIGKILL before each call", "kill", "all"),
     Way("SIGKILL within each write", "torn", "write"),
-    Way("ENOSPC at each write, once", "fail", "write", errno.ENOSPC, 1, FULL),
+    # SQLite does not tell why shared memory could not be made; when asked, there is room again.
+    Way("ENOSPC at each write, once", "fail", "write", errno.ENOSPC, 1, ERRORS),
     Way("ENOSPC from each write on", "fail", "write", errno.ENOSPC, FOREVER, FULL),
     Way("EIO at each sync, once", "fail", "sync", errno.EIO, 1, ERRORS),
     Way("EIO at each write, once", "fail", "write", errno.EIO, 1, ERRORS),

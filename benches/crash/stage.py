@@ -111,6 +111,8 @@ class Stage:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
+            # A first line is read on its own; a buffer would keep what follows it.
+            bufsize=0,
         )
 
     def run(self, *, shim: Path | None = None, **crash: str) -> Outcome:

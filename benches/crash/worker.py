@@ -30,6 +30,7 @@ def main() -> int:
             client.sync(feed, store, progress=lambda progress: say(f"ack {progress.pages}"))
     except siteline.SitelineError as error:
         say(f"failed {type(error).__name__}")
+        print(error, file=sys.stderr)
         return 3
     say("done")
     return 0

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use rusqlite::ErrorCode;
-use rusqlite::ffi::{SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRITE};
+use rusqlite::ffi::{SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRITE};
 
 use crate::error::{Error, Kind, excerpt};
 
@@ -71,8 +71,13 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         ErrorCode::DiskFull => full(path),
         // The shared memory of the write-ahead log could not grow.
         _ if failure.extended_code == SQLITE_IOERR_SHMSIZE => full(path),
-        // A quota that is used up comes as a failed write.
-        _ if failure.extended_code == SQLITE_IOERR_WRITE && !has_room(path) => full(path),
+        // A quota that is used up comes as a failed write; a full disk, where the shared memory is
+        // made, as memory that can't be.
+        _ if matches!(failure.extended_code, SQLITE_IOERR_WRITE | SQLITE_IOERR_SHMOPEN)
+            && !has_room(path) =>
+        {
+            full(path)
+        }
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation => {
             corrupt(path, "its file is damaged")
         }
