@@ -72,6 +72,9 @@ struct Sent {
     wall: Timestamp,
 }
 
+/// No chain is followed further: it is planned to take a hundred pages at most.
+const LONGEST_CHAIN: u64 = 10_000;
+
 impl Run {
     /// Takes the feeds for writing and plans. Nothing is sent yet.
     ///
@@ -108,6 +111,10 @@ impl Run {
     /// do. Dropped half way, it leaves the run where it was. Where a cursor died there is no page:
     /// that its chain begins again is then what waits to be applied.
     ///
+    /// What is wrong with one range alone (a request that is refused, a page that can't be read, a
+    /// cursor that dies again and again) does not keep all behind it waiting: the range is left out,
+    /// and its error given when everything else has been read.
+    ///
     /// # Errors
     /// Those of a read. The run can go on, or begin anew at any time. `ClockSkewError` where the
     /// service's clock and ours are further apart than can be corrected; `ForkError` in a forked
@@ -120,10 +127,17 @@ impl Run {
                 return Ok(true);
             }
             if current.is_none() {
-                let Some(step) = self.next_step()? else { return Ok(false) };
+                let Some(step) = self.next_step()? else {
+                    return self.work().take_failure().map_or(Ok(false), Err);
+                };
                 *current = self.follow(&step)?;
             }
             let Some(following) = current.as_mut() else { continue };
+            if following.record.pages >= LONGEST_CHAIN {
+                self.give_up_endless(following);
+                *current = None;
+                continue;
+            }
             let sent = self.sent();
             let sender =
                 Sender { client: &self.client, until: self.until, spending: &following.spending };
@@ -150,8 +164,7 @@ impl Run {
     /// of the core.
     ///
     /// # Errors
-    /// `StoreError`s; the page waits on. `CursorRejected`, `CursorLoop` or `BookmarkError` where a
-    /// chain's cursor died once too often: the range is planned anew.
+    /// `StoreError`s; the page waits on.
     pub fn apply(&self) -> Result<Progress> {
         self.check_process()?;
         let _one_at_a_time = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,10 +184,7 @@ impl Run {
         let delivery = waiting.delivery(&feed);
         let applied = self.target.apply(feed.name(), delivery.as_ref(), &state.to_bytes())?;
         self.work().applied(&waiting, state, applied);
-        match &*waiting {
-            Waiting::GivenUp { error, .. } => Err(error.clone()),
-            _ => Ok(self.progress()),
-        }
+        Ok(self.progress())
     }
 
     /// Reads on to the end.
@@ -334,8 +344,23 @@ impl Run {
                 self.work().refused(*feed, record, &allowance, error.context().retry_at);
                 Ok(true)
             }
+            // Where it stopped, it goes on in the next run.
+            Kind::RequestRejected | Kind::Protocol | Kind::BodyTooLarge => {
+                self.work().leave_out(*feed, record.range(), error);
+                Ok(true)
+            }
             _ => Err(error),
         }
+    }
+
+    /// A service may give new cursors for ever (P2). What came is kept.
+    fn give_up_endless(&self, following: &Following) {
+        let Following { feed, record, .. } = following;
+        let message = format!("a chain has given {} pages and does not end", record.pages);
+        let error = Error::new(Kind::CursorLoop, message)
+            .with_hint("If a window holds as many, give the feed a shorter one: window=.");
+        let given_up = Waiting::GivenUp { feed: *feed, range: record.range(), error };
+        self.work().waiting = Some(Arc::new(given_up));
     }
 
     /// How long a range may be is not shown (§8). One of several windows that is refused at its first

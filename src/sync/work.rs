@@ -38,10 +38,16 @@ struct Part {
     state: State,
     done: Ranges,
     put_off: Ranges,
+    /// Ranges that were left out because something is wrong with them.
+    failures: usize,
     chains: u64,
     pages: u64,
     applied: Applied,
 }
+
+/// After so many a feed is left alone for this run: what is wrong with them is wrong with it, and
+/// each has cost a request.
+const MOST_FAILURES: usize = 3;
 
 /// All that a run keeps.
 #[derive(Debug)]
@@ -56,6 +62,8 @@ pub(super) struct Work {
     stopped: Option<Timestamp>,
     /// What is left of the allowance is not for filling.
     no_fill: bool,
+    /// What was wrong with the first range that was left out.
+    failure: Option<Error>,
     pub(super) spending: Arc<Spending>,
     /// Requests of the chains before.
     requests: u64,
@@ -89,6 +97,7 @@ impl Work {
             state,
             done: Ranges::none(),
             put_off: Ranges::none(),
+            failures: 0,
             chains: 0,
             pages: 0,
             applied: Applied::default(),
@@ -101,6 +110,7 @@ impl Work {
             waiting: None,
             stopped: None,
             no_fill: false,
+            failure: None,
             spending: Arc::default(),
             requests: 0,
             points: 0,
@@ -129,7 +139,22 @@ impl Work {
         }
         let mut open = self.steps(|part| &part.put_off);
         open.retain(|step| !(step.fills && self.no_fill));
+        open.retain(|step| self.parts[step.feed].failures < MOST_FAILURES);
         open
+    }
+
+    /// Leaves a range to another run.
+    pub(super) fn leave_out(&mut self, feed: usize, range: Range, error: Error) {
+        let (name, (start, end)) = (self.state(feed).feed().name(), range.instants());
+        log::warn!(target: "siteline::sync", "{name}: {start} to {end} is left out: {error:?}");
+        self.parts[feed].failures += 1;
+        self.parts[feed].put_off.add(range);
+        self.failure.get_or_insert(error);
+    }
+
+    /// What was wrong with the first range that was left out: told once.
+    pub(super) fn take_failure(&mut self) -> Option<Error> {
+        self.failure.take()
     }
 
     fn steps<'a>(&'a self, put_off: impl Fn(&'a Part) -> &'a Ranges) -> Vec<Step> {
@@ -213,8 +238,11 @@ impl Work {
     /// It is in the target now, and so is this state.
     pub(super) fn applied(&mut self, waiting: &Waiting, state: State, applied: Applied) {
         self.waiting = None;
+        self.parts[waiting.feed()].state = state;
+        if let Waiting::GivenUp { feed, range, error } = waiting {
+            self.leave_out(*feed, *range, error.clone());
+        }
         let part = &mut self.parts[waiting.feed()];
-        part.state = state;
         let Waiting::Page { page, chain, begun_here, .. } = waiting else { return };
         part.pages += 1;
         part.applied.inserted += applied.inserted;

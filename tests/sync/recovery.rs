@@ -65,19 +65,52 @@ async fn p6_the_third_dead_cursor_is_told_and_the_next_run_begins_anew() {
 #[tokio::test]
 async fn p6_new_beginnings_are_counted_over_runs() {
     let bench = one_chain();
-    let mut dead = 0;
-    let error = loop {
+    let mut runs = 0;
+    while runs == 0 || bench.state_chains() > 0 {
         // One page, or one dead cursor, and then the run is gone.
-        match bench.sync_pages(1).await {
-            Ok(run) => drop(run),
-            Err(error) => break error,
-        }
-        dead += 1;
+        drop(bench.sync_pages(1).await.expect("what waits is written"));
+        runs += 1;
         bench.sandbox.forget_cursors();
-        assert!(dead < 20, "without an end");
-    };
-    assert_eq!(error.kind(), Kind::CursorRejected);
+        assert!(runs < 20, "without an end");
+    }
     assert_eq!(bench.sandbox.stats().data_requests, 6);
+    assert!(bench.state().coverage().covered().is_empty());
+}
+
+/// Two days in windows of six hours, each a chain.
+fn several_chains() -> Bench {
+    let input = FeedInput { settle_lag: seconds(0), ..input() };
+    let bench = Bench::new(Options { lateness: false, ..Options::default() }, input);
+    bench.advance(2 * DAY);
+    bench
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_one_range_is_told_when_all_else_has_been_read() {
+    let page = |status, body: &'static str| Act::Reply {
+        status,
+        headers: vec![],
+        body: body.as_bytes().into(),
+    };
+    for (what, kind) in [(page(404, ""), Kind::RequestRejected), (page(200, "[]"), Kind::Protocol)]
+    {
+        let bench = several_chains();
+        bench.sandbox.fault(on_data(When::Nth(1), what));
+        let error = bench.sync().await.expect_err("one range is left out");
+        assert_eq!(error.kind(), kind);
+        let left: Vec<_> = bench.plan().tasks;
+        assert_eq!(left.len(), 1, "all else was read: {left:?}");
+        assert!(bench.sync().await.expect("a sync").complete && is_whole(&bench));
+    }
+}
+
+#[tokio::test]
+async fn a_feed_that_is_refused_again_and_again_costs_no_more_than_three_requests_a_run() {
+    let bench = several_chains();
+    let reply = Act::Reply { status: 404, headers: vec![], body: Vec::new().into() };
+    bench.sandbox.fault(on_data(When::Every(1), reply));
+    let error = bench.sync().await.expect_err("nothing can be read");
+    assert_eq!((error.kind(), bench.sandbox.stats().data_requests), (Kind::RequestRejected, 3));
 }
 
 #[tokio::test]
@@ -232,12 +265,12 @@ async fn a_range_of_several_windows_that_the_service_refuses_is_read_window_by_w
     assert_eq!((report.requests, report.feeds[0].chains), (4, 3));
     // It is remembered: what becomes due together is not asked for together.
     bench.advance(4 * DAY);
-    bench.sandbox.fault(on_data(When::Nth(1), refusal));
-    assert_eq!(bench.sync().await.expect_err("refused").kind(), Kind::RequestRejected);
     let planned = bench.plan().tasks;
     assert!(planned.len() > 10, "{planned:?}");
     let long = planned.iter().find(|task| task.end.duration_since(task.start).as_hours() > 7);
     assert_eq!(long, None, "a window, or the fresh one with its overlap");
+    bench.sandbox.fault(on_data(When::Nth(1), refusal));
+    assert_eq!(bench.sync().await.expect_err("refused").kind(), Kind::RequestRejected);
     assert!(bench.sync().await.expect("a sync").complete && is_whole(&bench));
 }
 
