@@ -276,7 +276,7 @@ impl PyRun {
             // Pages that come at once leave no wait in which it would be heard.
             py.check_signals()?;
         }
-        let report = self.home.step(py, || run.report())?;
+        let report = self.home.step(py, || run.keep().and_then(|()| run.report()))?;
         summary::report(py, &report)
     }
 
@@ -321,7 +321,7 @@ impl PyRun {
     fn _report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run(py)?;
         let made = |py: Python<'_>, report| summary::report(py, &report).map(Bound::unbind);
-        self.home.spawn(py, move || run.report(), made)
+        self.home.spawn(py, move || run.keep().and_then(|()| run.report()), made)
     }
 
     /// Lets go of the feeds, for the next one.

@@ -207,6 +207,24 @@ def test_the_time_of_a_report_can_be_given_back_as_it_is_written(sandbox, store)
         feed_of(since=written)
 
 
+def test_a_feed_of_which_no_page_came_is_there_to_be_read(sandbox, store):
+    client, feed = sandbox.client(), feed_of("new-line", since="2026-11-20T00:00Z")
+    first = client.sync(feed, store)
+    assert first.complete
+    assert (first.pages, first["new-line"].sequence) == (0, 0)
+    assert store.feeds == {"new-line": feed}
+    assert len(store.points(feed)) == len(store.as_of(feed, first)) == 0
+    assert store.coverage(feed).read_through is None
+    sandbox.clock.advance("1h")
+    assert client.sync(feed, store).inserted == len(store.changes(feed, since=first)) > 0
+
+    both = [feed_of("line-1", line="L1"), feed_of(page_size=500)]
+    report = sandbox.client(daily_allowance=1).sync(both, store)
+    assert not report.complete
+    assert {one.sequence for one in report.feeds.values()} == {0, 1}
+    assert all(len(store.changes(one, since=report)) == 0 for one in both)
+
+
 def test_a_range_is_read_again_where_that_is_asked_for(sandbox, store):
     client, feed = sandbox.client(), feed_of()
     client.sync(feed, store)
