@@ -12,6 +12,7 @@ Under anyio it works on its asyncio backend. Under trio it does not: there is no
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, Unpack, overload
 
 from siteline import html
@@ -197,7 +198,10 @@ async def _whole(done: asyncio.Future[_T], undo: Callable[[_T], None] | None = N
     try:
         return await asyncio.shield(done)
     except asyncio.CancelledError:
-        await asyncio.wait([done])
+        while not done.done():
+            # Cancelled once more, it waits on: it is over in a moment.
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([done])
         if not done.cancelled() and done.exception() is None and undo is not None:
             undo(done.result())
         raise

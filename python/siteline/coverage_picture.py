@@ -115,17 +115,19 @@ def document(coverage: Coverage) -> str:
 
 def drawn(coverage: Coverage, style: str = "") -> str:
     """Draw it in the colour of the text around it."""
-    rows = _rows(coverage)[-_ROWS:]
+    rows = _rows(coverage)
+    earlier, rows = len(rows) - _ROWS, rows[-_ROWS:]
     columns = 31 if not rows or rows[0].cell == _DAY else 24
     width = _LEFT + columns * _CELL + 8
     height = _TOP + len(rows) * _PITCH + 34
+    cut = _said(0, _TOP - 6, f"… {earlier} earlier", 0.65) if earlier > 0 else ""
     label = escape(f"coverage of {coverage.feed.name}: {_reach(coverage)}", quote=True)
     head = f"{coverage.feed.name} · {_reach(coverage)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-label="{label}" style="{_FONT}">{style}'
         f"{_said(0, 14, _cut(head), 1.0)}"
-        f"{_axis(columns)}{_labels(rows)}{_cells(coverage, rows)}"
+        f"{cut}{_axis(columns)}{_labels(rows)}{_cells(coverage, rows)}"
         f"{_legend(coverage, height - 10)}</svg>"
     )
 

@@ -117,6 +117,19 @@ class Lateness:
         """How late other values came for points that were."""
         return _delays(self._revisions)
 
+    def __eq__(self, other: object) -> bool:
+        """Compare the feed and what was counted."""
+        if not isinstance(other, Lateness):
+            return NotImplemented
+        return self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        """Hash the feed and what was counted."""
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[object, ...]:
+        return (self._feed, self._points, self._revisions, self._settled)
+
     @property
     def suggested(self) -> timedelta | None:
         """A lateness that would have been long enough; ``None`` where too little is known."""

@@ -1,7 +1,6 @@
 //! `siteline.Client`: the door to the service.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use bytes::Bytes;
 use pyo3::prelude::*;
@@ -14,17 +13,16 @@ use crate::data::{DecodeSettings, Query, Shape};
 use crate::error::{Error, Kind};
 use crate::http::{BaseUrl, TransportSettings};
 use crate::python::allowance::PyAllowance;
-use crate::python::bookmark::PyBookmark;
 use crate::python::clock::PyClock;
-use crate::python::conversions::{count, duration, duration_or, html};
+use crate::python::conversions::{count, duration, html};
 use crate::python::credential::PyCredential;
 use crate::python::errors::{raise, warn};
 use crate::python::ledger::{choose, time_of_day};
 use crate::python::progress::Audience;
-use crate::python::query::{Arguments, END_HINT, PyQuery, ahead, names};
+use crate::python::query::{Arguments, END_HINT, ahead, names};
 use crate::python::runtime::{block_on, detached, guarded, spawn};
 use crate::python::scan::PyScan;
-use crate::python::settings::{from_outside, keywords, scope_set, trust};
+use crate::python::settings::{from_outside, keywords, scope_set, set, trust};
 use crate::python::shape::PyShape;
 use crate::python::summary::Considered;
 use crate::python::sync::{Asked, begin, sync};
@@ -350,23 +348,16 @@ impl PyClient {
     /// ...                      since="2026-11-15T00:00Z")
     /// >>> client.sync(feed, siteline.Store("plant.siteline")).complete
     /// True
-    #[pyo3(signature = (feeds, store, *, until=None, now=None, reread=None, shape=None,
-        progress=None, deadline=None))]
-    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    #[pyo3(signature = (feeds, store, **options), text_signature = "($self, feeds, store, *, until=None, \
+        now=None, reread=None, shape=None, progress=None, deadline=None)")]
     fn sync<'py>(
         &self,
         py: Python<'py>,
         feeds: Bound<'py, PyAny>,
         store: Bound<'py, PyAny>,
-        until: Option<Bound<'py, PyAny>>,
-        now: Option<Bound<'py, PyAny>>,
-        reread: Option<Bound<'py, PyAny>>,
-        shape: Option<Bound<'py, PyShape>>,
-        progress: Option<Bound<'py, PyAny>>,
-        deadline: Option<Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let asked = Asked { feeds, store, until, now, reread, shape, progress, deadline };
-        sync(py, asked.order(py, &self.client)?)
+        sync(py, Asked::with(feeds, store, options)?.order(py, &self.client)?)
     }
 
     /// As ``sync()``, an awaitable of the running asyncio loop: a run.
@@ -377,24 +368,23 @@ impl PyClient {
         options: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = options.py();
-        begin(py, Asked::with(feeds, store, options)?.order(py, &self.client)?)
+        begin(py, Asked::with(feeds, store, Some(options))?.order(py, &self.client)?)
     }
 
     /// What the next sync would read and cost: a :class:`Plan`. Costs no request.
     ///
     /// - ``feeds``: as of :meth:`sync`, with the ``store``; or a :class:`Scan`: its pages are known
     ///   where a feed of the store asks the same
-    #[pyo3(signature = (feeds, store=None, *, until=None, now=None, reread=None))]
+    #[pyo3(signature = (feeds, store=None, **options),
+        text_signature = "($self, feeds, store=None, *, until=None, now=None, reread=None)")]
     fn plan<'py>(
         &self,
         py: Python<'py>,
         feeds: &Bound<'py, PyAny>,
         store: Option<&Bound<'py, PyAny>>,
-        until: Option<&Bound<'py, PyAny>>,
-        now: Option<&Bound<'py, PyAny>>,
-        reread: Option<&Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Considered { what: feeds, store, until, now, reread }.plan(py, &self.client)
+        Considered::with(feeds, store, options)?.plan(py, &self.client)
     }
 
     /// Close: later calls, and calls that wait in other threads, raise :class:`ClosedError`.
@@ -409,23 +399,6 @@ impl PyClient {
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
         self.client.close();
-    }
-
-    /// What ``pickle`` makes a scan again with.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of a scan")]
-    fn _scan(
-        slf: &Bound<'_, Self>,
-        query: &PyQuery,
-        shape: &PyShape,
-        extra_columns: Vec<String>,
-        max_pages: Option<u64>,
-        deadline: Option<Duration>,
-        keep_raw: bool,
-        bookmark: Option<&PyBookmark>,
-    ) -> PyResult<PyScan> {
-        let settings = ReadSettings { max_pages, deadline, keep_raw };
-        let shape = shape.0.clone();
-        PyScan::again(slf, query.0.clone(), shape, extra_columns, settings, bookmark)
     }
 
     fn __getnewargs_ex__<'py>(
@@ -469,11 +442,4 @@ impl PyClient {
 fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
     let body = body.map_err(|error| raise(py, &error))?;
     py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
-}
-
-fn set(slot: &mut Duration, given: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<()> {
-    if let Some(given) = given {
-        *slot = duration_or(given, name, Kind::Config)?;
-    }
-    Ok(())
 }

@@ -1,10 +1,11 @@
 //! Times and durations between Python and the core. Naive times are refused: a range in the wrong
 //! zone reads the wrong hours without any error (§4.3).
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -13,6 +14,7 @@ use pyo3::types::{PyBool, PyDateTime, PyDelta, PyString, PyTzInfo};
 use crate::data::{parse_duration, parse_instant};
 use crate::error::{Error, Kind};
 use crate::python::errors::raise;
+use crate::python::private_key::described;
 
 const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, or ISO text \
                             such as \"2026-11-01T00:00:00Z\".";
@@ -32,6 +34,17 @@ pub(crate) fn text(value: &Bound<'_, PyString>, name: &str, kind: Kind) -> PyRes
         let message = format!("{name}= holds half a surrogate pair: it is no Unicode text.");
         refuse(value.py(), kind, message)
     })
+}
+
+/// The path of a file: text, or an `os.PathLike`.
+pub(crate) fn path_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<PathBuf> {
+    let is_path = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
+    if !is_path {
+        let what = described(given)?;
+        let message = format!("{name}= is the path of a file; this is {what}.");
+        return Err(PyTypeError::new_err(message));
+    }
+    given.extract()
 }
 
 /// A whole number of 1 or more.

@@ -25,6 +25,7 @@ pub(crate) fn state(store: &Store, feed: &str) -> Result<State> {
     }
 }
 
+/// The store has no such feed: says which it has.
 fn unknown(store: &Store, feed: &str) -> Error {
     let message = format!("the store {} has no feed {feed:?}", store.path().display());
     let known = store.feeds().unwrap_or_default();

@@ -261,7 +261,12 @@ fn beginning<'py>(since: &Bound<'py, PyAny>) -> PyResult<Timestamp> {
         Ok(written) => written.to_str().is_ok_and(is_date),
         Err(_) => since.is_instance_of::<PyDate>() && !since.is_instance_of::<PyDateTime>(),
     };
-    if is_date { midnight(since) } else { instant(since, "since") }
+    let at = if is_date { midnight(since) } else { instant(since, "since") }?;
+    if at.subsec_nanosecond() != 0 {
+        let message = format!("since= is {at}: it is a whole second.");
+        return Err(refuse(since.py(), Kind::Query, message));
+    }
+    Ok(at)
 }
 
 /// True for `2026-11-01`.

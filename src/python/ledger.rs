@@ -10,7 +10,7 @@ use pyo3::types::{PyString, PyTime};
 use crate::client::ClientSettings;
 use crate::error::{Error, Kind};
 use crate::http::{Ledger, TimeOfDay};
-use crate::python::conversions::text;
+use crate::python::conversions::{path_of, text};
 use crate::python::errors::raise;
 use crate::python::private_key::described;
 use crate::python::runtime::detached;
@@ -34,7 +34,10 @@ pub(super) fn choose(
 ) -> PyResult<Chosen> {
     let integration = Integration::new(settings.base_url.as_str(), settings.credential.subject());
     if let Some(given) = given {
-        let path = path_of(given)?;
+        let path = path_of(given, "ledger")?;
+        if path.as_os_str().is_empty() {
+            return Err(raise(py, &Error::new(Kind::Config, "ledger= is an empty path.")));
+        }
         let opened = detached(py, || FileLedger::at(&path, integration, settings.terms()))?;
         let ledger = opened.map_err(|error| raise(py, &error))?;
         let path = Some(ledger.path().to_owned());
@@ -46,21 +49,6 @@ pub(super) fn choose(
     let path = with_surroundings(|around| around.state_file(&integration.file_name()));
     let usual = UsualLedger::new(path.as_deref(), integration, settings.terms());
     Ok(Chosen { ledger: Some(Arc::new(usual)), path: None })
-}
-
-fn path_of(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
-    let is_path = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
-    if !is_path {
-        let what = described(given)?;
-        return Err(PyTypeError::new_err(format!(
-            "ledger= is the path of a file; this is {what}."
-        )));
-    }
-    let path: PathBuf = given.extract()?;
-    if path.as_os_str().is_empty() {
-        return Err(raise(given.py(), &Error::new(Kind::Config, "ledger= is an empty path.")));
-    }
-    Ok(path)
 }
 
 /// A time of day: text with a zone, or an aware `datetime.time`.

@@ -13,7 +13,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::client::scan::{ONTO_HINT, ReadFailure, ReadSettings, Scan, Step, Table};
 use crate::client::whole::Whole;
-use crate::data::{DecodeSettings, Query, Shape, schema};
+use crate::data::{DecodeSettings, schema};
 use crate::error::{Error, Kind};
 use crate::python::bookmark::PyBookmark;
 use crate::python::client::PyClient;
@@ -74,28 +74,6 @@ impl PyScan {
     pub(crate) fn new(scan: Scan, client: Py<PyClient>, audience: Option<Audience>) -> Self {
         let table = Arc::new(PyOnceLock::new());
         Self { client, whole: Arc::new(Whole::new(scan)), table, audience }
-    }
-
-    /// That of a pickle.
-    ///
-    /// # Errors
-    /// Those of its parts.
-    pub(crate) fn again(
-        client: &Bound<'_, PyClient>,
-        query: Query,
-        shape: Shape,
-        extra_columns: Vec<String>,
-        settings: ReadSettings,
-        bookmark: Option<&PyBookmark>,
-    ) -> PyResult<Self> {
-        let core = client.get().client.clone();
-        let make = || {
-            let decode = DecodeSettings::for_query(&query, shape, extra_columns)?;
-            let scan = Scan::new(core, query, decode, settings);
-            bookmark.map_or(Ok(scan.clone()), |bookmark| scan.resume(bookmark.0.clone(), None))
-        };
-        let scan = guarded(|| make().map_err(|error| raise(client.py(), &error)))?;
-        Ok(Self::new(scan, client.clone().unbind(), None))
     }
 
     fn reporter(&self, py: Python<'_>) -> PyResult<Option<Reporter>> {
@@ -306,6 +284,28 @@ impl PyScan {
         schema_capsule(py, &self.schema())
     }
 
+    /// What ``pickle`` makes a scan again with.
+    #[staticmethod]
+    fn _restore(
+        client: &Bound<'_, PyClient>,
+        query: &PyQuery,
+        shape: &PyShape,
+        extra_columns: Vec<String>,
+        settings: (Option<u64>, Option<Duration>, bool),
+        bookmark: Option<&PyBookmark>,
+    ) -> PyResult<Self> {
+        let (core, query, shape) = (client.get().client.clone(), query.0.clone(), shape.0.clone());
+        let (max_pages, deadline, keep_raw) = settings;
+        let settings = ReadSettings { max_pages, deadline, keep_raw };
+        let make = || {
+            let decode = DecodeSettings::for_query(&query, shape, extra_columns)?;
+            let scan = Scan::new(core, query, decode, settings);
+            bookmark.map_or(Ok(scan.clone()), |bookmark| scan.resume(bookmark.0.clone(), None))
+        };
+        let scan = guarded(|| make().map_err(|error| raise(client.py(), &error)))?;
+        Ok(Self::new(scan, client.clone().unbind(), None))
+    }
+
     /// A scan travels as its recipe, where its client does; what was read stays behind.
     fn __reduce__<'py>(
         &self,
@@ -321,15 +321,15 @@ impl PyScan {
         let ReadSettings { max_pages, deadline, keep_raw } = scan.read_settings().clone();
         let decode = scan.decode_settings();
         let arguments = (
+            self.client.bind(py),
             PyQuery(scan.query().clone()),
             PyShape(decode.shape.clone()),
             decode.extra_columns.clone(),
-            max_pages,
-            deadline,
-            keep_raw,
+            (max_pages, deadline, keep_raw),
             scan.bookmark().cloned().map(PyBookmark),
         );
-        Ok((self.client.bind(py).getattr("_scan")?, arguments.into_pyobject(py)?))
+        let again = py.get_type::<Self>().getattr("_restore")?;
+        Ok((again, arguments.into_pyobject(py)?))
     }
 
     /// For the garbage collector: ``progress=`` may be a method of whoever keeps the scan.

@@ -8,10 +8,10 @@ use pyo3::types::PyDict;
 
 use crate::error::{Kind, Result};
 use crate::python::conversions::{datetime_from_microseconds, refuse};
-use crate::python::coverage::settled;
+use crate::python::coverage::{settled, state};
 use crate::python::feed::asks;
 use crate::python::stored::Stored;
-use crate::store::{Flagged, Store, Target as _, View, Wanted};
+use crate::store::{Flagged, Store, View, Wanted};
 use crate::sync::State;
 
 /// How often a snapshot is tried for that no page arrives in the middle of.
@@ -74,15 +74,15 @@ impl Selected {
     /// # Errors
     /// `StoreError`s.
     pub(crate) fn open(&self, store: &Store) -> Result<Opened> {
-        let state = store.state(&self.feed)?.map(|state| State::from_bytes(&state)).transpose()?;
-        let mut wanted =
-            Wanted { ranges: self.ranges(state.as_ref()), view: self.view, flagged: self.flagged };
-        let feed = state.as_ref().map(State::feed);
+        let state = state(store, &self.feed)?;
+        let ranges = self.ranges(&state);
+        let mut wanted = Wanted { ranges, view: self.view, flagged: self.flagged };
+        let feed = state.feed();
         let opened = |stored: Stored, sequence: u64| Opened {
             stored,
             sequence,
-            asks: feed.map(asks).unwrap_or_default(),
-            interval_seconds: feed.and_then(|feed| feed.input().interval_seconds),
+            asks: asks(feed),
+            interval_seconds: feed.input().interval_seconds,
         };
         if let View::AsOf(sequence) = self.view {
             return Ok(opened(Stored::new(store.read(&self.feed, wanted)?), sequence));
@@ -104,13 +104,13 @@ impl Selected {
         Ok(opened(Stored::new(store.read(&self.feed, wanted)?), sequence))
     }
 
-    fn ranges(&self, state: Option<&State>) -> Option<Vec<(i64, i64)>> {
+    fn ranges(&self, state: &State) -> Option<Vec<(i64, i64)>> {
         let (start, end) = (self.start.unwrap_or(i64::MIN), self.end.unwrap_or(i64::MAX));
         if !self.settled_only {
             let any = self.start.is_some() || self.end.is_some();
             return any.then(|| vec![(start, end)]);
         }
-        let within = settled(state?)
+        let within = settled(state)
             .into_iter()
             .map(|(from, to)| (from.max(start), to.min(end)))
             .filter(|(from, to)| from < to);

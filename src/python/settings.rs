@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -13,6 +14,7 @@ use crate::client::ClientSettings;
 use crate::error::{Error, Kind};
 use crate::http::proxy::has_password;
 use crate::http::{Trust, certificates_of};
+use crate::python::conversions::duration_or;
 use crate::python::credential::PyCredential;
 use crate::python::errors::raise;
 use crate::python::private_key::{described, octets};
@@ -206,4 +208,16 @@ pub(super) fn keywords<'py>(
         (None, None) => {}
     }
     Ok(all)
+}
+
+/// A duration, where it was given.
+pub(super) fn set(
+    slot: &mut Duration,
+    given: Option<&Bound<'_, PyAny>>,
+    name: &str,
+) -> PyResult<()> {
+    if let Some(given) = given {
+        *slot = duration_or(given, name, Kind::Config)?;
+    }
+    Ok(())
 }

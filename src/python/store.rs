@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString, PyTuple};
 
 use crate::error::{Kind, Result};
-use crate::python::conversions::{html_sync, instant, refuse};
+use crate::python::conversions::{html_sync, instant, path_of, refuse};
 use crate::python::coverage::{Covered, Late, state};
 use crate::python::errors::raise;
 use crate::python::feed::{PyFeed, feed_name};
@@ -18,7 +18,7 @@ use crate::python::selected::{Selected, flagged_named};
 use crate::store::{Delivery, Store, Target as _, View};
 use crate::sync::State;
 
-const AT: &str = "a siteline.SyncReport, a sequence number";
+const AT: &str = "a siteline.SyncReport or a sequence number";
 
 /// A store: one file that holds every version of every point of some feeds, and how far each has
 /// been read.
@@ -84,7 +84,8 @@ impl PyStore {
 #[pymethods]
 impl PyStore {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+    fn new(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let path = path_of(path, "path")?;
         let open = || Store::open(&std::path::absolute(&path).unwrap_or(path));
         let store = guarded(|| step(py, open)?.map_err(|error| raise(py, &error)))?;
         Ok(Self(Arc::new(store)))
@@ -197,7 +198,13 @@ impl PyStore {
                     store.sequence_at(&name, at)
                 })?
             }
-            None => return Err(refuse(py, Kind::Query, format!("at= is {AT}, or a time."))),
+            None => {
+                return Err(refuse(
+                    py,
+                    Kind::Query,
+                    format!("at= is {AT}, or a time with a zone."),
+                ));
+            }
         };
         let flagged = flagged_named(py, flagged)?;
         let selected = selected(name, (start, end), slf, View::AsOf(sequence))?;
@@ -278,7 +285,8 @@ impl PyStore {
 
     /// Copy the store to another path, while it is in use. A :class:`StoreError` where something is
     /// there already.
-    fn backup(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<()> {
+        let path = path_of(path, "path")?;
         self.work(py, |store| store.backup(&std::path::absolute(&path).unwrap_or(path)))
     }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::client::Client;
 use crate::client::scan::Scan;
@@ -13,7 +13,7 @@ use crate::python::errors::raise;
 use crate::python::runtime::{guarded, step};
 use crate::python::scan::PyScan;
 use crate::python::store::PyStore;
-use crate::python::sync::{Home, feeds, reread};
+use crate::python::sync::{Home, feeds, keywords, reread};
 use crate::store::{Store, Target as _};
 use crate::sync::plan::plan;
 use crate::sync::{FeedReport, Plan, Report, State, SyncSettings, Task, Why};
@@ -79,11 +79,24 @@ fn at(py: Python<'_>, at: Option<Timestamp>) -> PyResult<Option<Bound<'_, PyAny>
 
 /// The arguments of `client.plan` as Python gave them.
 pub(crate) struct Considered<'a, 'py> {
-    pub(crate) what: &'a Bound<'py, PyAny>,
-    pub(crate) store: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) until: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) now: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) reread: Option<&'a Bound<'py, PyAny>>,
+    what: &'a Bound<'py, PyAny>,
+    store: Option<&'a Bound<'py, PyAny>>,
+    until: Option<Bound<'py, PyAny>>,
+    now: Option<Bound<'py, PyAny>>,
+    reread: Option<Bound<'py, PyAny>>,
+}
+
+impl<'a, 'py> Considered<'a, 'py> {
+    /// # Errors
+    /// `TypeError` for a keyword that is not known.
+    pub(crate) fn with(
+        what: &'a Bound<'py, PyAny>,
+        store: Option<&'a Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Self> {
+        let [until, now, reread] = keywords("plan", ["until", "now", "reread"], options)?;
+        Ok(Self { what, store, until, now, reread })
+    }
 }
 
 impl Considered<'_, '_> {
@@ -106,9 +119,9 @@ impl Considered<'_, '_> {
                 return Err(raise(py, &error.with_hint("client.plan(feeds, store)")));
             };
             let settings = SyncSettings {
-                until: self.until.map(|until| instant(until, "until")).transpose()?,
-                now: self.now.map(|now| instant(now, "now")).transpose()?,
-                reread: self.reread.map(reread).transpose()?.unwrap_or_default(),
+                until: self.until.as_ref().map(|until| instant(until, "until")).transpose()?,
+                now: self.now.as_ref().map(|now| instant(now, "now")).transpose()?,
+                reread: self.reread.as_ref().map(reread).transpose()?.unwrap_or_default(),
                 ..SyncSettings::default()
             };
             let home = Home::of(store, &feeds, client)?;

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -103,33 +104,26 @@ impl Home {
 }
 
 impl<'py> Asked<'py> {
-    /// Those of a dict of keywords.
-    ///
     /// # Errors
-    /// `TypeError` for a shape that is none.
+    /// `TypeError` for a keyword that is not known, and for a shape that is none.
     pub(crate) fn with(
         feeds: Bound<'py, PyAny>,
         store: Bound<'py, PyAny>,
-        options: &Bound<'py, PyDict>,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
-        let of = |name: &str| -> PyResult<Option<Bound<'py, PyAny>>> {
-            Ok(options.get_item(name)?.filter(|given| !given.is_none()))
-        };
-        Ok(Self {
-            feeds,
-            store,
-            until: of("until")?,
-            now: of("now")?,
-            reread: of("reread")?,
-            shape: of("shape")?.map(Bound::cast_into).transpose()?,
-            progress: of("progress")?,
-            deadline: of("deadline")?,
-        })
+        let names = ["until", "now", "reread", "shape", "progress", "deadline"];
+        let [until, now, reread, shape, progress, deadline] = keywords("sync", names, options)?;
+        let shape = shape.map(Bound::cast_into).transpose()?;
+        Ok(Self { feeds, store, until, now, reread, shape, progress, deadline })
     }
 
     /// # Errors
-    /// `QueryError` for wrong arguments.
+    /// `QueryError` for wrong arguments, `ClosedError` for a client that was closed: a run that has
+    /// nothing to read would not notice it.
     pub(crate) fn order(self, py: Python<'_>, client: &Client) -> PyResult<Order> {
+        if client.is_closed() {
+            return Err(raise(py, &Error::new(Kind::Closed, "the client is closed")));
+        }
         let feeds = feeds(&self.feeds)?;
         let audience = Audience::from_argument(self.progress.as_ref())?;
         let at = |given: Option<Bound<'_, PyAny>>, name| {
@@ -149,6 +143,29 @@ impl<'py> Asked<'py> {
         let reporter = reporter.flatten();
         Ok(Order { client: client.clone(), home, feeds, settings, reporter })
     }
+}
+
+/// The keywords of a method of the client, by name; what is `None` was not given.
+///
+/// # Errors
+/// `TypeError` for one that is not known: a misspelt bound would bound nothing.
+pub(crate) fn keywords<'py, const COUNT: usize>(
+    method: &str,
+    names: [&str; COUNT],
+    given: Option<&Bound<'py, PyDict>>,
+) -> PyResult<[Option<Bound<'py, PyAny>>; COUNT]> {
+    let mut values = [const { None }; COUNT];
+    for (name, value) in given.into_iter().flatten() {
+        let Some(place) = names.iter().position(|known| name.eq(known).unwrap_or(false)) else {
+            return Err(PyTypeError::new_err(format!(
+                "{method}() got an unexpected keyword argument {}: it takes {}.",
+                name.repr()?,
+                names.join(", ")
+            )));
+        };
+        values[place] = Some(value).filter(|value| !value.is_none());
+    }
+    Ok(values)
 }
 
 /// One feed or several.
@@ -259,7 +276,7 @@ impl PyRun {
             // Pages that come at once leave no wait in which it would be heard.
             py.check_signals()?;
         }
-        let report = self.home.step(py, || run.report())?;
+        let report = self.home.step(py, || run.keep().and_then(|()| run.report()))?;
         summary::report(py, &report)
     }
 
@@ -304,7 +321,7 @@ impl PyRun {
     fn _report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run(py)?;
         let made = |py: Python<'_>, report| summary::report(py, &report).map(Bound::unbind);
-        self.home.spawn(py, move || run.report(), made)
+        self.home.spawn(py, move || run.keep().and_then(|()| run.report()), made)
     }
 
     /// Lets go of the feeds, for the next one.

@@ -39,9 +39,12 @@ impl PyTarget {
     pub(crate) fn new(object: &Bound<'_, PyAny>, feeds: &[Feed], host: String) -> PyResult<Self> {
         let py = object.py();
         let inspect = py.import("inspect")?;
-        for name in ["state", "apply"] {
-            let Some(method) = object.getattr_opt(name)?.filter(Bound::is_callable) else {
-                return Err(refuse(py, Kind::Query, WANTED));
+        for name in ["state", "apply", "lock"] {
+            let method = match object.getattr_opt(name)?.filter(Bound::is_callable) {
+                Some(method) => method,
+                // It may be left out, and may be something else: a `threading.Lock` of its own.
+                None if name == "lock" => continue,
+                None => return Err(refuse(py, Kind::Query, WANTED)),
             };
             if inspect.call_method1("iscoroutinefunction", (method,))?.is_truthy()? {
                 let message = format!("{name}() of the store is async: nobody would await it.");
@@ -97,10 +100,18 @@ impl PyTarget {
 impl Target for PyTarget {
     fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>> {
         self.call(|py| {
-            let Some(lock) = self.object.bind(py).getattr_opt("lock")? else {
+            let lock = self.object.bind(py).getattr_opt("lock")?;
+            let Some(lock) = lock.filter(Bound::is_callable) else {
                 return Ok(Box::new(()) as Box<dyn Any + Send>);
             };
             let held = lock.call1((feed,))?;
+            if !held.hasattr("__enter__")? || !held.hasattr("__exit__")? {
+                let message = format!(
+                    "lock() of the store gave a {}: it gives a context manager.",
+                    held.get_type().name()?
+                );
+                return Err(PyTypeError::new_err(message));
+            }
             held.call_method0("__enter__")?;
             Ok(Box::new(Held(Some(held.unbind()))) as Box<dyn Any + Send>)
         })

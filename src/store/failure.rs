@@ -94,7 +94,13 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
 /// Somebody else writes.
 pub(super) fn busy(path: &Path) -> Error {
     Error::new(Kind::StoreBusy, format!("store {}: somebody else writes to it", path.display()))
-        .with_hint("Wait until the other process is done, then try again.")
+        .with_hint("Wait until the other thread or process is done, then try again.")
+}
+
+/// Somebody else writes a feed.
+pub(super) fn taken(path: &Path, feed: &str) -> Error {
+    let message = format!("store {}: somebody else writes to its feed {feed:?}", path.display());
+    busy(path).with(|context| context.message = message)
 }
 
 /// No room is left.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest;
 
 use super::connection::process;
-use super::failure::{busy, system};
+use super::failure::{system, taken};
 use crate::error::{Error, Kind, Result};
 
 /// Filesystems where the locks and the shared memory of a store can't be relied upon; a kind that
@@ -60,6 +60,12 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf> {
     let whole = whole.canonicalize().unwrap_or(whole);
     if whole.is_dir() {
         return refused("this is a folder", "Name a file, as plant.siteline.");
+    }
+    if whole.exists() && !whole.is_file() {
+        return refused(
+            "this is no file, but a device or a pipe",
+            "Name a file, as plant.siteline.",
+        );
     }
     if let Ok(mounts) = std::fs::read_to_string("/proc/self/mountinfo")
         && let Some(kind) = network_filesystem(&mounts, &whole)
@@ -136,7 +142,7 @@ impl Lock {
             .map_err(|error| system(store, "the lock of a feed cannot be made", &error))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { file, process: process() }),
-            Err(TryLockError::WouldBlock) => Err(busy(store)),
+            Err(TryLockError::WouldBlock) => Err(taken(store, feed)),
             Err(TryLockError::Error(error)) => {
                 Err(system(store, "the lock of a feed cannot be taken", &error))
             }

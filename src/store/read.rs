@@ -177,7 +177,7 @@ fn schema_of(view: View) -> SchemaRef {
 pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> Outcome<&'f FeedRow> {
     feeds.find(name).ok_or_else(|| {
         let what = format!("it has no feed {name:?}");
-        Trouble::Refused(what, "A feed is there once it was synced; feeds() names those that are.")
+        Trouble::Refused(what, "A feed is there once it was synced.")
     })
 }
 

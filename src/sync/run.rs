@@ -206,6 +206,28 @@ impl Run {
         }
     }
 
+    /// Keeps the feeds of which no page came, where the target does not know them yet: after a sync
+    /// that has come to its end each can be read, if only as never read.
+    ///
+    /// # Errors
+    /// `ForkError` in a forked child; those of the target.
+    pub fn keep(&self) -> Result<()> {
+        self.check_process()?;
+        let states = {
+            let work = self.work();
+            let reports = work.reports();
+            let new = reports.iter().enumerate().filter(|(_, report)| report.sequence == 0);
+            new.map(|(feed, _)| work.state(feed).clone()).collect::<Vec<_>>()
+        };
+        for state in states {
+            let name = state.feed().name();
+            if self.target.state(name)?.is_none() {
+                self.target.apply(name, None, &state.to_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
     /// What was done so far.
     ///
     /// # Errors

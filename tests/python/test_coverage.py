@@ -1,5 +1,6 @@
 """Coverage and lateness: what they tell, print and draw."""
 
+import copy
 import itertools
 import pickle
 import re
@@ -106,6 +107,8 @@ def test_long_ones_show_the_newest_rows():
     assert len(text.splitlines()) == 27
     assert "earlier rows" in text
     assert len(coverage.to_svg()) < 400_000
+    assert "… 84 earlier" in Reader(coverage.to_svg()).text, "what is not drawn is said"
+    assert "earlier" not in Reader(sample().to_svg()).text
 
 
 def test_nothing_at_all_is_shown_too():
@@ -206,6 +209,12 @@ def test_quantiles_are_timedeltas():
     assert delays == siteline.Delays(100, timedelta(minutes=1), HOUR, 2 * HOUR, DAY)
     assert delays.p99 == 2 * HOUR
     assert lateness_of().revisions == siteline.Delays(0, None, None, None, None)
+
+
+def test_a_lateness_is_equal_to_what_is_counted_alike_and_travels():
+    one = lateness_of([(60, 50)], [(3_600, 2)])
+    assert pickle.loads(pickle.dumps(one)) == one == copy.deepcopy(one)
+    assert len({one, lateness_of([(60, 50)], [(3_600, 2)]), lateness_of([(60, 51)])}) == 2
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ def test_a_feed_that_is_not_there_is_told_with_those_that_are(store):
     for call in calls:
         with pytest.raises(siteline.StoreError, match="line-9"):
             call()
-    with pytest.raises(siteline.StoreError, match="line-2"):
-        store.coverage("line-9")
+        with pytest.raises(siteline.StoreError, match=r"It has line-2\."):
+            call()
     assert repr(store.points("line-9")) == "<Points line-9>", "to show it reads nothing"
 
 
@@ -87,8 +87,13 @@ def test_what_is_no_store_is_told(tmp_path):
         siteline.Store(text)
     with pytest.raises(siteline.StoreError, match="nowhere"):
         siteline.Store(tmp_path / "nowhere" / "plant.siteline")
-    with pytest.raises(TypeError):
-        siteline.Store(7)
+    for wrong, named in ((7, "int"), (None, "None"), (b"plant.siteline", "bytes")):
+        with pytest.raises(TypeError, match=f"path= .*{named}"):
+            siteline.Store(wrong)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(siteline.StoreError, match="no file"):
+            siteline.Store(tmp_path / "pipe")
 
 
 def test_every_way_out_gives_the_same_points(store, frame):

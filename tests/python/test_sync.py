@@ -191,6 +191,40 @@ def test_until_bounds_a_run_and_now_rehearses_one(sandbox, store):
     assert max(task.end for task in plan.tasks) <= datetime(2026, 11, 18, 6, tzinfo=UTC)
 
 
+def test_the_time_of_a_report_can_be_given_back_as_it_is_written(sandbox, store):
+    client, feed = sandbox.client(), feed_of()
+    client.sync(feed, store)
+    sandbox.clock.advance(3600.123456)  # as clocks have it outside of tests
+    report = client.sync(feed, store)
+    assert report.now.microsecond == 123456
+    written = report.to_dict()["now"]
+    assert repr(store.as_of(feed, written)) == repr(store.as_of(feed, report))
+    assert store.coverage(feed, written) == store.coverage(feed, report.now)
+    assert client.plan(feed, store, now=written, until=written).tasks == ()
+    with pytest.raises(siteline.QueryError, match=r"start .*finer than a second"):
+        client.data(start=written)
+    with pytest.raises(siteline.QueryError, match=r"since=.*whole second"):
+        feed_of(since=written)
+
+
+def test_a_feed_of_which_no_page_came_is_there_to_be_read(sandbox, store):
+    client, feed = sandbox.client(), feed_of("new-line", since="2026-11-20T00:00Z")
+    first = client.sync(feed, store)
+    assert first.complete
+    assert (first.pages, first["new-line"].sequence) == (0, 0)
+    assert store.feeds == {"new-line": feed}
+    assert len(store.points(feed)) == len(store.as_of(feed, first)) == 0
+    assert store.coverage(feed).read_through is None
+    sandbox.clock.advance("1h")
+    assert client.sync(feed, store).inserted == len(store.changes(feed, since=first)) > 0
+
+    both = [feed_of("line-1", line="L1"), feed_of(page_size=500)]
+    report = sandbox.client(daily_allowance=1).sync(both, store)
+    assert not report.complete
+    assert {one.sequence for one in report.feeds.values()} == {0, 1}
+    assert all(len(store.changes(one, since=report)) == 0 for one in both)
+
+
 def test_a_range_is_read_again_where_that_is_asked_for(sandbox, store):
     client, feed = sandbox.client(), feed_of()
     client.sync(feed, store)
@@ -301,6 +335,8 @@ def test_a_second_sync_of_a_feed_is_refused_at_once(sandbox, store):
                 with pytest.raises(siteline.StoreBusy):
                     second.redefine(feed)
                 seen.append(caught.value)
+                assert "'line-2'" in str(caught.value) or '"line-2"' in str(caught.value)
+                assert "thread or process" in caught.value.hint
                 assert client.sync(other, second).complete
 
     assert client.sync(feed, store, progress=meanwhile).complete
@@ -332,9 +368,10 @@ def test_a_deadline_bounds_the_whole_run(sandbox, store):
 
 def test_a_closed_client_and_a_closed_store_are_told(sandbox, store):
     client = sandbox.client()
+    client.sync(feed_of(), store)
     client.close()
     with pytest.raises(siteline.ClosedError):
-        client.sync(feed_of(), store)
+        client.sync(feed_of(), store)  # nothing is left to read: it is told all the same
     store.close()
     with pytest.raises(siteline.ClosedError):
         sandbox.client().sync(feed_of(), store)

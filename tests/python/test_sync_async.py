@@ -1,11 +1,13 @@
 """`AsyncClient.sync`: the loop goes on meanwhile; what is cancelled leaves the store at rest."""
 
 import asyncio
+import gc
 import pickle
 
 import pytest
 import siteline
 from memory_store import FEED, MemoryStore, truth
+from siteline.aio import _whole
 
 
 @pytest.fixture
@@ -115,6 +117,53 @@ def test_cancelled_it_leaves_what_was_committed_and_the_feed_free(sandbox, store
     assert points(store) == truth(sandbox, report.read_through)
 
 
+@pytest.mark.parametrize("outcome", ["begun", siteline.StoreBusy("held by another job")])
+def test_cancelled_twice_it_is_over_only_when_the_step_under_way_is(outcome):
+    async def main():
+        said, undone = [], []
+        event_loop = asyncio.get_running_loop()
+        event_loop.set_exception_handler(lambda _, about: said.append(about))
+        step = event_loop.create_future()
+        task = asyncio.create_task(_whole(step, undone.append))
+        for _ in range(3):
+            await asyncio.sleep(0)
+            task.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not task.done()
+        step.set_result(outcome) if outcome == "begun" else step.set_exception(outcome)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        del step
+        gc.collect()
+        await asyncio.sleep(0)
+        return said, undone
+
+    assert asyncio.run(main()) == ([], ["begun"] if outcome == "begun" else [])
+
+
+def test_cancelled_often_it_leaves_the_feed_free(sandbox, store):
+    async def main():
+        async with sandbox.async_client() as client:
+            feed = feed_of(page_size=500)
+            for moment in range(12):
+                task = asyncio.create_task(client.sync(feed, store))
+                for _ in range(moment):
+                    await asyncio.sleep(0.001)
+                if task.done():
+                    break
+                for _ in range(4):
+                    task.cancel()
+                    await asyncio.sleep(0)
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                await client.sync(feed, store, until="2026-11-15T00:00Z")
+            return await client.sync(feed, store)
+
+    report = asyncio.run(main())
+    assert points(store) == truth(sandbox, report.read_through)
+
+
 def test_a_timeout_ends_it_and_the_next_goes_on(sandbox, store):
     async def main():
         async with sandbox.async_client() as client:
@@ -153,6 +202,10 @@ def test_arguments_are_those_of_the_client(sandbox, store):
                 await client.sync([], store)
             with pytest.raises(TypeError):
                 await client.sync(feed_of(), store, shape="items")
+            with pytest.raises(TypeError, match=r"deadlin'.*it takes until, .*deadline"):
+                await client.sync(feed_of(), store, deadlin="1h")
+            with pytest.raises(TypeError, match=r"deadline"):
+                await client.plan(feed_of(), store, deadline="1h")
             report = await client.sync(feed_of(), store, until="2026-11-16T00:00Z", deadline="1h")
             await client.sync(feed_of(), store, reread=("2026-11-15T00:00Z", "2026-11-15T06:00Z"))
             return report

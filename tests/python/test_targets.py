@@ -167,6 +167,25 @@ def test_a_lock_is_held_for_the_sync_and_let_go_whatever_happens(sandbox):
     assert not set(store.held[-2:]) & {"+line-1", "+line-2"}
 
 
+def test_a_lock_of_another_kind_is_let_alone_and_a_wrong_one_is_told(sandbox):
+    client, store = sandbox.client(), MemoryStore()
+    store.lock = threading.Lock()  # its own business
+    assert client.sync(feed_of(), store).complete
+
+    class Generator(MemoryStore):
+        def lock(self, feed):
+            yield
+
+    class Async(MemoryStore):
+        async def lock(self, feed):
+            raise AssertionError("nobody awaits it")
+
+    with pytest.raises(TypeError, match=r"generator.*context manager"):
+        client.sync(feed_of(), Generator())
+    with pytest.raises(siteline.QueryError, match=r"lock\(\).*async"):
+        client.sync(feed_of(), Async())
+
+
 def test_a_lock_that_is_taken_ends_the_sync_before_any_request(sandbox):
     class Taken(MemoryStore):
         def lock(self, feed):
