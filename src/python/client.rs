@@ -342,7 +342,8 @@ impl PyClient {
     /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run
     ///
     /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, those of a read and
-    /// of the store. Interrupted or failed, all that was committed stays.
+    /// of the store; what is wrong with one range alone is raised when all else has been read.
+    /// Interrupted or failed, all that was committed stays.
     ///
     /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     /// ...                      since="2026-11-15T00:00Z")

@@ -17,9 +17,9 @@ use super::seen::{self, Seen};
 use super::target::{Applied, Delivery};
 use crate::data::{Envelope, Page};
 
-/// Buckets in a block, measured against 256 and 1,024: fewer take more room and longer to find, more
-/// take twice the log for one changed point.
-const BUCKETS: i64 = 512;
+/// Buckets in a block. Fewer take more room and longer to find; a block is written whole for one
+/// point, and with many series a page brings few points of each.
+const BUCKETS: i64 = 128;
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 /// Once in so many pages one looks for what can be forgotten.

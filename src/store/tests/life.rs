@@ -209,6 +209,6 @@ fn a_feed_whose_first_page_is_empty_learns_its_blocks_from_the_next() {
     let connection = Connection::open(folder.file()).unwrap();
     let blocks: i64 =
         connection.query_row("SELECT COUNT(*) FROM contents", [], |row| row.get(0)).unwrap();
-    assert_eq!(blocks, 4, "512 minutes each");
+    assert_eq!(blocks, 16, "128 minutes each");
     store.check().unwrap();
 }
