@@ -37,7 +37,8 @@ def test_every_python_block_of_the_readme_runs(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
 )
-def test_every_example_runs(path, capsys):
+def test_every_example_runs(path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(path)])
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
 
