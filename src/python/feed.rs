@@ -9,7 +9,7 @@ use pyo3::types::{PyDate, PyDateTime, PyDict, PyString, PyTuple};
 use crate::error::Kind;
 use crate::python::conversions::{datetime, duration, html_sync, instant, refuse, text};
 use crate::python::errors::raise;
-use crate::python::query::Arguments;
+use crate::python::query::{Arguments, known_filters};
 use crate::python::runtime::guarded;
 use crate::sync::{Feed, FeedInput};
 
@@ -126,11 +126,7 @@ impl PyFeed {
     /// Further filters: parameter name to the tuple of its values.
     #[getter]
     fn filters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        for (name, values) in &self.0.input().filters {
-            dict.set_item(name, PyTuple::new(py, values)?)?;
-        }
-        Ok(dict)
+        known_filters(py, &self.0.input().filters)
     }
 
     /// How far behind the service's time it is read, a ``timedelta``.

@@ -63,11 +63,7 @@ impl PyQuery {
     /// Further filters: parameter name to the tuple of its values.
     #[getter]
     fn filters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        for (name, values) in &self.0.input().filters {
-            dict.set_item(name, PyTuple::new(py, values)?)?;
-        }
-        Ok(dict)
+        known_filters(py, &self.0.input().filters)
     }
 
     /// What ``pickle`` and ``copy`` make it again with; times are whole seconds since the Unix epoch.
@@ -236,4 +232,16 @@ pub(crate) fn names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
             text(name?.cast::<PyString>().map_err(|_| refused())?, "extra_columns", Kind::Query)
         })
         .collect()
+}
+
+/// Filters as Python sees them: parameter name to the tuple of its values.
+pub(crate) fn known_filters<'py>(
+    py: Python<'py>,
+    filters: &[(String, Vec<String>)],
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, values) in filters {
+        dict.set_item(name, PyTuple::new(py, values)?)?;
+    }
+    Ok(dict)
 }

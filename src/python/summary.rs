@@ -58,19 +58,9 @@ fn tasks<'py>(py: Python<'py>, tasks: &[Task]) -> PyResult<Bound<'py, PyTuple>> 
     let made = PyList::empty(py);
     for task in tasks {
         let (start, end) = (datetime(py, task.start)?, datetime(py, task.end)?);
-        made.append(class.call1((&task.feed, why(task.why), start, end, task.pages))?)?;
+        made.append(class.call1((&task.feed, task.why.to_string(), start, end, task.pages))?)?;
     }
     Ok(made.to_tuple())
-}
-
-fn why(why: Why) -> &'static str {
-    match why {
-        Why::Resume => "resume",
-        Why::Reread => "reread",
-        Why::Edge => "edge",
-        Why::Settle => "settle",
-        Why::Fill => "fill",
-    }
 }
 
 fn at(py: Python<'_>, at: Option<Timestamp>) -> PyResult<Option<Bound<'_, PyAny>>> {

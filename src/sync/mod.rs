@@ -39,7 +39,7 @@ mod tests;
 
 pub use self::coverage::{Window, WindowState, windows};
 pub use self::feed::{Feed, FeedInput};
-pub use self::plan::{Plan, Task, Why, expected_pages, plan};
+pub use self::plan::{Plan, Task, Why, plan};
 pub use self::report::{FeedReport, Report};
 pub use self::run::{Run, SyncSettings};
 pub use self::state::State;

@@ -13,7 +13,7 @@ use super::run::SyncSettings;
 use super::state::State;
 use super::work::{check_feeds, load, reread_ranges, until_second};
 use crate::client::Client;
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::http::AllowanceState;
 use crate::store::Target;
 
@@ -253,37 +253,6 @@ pub fn plan(
     })
 }
 
-/// Pages that a range of a feed is expected to take; `None` where no chain of it has ended yet.
-#[must_use]
-pub fn expected_pages(state: &State, start: Timestamp, end: Timestamp) -> Option<u64> {
-    state.density.pages(Range::between(start, end).seconds())
-}
-
-impl Plan {
-    /// Refuses a plan that is expected to take more than the allowance has left. What is not known
-    /// is not refused.
-    ///
-    /// # Errors
-    /// `AllowanceExhausted`; no request was made.
-    pub fn check(&self) -> Result<()> {
-        match (self.pages, self.allowance.left) {
-            (Some(pages), Some(left)) if pages > left => {
-                let message = format!("{pages} pages are expected, and {left} requests are left");
-                let resets_at = self.allowance.resets_at;
-                let hint = format!(
-                    "A sync reads what is most urgent first and stops in time; {resets_at} is when \
-                     the allowance begins anew."
-                );
-                Err(Error::new(Kind::AllowanceExhausted, message).with_hint(hint).with(|context| {
-                    context.retry_at = Some(resets_at);
-                    context.unsent = true;
-                }))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -293,27 +262,5 @@ impl fmt::Display for Why {
             Self::Settle => "settle",
             Self::Fill => "fill",
         })
-    }
-}
-
-impl fmt::Display for Task {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {} to {}", self.feed, self.why, self.start, self.end)?;
-        match self.pages {
-            Some(1) => write!(f, ", about 1 page"),
-            Some(pages) => write!(f, ", about {pages} pages"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pages = self.pages.map_or("pages unknown".to_owned(), |pages| format!("{pages} pages"));
-        write!(f, "plan as of {}: {} chains, {pages}", self.now, self.tasks.len())?;
-        if let Some(left) = self.allowance.left {
-            write!(f, "; {left} requests left, {} of them in reserve", self.reserve)?;
-        }
-        self.tasks.iter().try_for_each(|task| write!(f, "\n  {task}"))
     }
 }

@@ -1,15 +1,10 @@
 //! What a run did.
 
-use std::fmt;
-
 use jiff::Timestamp;
 
 use super::plan::Task;
 use crate::http::AllowanceState;
 use crate::store::Applied;
-
-/// So many tasks that are still to do are printed.
-const SHOWN: usize = 5;
 
 /// What a run did, over all of its feeds.
 #[derive(Debug, Clone)]
@@ -54,46 +49,5 @@ impl Report {
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.feeds.iter().map(|feed| feed.pages).sum()
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = if self.complete { "complete" } else { "incomplete" };
-        let (pages, requests) = (self.pages(), self.requests);
-        write!(f, "sync as of {}: {state}, {pages} pages in {requests} requests", self.now)?;
-        let AllowanceState { used, left, .. } = self.allowance;
-        match left {
-            Some(left) => write!(f, "; allowance: {used} used, {left} left")?,
-            None => write!(f, "; {used} requests used today")?,
-        }
-        for feed in &self.feeds {
-            write!(f, "\n  {feed}")?;
-        }
-        if let Some(resumes_at) = self.resumes_at {
-            write!(f, "\n  goes on at {resumes_at}")?;
-        }
-        for task in self.todo.iter().take(SHOWN) {
-            write!(f, "\n  to do: {task}")?;
-        }
-        if self.todo.len() > SHOWN {
-            write!(f, "\n  to do: {} more", self.todo.len() - SHOWN)?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for FeedReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Applied { inserted, revised, unchanged, flagged } = self.applied;
-        let instant = |at: Option<Timestamp>| at.map_or("nothing".to_owned(), |at| at.to_string());
-        write!(
-            f,
-            "{}: {inserted} inserted, {revised} revised, {unchanged} unchanged, {flagged} flagged; \
-             read through {}, settled through {}",
-            self.name,
-            instant(self.read_through),
-            instant(self.settled_through)
-        )
     }
 }

@@ -178,7 +178,7 @@ impl State {
     /// How many pages a read of this range is expected to take, where pages have been seen.
     #[must_use]
     pub fn expected_pages(&self, start: Timestamp, end: Timestamp) -> Option<u64> {
-        self.density.pages(end.as_second().saturating_sub(start.as_second()).max(0))
+        self.density.pages(Range::between(start, end).seconds())
     }
 
     /// Refuses another definition of the feed, and another service.

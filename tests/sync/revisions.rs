@@ -84,7 +84,7 @@ async fn p10_the_overlap_brings_what_came_a_little_late() {
     bench.advance(HOUR);
     let report = bench.sync().await.expect("a sync");
     let applied = report.feeds[0].applied;
-    assert_eq!((applied.inserted, applied.revised), (1, 1), "{report}");
+    assert_eq!((applied.inserted, applied.revised), (1, 1), "{report:?}");
     assert_eq!(bench.held(bench.now()), bench.truth(bench.now(), AsOf::Now));
 }
 

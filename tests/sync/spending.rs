@@ -47,9 +47,7 @@ async fn a_spent_allowance_ends_a_run_at_a_page_and_it_goes_on_the_next_day() {
     let again = bench.sync().await.expect("it returns");
     assert_eq!((again.requests, again.complete), (0, false));
     assert_eq!(again.todo, report.todo);
-    let text = report.to_string();
-    assert!(text.contains("incomplete, 6 pages in 6 requests"), "{text}");
-    assert!(text.contains("goes on at 2026-11-02T00:00:00Z"), "{text}");
+    assert_eq!(report.pages(), 6);
     bench.advance(6 * HOUR);
     assert_eq!(bench.sync().await.expect("it returns").requests, 6);
     bench.check_ledger();
@@ -86,24 +84,22 @@ async fn b13_a_plan_costs_nothing_and_says_what_is_read() {
     bench.advance(DAY);
     let plan = bench.plan();
     let classes: Vec<Why> = plan.tasks.iter().map(|task| task.why).collect();
-    assert!(classes.starts_with(&[Why::Edge, Why::Edge, Why::Fill]), "{plan}");
+    assert!(classes.starts_with(&[Why::Edge, Why::Edge, Why::Fill]), "{plan:?}");
     let expected = plan.pages.expect("known by now");
-    plan.check().expect("there is enough left");
     let report = bench.sync().await.expect("a sync");
     assert!(report.pages().abs_diff(expected) <= 2, "{expected} {}", report.pages());
     assert_eq!(bench.plan().tasks, []);
 }
 
 #[tokio::test]
-async fn b13_a_plan_over_what_is_left_is_refused() {
+async fn b13_a_plan_that_is_over_what_is_left_shows_it() {
     let bench = limited(12);
     bench.sync().await.expect("a sync");
     bench.advance(4 * DAY);
     let plan = bench.plan();
-    assert!(plan.pages.is_some_and(|pages| pages > 12), "{plan}");
-    let error = plan.check().expect_err("too much");
-    assert_eq!(error.kind(), Kind::AllowanceExhausted);
-    assert_eq!(error.context().retry_at, Some(at("2026-11-06T00:00:00Z")));
+    assert!(plan.pages.is_some_and(|pages| pages > 12), "{plan:?}");
+    assert_eq!(plan.allowance.left, Some(12));
+    assert_eq!(plan.allowance.resets_at, at("2026-11-06T00:00:00Z"));
 }
 
 #[tokio::test]
@@ -129,13 +125,13 @@ async fn filling_leaves_the_pages_of_windows_that_become_due_today() {
     let report = run.expect("a run").finish().await.expect("it returns");
     assert!(!report.complete);
     assert!(report.todo.iter().all(|task| task.why == Why::Fill || task.why == Why::Resume));
-    assert_eq!(report.allowance.left, Some(reserve), "{report}");
+    assert_eq!(report.allowance.left, Some(reserve), "{report:?}");
     assert_eq!(report.resumes_at, Some(at("2026-11-04T00:00:00Z")));
     // They are there when the windows are due.
     bench.settings.until = Some(at("2026-11-03T00:00:00Z"));
     bench.advance(8 * HOUR);
     let report = bench.sync().await.expect("a sync");
-    assert!(report.feeds[0].settled_through >= Some(at("2026-11-01T12:00:00Z")), "{report}");
+    assert!(report.feeds[0].settled_through >= Some(at("2026-11-01T12:00:00Z")), "{report:?}");
 }
 
 #[tokio::test]
@@ -175,12 +171,12 @@ async fn a_repeat_that_would_eat_the_reserve_puts_off_its_chain_and_no_other() {
     };
     bench.sandbox.clear_faults();
     // Each chain that does not fill was tried once, and none twice.
-    assert!(!report.complete && report.allowance.left > Some(0), "{report}");
+    assert!(!report.complete && report.allowance.left > Some(0), "{report:?}");
     let urgent = report.todo.iter().filter(|task| task.why != Why::Fill).count();
-    assert_eq!((report.requests, report.pages()), (urgent as u64, 0), "{report}");
+    assert_eq!((report.requests, report.pages()), (urgent as u64, 0), "{report:?}");
     assert_eq!(report.resumes_at, Some(at("2026-11-04T00:00:00Z")));
     let again = bench.sync().await.expect("a sync");
-    assert_eq!(again.feeds[0].read_through, Some(at("2026-11-03T04:50:00Z")), "{again}");
+    assert_eq!(again.feeds[0].read_through, Some(at("2026-11-03T04:50:00Z")), "{again:?}");
     bench.check_ledger();
 }
 
