@@ -98,6 +98,7 @@ check: format lint types test
 
 format: $(VENV)/ready
 	cargo fmt --check
+	cargo fmt --check --manifest-path benches/core/Cargo.toml
 	$(BIN)/ruff format --check python tests examples benches
 
 lint: $(VENV)/ready

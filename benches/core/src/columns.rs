@@ -1,0 +1,125 @@
+//! Columns under construction, and the batch of siteline's schema that they become.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
+};
+use arrow_buffer::{BooleanBuffer, NullBuffer, NullBufferBuilder};
+use arrow_schema::ArrowError;
+
+use crate::timestamp::Timestamps;
+
+/// The ten columns.
+pub struct Columns {
+    pub(crate) identities: [Identity; 5],
+    pub(crate) timestamps: Vec<i64>,
+    /// Value, minimum, maximum; NaN, which JSON cannot say, stands for null.
+    pub(crate) numbers: [Vec<f64>; 3],
+    pub(crate) sample_counts: Vec<i64>,
+    pub(crate) counted: NullBufferBuilder,
+    pub(crate) clock: Timestamps,
+}
+
+impl Columns {
+    /// Empty columns with room for so many points.
+    #[must_use]
+    pub fn new(rows: usize) -> Self {
+        Self {
+            identities: std::array::from_fn(|_| Identity::new(rows)),
+            timestamps: Vec::with_capacity(rows),
+            numbers: std::array::from_fn(|_| Vec::with_capacity(rows)),
+            sample_counts: Vec::with_capacity(rows),
+            counted: NullBufferBuilder::new(rows),
+            clock: Timestamps::default(),
+        }
+    }
+
+    /// The batch of [`siteline::data::schema`].
+    ///
+    /// # Errors
+    /// Columns that do not fit each other.
+    pub fn finish(self) -> Result<RecordBatch, ArrowError> {
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(10);
+        for column in self.identities {
+            arrays.push(column.finish()?);
+        }
+        let timestamps = TimestampMicrosecondArray::new(self.timestamps.into(), None);
+        arrays.push(Arc::new(timestamps.with_timezone("UTC")));
+        for values in self.numbers {
+            let there = BooleanBuffer::collect_bool(values.len(), |row| !values[row].is_nan());
+            let nulls = NullBuffer::new(there);
+            let nulls = (nulls.null_count() > 0).then_some(nulls);
+            arrays.push(Arc::new(Float64Array::new(values.into(), nulls)));
+        }
+        let mut counted = self.counted;
+        arrays.push(Arc::new(Int64Array::new(self.sample_counts.into(), counted.finish())));
+        RecordBatch::try_new(siteline::data::schema(&[]), arrays)
+    }
+}
+
+/// A dictionary column: one look-up for an envelope, not for a point.
+pub(crate) struct Identity {
+    keys: Vec<i32>,
+    nulls: NullBufferBuilder,
+    texts: Vec<String>,
+    known: HashMap<String, i32>,
+    /// For each key the one that came after it: envelopes mostly come in the same order again.
+    following: Vec<i32>,
+    last: i32,
+}
+
+impl Identity {
+    fn new(rows: usize) -> Self {
+        Self {
+            keys: Vec::with_capacity(rows),
+            nulls: NullBufferBuilder::new(rows),
+            texts: Vec::new(),
+            known: HashMap::new(),
+            following: Vec::new(),
+            last: 0,
+        }
+    }
+
+    /// Gives this text to the next `rows` rows.
+    pub(crate) fn fill(&mut self, text: Option<&str>, rows: usize) {
+        let Some(text) = text else {
+            self.keys.resize(self.keys.len() + rows, 0);
+            return self.nulls.append_n_nulls(rows);
+        };
+        let key = self.key(text);
+        self.keys.resize(self.keys.len() + rows, key);
+        self.nulls.append_n_non_nulls(rows);
+    }
+
+    fn key(&mut self, text: &str) -> i32 {
+        let last = usize::try_from(self.last).unwrap_or_default();
+        if let Some(key) = self.following.get(last)
+            && self.texts[usize::try_from(*key).unwrap_or_default()] == text
+        {
+            self.last = *key;
+            return *key;
+        }
+        let key = self.known.get(text).copied().unwrap_or_else(|| self.add(text));
+        self.following[last] = key;
+        self.last = key;
+        key
+    }
+
+    fn add(&mut self, text: &str) -> i32 {
+        let key = i32::try_from(self.texts.len()).unwrap_or(i32::MAX);
+        self.texts.push(text.to_owned());
+        self.known.insert(text.to_owned(), key);
+        self.following.push(0);
+        key
+    }
+
+    fn finish(mut self) -> Result<ArrayRef, ArrowError> {
+        let keys = Int32Array::new(self.keys.into(), self.nulls.finish());
+        let texts = StringArray::from_iter_values(self.texts);
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(texts))?))
+    }
+}

@@ -1,0 +1,142 @@
+//! A page straight into columns: visitors that push what they are shown, so that no struct lies
+//! between the text and the columns. Members may come in any order; unknown ones are passed over.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::columns::Columns;
+
+/// Reads one body with sonic-rs into the columns; gives the cursor of the next page.
+///
+/// # Errors
+/// What sonic-rs says about a body that is no page.
+pub fn read<'a>(body: &'a [u8], columns: &mut Columns) -> Result<Option<&'a str>, sonic_rs::Error> {
+    let mut reader = sonic_rs::Deserializer::from_slice(body);
+    let cursor = Page(columns).deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(cursor)
+}
+
+/// A seed that is its own visitor: asks for a kind of value, says what it expected.
+macro_rules! seed {
+    ($name:ident, $asks:ident, $value:ty, $expects:literal, $($visit:item)*) => {
+        impl<'de> DeserializeSeed<'de> for $name<'_> {
+            type Value = $value;
+
+            #[inline]
+            fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<$value, D::Error> {
+                reader.$asks(self)
+            }
+        }
+
+        impl<'de> Visitor<'de> for $name<'_> {
+            type Value = $value;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($expects)
+            }
+
+            $($visit)*
+        }
+    };
+}
+
+/// The name of a member, as its number in a list.
+struct Name<'n>(&'n [&'n str]);
+
+seed! { Name, deserialize_identifier, usize, "a member's name",
+    #[inline]
+    fn visit_str<E: Error>(self, text: &str) -> Result<usize, E> {
+        Ok(self.0.iter().position(|name| *name == text).unwrap_or(self.0.len()))
+    }
+}
+
+struct Page<'c>(&'c mut Columns);
+
+seed! { Page, deserialize_map, Option<&'de str>, "a page",
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Option<&'de str>, A::Error> {
+        let mut cursor = None;
+        while let Some(member) = members.next_key_seed(Name(&["series", "nextCursor"]))? {
+            match member {
+                0 => members.next_value_seed(List(self.0))?,
+                1 => cursor = members.next_value()?,
+                _ => drop(members.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(cursor)
+    }
+}
+
+struct List<'c>(&'c mut Columns);
+
+seed! { List, deserialize_seq, (), "the envelopes",
+    fn visit_seq<A: SeqAccess<'de>>(self, mut envelopes: A) -> Result<(), A::Error> {
+        while envelopes.next_element_seed(Envelope(self.0))?.is_some() {}
+        Ok(())
+    }
+}
+
+struct Envelope<'c>(&'c mut Columns);
+
+/// The envelope's members: the identities in the order of the columns, then the points.
+const ENVELOPE: [&str; 6] = ["siteId", "lineId", "machineId", "deviceId", "tagGuid", "points"];
+
+seed! { Envelope, deserialize_map, (), "an envelope",
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let from = self.0.timestamps.len();
+        let mut identity = [None; 5];
+        while let Some(member) = members.next_key_seed(Name(&ENVELOPE))? {
+            match member {
+                0..=4 => identity[member] = members.next_value()?,
+                5 => members.next_value_seed(Points(self.0))?,
+                _ => drop(members.next_value::<IgnoredAny>()?),
+            }
+        }
+        let rows = self.0.timestamps.len() - from;
+        for (column, text) in self.0.identities.iter_mut().zip(identity) {
+            column.fill(text, rows);
+        }
+        Ok(())
+    }
+}
+
+struct Points<'c>(&'c mut Columns);
+
+seed! { Points, deserialize_seq, (), "points",
+    #[inline]
+    fn visit_seq<A: SeqAccess<'de>>(self, mut points: A) -> Result<(), A::Error> {
+        while points.next_element_seed(Point(self.0))?.is_some() {}
+        Ok(())
+    }
+}
+
+struct Point<'c>(&'c mut Columns);
+
+const POINT: [&str; 5] = ["timestamp", "value", "minimum", "maximum", "sampleCount"];
+
+seed! { Point, deserialize_map, (), "a point",
+    #[inline]
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let (mut timestamp, mut numbers, mut count) = (None, [f64::NAN; 3], None);
+        while let Some(member) = members.next_key_seed(Name(&POINT))? {
+            match member {
+                0 => timestamp = self.0.clock.read(members.next_value()?),
+                1..=3 => {
+                    let number: Option<f64> = members.next_value()?;
+                    numbers[member - 1] = number.unwrap_or(f64::NAN);
+                }
+                4 => count = members.next_value()?,
+                _ => drop(members.next_value::<IgnoredAny>()?),
+            }
+        }
+        let timestamp = timestamp.ok_or_else(|| A::Error::custom("a point without an instant"))?;
+        self.0.timestamps.push(timestamp);
+        for (column, number) in self.0.numbers.iter_mut().zip(numbers) {
+            column.push(number);
+        }
+        self.0.sample_counts.push(count.unwrap_or_default());
+        self.0.counted.append(count.is_some());
+        Ok(())
+    }
+}
