@@ -2,6 +2,7 @@
 //! between the text and the columns. Members may come in any order; unknown ones are passed over.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -42,22 +43,33 @@ macro_rules! seed {
     };
 }
 
-/// The name of a member, as its number in a list.
-struct Name<'n>(&'n [&'n str]);
+/// The name of a member, as its number in its list; a `match` on known texts is what compiles best.
+macro_rules! names {
+    ($name:ident, $($text:literal => $number:literal),*) => {
+        struct $name<'n>(PhantomData<&'n str>);
 
-seed! { Name, deserialize_identifier, usize, "a member's name",
-    #[inline]
-    fn visit_str<E: Error>(self, text: &str) -> Result<usize, E> {
-        Ok(self.0.iter().position(|name| *name == text).unwrap_or(self.0.len()))
-    }
+        seed! { $name, deserialize_identifier, usize, "a member's name",
+            #[inline]
+            fn visit_str<E: Error>(self, text: &str) -> Result<usize, E> {
+                Ok(match text {
+                    $($text => $number,)*
+                    _ => usize::MAX,
+                })
+            }
+        }
+    };
 }
+
+names! { PageName, "series" => 0, "nextCursor" => 1 }
+names! { EnvelopeName, "siteId" => 0, "lineId" => 1, "machineId" => 2, "deviceId" => 3, "tagGuid" => 4, "points" => 5 }
+names! { PointName, "timestamp" => 0, "value" => 1, "minimum" => 2, "maximum" => 3, "sampleCount" => 4 }
 
 struct Page<'c>(&'c mut Columns);
 
 seed! { Page, deserialize_map, Option<&'de str>, "a page",
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Option<&'de str>, A::Error> {
         let mut cursor = None;
-        while let Some(member) = members.next_key_seed(Name(&["series", "nextCursor"]))? {
+        while let Some(member) = members.next_key_seed(PageName(PhantomData))? {
             match member {
                 0 => members.next_value_seed(List(self.0))?,
                 1 => cursor = members.next_value()?,
@@ -79,14 +91,11 @@ seed! { List, deserialize_seq, (), "the envelopes",
 
 struct Envelope<'c>(&'c mut Columns);
 
-/// The envelope's members: the identities in the order of the columns, then the points.
-const ENVELOPE: [&str; 6] = ["siteId", "lineId", "machineId", "deviceId", "tagGuid", "points"];
-
 seed! { Envelope, deserialize_map, (), "an envelope",
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let from = self.0.timestamps.len();
         let mut identity = [None; 5];
-        while let Some(member) = members.next_key_seed(Name(&ENVELOPE))? {
+        while let Some(member) = members.next_key_seed(EnvelopeName(PhantomData))? {
             match member {
                 0..=4 => identity[member] = members.next_value()?,
                 5 => members.next_value_seed(Points(self.0))?,
@@ -113,13 +122,11 @@ seed! { Points, deserialize_seq, (), "points",
 
 struct Point<'c>(&'c mut Columns);
 
-const POINT: [&str; 5] = ["timestamp", "value", "minimum", "maximum", "sampleCount"];
-
 seed! { Point, deserialize_map, (), "a point",
     #[inline]
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let (mut timestamp, mut numbers, mut count) = (None, [f64::NAN; 3], None);
-        while let Some(member) = members.next_key_seed(Name(&POINT))? {
+        while let Some(member) = members.next_key_seed(PointName(PhantomData))? {
             match member {
                 0 => timestamp = self.0.clock.read(members.next_value()?),
                 1..=3 => {

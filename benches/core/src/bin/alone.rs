@@ -1,10 +1,11 @@
 //! `alone PAGES_DIR SET [SECONDS]`: decoding alone, on one core, of bodies that are in memory.
 //!
 //! siteline's whole decoder (timestamps, identities, columns, all its checks) beside other people's
-//! readers, in rounds of one after the other; printed is one line of JSON: the medians of the rounds
-//! in GB/s. The typed ones do less: a timestamp stays text there.
+//! readers, page by page in turn; printed is one line of JSON: GB/s by the medians of many rounds, and
+//! siteline's over sonic-rs's. The typed ones do less: a timestamp stays text there.
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::hint::black_box;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -82,18 +83,16 @@ fn main() -> Outcome<()> {
     };
     let bodies = pages::of_folder(&Path::new(folder).join(set))?;
     let tally = agreed(&bodies)?;
-    let bytes: usize = bodies.iter().map(Vec::len).sum();
-    let rates = rounds(&bodies, Duration::from_secs_f64(seconds))?;
+    let (rounds, rates) = rates(&bodies, Duration::from_secs_f64(seconds))?;
     let mut line = format!(
-        "{{\"set\": {set:?}, \"bytes\": {bytes}, \"points\": {}, \"rounds\": {}",
-        tally.points,
-        rates[0].len()
+        "{{\"set\": {set:?}, \"pages\": {}, \"points\": {}, \"rounds\": {rounds}",
+        bodies.len(),
+        tally.points
     );
-    let medians = rates.map(median);
-    for ((name, _), rate) in READERS.iter().zip(medians) {
-        line.push_str(&format!(", \"{name}\": {rate:.3}"));
+    for ((name, _), rate) in READERS.iter().zip(rates) {
+        write!(line, ", \"{name}\": {rate:.3}")?;
     }
-    line.push_str(&format!(", \"ratio\": {:.3}}}", medians[0] / medians[1]));
+    write!(line, ", \"ratio\": {:.3}}}", rates[0] / rates[1])?;
     writeln!(io::stdout(), "{line}")?;
     Ok(())
 }
@@ -113,36 +112,35 @@ fn agreed(bodies: &[Vec<u8>]) -> Outcome<Tally> {
     first.ok_or_else(|| "no reader".into())
 }
 
-/// GB/s of each reader in each round. Each round begins with the next reader.
-fn rounds(bodies: &[Vec<u8>], time: Duration) -> Outcome<[Vec<f64>; READERS.len()]> {
-    let mut rates: [Vec<f64>; READERS.len()] = Default::default();
+/// GB/s of each reader over all bodies: for each body the median of its times. A body is read by
+/// all before the next one's turn, and each time another reader is the first, so that whatever else
+/// the machine does falls on all alike.
+fn rates(bodies: &[Vec<u8>], patience: Duration) -> Outcome<(usize, [f64; READERS.len()])> {
+    let mut times = vec![<[Vec<f64>; READERS.len()]>::default(); bodies.len()];
+    let mut spoilt = Vec::new();
     let began = Instant::now();
     let mut round = 0;
-    while round < LEAST_ROUNDS || began.elapsed() < time {
-        for turn in 0..READERS.len() {
-            let reader = (round + turn) % READERS.len();
-            rates[reader].push(rate(bodies, READERS[reader].1)?);
+    while round < LEAST_ROUNDS || began.elapsed() < patience {
+        for (index, body) in bodies.iter().enumerate() {
+            for turn in 0..READERS.len() {
+                let reader = (round + index + turn) % READERS.len();
+                spoilt.clone_from(body);
+                let began = Instant::now();
+                READERS[reader].1(body, &mut spoilt, None)?;
+                times[index][reader].push(began.elapsed().as_secs_f64());
+            }
         }
         round += 1;
     }
-    Ok(rates)
-}
-
-/// GB/s over all bodies; the copies are not timed, but made for every reader alike.
-fn rate(bodies: &[Vec<u8>], reader: Reader) -> Outcome<f64> {
-    let (mut bytes, mut spent) = (0, Duration::ZERO);
-    for body in bodies {
-        let mut copy = body.clone();
-        let began = Instant::now();
-        reader(body, &mut copy, None)?;
-        spent += began.elapsed();
-        bytes += body.len();
-    }
+    let bytes: usize = bodies.iter().map(Vec::len).sum();
     #[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 52 bits")]
-    Ok(bytes as f64 / spent.as_secs_f64() / 1e9)
+    let gigabytes = bytes as f64 / 1e9;
+    let seconds = |reader: usize| -> f64 { times.iter().map(|of| median(&of[reader])).sum() };
+    Ok((round, std::array::from_fn(|reader| gigabytes / seconds(reader))))
 }
 
-fn median(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
+fn median(times: &[f64]) -> f64 {
+    let mut times = times.to_vec();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
 }
