@@ -35,7 +35,8 @@ def _of_frame(frame: pd.DataFrame, *, dtypes: bool = True) -> Told:
     about: Told = {"rows": len(frame), "columns": list(frame.columns)}
     if dtypes:
         about["dtypes"] = [_dtype(dtype) for dtype in frame.dtypes]
-    about["nulls"] = {name: int(frame[name].isna().sum()) for name in COLUMNS}
+    for name in COLUMNS:
+        about[f"nulls of {name}"] = int(frame[name].isna().sum())
     for name in COLUMNS[:5]:
         about[f"rows by {name}"] = frame[name].astype("str").value_counts().sort_index().to_dict()
     for name in COLUMNS[6:]:

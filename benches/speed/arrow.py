@@ -22,8 +22,12 @@ def siteline(pages: str) -> Played:
 def bare(pages: str) -> Played:
     """The same HTTP stack, sonic-rs straight into columns, and nothing else."""
     told = _core("bare", base_url(), pages)
-    sums = {f"sum of {name.removeprefix('sum_')}": told[name] for name in told if "sum_" in name}
-    return Played({"seconds": told["seconds"]}, lambda: {"rows": told["points"], **sums})
+    about = {
+        "rows": told["points"],
+        "sum of value": told["sum_value"],
+        "nulls of value": told["nulls"],
+    }
+    return Played({"seconds": told["seconds"]}, lambda: about)
 
 
 def alone(pages: str) -> Figures:

@@ -33,8 +33,8 @@ class Row:
     """The bar is a least, not a most."""
     peer_figure: str | None = None
     """Which figure of the peer's, where it has another name."""
-    slow: bool = False
-    """The peer takes so long that it is played :data:`FEW` times."""
+    slow: tuple[str, ...] = ()
+    """Who of them takes so long that it is played :data:`FEW` times."""
     compared: bool = False
     """Both must have made the same before they are timed."""
 
@@ -60,19 +60,22 @@ class Row:
         """The row as Markdown."""
         ours, peer = self._medians(seen)
         verdict = self.verdict(seen)
-        few = self.slow and len(seen[self.ours][self.figure]) > FEW
         bar = (
             "" if self.bar is None else f"{'at least' if self.at_least else 'at most'} {self.bar:g}"
         )
         cells = (
             self.name,
-            "" if ours is None else f"{ours:.3g} {self.unit}",
-            "" if peer is None else f"{peer:.3g} {self.unit}" + (f" ({FEW} runs)" if few else ""),
+            self._cell(ours, self.ours),
+            self._cell(peer, self.peer),
             "" if self.peer is None or verdict is None else f"{verdict:.3f}",
             bar,
             "falls short" if self.falls_short(seen) else "",
         )
         return "| " + " | ".join(cells) + " |"
+
+    def _cell(self, figure: float | None, who: str | None) -> str:
+        few = f" ({FEW} runs)" if who in self.slow else ""
+        return "" if figure is None else f"{figure:.3g} {self.unit}{few}"
 
 
 def median(seen: Seen, who: str | None, figure: str) -> float | None:
@@ -104,7 +107,7 @@ def compare(rows: list[Row]) -> None:
         differs = difference(ours, peer)
         if differs:
             raise RuntimeError(f"{row.ours} and {row.peer} differ in {differs}")
-        told = ", ".join(name for name in ours if name in peer)
+        told = ", ".join(name for name in ours if name in peer and not name.startswith("rows by"))
         print(f"the same: {row.ours} and {row.peer}: {told}", file=sys.stderr, flush=True)
 
 
@@ -113,7 +116,7 @@ def measured(rows: list[Row], runs: int) -> Seen:
     contestants = dict.fromkeys(
         who for row in rows for who in (row.ours, row.peer) if who is not None
     )
-    slow = {row.peer for row in rows if row.slow}
+    slow = {who for row in rows for who in row.slow}
     # As far apart as can be, so that they see the machine as the others do.
     few = {round(at * (runs - 1) / (FEW - 1)) for at in range(FEW)}
     seen: Seen = {who: {} for who in contestants}
