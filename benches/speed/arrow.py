@@ -6,6 +6,7 @@ Those are a package of their own, ``benches/core``.
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 from typing import Any
 
@@ -21,13 +22,17 @@ def siteline(pages: str) -> Played:
 
 def bare(pages: str) -> Played:
     """The same HTTP stack, sonic-rs straight into columns, and nothing else."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     told = _core("bare", base_url(), pages)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # All of the process, as it is not asked for its own.
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     about = {
         "rows": told["points"],
         "sum of value": told["sum_value"],
         "nulls of value": told["nulls"],
     }
-    return Played({"seconds": told["seconds"]}, lambda: about)
+    return Played({"seconds": told["seconds"], "cpu": cpu}, lambda: about)
 
 
 def alone(pages: str) -> Figures:
