@@ -65,17 +65,21 @@ class Row:
         )
         cells = (
             self.name,
-            self._cell(ours, self.ours),
-            self._cell(peer, self.peer),
+            self._cell(ours, self.ours, seen),
+            self._cell(peer, self.peer, seen),
             "" if self.peer is None or verdict is None else f"{verdict:.3f}",
             bar,
             "falls short" if self.falls_short(seen) else "",
         )
         return "| " + " | ".join(cells) + " |"
 
-    def _cell(self, figure: float | None, who: str | None) -> str:
-        few = f" ({FEW} runs)" if who in self.slow else ""
-        return "" if figure is None else f"{figure:.3g} {self.unit}{few}"
+    def _cell(self, figure: float | None, who: str | None, seen: Seen) -> str:
+        if figure is None or who is None:
+            return ""
+        runs = len(next(iter(seen[who].values())))
+        return f"{figure:.3g} {self.unit}".rstrip() + (
+            f" ({runs} runs)" if who in self.slow else ""
+        )
 
 
 def median(seen: Seen, who: str | None, figure: str) -> float | None:
