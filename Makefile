@@ -90,7 +90,9 @@ $(BENCH)/installed: $(BENCH)/ready $(VENV)/ready $(SOURCES)
 	$(BENCH)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall target/release-wheels/*.whl
 	touch $@
 
+# The loops in Rust to compare with are a package of their own: what they need, siteline does not.
 bench: $(BENCH)/installed
+	cargo build --quiet --locked --release --manifest-path benches/core/Cargo.toml --target-dir target/bench-core
 	@mkdir -p $(RESULTS)
 	PYTHONPATH=benches $(BENCH)/bin/python -m speed --out $(RESULTS)/speed.md $(BENCH_ARGS)
 

@@ -3,29 +3,81 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-from speed import store
-from speed.measure import measured, table
+import siteline
 
-ROWS = [*store.ROWS]
-PEERS = ("siteline", "duckdb", "pyarrow", "pandas")
+from speed import reading, store
+from speed.measure import compare, measured, table
+from speed.render import render
+
+ROWS = [*reading.ROWS, *store.ROWS]
+PEERS = (
+    "siteline",
+    "dlt",
+    "duckdb",
+    "msgspec",
+    "numpy",
+    "orjson",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "pyjwt",
+    "requests",
+)
+
+
+@contextmanager
+def stage(target: Path) -> Iterator[None]:
+    """The pages, a key, and a server for all contestants, in a process of its own."""
+    pages = target.resolve() / "bench-pages"
+    pages.mkdir(parents=True, exist_ok=True)
+    render(pages)
+    key = pages / "key.pem"
+    if not key.exists():
+        siteline.PrivateKey.generate().save(key)
+    command = [sys.executable, "-m", "speed.server", str(pages)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        if server.stdin is None or server.stdout is None:
+            raise RuntimeError("the server has no pipes")
+        os.environ["SPEED_SERVER"] = f"http://127.0.0.1:{int(server.stdout.readline())}"
+        os.environ["SPEED_TARGET"] = str(target.resolve())
+        try:
+            yield
+        finally:
+            server.stdin.close()
 
 
 def main() -> int:
     """Measure."""
     parser = argparse.ArgumentParser(prog="speed", description=__doc__)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--only", default="", help="rows with this in their name")
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--only", nargs="*", default=[""], help="rows with one of these in a name")
+    parser.add_argument("--target", type=Path, default=Path("target"), help="where things are made")
     parser.add_argument("--out", type=Path, help="where the table goes as well")
+    parser.add_argument("--cpu", action="store_true", help="processor seconds, on a busy machine")
     options = parser.parse_args()
-    rows = [row for row in ROWS if options.only in row.name]
-    told = table(rows, measured(rows, options.runs))
+    rows = [row for row in ROWS if any(part in row.name for part in options.only)]
+    if options.cpu:
+        rows = [replace(row, figure="cpu") for row in rows if row.figure == "seconds"]
+    with stage(options.target):
+        compare(rows)
+        told = table(rows, measured(rows, options.runs))
     versions = ", ".join(f"{name} {version(name)}" for name in PEERS)
-    told += f"\n\nPython {platform.python_version()}, {versions}; medians of {options.runs} runs."
+    by = "processor seconds" if options.cpu else "seconds by the clock"
+    told += (
+        f"\n\nPython {platform.python_version()}, {versions}; medians of {options.runs} runs, {by}."
+    )
     print(told)
     if options.out:
         options.out.write_text(told + "\n", encoding="utf-8")

@@ -1,0 +1,41 @@
+"""Fresh interpreters: what an import costs, and a whole script from its start to its end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+from speed.played import Figures, Played, built
+
+_IMPORT = "import time; t = time.perf_counter(); import {0}; print(time.perf_counter() - t)"
+
+
+def importing(module: str) -> Figures:
+    """Seconds of the import, in an interpreter that has imported nothing."""
+    return {"seconds": float(_python("-c", _IMPORT.format(module)))}
+
+
+def _python(*arguments: str) -> str:
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    return done.stdout
+
+
+def script(name: str) -> Played:
+    """Seconds of a script from the start of its interpreter to its end; it prints a sum."""
+    path = os.path.join(os.path.dirname(__file__), "scripts", f"{name}.py")
+    begun = time.perf_counter()
+    printed = _python(path)
+    seconds = time.perf_counter() - begun
+    rows, total = printed.split()
+    return Played({"seconds": seconds}, lambda: {"rows": int(rows), "sum of value": float(total)})
+
+
+def wheel() -> Figures:
+    """What users get, in megabytes."""
+    (path,) = (built() / "release-wheels").glob("*.whl")
+    return {"megabytes": path.stat().st_size / 1e6}

@@ -1,0 +1,46 @@
+"""A chain as one reads it by hand with the standard library: one connection, kept alive."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+from urllib.parse import quote, urlsplit
+
+from speed.played import base_url, target
+
+HEADERS = {"Authorization": "Bearer a-token-for-the-benchmark", "Accept": "application/json"}
+
+Decoded = TypeVar("Decoded")
+
+
+class Connection:
+    """Open when it is made: it has read the tiny page."""
+
+    def __init__(self, **headers: str) -> None:
+        """Connect; these headers are sent as well."""
+        place = urlsplit(base_url())
+        self._connection = http.client.HTTPConnection(place.hostname or "", place.port)
+        self._headers = HEADERS | headers
+        self.get(target("tiny"))
+
+    def get(self, asked: str) -> bytes:
+        """One body, as it came; read by its Content-Length, in one piece."""
+        self._connection.request("GET", asked, headers=self._headers)
+        response = self._connection.getresponse()
+        body = response.read()
+        if response.status != 200:
+            raise RuntimeError(f"the server said {response.status}")
+        return body
+
+    def pages(
+        self, pages: str, decode: Callable[[bytes], tuple[str | None, Decoded]]
+    ) -> Iterator[Decoded]:
+        """Every page of a chain, decoded; ``decode`` gives the next cursor, and what is on it."""
+        asked = first = target(pages)
+        while True:
+            cursor, decoded = decode(self.get(asked))
+            yield decoded
+            if cursor is None:
+                return
+            asked = f"{first}&cursor={quote(cursor)}"

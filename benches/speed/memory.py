@@ -1,0 +1,12 @@
+"""Page by page through a chain of any length, none kept: what it takes over the start."""
+
+from __future__ import annotations
+
+from speed.played import Played, ours, timed
+
+
+def siteline(pages: str) -> Played:
+    """Ours."""
+    _, scan = ours()
+    points, figures = timed(lambda: sum(len(page) for page in scan(pages).pages()))
+    return Played(figures | {"megabytes": figures["bytes"] / 1e6}, lambda: {"rows": points})

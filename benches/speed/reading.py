@@ -1,0 +1,131 @@
+"""The rows of reading: the wire, the decoder, the hand-off, the paging, memory and the start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from speed.measure import Row
+
+LAYOUTS = (("a", "A"), ("b", "B"))
+
+
+def _frames() -> list[Row]:
+    """To pandas. A bulk bar counts on both layouts: the interface fixes none (§2.3)."""
+    rows = []
+    for pages, layout in LAYOUTS:
+        ours, typed = f"frames:siteline:{pages}", f"typed:frame:{pages}"
+        what = f"to pandas, layout {layout}, beside"
+        rows.append(Row(f"{what} msgspec and NumPy", "seconds", ours, typed, bar=0.35))
+        for peer, by, bar in (
+            ("json_normalize", "frames:normalize", 0.03),
+            ("dlt", "frames:dlt", 0.04),
+            ("requests and loops", "frames:loops", None),
+        ):
+            who = f"{by}:{pages}"
+            rows.append(Row(f"{what} {peer}", "seconds", ours, who, bar=bar, slow=(who,)))
+    ours = "frames:siteline:pairs"
+    what = "pages with 2 points per envelope, to pandas, beside"
+    rows += [
+        Row(f"{what} polars", "seconds", ours, "frames:polars:pairs", bar=0.3),
+        Row(f"{what} msgspec", "seconds", ours, "typed:frame:pairs", bar=0.3),
+    ]
+    for pages, layout in LAYOUTS:
+        zipped = "gzip" if pages == "a" else "gzip-b"
+        ours, typed = f"frames:siteline:{zipped}", f"typed:frame:{zipped}"
+        what = f"gzip to pandas, layout {layout}, beside msgspec and zlib"
+        rows.append(Row(what, "seconds", ours, typed, bar=0.35))
+    return [_compared(row) for row in rows]
+
+
+def _arrow() -> list[Row]:
+    rows = []
+    for (pages, layout), bar in zip(LAYOUTS, (1.0, 1.1), strict=True):
+        what = f"to Arrow, layout {layout}, beside a bare Rust loop"
+        ours, bare = f"arrow:siteline:{pages}", f"arrow:bare:{pages}"
+        rows.append(_compared(Row(what, "seconds", ours, bare, bar=bar)))
+    for pages, layout in LAYOUTS:
+        what, by = f"decoding alone, layout {layout}, beside sonic-rs", f"arrow:alone:{pages}"
+        row = Row(what, "siteline", by, by, "GB/s", 1.1, at_least=True, peer_figure="sonic")
+        # It plays both in turn, seven times and more.
+        rows.append(replace(row, slow=(by,)))
+    return rows
+
+
+def _records() -> list[Row]:
+    rows = []
+    for pages, layout in LAYOUTS:
+        dicts, named = f"records:siteline:{pages}", f"records:siteline_named:{pages}"
+        for what, ours, by, bar in (
+            ("records, {}, beside orjson", dicts, "orjson", 0.45),
+            ("records, {}, beside orjson with a memo of datetimes", dicts, "orjson_memo", None),
+            ("named records, {}, beside msgspec's tuples", named, "typed_tuples", 0.9),
+        ):
+            name, peer = what.format(f"layout {layout}"), f"records:{by}:{pages}"
+            rows.append(_compared(Row(name, "seconds", ours, peer, bar=bar)))
+    return rows
+
+
+def _memory() -> list[Row]:
+    rows = []
+    for pages, layout in LAYOUTS:
+        what, ours = f"peak of to_pandas, layout {layout}", f"frames:siteline:{pages}"
+        typed, loops = f"typed:frame:{pages}", f"frames:loops:{pages}"
+        beside = f"{what}, beside"
+        rows += [
+            Row(what, "frames", ours, unit="frames", bar=1.6),
+            Row(f"{beside} msgspec", "frames", ours, typed, "frames"),
+            Row(f"{beside} plain loops", "frames", ours, loops, "frames", slow=(loops,)),
+        ]
+    five, one = "memory:siteline:a5", "memory:siteline:a"
+    return [
+        *rows,
+        Row("memory of pages(), 5 M points", "megabytes", five, unit="MB", bar=24),
+        Row("memory of pages(), 5 M points, beside 1 M", "megabytes", five, one, "MB", bar=1.3),
+    ]
+
+
+def _compared(row: Row) -> Row:
+    return replace(row, compared=True)
+
+
+ROWS = [
+    *_frames(),
+    *_arrow(),
+    *_records(),
+    _compared(
+        Row(
+            "100 pages of 50 ms, one chain, beside a bare socket",
+            "seconds",
+            "chain:siteline",
+            "chain:bare",
+            bar=1.03,
+        )
+    ),
+    _compared(
+        Row(
+            "100 pages of 50 ms, split in 8, beside one chain",
+            "seconds",
+            "chain:split",
+            "chain:siteline",
+            bar=0.15,
+        )
+    ),
+    *_memory(),
+    Row(
+        "import siteline, beside importing requests",
+        "seconds",
+        "cold:importing:siteline",
+        "cold:importing:requests",
+        bar=0.05,
+    ),
+    _compared(
+        Row(
+            "cold script, beside requests and PyJWT",
+            "seconds",
+            "cold:script:with_siteline",
+            "cold:script:with_requests",
+            bar=0.5,
+        )
+    ),
+    Row("the wheel", "megabytes", "cold:wheel", unit="MB"),
+]

@@ -1,0 +1,144 @@
+"""The pages that are read, written once: ``python -m speed.render FOLDER``.
+
+``FOLDER/<set>/<nnn>.json``: the same points in every set of a hundred pages of ten thousand, a page
+a slice of time, 20 series, doubles of 3 to 17 digits, one in a hundred of each number null.
+
+- ``a``: compact
+- ``b``: another layout that is as legal: spaces, nextCursor first, members in another order, ids
+  after the points, a member that nobody knows
+- ``pairs``: as ``a``, two points to an envelope
+- ``gzip``, ``gzip-b``: ``a`` and ``b``, compressed (``.json.gz``)
+- ``page``, ``tiny``: one page each, of ten thousand points and of ten
+
+The page of a number below the last names the next one: ``p001``; the last says null.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+VERSION = 1
+PAGES, SERIES, SLICE = 100, 20, 500
+"""How many pages; series; and minutes on a page."""
+START = datetime(2026, 9, 1, tzinfo=UTC)
+NULLS = 0.01
+
+_POINT_A = '{"timestamp":"%s","value":%s,"minimum":%s,"maximum":%s,"sampleCount":%s}'
+_POINT_B = (
+    '{"sampleCount": %s, "maximum": %s, "quality": "good", "minimum": %s, "value": %s, '
+    '"timestamp": "%s"}'
+)
+
+
+def end(pages: int = PAGES) -> datetime:
+    """Where the data end, exclusive."""
+    return START + timedelta(minutes=pages * SLICE)
+
+
+@dataclass(frozen=True)
+class Series:
+    """One logical series, as the texts that stand in the pages."""
+
+    ids: tuple[str, str, str, str, str]
+    points: list[tuple[str, str, str, str, str]]
+    """timestamp, value, minimum, maximum, sampleCount, a minute apart."""
+
+    def envelope_a(self, begin: int, stop: int) -> str:
+        """These points, compact."""
+        head = '{"siteId":"%s","lineId":"%s","machineId":"%s","deviceId":"%s","tagGuid":"%s"'
+        points = ",".join([_POINT_A % point for point in self.points[begin:stop]])
+        return f'{head % self.ids},"points":[{points}]}}'
+
+    def envelope_b(self, begin: int, stop: int) -> str:
+        """The same in the other layout."""
+        site, line, machine, device, tag = self.ids
+        points = ", ".join([_POINT_B % point[::-1] for point in self.points[begin:stop]])
+        return (
+            f'{{"tagGuid": "{tag}", "deviceId": "{device}", "points": [{points}], '
+            f'"siteId": "{site}", "machineId": "{machine}", "lineId": "{line}"}}'
+        )
+
+
+def series(pages: int = PAGES) -> list[Series]:
+    """All of the data, from a fixed seed."""
+    chance = np.random.default_rng(5)
+    minutes = pages * SLICE
+    times = [f"{START + timedelta(minutes=at):%Y-%m-%dT%H:%M:%SZ}" for at in range(minutes)]
+    told = []
+    for number in range(SERIES):
+        value = 50 + np.cumsum(chance.normal(0, 0.02, minutes))
+        spread = chance.uniform(0, 1, minutes)
+        columns = [_numbers(chance, each) for each in (value, value - spread, value + spread)]
+        counts = [str(count) for count in chance.integers(1, 61, minutes)]
+        columns.append(_with_nulls(chance, counts))
+        ids = ("S1", "L1", f"M{number // 4}", f"D{number}", f"tag-{number:032d}")
+        told.append(Series(ids, list(zip(times, *columns, strict=True))))
+    return told
+
+
+def _numbers(chance: np.random.Generator, exact: np.ndarray) -> list[str]:
+    """Doubles of 3 to 17 digits, about as many of each, as the shortest texts that mean them."""
+    decimals = chance.integers(1, 16, len(exact))
+    # A double that is a whole number below 2**53 over a power of ten is the one nearest to it, so
+    # that its shortest text has no more digits; beyond 13 decimals all are kept.
+    scale = 10.0 ** np.minimum(decimals, 13)
+    rounded = np.where(decimals > 13, exact, np.rint(exact * scale) / scale)
+    return _with_nulls(chance, list(map(repr, rounded.tolist())))
+
+
+def _with_nulls(chance: np.random.Generator, texts: list[str]) -> list[str]:
+    for at in np.flatnonzero(chance.uniform(0, 1, len(texts)) < NULLS).tolist():
+        texts[at] = "null"
+    return texts
+
+
+def _page_a(envelopes: list[str], following: str | None) -> bytes:
+    cursor = f'"{following}"' if following else "null"
+    return f'{{"series":[{",".join(envelopes)}],"nextCursor":{cursor}}}'.encode()
+
+
+def _page_b(envelopes: list[str], following: str | None) -> bytes:
+    cursor = f'"{following}"' if following else "null"
+    return f'{{"nextCursor": {cursor}, "series": [{", ".join(envelopes)}]}}'.encode()
+
+
+def bodies(pages: int = PAGES) -> Iterator[tuple[str, bytes]]:
+    """Every file: its path within the folder, and what stands in it."""
+    data = series(pages)
+    for number in range(pages):
+        following = f"p{number + 1:03d}" if number + 1 < pages else None
+        begin, stop = number * SLICE, (number + 1) * SLICE
+        body_a = _page_a([one.envelope_a(begin, stop) for one in data], following)
+        body_b = _page_b([one.envelope_b(begin, stop) for one in data], following)
+        pairs = [one.envelope_a(at, at + 2) for at in range(begin, stop, 2) for one in data]
+        yield f"a/{number:03d}.json", body_a
+        yield f"b/{number:03d}.json", body_b
+        yield f"pairs/{number:03d}.json", _page_a(pairs, following)
+        yield f"gzip/{number:03d}.json.gz", gzip.compress(body_a, 6, mtime=0)
+        yield f"gzip-b/{number:03d}.json.gz", gzip.compress(body_b, 6, mtime=0)
+    yield "page/000.json", _page_a([one.envelope_a(0, SLICE) for one in data], None)
+    yield "tiny/000.json", _page_a([one.envelope_a(0, 5) for one in data[:2]], None)
+
+
+def render(folder: Path, pages: int = PAGES) -> None:
+    """Write what is not yet there; the stamp comes last."""
+    stamp, told = folder / "stamp", f"{VERSION} {pages}"
+    if stamp.exists() and stamp.read_text(encoding="ascii") == told:
+        return
+    print(f"rendering {pages} pages of each set into {folder} ...", file=sys.stderr, flush=True)
+    stamp.unlink(missing_ok=True)
+    for path, body in bodies(pages):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(body)
+    stamp.write_text(told, encoding="ascii")
+
+
+if __name__ == "__main__":
+    render(Path(sys.argv[1]))

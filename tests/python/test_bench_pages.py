@@ -1,0 +1,91 @@
+"""The benchmark of reading measures what it says: its pages are the same data, and its server is
+one that siteline reads from as from any other."""
+
+import json
+import sys
+
+import pytest
+import siteline
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("numpy")
+if sys.platform != "linux":
+    pytest.skip("the server sends files as Linux can", allow_module_level=True)
+
+from speed import render, server  # noqa: E402
+
+PAGES = 2
+POINTS = PAGES * render.SERIES * render.SLICE
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("pages")
+    render.render(made, PAGES)
+    return made
+
+
+@pytest.fixture(scope="module")
+def client(folder):
+    key = siteline.PrivateKey.generate(2048)
+    with server.Server(folder) as service:
+        credential = siteline.Credential("bench", key)
+        with siteline.Client(service.url, credential=credential) as client:
+            yield client
+
+
+def scan(client, pages, end=None):
+    return client.data(site=pages, start=render.START, end=end or render.end(PAGES), interval="1m")
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    """The compact pages, as Python's own json reads them."""
+    rows = []
+    for path in sorted((folder / "a").iterdir()):
+        for envelope in json.loads(path.read_bytes())["series"]:
+            points = envelope.pop("points")
+            rows += [[*envelope.values(), *point.values()] for point in points]
+    frame = pd.DataFrame(rows, columns=list(siteline.Record._fields))
+    frame["timestamp"] = pd.to_datetime(frame["timestamp"], utc=True).dt.as_unit("us")
+    return ordered(frame.astype({"sample_count": "Int64"}))
+
+
+def ordered(frame):
+    return frame.sort_values(["tag_guid", "timestamp"], ignore_index=True)
+
+
+@pytest.mark.parametrize("pages", ["a", "b", "pairs", "gzip", "gzip-b"])
+def test_each_set_of_pages_is_the_same_data(client, expected, pages):
+    read = ordered(scan(client, pages).to_pandas())
+
+    assert len(read) == POINTS
+    pd.testing.assert_frame_equal(read, expected, check_exact=True)
+
+
+def test_the_numbers_are_of_all_lengths_and_one_in_a_hundred_is_null(expected):
+    digits = expected["value"].dropna().map(lambda value: len(repr(value).replace(".", "")))
+
+    assert set(range(4, 17)) <= set(digits)
+    assert digits.min() >= 3
+    assert digits.max() <= 17
+    assert expected["value"].isna().mean() == pytest.approx(render.NULLS, rel=0.2)
+
+
+def test_pages_that_lie_there_are_not_rendered_again(folder):
+    before = (folder / "a" / "000.json").stat().st_mtime_ns
+
+    render.render(folder, PAGES)
+
+    assert (folder / "a" / "000.json").stat().st_mtime_ns == before
+
+
+def test_five_laps_have_cursors_of_their_own(client):
+    assert [len(page) for page in scan(client, "a5").pages()] == [10_000] * 5 * PAGES
+
+
+def test_the_slow_pages_hold_an_hour_each_and_end_with_the_range(client, monkeypatch):
+    monkeypatch.setattr(server, "DELAY", 0.0)
+    end = render.START + pd.Timedelta("150min")
+
+    assert [len(page) for page in scan(client, "slow", end).pages()] == [120, 120, 60]
