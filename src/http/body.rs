@@ -30,7 +30,8 @@ pub(super) struct Limits {
 
 /// Reads a body to its end. The errors carry no status: the caller knows it.
 pub(super) async fn read(mut response: Response, limits: Limits) -> Result<Bytes> {
-    let mut inflater = Inflater::new(encoding(response.headers())?, limits.cap);
+    let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
+    let mut inflater = Inflater::new(encoding(response.headers())?, announced, limits.cap);
     while !read_window(&mut response, &mut inflater, limits).await? {}
     inflater.finish()
 }
@@ -111,11 +112,13 @@ enum Sink {
 }
 
 impl Inflater {
-    fn new(encoding: Encoding, cap: usize) -> Self {
-        let out = Capped { bytes: Vec::new(), cap, full: false };
+    /// For a body that is announced to have so many bytes.
+    fn new(encoding: Encoding, announced: Option<usize>, cap: usize) -> Self {
+        let out = |room| Capped { bytes: Vec::with_capacity(room), cap, full: false };
         let sink = match encoding {
-            Encoding::Identity => Sink::Plain(out),
-            Encoding::Gzip => Sink::Gzip(Box::new(MultiGzDecoder::new(out))),
+            // Room that no byte has come to costs no memory, so that a length that lies is harmless.
+            Encoding::Identity => Sink::Plain(out(announced.unwrap_or(0).min(cap))),
+            Encoding::Gzip => Sink::Gzip(Box::new(MultiGzDecoder::new(out(0)))),
         };
         Self { head: Vec::with_capacity(GZIP_MAGIC.len()), raw: 0, cap, sink }
     }
@@ -223,7 +226,7 @@ mod tests {
 
     /// Fed byte by byte, as a network may.
     fn inflate(encoding: Encoding, body: &[u8], cap: usize) -> Result<Bytes> {
-        let mut inflater = Inflater::new(encoding, cap);
+        let mut inflater = Inflater::new(encoding, None, cap);
         for byte in body {
             inflater.push(std::slice::from_ref(byte))?;
         }
