@@ -52,31 +52,56 @@ pub fn schema(extra_columns: &[String]) -> SchemaRef {
     Arc::new(Schema::new(fields.chain(extra).collect::<Vec<_>>()))
 }
 
-/// One point as it was read. A missing or null number is `None`.
+/// One point as it was read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) timestamp: i64,
-    /// Value, minimum, maximum.
-    pub(super) numbers: [Option<f64>; 3],
-    pub(super) sample_count: Option<i64>,
+    /// Value, minimum, maximum. NaN where it is missing or null, so that numpy can view the column.
+    numbers: [f64; 3],
+    /// 0 where it is missing or null.
+    sample_count: i64,
+    /// A bit for each of the three numbers and the count, set where it is neither missing nor null.
+    present: u8,
+}
+
+impl Row {
+    /// The bits of a row without nulls.
+    const ALL: u8 = 0b1111;
+
+    pub(super) fn new(timestamp: i64) -> Self {
+        Self { timestamp, numbers: [f64::NAN; 3], sample_count: 0, present: 0 }
+    }
+
+    /// Sets value, minimum or maximum.
+    #[inline]
+    pub(super) fn set_number(&mut self, place: usize, number: f64) {
+        self.numbers[place] = number;
+        self.present |= 1 << place;
+    }
+
+    #[inline]
+    pub(super) fn set_count(&mut self, count: i64) {
+        self.sample_count = count;
+        self.present |= 1 << self.numbers.len();
+    }
 }
 
 /// A column of numbers under construction. Null slots hold a filler under a null bit.
 pub(super) struct Numbers<T> {
     values: Vec<T>,
+    /// Of the rows up to the last null: those after it are valid.
     validity: NullBufferBuilder,
-    filler: T,
 }
 
 impl<T: Copy> Numbers<T> {
-    pub(super) fn new(rows: usize, filler: T) -> Self {
-        Self { values: Vec::with_capacity(rows), validity: NullBufferBuilder::new(rows), filler }
+    pub(super) fn new(rows: usize) -> Self {
+        Self { values: Vec::with_capacity(rows), validity: NullBufferBuilder::new(rows) }
     }
 
-    #[inline]
-    pub(super) fn push(&mut self, value: Option<T>) {
-        self.values.push(value.unwrap_or(self.filler));
-        self.validity.append(value.is_some());
+    /// Makes the last row null: its value is the filler.
+    fn nullify(&mut self) {
+        self.validity.append_n_non_nulls(self.values.len() - 1 - self.validity.len());
+        self.validity.append_null();
     }
 
     pub(super) fn extend(
@@ -85,21 +110,17 @@ impl<T: Copy> Numbers<T> {
         validity: Option<&NullBuffer>,
         rows: Range<usize>,
     ) {
-        match validity {
-            None => self.validity.append_n_non_nulls(rows.len()),
-            Some(nulls) => self.validity.append_buffer(&nulls.slice(rows.start, rows.len())),
+        if let Some(nulls) = validity {
+            self.validity.append_n_non_nulls(self.values.len() - self.validity.len());
+            self.validity.append_buffer(&nulls.slice(rows.start, rows.len()));
         }
         self.values.extend_from_slice(&values[rows]);
     }
 
     pub(super) fn finish(mut self) -> (Vec<T>, Option<NullBuffer>) {
+        self.validity.append_n_non_nulls(self.values.len() - self.validity.len());
         (self.values, self.validity.finish())
     }
-}
-
-/// A float column under construction; NaN fills null slots, so that numpy can view the buffer.
-pub(super) fn floats(rows: usize) -> Numbers<f64> {
-    Numbers::new(rows, f64::NAN)
 }
 
 /// One of the five identity columns: distinct texts and, for each row, which.
@@ -112,7 +133,7 @@ pub(super) struct IdentityColumn {
 
 impl IdentityColumn {
     pub(super) fn new(rows: usize) -> Self {
-        let keys = Numbers::new(rows, 0);
+        let keys = Numbers::new(rows);
         Self { keys, texts: Vec::new(), known: HashMap::new(), last: None }
     }
 
@@ -143,11 +164,12 @@ impl IdentityColumn {
 
     /// Gives this key, or null, to the next `rows` rows.
     pub(super) fn fill(&mut self, key: Option<i32>, rows: usize) {
-        self.keys.values.resize(self.keys.values.len() + rows, key.unwrap_or_default());
-        match key {
-            Some(_) => self.keys.validity.append_n_non_nulls(rows),
-            None => self.keys.validity.append_n_nulls(rows),
+        if key.is_none() {
+            let before = self.keys.values.len() - self.keys.validity.len();
+            self.keys.validity.append_n_non_nulls(before);
+            self.keys.validity.append_n_nulls(rows);
         }
+        self.keys.values.resize(self.keys.values.len() + rows, key.unwrap_or_default());
     }
 
     pub(super) fn finish(self) -> Result<ArrayRef> {
@@ -161,6 +183,15 @@ impl IdentityColumn {
         let array = DictionaryArray::<Int32Type>::try_new(keys, Arc::new(texts));
         Ok(Arc::new(array.map_err(broken)?))
     }
+}
+
+/// Some rows of a page, column by column.
+pub(super) struct Rows<'c> {
+    pub(super) timestamps: &'c [i64],
+    /// Value, minimum, maximum. NaN where it is null.
+    pub(super) numbers: [&'c [f64]; 3],
+    /// 0 where it is null.
+    pub(super) sample_counts: &'c [i64],
 }
 
 /// A page's columns under construction.
@@ -178,8 +209,8 @@ impl<'a> Columns<'a> {
         Self {
             identities: std::array::from_fn(|_| IdentityColumn::new(rows)),
             timestamps: Vec::with_capacity(rows),
-            numbers: std::array::from_fn(|_| floats(rows)),
-            sample_counts: Numbers::new(rows, 0),
+            numbers: std::array::from_fn(|_| Numbers::new(rows)),
+            sample_counts: Numbers::new(rows),
             extras: vec![Vec::with_capacity(rows); extras],
         }
     }
@@ -192,15 +223,40 @@ impl<'a> Columns<'a> {
         &self.timestamps
     }
 
+    /// The rows from this one on.
+    pub(super) fn rows_from(&self, row: usize) -> Rows<'_> {
+        Rows {
+            timestamps: &self.timestamps[row..],
+            numbers: self.numbers.each_ref().map(|column| &column.values[row..]),
+            sample_counts: &self.sample_counts.values[row..],
+        }
+    }
+
     #[inline]
-    pub(super) fn push(&mut self, row: Row, extras: &[Option<&'a str>]) {
+    pub(super) fn push(&mut self, row: &Row, extras: &[Option<&'a str>]) {
         self.timestamps.push(row.timestamp);
         for (column, number) in self.numbers.iter_mut().zip(row.numbers) {
-            column.push(number);
+            column.values.push(number);
         }
-        self.sample_counts.push(row.sample_count);
+        self.sample_counts.values.push(row.sample_count);
+        if row.present != Row::ALL {
+            self.nullify(row.present);
+        }
         for (column, text) in self.extras.iter_mut().zip(extras) {
             column.push(*text);
+        }
+    }
+
+    /// Makes null what the last row has not.
+    #[cold]
+    fn nullify(&mut self, present: u8) {
+        for (place, column) in self.numbers.iter_mut().enumerate() {
+            if present & (1 << place) == 0 {
+                column.nullify();
+            }
+        }
+        if present & (1 << self.numbers.len()) == 0 {
+            self.sample_counts.nullify();
         }
     }
 

@@ -52,12 +52,13 @@ impl<'a> PageReader<'a, '_> {
         let start = self.columns.rows();
         let mut found = Found::new(self.settings.extra_columns.len());
         let mut first = true;
-        while self.json.next_member(&mut first)? {
+        loop {
             let report = &mut self.report;
             let note = |name: &str| {
                 report.note_unknown(|| format!("{}[].{}", shown_name(array), shown_name(name)));
             };
-            match self.members.read(&mut self.json, note)? {
+            let Some(place) = self.members.next(&mut self.json, &mut first, note)? else { break };
+            match place {
                 Place::Known(place) => self.member(place, &mut found).map_err(|error| {
                     let name = shown_name(member_name(self.settings, place));
                     under(error, format_args!(".{name}"))

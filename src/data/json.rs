@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 use super::number::{LONGEST_NUMBER, Number, NumberFault};
-use super::string::{Written, string_end, truncated, unescape};
+use super::string::{string_end, truncated, unescape};
 use crate::error::{Error, Kind, Result};
 
 /// Deepest nesting of arrays and objects that is read, ignored members included (E6).
@@ -70,6 +70,30 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// The whole body.
+    #[inline]
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes()
+    }
+
+    /// The offset of the next byte to be read.
+    #[inline]
+    pub(super) fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Goes on at an offset up to which the caller has read whole tokens in place.
+    #[inline]
+    pub(super) fn seek(&mut self, offset: usize) {
+        self.at = offset;
+    }
+
+    /// The offset of the next value or bracket: of what follows the white space.
+    pub(super) fn value_offset(&mut self) -> usize {
+        self.skip_space();
+        self.at
+    }
+
     /// The kind of the next value.
     #[inline]
     pub(super) fn peek(&mut self) -> Result<Token> {
@@ -128,18 +152,6 @@ impl<'a> Parser<'a> {
         self.at += 1;
         // A value or name must follow: both refuse the closing bracket of a trailing comma.
         Ok(true)
-    }
-
-    /// Takes the member name and its colon if it is written exactly as `expected`.
-    #[inline]
-    pub(super) fn take_name(&mut self, expected: &Written) -> Result<bool> {
-        let rest = &self.text.as_bytes()[self.at + 1..];
-        let same = expected.begins(rest);
-        if same {
-            self.at += expected.len() + 1;
-            self.take_colon()?;
-        }
-        Ok(same)
     }
 
     /// Reads the member name and its colon.

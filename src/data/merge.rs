@@ -18,7 +18,7 @@ use arrow_array::{
 };
 use arrow_buffer::NullBuffer;
 
-use super::columns::{IdentityColumn, Numbers, batch, floats, schema, timestamp_array};
+use super::columns::{IdentityColumn, Numbers, batch, schema, timestamp_array};
 use super::decode::{Envelope, Identity};
 use super::page::Page;
 use super::report::PageReport;
@@ -305,10 +305,10 @@ impl Sources {
         drop(self.timestamps);
         arrays.push(timestamp_array(merged));
         for column in self.numbers {
-            let (values, validity) = copied(&column, plan, floats(rows));
+            let (values, validity) = copied(&column, plan, Numbers::new(rows));
             arrays.push(Arc::new(Float64Array::new(values.into(), validity)));
         }
-        let (values, validity) = copied(&self.sample_counts, plan, Numbers::new(rows, 0));
+        let (values, validity) = copied(&self.sample_counts, plan, Numbers::new(rows));
         arrays.push(Arc::new(Int64Array::new(values.into(), validity)));
         drop(self.sample_counts);
         for column in self.extras {

@@ -26,7 +26,16 @@ impl TableBuilder {
     /// by the [`TableBuilder::series`] that follows.
     #[inline]
     pub fn push(&mut self, timestamp: i64, numbers: [Option<f64>; 3], sample_count: Option<i64>) {
-        self.0.push(Row { timestamp, numbers, sample_count }, &[]);
+        let mut row = Row::new(timestamp);
+        for (place, number) in numbers.into_iter().enumerate() {
+            if let Some(number) = number {
+                row.set_number(place, number);
+            }
+        }
+        if let Some(count) = sample_count {
+            row.set_count(count);
+        }
+        self.0.push(&row, &[]);
     }
 
     /// Says whose the last `rows` points are.
