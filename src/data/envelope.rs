@@ -103,7 +103,7 @@ impl<'a> PageReader<'a, '_> {
             Token::Number => {
                 let number = self.json.number()?;
                 if number.is_integer() {
-                    return Ok(Id::Key(column.key(number.text)));
+                    return Ok(Id::Key(column.key(number.text())));
                 }
                 Err(Error::protocol_at("", "an id is a string, an integer or null, not a fraction"))
             }

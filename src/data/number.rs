@@ -22,7 +22,7 @@ pub(super) enum NumberFault {
 /// digits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number<'a> {
-    pub(super) text: &'a str,
+    bytes: &'a [u8],
     mantissa: u64,
     exponent: i32,
     negative: bool,
@@ -36,8 +36,7 @@ const MANTISSA_DIGITS: usize = 19;
 impl<'a> Number<'a> {
     /// Scans the number that starts at `start`; gives it and the offset after it.
     #[inline]
-    pub(super) fn scan(text: &'a str, start: usize) -> Result<(Self, usize), NumberFault> {
-        let bytes = text.as_bytes();
+    pub(super) fn scan(bytes: &'a [u8], start: usize) -> Result<(Self, usize), NumberFault> {
         let negative = bytes.get(start) == Some(&b'-');
         let first = start + usize::from(negative);
         let mut mantissa = 0;
@@ -71,16 +70,22 @@ impl<'a> Number<'a> {
             return Err(NumberFault::TooLong);
         }
         let exact = count <= MANTISSA_DIGITS;
-        let text = &text[start..at];
-        Ok((Self { text, mantissa, exponent, negative, exact, integer }, at))
+        let bytes = &bytes[start..at];
+        Ok((Self { bytes, mantissa, exponent, negative, exact, integer }, at))
     }
 
     /// The number that is the whole of `text`.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
-        match Self::scan(text, 0) {
+        match Self::scan(text.as_bytes(), 0) {
             Ok((number, end)) if end == text.len() => Some(number),
             _ => None,
         }
+    }
+
+    /// The number as it is written.
+    pub(super) fn text(self) -> &'a str {
+        // Nothing but digits and signs.
+        std::str::from_utf8(self.bytes).unwrap_or_default()
     }
 
     /// The nearest double; `None` beyond the largest one.
@@ -91,7 +96,7 @@ impl<'a> Number<'a> {
         {
             return Some(if self.negative { -value } else { value });
         }
-        self.text.parse().ok().filter(|value: &f64| value.is_finite())
+        self.text().parse().ok().filter(|value: &f64| value.is_finite())
     }
 
     /// The whole number that this is (`3`, `3.0`, `3e0`); `None` when it has a fraction or does
@@ -134,7 +139,7 @@ impl<'a> Number<'a> {
 
     /// The mantissa without its trailing zeros, for tokens such as `3.00000000000000000000`.
     fn long_mantissa(self) -> Option<(u64, i32)> {
-        let body = self.text.split(['e', 'E']).next()?;
+        let body = self.text().split(['e', 'E']).next()?;
         let (whole, fraction) = body.split_once('.').unwrap_or((body, ""));
         let mut exponent = self.exponent.checked_add(i32::try_from(fraction.len()).ok()?)?;
         let fraction = fraction.trim_end_matches('0');
@@ -272,7 +277,7 @@ mod tests {
     #[test]
     fn j6_a_number_of_a_million_digits_is_refused() {
         let long = "1".repeat(1_000_000);
-        assert_eq!(Number::scan(&long, 0).unwrap_err(), NumberFault::TooLong);
+        assert_eq!(Number::scan(long.as_bytes(), 0).unwrap_err(), NumberFault::TooLong);
         assert_eq!(value("1180591620717411303424"), Some(2_f64.powi(70)));
         assert_eq!(Number::parse("1180591620717411303424").unwrap().to_i64(), None);
     }
@@ -307,9 +312,9 @@ mod tests {
         {
             assert!(Number::parse(text).is_none(), "{text}");
         }
-        assert_eq!(Number::scan("1.", 0).unwrap_err(), NumberFault::Truncated);
-        assert_eq!(Number::scan("-", 0).unwrap_err(), NumberFault::Truncated);
-        assert_eq!(Number::scan("-x", 0).unwrap_err(), NumberFault::Syntax(1));
+        assert_eq!(Number::scan(b"1.", 0).unwrap_err(), NumberFault::Truncated);
+        assert_eq!(Number::scan(b"-", 0).unwrap_err(), NumberFault::Truncated);
+        assert_eq!(Number::scan(b"-x", 0).unwrap_err(), NumberFault::Syntax(1));
     }
 
     proptest! {

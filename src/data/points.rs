@@ -287,7 +287,7 @@ impl PointReader {
             stated => stated,
         };
         let instant = parse_epoch(number, form).ok_or_else(|| {
-            let shown = excerpt(&shown_name(number.text));
+            let shown = excerpt(&shown_name(number.text()));
             Error::protocol_at("", format!("the timestamp {shown} is outside the years 1 to 9999"))
         })?;
         Ok((instant, form))
