@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::columns::schema;
 use super::cursor::Cursor;
-use super::decode::{DecodeSettings, Decoded, Envelope, Identity};
+use super::decode::{DecodeSettings, Decoded};
 use super::json::{Token, under};
 use super::names::{Names, Place};
+use super::point_columns::{Envelope, Identity};
 use super::reader::PageReader;
 use super::report::shown_name;
 use crate::error::{Error, Result};
@@ -127,7 +127,6 @@ impl<'a> PageReader<'a, '_> {
                 Id::Null => None,
                 Id::Key(key) => Some(*key),
             };
-            self.columns.identities[place].fill(*key, rows.len());
         }
         let index = *self.places.entry(keys).or_insert(self.series.len());
         if index == self.series.len() {
@@ -138,19 +137,20 @@ impl<'a> PageReader<'a, '_> {
         }
         let series = &mut self.series[index];
         series.add(self.columns.timestamps(), rows.clone());
-        self.envelopes.push(Envelope { identity: series.identity.clone(), series: index, rows });
+        self.envelopes.push(Envelope { series: index, rows });
         Ok(())
     }
 
-    /// Counts what needs the whole page, and makes the batch.
+    /// Counts what needs the whole page, and makes the columns.
     pub(super) fn finish(mut self, next_cursor: Option<Cursor>) -> Result<Decoded> {
         let timestamps = self.columns.timestamps();
         self.report.points = timestamps.len() as u64;
         self.report.series = self.series.len() as u64;
         self.report.repeated = self.series.iter().map(|series| series.repeated(timestamps)).sum();
         self.report.timestamp_forms.extend(self.points.form());
-        let batch = self.columns.finish(schema(&self.settings.extra_columns))?;
-        Ok(Decoded { batch, envelopes: self.envelopes, next_cursor, report: self.report })
+        let series = self.series.into_iter().map(|series| series.identity).collect();
+        let points = self.columns.finish(series, self.envelopes, &self.settings.extra_columns)?;
+        Ok(Decoded { points, next_cursor, report: self.report })
     }
 }
 

@@ -2,7 +2,7 @@
 //! says ([`mod@decode`]) and how pages become one table ([`merge`]).
 //!
 //! ```text
-//! Query -> Chain -(Fetch)-> bytes -> json -> decode -> Page{RecordBatch} -> Merger -> Merged{RecordBatch}
+//! Query -> Chain -(Fetch)-> bytes -> json -> decode -> Page{PointColumns} -> Merger -> Merged{PointColumns}
 //! ```
 //!
 //! The room knows [`crate::error`] only. Requests are sent by whoever implements
@@ -15,12 +15,14 @@ pub mod cursor;
 pub mod decode;
 mod duration;
 mod envelope;
+mod held;
 mod instant;
 mod json;
 pub mod merge;
 mod names;
 mod number;
 pub mod page;
+pub mod point_columns;
 mod points;
 pub mod preview;
 pub mod query;
@@ -35,11 +37,12 @@ pub use bookmark::Bookmark;
 pub use chain::{Chain, Fetch, State};
 pub use columns::{COLUMN_NAMES, schema};
 pub use cursor::Cursor;
-pub use decode::{DecodeSettings, Decoded, Envelope, Identity, decode};
+pub use decode::{DecodeSettings, Decoded, decode};
 pub use duration::parse_duration;
 pub use instant::parse_instant;
 pub use merge::{MergeReport, Merged, Merger};
 pub use page::Page;
+pub use point_columns::{Envelope, Identity, PointColumns};
 pub use preview::Preview;
 pub use query::{Query, QueryInput};
 pub use report::{Entry, PageReport};

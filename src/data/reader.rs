@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use super::columns::Columns;
 use super::cursor::Cursor;
-use super::decode::{DecodeSettings, Decoded, Envelope};
+use super::decode::{DecodeSettings, Decoded};
 use super::envelope::{Series, member_names};
 use super::json::{Parser, Token, under};
 use super::names::Names;
+use super::point_columns::Envelope;
 use super::points::PointReader;
 use super::report::{PageReport, shown_name};
 use super::shape::MissingCursor;
