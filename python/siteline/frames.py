@@ -61,6 +61,9 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
     The ids are ``str`` (or categories: ``ids="category"`` is faster and smaller), ``timestamp`` is
     ``datetime64[us, UTC]``, ``value``, ``minimum`` and ``maximum`` are ``float64`` with NaN for
     null, ``sample_count`` is ``Int64`` with ``<NA>``; the dtypes are the same for an empty result.
+    Under pandas 3 numbers and timestamps of tables and pages are not copied: pandas copies a column
+    when it is first written to. An array that is written to past pandas (``column.array[0] = 1``)
+    says that it is read-only.
     ``frame.attrs["siteline"]`` says where the numbers come from: ``query``, ``host``, ``read_at``,
     ``pages``, ``resumed_after_pages``.
     """
@@ -71,9 +74,7 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
         raise _missing("pandas", "to_pandas()") from error
     given = source._columns()
     lent = not isinstance(given[5][2], bytearray) and can_lend(pd)
-    columns = {
-        name: _pandas_column(pd, kind, payload, ids, lent) for name, kind, *payload in given
-    }
+    columns = {name: _pandas_column(pd, kind, payload, ids, lent) for name, kind, *payload in given}
     frame = pd.DataFrame(columns, copy=False)
     if lent:
         lend(frame)
@@ -94,7 +95,9 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, lent: bool
     if not owned and not lent:
         values = values.copy()
     if kind == "timestamp":
-        return timestamps(pd, values) if lent else pd.Series(values.view("M8[us]")).dt.tz_localize("UTC")
+        if lent:
+            return timestamps(pd, values)
+        return pd.Series(values.view("datetime64[us]")).dt.tz_localize("UTC")
     if kind == "integer":
         if payload[1] is None:
             missing = np.zeros(len(values), dtype=np.bool_)
@@ -105,7 +108,7 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, lent: bool
 
 
 def _identity_column(pd: Any, payload: list[Any], ids: _Ids) -> Any:
-    """The rows of each run have the same text: codes and lengths of the runs, or codes of all rows."""
+    """From codes and lengths of runs, the rows of which have the same text; or from all codes."""
     import numpy as np
 
     *coded, texts = payload

@@ -85,7 +85,7 @@ mod _siteline {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", crate::VERSION)?;
-        super::logging::install(module.py());
+        super::logging::install();
         super::process::watch(module)?;
         #[cfg(debug_assertions)]
         super::runtime::panic::export(module)?;
