@@ -33,7 +33,7 @@ def can_lend(pandas: Any) -> bool:
 
 def lend(frame: pd.DataFrame) -> None:
     """Refer to each column of the frame for as long as it is there, in whatever frame it is."""
-    for block in frame._mgr.blocks:  # type: ignore[attr-defined]
+    for block in frame._mgr.blocks:
         block.refs.add_reference(_readers[0])
 
 
