@@ -1,5 +1,7 @@
 //! Decimal digits, eight at a time.
 
+use std::hint::select_unpredictable;
+
 /// Powers of ten that fit into a `u64`.
 pub(super) const POWERS_OF_TEN: [u64; 20] = {
     let mut powers = [1; 20];
@@ -30,7 +32,7 @@ pub(super) fn leading_sixteen(bytes: [u8; 16]) -> (u64, usize) {
     #[expect(clippy::cast_possible_truncation, reason = "the lower half and the upper one")]
     let (first, second) = (word as u64 ^ ZEROS, (word >> 64) as u64 ^ ZEROS);
     let bits = digit_bits(first);
-    let more = if bits == 64 { digit_bits(second) } else { 0 };
+    let more = select_unpredictable(bits == 64, digit_bits(second), 0);
     let value = value(first, bits) * POWERS_OF_TEN[more as usize / 8] + value(second, more);
     (value, (bits + more) as usize / 8)
 }

@@ -1,6 +1,6 @@
 //! The double nearest to a decimal number, correctly rounded (bit-equal to Python's `json`).
 
-use super::digits::{POWERS_OF_TEN, leading_digits, leading_sixteen};
+use super::digits::{POWERS_OF_TEN, leading_sixteen};
 
 /// Powers of ten from `10^-40` to `10^40` are tabled: far more than sensors have.
 const LARGEST_EXPONENT: i32 = 40;
@@ -21,7 +21,7 @@ const BIAS: i32 = 1_075;
 struct Power {
     high: u64,
     low: u64,
-    /// The exponent's bits of a double whose leading bit is that of `2^63 * power`.
+    /// The exponent's bits of a double, for a mantissa and a product without a leading zero but one.
     exponent: u64,
 }
 
@@ -47,9 +47,9 @@ impl Power {
             }
             (quotient, exponent - 127 - length as i32)
         };
-        // 64 bits of the product are cut off, and 75 more for a significand of 53; the significand's
+        // 64 bits of the product are cut off, and 74 more for a significand of 53; the significand's
         // leading bit adds one to the exponent where it is added.
-        let biased = binary + 64 + 75 + BIAS - 1;
+        let biased = binary + 64 + 74 + BIAS - 1;
         Self { high: (bits >> 64) as u64, low: bits as u64, exponent: (biased as u64) << 52 }
     }
 }
@@ -70,19 +70,27 @@ pub(super) fn nearest(mantissa: u64, exponent: i32) -> Option<f64> {
     let product = scaled * u128::from(power.high) + ((scaled * u128::from(power.low)) >> 64);
     #[expect(clippy::cast_possible_truncation, reason = "the upper half")]
     let high = (product >> 64) as u64;
-    let small = high.leading_zeros();
-    let cut = 11 - small;
-    // Where the bits to be cut off are one below half or half, the true ones may be above, below or
-    // exactly half. Anywhere else they are on the same side as these.
-    let half = 1_u128 << (63 + cut);
-    let rest = product & (half + half - 1);
-    if rest.wrapping_sub(half).wrapping_add(1) <= 1 {
+    let large = high >> 63;
+    let cut = 10 + large;
+    // Anything else than a row of zeros or ones lies clearly above or below half.
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    let low = product as u64;
+    if low.wrapping_add(1) <= 1 && is_near_half(product, cut) {
         return None;
     }
-    let rounded = (high >> cut) + ((high >> (cut - 1)) & 1);
-    let exponent = power.exponent - (u64::from(zeros + small) << 52);
+    let rounded = ((high >> (cut - 1)) + 1) >> 1;
+    let exponent = power.exponent + (large << 52) - (u64::from(zeros) << 52);
     // A significand that was rounded up to 2^53 carries into the exponent, as it should.
     Some(f64::from_bits(exponent + rounded))
+}
+
+/// True where the bits to be cut off are half, or one below: then the true ones may be above, below
+/// or exactly half. Anywhere else they are on the same side as these.
+#[cold]
+fn is_near_half(product: u128, cut: u64) -> bool {
+    let half = 1_u128 << (63 + cut);
+    let rest = product & (half + half - 1);
+    rest == half || rest == half - 1
 }
 
 /// The number at the start of `bytes` in the form that most have: not many digits, no exponent.
@@ -91,8 +99,16 @@ pub(super) fn nearest(mantissa: u64, exponent: i32) -> Option<f64> {
 pub(super) fn take_double(bytes: &[u8]) -> Option<(f64, usize)> {
     let sign = usize::from(*bytes.first()? == b'-');
     let window = bytes.get(sign..)?.first_chunk::<32>()?;
-    let (whole, count) = leading_digits(*window.first_chunk()?);
-    if count == 0 || count == 8 || (count > 1 && window[0] == b'0') {
+    // Neighbours have mostly as many digits here: a branch that is foretold costs nothing.
+    let (mut whole, mut count) = (0, 0);
+    while let digit @ 0..=9 = window[count].wrapping_sub(b'0') {
+        whole = whole * 10 + u64::from(digit);
+        count += 1;
+        if count == 10 {
+            return None;
+        }
+    }
+    if count == 0 || (count > 1 && window[0] == b'0') {
         return None;
     }
     let (mantissa, places) = if window[count] == b'.' {

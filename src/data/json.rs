@@ -124,12 +124,18 @@ impl<'a> Parser<'a> {
 
     /// Enters the object or array that [`Parser::peek`] showed.
     pub(super) fn enter(&mut self) -> Result<()> {
+        self.deepen()?;
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Notes that an object or array was entered whose bracket the caller has read.
+    pub(super) fn deepen(&mut self) -> Result<()> {
         if self.depth == DEPTH_LIMIT {
             let message = format!("the body is nested deeper than {DEPTH_LIMIT} levels");
             return Err(Error::new(Kind::Protocol, message));
         }
         self.depth += 1;
-        self.at += 1;
         Ok(())
     }
 

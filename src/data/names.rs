@@ -20,7 +20,7 @@ const FIRST: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The place of a known name.
-    Known(usize),
+    Known(u8),
     /// A name that nobody asked for.
     Unknown,
 }
@@ -28,7 +28,7 @@ pub(super) enum Place {
 /// The names of a level, and what follows the value of each.
 pub(super) struct Names {
     list: Vec<String>,
-    known: usize,
+    known: u8,
     /// What followed last: at the start, after a name that is not learnt, after each name.
     after: Vec<Option<Next>>,
     previous: usize,
@@ -58,7 +58,9 @@ impl Names {
     pub(super) fn new<'n>(known: impl IntoIterator<Item = &'n str>) -> Self {
         let list: Vec<String> = known.into_iter().map(ToOwned::to_owned).collect();
         let after = (0..FIRST + list.len()).map(|_| None).collect();
-        Self { known: list.len(), list, after, previous: START }
+        // Five, the points and fifty extra columns at most.
+        let known = u8::try_from(list.len()).unwrap_or(u8::MAX);
+        Self { list, known, after, previous: START }
     }
 
     /// Forgets what came last.
@@ -112,7 +114,8 @@ impl Names {
             self.previous = NOWHERE;
             return Ok(Place::Unknown);
         };
-        let place = if index < self.known { Place::Known(index) } else { Place::Unknown };
+        let known = u8::try_from(index).ok().filter(|index| *index < self.known);
+        let place = known.map_or(Place::Unknown, Place::Known);
         if self.previous != NOWHERE {
             let separator = Separator::new(&json.bytes()[from..json.value_offset()]);
             let next = separator.map(|separator| Next { separator, index, place, opens });
@@ -132,7 +135,7 @@ impl Names {
         let found = self.list.iter().position(|known| known == name);
         if found.is_none() {
             unknown(name);
-            if self.list.len() >= self.known + LEARNT {
+            if self.list.len() >= usize::from(self.known) + LEARNT {
                 return None;
             }
             self.list.push(name.to_owned());

@@ -20,9 +20,9 @@ use super::timestamp::{
 use crate::error::{Error, Result, excerpt};
 
 /// The places of a point's members: the extra columns follow.
-const TIMESTAMP: usize = 0;
-const SAMPLE_COUNT: usize = 4;
-const FIRST_EXTRA: usize = 5;
+const TIMESTAMP: u8 = 0;
+const SAMPLE_COUNT: u8 = 4;
+const FIRST_EXTRA: u8 = 5;
 
 /// Reads points, and keeps what carries over from one to the next.
 pub(super) struct PointReader {
@@ -96,7 +96,7 @@ impl PointReader {
         json.enter()?;
         self.names.restart();
         let start = columns.rows();
-        let extras = vec![None; self.member_names.len() - FIRST_EXTRA];
+        let extras = vec![None; self.member_names.len() - usize::from(FIRST_EXTRA)];
         let mut point = Point { row: Row::new(0), seen: 0, extras, open: false };
         self.points(json, &mut point, columns, report).map_err(|error| {
             let index = columns.rows() - start;
@@ -115,8 +115,17 @@ impl PointReader {
         report: &mut PageReport,
     ) -> Result<()> {
         let bytes = json.bytes();
-        let Some(mut place) = self.step(json, point, columns, report)? else { return Ok(()) };
         let mut at = json.offset();
+        let mut place = if let Some(step) = self.names.follow(bytes, at) {
+            json.deepen()?;
+            at = step.end;
+            point.reopen();
+            step.place
+        } else {
+            let Some(place) = self.step(json, point, columns, report)? else { return Ok(()) };
+            at = json.offset();
+            place
+        };
         loop {
             if let Place::Known(place) = place {
                 if point.seen & (1 << place) != 0 {
@@ -213,7 +222,7 @@ impl PointReader {
             }
             Place::Known(place @ 1..=3) => {
                 if let Some((number, length)) = take_double(bytes) {
-                    point.row.set_number(place - 1, number);
+                    point.row.set_number(usize::from(place - 1), number);
                     return Some(length);
                 }
                 bytes.starts_with(b"null").then_some(4)
@@ -241,19 +250,20 @@ impl PointReader {
             TIMESTAMP => self.timestamp(json, report).map(|read| point.row.timestamp = read),
             SAMPLE_COUNT => sample_count(json, report)
                 .map(|read| read.into_iter().for_each(|count| point.row.set_count(count))),
-            FIRST_EXTRA.. => json
-                .skip_value()
-                .map(|text| point.extras[place - FIRST_EXTRA] = (text != "null").then_some(text)),
+            FIRST_EXTRA.. => json.skip_value().map(|text| {
+                point.extras[usize::from(place - FIRST_EXTRA)] = (text != "null").then_some(text)
+            }),
             number => float(json, report).map(|read| {
-                read.into_iter().for_each(|value| point.row.set_number(number - 1, value))
+                read.into_iter()
+                    .for_each(|value| point.row.set_number(usize::from(number - 1), value))
             }),
         };
         outcome.map_err(|error| self.at_member(place, error))
     }
 
     #[cold]
-    fn at_member(&self, place: usize, error: Error) -> Error {
-        under(error, format_args!(".{}", shown_name(&self.member_names[place])))
+    fn at_member(&self, place: u8, error: Error) -> Error {
+        under(error, format_args!(".{}", shown_name(&self.member_names[usize::from(place)])))
     }
 
     #[inline]

@@ -1,25 +1,31 @@
 //! A table built point by point, for whoever has points that did not come from a page.
 
-use arrow_array::RecordBatch;
+use std::collections::HashMap;
 
-use super::columns::{Columns, Row, schema};
-use super::decode::Identity;
-use crate::error::Result;
+use super::columns::{Columns, Row};
+use super::point_columns::{Envelope, Identity, PointColumns};
+use crate::error::{Error, Kind, Result};
 
-/// The ten columns under construction.
-pub struct TableBuilder(Columns<'static>);
+/// Points under construction.
+pub struct TableBuilder {
+    columns: Columns<'static>,
+    series: Vec<Identity>,
+    known: HashMap<Identity, usize>,
+    envelopes: Vec<Envelope>,
+}
 
 impl TableBuilder {
     /// An empty table with room for so many points.
     #[must_use]
     pub fn new(rows: usize) -> Self {
-        Self(Columns::new(rows, 0))
+        let columns = Columns::new(rows, 0);
+        Self { columns, series: Vec::new(), known: HashMap::new(), envelopes: Vec::new() }
     }
 
     /// Points so far.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.0.rows()
+        self.columns.rows()
     }
 
     /// Adds a point: microseconds UTC; value, minimum and maximum; the count. Its series is said
@@ -35,22 +41,34 @@ impl TableBuilder {
         if let Some(count) = sample_count {
             row.set_count(count);
         }
-        self.0.push(&row, &[]);
+        self.columns.push(&row, &[]);
     }
 
-    /// Says whose the last `rows` points are.
-    pub fn series(&mut self, identity: &Identity, rows: usize) {
-        for (column, text) in self.0.identities.iter_mut().zip(&identity.0) {
-            let key = text.as_deref().map(|text| column.key(text));
-            column.fill(key, rows);
+    /// Says whose the last points are: those that nobody's are yet.
+    pub fn series(&mut self, identity: &Identity) {
+        let rows = self.envelopes.last().map_or(0, |last| last.rows.end)..self.rows();
+        if let Some(last) = self.envelopes.last_mut()
+            && self.series[last.series] == *identity
+        {
+            last.rows.end = rows.end;
+            return;
         }
+        let series = self.known.get(identity).copied().unwrap_or_else(|| {
+            self.series.push(identity.clone());
+            self.known.insert(identity.clone(), self.series.len() - 1);
+            self.series.len() - 1
+        });
+        self.envelopes.push(Envelope { series, rows });
     }
 
-    /// The table: [`schema`] without extra columns.
+    /// The table, without extra columns.
     ///
     /// # Errors
     /// `Kind::Internal` where a point has no series.
-    pub fn finish(self) -> Result<RecordBatch> {
-        self.0.finish(schema(&[]))
+    pub fn finish(self) -> Result<PointColumns> {
+        if self.envelopes.last().map_or(0, |last| last.rows.end) != self.rows() {
+            return Err(Error::new(Kind::Internal, "a point has no series"));
+        }
+        self.columns.finish(self.series, self.envelopes, &[])
     }
 }

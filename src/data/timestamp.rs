@@ -48,10 +48,13 @@ impl DateMemo {
     /// Midnight UTC of the date in `YYYY-MM-DD`.
     #[inline]
     fn midnight(&mut self, text: &[u8; 10]) -> Result<i64, IsoFault> {
-        if self.text != *text {
-            self.microseconds = midnight(text)?;
-            self.text = *text;
-        }
+        if self.text == *text { Ok(self.microseconds) } else { self.learn(text) }
+    }
+
+    #[cold]
+    fn learn(&mut self, text: &[u8; 10]) -> Result<i64, IsoFault> {
+        self.microseconds = midnight(text)?;
+        self.text = *text;
         Ok(self.microseconds)
     }
 }
