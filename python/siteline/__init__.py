@@ -17,7 +17,7 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 :class:`Sandbox` for tests; everything that is raised is in :mod:`siteline.errors`.
 """
 
-from siteline import _travel, errors
+from siteline import _travel
 from siteline._siteline import (
     Allowance,
     Bookmark,
@@ -38,50 +38,54 @@ from siteline._siteline import (
     Table,
     __version__,
 )
-from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan
-from siteline.coverage import Coverage, CoverageWindow
-from siteline.discovery import Discovery
-from siteline.errors import (
-    AllowanceExhausted,
-    Attempt,
-    AuthenticationError,
-    BodyTooLarge,
-    BookmarkError,
-    ClockSkewError,
-    ClosedError,
-    ConfigError,
-    CredentialError,
-    CursorLoop,
-    CursorRejected,
-    DeadlineExceeded,
-    FeedChanged,
-    ForkError,
-    InternalError,
-    ProtocolError,
-    ProxyError,
-    QueryError,
-    RateLimited,
-    RedirectRefused,
-    RequestRejected,
-    ScopeError,
-    ServiceError,
-    ServiceUnavailable,
-    SitelineError,
-    SitelineWarning,
-    StoreBusy,
-    StoreCorrupt,
-    StoreError,
-    StoreFull,
-    TlsError,
-    TransportError,
-    TransportTimeout,
-    TruncatedBody,
-)
-from siteline.frames import Record
-from siteline.lateness import Delays, Lateness
-from siteline.progress import Progress
-from siteline.sync import FeedReport, Plan, SyncReport, Task
-from siteline.targets import StoreTarget
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from siteline import errors
+    from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan
+    from siteline.coverage import Coverage, CoverageWindow
+    from siteline.discovery import Discovery
+    from siteline.errors import (
+        AllowanceExhausted,
+        Attempt,
+        AuthenticationError,
+        BodyTooLarge,
+        BookmarkError,
+        ClockSkewError,
+        ClosedError,
+        ConfigError,
+        CredentialError,
+        CursorLoop,
+        CursorRejected,
+        DeadlineExceeded,
+        FeedChanged,
+        ForkError,
+        InternalError,
+        ProtocolError,
+        ProxyError,
+        QueryError,
+        RateLimited,
+        RedirectRefused,
+        RequestRejected,
+        ScopeError,
+        ServiceError,
+        ServiceUnavailable,
+        SitelineError,
+        SitelineWarning,
+        StoreBusy,
+        StoreCorrupt,
+        StoreError,
+        StoreFull,
+        TlsError,
+        TransportError,
+        TransportTimeout,
+        TruncatedBody,
+    )
+    from siteline.frames import Record
+    from siteline.lateness import Delays, Lateness
+    from siteline.progress import Progress
+    from siteline.sync import FeedReport, Plan, SyncReport, Task
+    from siteline.targets import StoreTarget
 
 _travel.refuse_in_words()
 
@@ -156,3 +160,36 @@ __all__ = [
     "__version__",
     "errors",
 ]
+
+# Imported when they are asked for, and errors when there is one: importing siteline takes a few
+# milliseconds, most of them the core's.
+_MODULES = {
+    "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"),
+    "coverage": ("Coverage", "CoverageWindow"),
+    "discovery": ("Discovery",),
+    "frames": ("Record",),
+    "lateness": ("Delays", "Lateness"),
+    "progress": ("Progress",),
+    "sync": ("FeedReport", "Plan", "SyncReport", "Task"),
+    "targets": ("StoreTarget",),
+    "errors": (),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+# Checkers of types see the imports above, and no name that is not there.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES and name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        from importlib import import_module
+
+        if name in _MODULES:
+            return import_module(f"siteline.{name}")
+        module = import_module(f"siteline.{_MODULE_OF.get(name, 'errors')}")
+        found = globals()[name] = getattr(module, name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

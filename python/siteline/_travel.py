@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copyreg
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from siteline._siteline import Clock, Page, PageIterator, RecordIterator, Sandbox, Table
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, NoReturn
 
 _FRAMES = "pickle to_pandas() or to_arrow() of it, which are made for it"
 _PLACE = "pickle the scan, and page.bookmark for the place in it"

@@ -1,14 +1,16 @@
 """From columns to DataFrames, without pyarrow.
 
-The core hands out each column as bytes in a ``bytearray``, so NumPy can look at it where it lies:
-one copy from the decoder to the frame, and the frame owns it. pandas and polars are imported when
-they are used, never before.
+NumPy looks at the core's columns where they lie. pandas 3 and later take numbers and timestamps so,
+without a copy, and copy a column when it is written to; before that there is one copy. pandas and
+polars are imported when they are used, never before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from siteline._lending import can_lend, lend, timestamps
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -59,6 +61,9 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
     The ids are ``str`` (or categories: ``ids="category"`` is faster and smaller), ``timestamp`` is
     ``datetime64[us, UTC]``, ``value``, ``minimum`` and ``maximum`` are ``float64`` with NaN for
     null, ``sample_count`` is ``Int64`` with ``<NA>``; the dtypes are the same for an empty result.
+    Under pandas 3 numbers and timestamps of tables and pages are not copied: pandas copies a column
+    when it is first written to. An array that is written to past pandas (``column.array[0] = 1``)
+    says that it is read-only.
     ``frame.attrs["siteline"]`` says where the numbers come from: ``query``, ``host``, ``read_at``,
     ``pages``, ``resumed_after_pages``.
     """
@@ -67,31 +72,54 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
         import pandas as pd
     except ImportError as error:
         raise _missing("pandas", "to_pandas()") from error
-    columns = {
-        name: _pandas_column(pd, kind, payload, ids) for name, kind, *payload in source._columns()
-    }
+    given = source._columns()
+    lent = not isinstance(given[5][2], bytearray) and can_lend(pd)
+    columns = {name: _pandas_column(pd, kind, payload, ids, lent) for name, kind, *payload in given}
     frame = pd.DataFrame(columns, copy=False)
+    if lent:
+        lend(frame)
     frame.attrs["siteline"] = dict(source._provenance())
     return frame
 
 
-def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids) -> Any:
+def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, lent: bool) -> Any:
     import numpy as np
 
-    if kind == "dictionary":
-        codes = np.frombuffer(payload[0], dtype=np.int32)
-        categories = pd.Index(payload[1], dtype=_text_dtype(pd))
-        column = pd.Categorical.from_codes(codes, categories=categories)
-        return column if ids == "category" else pd.Series(column).astype(_text_dtype(pd))
+    if kind in ("runs", "dictionary"):
+        return _identity_column(pd, payload, ids)
+    if kind == "text":
+        return pd.Series(payload[0], dtype=_text_dtype(pd))
+    owned = isinstance(payload[0], bytearray)
+    dtype = np.float64 if kind == "float" else np.int64
+    values = np.frombuffer(payload[0], dtype=dtype) if owned else np.asarray(payload[0])
+    if not owned and not lent:
+        values = values.copy()
     if kind == "timestamp":
-        naive = np.frombuffer(payload[0], dtype="datetime64[us]")
-        return pd.Series(naive).dt.tz_localize("UTC")
-    if kind == "float":
-        return np.frombuffer(payload[0], dtype=np.float64)
+        if lent:
+            return timestamps(pd, values)
+        return pd.Series(values.view("datetime64[us]")).dt.tz_localize("UTC")
     if kind == "integer":
-        values = np.frombuffer(payload[0], dtype=np.int64)
-        return pd.arrays.IntegerArray(values, np.frombuffer(payload[1], dtype=np.bool_))
-    return pd.Series(payload[0], dtype=_text_dtype(pd))
+        if payload[1] is None:
+            missing = np.zeros(len(values), dtype=np.bool_)
+        else:
+            missing = np.frombuffer(payload[1], dtype=np.bool_)
+        return pd.arrays.IntegerArray(values, missing, copy=False)
+    return values
+
+
+def _identity_column(pd: Any, payload: list[Any], ids: _Ids) -> Any:
+    """From codes and lengths of runs, the rows of which have the same text; or from all codes."""
+    import numpy as np
+
+    *coded, texts = payload
+    width = next(kind for kind in (np.int8, np.int16, np.int32) if len(texts) <= np.iinfo(kind).max)
+    codes = np.frombuffer(coded[0], dtype=np.int32).astype(width, copy=False)
+    if coded[1:]:
+        codes = np.repeat(codes, np.frombuffer(coded[1], dtype=np.intp))
+    categories = pd.Index(texts, dtype=_text_dtype(pd))
+    if ids == "category":
+        return pd.Categorical.from_codes(codes, categories=categories, validate=False)
+    return categories.array.take(codes, allow_fill=True)
 
 
 def _text_dtype(pd: Any) -> str:

@@ -6,9 +6,6 @@
 
 use jiff::Timestamp;
 
-use arrow_array::cast::AsArray as _;
-use arrow_array::types::TimestampMicrosecondType;
-
 use crate::data::{Page, Query};
 
 /// How far a read has come.
@@ -104,7 +101,7 @@ impl Meter {
 
 impl Span {
     fn of(page: &Page) -> Option<Self> {
-        let times = page.batch.column(5).as_primitive::<TimestampMicrosecondType>().values();
+        let times = page.points.timestamps.values();
         let of_several = page.report.series > 1;
         Some(Self { first: *times.iter().min()?, last: *times.iter().max()?, of_several })
     }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::Client;
 use super::pages::Pages;
 use super::progress::Progress;
-use crate::data::{Bookmark, Chain, DecodeSettings, Merged, Merger, Query, schema};
+use crate::data::{Bookmark, Chain, DecodeSettings, Merged, Merger, Query};
 use crate::error::{Error, Kind, Result};
 
 pub(crate) const ONTO_HINT: &str = "Give the .partial of the error that carried the bookmark.";
@@ -159,7 +159,7 @@ impl Scan {
             Some(unfinished) if unfinished.stopped_at != *bookmark => {
                 refused("onto= is not what had been read up to this bookmark.")
             }
-            Some(_) if onto.merged.batch.schema() != schema(&self.decode.extra_columns) => {
+            Some(_) if onto.merged.points.extra_columns() != self.decode.extra_columns => {
                 refused("onto= has other extra columns than this scan.")
             }
             Some(_) => Ok(()),

@@ -205,7 +205,7 @@ impl Chain {
         let sequence = self.sequence;
         self.sequence += 1;
         self.pages += 1;
-        self.rows = decoded.batch.num_rows();
+        self.rows = decoded.points.rows();
         self.state = match decoded.next_cursor {
             None => State::Done,
             Some(cursor) => {
@@ -217,8 +217,7 @@ impl Chain {
         };
         self.tell(&decoded.report);
         Page {
-            batch: decoded.batch,
-            envelopes: decoded.envelopes,
+            points: Arc::new(decoded.points),
             report: decoded.report,
             sequence,
             raw: self.keep_raw.then_some(body),

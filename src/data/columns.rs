@@ -1,18 +1,14 @@
-//! The ten columns of siteline, and how a page's points become an Arrow batch of them.
+//! The ten columns of siteline, and how a page's points become columns.
 
-use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::builder::StringBuilder;
-use arrow_array::types::Int32Type;
-use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
-    TimestampMicrosecondArray,
-};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, TimestampMicrosecondArray};
 use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 
+use super::identities::IdentityTexts;
+use super::point_columns::{Envelope, Identity, PointColumns};
 use crate::error::{Error, Kind, Result};
 
 /// The names of the ten columns, in order: five identities, the bucket timestamp, four aggregates.
@@ -52,120 +48,76 @@ pub fn schema(extra_columns: &[String]) -> SchemaRef {
     Arc::new(Schema::new(fields.chain(extra).collect::<Vec<_>>()))
 }
 
-/// One point as it was read. A missing or null number is `None`.
+/// One point as it was read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) timestamp: i64,
-    /// Value, minimum, maximum.
-    pub(super) numbers: [Option<f64>; 3],
-    pub(super) sample_count: Option<i64>,
+    /// Value, minimum, maximum. NaN where it is missing or null, so that numpy can view the column.
+    numbers: [f64; 3],
+    /// 0 where it is missing or null.
+    sample_count: i64,
+    /// A bit for each of the three numbers and the count, set where it is neither missing nor null.
+    present: u8,
+}
+
+impl Row {
+    /// The bits of a row without nulls.
+    const ALL: u8 = 0b1111;
+
+    pub(super) fn new(timestamp: i64) -> Self {
+        Self { timestamp, numbers: [f64::NAN; 3], sample_count: 0, present: 0 }
+    }
+
+    /// Sets value, minimum or maximum.
+    #[inline]
+    pub(super) fn set_number(&mut self, place: usize, number: f64) {
+        self.numbers[place] = number;
+        self.present |= 1 << place;
+    }
+
+    #[inline]
+    pub(super) fn set_count(&mut self, count: i64) {
+        self.sample_count = count;
+        self.present |= 1 << self.numbers.len();
+    }
 }
 
 /// A column of numbers under construction. Null slots hold a filler under a null bit.
 pub(super) struct Numbers<T> {
     values: Vec<T>,
+    /// Of the rows up to the last null: those after it are valid.
     validity: NullBufferBuilder,
-    filler: T,
 }
 
 impl<T: Copy> Numbers<T> {
-    pub(super) fn new(rows: usize, filler: T) -> Self {
-        Self { values: Vec::with_capacity(rows), validity: NullBufferBuilder::new(rows), filler }
+    pub(super) fn new(rows: usize) -> Self {
+        Self { values: Vec::with_capacity(rows), validity: NullBufferBuilder::new(rows) }
     }
 
-    #[inline]
-    pub(super) fn push(&mut self, value: Option<T>) {
-        self.values.push(value.unwrap_or(self.filler));
-        self.validity.append(value.is_some());
-    }
-
-    pub(super) fn extend(
-        &mut self,
-        values: &[T],
-        validity: Option<&NullBuffer>,
-        rows: Range<usize>,
-    ) {
-        match validity {
-            None => self.validity.append_n_non_nulls(rows.len()),
-            Some(nulls) => self.validity.append_buffer(&nulls.slice(rows.start, rows.len())),
-        }
-        self.values.extend_from_slice(&values[rows]);
+    /// Makes the last row null: its value is the filler.
+    fn nullify(&mut self) {
+        self.validity.append_n_non_nulls(self.values.len() - 1 - self.validity.len());
+        self.validity.append_null();
     }
 
     pub(super) fn finish(mut self) -> (Vec<T>, Option<NullBuffer>) {
+        self.validity.append_n_non_nulls(self.values.len() - self.validity.len());
         (self.values, self.validity.finish())
     }
 }
 
-/// A float column under construction; NaN fills null slots, so that numpy can view the buffer.
-pub(super) fn floats(rows: usize) -> Numbers<f64> {
-    Numbers::new(rows, f64::NAN)
-}
-
-/// One of the five identity columns: distinct texts and, for each row, which.
-pub(super) struct IdentityColumn {
-    keys: Numbers<i32>,
-    texts: Vec<Arc<str>>,
-    known: HashMap<Arc<str>, i32>,
-    last: Option<i32>,
-}
-
-impl IdentityColumn {
-    pub(super) fn new(rows: usize) -> Self {
-        let keys = Numbers::new(rows, 0);
-        Self { keys, texts: Vec::new(), known: HashMap::new(), last: None }
-    }
-
-    /// The key of a text. Neighbouring envelopes mostly share most of their identities.
-    pub(super) fn key(&mut self, text: &str) -> i32 {
-        if let Some(last) = self.last
-            && **self.text(last) == *text
-        {
-            return last;
-        }
-        let key = self.known.get(text).copied().unwrap_or_else(|| self.add(Arc::from(text)));
-        self.last = Some(key);
-        key
-    }
-
-    fn add(&mut self, text: Arc<str>) -> i32 {
-        // A body of less than 2 GiB holds no more texts than that.
-        let key = i32::try_from(self.texts.len()).unwrap_or(i32::MAX);
-        self.texts.push(Arc::clone(&text));
-        self.known.insert(text, key);
-        key
-    }
-
-    /// The text of a key that [`IdentityColumn::key`] gave.
-    pub(super) fn text(&self, key: i32) -> &Arc<str> {
-        &self.texts[usize::try_from(key).unwrap_or_default()]
-    }
-
-    /// Gives this key, or null, to the next `rows` rows.
-    pub(super) fn fill(&mut self, key: Option<i32>, rows: usize) {
-        self.keys.values.resize(self.keys.values.len() + rows, key.unwrap_or_default());
-        match key {
-            Some(_) => self.keys.validity.append_n_non_nulls(rows),
-            None => self.keys.validity.append_n_nulls(rows),
-        }
-    }
-
-    pub(super) fn finish(self) -> Result<ArrayRef> {
-        let (keys, validity) = self.keys.finish();
-        let total: usize = self.texts.iter().map(|text| text.len()).sum();
-        if i32::try_from(total).is_err() {
-            return Err(Error::new(Kind::BodyTooLarge, "the identifiers pass 2 GiB of text"));
-        }
-        let texts = StringArray::from_iter_values(self.texts);
-        let keys = Int32Array::new(keys.into(), validity);
-        let array = DictionaryArray::<Int32Type>::try_new(keys, Arc::new(texts));
-        Ok(Arc::new(array.map_err(broken)?))
-    }
+/// Some rows of a page, column by column.
+pub(super) struct Rows<'c> {
+    pub(super) timestamps: &'c [i64],
+    /// Value, minimum, maximum. NaN where it is null.
+    pub(super) numbers: [&'c [f64]; 3],
+    /// 0 where it is null.
+    pub(super) sample_counts: &'c [i64],
 }
 
 /// A page's columns under construction.
 pub(super) struct Columns<'a> {
-    pub(super) identities: [IdentityColumn; 5],
+    pub(super) identities: [IdentityTexts; 5],
     timestamps: Vec<i64>,
     numbers: [Numbers<f64>; 3],
     sample_counts: Numbers<i64>,
@@ -176,10 +128,10 @@ pub(super) struct Columns<'a> {
 impl<'a> Columns<'a> {
     pub(super) fn new(rows: usize, extras: usize) -> Self {
         Self {
-            identities: std::array::from_fn(|_| IdentityColumn::new(rows)),
+            identities: std::array::from_fn(|_| IdentityTexts::default()),
             timestamps: Vec::with_capacity(rows),
-            numbers: std::array::from_fn(|_| floats(rows)),
-            sample_counts: Numbers::new(rows, 0),
+            numbers: std::array::from_fn(|_| Numbers::new(rows)),
+            sample_counts: Numbers::new(rows),
             extras: vec![Vec::with_capacity(rows); extras],
         }
     }
@@ -192,15 +144,40 @@ impl<'a> Columns<'a> {
         &self.timestamps
     }
 
+    /// The rows from this one on.
+    pub(super) fn rows_from(&self, row: usize) -> Rows<'_> {
+        Rows {
+            timestamps: &self.timestamps[row..],
+            numbers: self.numbers.each_ref().map(|column| &column.values[row..]),
+            sample_counts: &self.sample_counts.values[row..],
+        }
+    }
+
     #[inline]
-    pub(super) fn push(&mut self, row: Row, extras: &[Option<&'a str>]) {
+    pub(super) fn push(&mut self, row: &Row, extras: &[Option<&'a str>]) {
         self.timestamps.push(row.timestamp);
         for (column, number) in self.numbers.iter_mut().zip(row.numbers) {
-            column.push(number);
+            column.values.push(number);
         }
-        self.sample_counts.push(row.sample_count);
+        self.sample_counts.values.push(row.sample_count);
+        if row.present != Row::ALL {
+            self.nullify(row.present);
+        }
         for (column, text) in self.extras.iter_mut().zip(extras) {
             column.push(*text);
+        }
+    }
+
+    /// Makes null what the last row has not.
+    #[cold]
+    fn nullify(&mut self, present: u8) {
+        for (place, column) in self.numbers.iter_mut().enumerate() {
+            if present & (1 << place) == 0 {
+                column.nullify();
+            }
+        }
+        if present & (1 << self.numbers.len()) == 0 {
+            self.sample_counts.nullify();
         }
     }
 
@@ -211,7 +188,13 @@ impl<'a> Columns<'a> {
         }
     }
 
-    pub(super) fn finish(self, schema: SchemaRef) -> Result<RecordBatch> {
+    /// The columns; `series` and `envelopes` say whose the rows are.
+    pub(super) fn finish(
+        self,
+        series: Vec<Identity>,
+        envelopes: Vec<Envelope>,
+        extra_columns: &[String],
+    ) -> Result<PointColumns> {
         let extra_bytes: usize =
             self.extras.iter().flatten().flatten().map(|text| text.len()).sum();
         if extra_bytes > EXTRA_BYTES {
@@ -221,31 +204,33 @@ impl<'a> Columns<'a> {
             )
             .with_hint("Leave out the longest of extra_columns, or ask for smaller pages."));
         }
-        let mut arrays = Vec::with_capacity(schema.fields().len());
-        for column in self.identities {
-            arrays.push(column.finish()?);
-        }
-        arrays.push(timestamp_array(self.timestamps));
-        for column in self.numbers {
-            let (values, validity) = column.finish();
-            arrays.push(Arc::new(Float64Array::new(values.into(), validity)));
-        }
-        let (counts, validity) = self.sample_counts.finish();
-        arrays.push(Arc::new(Int64Array::new(counts.into(), validity)));
-        for column in self.extras {
+        let texts = |column: Vec<Option<&str>>| {
             let mut builder = StringBuilder::with_capacity(column.len(), extra_bytes);
             for text in column {
                 builder.append_option(text);
             }
-            arrays.push(Arc::new(builder.finish()));
-        }
-        batch(schema, arrays)
+            builder.finish()
+        };
+        let (counts, validity) = self.sample_counts.finish();
+        Ok(PointColumns {
+            timestamps: timestamp_array(self.timestamps),
+            numbers: self.numbers.map(|column| {
+                let (values, validity) = column.finish();
+                Float64Array::new(values.into(), validity)
+            }),
+            sample_counts: Int64Array::new(counts.into(), validity),
+            extras: self.extras.into_iter().map(texts).collect(),
+            series,
+            envelopes,
+            extra_columns: extra_columns.to_vec(),
+            batch: OnceLock::new(),
+        })
     }
 }
 
 /// The timestamp column.
-pub(super) fn timestamp_array(microseconds: Vec<i64>) -> ArrayRef {
-    Arc::new(TimestampMicrosecondArray::new(microseconds.into(), None).with_timezone(ZONE))
+pub(super) fn timestamp_array(microseconds: Vec<i64>) -> TimestampMicrosecondArray {
+    TimestampMicrosecondArray::new(microseconds.into(), None).with_timezone(ZONE)
 }
 
 /// A batch of columns that were made for this schema.
@@ -254,6 +239,6 @@ pub(super) fn batch(schema: SchemaRef, arrays: Vec<ArrayRef>) -> Result<RecordBa
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
-fn broken(error: ArrowError) -> Error {
+pub(super) fn broken(error: ArrowError) -> Error {
     Error::new(Kind::Internal, format!("columns do not fit their schema: {error}"))
 }

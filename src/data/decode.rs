@@ -2,15 +2,12 @@
 //! document leaves open is found by shape or stated by [`Shape`]; what the document does say is
 //! held strictly.
 
-use std::ops::Range;
-use std::sync::Arc;
-
-use arrow_array::RecordBatch;
 use jiff::Timestamp;
 
 use super::columns::COLUMN_NAMES;
 use super::cursor::Cursor;
 use super::json::under;
+use super::point_columns::PointColumns;
 use super::query::Query;
 use super::reader::PageReader;
 use super::report::{PageReport, shown_name};
@@ -87,28 +84,11 @@ impl DecodeSettings {
     }
 }
 
-/// The five ids of a series (§2.3), in the order of the columns. Null is an id of its own.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Identity(pub [Option<Arc<str>>; 5]);
-
-/// One envelope of a page: whose points, and which rows of the batch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Envelope {
-    /// The series. The same one can come in several envelopes (§4.5, rule 3).
-    pub identity: Identity,
-    /// The series' number on this page, from 0 in the order in which they came.
-    pub series: usize,
-    /// Its points' rows.
-    pub rows: Range<usize>,
-}
-
 /// A decoded body.
 #[derive(Debug, Clone)]
 pub struct Decoded {
-    /// One row per point, in the order of the body.
-    pub batch: RecordBatch,
-    /// The envelopes, in the order of the body.
-    pub envelopes: Vec<Envelope>,
+    /// One row per point, in the order of the body; its envelopes are those of the body.
+    pub points: PointColumns,
     /// The cursor of the next page; `None`: this is the last one.
     pub next_cursor: Option<Cursor>,
     /// What was assumed and seen.
@@ -136,5 +116,7 @@ pub fn decode_sized(body: &[u8], settings: &DecodeSettings, rows: usize) -> Resu
     PageReader::new(body, settings, rows)?.page().map_err(|error| under(error, '$'))
 }
 
+#[cfg(test)]
+mod layout_tests;
 #[cfg(test)]
 pub(super) mod tests;

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::columns::schema;
 use super::cursor::Cursor;
-use super::decode::{DecodeSettings, Decoded, Envelope, Identity};
+use super::decode::{DecodeSettings, Decoded};
 use super::json::{Token, under};
 use super::names::{Names, Place};
+use super::point_columns::{Envelope, Identity};
 use super::reader::PageReader;
 use super::report::shown_name;
 use crate::error::{Error, Result};
@@ -33,6 +33,9 @@ fn member_name(settings: &DecodeSettings, place: usize) -> &str {
 /// The rows of one series on this page.
 pub(super) struct Series {
     identity: Identity,
+    keys: [Option<i32>; 5],
+    /// The place of the series that followed it last.
+    next: usize,
     latest: Option<i64>,
     /// Its timestamps were not always ascending, so repeats must be looked for.
     disordered: bool,
@@ -52,16 +55,19 @@ impl<'a> PageReader<'a, '_> {
         let start = self.columns.rows();
         let mut found = Found::new(self.settings.extra_columns.len());
         let mut first = true;
-        while self.json.next_member(&mut first)? {
+        loop {
             let report = &mut self.report;
             let note = |name: &str| {
                 report.note_unknown(|| format!("{}[].{}", shown_name(array), shown_name(name)));
             };
-            match self.members.read(&mut self.json, note)? {
-                Place::Known(place) => self.member(place, &mut found).map_err(|error| {
-                    let name = shown_name(member_name(self.settings, place));
-                    under(error, format_args!(".{name}"))
-                })?,
+            let Some(place) = self.members.next(&mut self.json, &mut first, note)? else { break };
+            match place {
+                Place::Known(place) => {
+                    self.member(usize::from(place), &mut found).map_err(|error| {
+                        let name = shown_name(member_name(self.settings, usize::from(place)));
+                        under(error, format_args!(".{name}"))
+                    })?
+                }
                 Place::Unknown => drop(self.json.skip_value()?),
             }
         }
@@ -96,13 +102,18 @@ impl<'a> PageReader<'a, '_> {
     /// J17: text as it is, an integer as its text, null as an id of its own.
     fn identity(&mut self, place: usize) -> Result<Id> {
         let column = &mut self.columns.identities[place];
+        let at = self.json.offset();
+        if let Some((key, length)) = column.take(self.json.bytes().get(at..).unwrap_or_default()) {
+            self.json.seek(at + length);
+            return Ok(Id::Key(key));
+        }
         match self.json.peek()? {
             Token::Text => Ok(Id::Key(column.key(&self.json.string()?))),
             Token::Null => self.json.literal().map(|()| Id::Null),
             Token::Number => {
                 let number = self.json.number()?;
                 if number.is_integer() {
-                    return Ok(Id::Key(column.key(number.text)));
+                    return Ok(Id::Key(column.key(number.text())));
                 }
                 Err(Error::protocol_at("", "an id is a string, an integer or null, not a fraction"))
             }
@@ -127,30 +138,43 @@ impl<'a> PageReader<'a, '_> {
                 Id::Null => None,
                 Id::Key(key) => Some(*key),
             };
-            self.columns.identities[place].fill(*key, rows.len());
         }
-        let index = *self.places.entry(keys).or_insert(self.series.len());
+        let index = self.series_of(keys);
+        let series = &mut self.series[index];
+        series.add(self.columns.timestamps(), rows.clone());
+        self.envelopes.push(Envelope { series: index, rows });
+        Ok(())
+    }
+
+    /// The place of the series with these keys. Each mostly has the same one after it.
+    fn series_of(&mut self, keys: [Option<i32>; 5]) -> usize {
+        let foretold = self.series.get(self.latest).map_or(0, |latest| latest.next);
+        let index = if self.series.get(foretold).is_some_and(|series| series.keys == keys) {
+            foretold
+        } else {
+            *self.places.entry(keys).or_insert(self.series.len())
+        };
         if index == self.series.len() {
             let columns = &self.columns.identities;
             let text = |place: usize| keys[place].map(|key| columns[place].text(key));
             let identity = Identity(std::array::from_fn(|place| text(place).cloned()));
-            self.series.push(Series::new(identity));
+            self.series.push(Series::new(identity, keys, index));
         }
-        let series = &mut self.series[index];
-        series.add(self.columns.timestamps(), rows.clone());
-        self.envelopes.push(Envelope { identity: series.identity.clone(), series: index, rows });
-        Ok(())
+        self.series[self.latest].next = index;
+        self.latest = index;
+        index
     }
 
-    /// Counts what needs the whole page, and makes the batch.
+    /// Counts what needs the whole page, and makes the columns.
     pub(super) fn finish(mut self, next_cursor: Option<Cursor>) -> Result<Decoded> {
         let timestamps = self.columns.timestamps();
         self.report.points = timestamps.len() as u64;
         self.report.series = self.series.len() as u64;
         self.report.repeated = self.series.iter().map(|series| series.repeated(timestamps)).sum();
         self.report.timestamp_forms.extend(self.points.form());
-        let batch = self.columns.finish(schema(&self.settings.extra_columns))?;
-        Ok(Decoded { batch, envelopes: self.envelopes, next_cursor, report: self.report })
+        let series = self.series.into_iter().map(|series| series.identity).collect();
+        let points = self.columns.finish(series, self.envelopes, &self.settings.extra_columns)?;
+        Ok(Decoded { points, next_cursor, report: self.report })
     }
 }
 
@@ -177,8 +201,8 @@ impl Found<'_> {
 }
 
 impl Series {
-    fn new(identity: Identity) -> Self {
-        Self { identity, latest: None, disordered: false, rows: Vec::new() }
+    fn new(identity: Identity, keys: [Option<i32>; 5], next: usize) -> Self {
+        Self { identity, keys, next, latest: None, disordered: false, rows: Vec::new() }
     }
 
     fn add(&mut self, timestamps: &[i64], rows: Range<usize>) {

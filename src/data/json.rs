@@ -7,9 +7,10 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::ops::Range;
 
 use super::number::{LONGEST_NUMBER, Number, NumberFault};
-use super::string::{Written, string_end, truncated, unescape};
+use super::string::{string_end, truncated, unescape};
 use crate::error::{Error, Kind, Result};
 
 /// Deepest nesting of arrays and objects that is read, ignored members included (E6).
@@ -18,7 +19,8 @@ pub(super) const DEPTH_LIMIT: u32 = 128;
 /// A position in a document.
 #[derive(Clone)]
 pub(super) struct Parser<'a> {
-    text: &'a str,
+    /// UTF-8 as a whole, so between any two ASCII bytes too.
+    bytes: &'a [u8],
     at: usize,
     depth: u32,
 }
@@ -57,17 +59,52 @@ impl<'a> Parser<'a> {
         if matches!(body, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0, _, ..] | [_, 0, ..]) {
             return Err(Error::new(Kind::Protocol, "the body is UTF-16 or UTF-32, not UTF-8"));
         }
-        match std::str::from_utf8(body) {
-            Ok(text) if text.bytes().all(is_space) => {
-                Err(Error::new(Kind::Protocol, "the body is empty"))
-            }
-            Ok(text) => Ok(Self { text, at: 0, depth: 0 }),
-            Err(error) if error.error_len().is_none() => Err(truncated()),
-            Err(error) => Err(Error::new(
-                Kind::Protocol,
-                format!("the body is not UTF-8 from byte {} on", error.valid_up_to()),
-            )),
+        // Most bodies are ASCII, which is found out faster than that they are UTF-8.
+        if !body.is_ascii()
+            && let Err(error) = std::str::from_utf8(body)
+        {
+            let end = error.valid_up_to();
+            return Err(match error.error_len() {
+                None => truncated(),
+                Some(_) => {
+                    Error::new(Kind::Protocol, format!("the body is not UTF-8 from byte {end} on"))
+                }
+            });
         }
+        if body.iter().copied().all(is_space) {
+            return Err(Error::new(Kind::Protocol, "the body is empty"));
+        }
+        Ok(Self { bytes: body, at: 0, depth: 0 })
+    }
+
+    /// The whole body.
+    #[inline]
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// A stretch of the body between two ASCII bytes.
+    #[inline]
+    fn text(&self, stretch: Range<usize>) -> &'a str {
+        std::str::from_utf8(&self.bytes[stretch]).unwrap_or_default()
+    }
+
+    /// The offset of the next byte to be read.
+    #[inline]
+    pub(super) fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Goes on at an offset up to which the caller has read whole tokens in place.
+    #[inline]
+    pub(super) fn seek(&mut self, offset: usize) {
+        self.at = offset;
+    }
+
+    /// The offset of the next value or bracket: of what follows the white space.
+    pub(super) fn value_offset(&mut self) -> usize {
+        self.skip_space();
+        self.at
     }
 
     /// The kind of the next value.
@@ -87,12 +124,18 @@ impl<'a> Parser<'a> {
 
     /// Enters the object or array that [`Parser::peek`] showed.
     pub(super) fn enter(&mut self) -> Result<()> {
+        self.deepen()?;
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Notes that an object or array was entered whose bracket the caller has read.
+    pub(super) fn deepen(&mut self) -> Result<()> {
         if self.depth == DEPTH_LIMIT {
             let message = format!("the body is nested deeper than {DEPTH_LIMIT} levels");
             return Err(Error::new(Kind::Protocol, message));
         }
         self.depth += 1;
-        self.at += 1;
         Ok(())
     }
 
@@ -130,18 +173,6 @@ impl<'a> Parser<'a> {
         Ok(true)
     }
 
-    /// Takes the member name and its colon if it is written exactly as `expected`.
-    #[inline]
-    pub(super) fn take_name(&mut self, expected: &Written) -> Result<bool> {
-        let rest = &self.text.as_bytes()[self.at + 1..];
-        let same = expected.begins(rest);
-        if same {
-            self.at += expected.len() + 1;
-            self.take_colon()?;
-        }
-        Ok(same)
-    }
-
     /// Reads the member name and its colon.
     pub(super) fn name(&mut self) -> Result<Cow<'a, str>> {
         let name = self.string()?;
@@ -162,14 +193,14 @@ impl<'a> Parser<'a> {
     #[inline]
     pub(super) fn string(&mut self) -> Result<Cow<'a, str>> {
         let (start, end, escaped) = self.scan_string()?;
-        let text = &self.text[start..end];
+        let text = self.text(start..end);
         Ok(if escaped { Cow::Owned(unescape(text)) } else { Cow::Borrowed(text) })
     }
 
     /// Reads the number that [`Parser::peek`] showed.
     #[inline]
     pub(super) fn number(&mut self) -> Result<Number<'a>> {
-        match Number::scan(self.text, self.at) {
+        match Number::scan(self.bytes, self.at) {
             Ok((number, end)) => {
                 self.at = end;
                 Ok(number)
@@ -189,7 +220,7 @@ impl<'a> Parser<'a> {
     /// Reads the `true`, `false` or `null` that [`Parser::peek`] showed.
     #[inline]
     pub(super) fn literal(&mut self) -> Result<()> {
-        let rest = &self.text.as_bytes()[self.at..];
+        let rest = &self.bytes[self.at..];
         for word in ["null", "true", "false"] {
             if rest.starts_with(word.as_bytes()) {
                 self.at += word.len();
@@ -226,7 +257,7 @@ impl<'a> Parser<'a> {
                 first = false;
             }
             if self.depth == floor {
-                return Ok(&self.text[start..self.at]);
+                return Ok(self.text(start..self.at));
             }
         }
     }
@@ -246,13 +277,12 @@ impl<'a> Parser<'a> {
     /// Checks that nothing but white space follows.
     pub(super) fn finish(mut self) -> Result<()> {
         self.skip_space();
-        if self.at == self.text.len() { Ok(()) } else { Err(self.unexpected("the end")) }
+        if self.at == self.bytes.len() { Ok(()) } else { Err(self.unexpected("the end")) }
     }
 
     #[inline]
     fn skip_space(&mut self) {
-        let bytes = self.text.as_bytes();
-        while let Some(byte) = bytes.get(self.at)
+        while let Some(byte) = self.bytes.get(self.at)
             && is_space(*byte)
         {
             self.at += 1;
@@ -263,21 +293,21 @@ impl<'a> Parser<'a> {
     #[inline]
     fn next_byte(&mut self) -> Result<u8> {
         self.skip_space();
-        self.text.as_bytes().get(self.at).copied().ok_or_else(truncated)
+        self.bytes.get(self.at).copied().ok_or_else(truncated)
     }
 
     /// Start and end of the string's text, and whether it has escapes. All of it is checked.
     #[inline]
     fn scan_string(&mut self) -> Result<(usize, usize, bool)> {
         let start = self.at + 1;
-        let (end, escaped) = string_end(self.text.as_bytes(), start)?;
+        let (end, escaped) = string_end(self.bytes, start)?;
         self.at = end + 1;
         Ok((start, end, escaped))
     }
 
     #[cold]
     fn unexpected(&self, wanted: &str) -> Error {
-        let rest = &self.text[self.at..];
+        let rest = self.text(self.at..self.bytes.len());
         let found = match rest.chars().next() {
             None => return truncated(),
             Some(found) => found.escape_debug(),

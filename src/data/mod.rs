@@ -2,7 +2,7 @@
 //! says ([`mod@decode`]) and how pages become one table ([`merge`]).
 //!
 //! ```text
-//! Query -> Chain -(Fetch)-> bytes -> json -> decode -> Page{RecordBatch} -> Merger -> Merged{RecordBatch}
+//! Query -> Chain -(Fetch)-> bytes -> json -> decode -> Page{PointColumns} -> Merger -> Merged{PointColumns}
 //! ```
 //!
 //! The room knows [`crate::error`] only. Requests are sent by whoever implements
@@ -13,19 +13,26 @@ pub mod chain;
 mod columns;
 pub mod cursor;
 pub mod decode;
+mod digits;
+mod double;
 mod duration;
 mod envelope;
+mod held;
+mod identities;
 mod instant;
 mod json;
 pub mod merge;
 mod names;
 mod number;
+mod oddities;
 pub mod page;
+pub mod point_columns;
 mod points;
 pub mod preview;
 pub mod query;
 mod reader;
 pub mod report;
+mod separator;
 pub mod shape;
 mod string;
 pub mod table;
@@ -35,11 +42,12 @@ pub use bookmark::Bookmark;
 pub use chain::{Chain, Fetch, State};
 pub use columns::{COLUMN_NAMES, schema};
 pub use cursor::Cursor;
-pub use decode::{DecodeSettings, Decoded, Envelope, Identity, decode};
+pub use decode::{DecodeSettings, Decoded, decode};
 pub use duration::parse_duration;
 pub use instant::parse_instant;
 pub use merge::{MergeReport, Merged, Merger};
 pub use page::Page;
+pub use point_columns::{Envelope, Identity, PointColumns};
 pub use preview::Preview;
 pub use query::{Query, QueryInput};
 pub use report::{Entry, PageReport};

@@ -1,92 +1,147 @@
 //! Member names of one level of a page. Objects of one kind mostly have their members in one
-//! order, whatever it is, so each name foretells the next and is compared in place; a wrong guess
-//! costs a look-up and is learnt.
+//! order and one spacing, whatever they are, so each value foretells what stands before the next:
+//! that is compared in place. A wrong guess costs a look-up and is learnt.
 
 use super::json::Parser;
-use super::string::{Written, is_plain};
+use super::separator::Separator;
 use crate::error::Result;
 
 /// Names beyond this many are not learnt: a page with so many different ones has no order.
 const LEARNT: usize = 64;
 
+/// Where nothing was read yet.
+const START: usize = 0;
+/// After a name that is not learnt.
+const NOWHERE: usize = 1;
+/// After the name with the index 0.
+const FIRST: usize = 2;
+
 /// A member name's place: known names keep the place they were given, unknown ones follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The place of a known name.
-    Known(usize),
+    Known(u8),
     /// A name that nobody asked for.
     Unknown,
 }
 
-/// The names of a level, and which follows which.
+/// The names of a level, and what follows the value of each.
 pub(super) struct Names {
     list: Vec<String>,
-    /// The same names as they are compared with the body.
-    written: Vec<Written>,
-    known: usize,
-    /// For each name, the one that followed it last; the first entry is for the object's start.
-    /// `None` where nothing may be guessed.
-    after: Vec<Option<usize>>,
+    known: u8,
+    /// What followed last: at the start, after a name that is not learnt, after each name.
+    after: Vec<Option<Next>>,
     previous: usize,
 }
 
+/// The way from one value to the next.
+struct Next {
+    separator: Separator,
+    index: usize,
+    place: Place,
+    /// The next value is the first one of a further object.
+    opens: bool,
+}
+
+/// A step from one value to the next, foretold and found.
+pub(super) struct Step {
+    /// The member whose value comes.
+    pub(super) place: Place,
+    /// It is the first one of a further object.
+    pub(super) opens: bool,
+    /// Where its value begins.
+    pub(super) end: usize,
+}
+
 impl Names {
-    /// Names in their order; guesses start with that order.
+    /// Names in their order.
     pub(super) fn new<'n>(known: impl IntoIterator<Item = &'n str>) -> Self {
         let list: Vec<String> = known.into_iter().map(ToOwned::to_owned).collect();
-        let known = list.len();
-        let guess = |index: usize| list.get(index).filter(|name| is_plain(name)).map(|_| index);
-        let after = (0..=known).map(guess).collect();
-        let written = list.iter().map(|name| Written::new(name)).collect();
-        Self { list, written, known, after, previous: 0 }
+        let after = (0..FIRST + list.len()).map(|_| None).collect();
+        // Five, the points and fifty extra columns at most.
+        let known = u8::try_from(list.len()).unwrap_or(u8::MAX);
+        Self { list, known, after, previous: START }
     }
 
-    /// Forgets what came last: a new object starts.
+    /// Forgets what came last.
     #[inline]
     pub(super) fn restart(&mut self) {
-        self.previous = 0;
+        self.previous = START;
     }
 
-    /// Reads a member's name and colon. An unknown name that was not seen lately is given to
-    /// `unknown`.
+    /// The step from the value that ends at `at` to the next one, if it is the one that was learnt.
     #[inline]
+    pub(super) fn follow(&mut self, bytes: &[u8], at: usize) -> Option<Step> {
+        let next = self.after[self.previous].as_ref()?;
+        let end = next.separator.end(bytes, at)?;
+        self.previous = next.index + FIRST;
+        Some(Step { place: next.place, opens: next.opens, end })
+    }
+
+    /// Steps to the value of the object's next member; `None` at the object's end, which is left
+    /// then. An unknown name that was not seen lately is given to `unknown`.
+    #[inline]
+    pub(super) fn next(
+        &mut self,
+        json: &mut Parser<'_>,
+        first: &mut bool,
+        unknown: impl FnOnce(&str),
+    ) -> Result<Option<Place>> {
+        if let Some(step) = self.follow(json.bytes(), json.offset()) {
+            json.seek(step.end);
+            *first = false;
+            return Ok(Some(step.place));
+        }
+        let from = json.offset();
+        if json.next_member(first)? {
+            self.read(json, from, false, unknown).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Reads a member's name and colon, and learns what stood between the offset `from`, where the
+    /// value before it ended, and its own value.
     pub(super) fn read(
         &mut self,
         json: &mut Parser<'_>,
+        from: usize,
+        opens: bool,
         unknown: impl FnOnce(&str),
     ) -> Result<Place> {
-        if let Some(guess) = self.after[self.previous]
-            && json.take_name(&self.written[guess])?
-        {
-            self.previous = guess + 1;
-            return Ok(self.place(guess));
-        }
         let name = json.name()?;
-        Ok(self.look_up(&name, unknown))
+        let Some(index) = self.look_up(&name, unknown) else {
+            self.previous = NOWHERE;
+            return Ok(Place::Unknown);
+        };
+        let known = u8::try_from(index).ok().filter(|index| *index < self.known);
+        let place = known.map_or(Place::Unknown, Place::Known);
+        if self.previous != NOWHERE {
+            let separator = Separator::new(&json.bytes()[from..json.value_offset()]);
+            let next = separator.map(|separator| Next { separator, index, place, opens });
+            self.after[self.previous] = next;
+        }
+        self.previous = index + FIRST;
+        Ok(place)
     }
 
-    #[inline]
-    fn place(&self, index: usize) -> Place {
-        if index < self.known { Place::Known(index) } else { Place::Unknown }
-    }
-
-    fn look_up(&mut self, name: &str, unknown: impl FnOnce(&str)) -> Place {
+    fn look_up(&mut self, name: &str, unknown: impl FnOnce(&str)) -> Option<usize> {
+        let guess = self.after[self.previous].as_ref().map(|next| next.index);
+        if let Some(guess) = guess
+            && self.list[guess] == name
+        {
+            return Some(guess);
+        }
         let found = self.list.iter().position(|known| known == name);
         if found.is_none() {
             unknown(name);
-            if self.list.len() >= self.known + LEARNT {
-                return Place::Unknown;
+            if self.list.len() >= usize::from(self.known) + LEARNT {
+                return None;
             }
-            self.written.push(Written::new(name));
             self.list.push(name.to_owned());
             self.after.push(None);
         }
-        let index = found.unwrap_or(self.list.len() - 1);
-        if is_plain(name) {
-            self.after[self.previous] = Some(index);
-        }
-        self.previous = index + 1;
-        self.place(index)
+        found.or(Some(self.list.len() - 1))
     }
 }
 
@@ -101,8 +156,9 @@ mod tests {
         json.enter().unwrap();
         names.restart();
         let (mut first, mut places, mut unknown) = (true, Vec::new(), Vec::new());
-        while json.next_member(&mut first).unwrap() {
-            places.push(names.read(&mut json, |name| unknown.push(name.to_owned())).unwrap());
+        let mut told = |name: &str| unknown.push(name.to_owned());
+        while let Some(place) = names.next(&mut json, &mut first, &mut told).unwrap() {
+            places.push(place);
             json.skip_value().unwrap();
         }
         (places, unknown)

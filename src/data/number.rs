@@ -1,6 +1,9 @@
 //! JSON numbers, read exactly: a double is correctly rounded (bit-equal to Python's `json`), an
 //! integer is never taken through a double.
 
+use super::digits::{POWERS_OF_TEN, leading_digits};
+use super::double::nearest;
+
 /// A number token longer than this is refused: no measurement has so many digits (J6).
 pub(super) const LONGEST_NUMBER: usize = 4_096;
 
@@ -19,7 +22,7 @@ pub(super) enum NumberFault {
 /// digits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number<'a> {
-    pub(super) text: &'a str,
+    bytes: &'a [u8],
     mantissa: u64,
     exponent: i32,
     negative: bool,
@@ -27,23 +30,13 @@ pub(super) struct Number<'a> {
     integer: bool,
 }
 
-/// Powers of ten that a double holds exactly.
-const POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
-];
-
-/// Up to here every integer is a double.
-const EXACT_INTEGERS: u64 = 1 << 53;
-
 /// So many decimal digits fit into a `u64` whatever they are.
 const MANTISSA_DIGITS: usize = 19;
 
 impl<'a> Number<'a> {
     /// Scans the number that starts at `start`; gives it and the offset after it.
     #[inline]
-    pub(super) fn scan(text: &'a str, start: usize) -> Result<(Self, usize), NumberFault> {
-        let bytes = text.as_bytes();
+    pub(super) fn scan(bytes: &'a [u8], start: usize) -> Result<(Self, usize), NumberFault> {
         let negative = bytes.get(start) == Some(&b'-');
         let first = start + usize::from(negative);
         let mut mantissa = 0;
@@ -77,32 +70,33 @@ impl<'a> Number<'a> {
             return Err(NumberFault::TooLong);
         }
         let exact = count <= MANTISSA_DIGITS;
-        let text = &text[start..at];
-        Ok((Self { text, mantissa, exponent, negative, exact, integer }, at))
+        let bytes = &bytes[start..at];
+        Ok((Self { bytes, mantissa, exponent, negative, exact, integer }, at))
     }
 
     /// The number that is the whole of `text`.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
-        match Self::scan(text, 0) {
+        match Self::scan(text.as_bytes(), 0) {
             Ok((number, end)) if end == text.len() => Some(number),
             _ => None,
         }
     }
 
+    /// The number as it is written.
+    pub(super) fn text(self) -> &'a str {
+        // Nothing but digits and signs.
+        std::str::from_utf8(self.bytes).unwrap_or_default()
+    }
+
     /// The nearest double; `None` beyond the largest one.
     #[inline]
     pub(super) fn to_f64(self) -> Option<f64> {
-        // Both operands are exact, so the one operation rounds once: correctly (Clinger 1990).
-        if self.exact && self.mantissa <= EXACT_INTEGERS {
-            #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
-            let mantissa = self.mantissa as f64;
-            let power = POWERS.get(self.exponent.unsigned_abs() as usize);
-            if let Some(power) = power {
-                let value = if self.exponent < 0 { mantissa / power } else { mantissa * power };
-                return Some(if self.negative { -value } else { value });
-            }
+        if self.exact
+            && let Some(value) = nearest(self.mantissa, self.exponent)
+        {
+            return Some(if self.negative { -value } else { value });
         }
-        self.text.parse().ok().filter(|value: &f64| value.is_finite())
+        self.text().parse().ok().filter(|value: &f64| value.is_finite())
     }
 
     /// The whole number that this is (`3`, `3.0`, `3e0`); `None` when it has a fraction or does
@@ -145,7 +139,7 @@ impl<'a> Number<'a> {
 
     /// The mantissa without its trailing zeros, for tokens such as `3.00000000000000000000`.
     fn long_mantissa(self) -> Option<(u64, i32)> {
-        let body = self.text.split(['e', 'E']).next()?;
+        let body = self.text().split(['e', 'E']).next()?;
         let (whole, fraction) = body.split_once('.').unwrap_or((body, ""));
         let mut exponent = self.exponent.checked_add(i32::try_from(fraction.len()).ok()?)?;
         let fraction = fraction.trim_end_matches('0');
@@ -157,6 +151,23 @@ impl<'a> Number<'a> {
     }
 }
 
+/// The whole number at the start of `bytes` in the form that most counts have, few digits and
+/// nothing else, and its length; `None` for any other form, right or wrong.
+#[inline]
+pub(super) fn take_count(bytes: &[u8]) -> Option<(i64, usize)> {
+    let window = bytes.first_chunk::<8>()?;
+    let (value, count) = leading_digits(*window);
+    if count == 0 || (count > 1 && window[0] == b'0') {
+        return None;
+    }
+    // Eight digits may be followed by more.
+    let after = window.get(count)?;
+    if matches!(after, b'.' | b'e' | b'E') {
+        return None;
+    }
+    Some((value.cast_signed(), count))
+}
+
 fn fault_at(bytes: &[u8], at: usize) -> NumberFault {
     if at >= bytes.len() { NumberFault::Truncated } else { NumberFault::Syntax(at) }
 }
@@ -165,10 +176,13 @@ fn fault_at(bytes: &[u8], at: usize) -> NumberFault {
 /// offset after them.
 #[inline]
 fn digits(bytes: &[u8], mut at: usize, mantissa: &mut u64) -> usize {
-    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let Some(value) = eight_digits(u64::from_le_bytes(*eight)) else { break };
-        *mantissa = mantissa.wrapping_mul(100_000_000).wrapping_add(value);
-        at += 8;
+    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let (value, count) = leading_digits(*eight);
+        *mantissa = mantissa.wrapping_mul(POWERS_OF_TEN[count]).wrapping_add(value);
+        at += count;
+        if count < 8 {
+            return at;
+        }
     }
     while let Some(byte) = bytes.get(at) {
         let digit = byte.wrapping_sub(b'0');
@@ -179,21 +193,6 @@ fn digits(bytes: &[u8], mut at: usize, mantissa: &mut u64) -> usize {
         at += 1;
     }
     at
-}
-
-/// The value of eight ASCII digits at once, if all are digits.
-#[inline]
-fn eight_digits(word: u64) -> Option<u64> {
-    let high = word & 0xF0F0_F0F0_F0F0_F0F0;
-    let carried = word.wrapping_add(0x0606_0606_0606_0606) & 0xF0F0_F0F0_F0F0_F0F0;
-    if high != 0x3030_3030_3030_3030 || carried != 0x3030_3030_3030_3030 {
-        return None;
-    }
-    // Neighbours are joined three times: digits to pairs, pairs to fours, fours to eight.
-    let word = word & 0x0F0F_0F0F_0F0F_0F0F;
-    let word = (word.wrapping_mul(2_561) >> 8) & 0x00FF_00FF_00FF_00FF;
-    let word = (word.wrapping_mul(6_553_601) >> 16) & 0x0000_FFFF_0000_FFFF;
-    Some(word.wrapping_mul(42_949_672_960_001) >> 32)
 }
 
 fn scan_exponent(bytes: &[u8], mut at: usize) -> Result<(i32, usize), NumberFault> {
@@ -278,7 +277,7 @@ mod tests {
     #[test]
     fn j6_a_number_of_a_million_digits_is_refused() {
         let long = "1".repeat(1_000_000);
-        assert_eq!(Number::scan(&long, 0).unwrap_err(), NumberFault::TooLong);
+        assert_eq!(Number::scan(long.as_bytes(), 0).unwrap_err(), NumberFault::TooLong);
         assert_eq!(value("1180591620717411303424"), Some(2_f64.powi(70)));
         assert_eq!(Number::parse("1180591620717411303424").unwrap().to_i64(), None);
     }
@@ -313,9 +312,9 @@ mod tests {
         {
             assert!(Number::parse(text).is_none(), "{text}");
         }
-        assert_eq!(Number::scan("1.", 0).unwrap_err(), NumberFault::Truncated);
-        assert_eq!(Number::scan("-", 0).unwrap_err(), NumberFault::Truncated);
-        assert_eq!(Number::scan("-x", 0).unwrap_err(), NumberFault::Syntax(1));
+        assert_eq!(Number::scan(b"1.", 0).unwrap_err(), NumberFault::Truncated);
+        assert_eq!(Number::scan(b"-", 0).unwrap_err(), NumberFault::Truncated);
+        assert_eq!(Number::scan(b"-x", 0).unwrap_err(), NumberFault::Syntax(1));
     }
 
     proptest! {

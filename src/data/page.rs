@@ -1,19 +1,18 @@
 //! One page as it was read.
 
-use arrow_array::RecordBatch;
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::bookmark::Bookmark;
-use super::decode::Envelope;
+use super::point_columns::PointColumns;
 use super::report::PageReport;
 
 /// A page: its points as read (repeats included, nothing merged), and where to go on after it.
 #[derive(Debug, Clone)]
 pub struct Page {
-    /// One row per point, in the order of the page; see [`super::schema`].
-    pub batch: RecordBatch,
-    /// The series envelopes in the order of the page.
-    pub envelopes: Vec<Envelope>,
+    /// One row per point, in the order of the page, and its series envelopes.
+    pub points: Arc<PointColumns>,
     /// What was assumed and seen.
     pub report: PageReport,
     /// Number of the page request that brought it: the higher one wins when pages are merged.
@@ -30,7 +29,7 @@ impl Page {
     /// Number of points.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.batch.num_rows()
+        self.points.rows()
     }
 
     /// True for a page without points; the chain may still go on (P5).

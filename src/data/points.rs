@@ -1,21 +1,28 @@
-//! The points of an envelope (§2.3), the loop in which the time goes.
+//! The points of an envelope (§2.3), the loop in which the time goes. What most points are like is
+//! read in place: the learnt way from one value to the next ([`Names`]), and values in their most
+//! frequent form. Whatever is otherwise goes the general way, value by value.
 
 use std::borrow::Cow;
 
 use super::columns::{Columns, Row};
 use super::decode::DecodeSettings;
+use super::double::take_double;
 use super::json::{Parser, Token, under};
 use super::names::{Names, Place};
-use super::number::Number;
+use super::number::{Number, take_count};
+use super::oddities::Judge;
 use super::report::{PageReport, shown_name};
 use super::shape::TimestampForm;
-use super::timestamp::{DateMemo, Instant, IsoFault, parse_epoch, parse_iso, recognise_epoch};
+use super::string::take_plain_string;
+use super::timestamp::{
+    DateMemo, Instant, IsoFault, parse_epoch, parse_iso, recognise_epoch, take_iso,
+};
 use crate::error::{Error, Result, excerpt};
 
 /// The places of a point's members: the extra columns follow.
-const TIMESTAMP: usize = 0;
-const SAMPLE_COUNT: usize = 4;
-const FIRST_EXTRA: usize = 5;
+const TIMESTAMP: u8 = 0;
+const SAMPLE_COUNT: u8 = 4;
+const FIRST_EXTRA: u8 = 5;
 
 /// Reads points, and keeps what carries over from one to the next.
 pub(super) struct PointReader {
@@ -28,7 +35,28 @@ pub(super) struct PointReader {
     memo: DateMemo,
     start: Option<i64>,
     end: Option<i64>,
-    grid: Option<Grid>,
+    judge: Judge,
+}
+
+/// The point that is being read.
+struct Point<'a> {
+    row: Row,
+    /// A bit for each place whose member was seen.
+    seen: u64,
+    /// For each extra column the member's JSON text.
+    extras: Vec<Option<&'a str>>,
+    /// False between two points.
+    open: bool,
+}
+
+impl Point<'_> {
+    #[inline]
+    fn reopen(&mut self) {
+        self.row = Row::new(0);
+        self.seen = 0;
+        self.extras.fill(None);
+        self.open = true;
+    }
 }
 
 impl PointReader {
@@ -36,16 +64,15 @@ impl PointReader {
         let members = settings.shape.point_members().into_iter();
         let all = members.chain(settings.extra_columns.iter().map(String::as_str));
         let member_names: Vec<String> = all.map(ToOwned::to_owned).collect();
-        let start = settings.start.map(jiff::Timestamp::as_microsecond);
         Self {
             names: Names::new(member_names.iter().map(String::as_str)),
             member_names,
             stated: settings.shape.timestamp,
             form: None,
             memo: DateMemo::default(),
-            start,
+            start: settings.start.map(jiff::Timestamp::as_microsecond),
             end: settings.end.map(jiff::Timestamp::as_microsecond),
-            grid: settings.interval_seconds.map(|seconds| Grid::new(seconds, start)),
+            judge: Judge::new(settings),
         }
     }
 
@@ -67,78 +94,176 @@ impl PointReader {
             return Err(Error::protocol_at("", message));
         }
         json.enter()?;
+        self.names.restart();
         let start = columns.rows();
-        let mut extras = vec![None; self.member_names.len() - FIRST_EXTRA];
-        let mut first = true;
-        while json.next_element(&mut first)? {
-            match self.point(json, &mut extras, report) {
-                Ok(row) => {
-                    self.judge(&row, report);
-                    columns.push(row, &extras);
-                }
-                Err(error) => {
-                    let index = columns.rows() - start;
-                    return Err(under(error, format_args!("[{index}]")));
-                }
-            }
-        }
+        let extras = vec![None; self.member_names.len() - usize::from(FIRST_EXTRA)];
+        let mut point = Point { row: Row::new(0), seen: 0, extras, open: false };
+        self.points(json, &mut point, columns, report).map_err(|error| {
+            let index = columns.rows() - start;
+            if point.open { under(error, format_args!("[{index}]")) } else { error }
+        })?;
+        self.judge.count(&columns.rows_from(start), report);
         Ok(())
     }
 
-    #[inline]
-    fn point<'a>(
+    /// Reads points from the array's start to its end.
+    fn points<'a>(
         &mut self,
         json: &mut Parser<'a>,
-        extras: &mut [Option<&'a str>],
+        point: &mut Point<'a>,
+        columns: &mut Columns<'a>,
         report: &mut PageReport,
-    ) -> Result<Row> {
-        let token = json.peek()?;
-        if token != Token::Object {
-            let message = format!("a point is an object, not {}", token.described());
-            return Err(Error::protocol_at("", message));
-        }
-        json.enter()?;
-        self.names.restart();
-        extras.fill(None);
-        let mut row = Row { timestamp: 0, numbers: [None; 3], sample_count: None };
-        let mut seen: u64 = 0;
-        let mut first = true;
-        while json.next_member(&mut first)? {
-            let note =
-                |name: &str| report.note_unknown(|| format!("points[].{}", shown_name(name)));
-            let place = match self.names.read(json, note)? {
-                Place::Known(place) => place,
-                Place::Unknown => {
-                    json.skip_value()?;
-                    continue;
+    ) -> Result<()> {
+        let bytes = json.bytes();
+        let mut at = json.offset();
+        let mut place = if let Some(step) = self.names.follow(bytes, at) {
+            json.deepen()?;
+            at = step.end;
+            point.reopen();
+            step.place
+        } else {
+            let Some(place) = self.step(json, point, columns, report)? else { return Ok(()) };
+            at = json.offset();
+            place
+        };
+        loop {
+            if let Place::Known(place) = place {
+                if point.seen & (1 << place) != 0 {
+                    let twice = Error::protocol_at("", "this member comes twice");
+                    return Err(self.at_member(place, twice));
                 }
-            };
-            if seen & (1 << place) != 0 {
-                return Err(
-                    self.at_member(place, Error::protocol_at("", "this member comes twice"))
-                );
+                point.seen |= 1 << place;
             }
-            seen |= 1 << place;
-            let outcome = match place {
-                TIMESTAMP => self.timestamp(json, report).map(|read| row.timestamp = read),
-                SAMPLE_COUNT => sample_count(json, report).map(|read| row.sample_count = read),
-                FIRST_EXTRA.. => json
-                    .skip_value()
-                    .map(|text| extras[place - FIRST_EXTRA] = (text != "null").then_some(text)),
-                number => float(json, report).map(|read| row.numbers[number - 1] = read),
-            };
-            outcome.map_err(|error| self.at_member(place, error))?;
+            if let Some(length) = self.take(place, bytes.get(at..).unwrap_or_default(), point) {
+                at += length;
+            } else {
+                json.seek(at);
+                self.value(place, json, point, report)?;
+                at = json.offset();
+            }
+            if let Some(step) = self.names.follow(bytes, at) {
+                at = step.end;
+                place = step.place;
+                if step.opens {
+                    self.close(point, columns)?;
+                    point.reopen();
+                }
+            } else {
+                json.seek(at);
+                match self.step(json, point, columns, report)? {
+                    Some(next) => place = next,
+                    None => return Ok(()),
+                }
+                at = json.offset();
+            }
         }
-        if seen & (1 << TIMESTAMP) == 0 {
-            let missing = Error::protocol_at("", "the point has no such member");
-            return Err(self.at_member(TIMESTAMP, missing));
+    }
+
+    /// Steps to the next value the general way, into the next point if this one has ended; `None`
+    /// at the array's end.
+    fn step<'a>(
+        &mut self,
+        json: &mut Parser<'a>,
+        point: &mut Point<'a>,
+        columns: &mut Columns<'a>,
+        report: &mut PageReport,
+    ) -> Result<Option<Place>> {
+        let from = json.offset();
+        let mut opens = false;
+        if !point.open || !json.next_member(&mut false)? {
+            let mut first = !point.open;
+            if point.open {
+                self.close(point, columns)?;
+            }
+            if !json.next_element(&mut first)? {
+                return Ok(None);
+            }
+            point.reopen();
+            let token = json.peek()?;
+            if token != Token::Object {
+                let message = format!("a point is an object, not {}", token.described());
+                return Err(Error::protocol_at("", message));
+            }
+            json.enter()?;
+            if !json.next_member(&mut true)? {
+                return Err(self.missing_timestamp());
+            }
+            opens = true;
         }
-        Ok(row)
+        let note = |name: &str| report.note_unknown(|| format!("points[].{}", shown_name(name)));
+        self.names.read(json, from, opens, note).map(Some)
+    }
+
+    /// Ends a point, whose row is whole then.
+    #[inline]
+    fn close<'a>(&self, point: &mut Point<'a>, columns: &mut Columns<'a>) -> Result<()> {
+        if point.seen & (1 << TIMESTAMP) == 0 {
+            return Err(self.missing_timestamp());
+        }
+        columns.push(&point.row, &point.extras);
+        point.open = false;
+        Ok(())
     }
 
     #[cold]
-    fn at_member(&self, place: usize, error: Error) -> Error {
-        under(error, format_args!(".{}", shown_name(&self.member_names[place])))
+    fn missing_timestamp(&self) -> Error {
+        self.at_member(TIMESTAMP, Error::protocol_at("", "the point has no such member"))
+    }
+
+    /// Reads a value in its most frequent form at the start of `bytes`, and gives its length; `None`
+    /// for any other, right or wrong.
+    #[inline]
+    fn take(&mut self, place: Place, bytes: &[u8], point: &mut Point<'_>) -> Option<usize> {
+        match place {
+            Place::Known(TIMESTAMP) if self.form == Some(TimestampForm::Iso) => {
+                let (timestamp, length) = take_iso(bytes, &mut self.memo)?;
+                point.row.timestamp = timestamp;
+                Some(length)
+            }
+            Place::Known(place @ 1..=3) => {
+                if let Some((number, length)) = take_double(bytes) {
+                    point.row.set_number(usize::from(place - 1), number);
+                    return Some(length);
+                }
+                bytes.starts_with(b"null").then_some(4)
+            }
+            Place::Known(SAMPLE_COUNT) => {
+                let (count, length) = take_count(bytes)?;
+                point.row.set_count(count);
+                Some(length)
+            }
+            Place::Known(_) => None,
+            Place::Unknown => take_plain_string(bytes),
+        }
+    }
+
+    /// Reads a value the general way.
+    fn value<'a>(
+        &mut self,
+        place: Place,
+        json: &mut Parser<'a>,
+        point: &mut Point<'a>,
+        report: &mut PageReport,
+    ) -> Result<()> {
+        let Place::Known(place) = place else { return json.skip_value().map(drop) };
+        let outcome = match place {
+            TIMESTAMP => self.timestamp(json, report).map(|read| point.row.timestamp = read),
+            SAMPLE_COUNT => sample_count(json, report)
+                .map(|read| read.into_iter().for_each(|count| point.row.set_count(count))),
+            FIRST_EXTRA.. => json.skip_value().map(|text| {
+                point.extras[usize::from(place - FIRST_EXTRA)] = (text != "null").then_some(text)
+            }),
+            number => float(json, report).map(|read| {
+                read.into_iter()
+                    .for_each(|value| point.row.set_number(usize::from(number - 1), value))
+            }),
+        };
+        outcome.map_err(|error| self.at_member(place, error))
+    }
+
+    #[cold]
+    fn at_member(&self, place: u8, error: Error) -> Error {
+        under(error, format_args!(".{}", shown_name(&self.member_names[usize::from(place)])))
     }
 
     #[inline]
@@ -172,7 +297,7 @@ impl PointReader {
             stated => stated,
         };
         let instant = parse_epoch(number, form).ok_or_else(|| {
-            let shown = excerpt(&shown_name(number.text));
+            let shown = excerpt(&shown_name(number.text()));
             Error::protocol_at("", format!("the timestamp {shown} is outside the years 1 to 9999"))
         })?;
         Ok((instant, form))
@@ -196,50 +321,6 @@ impl PointReader {
                 Ok(())
             }
         }
-    }
-
-    /// Counts oddities (J10, J14, J15); the point is kept as it is.
-    #[inline]
-    fn judge(&mut self, row: &Row, report: &mut PageReport) {
-        let early = self.start.is_some_and(|start| row.timestamp < start);
-        let late = self.end.is_some_and(|end| row.timestamp >= end);
-        report.outside_range += u64::from(early || late);
-        if let Some(grid) = &mut self.grid {
-            report.off_grid += u64::from(!grid.holds(row.timestamp));
-        }
-        let [value, minimum, maximum] = row.numbers;
-        // A comparison with NaN is false: what is missing is not odd.
-        let value = value.unwrap_or(f64::NAN);
-        let (minimum, maximum) = (minimum.unwrap_or(f64::NAN), maximum.unwrap_or(f64::NAN));
-        report.minimum_above_maximum += u64::from(minimum > maximum);
-        report.value_outside_bounds += u64::from(value < minimum || value > maximum);
-        report.negative_counts += u64::from(row.sample_count.is_some_and(|count| count < 0));
-    }
-}
-
-/// The buckets' grid. Its origin is not shown in the document: multiples of the width count from
-/// the epoch or from the query's start, and a point on either is on the grid.
-struct Grid {
-    width: i64,
-    start: i64,
-    last_held: i64,
-}
-
-impl Grid {
-    fn new(seconds: u32, start: Option<i64>) -> Self {
-        Self { width: i64::from(seconds) * 1_000_000, start: start.unwrap_or(0), last_held: 0 }
-    }
-
-    #[inline]
-    fn holds(&mut self, timestamp: i64) -> bool {
-        // The next bucket after one that is on the grid is so too: mostly no division.
-        let held = timestamp.wrapping_sub(self.last_held) == self.width
-            || timestamp % self.width == 0
-            || (timestamp - self.start) % self.width == 0;
-        if held {
-            self.last_held = timestamp;
-        }
-        held
     }
 }
 

@@ -3,11 +3,9 @@
 
 use std::ops::Range;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int32Type, TimestampMicrosecondType};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, Float64Array};
 
-use super::decode::Envelope;
+use super::point_columns::PointColumns;
 
 /// How many series are drawn.
 pub const SERIES: usize = 8;
@@ -29,7 +27,7 @@ pub struct Preview {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// Its five ids.
-    pub ids: [Option<String>; 5],
+    pub ids: Ids,
     /// Its points, those without a value included.
     pub points: usize,
     /// Its lowest and highest value, where it has any.
@@ -50,34 +48,17 @@ pub struct Pixel {
 }
 
 impl Preview {
-    /// Of a table: rows sorted by series, then time. `range` is what was asked for; points beyond
-    /// it widen it. `interval_seconds` tells what a gap is.
+    /// Of a table or a page. `range` is what was asked for; points beyond it widen it.
+    /// `interval_seconds` tells what a gap is.
     #[must_use]
-    pub fn of_table(
-        batch: &RecordBatch,
+    pub fn of_points(
+        points: &PointColumns,
         range: Option<(i64, i64)>,
-        interval_seconds: Option<u32>,
-    ) -> Self {
-        let mut series = Vec::new();
-        let mut start = 0;
-        while start < batch.num_rows() && series.len() < SERIES {
-            let end = end_of_series(batch, start);
-            series.push(std::iter::once(start..end).collect());
-            start = end;
-        }
-        Self::new(batch, &series, start < batch.num_rows(), range, interval_seconds)
-    }
-
-    /// Of a page, over its own range of time.
-    #[must_use]
-    pub fn of_page(
-        batch: &RecordBatch,
-        envelopes: &[Envelope],
         interval_seconds: Option<u32>,
     ) -> Self {
         let mut series: Vec<(usize, Vec<Range<usize>>)> = Vec::new();
         let mut more = false;
-        for envelope in envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
+        for envelope in points.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
             let has_room = series.len() < SERIES;
             match series.iter_mut().find(|(number, _)| *number == envelope.series) {
                 Some((_, rows)) => rows.push(envelope.rows.clone()),
@@ -87,45 +68,40 @@ impl Preview {
                 None => more = true,
             }
         }
-        let series: Vec<_> = series.into_iter().map(|(_, rows)| rows).collect();
-        Self::new(batch, &series, more, None, interval_seconds)
+        let ids =
+            |number: usize| points.series[number].0.clone().map(|id| id.map(|id| id.to_string()));
+        let series = series.into_iter().map(|(number, rows)| (ids(number), rows)).collect();
+        let drawn =
+            Drawn { times: points.timestamps.values(), values: &points.numbers[0], series, more };
+        drawn.preview(range, interval_seconds)
     }
+}
 
-    fn new(
-        batch: &RecordBatch,
-        series: &[Vec<Range<usize>>],
-        more: bool,
-        range: Option<(i64, i64)>,
-        interval_seconds: Option<u32>,
-    ) -> Self {
-        let times = batch.column(5).as_primitive::<TimestampMicrosecondType>().values();
-        let shown = series.iter().flatten().flat_map(|rows| &times[rows.clone()]);
+/// The five ids of a series.
+type Ids = [Option<String>; 5];
+
+/// What is drawn: of each series its ids and rows.
+struct Drawn<'a> {
+    times: &'a [i64],
+    values: &'a Float64Array,
+    series: Vec<(Ids, Vec<Range<usize>>)>,
+    more: bool,
+}
+
+impl Drawn<'_> {
+    fn preview(self, range: Option<(i64, i64)>, interval_seconds: Option<u32>) -> Preview {
+        let Self { times, values, series, more } = self;
+        let shown = series.iter().flat_map(|(_, rows)| rows).flat_map(|rows| &times[rows.clone()]);
         let seen = shown.fold(range, |seen, &at| {
             Some(seen.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
         });
         let range = seen.unwrap_or_default();
         let axis =
             Axis { range, interval: interval_seconds.map(|width| i64::from(width) * 1_000_000) };
-        let series = series.iter().map(|rows| axis.line(batch, times, rows)).collect();
-        Self { range, series, more }
+        let series =
+            series.into_iter().map(|(ids, rows)| axis.line(ids, values, times, &rows)).collect();
+        Preview { range, series, more }
     }
-}
-
-/// Where the series ends that begins at this row: found by halving, for its rows lie together.
-fn end_of_series(batch: &RecordBatch, start: usize) -> usize {
-    let keys = [0, 1, 2, 3, 4].map(|id| batch.column(id).as_dictionary::<Int32Type>().keys());
-    let same = |row: usize| {
-        keys.iter().all(|keys| {
-            keys.is_null(row) == keys.is_null(start)
-                && (keys.is_null(row) || keys.value(row) == keys.value(start))
-        })
-    };
-    let (mut inside, mut outside) = (start, batch.num_rows());
-    while outside - inside > 1 {
-        let middle = inside + (outside - inside) / 2;
-        if same(middle) { inside = middle } else { outside = middle }
-    }
-    outside
 }
 
 /// From times to pixels.
@@ -142,8 +118,7 @@ struct Bucket {
 }
 
 impl Axis {
-    fn line(&self, batch: &RecordBatch, times: &[i64], rows: &[Range<usize>]) -> Line {
-        let column = batch.column(6).as_primitive::<Float64Type>();
+    fn line(&self, ids: Ids, column: &Float64Array, times: &[i64], rows: &[Range<usize>]) -> Line {
         let points = rows.iter().map(Range::len).sum();
         let gap = self.gap(points);
         let mut buckets: [Option<Bucket>; WIDTH] = [None; WIDTH];
@@ -160,8 +135,6 @@ impl Axis {
                 after_gap: bucket.map_or(after_gap, |bucket| bucket.after_gap),
             });
         }
-        let first = rows.first().map_or(0, |rows| rows.start);
-        let ids = [0, 1, 2, 3, 4].map(|id| text(batch, id, first));
         Line { ids, points, values, stretches: stretches(&buckets, values) }
     }
 
@@ -211,14 +184,6 @@ fn stretches(buckets: &[Option<Bucket>], values: Option<(f64, f64)>) -> Vec<Vec<
     stretches
 }
 
-fn text(batch: &RecordBatch, id: usize, row: usize) -> Option<String> {
-    let column = batch.column(id).as_dictionary::<Int32Type>();
-    let key = column.keys().is_valid(row).then(|| column.keys().value(row))?;
-    let texts = column.values().as_string::<i32>();
-    let key = usize::try_from(key).ok()?;
-    texts.is_valid(key).then(|| texts.value(key).to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,7 +192,7 @@ mod tests {
     const MINUTE: i64 = 60_000_000;
 
     /// A page with these series: tag, and minute and value of each point.
-    fn page(series: &[(&str, &[(i64, &str)])]) -> (RecordBatch, Vec<Envelope>) {
+    fn page(series: &[(&str, &[(i64, &str)])]) -> PointColumns {
         let envelopes: Vec<String> = series
             .iter()
             .map(|(tag, points)| {
@@ -245,15 +210,14 @@ mod tests {
             })
             .collect();
         let body = format!(r#"{{"series":[{}],"nextCursor":null}}"#, envelopes.join(","));
-        let decoded = decode(body.as_bytes(), &DecodeSettings::default()).expect("a page");
-        (decoded.batch, decoded.envelopes)
+        decode(body.as_bytes(), &DecodeSettings::default()).expect("a page").points
     }
 
     #[test]
     fn a_page_shows_its_series_over_its_own_range() {
-        let (batch, envelopes) =
+        let points =
             page(&[("A", &[(0, "1"), (1, "3")]), ("B", &[(9, "null")]), ("A", &[(2, "2")])]);
-        let preview = Preview::of_page(&batch, &envelopes, Some(60));
+        let preview = Preview::of_points(&points, None, Some(60));
         assert_eq!(preview.range.1 - preview.range.0, 9 * MINUTE);
         let [a, b] = &preview.series[..] else { panic!("{preview:?}") };
         assert_eq!((a.points, a.values, a.ids[4].as_deref()), (3, Some((1.0, 3.0)), Some("A")));
@@ -267,8 +231,8 @@ mod tests {
 
     #[test]
     fn a_gap_breaks_the_line_and_a_flat_one_lies_in_the_middle() {
-        let (batch, _) = page(&[("A", &[(0, "5"), (1, "5"), (7, "5"), (8, "5")])]);
-        let preview = Preview::of_table(&batch, None, Some(60));
+        let points = page(&[("A", &[(0, "5"), (1, "5"), (7, "5"), (8, "5")])]);
+        let preview = Preview::of_points(&points, None, Some(60));
         let lengths: Vec<_> = preview.series[0].stretches.iter().map(Vec::len).collect();
         assert_eq!(lengths, [2, 2]);
         assert!(preview.series[0].stretches[1].iter().all(|pixel| (pixel.low - 0.5).abs() < 1e-9));
@@ -279,9 +243,9 @@ mod tests {
         let tags: Vec<String> = (10..30).map(|n| format!("T{n}")).collect();
         let series: Vec<(&str, &[(i64, &str)])> =
             tags.iter().map(|tag| (tag.as_str(), &[(5, "1"), (6, "2")][..])).collect();
-        let (batch, _) = page(&series);
+        let points = page(&series);
         let start = 1_800_000_000_000_000;
-        let preview = Preview::of_table(&batch, Some((start, start + 10 * MINUTE)), None);
+        let preview = Preview::of_points(&points, Some((start, start + 10 * MINUTE)), None);
         assert!(preview.more);
         let shown: Vec<_> = preview.series.iter().filter_map(|line| line.ids[4].clone()).collect();
         assert_eq!(shown, tags[..SERIES]);
@@ -291,21 +255,21 @@ mod tests {
 
     #[test]
     fn the_widest_doubles_and_no_points_at_all_are_drawn() {
-        let (batch, _) = page(&[("A", &[(0, "-1.7e308"), (1, "1.7e308"), (2, "0")])]);
-        let preview = Preview::of_table(&batch, None, Some(60));
+        let points = page(&[("A", &[(0, "-1.7e308"), (1, "1.7e308"), (2, "0")])]);
+        let preview = Preview::of_points(&points, None, Some(60));
         let shares: Vec<_> = preview.series[0].stretches[0].iter().map(|p| p.high).collect();
         assert_eq!(shares, [0.0, 1.0, 0.5]);
-        let (batch, envelopes) = page(&[("A", &[])]);
-        assert!(Preview::of_table(&batch, None, None).series.is_empty());
-        assert!(Preview::of_page(&batch, &envelopes, None).series.is_empty());
+        let points = page(&[("A", &[])]);
+        assert!(Preview::of_points(&points, None, None).series.is_empty());
+        assert!(Preview::of_points(&points, None, None).series.is_empty());
     }
 
     #[test]
     fn many_points_are_a_pixel_each_two_hundred_wide() {
         let points: Vec<(i64, &str)> =
             (0..5_000).map(|n| (n, if n % 2 == 0 { "0" } else { "1" })).collect();
-        let (batch, _) = page(&[("A", &points)]);
-        let preview = Preview::of_table(&batch, None, Some(60));
+        let points = page(&[("A", &points)]);
+        let preview = Preview::of_points(&points, None, Some(60));
         let [stretch] = &preview.series[0].stretches[..] else { panic!("one stretch") };
         assert_eq!(stretch.len(), WIDTH);
         assert!(stretch.iter().all(|pixel| (pixel.low, pixel.high) == (0.0, 1.0)));

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use super::columns::Columns;
 use super::cursor::Cursor;
-use super::decode::{DecodeSettings, Decoded, Envelope};
+use super::decode::{DecodeSettings, Decoded};
 use super::envelope::{Series, member_names};
 use super::json::{Parser, Token, under};
 use super::names::Names;
+use super::point_columns::Envelope;
 use super::points::PointReader;
 use super::report::{PageReport, shown_name};
 use super::shape::MissingCursor;
@@ -40,6 +41,8 @@ pub(super) struct PageReader<'a, 's> {
     pub(super) envelopes: Vec<Envelope>,
     /// The distinct series, in the order in which they came.
     pub(super) series: Vec<Series>,
+    /// The place of the series that came last.
+    pub(super) latest: usize,
     /// Their places by their keys.
     pub(super) places: HashMap<[Option<i32>; 5], usize>,
 }
@@ -65,6 +68,7 @@ impl<'a, 's> PageReader<'a, 's> {
             report: PageReport::default(),
             envelopes: Vec::new(),
             series: Vec::new(),
+            latest: 0,
             places: HashMap::new(),
         })
     }

@@ -3,6 +3,14 @@
 
 use crate::error::{Error, Kind, Result};
 
+/// The length, with its quotes, of a string without escapes at the start of `bytes`; `None` for
+/// anything else, right or wrong.
+#[inline]
+pub(super) fn take_plain_string(bytes: &[u8]) -> Option<usize> {
+    let end = plain_end(bytes.strip_prefix(b"\"")?, 0) + 1;
+    (bytes.get(end) == Some(&b'"')).then_some(end + 1)
+}
+
 /// The end of the string whose text starts at `start`, and whether it has escapes. All of it is
 /// checked.
 #[inline]
@@ -150,41 +158,6 @@ pub(super) fn is_plain(name: &str) -> bool {
     plain_end(name.as_bytes(), 0) == name.len()
 }
 
-/// A name without escapes as it is written in a body, with its closing quote: sixteen bytes are
-/// compared at once.
-pub(super) struct Written {
-    bytes: Vec<u8>,
-    head: u128,
-    /// Covers the bytes; zero where they are more than sixteen.
-    mask: u128,
-}
-
-impl Written {
-    pub(super) fn new(name: &str) -> Self {
-        let bytes = [name.as_bytes(), b"\""].concat();
-        let (mut head, mut mask) = ([0; 16], [0; 16]);
-        if bytes.len() <= 16 {
-            head[..bytes.len()].copy_from_slice(&bytes);
-            mask[..bytes.len()].fill(0xFF);
-        }
-        Self { bytes, head: u128::from_le_bytes(head), mask: u128::from_le_bytes(mask) }
-    }
-
-    /// Length with the closing quote.
-    pub(super) fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// True if `text` begins with this name and its closing quote.
-    #[inline]
-    pub(super) fn begins(&self, text: &[u8]) -> bool {
-        match text.first_chunk::<16>() {
-            Some(head) if self.mask != 0 => u128::from_le_bytes(*head) & self.mask == self.head,
-            _ => text.starts_with(&self.bytes),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,17 +173,5 @@ mod tests {
             }
         }
         assert_eq!(plain_end("é".repeat(9).as_bytes(), 1), 18);
-    }
-
-    #[test]
-    fn a_written_name_is_compared_with_its_closing_quote() {
-        for name in ["a", "", "fourteen bytes", "fifteen bytes..", "sixteen bytes...", "ü"] {
-            let written = Written::new(name);
-            for tail in ["", ":1}", ":1,\"and more than sixteen bytes\":2}"] {
-                assert!(written.begins(format!("{name}\"{tail}").as_bytes()), "{name}");
-                assert!(!written.begins(format!("{name}x\"{tail}").as_bytes()), "{name}");
-                assert!(!written.begins(format!("{name}{tail}").as_bytes()), "{name}");
-            }
-        }
     }
 }

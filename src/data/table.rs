@@ -1,47 +1,74 @@
 //! A table built point by point, for whoever has points that did not come from a page.
 
-use arrow_array::RecordBatch;
+use std::collections::HashMap;
 
-use super::columns::{Columns, Row, schema};
-use super::decode::Identity;
-use crate::error::Result;
+use super::columns::{Columns, Row};
+use super::point_columns::{Envelope, Identity, PointColumns};
+use crate::error::{Error, Kind, Result};
 
-/// The ten columns under construction.
-pub struct TableBuilder(Columns<'static>);
+/// Points under construction.
+pub struct TableBuilder {
+    columns: Columns<'static>,
+    series: Vec<Identity>,
+    known: HashMap<Identity, usize>,
+    envelopes: Vec<Envelope>,
+}
 
 impl TableBuilder {
     /// An empty table with room for so many points.
     #[must_use]
     pub fn new(rows: usize) -> Self {
-        Self(Columns::new(rows, 0))
+        let columns = Columns::new(rows, 0);
+        Self { columns, series: Vec::new(), known: HashMap::new(), envelopes: Vec::new() }
     }
 
     /// Points so far.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.0.rows()
+        self.columns.rows()
     }
 
     /// Adds a point: microseconds UTC; value, minimum and maximum; the count. Its series is said
     /// by the [`TableBuilder::series`] that follows.
     #[inline]
     pub fn push(&mut self, timestamp: i64, numbers: [Option<f64>; 3], sample_count: Option<i64>) {
-        self.0.push(Row { timestamp, numbers, sample_count }, &[]);
-    }
-
-    /// Says whose the last `rows` points are.
-    pub fn series(&mut self, identity: &Identity, rows: usize) {
-        for (column, text) in self.0.identities.iter_mut().zip(&identity.0) {
-            let key = text.as_deref().map(|text| column.key(text));
-            column.fill(key, rows);
+        let mut row = Row::new(timestamp);
+        for (place, number) in numbers.into_iter().enumerate() {
+            if let Some(number) = number {
+                row.set_number(place, number);
+            }
         }
+        if let Some(count) = sample_count {
+            row.set_count(count);
+        }
+        self.columns.push(&row, &[]);
     }
 
-    /// The table: [`schema`] without extra columns.
+    /// Says whose the last points are: those that nobody's are yet.
+    pub fn series(&mut self, identity: &Identity) {
+        let rows = self.envelopes.last().map_or(0, |last| last.rows.end)..self.rows();
+        if let Some(last) = self.envelopes.last_mut()
+            && self.series[last.series] == *identity
+        {
+            last.rows.end = rows.end;
+            return;
+        }
+        let series = self.known.get(identity).copied().unwrap_or_else(|| {
+            self.series.push(identity.clone());
+            self.known.insert(identity.clone(), self.series.len() - 1);
+            self.series.len() - 1
+        });
+        self.envelopes.push(Envelope { series, rows });
+    }
+
+    /// The table, without extra columns.
     ///
     /// # Errors
     /// `Kind::Internal` where a point has no series.
-    pub fn finish(self) -> Result<RecordBatch> {
-        self.0.finish(schema(&[]))
+    pub fn finish(self) -> Result<PointColumns> {
+        if self.envelopes.last().map_or(0, |last| last.rows.end) != self.rows() {
+            return Err(Error::new(Kind::Internal, "a point has no series"));
+        }
+        self.columns.finish(self.series, self.envelopes, &[])
     }
 }

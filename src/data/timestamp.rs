@@ -48,10 +48,13 @@ impl DateMemo {
     /// Midnight UTC of the date in `YYYY-MM-DD`.
     #[inline]
     fn midnight(&mut self, text: &[u8; 10]) -> Result<i64, IsoFault> {
-        if self.text != *text {
-            self.microseconds = midnight(text)?;
-            self.text = *text;
-        }
+        if self.text == *text { Ok(self.microseconds) } else { self.learn(text) }
+    }
+
+    #[cold]
+    fn learn(&mut self, text: &[u8; 10]) -> Result<i64, IsoFault> {
+        self.microseconds = midnight(text)?;
+        self.text = *text;
         Ok(self.microseconds)
     }
 }
@@ -68,20 +71,36 @@ pub(super) fn parse_iso(text: &[u8], memo: &mut DateMemo) -> Result<Instant, Iso
     parse_any(text, memo)
 }
 
+/// The most frequent form at the start of `bytes`, `"2026-11-01T00:00:00Z"` with its quotes; gives
+/// the instant and the text's length. `None` for any other form, right or wrong.
+#[inline]
+pub(super) fn take_iso(bytes: &[u8], memo: &mut DateMemo) -> Option<(i64, usize)> {
+    let [b'"', text @ .., b'"'] = bytes.first_chunk::<22>()? else { return None };
+    Some((parse_plain(text, memo)?, 22))
+}
+
 /// The most frequent form, `2026-11-01T00:00:00Z`; `None` for anything else.
 #[inline]
 fn parse_plain(text: &[u8; 20], memo: &mut DateMemo) -> Option<i64> {
-    let [date @ .., b'T', h1, h2, b':', m1, m2, b':', s1, s2, b'Z'] = text else { return None };
-    let pair = |tens: u8, ones: u8| {
-        let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
-        if tens > 9 || ones > 9 { i64::MAX } else { i64::from(tens * 10 + ones) }
-    };
-    let (hour, minute, second) = (pair(*h1, *h2), pair(*m1, *m2), pair(*s1, *s2));
-    if hour > 23 || minute > 59 || second > 59 {
+    let (date, [b'T', time @ .., b'Z']) = text.split_first_chunk::<10>()? else { return None };
+    let time = time_of_day(*time.first_chunk()?)?;
+    Some(memo.midnight(date).ok()? + time)
+}
+
+/// The microseconds of `HH:MM:SS`, its eight bytes at once.
+#[inline]
+fn time_of_day(text: [u8; 8]) -> Option<i64> {
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let digits = u64::from_le_bytes(text) ^ u64::from_le_bytes(*b"00:00:00");
+    // Each byte passes 0x7F by this if it is more than it can be: 2, 9, the colon itself, 5, 9...
+    let room = u64::from_le_bytes([0x7D, 0x76, 0x7F, 0x7A, 0x76, 0x7F, 0x7A, 0x76]);
+    if (digits.wrapping_add(room) | digits) & HIGHS != 0 {
         return None;
     }
-    let midnight = memo.midnight(date).ok()?;
-    Some(midnight + hour * HOUR + minute * MINUTE + second * SECOND)
+    // Each byte becomes ten times itself and the one after it; 99 at most, so nothing is carried.
+    let pairs = (digits * 10 + (digits >> 8)).to_le_bytes();
+    let (hours, minutes, seconds) = (i64::from(pairs[0]), i64::from(pairs[3]), i64::from(pairs[6]));
+    (hours < 24).then_some(((hours * 60 + minutes) * 60 + seconds) * SECOND)
 }
 
 fn parse_any(text: &[u8], memo: &mut DateMemo) -> Result<Instant, IsoFault> {

@@ -1,4 +1,4 @@
-//! Columns of Arrow batches for `siteline.frames`: bytes that NumPy looks at where they lie.
+//! Columns for `siteline.frames`: what NumPy looks at where it lies.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,50 @@ use arrow_schema::{DataType, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 
+use crate::data::{COLUMN_NAMES, PointColumns};
+use crate::python::memory::Memory;
 use crate::python::runtime::guarded;
 
-/// The columns of some batches, one after the other: name, kind, and one or two `bytearray`s or
-/// lists.
+/// The columns of points: name, kind, and what the kind has. `runs`: for each stretch of rows its code
+/// or -1 and its length, and the list of texts. `timestamp`, `float`: a [`Memory`], NaN where null.
+/// `integer`: a [`Memory`], and a `bytearray` of which are null or `None`. `text`: a list.
+pub(crate) fn of_points<'py>(
+    py: Python<'py>,
+    points: &PointColumns,
+) -> PyResult<Bound<'py, PyList>> {
+    guarded(|| {
+        let [site, line, machine, device, tag, timestamp, numbers @ .., sample_count] =
+            COLUMN_NAMES;
+        let list = PyList::empty(py);
+        let envelopes = &points.envelopes;
+        let lengths = envelopes.iter().map(|envelope| envelope.rows.len().to_ne_bytes());
+        let lengths = bytes(py, envelopes.len(), lengths)?;
+        for (place, name) in [site, line, machine, device, tag].into_iter().enumerate() {
+            let codes = points.codes(place);
+            let runs = envelopes
+                .iter()
+                .map(|envelope| codes.of_series[envelope.series].unwrap_or(-1).to_ne_bytes());
+            let runs = bytes(py, envelopes.len(), runs)?;
+            list.append((name, "runs", runs, &lengths, PyList::new(py, codes.texts)?))?;
+        }
+        list.append((timestamp, "timestamp", Memory::of(&points.timestamps)))?;
+        for (name, array) in numbers.into_iter().zip(&points.numbers) {
+            list.append((name, "float", Memory::of(array)))?;
+        }
+        let counts = &points.sample_counts;
+        let missing = counts.nulls().map(|nulls| {
+            bytes(py, nulls.len(), nulls.iter().map(|is_there| [u8::from(!is_there)]))
+        });
+        list.append((sample_count, "integer", Memory::of(counts), missing.transpose()?))?;
+        for (name, texts) in points.extra_columns().iter().zip(&points.extras) {
+            list.append((name, "text", PyList::new(py, texts.iter())?))?;
+        }
+        Ok(list)
+    })
+}
+
+/// The columns of some batches, one after the other, as [`of_points`] gives them but in
+/// `bytearray`s. `dictionary`: codes and the list of texts.
 pub(crate) fn columns<'py>(
     py: Python<'py>,
     schema: &SchemaRef,

@@ -8,11 +8,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3_log::Caching;
 
 use crate::python::process::attached;
@@ -23,7 +24,8 @@ const MOST: usize = 10_000;
 /// How long the end of a call waits for a record of its own that another thread has in hand.
 const IN_HAND: Duration = Duration::from_millis(250);
 
-static LOGGER: OnceLock<pyo3_log::Logger> = OnceLock::new();
+/// Made when there is something to hand over first: importing `logging` takes as long as all else.
+static LOGGER: PyOnceLock<Option<pyo3_log::Logger>> = PyOnceLock::new();
 
 thread_local! {
     /// The desk of the call whose step runs on this thread.
@@ -130,7 +132,11 @@ impl Desk {
 
 impl Laid {
     fn hand_over(self, py: Python<'_>) -> PyResult<()> {
-        let Some(logger) = LOGGER.get() else { return Ok(()) };
+        let make = || {
+            let logger = pyo3_log::Logger::new(py, Caching::Nothing).ok()?;
+            Some(logger.filter(LevelFilter::Debug))
+        };
+        let Some(logger) = LOGGER.get_or_init(py, make) else { return Ok(()) };
         let mut builder = Record::builder();
         builder
             .level(self.level)
@@ -178,10 +184,8 @@ impl Log for Layer {
 
 /// Begins taking records, unless another extension in this process came first with a logger of its
 /// own.
-pub(crate) fn install(py: Python<'_>) {
-    let Ok(logger) = pyo3_log::Logger::new(py, Caching::Nothing) else { return };
+pub(crate) fn install() {
     if log::set_logger(&Layer).is_ok() {
-        drop(LOGGER.set(logger.filter(LevelFilter::Debug)));
         log::set_max_level(LevelFilter::Debug);
     }
 }

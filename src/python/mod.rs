@@ -16,6 +16,7 @@ mod errors;
 mod feed;
 mod ledger;
 mod logging;
+mod memory;
 mod page;
 mod passphrase;
 mod points;
@@ -24,6 +25,7 @@ mod private_key;
 mod process;
 mod progress;
 mod query;
+mod records;
 mod report;
 mod rows;
 mod runtime;
@@ -83,7 +85,7 @@ mod _siteline {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", crate::VERSION)?;
-        super::logging::install(module.py());
+        super::logging::install();
         super::process::watch(module)?;
         #[cfg(debug_assertions)]
         super::runtime::panic::export(module)?;

@@ -10,7 +10,7 @@ use crate::client::pages::{Pages, Taken};
 use crate::client::scan::Provenance;
 use crate::data::{Page, Preview};
 use crate::python::bookmark::PyBookmark;
-use crate::python::columns::columns;
+use crate::python::columns::of_points;
 use crate::python::conversions::{html, many};
 use crate::python::preview;
 use crate::python::progress::{Reporter, end, told};
@@ -19,7 +19,7 @@ use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
 use crate::python::runtime::{Aside, aside, block_on, detached, guarded, spawn};
 use crate::python::scan::read_failure;
-use crate::python::table::{call_frames, provenance, schema_capsule, stream_capsule};
+use crate::python::table::{batch, call_frames, provenance, schema_capsule, stream_capsule};
 use crate::store::Span;
 
 /// One page of a scan, as it was read: nothing merged, nothing sorted.
@@ -40,7 +40,7 @@ pub(crate) struct PyPage {
 #[pymethods]
 impl PyPage {
     fn __len__(&self) -> usize {
-        self.page.batch.num_rows()
+        self.page.rows()
     }
 
     fn __repr__(&self) -> String {
@@ -59,8 +59,7 @@ impl PyPage {
     /// What :mod:`siteline.html` draws.
     fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let interval = self.provenance.query.interval_seconds();
-        let preview =
-            detached(py, || Preview::of_page(&self.page.batch, &self.page.envelopes, interval))?;
+        let preview = detached(py, || Preview::of_points(&self.page.points, None, interval))?;
         preview::dict(py, &preview)
     }
 
@@ -130,7 +129,7 @@ impl PyPage {
     /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``.
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, named: bool) -> RecordIterator {
-        RecordIterator::over(self.page.batch.clone(), named)
+        RecordIterator::over(Arc::clone(&self.page.points), named)
     }
 
     /// The Arrow PyCapsule interface.
@@ -141,16 +140,17 @@ impl PyPage {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        stream_capsule(py, self.page.batch.schema(), vec![self.page.batch.clone()])
+        let batch = batch(py, &self.page.points)?;
+        stream_capsule(py, batch.schema(), vec![batch])
     }
 
     /// The Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.page.batch.schema())
+        schema_capsule(py, &self.page.points.schema())
     }
 
     fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        columns(py, self.page.batch.schema_ref(), std::slice::from_ref(&self.page.batch))
+        of_points(py, &self.page.points)
     }
 
     fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

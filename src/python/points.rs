@@ -1,9 +1,11 @@
 //! `siteline.Points`: points of a store, read when they are asked for.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use crate::data::{Preview, schema};
+use crate::data::{PointColumns, Preview, schema};
 use crate::python::conversions::html_sync;
 use crate::python::errors::raise;
 use crate::python::preview;
@@ -104,8 +106,12 @@ impl PyPoints {
         let first = first.unwrap_or_else(|| arrow_array::RecordBatch::new_empty(stored.schema()));
         let range = self.selected.start.zip(self.selected.end);
         let width = opened.interval_seconds;
-        let drawn = detached(py, || Preview::of_table(&first, range, width))?;
         let rows = first.num_rows();
+        let (first, drawn) = detached(py, || {
+            let first = Arc::new(PointColumns::from_batch(&first));
+            let drawn = Preview::of_points(&first, range, width);
+            (first, drawn)
+        })?;
         let records = RecordIterator::over(first, false);
         let said = self.selected.to_string();
         (said, preview::dict(py, &drawn)?, records, rows, more).into_pyobject(py)

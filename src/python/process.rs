@@ -37,6 +37,9 @@ thread_local! {
     static STANDSTILL: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
+/// Counted by the children: asking for the number of a process is a call of the system.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+
 /// The thread that ends the process, once it does.
 static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
 /// Threads with frames of the core on their stack that will want the interpreter back.
@@ -162,8 +165,14 @@ fn after_fork_in_parent() {
     STANDSTILL.take();
 }
 
+/// How often this process and those that it comes from have forked: a change means another process.
+pub(crate) fn forks() -> usize {
+    FORKS.load(Ordering::Relaxed)
+}
+
 #[pyfunction]
 fn after_fork_in_child() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
     // The thread that forked is the only one there is.
     INSIDE.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
     STANDSTILL.take();

@@ -1,23 +1,18 @@
-//! Points one by one: plain dicts, or `siteline.Record` tuples.
+//! `siteline.RecordIterator`: points one by one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::cast::AsArray as _;
-use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::DataType;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::client::pages::{Pages, Taken};
-use crate::data::COLUMN_NAMES;
-use crate::error::Error;
-use crate::python::conversions::datetime_from_microseconds;
-use crate::python::errors::{frames, raise};
+use crate::data::PointColumns;
+use crate::error::{Error, Result};
+use crate::python::errors::raise;
 use crate::python::page::fill;
+use crate::python::process;
 use crate::python::progress::{Reporter, end, told};
+use crate::python::records::{Rows, Times};
 use crate::python::runtime::{block_on, detached, guarded};
 use crate::python::stored::Stored;
 
@@ -40,40 +35,41 @@ pub(crate) struct RecordIterator {
     reporter: Option<Reporter>,
     named: bool,
     state: Mutex<State>,
+    times: Times,
 }
 
 #[derive(Default)]
 struct State {
     /// The page at hand, until its last row is taken.
     rows: Option<Arc<Rows>>,
+    /// The next row, and the envelope that it is in, or one before it.
     row: usize,
-}
-
-/// A page's points, and what they share as Python objects.
-struct Rows {
-    batch: RecordBatch,
-    /// For each column its dictionary as Python strings, made when the first row is asked for.
-    texts: PyOnceLock<Vec<Vec<Py<PyAny>>>>,
-    last_time: Mutex<Option<(i64, Py<PyAny>)>>,
+    envelope: usize,
+    /// The forks of this process when the page was taken.
+    forks: usize,
 }
 
 impl RecordIterator {
     /// Over pages that are still to be read.
     pub(crate) fn reading(pages: Pages, named: bool, reporter: Option<Reporter>) -> Self {
         let pages = Some(Arc::new(pages));
-        Self { pages, stored: None, reporter, named, state: Mutex::default() }
+        Self { pages, reporter, ..Self::of(State::default(), named) }
     }
 
     /// Over points of a store that are still to be read.
     pub(crate) fn stored(stored: Stored, named: bool) -> Self {
         let stored = Some(Mutex::new(stored));
-        Self { pages: None, stored, reporter: None, named, state: Mutex::default() }
+        Self { stored, ..Self::of(State::default(), named) }
     }
 
     /// Over points at hand.
-    pub(crate) fn over(batch: RecordBatch, named: bool) -> Self {
-        let state = State { rows: Rows::new(batch), row: 0 };
-        Self { pages: None, stored: None, reporter: None, named, state: Mutex::new(state) }
+    pub(crate) fn over(points: Arc<PointColumns>, named: bool) -> Self {
+        Self::of(State::new(points), named)
+    }
+
+    fn of(state: State, named: bool) -> Self {
+        let (state, times) = (Mutex::new(state), Times::default());
+        Self { pages: None, stored: None, reporter: None, named, state, times }
     }
 
     /// Reads on in the store; `false` where there is nothing more. Whoever waits for the store does so
@@ -87,7 +83,7 @@ impl RecordIterator {
             // Another thread may have been faster.
             if state.rows.is_none() {
                 let Some(batch) = stored.next_batch(BATCH)? else { return Ok(false) };
-                *state = State { rows: Rows::new(batch), row: 0 };
+                *state = State::new(Arc::new(PointColumns::from_batch(&batch)));
             }
             Ok(true)
         })?;
@@ -99,17 +95,21 @@ impl RecordIterator {
     fn take(&self) -> At {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
+            // Of pages the child of a fork gets none: filling says so. Points at hand are there for both.
             if let Some(pages) = &self.pages
-                && pages.check_process().is_err()
+                && state.forks != process::forks()
             {
-                return At::Nothing;
+                if pages.check_process().is_err() {
+                    return At::Nothing;
+                }
+                state.forks = process::forks();
             }
-            if let Some((rows, row)) = state.take() {
-                return At::Row(rows, row);
+            if let Some((rows, place)) = state.take() {
+                return At::Row(rows, place);
             }
             match self.pages.as_ref().map(|pages| pages.take()) {
                 Some(Taken::Page(page)) => {
-                    *state = State { rows: Rows::new(page.batch), row: 0 };
+                    *state = State::new(page.points);
                 }
                 Some(Taken::Nothing) => return At::Nothing,
                 None if self.stored.is_some() => return At::Nothing,
@@ -121,7 +121,8 @@ impl RecordIterator {
 
 /// Where the iterator stands.
 enum At {
-    Row(Arc<Rows>, usize),
+    /// Its envelope and its number.
+    Row(Arc<Rows>, (usize, usize)),
     End,
     /// The next page is to be read first.
     Nothing,
@@ -136,8 +137,8 @@ impl RecordIterator {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
             match self.take() {
-                At::Row(rows, row) => {
-                    return guarded(|| rows.object(py, row, self.named)).map(Some);
+                At::Row(rows, place) => {
+                    return guarded(|| rows.object(py, place, &self.times, self.named)).map(Some);
                 }
                 At::End => return end(py, self.reporter.as_ref()).map(|()| None),
                 At::Nothing => {
@@ -181,9 +182,8 @@ impl RecordIterator {
     /// The next point that is at hand, or ``None``; and whether there is no further one.
     fn _take<'py>(&self, py: Python<'py>) -> PyResult<(Option<Bound<'py, PyAny>>, bool)> {
         match self.take() {
-            At::Row(rows, row) => {
-                guarded(|| rows.object(py, row, self.named)).map(|object| (Some(object), false))
-            }
+            At::Row(rows, place) => guarded(|| rows.object(py, place, &self.times, self.named))
+                .map(|object| (Some(object), false)),
             At::End => end(py, self.reporter.as_ref()).map(|()| (None, true)),
             At::Nothing => Ok((None, false)),
         }
@@ -191,99 +191,22 @@ impl RecordIterator {
 }
 
 impl State {
+    fn new(points: Arc<PointColumns>) -> Self {
+        Self { rows: Rows::new(points), row: 0, envelope: 0, forks: process::forks() }
+    }
+
     /// The next row. With the last one the page is let go, before another is asked for.
-    fn take(&mut self) -> Option<(Arc<Rows>, usize)> {
-        let rows = Arc::clone(self.rows.as_ref()?);
+    fn take(&mut self) -> Option<(Arc<Rows>, (usize, usize))> {
+        let rows = self.rows.as_ref()?;
         let row = self.row;
         self.row += 1;
-        if self.row == rows.batch.num_rows() {
-            self.rows = None;
+        while rows.points.envelopes[self.envelope].rows.end <= row {
+            self.envelope += 1;
         }
-        Some((rows, row))
-    }
-}
-
-impl Rows {
-    /// `None` for a page without points.
-    fn new(batch: RecordBatch) -> Option<Arc<Self>> {
-        (batch.num_rows() > 0).then(|| {
-            let last_time = Mutex::default();
-            Arc::new(Self { batch, texts: PyOnceLock::new(), last_time })
-        })
-    }
-
-    fn object<'py>(&self, py: Python<'py>, row: usize, named: bool) -> PyResult<Bound<'py, PyAny>> {
-        let batch = &self.batch;
-        // Extra columns have no place in the tuple; the dicts carry them.
-        let columns = if named { COLUMN_NAMES.len() } else { batch.num_columns() };
-        let values = (0..columns).map(|index| self.cell(py, index, row));
-        if named {
-            let ten = PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?;
-            return frames(py, "Record")?.call1(ten);
+        let place = (self.envelope, row);
+        if self.row == rows.points.rows() {
+            return self.rows.take().map(|rows| (rows, place));
         }
-        let dict = PyDict::new(py);
-        for (field, value) in batch.schema_ref().fields().iter().zip(values) {
-            dict.set_item(PyString::intern(py, field.name()), value?)?;
-        }
-        Ok(dict.into_any())
-    }
-
-    fn cell<'py>(&self, py: Python<'py>, index: usize, row: usize) -> PyResult<Bound<'py, PyAny>> {
-        let column = self.batch.column(index);
-        if column.is_null(row) {
-            return Ok(py.None().into_bound(py));
-        }
-        match column.data_type() {
-            DataType::Dictionary(..) => {
-                let texts = self.texts.get_or_init(py, || {
-                    self.batch.columns().iter().map(|column| texts(py, column)).collect()
-                });
-                let key = column.as_dictionary::<Int32Type>().keys().value(row);
-                let text = texts[index].get(usize::try_from(key).unwrap_or(usize::MAX));
-                Ok(text.map_or_else(|| py.None().into_bound(py), |text| text.bind(py).clone()))
-            }
-            DataType::Timestamp(..) => {
-                let at = column.as_primitive::<TimestampMicrosecondType>().value(row);
-                self.time(py, at)
-            }
-            DataType::Float64 => {
-                Ok(column.as_primitive::<Float64Type>().value(row).into_pyobject(py)?.into_any())
-            }
-            DataType::Int64 => {
-                Ok(column.as_primitive::<Int64Type>().value(row).into_pyobject(py)?.into_any())
-            }
-            _ => Ok(column.as_string::<i32>().value(row).into_pyobject(py)?.into_any()),
-        }
-    }
-
-    /// Neighbouring points of several series share their time: the last one is kept.
-    fn time<'py>(&self, py: Python<'py>, at: i64) -> PyResult<Bound<'py, PyAny>> {
-        if let Ok(known) = self.last_time.try_lock()
-            && let Some((known, object)) = &*known
-            && *known == at
-        {
-            return Ok(object.bind(py).clone());
-        }
-        let object = datetime_from_microseconds(py, at)?;
-        if let Ok(mut known) = self.last_time.try_lock() {
-            *known = Some((at, object.clone().unbind()));
-        }
-        Ok(object)
-    }
-}
-
-fn texts(py: Python<'_>, column: &ArrayRef) -> Vec<Py<PyAny>> {
-    match column.data_type() {
-        DataType::Dictionary(..) => column
-            .as_dictionary::<Int32Type>()
-            .values()
-            .as_string::<i32>()
-            .iter()
-            .map(|text| match text {
-                Some(text) => PyString::new(py, text).into_any().unbind(),
-                None => py.None(),
-            })
-            .collect(),
-        _ => Vec::new(),
+        Some((Arc::clone(rows), place))
     }
 }

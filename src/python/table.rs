@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::client::scan::{Provenance, Table};
-use crate::data::Preview;
+use crate::data::{PointColumns, Preview};
 use crate::error::{Error, Kind};
-use crate::python::columns::columns;
+use crate::python::columns::of_points;
 use crate::python::conversions::{datetime, html, many};
 use crate::python::errors::{frames, raise};
 use crate::python::preview;
@@ -52,6 +52,11 @@ fn arrow(py: Python<'_>, error: &arrow_schema::ArrowError) -> PyErr {
     raise(py, &Error::new(Kind::Internal, format!("Arrow refused its own data: {error}")))
 }
 
+/// The points as an Arrow batch.
+pub(crate) fn batch(py: Python<'_>, points: &PointColumns) -> PyResult<RecordBatch> {
+    detached(py, || points.batch())?.map_err(|error| raise(py, &error))
+}
+
 /// What `frame.attrs["siteline"]` says.
 pub(crate) fn provenance<'py>(
     py: Python<'py>,
@@ -83,29 +88,29 @@ pub(crate) fn provenance<'py>(
 /// 4
 #[pyclass(frozen, name = "Table", module = "siteline")]
 pub(crate) struct PyTable {
-    pub(crate) batch: RecordBatch,
+    pub(crate) points: Arc<PointColumns>,
     pub(crate) origin: Option<Arc<Table>>,
 }
 
 impl PyTable {
     pub(crate) fn new(table: Arc<Table>) -> Self {
-        Self { batch: table.merged.batch.clone(), origin: Some(table) }
+        Self { points: Arc::clone(&table.merged.points), origin: Some(table) }
     }
 
     /// A table of other origin than a read: the sandbox's truth.
-    pub(crate) fn from_batch(batch: RecordBatch) -> Self {
-        Self { batch, origin: None }
+    pub(crate) fn unread(points: PointColumns) -> Self {
+        Self { points: Arc::new(points), origin: None }
     }
 }
 
 #[pymethods]
 impl PyTable {
     fn __len__(&self) -> usize {
-        self.batch.num_rows()
+        self.points.rows()
     }
 
     fn __repr__(&self) -> String {
-        let points = many(self.batch.num_rows() as u64, "point");
+        let points = many(self.points.rows() as u64, "point");
         let Some(table) = &self.origin else {
             return format!("<Table {points}>");
         };
@@ -129,7 +134,7 @@ impl PyTable {
         let source = self.origin.as_ref().map(|table| &table.provenance);
         let range = source.and_then(preview::asked);
         let interval = source.and_then(|source| source.query.interval_seconds());
-        let preview = detached(py, || Preview::of_table(&self.batch, range, interval))?;
+        let preview = detached(py, || Preview::of_points(&self.points, range, interval))?;
         preview::dict(py, &preview)
     }
 
@@ -167,7 +172,7 @@ impl PyTable {
     /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``.
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, named: bool) -> RecordIterator {
-        RecordIterator::over(self.batch.clone(), named)
+        RecordIterator::over(Arc::clone(&self.points), named)
     }
 
     /// The Arrow PyCapsule interface.
@@ -179,17 +184,18 @@ impl PyTable {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface lets a producer keep its own schema; consumers cast.
         drop(requested_schema);
-        stream_capsule(py, self.batch.schema(), vec![self.batch.clone()])
+        let batch = batch(py, &self.points)?;
+        stream_capsule(py, batch.schema(), vec![batch])
     }
 
     /// The Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.batch.schema())
+        schema_capsule(py, &self.points.schema())
     }
 
     #[pyo3(name = "_columns")]
     pub(crate) fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        columns(py, self.batch.schema_ref(), std::slice::from_ref(&self.batch))
+        of_points(py, &self.points)
     }
 
     #[pyo3(name = "_provenance")]

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 
 use arrow_array::Array as _;
-use arrow_array::cast::AsArray as _;
-use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use rusqlite::Connection;
 
 use super::block::{Row, Values};
@@ -15,7 +13,7 @@ use super::history::{Tally, merge};
 use super::pages::{self, Later, PageRow};
 use super::seen::{self, Seen};
 use super::target::{Applied, Delivery};
-use crate::data::{Envelope, Page};
+use crate::data::{Envelope, Page, PointColumns};
 
 /// Buckets in a block. Fewer take more room and longer to find; a block is written whole for one
 /// point, and with many series a page brings few points of each.
@@ -129,13 +127,13 @@ fn points(
 ) -> Outcome<BTreeMap<i64, Vec<Row>>> {
     let mut series: Vec<Option<i64>> = Vec::new();
     let mut points: BTreeMap<i64, Vec<Row>> = BTreeMap::new();
-    for envelope in page.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
+    for envelope in page.points.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
         if series.len() <= envelope.series {
             series.resize(envelope.series + 1, None);
         }
         let id = match series[envelope.series] {
             Some(id) => id,
-            None => known.series(connection, feed, &envelope.identity)?,
+            None => known.series(connection, feed, &page.points.series[envelope.series])?,
         };
         series[envelope.series] = Some(id);
         read_rows(page, envelope, points.entry(id).or_default());
@@ -151,11 +149,9 @@ fn points(
 }
 
 fn read_rows(page: &Page, envelope: &Envelope, rows: &mut Vec<Row>) {
-    let timestamps = page.batch.column(5).as_primitive::<TimestampMicrosecondType>();
-    let numbers = [6, 7, 8].map(|index| page.batch.column(index).as_primitive::<Float64Type>());
-    let counts = page.batch.column(9).as_primitive::<Int64Type>();
+    let PointColumns { timestamps, numbers, sample_counts: counts, .. } = &*page.points;
     rows.extend(envelope.rows.clone().map(|row| {
-        let number = numbers.map(|array| array.is_valid(row).then(|| array.value(row)));
+        let number = numbers.each_ref().map(|array| array.is_valid(row).then(|| array.value(row)));
         let count = counts.is_valid(row).then(|| counts.value(row));
         let values = Values::new(number, count);
         let timestamp = timestamps.value(row);

@@ -113,7 +113,6 @@ impl Reader {
             && let Some((of, place, entry)) = self.blocks.get(self.at)
         {
             self.at += 1;
-            let before = table.rows();
             let block = directory.rows(*place, entry)?;
             for range in overlapping(&self.ranges, &times(place.1, self.span)) {
                 show(&block, range, self.view, self.flagged, |row, change| {
@@ -123,12 +122,12 @@ impl Reader {
                     }
                 });
             }
-            table.series(&self.identities[*of], table.rows() - before);
+            table.series(&self.identities[*of]);
         }
         if table.rows() == 0 {
             return Ok(None);
         }
-        let batch = table.finish()?;
+        let batch = table.finish()?.batch()?;
         match self.view {
             View::ChangedSince(_) => self.with_changes(&batch, changes).map(Some),
             _ => Ok(Some(batch)),

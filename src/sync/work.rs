@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray as _;
-use arrow_array::types::TimestampMicrosecondType;
 use jiff::Timestamp;
 
 use super::feed::Feed;
@@ -256,7 +254,7 @@ impl Work {
                 part.done.add(chain.range());
             }
         }
-        let times = page.batch.column(5).as_primitive::<TimestampMicrosecondType>();
+        let times = &page.points.timestamps;
         self.newest = self.newest.max(times.values().iter().max().copied());
         self.points += page.rows() as u64;
     }

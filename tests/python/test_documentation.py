@@ -122,7 +122,7 @@ def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
 
 
 def test_everything_that_is_exported_is_listed_and_there():
-    public = {name for name in vars(siteline) if not name.startswith("_")}
+    public = {name for name in dir(siteline) if not name.startswith("_")} - {"TYPE_CHECKING"}
     modules = {name for name in public if inspect.ismodule(getattr(siteline, name))}
     assert public - modules == {name for name in siteline.__all__ if name not in modules} - {
         "__version__"

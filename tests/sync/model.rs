@@ -4,8 +4,6 @@ use std::any::Any;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow_array::cast::AsArray as _;
-use arrow_array::types::TimestampMicrosecondType;
 use siteline::store::{Applied, Delivery, Target};
 use siteline::{Error, Kind, Result};
 
@@ -100,11 +98,11 @@ impl Feed {
         assert!(chain.first <= page.sequence);
         self.sequence = page.sequence;
         let mut applied = Applied::default();
-        let times = page.batch.column(5).as_primitive::<TimestampMicrosecondType>();
-        for envelope in &page.envelopes {
+        let (times, batch) = (&page.points.timestamps, page.points.batch().expect("a batch"));
+        for envelope in &page.points.envelopes {
             for row in envelope.rows.clone() {
-                let key = (envelope.identity.clone(), times.value(row));
-                let values = values(&page.batch, row);
+                let key = (page.points.series[envelope.series].clone(), times.value(row));
+                let values = values(&batch, row);
                 let new = Version { values, sequence: page.sequence, row, flagged: false };
                 match self.points.get_mut(&key) {
                     None => {

@@ -156,7 +156,7 @@ async fn r5_a_whole_that_is_given_up_goes_on_where_it_was() {
     waiting.abort();
     waiting.await.expect_err("given up");
     let table = whole.table().await.expect("the rest");
-    assert_eq!((table.merged.batch.num_rows(), table.provenance.pages), (3, 3));
+    assert_eq!((table.merged.points.rows(), table.provenance.pages), (3, 3));
     let sent = bench.server.other_requests();
     assert_eq!(sent.len(), 4, "the first page was asked for once");
     assert_eq!(sent[1].raw, sent[2].raw);
@@ -175,7 +175,7 @@ async fn progress_counts_pages_points_and_every_request() {
             Step::Whole(table) => break table,
         }
     };
-    assert_eq!(table.merged.batch.num_rows(), 3);
+    assert_eq!(table.merged.points.rows(), 3);
     let counts = told.iter().map(|p| (p.pages, p.points, p.requests, p.done));
     assert_eq!(counts.collect::<Vec<_>>(), [(1, 1, 1, false), (2, 2, 3, false), (3, 3, 4, true)]);
     let newest = told[2].newest.map(|at| at.to_string());

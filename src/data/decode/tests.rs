@@ -54,31 +54,46 @@ pub(in crate::data) fn refused_by(body: &str, settings: &DecodeSettings) -> (Str
 }
 
 pub(in crate::data) fn floats(decoded: &Decoded, column: &str) -> Float64Array {
-    decoded.batch.column_by_name(column).unwrap().as_primitive::<Float64Type>().clone()
+    decoded
+        .points
+        .batch()
+        .unwrap()
+        .column_by_name(column)
+        .unwrap()
+        .as_primitive::<Float64Type>()
+        .clone()
 }
 
 pub(in crate::data) fn counts(decoded: &Decoded) -> Vec<Option<i64>> {
-    decoded.batch.column(9).as_primitive::<Int64Type>().iter().collect()
+    decoded.points.batch().unwrap().column(9).as_primitive::<Int64Type>().iter().collect()
 }
 
 pub(in crate::data) fn microseconds(decoded: &Decoded) -> Vec<i64> {
-    decoded.batch.column(5).as_primitive::<TimestampMicrosecondType>().values().to_vec()
+    decoded
+        .points
+        .batch()
+        .unwrap()
+        .column(5)
+        .as_primitive::<TimestampMicrosecondType>()
+        .values()
+        .to_vec()
 }
 
 #[test]
 fn j19_two_legal_layouts_of_one_page_decode_to_the_same() {
     let (a, b) = (read(LAYOUT_A).unwrap(), read(LAYOUT_B).unwrap());
-    assert_eq!(a.batch, b.batch);
-    assert_eq!(a.envelopes, b.envelopes);
+    assert_eq!(a.points.batch().unwrap(), b.points.batch().unwrap());
+    assert_eq!(a.points.envelopes, b.points.envelopes);
     assert_eq!(a.next_cursor, b.next_cursor);
-    assert_eq!(a.batch.num_rows(), 4);
+    assert_eq!(a.points.rows(), 4);
     assert_eq!(a.report.series, 2);
     assert!(a.report.arrays.contains("series") && b.report.arrays.contains("items"));
     assert_eq!(floats(&a, "maximum").value(1).to_bits(), 17.123_456_789_012_345_f64.to_bits());
     assert_eq!(counts(&a), [Some(60), Some(59), Some(0), Some(60)]);
-    let tags = a.batch.column(4).as_dictionary::<Int32Type>();
+    let batch = a.points.batch().unwrap();
+    let tags = batch.column(4).as_dictionary::<Int32Type>();
     assert_eq!(tags.keys().values(), &[0, 0, 0, 1]);
-    assert_eq!(a.batch.column(3).null_count(), 4);
+    assert_eq!(a.points.batch().unwrap().column(3).null_count(), 4);
 }
 
 #[test]
@@ -89,7 +104,7 @@ fn null_floats_hold_nan_under_their_null_bit() {
         assert!(column.is_null(2) && column.values()[2].is_nan());
         assert_eq!(column.null_count(), 1);
     }
-    assert_eq!(decoded.batch.schema(), crate::data::schema(&[]));
+    assert_eq!(decoded.points.batch().unwrap().schema(), crate::data::schema(&[]));
 }
 
 #[test]
@@ -120,7 +135,7 @@ fn e3_text_is_kept_or_refused_also_where_it_is_ignored() {
         page(r#"{"timestamp":"2026-11-01T00:00:00Z"}"#).replace("\"T\"", &format!("\"{tag}\""))
     };
     let decoded = read(&tagged(r"a\u0000b\u00fc")).unwrap();
-    assert_eq!(decoded.envelopes[0].identity.0[4].as_deref(), Some("a\0bü"));
+    assert_eq!(decoded.points.series[0].0[4].as_deref(), Some("a\0bü"));
     refused(&tagged(r"\ud800"));
     refused(&page("").replace("{\"series\"", r#"{"meta":"\udc00","series""#));
 }
@@ -179,7 +194,7 @@ fn j3_j4_any_text_is_a_cursor_and_nothing_else_is() {
 fn j17_ids_are_text_integers_or_null_and_never_missing() {
     let good = point(r#""value":1"#);
     let with = |ids: &str| good.replace(r#""lineId":"L""#, ids);
-    let identity = |ids: &str| read(&with(ids)).unwrap().envelopes[0].identity.0[1].clone();
+    let identity = |ids: &str| read(&with(ids)).unwrap().points.series[0].0[1].clone();
     assert_eq!(identity(r#""lineId":17"#).as_deref(), Some("17"));
     assert_eq!(identity(r#""lineId":null"#), None);
     assert_eq!(identity(r#""lineId":"null""#).as_deref(), Some("null"));
@@ -207,7 +222,8 @@ fn j18_unknown_members_are_listed_and_kept_where_asked() {
     let extra_columns = vec!["unit".to_owned(), "quality".to_owned()];
     let kept = decode(body.as_bytes(), &DecodeSettings { extra_columns, ..settings() }).unwrap();
     let column = |name: &str| -> Vec<Option<String>> {
-        let array = kept.batch.column_by_name(name).unwrap();
+        let batch = kept.points.batch().unwrap();
+        let array = batch.column_by_name(name).unwrap();
         array.as_string::<i32>().iter().map(|text| text.map(ToOwned::to_owned)).collect()
     };
     assert_eq!(column("unit"), ["\"mm\"", "\"kg\"", "\"mm\""].map(|text| Some(text.to_owned())));
@@ -249,7 +265,7 @@ fn j19_the_array_is_found_by_shape_or_stated() {
         DecodeSettings { shape, ..settings() }
     };
     let decoded = decode(two.as_bytes(), &stated("c")).unwrap();
-    assert_eq!(decoded.envelopes.len(), 1);
+    assert_eq!(decoded.points.envelopes.len(), 1);
     assert!(decoded.report.unknown_members.contains("a"));
     refused_by(&two, &stated("d"));
     refused_by(r#"{"d":3,"nextCursor":null}"#, &stated("d"));
@@ -270,8 +286,8 @@ fn j19_the_array_is_found_by_shape_or_stated() {
 #[test]
 fn j19_p5_empty_arrays_are_an_empty_page() {
     let one = read(r#"{"series":[],"nextCursor":"c"}"#).unwrap();
-    assert_eq!(one.batch.num_rows(), 0);
-    assert_eq!(one.batch.schema(), crate::data::schema(&[]));
+    assert_eq!(one.points.rows(), 0);
+    assert_eq!(one.points.batch().unwrap().schema(), crate::data::schema(&[]));
     assert!(one.report.arrays.contains("series") && one.next_cursor.is_some());
     let several = read(r#"{"series":[],"warnings":[],"notes":["x"],"nextCursor":null}"#).unwrap();
     assert!(several.report.arrays.is_empty());
@@ -295,9 +311,9 @@ fn j20_many_points_and_long_names_work() {
     let points = points.join(",");
     let tag = "t".repeat(1 << 20);
     let decoded = read(&page(&points).replace("\"T\"", &format!("\"{tag}\""))).unwrap();
-    assert_eq!(decoded.batch.num_rows(), 200_000);
+    assert_eq!(decoded.points.rows(), 200_000);
     assert_eq!(floats(&decoded, "value").value(199_999).to_bits(), 199_999.5_f64.to_bits());
-    assert_eq!(decoded.envelopes[0].identity.0[4].as_deref().map(str::len), Some(1 << 20));
+    assert_eq!(decoded.points.series[0].0[4].as_deref().map(str::len), Some(1 << 20));
 }
 
 #[test]

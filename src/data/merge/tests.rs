@@ -1,8 +1,11 @@
-use arrow_array::types::Int32Type;
+use arrow_array::Array as _;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use proptest::prelude::*;
 
 use super::*;
 use crate::data::decode::{DecodeSettings, decode};
+use crate::data::{TableBuilder, schema};
 
 /// A point of a model: series, minute, value, count.
 type Point = (u8, i64, Option<f64>, Option<i64>);
@@ -34,8 +37,7 @@ fn page(sequence: u64, points: &[Point]) -> Page {
     let settings = DecodeSettings { extra_columns: extra(), ..DecodeSettings::default() };
     let decoded = decode(body.as_bytes(), &settings).unwrap();
     Page {
-        batch: decoded.batch,
-        envelopes: decoded.envelopes,
+        points: Arc::new(decoded.points),
         report: decoded.report,
         sequence,
         raw: None,
@@ -60,7 +62,7 @@ fn merged<'p>(pages: impl IntoIterator<Item = &'p Page>) -> Merged {
 type Row = (Option<String>, i64, Option<u64>, Option<i64>);
 
 fn rows(merged: &Merged) -> Vec<Row> {
-    let batch = &merged.batch;
+    let batch = &merged.points.batch().unwrap();
     let tags = batch.column(4).as_dictionary::<Int32Type>();
     let texts = tags.values().as_string::<i32>();
     let timestamps = batch.column(5).as_primitive::<TimestampMicrosecondType>();
@@ -89,8 +91,8 @@ fn p11_one_series_on_many_pages_is_one_series() {
     let tag = |n: u8| Some(format!("t{n}"));
     let expected = [(None, 0), (tag(1), 0), (tag(1), 1), (tag(1), 2), (tag(2), 0), (tag(2), 1)];
     assert_eq!(order, expected);
-    assert_eq!(table.batch.column(10).as_string::<i32>().value(1), "1");
-    assert!(table.batch.column(10).is_null(0));
+    assert_eq!(table.points.batch().unwrap().column(10).as_string::<i32>().value(1), "1");
+    assert!(table.points.batch().unwrap().column(10).is_null(0));
 }
 
 #[test]
@@ -117,10 +119,10 @@ fn p11_the_version_asked_for_last_wins_and_revisions_are_counted_bit_for_bit() {
 #[test]
 fn nothing_merged_is_an_empty_table_with_all_columns() {
     let table = merged([]);
-    assert_eq!((table.batch.num_rows(), table.report), (0, MergeReport::default()));
-    assert_eq!(table.batch.schema(), schema(&extra()));
+    assert_eq!((table.points.rows(), table.report), (0, MergeReport::default()));
+    assert_eq!(table.points.schema(), schema(&extra()));
     let table = merged([&page(1, &[])]);
-    assert_eq!((table.batch.num_rows(), table.report.pages), (0, 1));
+    assert_eq!((table.points.rows(), table.report.pages), (0, 1));
 }
 
 #[test]
@@ -128,6 +130,44 @@ fn a_page_with_other_columns_is_refused() {
     let mut merger = Merger::new(&[]);
     assert_eq!(merger.push(&page(1, &[])).unwrap_err().kind(), Kind::Internal);
     assert_eq!((merger.pages(), merger.next_sequence()), (0, 1));
+}
+
+/// A page of these series, each with so many minutes from `start` on; every third value is null.
+fn long_page(sequence: u64, series: &[u8], start: i32, minutes: i32) -> Page {
+    let mut table = TableBuilder::new(0);
+    for tag in series {
+        for minute in start..start + minutes {
+            let value = (minute % 3 > 0).then(|| f64::from(*tag) + f64::from(minute));
+            let (at, count) = (i64::from(minute) * 60_000_000, i64::from(minute));
+            table.push(at, [value, None, Some(1.0)], Some(count));
+        }
+        table.series(&Identity(std::array::from_fn(|_| Some(Arc::from(format!("{tag}"))))));
+    }
+    let (points, report) = (Arc::new(table.finish().unwrap()), PageReport::default());
+    Page { points, report, sequence, raw: None, bookmark: None, is_last: false }
+}
+
+fn long(pages: &[Page]) -> Arc<PointColumns> {
+    let mut merger = Merger::new(&[]);
+    for page in pages {
+        merger.push(page).unwrap();
+    }
+    merger.finish().unwrap().points
+}
+
+#[test]
+fn long_columns_are_the_same_by_series_and_by_time() {
+    let by_series: Vec<Page> =
+        (1..=3).map(|tag| long_page(u64::from(tag), &[tag], 0, 50_000)).collect();
+    let by_time: Vec<Page> =
+        (0_u8..5).map(|n| long_page(n.into(), &[3, 1, 2], i32::from(n) * 10_000, 10_000)).collect();
+    let expected = long_page(1, &[1, 2, 3], 0, 50_000).points.batch().unwrap();
+    for pages in [by_series, by_time] {
+        let points = long(&pages);
+        assert_eq!(points.batch().unwrap(), expected);
+        assert!(points.numbers[1].values().iter().all(|filler| filler.is_nan()));
+        assert_eq!(points.envelopes.len(), 3);
+    }
 }
 
 fn any_points() -> impl Strategy<Value = Vec<Point>> {
@@ -163,7 +203,7 @@ proptest! {
         let mut shuffled: Vec<&Page> = pages.iter().chain(&pages).collect();
         fastrand::Rng::with_seed(seed).shuffle(&mut shuffled);
         let again = merged(shuffled);
-        prop_assert_eq!(&again.batch, &table.batch);
+        prop_assert_eq!(again.points.batch().unwrap(), table.points.batch().unwrap());
         prop_assert_eq!(&again.report, &table.report);
     }
 }

@@ -129,7 +129,7 @@ fn j14_j15_odd_points_are_kept_and_counted() {
            {"timestamp":"2026-11-02T00:00:00Z","value":null,"minimum":3,"maximum":3}"#,
     ))
     .unwrap();
-    assert_eq!(decoded.batch.num_rows(), 4);
+    assert_eq!(decoded.points.rows(), 4);
     let report = &decoded.report;
     assert_eq!((report.outside_range, report.off_grid), (2, 1));
     assert_eq!((report.minimum_above_maximum, report.value_outside_bounds), (1, 3));
@@ -140,7 +140,7 @@ fn j16_a_point_twice_on_a_page_is_kept_and_counted() {
     let at = |minute: u32| format!("\"2026-11-01T00:{minute:02}:00Z\"");
     let all = [at(0), at(1), at(0), at(5), at(4), at(1), at(1)];
     let decoded = times(&all.each_ref().map(String::as_str)).unwrap();
-    assert_eq!((decoded.batch.num_rows(), decoded.report.repeated), (7, 3));
+    assert_eq!((decoded.points.rows(), decoded.report.repeated), (7, 3));
     let descending = times(&[&at(3), &at(2), &at(1)]).unwrap();
     assert_eq!(descending.report.repeated, 0);
 }
@@ -164,7 +164,7 @@ proptest! {
             texts.push(format!("{{{}{space}}}", ordered.join(&format!("{space},{space}"))));
         }
         let decoded = read(&page(&texts.join(","))).unwrap();
-        prop_assert_eq!(decoded.batch.num_rows(), points.len());
+        prop_assert_eq!(decoded.points.rows(), points.len());
         let (column, counted) = (floats(&decoded, "value"), counts(&decoded));
         for (row, (minute, number, count)) in points.iter().enumerate() {
             let number = number.filter(|number| number.is_finite());

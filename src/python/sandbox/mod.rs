@@ -361,10 +361,8 @@ impl PySandbox {
         let (start, end) = (time(start, "start")?, time(end, "end")?);
         let interval = interval.map(|interval| whole_seconds(interval, "interval")).transpose()?;
         let truth = detached(py, || self.sandbox.truth(selection, start, end, interval, as_of))?;
-        let batch = truth::batch(&done(py, truth)?);
-        batch.map(PyTable::from_batch).map_err(|error| {
-            raise(py, &Error::new(Kind::Internal, format!("Arrow refused the truth: {error}")))
-        })
+        let points = truth::points(&done(py, truth)?).map_err(|error| raise(py, &error))?;
+        Ok(PyTable::unread(points))
     }
 
     /// What the service has seen so far, a dict; asked for again, a new one.

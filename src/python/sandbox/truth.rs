@@ -1,20 +1,13 @@
-//! `sandbox.truth(...)`: its filters, and its columns as an Arrow batch.
+//! `sandbox.truth(...)`: its filters, and its points.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::types::Int32Type;
-use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
-    TimestampMicrosecondArray,
-};
-use arrow_buffer::NullBuffer;
-use arrow_schema::ArrowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyMapping, PyString};
 
 use super::refused;
-use crate::data::schema;
+use crate::data::{Identity, PointColumns, TableBuilder};
+use crate::error::Result;
 use crate::sandbox::{Selection, Truth};
 
 /// The series that the keywords ask for.
@@ -50,40 +43,17 @@ fn text(id: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(id.str()?.to_cow()?.into_owned())
 }
 
-/// The ten columns of siteline. Null slots of the doubles hold NaN, so that NumPy can look at them
-/// where they lie.
-pub(super) fn batch(truth: &Truth) -> Result<RecordBatch, ArrowError> {
-    let mut columns: Vec<ArrayRef> = Vec::with_capacity(10);
-    for id in 0..5 {
-        columns.push(Arc::new(dictionary(truth, id)?));
+/// The truth as points.
+pub(super) fn points(truth: &Truth) -> Result<PointColumns> {
+    let identity =
+        |members: [(&str, Option<&str>); 5]| Identity(members.map(|(_, text)| text.map(Arc::from)));
+    let series: Vec<Identity> =
+        truth.series.iter().map(|series| identity(series.members())).collect();
+    let mut table = TableBuilder::new(truth.timestamp.len());
+    for (row, timestamp) in truth.timestamp.iter().enumerate() {
+        let numbers = [truth.value[row], truth.minimum[row], truth.maximum[row]];
+        table.push(*timestamp, numbers, truth.sample_count[row]);
+        table.series(&series[truth.series_of[row] as usize]);
     }
-    let times = TimestampMicrosecondArray::from(truth.timestamp.clone());
-    columns.push(Arc::new(times.with_timezone("UTC")));
-    for values in [&truth.value, &truth.minimum, &truth.maximum] {
-        let nulls = values.iter().map(Option::is_some).collect::<NullBuffer>();
-        let values: Vec<f64> = values.iter().map(|value| value.unwrap_or(f64::NAN)).collect();
-        columns.push(Arc::new(Float64Array::new(values.into(), Some(nulls))));
-    }
-    columns.push(Arc::new(Int64Array::from(truth.sample_count.clone())));
-    RecordBatch::try_new(schema(&[]), columns)
-}
-
-fn dictionary(truth: &Truth, id: usize) -> Result<DictionaryArray<Int32Type>, ArrowError> {
-    let mut values: Vec<&str> = Vec::new();
-    let mut codes: HashMap<&str, i32> = HashMap::new();
-    let mut of_series: Vec<Option<i32>> = Vec::with_capacity(truth.series.len());
-    for identity in &truth.series {
-        let (_, text) = identity.members()[id];
-        let next = i32::try_from(values.len());
-        let next = next.map_err(|_| ArrowError::DictionaryKeyOverflowError)?;
-        of_series.push(text.map(|text| {
-            *codes.entry(text).or_insert_with(|| {
-                values.push(text);
-                next
-            })
-        }));
-    }
-    let keys: Int32Array =
-        truth.series_of.iter().map(|series| of_series[*series as usize]).collect();
-    DictionaryArray::try_new(keys, Arc::new(StringArray::from(values)))
+    table.finish()
 }

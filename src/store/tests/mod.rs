@@ -16,7 +16,7 @@ use arrow_array::RecordBatch;
 use jiff::Timestamp;
 
 use super::*;
-use crate::data::{Envelope, Identity, Page, PageReport, TableBuilder};
+use crate::data::{Identity, Page, PageReport, TableBuilder};
 
 /// Width of a bucket, microseconds.
 const MINUTE: i64 = 60_000_000;
@@ -70,19 +70,14 @@ fn at(minute: i64) -> Timestamp {
 /// count the minute.
 fn page(sequence: u64, is_last: bool, points: &[Point]) -> Page {
     let mut table = TableBuilder::new(points.len());
-    let mut envelopes = Vec::new();
     for run in points.chunk_by(|one, next| one.0 == next.0) {
-        let start = table.rows();
         for (_, minute, value) in run {
             table.push(minute * MINUTE, [*value, None, Some(0.5)], Some(*minute));
         }
-        let identity = identity(run[0].0);
-        table.series(&identity, run.len());
-        let (series, rows) = (usize::from(run[0].0), start..table.rows());
-        envelopes.push(Envelope { identity, series, rows });
+        table.series(&identity(run[0].0));
     }
-    let (batch, report) = (table.finish().unwrap(), PageReport::default());
-    Page { batch, envelopes, report, sequence, raw: None, bookmark: None, is_last }
+    let (points, report) = (Arc::new(table.finish().unwrap()), PageReport::default());
+    Page { points, report, sequence, raw: None, bookmark: None, is_last }
 }
 
 /// A page and the chain that it belongs to, minutes.

@@ -48,8 +48,8 @@ fn timestamps_at_the_ends_of_time_are_points_like_others() {
     for timestamp in [i64::MAX, i64::MIN] {
         table.push(timestamp, [Some(f64::MIN), Some(-0.0), None], None);
     }
-    table.series(&identity(1), 2);
-    page.batch = table.finish().unwrap();
+    table.series(&identity(1));
+    page.points = Arc::new(table.finish().unwrap());
     let chain = Span { first: 1, start: Timestamp::MIN, end: Timestamp::MAX };
     let delivery = Delivery { page: &page, read_at: at(9), chain, interval_seconds: Some(60) };
     assert_eq!(store.apply("line", Some(&delivery), b"").unwrap().inserted, 2);

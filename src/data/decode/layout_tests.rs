@@ -1,0 +1,234 @@
+//! Pages in layouts of every kind, which change from point to point too, judged by `serde_json`:
+//! what is learnt of one point must never be taken for another.
+
+use arrow_array::Array;
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::tests::{counts, floats, microseconds, read, settings};
+use super::{Decoded, decode};
+use crate::error::Kind;
+
+const FIRST_SECOND: i64 = 1_793_491_200;
+const NUMBERS: [&str; 3] = ["value", "minimum", "maximum"];
+const IDS: [&str; 5] = ["siteId", "lineId", "machineId", "deviceId", "tagGuid"];
+
+/// How an object is written.
+#[derive(Debug, Clone)]
+struct Layout {
+    /// Which member comes when: sorted by these.
+    order: Vec<u8>,
+    /// Before a name, after it, before a value, after it.
+    spaces: [String; 4],
+    /// Names are written with an escape.
+    escaped: bool,
+    /// What is null is left out.
+    sparse: bool,
+    /// A member nobody asked for.
+    unknown: Option<(String, String)>,
+}
+
+impl Layout {
+    fn object(&self, members: Vec<(&str, String)>) -> String {
+        let known = members.into_iter().filter(|(_, value)| !self.sparse || value != "null");
+        let mut members: Vec<(String, String)> =
+            known.map(|(name, value)| (self.name(name), value)).collect();
+        if let Some((name, value)) = &self.unknown {
+            members.push((serde_json::to_string(&format!("x{name}")).unwrap(), value.clone()));
+        }
+        let mut ordered: Vec<(u8, String)> = Vec::new();
+        let [before_name, after_name, before_value, after_value] = &self.spaces;
+        for (index, (name, value)) in members.into_iter().enumerate() {
+            let written =
+                format!("{before_name}{name}{after_name}:{before_value}{value}{after_value}");
+            ordered.push((self.order[index % self.order.len()], written));
+        }
+        ordered.sort_by_key(|(place, _)| *place);
+        let texts: Vec<String> = ordered.into_iter().map(|(_, text)| text).collect();
+        format!("{{{}}}", texts.join(","))
+    }
+
+    fn name(&self, name: &str) -> String {
+        if !self.escaped {
+            return format!("\"{name}\"");
+        }
+        let (first, rest) = name.split_at(1);
+        format!("\"\\u{:04x}{rest}\"", first.as_bytes()[0])
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Point {
+    second: i64,
+    numbers: [String; 3],
+    count: String,
+}
+
+fn layout() -> impl Strategy<Value = Layout> {
+    let space = prop_oneof![4 => Just(String::new()), 2 => Just(" ".to_owned()), 1 => "[ \n\r\t]{1,40}"];
+    let unknown = (any::<String>(), unknown_value());
+    (
+        prop::collection::vec(any::<u8>(), 7),
+        [space.clone(), space.clone(), space.clone(), space],
+        prop::bool::weighted(0.1),
+        any::<bool>(),
+        prop::option::of(unknown),
+    )
+        .prop_map(|(order, spaces, escaped, sparse, unknown)| Layout {
+            order,
+            spaces,
+            escaped,
+            sparse,
+            unknown,
+        })
+}
+
+fn unknown_value() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),
+        Just("\"good\"".to_owned()),
+        Just("192".to_owned()),
+        Just("-0.5e-3".to_owned()),
+        Just("null".to_owned()),
+        Just("[ true,{\"value\":[1,{}]},\"\\\"}\"]".to_owned()),
+        Just("{\"timestamp\" : 3, \"points\":[]}".to_owned()),
+    ]
+}
+
+fn number() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => (-1_000.0..1_000.0).prop_map(|number: f64| number.to_string()),
+        2 => "-?(0|[1-9][0-9]{0,12})(\\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?",
+        1 => Just("null".to_owned()),
+    ]
+}
+
+fn point() -> impl Strategy<Value = Point> {
+    let count =
+        prop_oneof![3 => "[1-9][0-9]{0,9}", 1 => Just("0".to_owned()), 1 => Just("null".to_owned())];
+    (0..600_000_i64, [number(), number(), number()], count)
+        .prop_map(|(second, numbers, count)| Point { second, numbers, count })
+}
+
+/// Envelopes of points, each point with the number of its layout, and the layouts.
+fn page() -> impl Strategy<Value = String> {
+    let ids = prop::collection::vec("[a-c\"é]{0,2}", 5);
+    let envelope = (ids, prop::collection::vec((point(), any::<prop::sample::Index>()), 0..12));
+    (
+        prop::collection::vec(envelope, 0..5),
+        prop::collection::vec(layout(), 1..5),
+        // One layout for a whole page, one after the other, or any.
+        0..3_usize,
+    )
+        .prop_map(|(envelopes, layouts, change)| written(&envelopes, &layouts, change))
+}
+
+type Envelope = (Vec<String>, Vec<(Point, prop::sample::Index)>);
+
+fn written(envelopes: &[Envelope], layouts: &[Layout], change: usize) -> String {
+    let mut read = 0;
+    let mut texts = Vec::new();
+    for (ids, points) in envelopes {
+        let mut rows = Vec::new();
+        let mut layout = &layouts[0];
+        for (point, index) in points {
+            layout = match change {
+                0 => &layouts[0],
+                1 => &layouts[read / 7 % layouts.len()],
+                _ => index.get(layouts),
+            };
+            read += 1;
+            let at = Timestamp::from_second(FIRST_SECOND + point.second).unwrap();
+            let mut members = vec![("timestamp", format!("\"{at}\""))];
+            members.extend(NUMBERS.into_iter().zip(point.numbers.clone()));
+            members.push(("sampleCount", point.count.clone()));
+            rows.push(layout.object(members));
+        }
+        let space = &layout.spaces[0];
+        let quoted = ids.iter().map(|id| serde_json::to_string(id).unwrap());
+        let mut members: Vec<(&str, String)> = IDS.into_iter().zip(quoted).collect();
+        members.push(("points", format!("[{space}{}]", rows.join(&format!(",{space}")))));
+        texts.push(layout.object(members));
+    }
+    format!("{{\"series\":[{}],\"nextCursor\":null}}", texts.join(","))
+}
+
+/// Compares a decoded page with the tree that `serde_json` makes of it.
+fn compare(tree: &Value, decoded: &Decoded) -> Result<(), TestCaseError> {
+    let Some(series) = tree["series"].as_array() else { return Ok(()) };
+    let points: Vec<&Value> =
+        series.iter().filter_map(|series| series["points"].as_array()).flatten().collect();
+    prop_assert_eq!(microseconds(decoded).len(), points.len());
+    let (times, counted) = (microseconds(decoded), counts(decoded));
+    let columns = NUMBERS.map(|name| floats(decoded, name));
+    for (row, point) in points.into_iter().enumerate() {
+        if let Some(Ok(at)) = point["timestamp"].as_str().map(str::parse::<Timestamp>) {
+            prop_assert_eq!(times[row], at.as_microsecond());
+        }
+        for (name, column) in NUMBERS.iter().zip(&columns) {
+            match &point[*name] {
+                Value::Null => prop_assert!(column.is_null(row) && column.value(row).is_nan()),
+                Value::Number(number) => {
+                    let expected = number.as_f64().unwrap();
+                    prop_assert!(column.is_valid(row));
+                    prop_assert_eq!(column.value(row).to_bits(), expected.to_bits());
+                }
+                _ => {}
+            }
+        }
+        match &point["sampleCount"] {
+            Value::Null => prop_assert_eq!(counted[row], None),
+            Value::Number(number) if number.is_i64() => {
+                prop_assert_eq!(counted[row], number.as_i64());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn j18_a_page_in_any_layouts_is_read_as_serde_json_reads_it(body in page()) {
+        let tree: Value = serde_json::from_str(&body).unwrap();
+        let decoded = read(&body).map_err(|error| TestCaseError::fail(format!("{error}\n{body}")))?;
+        compare(&tree, &decoded)?;
+    }
+
+    #[test]
+    fn h8_a_page_in_any_layouts_is_truncated_wherever_it_is_cut(body in page()) {
+        for length in 1..body.len() {
+            let error = decode(&body.as_bytes()[..length], &settings()).unwrap_err();
+            prop_assert_eq!(error.kind(), Kind::TruncatedBody, "{} of {}", length, body);
+        }
+    }
+
+    #[test]
+    fn j21_what_is_read_of_a_damaged_page_is_what_serde_json_reads_of_it(
+        body in page(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), 0..64_usize), 64),
+    ) {
+        // What has a meaning in JSON, and what a page has much of.
+        let bytes = b"{}[]\",:\\e.-+0 \n\t195nultx";
+        for (place, byte) in damage {
+            let mut damaged = body.clone().into_bytes();
+            let place = place.index(damaged.len());
+            match bytes.get(byte) {
+                Some(byte) => damaged[place] = *byte,
+                None if byte % 2 == 0 => drop(damaged.remove(place)),
+                None => damaged.insert(place, bytes[byte % bytes.len()]),
+            }
+            let Ok(decoded) = decode(&damaged, &settings()) else { continue };
+            match serde_json::from_slice::<Value>(&damaged) {
+                Ok(tree) => compare(&tree, &decoded)?,
+                // An ignored number may be beyond a double.
+                Err(error) if error.to_string().contains("out of range") => {}
+                Err(error) => {
+                    let body = String::from_utf8_lossy(&damaged);
+                    return Err(TestCaseError::fail(format!("{error}\n{body}")));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! [`PointColumns`]: points as columns, and whose they are as runs of rows. The five columns of ids
+//! are written when somebody asks for the Arrow batch: who needs none pays for none.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch,
+    StringArray, TimestampMicrosecondArray,
+};
+use arrow_buffer::NullBufferBuilder;
+use arrow_schema::SchemaRef;
+
+use super::columns::{COLUMN_NAMES, batch, broken, schema};
+use crate::error::{Error, Kind, Result};
+
+/// The five ids of a series (§2.3), in the order of the columns. Null is an id of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Identity(pub [Option<Arc<str>>; 5]);
+
+/// Neighbouring rows of one series: on a page an envelope (§2.3), in a table the whole series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    /// The series: an index of [`PointColumns::series`]. The same one can come in several envelopes
+    /// (§4.5, rule 3).
+    pub series: usize,
+    /// Its points' rows.
+    pub rows: Range<usize>,
+}
+
+/// Points: a row each. The slots of nulls hold NaN, or zero.
+#[derive(Debug, Clone)]
+pub struct PointColumns {
+    /// Microseconds since the Unix epoch, with the zone UTC.
+    pub timestamps: TimestampMicrosecondArray,
+    /// Value, minimum, maximum.
+    pub numbers: [Float64Array; 3],
+    /// How many readings each point aggregates.
+    pub sample_counts: Int64Array,
+    /// JSON text, a column for each of the extra columns.
+    pub extras: Vec<StringArray>,
+    /// The distinct series, in the order in which they came.
+    pub series: Vec<Identity>,
+    /// Whose the rows are: all of them, in their order.
+    pub envelopes: Vec<Envelope>,
+    pub(super) extra_columns: Vec<String>,
+    pub(super) batch: OnceLock<Result<RecordBatch>>,
+}
+
+impl PointColumns {
+    /// The points of a batch with the ten columns; further ones are of text, or codes of text.
+    #[must_use]
+    pub fn from_batch(batch: &RecordBatch) -> Self {
+        let keys = [0, 1, 2, 3, 4].map(|place| batch.column(place).as_dictionary::<Int32Type>());
+        let (mut series, mut envelopes) = (Vec::new(), Vec::<Envelope>::new());
+        let mut known: HashMap<[Option<usize>; 5], usize> = HashMap::new();
+        let mut last = None;
+        for row in 0..batch.num_rows() {
+            let here = keys.map(|keys| keys.key(row));
+            if last == Some(here)
+                && let Some(envelope) = envelopes.last_mut()
+            {
+                envelope.rows.end = row + 1;
+                continue;
+            }
+            last = Some(here);
+            let number = *known.entry(here).or_insert_with(|| {
+                let text = |place: usize| Some(text_of(keys[place], row)?.into());
+                series.push(Identity(std::array::from_fn(text)));
+                series.len() - 1
+            });
+            envelopes.push(Envelope { series: number, rows: row..row + 1 });
+        }
+        let texts = |column: &ArrayRef| match column.as_dictionary_opt::<Int32Type>() {
+            Some(codes) => (0..codes.len()).map(|row| text_of(codes, row)).collect(),
+            None => column.as_string().clone(),
+        };
+        let names = batch.schema_ref().fields().iter().skip(COLUMN_NAMES.len());
+        Self {
+            timestamps: batch.column(5).as_primitive().clone(),
+            numbers: [6, 7, 8].map(|place| batch.column(place).as_primitive().clone()),
+            sample_counts: batch.column(9).as_primitive().clone(),
+            extras: batch.columns().iter().skip(COLUMN_NAMES.len()).map(texts).collect(),
+            series,
+            envelopes,
+            extra_columns: names.map(|field| field.name().clone()).collect(),
+            batch: OnceLock::new(),
+        }
+    }
+
+    /// Number of points.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.timestamps.values().len()
+    }
+
+    /// The schema of [`PointColumns::batch`].
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        schema(&self.extra_columns)
+    }
+
+    /// The names of the extra columns.
+    #[must_use]
+    pub fn extra_columns(&self) -> &[String] {
+        &self.extra_columns
+    }
+
+    /// The ids of each envelope, with its rows.
+    pub fn identified(&self) -> impl Iterator<Item = (&Identity, Range<usize>)> {
+        self.envelopes.iter().map(|envelope| (&self.series[envelope.series], envelope.rows.clone()))
+    }
+
+    /// The points as an Arrow batch with the ten columns and the extra ones ([`schema`]). Its ids
+    /// are written at the first call; the other columns are these, shared.
+    ///
+    /// # Errors
+    /// `Kind::BodyTooLarge` where the distinct ids of a column pass 2 GiB of text.
+    pub fn batch(&self) -> Result<RecordBatch> {
+        self.batch.get_or_init(|| self.write()).clone()
+    }
+
+    fn write(&self) -> Result<RecordBatch> {
+        let mut arrays = Vec::with_capacity(10 + self.extras.len());
+        for place in 0..5 {
+            arrays.push(self.ids(place)?);
+        }
+        arrays.push(Arc::new(self.timestamps.clone()) as ArrayRef);
+        arrays.extend(self.numbers.iter().map(|numbers| Arc::new(numbers.clone()) as ArrayRef));
+        arrays.push(Arc::new(self.sample_counts.clone()));
+        arrays.extend(self.extras.iter().map(|texts| Arc::new(texts.clone()) as ArrayRef));
+        batch(self.schema(), arrays)
+    }
+
+    fn ids(&self, place: usize) -> Result<ArrayRef> {
+        let Codes { texts, of_series } = self.codes(place);
+        let total: usize = texts.iter().map(|text| text.len()).sum();
+        if i32::try_from(total).is_err() {
+            return Err(Error::new(Kind::BodyTooLarge, "the identifiers pass 2 GiB of text"));
+        }
+        let mut keys = Vec::with_capacity(self.rows());
+        let mut validity = NullBufferBuilder::new(self.rows());
+        for envelope in &self.envelopes {
+            let (key, rows) = (of_series[envelope.series], envelope.rows.len());
+            keys.resize(keys.len() + rows, key.unwrap_or_default());
+            match key {
+                Some(_) => validity.append_n_non_nulls(rows),
+                None => validity.append_n_nulls(rows),
+            }
+        }
+        let keys = Int32Array::new(keys.into(), validity.finish());
+        let texts = Arc::new(StringArray::from_iter_values(texts));
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, texts).map_err(broken)?))
+    }
+
+    /// The distinct texts of one of the five ids.
+    pub(crate) fn codes<'a>(&'a self, place: usize) -> Codes<'a> {
+        let mut texts: Vec<&'a str> = Vec::new();
+        let mut known: HashMap<&'a str, i32> = HashMap::new();
+        // Which series have points: the others' ids are in no row.
+        let mut met = vec![false; self.series.len()];
+        for envelope in self.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
+            met[envelope.series] = true;
+        }
+        let mut code = |(identity, met): (&'a Identity, bool)| {
+            let text = identity.0[place].as_deref().filter(|_| met)?;
+            // Series fit into memory: there are fewer texts than that.
+            let next = i32::try_from(texts.len()).unwrap_or(i32::MAX);
+            let code = *known.entry(text).or_insert(next);
+            if code == next {
+                texts.push(text);
+            }
+            Some(code)
+        };
+        let of_series = self.series.iter().zip(met).map(&mut code).collect();
+        Codes { texts, of_series }
+    }
+}
+
+fn text_of(codes: &DictionaryArray<Int32Type>, row: usize) -> Option<&str> {
+    let (key, texts) = (codes.key(row)?, codes.values().as_string::<i32>());
+    texts.is_valid(key).then(|| texts.value(key))
+}
+
+/// One of the five ids: its distinct texts in the order of the series, and for each series which.
+pub(crate) struct Codes<'a> {
+    pub(crate) texts: Vec<&'a str>,
+    pub(crate) of_series: Vec<Option<i32>>,
+}

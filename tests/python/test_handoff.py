@@ -1,0 +1,231 @@
+"""Frames look at the table's memory and never write to it; records come from it at any time."""
+
+import contextlib
+import gc
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import siteline
+
+QUERY = {
+    "site": "S1",
+    "start": "2026-11-01T00:00:00Z",
+    "end": "2026-11-01T06:00:00Z",
+    "interval": "5m",
+}
+NUMBERS = ["value", "minimum", "maximum"]
+LATER = pd.Timestamp("2030-01-01", tz="UTC")
+LENDS = int(pd.__version__.split(".")[0]) >= 3
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with siteline.Sandbox(seed=3, now="2026-11-20T00:00:00Z") as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def table(sandbox):
+    return sandbox.client().data(**QUERY).collect()
+
+
+@pytest.fixture
+def page(sandbox):
+    return next(sandbox.client().data(**QUERY, page_size=50).pages())
+
+
+def put(place, value):
+    """Write to the first place of an array, where it lets us."""
+    with contextlib.suppress(ValueError):
+        place[0] = value
+
+
+def unlock(array):
+    """Make an array writable, where it lets us."""
+    with contextlib.suppress(ValueError):
+        array.setflags(write=True)
+    put(array, 1e9)
+
+
+WRITES = {
+    "loc": lambda frame: frame.loc.__setitem__((0, "value"), 1e9),
+    "loc of all": lambda frame: frame.loc.__setitem__((slice(None), "minimum"), 1e9),
+    "iloc": lambda frame: frame.iloc.__setitem__((0, 6), 1e9),
+    "at": lambda frame: frame.at.__setitem__((0, "maximum"), 1e9),
+    "a time": lambda frame: frame.loc.__setitem__((0, "timestamp"), LATER),
+    "a count": lambda frame: frame.loc.__setitem__((0, "sample_count"), 10**9),
+    "no count": lambda frame: frame.loc.__setitem__((0, "sample_count"), pd.NA),
+    "an id": lambda frame: frame.loc.__setitem__((0, "tag_guid"), frame["tag_guid"].iloc[-1]),
+    "no id": lambda frame: frame.loc.__setitem__((0, "tag_guid"), None),
+    "a column": lambda frame: frame["value"].iloc.__setitem__(0, 1e9),
+    "column by column": lambda frame: [frame[name].iloc.__setitem__(0, 1e9) for name in NUMBERS],
+    "fillna": lambda frame: frame.fillna({"value": 1e9}, inplace=True),
+    "mask": lambda frame: frame[NUMBERS].mask(frame[NUMBERS] > 0, inplace=True),
+    "clip": lambda frame: frame["value"].clip(0, 1, inplace=True),
+    "sort": lambda frame: frame.sort_values("value", inplace=True),
+    "update": lambda frame: frame.update(pd.DataFrame({"value": [1e9]})),
+    "in place": lambda frame: frame.__setitem__("value", frame["value"].__iadd__(1e9)),
+    "values": lambda frame: put(frame["value"].values, 1e9),
+    "all values": lambda frame: put(frame[NUMBERS].values, 1e9),
+    "counts": lambda frame: put(frame["sample_count"].values, 10**9),
+    "to_numpy": lambda frame: put(frame["sample_count"].to_numpy(dtype="int64"), 10**9),
+    "asarray": lambda frame: put(np.asarray(frame["value"]), 1e9),
+    "array": lambda frame: put(frame["value"].array, 1e9),
+    "unlocked": lambda frame: unlock(frame["value"].to_numpy()),
+    "unlocked array": lambda frame: unlock(frame["value"].array.to_numpy()),
+    "array of counts": lambda frame: put(frame["sample_count"].array, 10**9),
+    "array without": lambda frame: put(frame["sample_count"].array, pd.NA),
+    "array of times": lambda frame: put(frame["timestamp"].array, LATER),
+    "array of ids": lambda frame: put(frame["tag_guid"].array, frame["tag_guid"].iloc[-1]),
+    "popped": lambda frame: put(frame.pop("value").array, 1e9),
+    "renamed": lambda frame: frame.rename(columns=str.upper).iloc.__setitem__((0, 6), 1e9),
+    "shallow": lambda frame: frame.copy(deep=False).iloc.__setitem__((0, 6), 1e9),
+    "deep": lambda frame: frame.copy().iloc.__setitem__((0, 6), 1e9),
+    "part": lambda frame: frame.iloc[:5].loc.__setitem__((0, "value"), 1e9),
+    "turned": lambda frame: frame[NUMBERS].T.iloc.__setitem__((0, 0), 1e9),
+    "index": lambda frame: put(frame.set_index("timestamp").index.asi8, 7),
+}
+
+
+@pytest.mark.parametrize("ids", ["str", "category"])
+@pytest.mark.parametrize("source", ["table", "page"])
+@pytest.mark.filterwarnings("ignore")
+def test_whatever_is_written_to_a_frame_stays_in_it(request, source, ids):
+    holder = request.getfixturevalue(source)
+    arrow, records = pa.table(holder), list(holder.records())
+    copied = pa.table(holder).to_pydict()
+    other = holder.to_pandas(ids=ids)
+    expected = other.copy(deep=True)
+    for name, write in WRITES.items():
+        write(holder.to_pandas(ids=ids))
+        pd.testing.assert_frame_equal(holder.to_pandas(ids=ids), expected, obj=name)
+        pd.testing.assert_frame_equal(other, expected, obj=name)
+    assert list(holder.records()) == records
+    assert arrow.to_pydict() == copied
+    assert pa.table(holder).equals(arrow)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_frame_can_be_written_to_when_its_table_is_gone(sandbox):
+    frame = sandbox.client().data(**QUERY).to_pandas(ids="category")
+    column = frame["minimum"]
+    gc.collect()
+    frame.loc[0, ["value", "sample_count", "timestamp"]] = [1.5, 3, LATER]
+    assert frame.loc[0, ["value", "sample_count", "timestamp"]].to_list() == [1.5, 3, LATER]
+    del frame
+    gc.collect()
+    column.iloc[0] = 2.5
+    assert column.iloc[0] == 2.5
+
+
+def test_a_frame_that_travelled_is_one_like_any_other(table):
+    frame = pickle.loads(pickle.dumps(table.to_pandas()))
+    frame["value"].to_numpy()
+    frame.loc[0, "value"] = 7.0
+    assert frame.loc[0, "value"] == 7.0
+    assert table.to_pandas().loc[0, "value"] != 7.0
+
+
+@pytest.mark.skipif(not LENDS, reason="pandas 2 writes to what it was lent")
+def test_numbers_and_times_are_handed_over_without_a_copy(table):
+    one, two = table.to_pandas(), table.to_pandas(ids="category")
+    for name in NUMBERS:
+        assert np.shares_memory(one[name].to_numpy(), two[name].to_numpy()), name
+    assert np.shares_memory(one["timestamp"].array.asi8, two["timestamp"].array.asi8)
+    arrow = pa.table(table)["value"].chunk(0)
+    assert arrow.buffers()[1].address == one["value"].to_numpy().ctypes.data
+
+
+def test_codes_are_as_small_as_they_can_be(table):
+    frame = table.to_pandas(ids="category")
+    assert {frame[name].cat.codes.dtype.name for name in frame.columns[:5]} == {"int8"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(not LENDS, reason="pandas 2 gets copies anyway")
+def test_where_pandas_has_changed_frames_get_memory_of_their_own(table, monkeypatch):
+    from siteline import _lending
+
+    expected = table.to_pandas()
+    monkeypatch.setattr(_lending, "_known", [])
+    monkeypatch.setattr(_lending, "lend", lambda frame: 1 / 0)
+    frame = table.to_pandas()
+    assert _lending._known == [False]
+    pd.testing.assert_frame_equal(frame, expected)
+    assert not np.shares_memory(frame["value"].to_numpy(), expected["value"].to_numpy())
+    frame["value"].array[0] = 1e9
+    pd.testing.assert_frame_equal(table.to_pandas(), expected)
+
+
+def test_what_people_do_with_frames_works_on_lent_memory(table):
+    frame = table.to_pandas(ids="category")
+    wide = frame.pivot(index="timestamp", columns="tag_guid", values="value")
+    assert wide.resample("1h").mean().notna().any().any()
+    by_tag = frame.groupby("tag_guid", observed=True)
+    assert len(by_tag[NUMBERS].agg(["mean", "median", "first"])) == frame["tag_guid"].nunique()
+    by_tag["value"].transform("rank")
+    by_tag["value"].rolling(3).mean()
+    frame["value"].interpolate().ewm(span=3).mean().quantile(0.5)
+    assert len(frame.sort_values("value").drop_duplicates()) == len(frame)
+    pd.merge_asof(wide.reset_index(), wide.reset_index(), on="timestamp")
+    frame.describe()
+    frame["local"] = frame["timestamp"].dt.tz_convert("Europe/Berlin").dt.floor("h")
+    assert frame.eval("maximum >= minimum").all()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_threads_share_an_iterator_and_each_point_is_given_once(table, named):
+    records = table.records(named=named)
+    taken = [[] for _ in range(4)]
+    threads = [threading.Thread(target=some.extend, args=(records,)) for some in taken]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    key = (lambda record: record) if named else (lambda record: tuple(record.values()))
+    order = {key(record): place for place, record in enumerate(table.records(named=named))}
+    places = sorted(order[key(record)] for some in taken for record in some)
+    assert places == list(range(len(table)))
+
+
+def test_records_are_dicts_and_tuples_of_their_own(table):
+    one, two = table.records(), table.records()
+    first = next(one)
+    first["value"] = "mine"
+    first["more"] = 1
+    assert next(two)["value"] != "mine"
+    assert list(next(one)) == list(next(two)) == list(table.to_pandas().columns)
+    record = next(table.records(named=True))
+    assert type(record) is siteline.Record
+    assert record == siteline.Record(*next(table.records()).values())
+    assert record._replace(value=1.0).value == 1.0
+
+
+def test_importing_siteline_imports_little_else():
+    script = """
+        import sys
+        before = set(sys.modules)
+        import siteline
+        heavy = {"asyncio", "logging", "typing", "dataclasses", "json", "re", "datetime", "html"}
+        assert not heavy & (set(sys.modules) - before), heavy & set(sys.modules)
+        for name in siteline.__all__:
+            assert getattr(siteline, name) is not None, name
+        assert set(siteline.__all__) <= set(dir(siteline))
+        assert siteline.errors.SitelineError is siteline.SitelineError
+        assert siteline.frames.Record is siteline.Record
+        try:
+            siteline.Clients
+        except AttributeError as error:
+            assert "Clients" in str(error)
+        else:
+            raise AssertionError("there is no such name")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    subprocess.run(command, check=True, timeout=120)
