@@ -7,16 +7,24 @@
 //! | `reply` | what a reply to a data or discovery request means |
 //! | `end` | where a query ends that names no end |
 //! | `scan` | a read that has not happened yet |
+//! | `split` | a range cut into parts |
 //! | `pages` | one chain being followed |
 //! | `progress` | how far a read has come |
+//! | `density` | pages that a range is expected to take |
 //! | `whole` | the whole of a scan, read once |
+//! | `gather` | several scans read side by side |
+//! | `together` | the tables of several scans as one |
 
+pub mod density;
 mod end;
+pub mod gather;
 pub mod pages;
 pub mod progress;
 mod reply;
 pub mod scan;
 mod settings;
+pub mod split;
+pub mod together;
 pub mod whole;
 
 use std::fmt;
@@ -27,12 +35,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::watch;
 
+use self::density::Seen;
 pub use self::end::End;
 pub use self::pages::Sender;
 use self::reply::Asked;
 pub use self::settings::ClientSettings;
 use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey, TokenSource};
 use crate::clock::ServiceTime;
+use crate::data::Query;
 use crate::error::{Error, Kind, Result};
 use crate::http::allowance::{end_of_pause, exhausted};
 use crate::http::{
@@ -65,6 +75,7 @@ struct Inner {
     closed: watch::Sender<bool>,
     token_requests: AtomicU64,
     data_requests: AtomicU64,
+    seen: Seen,
 }
 
 /// What one read spends of the allowance, and what it leaves.
@@ -143,6 +154,7 @@ impl Client {
             closed: watch::Sender::new(false),
             token_requests: AtomicU64::new(0),
             data_requests: AtomicU64::new(0),
+            seen: Seen::default(),
             settings,
         })))
     }
@@ -231,6 +243,24 @@ impl Client {
     #[must_use]
     pub fn settings(&self) -> &ClientSettings {
         &self.0.settings
+    }
+
+    /// Learns how many pages a question takes, from a chain that was read over all of the query's
+    /// range: so many pages and points, of which so many came with the last page.
+    pub fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
+        self.0.seen.learn(query, pages, points, on_last);
+    }
+
+    /// Pages that the whole of a query is expected to take, where this client has read its like.
+    #[must_use]
+    pub fn expected_pages(&self, query: &Query) -> Option<u64> {
+        self.0.seen.pages(query)
+    }
+
+    /// True for clones of one client.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Token requests that this client has made.

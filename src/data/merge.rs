@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, Float64Array, Int64Array, PrimitiveArray, RecordBatch,
     StringArray, TimestampMicrosecondArray,
@@ -112,10 +112,38 @@ impl Merger {
         if !self.sequences.insert(page.sequence) {
             return Ok(());
         }
+        self.add(columns, &page.envelopes);
+        self.report.pages += 1;
+        self.report.points_read += page.rows() as u64;
+        self.report.quality.merge(&page.report);
+        Ok(())
+    }
+
+    /// Adds a table that other pages were merged to, as if it were the newest page: sequence numbers
+    /// of different chains collide, so it gets the next one, and wins over all that is there. Its
+    /// report counts as its pages' own would.
+    ///
+    /// # Errors
+    /// `Kind::Internal` for a table with other columns.
+    pub fn push_merged(&mut self, table: &Merged) -> Result<()> {
+        let sequence = self.next_sequence();
+        let columns = PageColumns::new(sequence, &table.batch, &self.extra_columns)?;
+        self.sequences.insert(sequence);
+        self.add(columns, &series_of(&table.batch));
+        let report = &table.report;
+        self.report.pages += report.pages;
+        self.report.points_read += report.points_read;
+        self.report.repeated += report.repeated;
+        self.report.revised += report.revised;
+        self.report.quality.merge(&report.quality);
+        Ok(())
+    }
+
+    fn add(&mut self, columns: PageColumns, envelopes: &[Envelope]) {
         let index = self.pages.len();
         // The page numbers its series, so each is looked up once a page and not once an envelope.
         let mut places: Vec<Option<usize>> = Vec::new();
-        for envelope in &page.envelopes {
+        for envelope in envelopes {
             if places.len() <= envelope.series {
                 places.resize(envelope.series + 1, None);
             }
@@ -126,11 +154,7 @@ impl Merger {
             places[envelope.series] = Some(place);
             add_run(&mut self.series[place].1, index, envelope, columns.timestamps.values());
         }
-        self.report.pages += 1;
-        self.report.points_read += page.rows() as u64;
-        self.report.quality.merge(&page.report);
         self.pages.push(columns);
-        Ok(())
     }
 
     fn place(&mut self, identity: &Identity) -> usize {
@@ -183,6 +207,31 @@ impl Merger {
         let batch = batch(schema(&self.extra_columns), arrays)?;
         Ok(Merged { batch, report: self.report })
     }
+}
+
+/// The series of a table, each in one envelope: its rows are in their order.
+fn series_of(batch: &RecordBatch) -> Vec<Envelope> {
+    let columns: [_; 5] = std::array::from_fn(|place| {
+        let column = batch.column(place).as_dictionary::<Int32Type>();
+        (column, column.values().as_string::<i32>())
+    });
+    let keys = |row: usize| columns.map(|(column, _)| column.key(row));
+    let mut envelopes: Vec<Envelope> = Vec::new();
+    let mut last = None;
+    for row in 0..batch.num_rows() {
+        let keys = keys(row);
+        if last == Some(keys)
+            && let Some(envelope) = envelopes.last_mut()
+        {
+            envelope.rows.end = row + 1;
+            continue;
+        }
+        last = Some(keys);
+        let text = |place: usize| keys[place].map(|key| Arc::from(columns[place].1.value(key)));
+        let identity = Identity(std::array::from_fn(text));
+        envelopes.push(Envelope { identity, series: envelopes.len(), rows: row..row + 1 });
+    }
+    envelopes
 }
 
 /// Adds an envelope's rows, to the last run where they go on with it.
