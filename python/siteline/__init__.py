@@ -78,6 +78,7 @@ from siteline.errors import (
     TruncatedBody,
 )
 from siteline.frames import Record
+from siteline.gathered import Gathered
 from siteline.lateness import Delays, Lateness
 from siteline.progress import Progress
 from siteline.sync import FeedReport, Plan, SyncReport, Task
@@ -115,6 +116,7 @@ __all__ = [
     "FeedChanged",
     "FeedReport",
     "ForkError",
+    "Gathered",
     "InternalError",
     "Lateness",
     "Page",

@@ -60,7 +60,8 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
     ``datetime64[us, UTC]``, ``value``, ``minimum`` and ``maximum`` are ``float64`` with NaN for
     null, ``sample_count`` is ``Int64`` with ``<NA>``; the dtypes are the same for an empty result.
     ``frame.attrs["siteline"]`` says where the numbers come from: ``query``, ``host``, ``read_at``,
-    ``pages``, ``resumed_after_pages``.
+    ``pages``, ``resumed_after_pages``. ``query`` is a list where several were gathered that do not
+    adjoin.
     """
     _check_ids(ids)
     try:

@@ -42,7 +42,6 @@ use self::reply::Asked;
 pub use self::settings::ClientSettings;
 use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey, TokenSource};
 use crate::clock::ServiceTime;
-use crate::data::Query;
 use crate::error::{Error, Kind, Result};
 use crate::http::allowance::{end_of_pause, exhausted};
 use crate::http::{
@@ -243,18 +242,6 @@ impl Client {
     #[must_use]
     pub fn settings(&self) -> &ClientSettings {
         &self.0.settings
-    }
-
-    /// Learns how many pages a question takes, from a chain that was read over all of the query's
-    /// range: so many pages and points, of which so many came with the last page.
-    pub fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
-        self.0.seen.learn(query, pages, points, on_last);
-    }
-
-    /// Pages that the whole of a query is expected to take, where this client has read its like.
-    #[must_use]
-    pub fn expected_pages(&self, query: &Query) -> Option<u64> {
-        self.0.seen.pages(query)
     }
 
     /// True for clones of one client.

@@ -58,7 +58,12 @@ pub(crate) fn provenance<'py>(
     provenance: &Provenance,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("query", provenance.query.to_string())?;
+    if provenance.further.is_empty() {
+        dict.set_item("query", provenance.query.to_string())?;
+    } else {
+        let queries = [&provenance.query].into_iter().chain(&provenance.further);
+        dict.set_item("query", queries.map(ToString::to_string).collect::<Vec<_>>())?;
+    }
     dict.set_item("host", &provenance.host)?;
     dict.set_item("read_at", datetime(py, provenance.read_at)?)?;
     dict.set_item("pages", provenance.pages)?;
@@ -145,6 +150,14 @@ impl PyTable {
             Some(table) => table_report(py, table),
             None => Ok(PyDict::new(py)),
         }
+    }
+
+    /// What :class:`Gathered` is of several tables: one.
+    #[staticmethod]
+    fn _together(py: Python<'_>, tables: Vec<Py<Self>>) -> PyResult<Self> {
+        let tables: Vec<_> = tables.iter().filter_map(|one| one.get().origin.clone()).collect();
+        let table = detached(py, || Table::together(&tables))?;
+        table.map(|table| Self::new(Arc::new(table))).map_err(|error| raise(py, &error))
     }
 
     /// The long pandas frame. ``ids="category"`` is faster and smaller than ``"str"``.
