@@ -42,8 +42,7 @@ pub struct GatherFailure {
     pub index: usize,
     /// Why.
     pub error: Error,
-    /// How far each scan has come, in the order asked. What the one that failed had read is here
-    /// only: its [`Whole`] begins anew.
+    /// How far each scan has come, in the order asked.
     pub scans: Vec<SoFar>,
 }
 
@@ -113,7 +112,7 @@ impl Gathering {
                     return Ok(Some((index, progress)));
                 }
                 Ok((Step::Whole(table), _)) => self.tables[index] = Some(table),
-                Err(failure) => return Err(self.failed(index, failure)),
+                Err(failure) => return Err(self.failed(index, failure).await),
             }
         }
     }
@@ -153,15 +152,25 @@ impl Gathering {
         self.under_way.push(Box::pin(step));
     }
 
-    /// Cancels the others, and says how far all have come.
-    fn failed(&mut self, index: usize, failure: ReadFailure) -> GatherFailure {
+    /// Cancels the others, and says how far all have come. Where the allowance is used up, the pages
+    /// that were asked for are waited for: they are paid, and nothing more is.
+    async fn failed(&mut self, index: usize, failure: ReadFailure) -> GatherFailure {
+        let mut failures = vec![];
+        if failure.error.kind() == Kind::AllowanceExhausted {
+            while let Some((other, stepped)) = self.under_way.next().await {
+                failures.extend(stepped.err().map(|failure| (other, failure)));
+            }
+        }
         self.under_way.clear();
-        let ReadFailure { error, bookmark, partial } = failure;
+        let error = failure.error.clone();
+        failures.push((index, failure));
         // What can't be merged is not lost: it stays with its scan.
         let mut scans: Vec<SoFar> =
             self.wholes.iter().map(|whole| whole.so_far().unwrap_or_default()).collect();
-        let partial = partial.map(Arc::new);
-        scans[index] = SoFar { bookmark, partial, is_whole: false };
+        for (number, ReadFailure { bookmark, partial, .. }) in failures {
+            let partial = partial.map(Arc::new);
+            scans[number] = SoFar { bookmark, partial, is_whole: false, failed: true };
+        }
         GatherFailure { index, error, scans }
     }
 }

@@ -25,6 +25,8 @@ pub struct SoFar {
     pub partial: Option<Arc<Table>>,
     /// True where that is the whole, remembered.
     pub is_whole: bool,
+    /// True where the read failed: what it had read is here only, and its [`Whole`] begins anew.
+    pub failed: bool,
 }
 
 /// One for each process, because a fork may leave the state locked for ever.
@@ -111,10 +113,11 @@ impl Whole {
             State::Unread => Ok(SoFar::default()),
             State::Reading(reading) => {
                 let (bookmark, partial) = reading.so_far()?;
-                Ok(SoFar { bookmark, partial: partial.map(Arc::new), is_whole: false })
+                Ok(SoFar { bookmark, partial: partial.map(Arc::new), ..SoFar::default() })
             }
             State::Read(table) => {
-                Ok(SoFar { bookmark: None, partial: Some(Arc::clone(table)), is_whole: true })
+                let partial = Some(Arc::clone(table));
+                Ok(SoFar { partial, is_whole: true, ..SoFar::default() })
             }
         }
     }

@@ -2,17 +2,16 @@
 
 use std::path::PathBuf;
 
-use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::client::{Client, ClientSettings};
 use crate::clock::Clock;
-use crate::error::{Error, Kind};
+use crate::error::Kind;
 use crate::http::{BaseUrl, TransportSettings};
 use crate::python::allowance::PyAllowance;
 use crate::python::clock::PyClock;
-use crate::python::conversions::{count, html};
+use crate::python::conversions::{count, discovery, html};
 use crate::python::credential::PyCredential;
 use crate::python::errors::raise;
 use crate::python::gather::{PyGathering, gather};
@@ -448,9 +447,4 @@ impl PyClient {
     fn _is_closed(&self) -> bool {
         self.client.is_closed()
     }
-}
-
-fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
-    let body = body.map_err(|error| raise(py, &error))?;
-    py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
 }

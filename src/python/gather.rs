@@ -193,7 +193,7 @@ impl PyGathering {
             };
             let again = match so_far.bookmark.clone() {
                 // The others have kept what they read.
-                Some(bookmark) if number == failed => {
+                Some(bookmark) if so_far.failed => {
                     Py::new(py, scan.get().going_on(py, bookmark, so_far.partial)?)?
                 }
                 _ => scan.clone_ref(py),

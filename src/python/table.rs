@@ -7,7 +7,7 @@ use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::SchemaRef;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::client::scan::{Provenance, Table};
 use crate::data::Preview;
@@ -154,8 +154,11 @@ impl PyTable {
 
     /// What :class:`Gathered` is of several tables: one.
     #[staticmethod]
-    fn _together(py: Python<'_>, tables: Vec<Py<Self>>) -> PyResult<Self> {
-        let tables: Vec<_> = tables.iter().filter_map(|one| one.get().origin.clone()).collect();
+    fn _together(tables: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let py = tables.py();
+        let origin = |one: Bound<'_, PyAny>| Ok(one.cast::<Self>()?.get().origin.clone());
+        let tables: Vec<_> =
+            tables.iter().filter_map(|one| origin(one).transpose()).collect::<PyResult<_>>()?;
         let table = detached(py, || Table::together(&tables))?;
         table.map(|table| Self::new(Arc::new(table))).map_err(|error| raise(py, &error))
     }

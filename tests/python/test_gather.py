@@ -263,7 +263,9 @@ def test_the_first_error_tells_of_all_and_a_gather_of_its_scans_goes_on(
     gathered = client.gather(error.scans)
     assert_frame_equal(gathered.to_pandas(), scan.to_pandas())
     paid = sum(table.report["pages"] for table in error.partials if table is not None)
-    assert len(asked(sandbox)) - seen - scan.collect().report["pages"] == 16 - paid
+    # The requests that were dropped may arrive there after the faults are gone.
+    again = len(asked(sandbox)) - seen - scan.collect().report["pages"]
+    assert 16 - paid <= again < 16 - paid + concurrency
     assert gathered.table.report["resumed_after_pages"] == 0
 
 
@@ -299,7 +301,14 @@ def test_nothing_is_spent_past_the_allowance(sandbox):
         client.gather(parts)
     assert sandbox.stats["data_requests"] == 5
     assert client.allowance.left == 0
-    assert sum(table.report["pages"] for table in caught.value.partials if table) <= 5
+    # What had been asked for by then was waited for: it was paid.
+    paid = [0 if table is None else table.report["pages"] for table in caught.value.partials]
+    assert sum(paid) == 5
+    sandbox.clock.advance("1d")
+    with pytest.raises(siteline.AllowanceExhausted) as caught:
+        client.gather(caught.value.scans)
+    paid = [0 if table is None else table.report["pages"] for table in caught.value.partials]
+    assert sum(paid) == 10
 
 
 def test_max_pages_bounds_each_scan(client):
@@ -546,7 +555,7 @@ def test_a_client_plans_by_what_it_has_seen(sandbox):
     assert [task.pages for task in client.plan(parts).tasks] == [0, 0, 3, 3, 3, 3, 3]
     assert client.plan(parts[:2]).fits
     rest = week.resume(next(week.pages()).bookmark)
-    assert client.plan(rest).pages == 20
+    assert client.plan(rest).pages == client.plan(week).pages - 1
     with pytest.raises(siteline.AllowanceExhausted):
         client.plan(week.split(168)).raise_for_allowance()
     assert client.plan([week, client.data(site="S2")]).pages is None

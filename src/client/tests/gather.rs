@@ -232,8 +232,12 @@ async fn nothing_is_spent_past_the_allowance() {
     let bench = Bench::of(service(|_| None).await, set);
     let failure = gather(&bench, &parts(&bench.client), 8).await.expect_err("eight pages");
     assert_eq!(failure.error.kind(), Kind::AllowanceExhausted);
-    assert!(bench.server.other_requests().len() <= 5);
-    assert!(bench.client.allowance().expect("memory").used <= 5);
+    assert_eq!(bench.server.other_requests().len(), 5);
+    assert_eq!(bench.client.allowance().expect("memory").used, 5);
+    let paid: usize =
+        failure.scans.iter().filter_map(|scan| scan.partial.as_deref()).map(points).sum();
+    assert_eq!(paid, 5, "what was paid for is here");
+    assert!(failure.scans[failure.index].failed);
 }
 
 #[tokio::test]
