@@ -158,7 +158,7 @@ class AsyncClient:
         ...                            end="2026-11-08T00:00Z", interval="1h")
         ...         return await client.gather(scan.split(2), concurrency=2)
         >>> asyncio.run(main())
-        <Gathered 2 tables, 2016 points, 4 pages>
+        <Gathered 2 tables, 2007 points, 3 pages>
         """
         known = {}
         if not isinstance(scans, AsyncScan):

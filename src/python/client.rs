@@ -361,7 +361,7 @@ impl PyClient {
     /// >>> days = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-08T00:00Z",
     /// ...                    interval="1h").split("1d")
     /// >>> client.gather(days)
-    /// <Gathered 7 tables, 2016 points, 7 pages>
+    /// <Gathered 7 tables, 2007 points, 7 pages>
     #[pyo3(signature = (scans, *, concurrency=None), text_signature = "($self, scans, *, concurrency=8)")]
     fn gather<'py>(
         &self,

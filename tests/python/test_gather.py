@@ -106,6 +106,7 @@ def test_parts_read_by_the_settings_of_their_scan(client, sandbox):
 # Gathering
 
 
+@pytest.mark.fault("P11")
 @pytest.mark.parametrize("end_inclusive", [False, True])
 @pytest.mark.parametrize("order", ["series", "time"])
 def test_gathered_parts_come_to_the_whole(end_inclusive, order):
@@ -293,7 +294,7 @@ def test_errors_of_one_scan_tell_of_no_others(client, sandbox):
     assert (caught.value.scans, caught.value.scan_index) == ((), None)
 
 
-@pytest.mark.fault("B11")
+@pytest.mark.fault("B5")
 def test_nothing_is_spent_past_the_allowance(sandbox):
     client = sandbox.client(daily_allowance=5)
     parts = client.data(**DAY, page_size=20).split(4)
@@ -305,8 +306,9 @@ def test_nothing_is_spent_past_the_allowance(sandbox):
     paid = [0 if table is None else table.report["pages"] for table in caught.value.partials]
     assert sum(paid) == 5
     sandbox.clock.advance("1d")
+    again = caught.value.scans
     with pytest.raises(siteline.AllowanceExhausted) as caught:
-        client.gather(caught.value.scans)
+        client.gather(again)
     paid = [0 if table is None else table.report["pages"] for table in caught.value.partials]
     assert sum(paid) == 10
 
@@ -525,6 +527,7 @@ def test_what_an_async_audience_raises_drops_the_open_requests(sandbox):
 # Planning
 
 
+@pytest.mark.fault("B13")
 def test_a_client_plans_by_what_it_has_seen(sandbox):
     client = sandbox.client(daily_allowance=100)
     week = client.data(**{**DAY, "end": "2026-11-08T00:00Z"}, page_size=100)
