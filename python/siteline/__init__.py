@@ -82,6 +82,7 @@ if TYPE_CHECKING:
         TruncatedBody,
     )
     from siteline.frames import Record
+    from siteline.gathered import Gathered
     from siteline.lateness import Delays, Lateness
     from siteline.progress import Progress
     from siteline.sync import FeedReport, Plan, SyncReport, Task
@@ -119,6 +120,7 @@ __all__ = [
     "FeedChanged",
     "FeedReport",
     "ForkError",
+    "Gathered",
     "InternalError",
     "Lateness",
     "Page",
@@ -168,6 +170,7 @@ _MODULES = {
     "coverage": ("Coverage", "CoverageWindow"),
     "discovery": ("Discovery",),
     "frames": ("Record",),
+    "gathered": ("Gathered",),
     "lateness": ("Delays", "Lateness"),
     "progress": ("Progress",),
     "sync": ("FeedReport", "Plan", "SyncReport", "Task"),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, Unpack, overload
 
 from siteline import html
@@ -22,6 +23,7 @@ from siteline.progress import Progress, finish
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from datetime import timedelta
     from types import TracebackType
 
     import pandas as pd
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     )
     from siteline.discovery import Discovery
     from siteline.frames import Record
+    from siteline.gathered import Gathered
     from siteline.sync import Plan, SyncReport
     from siteline.targets import StoreTarget
 
@@ -142,15 +145,45 @@ class AsyncClient:
         finally:
             run._end()
 
+    async def gather(self, scans: Iterable[AsyncScan], *, concurrency: int | None = 8) -> Gathered:
+        """Read several scans of this client side by side: see :meth:`siteline.Client.gather`.
+
+        The ``.scans`` of an error are those to gather again. Cancelled, the open requests are
+        dropped, and what was read stays with the scans.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with sandbox.async_client() as client:
+        ...         scan = client.data(site="S1", start="2026-11-01T00:00Z",
+        ...                            end="2026-11-08T00:00Z", interval="1h")
+        ...         return await client.gather(scan.split(2), concurrency=2)
+        >>> asyncio.run(main())
+        <Gathered 2 tables, 2007 points, 3 pages>
+        """
+        known = {}
+        if not isinstance(scans, AsyncScan):
+            scans = list(scans)
+            known = {id(one._scan): one for one in scans if isinstance(one, AsyncScan)}
+        gathering = self._client._gathering(_core(scans), concurrency)
+        try:
+            while (step := await gathering._step()) is not None:
+                told, progress = step
+                told(progress)
+            return gathering._gathered()
+        except SitelineError as error:
+            error.scans = [known.get(id(one)) or AsyncScan(one) for one in error.scans]
+            raise
+        finally:
+            gathering._end()
+
     async def plan(
         self,
-        feeds: _Feeds | AsyncScan,
+        feeds: _Feeds | AsyncScan | Iterable[AsyncScan],
         store: Store | StoreTarget | None = None,
         **options: Unpack[_PlanOptions],
     ) -> Plan:
         """Tell what the next sync would read and cost: see :meth:`siteline.Client.plan`."""
-        what = feeds._scan if isinstance(feeds, AsyncScan) else feeds
-        return self._client.plan(what, store, **options)
+        return self._client.plan(_core(feeds), store, **options)
 
     def close(self) -> None:
         """Close: later and waiting calls raise :class:`siteline.ClosedError`. Does not wait."""
@@ -188,6 +221,15 @@ class AsyncClient:
     def _repr_html_(self) -> str:
         """What notebooks show."""
         return html.client(self._client, "AsyncClient")
+
+
+def _core(what: Any) -> Any:
+    """What the core takes: its own scans, in a list or alone."""
+    if isinstance(what, AsyncScan):
+        return what._scan
+    if isinstance(what, Iterable) and not isinstance(what, str):
+        return [one._scan if isinstance(one, AsyncScan) else one for one in what]
+    return what
 
 
 async def _whole(done: asyncio.Future[_T], undo: Callable[[_T], None] | None = None) -> _T:
@@ -261,6 +303,10 @@ class AsyncScan:
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> AsyncScan:
         """Go on from a bookmark, on top of what had been read (``onto=error.partial``)."""
         return AsyncScan(self._scan.resume(bookmark, onto=onto))
+
+    def split(self, by: int | str | timedelta, /) -> list[AsyncScan]:
+        """Split into scans of adjoining ranges: see :meth:`siteline.Scan.split`."""
+        return [AsyncScan(part) for part in self._scan.split(by)]
 
     async def to_pandas(self, *, ids: Literal["str", "category"] = "str") -> pd.DataFrame:
         """Read the whole into the long pandas frame."""

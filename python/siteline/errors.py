@@ -45,6 +45,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from siteline import Bookmark, Table
 
 __all__ = [
@@ -129,6 +131,14 @@ class SitelineError(Exception):
     - ``.request_id``: the service's own name for the request, where its reply had one
     - ``.bookmark``, ``.partial``: where a read that failed half way goes on, and what it had read
 
+    From :meth:`Client.gather` it tells it of each scan, in the order asked:
+
+    - ``.scans``: the scans to gather again, each going on where it stopped: what is complete costs
+      nothing
+    - ``.scan_index``: which of them failed; ``.bookmark`` and ``.partial`` are its own
+    - ``.bookmarks``, ``.partials``: where each goes on, and what it has read: the whole of those
+      that are complete, ``None`` where nothing was read
+
     >>> sandbox.fault(on="data", status=503, skip=1, times=4)      # the second page fails
     >>> try:
     ...     table = scan.collect()
@@ -136,6 +146,13 @@ class SitelineError(Exception):
     ...     table = scan.resume(error.bookmark, onto=error.partial).collect()
     >>> table
     <Table 72 points, 12 series, 3 pages>
+    >>> sandbox.fault(on="data", status=503, skip=1, times=4)
+    >>> try:
+    ...     gathered = client.gather(scan.split(2), concurrency=1)
+    ... except siteline.SitelineError as error:
+    ...     gathered = client.gather(error.scans)
+    >>> gathered.table
+    <Table 72 points, 12 series, 4 pages>
     """
 
     hint: str | None = None
@@ -152,6 +169,14 @@ class SitelineError(Exception):
     """Where a read that failed half way can go on."""
     partial: Table | None = None
     """What a read that failed half way had read."""
+    bookmarks: Sequence[Bookmark | None] = ()
+    """Of each scan that was gathered: where it goes on."""
+    partials: Sequence[Table | None] = ()
+    """Of each scan that was gathered: what it has read."""
+    scans: Sequence[Any] = ()
+    """The scans to gather again: each goes on where it stopped."""
+    scan_index: int | None = None
+    """Which of the scans that were gathered failed, from 0."""
 
     def __init__(self, message: str = "", /, **context: Any) -> None:
         """Store the message and every other keyword as an attribute."""
@@ -169,8 +194,9 @@ class SitelineError(Exception):
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the message and the attributes; a partial table stays behind."""
-        state = {name: value for name, value in self.__dict__.items() if name != "partial"}
+        """Pickle the message and the attributes; tables and scans stay behind."""
+        behind = ("partial", "partials", "scans")
+        state = {name: value for name, value in self.__dict__.items() if name not in behind}
         return (type(self), self.args, state)
 
 

@@ -65,7 +65,8 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
     when it is first written to. An array that is written to past pandas (``column.array[0] = 1``)
     says that it is read-only.
     ``frame.attrs["siteline"]`` says where the numbers come from: ``query``, ``host``, ``read_at``,
-    ``pages``, ``resumed_after_pages``.
+    ``pages``, ``resumed_after_pages``. ``query`` is a list where several were gathered that do not
+    adjoin.
     """
     _check_ids(ids)
     try:

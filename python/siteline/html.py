@@ -10,13 +10,13 @@ from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from siteline.errors import StoreError
+from siteline.errors import QueryError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from siteline import Allowance, Client, Page, Query, Scan, Table
+    from siteline import Allowance, Client, Gathered, Page, Query, Scan, Table
 
     _Series: TypeAlias = tuple[
         tuple[str | None, ...],
@@ -94,6 +94,18 @@ def table(shown: Table) -> str:
     """Show where a table comes from, its first series as lines, and its first points."""
     source = shown._provenance()
     return _card("Table", _size(shown), _origin(source), _notes(shown.report), _points(shown))
+
+
+def gathered(shown: Gathered) -> str:
+    """Show what several scans came to together; where that is no one table, each of them."""
+    tables = _many(len(shown), "table")
+    try:
+        whole = shown.table
+    except QueryError:
+        said = [tables, "apart"]
+        return _card("Gathered", said, "".join(f"<div>{_text(one, 200)}</div>" for one in shown))
+    parts = (_origin(whole._provenance()), _notes(whole.report), _points(whole))
+    return _card("Gathered", [tables, *_size(whole)], *parts)
 
 
 def page(shown: Page) -> str:
@@ -195,7 +207,9 @@ def _origin(source: Any) -> str:
     if not source:
         return ""
     where = f"{_text(source['host'], 200)} · read {_time(source['read_at'])} UTC"
-    return f'<div style="opacity:.65">{where} · {_text(source["query"], 300)}</div>'
+    query = source["query"]
+    asked = query if isinstance(query, str) else "; ".join(query)
+    return f'<div style="opacity:.65">{where} · {_text(asked, 300)}</div>'
 
 
 def _notes(report: dict[str, Any]) -> str:

@@ -138,19 +138,19 @@ def plan(shown: Plan) -> str:
     held = ""
     if shown.reserve:
         held = f"<div>{_many(shown.reserve, 'page')} held back for what becomes due</div>"
-    if shown.kind == "scan":
+    if shown.kind == "scan" and len(shown.tasks) == 1:
         task = shown.tasks[0]
         seen = f", as the feed {_text(task.feed)} has shown" if task.feed else ""
         scope = f"<div>{_time(task.start)} → {_time(task.end)} UTC{seen}</div>"
         return _card("Plan", said, scope, left)
-    return _card("Plan", said, _tasks(shown.tasks), left, held)
+    return _card("Plan", said, _tasks(shown.tasks, shown.kind), left, held)
 
 
-def _tasks(tasks: tuple[Task, ...]) -> str:
+def _tasks(tasks: tuple[Task, ...], kind: str = "sync") -> str:
+    # Scans have no names, and none is more urgent than the other.
     rows = [
         [
-            (_text(task.feed) or _NONE, _CELL),
-            (task.why, _CELL),
+            *([(_text(task.feed) or _NONE, _CELL), (task.why, _CELL)] if kind == "sync" else []),
             (f"{_time(task.start)} → {_time(task.end)}", _CELL),
             (_NONE if task.pages is None else f"{task.pages:,}", _RIGHT),
         ]
@@ -158,7 +158,8 @@ def _tasks(tasks: tuple[Task, ...]) -> str:
     ]
     rest = len(tasks) - len(rows)
     more = f'<div style="opacity:.65">… and {_many(rest, "more chain")}</div>' if rest else ""
-    head = [("feed", _CELL), ("why", _CELL), ("range", _CELL), ("pages", _RIGHT)]
+    names = ["feed", "why", "range"] if kind == "sync" else ["range"]
+    head = [*((name, _CELL) for name in names), ("pages", _RIGHT)]
     return _table(head, rows) + more
 
 

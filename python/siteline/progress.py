@@ -73,9 +73,19 @@ def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:
     return _Bar(tqdm(desc=title, unit=" points", unit_scale=True, leave=True))
 
 
+def reporters(asked: list[tuple[Callable[[Progress], object] | bool | None, str]]) -> list[Any]:
+    """Whom to tell of reads side by side: those that want a bar share one."""
+    wanted = [title for progress, title in asked if progress is True]
+    bar = reporter(True, f"{wanted[0]}, {_many(len(wanted), 'scan')}") if wanted else None
+    shared = None if bar is None else _Shared(bar, len(wanted))
+    return [
+        shared and shared.one() if progress is True else progress or None for progress, _ in asked
+    ]
+
+
 def finish(told: Any) -> None:
     """Let a bar of ours stand as it is; a callable of the user's has heard ``done``."""
-    if isinstance(told, (_Bar, _Line)):
+    if isinstance(told, (_Bar, _Line, _One)):
         told.close()
 
 
@@ -118,6 +128,60 @@ class _Line:
         if self._width:
             self._width = 0
             sys.stderr.write("\n")
+
+
+class _Shared:
+    """One bar for several reads."""
+
+    __slots__ = ("_bar", "_count", "_told")
+
+    def __init__(self, bar: Any, count: int) -> None:
+        self._bar = bar
+        self._count = count
+        self._told: list[Progress | None] = []
+
+    def one(self) -> _One:
+        """Whom to tell of the next one of the reads."""
+        self._told.append(None)
+        return _One(self, len(self._told) - 1)
+
+    def tell(self, number: int, now: Progress) -> None:
+        self._told[number] = now
+        begun = [one for one in self._told if one is not None]
+        fractions = [one.fraction for one in begun if one.fraction is not None]
+        times = [one.newest for one in begun if one.newest is not None]
+        self._bar(
+            Progress(
+                pages=sum(one.pages for one in begun),
+                points=sum(one.points for one in begun),
+                requests=sum(one.requests for one in begun),
+                allowance_left=now.allowance_left,
+                newest=max(times, default=None),
+                fraction=sum(fractions) / self._count if len(fractions) == len(begun) else None,
+                done=len(begun) == self._count and all(one.done for one in begun),
+            )
+        )
+
+    def close(self) -> None:
+        bar, self._bar = self._bar, None
+        if bar is not None:
+            bar.close()
+
+
+class _One:
+    """One of the reads that share a bar."""
+
+    __slots__ = ("_number", "_shared")
+
+    def __init__(self, shared: _Shared, number: int) -> None:
+        self._shared = shared
+        self._number = number
+
+    def __call__(self, now: Progress) -> None:
+        self._shared.tell(self._number, now)
+
+    def close(self) -> None:
+        self._shared.close()
 
 
 def _counted(now: Progress) -> str:

@@ -28,11 +28,13 @@ _WHY = {
 class Task(NamedTuple):
     """One range that a sync reads or is still to read, as one chain.
 
-    - ``feed``: the feed's name; for a scan that of the feed that has shown how many pages it takes
+    - ``feed``: the feed's name; for a scan that of the feed that has shown how many pages it takes,
+      or ``""``
     - ``why``: ``"resume"`` (begun and not ended), ``"reread"`` (asked for), ``"edge"`` (fresh),
       ``"settle"`` (its lateness is over), ``"fill"`` (never read): in this order
     - ``start``, ``end``: the range, half-open, UTC
-    - ``pages``: expected pages, ``None`` while nothing of the kind has been seen
+    - ``pages``: expected pages, ``None`` while nothing of the kind has been seen; 0 for a scan that
+      was read
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
@@ -240,7 +242,7 @@ class SyncReport:
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """What the next sync, or a scan, would read and cost. Made by :meth:`Client.plan`.
+    """What the next sync, or scans, would read and cost. Made by :meth:`Client.plan`.
 
     - ``tasks``: a :class:`Task` for each chain, in the order in which they would be read
     - ``pages``: expected pages of all, ``None`` while that is not known for each
@@ -249,7 +251,15 @@ class Plan:
     - ``now``: the time it was planned for; ``kind``: ``"sync"`` or ``"scan"``
     - ``fits``: whether the allowance is enough, ``None`` where that is not known
 
-    A page costs a request; each repeat after a fault costs one more.
+    A page costs a request; each repeat after a fault costs one more. How many pages a scan takes is
+    known once this client has read its like, of whatever range; split, it takes more:
+
+    >>> scan.split(3) and client.plan(scan).pages is None
+    True
+    >>> _ = client.data(site="S1", start="2026-11-02T00:00Z", end="2026-11-03T00:00Z",
+    ...                 interval="1h", page_size=30).collect()
+    >>> client.plan(scan).pages, client.plan(scan.split(6)).pages
+    (3, 6)
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
@@ -271,7 +281,7 @@ class Plan:
     @property
     def fits(self) -> bool | None:
         """Whether what is left of the allowance is enough; ``None`` where that is not known."""
-        if not self.tasks:
+        if not self.tasks or self.pages == 0:
             return True
         if self.pages is None or self.allowance.left is None:
             return None
@@ -287,7 +297,8 @@ class Plan:
             retry_at=self.allowance.resets_at,
             retryable=True,
             hint="A sync may begin all the same: it stops at a page, and the next one goes on. A "
-            "scan takes fewer pages with a larger page_size= or interval=, or a shorter range.",
+            "scan takes fewer pages with a larger page_size= or interval=, with a shorter range, "
+            "or unsplit.",
         )
 
     def __repr__(self) -> str:
@@ -307,13 +318,16 @@ class Plan:
         ]
         if self.reserve:
             lines.append(f"  {_many(self.reserve, 'page')} held back for what becomes due today")
-        if self.kind == "scan":
-            task = self.tasks[0]
-            seen = f", as the feed {task.feed} has shown" if task.feed else ""
-            return "\n".join([*lines, f"  {_range(task.start, task.end)}{seen}"])
-        lines += [f"  {task}" for task in self.tasks[:12]]
+        told = str if self.kind == "sync" else self._scan
+        lines += [f"  {told(task)}" for task in self.tasks[:12]]
         lines += [f"  … and {len(self.tasks) - 12} more"] if len(self.tasks) > 12 else []
         return "\n".join(lines)
+
+    def _scan(self, task: Task) -> str:
+        known = "not known yet" if task.pages is None else _many(task.pages, "page")
+        pages = f": {known}" if len(self.tasks) > 1 else ""
+        seen = f", as the feed {task.feed} has shown" if task.feed else ""
+        return f"{_range(task.start, task.end)}{pages}{seen}"
 
     def _repr_html_(self) -> str:
         """What notebooks show."""

@@ -7,16 +7,24 @@
 //! | `reply` | what a reply to a data or discovery request means |
 //! | `end` | where a query ends that names no end |
 //! | `scan` | a read that has not happened yet |
+//! | `split` | a range cut into parts |
 //! | `pages` | one chain being followed |
 //! | `progress` | how far a read has come |
+//! | `density` | pages that a range is expected to take |
 //! | `whole` | the whole of a scan, read once |
+//! | `gather` | several scans read side by side |
+//! | `together` | the tables of several scans as one |
 
+pub mod density;
 mod end;
+pub mod gather;
 pub mod pages;
 pub mod progress;
 mod reply;
 pub mod scan;
 mod settings;
+pub mod split;
+pub mod together;
 pub mod whole;
 
 use std::fmt;
@@ -27,6 +35,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::watch;
 
+use self::density::Seen;
 pub use self::end::End;
 pub use self::pages::Sender;
 use self::reply::Asked;
@@ -65,6 +74,7 @@ struct Inner {
     closed: watch::Sender<bool>,
     token_requests: AtomicU64,
     data_requests: AtomicU64,
+    seen: Seen,
 }
 
 /// What one read spends of the allowance, and what it leaves.
@@ -143,6 +153,7 @@ impl Client {
             closed: watch::Sender::new(false),
             token_requests: AtomicU64::new(0),
             data_requests: AtomicU64::new(0),
+            seen: Seen::default(),
             settings,
         })))
     }
@@ -231,6 +242,12 @@ impl Client {
     #[must_use]
     pub fn settings(&self) -> &ClientSettings {
         &self.0.settings
+    }
+
+    /// True for clones of one client.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Token requests that this client has made.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::progress::{Meter, Progress};
 use super::scan::{Provenance, ReadFailure};
 use super::{Client, DATA_PATH, Spending};
-use crate::data::{Chain, Fetch, Page};
+use crate::data::{Bookmark, Chain, Fetch, Page};
 use crate::error::{Error, Kind, Result};
 use crate::http::Reply;
 
@@ -176,7 +176,12 @@ impl Pages {
         let held = &mut *self.held();
         held.ended = page.is_none();
         if let Some(page) = &page {
-            held.news = Some(held.meter.count(page, requests, allowance_left));
+            let progress = held.meter.count(page, requests, allowance_left);
+            if page.is_last && self.provenance.resumed_after_pages == 0 {
+                let (pages, points) = (progress.pages, progress.points);
+                self.client.learn(&self.provenance.query, pages, points, page.rows() as u64);
+            }
+            held.news = Some(progress);
         }
         held.page = page;
     }
@@ -213,6 +218,12 @@ impl Pages {
         let message = "this iterator was begun by the parent, before the process forked";
         let hint = "begin a new one in the child: scan.pages(), scan.records()";
         Err(Error::new(Kind::Fork, message).with_hint(hint))
+    }
+
+    /// Where the chain goes on. `None` before the first page and after the last one, and while a page
+    /// is being read.
+    pub(super) fn bookmark(&self) -> Option<Bookmark> {
+        self.chain.try_lock().ok()?.bookmark()
     }
 
     /// Where the pages come from.

@@ -43,14 +43,14 @@ pub struct Table {
     /// The points and what was merged on the way.
     pub merged: Merged,
     /// The pages themselves, where the read is to go on: [`Scan::resume`] merges onto them.
-    unfinished: Option<Unfinished>,
+    pub(super) unfinished: Option<Unfinished>,
     /// Where the points come from.
     pub provenance: Provenance,
 }
 
 /// What a failed read had read, and where exactly it stopped: what follows fits nowhere else.
 #[derive(Debug, Clone)]
-struct Unfinished {
+pub(super) struct Unfinished {
     merger: Merger,
     stopped_at: Bookmark,
 }
@@ -58,8 +58,11 @@ struct Unfinished {
 /// Where numbers come from.
 #[derive(Debug, Clone)]
 pub struct Provenance {
-    /// The query, printable.
+    /// The query, printable. Of several that were gathered: the first, or one over all of their
+    /// range where they adjoin.
     pub query: Query,
+    /// The queries after it, where several were gathered that do not adjoin.
+    pub further: Vec<Query>,
     /// The service's host.
     pub host: String,
     /// The service's time when the read began.
@@ -98,6 +101,13 @@ impl Scan {
         settings: ReadSettings,
     ) -> Self {
         Self { client, query, decode: Arc::new(decode), settings, begin: None, onto: None }
+    }
+
+    /// The same scan of another query, from its start.
+    pub(super) fn over(&self, query: Query) -> Result<Self> {
+        let DecodeSettings { shape, extra_columns, .. } = (*self.decode).clone();
+        let decode = DecodeSettings::for_query(&query, shape, extra_columns)?;
+        Ok(Self::new(self.client.clone(), query, decode, self.settings.clone()))
     }
 
     /// The query, immutable.
@@ -181,6 +191,7 @@ impl Scan {
         };
         let provenance = Provenance {
             query: self.query.clone(),
+            further: Vec::new(),
             host: self.client.base_url().host().to_owned(),
             read_at: self.client.time().now(),
             pages: 0,
@@ -266,10 +277,38 @@ impl Reading {
         }
     }
 
+    /// How far it has come: where it goes on, and what it has read. The read
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// As [`Merger::finish`].
+    pub(super) fn so_far(&self) -> Result<(Option<Bookmark>, Option<Table>)> {
+        let stopped_at = self.pages.bookmark();
+        if self.merger.pages() == 0 {
+            return Ok((stopped_at, None));
+        }
+        let merger = self.merger.clone();
+        let unfinished = stopped_at.clone().map(|stopped_at| Unfinished { merger, stopped_at });
+        Ok((stopped_at, Some(Self::made(self.merger.clone(), &self.provenance, unfinished)?)))
+    }
+
+    /// Pages that it has read, and of those before a resumption.
+    pub(super) fn pages(&self) -> u64 {
+        self.merger.pages() + self.provenance.resumed_after_pages
+    }
+
     /// What was read. The read is over.
     fn table(&mut self, unfinished: Option<Unfinished>) -> Result<Table> {
         let merger = std::mem::replace(&mut self.merger, Merger::new(&[]));
-        let provenance = Provenance { pages: merger.pages(), ..self.provenance.clone() };
+        Self::made(merger, &self.provenance, unfinished)
+    }
+
+    fn made(
+        merger: Merger,
+        provenance: &Provenance,
+        unfinished: Option<Unfinished>,
+    ) -> Result<Table> {
+        let provenance = Provenance { pages: merger.pages(), ..provenance.clone() };
         Ok(Table { merged: merger.finish()?, unfinished, provenance })
     }
 }

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::scan::{ReadFailure, Reading, Scan, Step, Table};
-use crate::error::{Error, Kind};
+use crate::data::Bookmark;
+use crate::error::{Error, Kind, Result};
 
 /// The whole of a scan. Those who ask while it is being read take part in that read, page by page.
 /// A failure is not remembered. A read that all who asked have given up stays where it is, and goes
@@ -13,6 +14,19 @@ use crate::error::{Error, Kind};
 pub struct Whole {
     scan: Scan,
     slot: Mutex<Slot>,
+}
+
+/// How far a whole has been read.
+#[derive(Debug, Clone, Default)]
+pub struct SoFar {
+    /// Where it goes on; `None` where nothing was read, and for what was read to its end.
+    pub bookmark: Option<Bookmark>,
+    /// What was read, merged.
+    pub partial: Option<Arc<Table>>,
+    /// True where that is the whole, remembered.
+    pub is_whole: bool,
+    /// True where the read failed: what it had read is here only, and its [`Whole`] begins anew.
+    pub failed: bool,
 }
 
 /// One for each process, because a fork may leave the state locked for ever.
@@ -86,6 +100,39 @@ impl Whole {
                 Err(failure)
             }
         }
+    }
+
+    /// How far it has been read, at this moment. What another caller is reading just now is not seen.
+    ///
+    /// # Errors
+    /// As [`crate::data::Merger::finish`].
+    pub fn so_far(&self) -> Result<SoFar> {
+        let state = self.state();
+        let Ok(state) = state.try_lock() else { return Ok(SoFar::default()) };
+        match &*state {
+            State::Unread => Ok(SoFar::default()),
+            State::Reading(reading) => {
+                let (bookmark, partial) = reading.so_far()?;
+                Ok(SoFar { bookmark, partial: partial.map(Arc::new), ..SoFar::default() })
+            }
+            State::Read(table) => {
+                let partial = Some(Arc::clone(table));
+                Ok(SoFar { partial, is_whole: true, ..SoFar::default() })
+            }
+        }
+    }
+
+    /// Pages that are still to be read, where the whole chain is expected to have so many: none of
+    /// what is remembered, and one at least of all else.
+    #[must_use]
+    pub fn pages_left(&self, expected: Option<u64>) -> Option<u64> {
+        let state = self.state();
+        let read = match state.try_lock().as_deref() {
+            Ok(State::Read(_)) => return Some(0),
+            Ok(State::Reading(reading)) => reading.pages(),
+            _ => self.scan.resumed_after_pages(),
+        };
+        expected.map(|pages| pages.saturating_sub(read).max(1))
     }
 
     fn state(&self) -> Arc<tokio::sync::Mutex<State>> {

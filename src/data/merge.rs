@@ -89,12 +89,45 @@ impl Merger {
     /// `Kind::Internal` for a page with other columns.
     pub fn push(&mut self, page: &Page) -> Result<()> {
         let points = &page.points;
-        if *points.extra_columns() != self.extra_columns {
-            return Err(Error::new(Kind::Internal, "a page with other columns cannot be merged"));
-        }
+        self.check_columns(points)?;
         if !self.sequences.insert(page.sequence) {
             return Ok(());
         }
+        self.add(page.sequence, points);
+        self.report.pages += 1;
+        self.report.points_read += page.rows() as u64;
+        self.report.quality.merge(&page.report);
+        Ok(())
+    }
+
+    /// Adds a table that other pages were merged to, as if it were the newest page: sequence numbers
+    /// of different chains collide, so it gets the next one, and wins over all that is there. Its
+    /// report counts as its pages' own would.
+    ///
+    /// # Errors
+    /// `Kind::Internal` for a table with other columns.
+    pub fn push_merged(&mut self, table: &Merged) -> Result<()> {
+        let (sequence, points) = (self.next_sequence(), &table.points);
+        self.check_columns(points)?;
+        self.sequences.insert(sequence);
+        self.add(sequence, points);
+        let report = &table.report;
+        self.report.pages += report.pages;
+        self.report.points_read += report.points_read;
+        self.report.repeated += report.repeated;
+        self.report.revised += report.revised;
+        self.report.quality.merge(&report.quality);
+        Ok(())
+    }
+
+    fn check_columns(&self, points: &PointColumns) -> Result<()> {
+        if *points.extra_columns() == self.extra_columns {
+            return Ok(());
+        }
+        Err(Error::new(Kind::Internal, "a page with other columns cannot be merged"))
+    }
+
+    fn add(&mut self, sequence: u64, points: &PointColumns) {
         let (index, start) = (self.pages.len(), self.held.rows());
         self.held.push(points);
         // Each series is looked up once a page and not once an envelope.
@@ -104,11 +137,7 @@ impl Merger {
             let rows = start + rows.start..start + rows.end;
             add_run(&mut self.series[place].1, index, rows, self.held.timestamps());
         }
-        self.report.pages += 1;
-        self.report.points_read += page.rows() as u64;
-        self.report.quality.merge(&page.report);
-        self.pages.push(page.sequence);
-        Ok(())
+        self.pages.push(sequence);
     }
 
     fn place(&mut self, identity: &Identity) -> usize {

@@ -74,6 +74,17 @@ impl Query {
         Ok(Self(Arc::new(Inner { input, wire })))
     }
 
+    /// The same question over another range, or over none.
+    ///
+    /// # Errors
+    /// `Kind::Query` for a range that [`Query::new`] would refuse.
+    pub fn over(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> Result<Self> {
+        check_range(start, end)?;
+        let input = QueryInput { start, end, ..self.0.input.clone() };
+        let wire = wire_form(&input);
+        Ok(Self(Arc::new(Inner { input, wire })))
+    }
+
     /// The checked parts, filters sorted by name.
     #[must_use]
     pub fn input(&self) -> &QueryInput {

@@ -2,24 +2,22 @@
 
 use std::path::PathBuf;
 
-use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::client::scan::{ReadSettings, Scan};
 use crate::client::{Client, ClientSettings};
 use crate::clock::Clock;
-use crate::data::{DecodeSettings, Query, Shape};
-use crate::error::{Error, Kind};
+use crate::error::Kind;
 use crate::http::{BaseUrl, TransportSettings};
 use crate::python::allowance::PyAllowance;
 use crate::python::clock::PyClock;
-use crate::python::conversions::{count, duration, html};
+use crate::python::conversions::{count, discovery, html};
 use crate::python::credential::PyCredential;
-use crate::python::errors::{raise, warn};
+use crate::python::errors::raise;
+use crate::python::gather::{PyGathering, gather};
 use crate::python::ledger::{choose, time_of_day};
-use crate::python::progress::Audience;
-use crate::python::query::{Arguments, END_HINT, ahead, names};
+use crate::python::query::Arguments;
+use crate::python::recipe::Recipe;
 use crate::python::runtime::{block_on, detached, guarded, spawn};
 use crate::python::scan::PyScan;
 use crate::python::settings::{from_outside, keywords, scope_set, set, trust};
@@ -302,33 +300,9 @@ impl PyClient {
         keep_raw: bool,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyScan> {
-        let (py, client) = (slf.py(), slf.get());
-        let audience = Audience::from_argument(progress)?;
         let arguments = Arguments { site, line, start, end, interval, page_size, filters };
-        let mut input = arguments.input()?;
-        let lag = lag.map(|lag| duration(lag, "lag")).transpose()?;
-        let extra_columns = extra_columns.map(names).transpose()?.unwrap_or_default();
-        let max_pages = max_pages.map(|most| count(most, "max_pages", Kind::Query)).transpose()?;
-        let deadline = deadline.map(|deadline| duration(deadline, "deadline")).transpose()?;
-        let settings = ReadSettings { max_pages, deadline, keep_raw };
-        guarded(|| {
-            let (left_out, start) = (input.end.is_none(), input.start);
-            let end = client
-                .client
-                .end(input.end, lag, input.interval_seconds)
-                .map_err(|error| raise(py, &error))?;
-            input.end = Some(end.at);
-            let query = Query::new(input).map_err(|error| {
-                let too_late = left_out && start.is_some_and(|start| start >= end.at);
-                raise(py, &if too_late { error.with_hint(END_HINT) } else { error })
-            })?;
-            let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());
-            let decode = DecodeSettings::for_query(&query, shape, extra_columns)
-                .map_err(|error| raise(py, &error))?;
-            warn(py, &Vec::from_iter(ahead(&end)))?;
-            let scan = Scan::new(client.client.clone(), query, decode, settings);
-            Ok(PyScan::new(scan, slf.clone().unbind(), audience))
-        })
+        let recipe = Recipe { lag, shape, extra_columns, max_pages, deadline, keep_raw, progress };
+        guarded(|| recipe.scan(slf, arguments))
     }
 
     /// Bring feeds up to date in a store: the fresh edge, what has become due, what was never read.
@@ -372,10 +346,45 @@ impl PyClient {
         begin(py, Asked::with(feeds, store, Some(options))?.order(py, &self.client)?)
     }
 
-    /// What the next sync would read and cost: a :class:`Plan`. Costs no request.
+    /// Read several scans of this client side by side: a :class:`Gathered`.
     ///
-    /// - ``feeds``: as of :meth:`sync`, with the ``store``; or a :class:`Scan`: its pages are known
-    ///   where a feed of the store asks the same
+    /// Under one token, one allowance and one pool of connections, at most ``concurrency`` at a time,
+    /// begun in the order asked. What a scan has read already costs nothing; what is read here it
+    /// remembers, as from its own ``collect()``. The deadline of each counts from when it is begun.
+    ///
+    /// The first error cancels the rest: :attr:`SitelineError.scans`. Interrupted, nothing that was
+    /// read is lost either: gather the same scans again.
+    ///
+    /// ``scans=`` that is empty, names a scan twice or one of another client is a
+    /// :class:`QueryError`. No ``progress=`` may read one of the other scans.
+    ///
+    /// >>> days = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-08T00:00Z",
+    /// ...                    interval="1h").split("1d")
+    /// >>> client.gather(days)
+    /// <Gathered 7 tables, 2007 points, 7 pages>
+    #[pyo3(signature = (scans, *, concurrency=None), text_signature = "($self, scans, *, concurrency=8)")]
+    fn gather<'py>(
+        &self,
+        scans: &Bound<'py, PyAny>,
+        concurrency: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        gather(self, scans, concurrency)
+    }
+
+    /// As ``gather()``, for asyncio.
+    fn _gathering(
+        &self,
+        scans: &Bound<'_, PyAny>,
+        concurrency: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyGathering> {
+        PyGathering::begun(self, scans, concurrency)
+    }
+
+    /// What the next sync, or a scan, would read and cost: a :class:`Plan`. Costs no request.
+    ///
+    /// - ``feeds``: as of :meth:`sync`, with the ``store``; or a :class:`Scan`, or a list of them:
+    ///   their pages are known where this client has read a scan or feed that asks the same of
+    ///   another range, or a feed of the ``store`` does. What a scan remembers costs nothing
     #[pyo3(signature = (feeds, store=None, **options),
         text_signature = "($self, feeds, store=None, *, until=None, now=None, reread=None)")]
     fn plan<'py>(
@@ -438,9 +447,4 @@ impl PyClient {
     fn _is_closed(&self) -> bool {
         self.client.is_closed()
     }
-}
-
-fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
-    let body = body.map_err(|error| raise(py, &error))?;
-    py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
 }

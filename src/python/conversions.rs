@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::intern;
@@ -61,6 +62,12 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResul
 /// So many of them, for a `repr`: `1 page`, `2 pages`.
 pub(crate) fn many(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A `siteline.Discovery` of a body.
+pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
+    let body = body.map_err(|error| raise(py, &error))?;
+    py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
 }
 
 /// What a notebook shows: `siteline.html.NAME(shown)`.

@@ -10,6 +10,9 @@ use crate::python::conversions::datetime_from_microseconds;
 
 /// The range that a read asked for, in microseconds since the Unix epoch.
 pub(crate) fn asked(provenance: &Provenance) -> Option<(i64, i64)> {
+    if !provenance.further.is_empty() {
+        return None;
+    }
     let query = &provenance.query;
     Some((query.start()?.as_microsecond(), query.end()?.as_microsecond()))
 }

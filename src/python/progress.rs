@@ -3,7 +3,7 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyList};
 
 use crate::client::pages::Pages;
 use crate::client::progress::Progress;
@@ -11,7 +11,7 @@ use crate::client::scan::ReadFailure;
 use crate::data::Query;
 use crate::error::Kind;
 use crate::python::conversions::{datetime, refuse};
-use crate::python::scan::read_failure;
+use crate::python::scan::{PyScan, read_failure};
 
 /// What was given as `progress=`: `True` or a callable. Each scan has a reference of its own, which
 /// it shows to the garbage collector.
@@ -48,6 +48,16 @@ impl Audience {
         let told = module(py)?.getattr("reporter")?.call1((&self.0, title))?;
         Ok((!told.is_none()).then(|| Reporter(told.unbind())))
     }
+}
+
+/// Whom to tell of reads side by side, each scan its own; those that want a bar share one.
+pub(crate) fn reporters(py: Python<'_>, scans: &[Py<PyScan>]) -> PyResult<Vec<Option<Reporter>>> {
+    let asked = scans.iter().map(|scan| scan.get().asks_to_be_told(py));
+    let asked = PyList::new(py, asked.collect::<Vec<_>>())?;
+    let told = module(py)?.getattr("reporters")?.call1((asked,))?;
+    told.try_iter()?
+        .map(|one| one.map(|one| (!one.is_none()).then(|| Reporter(one.unbind()))))
+        .collect()
 }
 
 /// What a read of this query is called.

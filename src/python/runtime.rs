@@ -287,6 +287,16 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
     outcome.map_err(|panic| panicked(py, &*panic))
 }
 
+/// Drops what holds open requests, as a wait does that is given up.
+pub(crate) fn let_go<T: Send>(py: Python<'_>, held: T) -> PyResult<()> {
+    let runtime = runtime(py)?;
+    // To drop a future may start a task.
+    detached(py, move || {
+        let _entered = runtime.enter();
+        undivided(|| drop(held));
+    })
+}
+
 /// Runs a short step of the core that reads or writes files, on this thread, with the interpreter
 /// released; no fork cuts through it.
 pub(crate) fn step<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {

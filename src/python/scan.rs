@@ -9,15 +9,16 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use crate::client::scan::{ONTO_HINT, ReadFailure, ReadSettings, Scan, Step, Table};
+use crate::client::split::Cut;
 use crate::client::whole::Whole;
-use crate::data::{DecodeSettings, schema};
+use crate::data::{Bookmark, DecodeSettings, schema};
 use crate::error::{Error, Kind};
 use crate::python::bookmark::PyBookmark;
 use crate::python::client::PyClient;
-use crate::python::conversions::{html, many};
+use crate::python::conversions::{count, duration, html, many};
 use crate::python::errors::raise;
 use crate::python::page::PageIterator;
 use crate::python::progress::{Audience, Reporter, event, title};
@@ -63,7 +64,7 @@ pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
 pub(crate) struct PyScan {
     /// The client as Python knows it.
     client: Py<PyClient>,
-    whole: Arc<Whole>,
+    pub(crate) whole: Arc<Whole>,
     /// The whole as Python sees it: the same object for all who ask.
     table: Arc<PyOnceLock<Py<PyTable>>>,
     /// Who wants to hear how far a read has come.
@@ -99,8 +100,45 @@ impl PyScan {
         self.whole.scan()
     }
 
+    /// The whole as Python sees it, from now on.
+    pub(crate) fn remembered(&self, py: Python<'_>, table: Arc<Table>) -> PyResult<Py<PyTable>> {
+        remembered(py, &self.table, table)
+    }
+
+    /// Whom a read that begins now would tell, and what it is called; `None` where nothing is read.
+    pub(crate) fn asks_to_be_told(&self, py: Python<'_>) -> (Option<Py<PyAny>>, String) {
+        let audience = self.audience.as_ref().filter(|_| self.table.get(py).is_none());
+        (audience.map(|audience| audience.0.clone_ref(py)), title(self.scan().query()))
+    }
+
+    /// The same scan, told as this one is, going on from a bookmark.
+    pub(crate) fn going_on(
+        &self,
+        py: Python<'_>,
+        bookmark: Bookmark,
+        onto: Option<Arc<Table>>,
+    ) -> PyResult<Self> {
+        let scan = self.scan().resume(bookmark, onto).map_err(|error| raise(py, &error))?;
+        Ok(self.alike(py, scan))
+    }
+
+    fn alike(&self, py: Python<'_>, scan: Scan) -> Self {
+        let audience = self.audience.as_ref().map(|audience| audience.clone_ref(py));
+        Self::new(scan, self.client.clone_ref(py), audience)
+    }
+
     fn schema(&self) -> SchemaRef {
         schema(&self.scan().decode_settings().extra_columns)
+    }
+}
+
+/// How many parts, or how long each is.
+fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
+    let is_length = by.is_instance_of::<PyString>() || by.hasattr("total_seconds")?;
+    if is_length {
+        duration(by, "by").map(Cut::Length)
+    } else {
+        count(by, "by", Kind::Query).map(Cut::Parts)
     }
 }
 
@@ -239,11 +277,31 @@ impl PyScan {
             raise(py, &error.with_hint(ONTO_HINT))
         };
         let onto = onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose()?;
+        guarded(|| self.going_on(py, bookmark.0.clone(), onto))
+    }
+
+    /// Split into scans of adjoining ranges, in order of time, for :meth:`Client.gather`.
+    ///
+    /// - ``by``: how many parts, as equal as whole buckets allow; or how long a part is, as text
+    ///   (``"1d"``) or a ``timedelta``: a multiple of the interval; the last part may be shorter
+    ///
+    /// Each part reads by the settings of this scan. Cuts lie on multiples of the interval, counted
+    /// from ``start``. It costs no request by itself, but each part ends with a page of its own that
+    /// is filled in part, and costs one page at least: :meth:`Client.plan` shows it. Nothing is ever
+    /// split unasked. A scan without ``start`` or ``interval``, one that goes on from a bookmark, and
+    /// more parts than buckets are a :class:`QueryError`.
+    ///
+    /// >>> [str(part.query.start.time()) for part in scan.split(3)]
+    /// ['00:00:00', '02:00:00', '04:00:00']
+    /// >>> len(scan.split("1h"))
+    /// 6
+    #[pyo3(text_signature = "($self, by, /)")]
+    fn split(&self, by: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
+        let py = by.py();
+        let cut = cut(by)?;
         guarded(|| {
-            let scan = self.scan().resume(bookmark.0.clone(), onto);
-            let client = self.client.clone_ref(py);
-            let audience = self.audience.as_ref().map(|audience| audience.clone_ref(py));
-            scan.map(|scan| Self::new(scan, client, audience)).map_err(|error| raise(py, &error))
+            let parts = self.scan().split(cut).map_err(|error| raise(py, &error))?;
+            Ok(parts.into_iter().map(|part| self.alike(py, part)).collect())
         })
     }
 

@@ -5,11 +5,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::client::Client;
-use crate::client::scan::Scan;
+use crate::client::whole::Whole;
+use crate::data::Query;
 use crate::error::{Error, Kind, Result};
 use crate::python::allowance::PyAllowance;
 use crate::python::conversions::{datetime, instant};
 use crate::python::errors::raise;
+use crate::python::gather::scans;
 use crate::python::runtime::{guarded, step};
 use crate::python::scan::PyScan;
 use crate::python::store::PyStore;
@@ -101,9 +103,14 @@ impl Considered<'_, '_> {
     ) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             if let Ok(scan) = self.what.cast::<PyScan>() {
-                return self.of_scan(py, client, scan.get().scan());
+                return self.of_scans(py, client, &[scan.clone().unbind()]);
             }
-            let feeds = feeds(self.what)?;
+            // Feeds may come from a generator, which is asked once.
+            let what = listed(self.what)?;
+            if let Some(scans) = scans(&what)?.filter(|scans| !scans.is_empty()) {
+                return self.of_scans(py, client, &scans);
+            }
+            let feeds = feeds(&what)?;
             let Some(store) = self.store else {
                 let error = Error::new(Kind::Query, "plan() of feeds needs the store.");
                 return Err(raise(py, &error.with_hint("client.plan(feeds, store)")));
@@ -121,55 +128,79 @@ impl Considered<'_, '_> {
         })
     }
 
-    /// Of a scan: one chain. How many pages it takes is known where the store has a feed that asks
-    /// the same.
-    fn of_scan<'py>(
+    /// Of scans: a chain each. How many pages one takes is known where this client has read its like,
+    /// or the store has a feed that asks the same; what a scan has read costs nothing.
+    fn of_scans<'py>(
         &self,
         py: Python<'py>,
         client: &Client,
-        scan: &Scan,
+        scans: &[Py<PyScan>],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let expected = match self.store.map(|store| store.cast::<PyStore>()) {
+        let store = match self.store.map(|store| store.cast::<PyStore>()) {
             None => None,
             Some(Err(_)) => {
                 let message =
                     "store= is a siteline.Store: what it has seen tells what a scan takes.";
                 return Err(raise(py, &Error::new(Kind::Query, message)));
             }
-            Some(Ok(store)) => {
-                let store = &store.get().0;
-                step(py, || expected(store, scan))?.map_err(|error| raise(py, &error))?
-            }
+            Some(Ok(store)) => Some(&*store.get().0),
         };
         let now = client.time().now();
-        let (start, end) = (scan.query().start(), scan.query().end());
-        let (name, pages) = expected.unzip();
-        let task = Task {
-            feed: name.unwrap_or_default(),
-            why: Why::Fill,
-            start: start.unwrap_or(Timestamp::UNIX_EPOCH),
-            end: end.unwrap_or(now),
-            pages,
-        };
+        let wholes: Vec<&Whole> = scans.iter().map(|scan| &*scan.get().whole).collect();
+        let tasks = step(py, || {
+            let states = store.map_or(Ok(Vec::new()), states)?;
+            Ok(wholes.iter().map(|whole| task(client, &states, whole, now)).collect())
+        })?;
+        let tasks: Vec<Task> = tasks.map_err(|error: Error| raise(py, &error))?;
+        let pages = tasks.iter().map(|task| task.pages).sum();
         let allowance = client.allowance().map_err(|error| raise(py, &error))?;
-        object(py, &Plan { tasks: vec![task], pages, allowance, reserve: 0, now }, "scan")
+        object(py, &Plan { tasks, pages, allowance, reserve: 0, now }, "scan")
     }
 }
 
-/// The first feed of the store that asks what the scan asks, and the pages that it makes expect.
-fn expected(store: &Store, scan: &Scan) -> Result<Option<(String, u64)>> {
-    let query = scan.query().input();
-    let (Some(start), Some(end)) = (query.start, query.end) else { return Ok(None) };
+/// An iterator's items in a list; everything else as it is.
+fn listed<'py>(what: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if what.hasattr("__next__")? {
+        return Ok(
+            PyList::new(what.py(), what.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        );
+    }
+    Ok(what.clone())
+}
+
+/// The feeds of a store and what it knows of them.
+fn states(store: &Store) -> Result<Vec<(String, State)>> {
+    let mut states = Vec::new();
     for name in store.feeds()? {
-        let Some(state) = store.state(&name)? else { continue };
-        let state = State::from_bytes(&state)?;
-        if state.feed().query(start, end).is_ok_and(|same| same == *scan.query())
-            && let Some(pages) = state.expected_pages(start, end)
-        {
-            return Ok(Some((name, pages)));
+        if let Some(state) = store.state(&name)? {
+            states.push((name, State::from_bytes(&state)?));
         }
     }
-    Ok(None)
+    Ok(states)
+}
+
+/// What a scan still costs.
+fn task(client: &Client, states: &[(String, State)], whole: &Whole, now: Timestamp) -> Task {
+    let query = whole.scan().query();
+    let of_feed = expected(states, query);
+    let known = of_feed.as_ref().map(|(_, pages)| *pages);
+    let pages = whole.pages_left(known.or_else(|| client.expected_pages(query)));
+    Task {
+        feed: of_feed.map(|(name, _)| name).unwrap_or_default(),
+        why: Why::Fill,
+        start: query.start().unwrap_or(Timestamp::UNIX_EPOCH),
+        end: query.end().unwrap_or(now),
+        pages,
+    }
+}
+
+/// The first feed that asks what the query asks, and the pages that it makes expect.
+fn expected(states: &[(String, State)], query: &Query) -> Option<(String, u64)> {
+    let (start, end) = (query.start()?, query.end()?);
+    states.iter().find_map(|(name, state)| {
+        state.feed().query(start, end).ok().filter(|same| same == query)?;
+        Some((name.clone(), state.expected_pages(start, end)?))
+    })
 }
 
 fn object<'py>(py: Python<'py>, plan: &Plan, kind: &str) -> PyResult<Bound<'py, PyAny>> {

@@ -7,7 +7,7 @@ use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::SchemaRef;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::client::scan::{Provenance, Table};
 use crate::data::{PointColumns, Preview};
@@ -63,7 +63,12 @@ pub(crate) fn provenance<'py>(
     provenance: &Provenance,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("query", provenance.query.to_string())?;
+    if provenance.further.is_empty() {
+        dict.set_item("query", provenance.query.to_string())?;
+    } else {
+        let queries = [&provenance.query].into_iter().chain(&provenance.further);
+        dict.set_item("query", queries.map(ToString::to_string).collect::<Vec<_>>())?;
+    }
     dict.set_item("host", &provenance.host)?;
     dict.set_item("read_at", datetime(py, provenance.read_at)?)?;
     dict.set_item("pages", provenance.pages)?;
@@ -150,6 +155,17 @@ impl PyTable {
             Some(table) => table_report(py, table),
             None => Ok(PyDict::new(py)),
         }
+    }
+
+    /// What :class:`Gathered` is of several tables: one.
+    #[staticmethod]
+    fn _together(tables: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let py = tables.py();
+        let origin = |one: Bound<'_, PyAny>| Ok(one.cast::<Self>()?.get().origin.clone());
+        let tables: Vec<_> =
+            tables.iter().filter_map(|one| origin(one).transpose()).collect::<PyResult<_>>()?;
+        let table = detached(py, || Table::together(&tables))?;
+        table.map(|table| Self::new(Arc::new(table))).map_err(|error| raise(py, &error))
     }
 
     /// The long pandas frame. ``ids="category"`` is faster and smaller than ``"str"``.

@@ -88,6 +88,7 @@ impl PyTarget {
         let query = feed.query(chain.start, chain.end).map_err(|error| raise(py, &error))?;
         let provenance = Provenance {
             query,
+            further: Vec::new(),
             host: self.host.clone(),
             read_at,
             pages: 1,

@@ -1,9 +1,9 @@
 //! Ranges cut and joined to chains: short ones, so that a cursor that dies costs little, and not
 //! more of them than it takes.
 
-use super::density::Density;
 use super::feed::Feed;
 use super::ranges::{Range, Ranges};
+use crate::client::density::Density;
 
 /// A chain is planned to take no more pages.
 pub(super) const MOST_PAGES: u64 = 100;

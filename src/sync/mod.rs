@@ -13,7 +13,6 @@
 //! | `feed` | what is read, and how it is kept right |
 //! | `ranges` | sets of time |
 //! | `coverage` | what has been read and when; windows as a user sees them |
-//! | `density` | pages that a range is expected to take |
 //! | `unfinished` | a chain under way |
 //! | `state` | all of these, as a target keeps them |
 //! | `plan` | what is read next, and why |
@@ -24,7 +23,6 @@
 
 mod chains;
 pub mod coverage;
-pub mod density;
 pub mod feed;
 pub mod plan;
 pub mod ranges;

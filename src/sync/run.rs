@@ -184,6 +184,9 @@ impl Run {
         let delivery = waiting.delivery(&feed);
         let applied = self.target.apply(feed.name(), delivery.as_ref(), &state.to_bytes())?;
         self.work().applied(&waiting, state, applied);
+        if let Some((query, pages, points, on_last)) = waiting.ended(&feed) {
+            self.client.learn(&query, pages, points, on_last);
+        }
         Ok(self.progress())
     }
 

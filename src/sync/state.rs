@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::coverage::Coverage;
-use super::density::Density;
 use super::feed::{Difference, Feed, FeedInput};
 use super::ranges::{Range, instant};
 use super::unfinished::Unfinished;
+use crate::client::density::Density;
 use crate::error::{Error, Kind, Result, excerpt};
 
 const VERSION: u64 = 1;

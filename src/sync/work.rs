@@ -12,7 +12,7 @@ use super::run::SyncSettings;
 use super::state::State;
 use super::unfinished::Unfinished;
 use crate::client::Spending;
-use crate::data::Page;
+use crate::data::{Page, Query};
 use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
 use crate::store::{Applied, Delivery, Span, Target};
@@ -86,6 +86,14 @@ impl Waiting {
         let span = Span { first: chain.first, start, end };
         let interval_seconds = feed.input().interval_seconds;
         Some(Delivery { page, read_at: *read_at, chain: span, interval_seconds })
+    }
+
+    /// The query of a chain that ended with this page, and how many pages and points it had, of
+    /// which so many came last.
+    pub(super) fn ended(&self, feed: &Feed) -> Option<(Query, u64, u64, u64)> {
+        let Self::Page { page, chain, .. } = self else { return None };
+        let query = feed.query_of(chain.range()).ok().filter(|_| page.is_last)?;
+        Some((query, chain.pages, chain.points, page.rows() as u64))
     }
 }
 

@@ -47,6 +47,19 @@ def main(client: siteline.Client, start: datetime) -> None:
         assert_type(error.retry_at, datetime | None)
         if error.bookmark is not None:
             scan.resume(error.bookmark, onto=error.partial)
+    parts = scan.split("1d")
+    assert_type(parts, list[siteline.Scan])
+    try:
+        gathered = client.gather(parts, concurrency=4)
+    except siteline.SitelineError as error:
+        gathered = client.gather(error.scans)
+    assert_type(gathered, siteline.Gathered)
+    assert_type(gathered[0], siteline.Table)
+    assert_type(gathered[1:], tuple[siteline.Table, ...])
+    assert_type(gathered.table, siteline.Table)
+    assert_type(gathered.to_pandas(ids="category"), pd.DataFrame)
+    assert_type(next(gathered.records(named=True)), siteline.Record)
+    assert_type(client.plan(parts).pages, int | None)
 
 
 def kept(client: siteline.Client, path: Path) -> None:
@@ -82,6 +95,10 @@ async def kept_elsewhere(client: siteline.AsyncClient, feed: siteline.Feed) -> N
     target: siteline.StoreTarget = Mine()
     assert_type(await client.sync(feed, target, deadline="1h"), siteline.SyncReport)
     assert_type(await client.plan(feed, target), siteline.Plan)
+    parts = client.data(site="S1").split(3)
+    assert_type(parts, list[siteline.AsyncScan])
+    assert_type(await client.gather(parts), siteline.Gathered)
+    assert_type(await client.plan(parts), siteline.Plan)
 
 
 def sandboxed() -> None:

@@ -146,7 +146,7 @@ mod tests {
             assert_eq!(Tally::of_page(&page), tally);
             let mut columns = Columns::new(0);
             assert_eq!(seeds::read(&body, &mut columns).unwrap(), Some("p001"));
-            assert_eq!(columns.finish().unwrap(), decoded.batch, "{layout:?}");
+            assert_eq!(columns.finish().unwrap(), decoded.points.batch().unwrap(), "{layout:?}");
         }
     }
 }

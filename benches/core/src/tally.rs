@@ -37,15 +37,18 @@ impl Tally {
     /// Of siteline's page.
     #[must_use]
     pub fn of_decoded(decoded: &Decoded) -> Self {
-        Self::of_batch(&decoded.batch)
+        Self::of_values(&decoded.points.numbers[0])
     }
 
     /// Of a batch with siteline's schema.
     #[must_use]
     pub fn of_batch(batch: &RecordBatch) -> Self {
-        let values = batch.column(VALUE).as_primitive::<Float64Type>();
+        Self::of_values(batch.column(VALUE).as_primitive())
+    }
+
+    fn of_values(values: &Float64Array) -> Self {
         let sum_value = values.iter().flatten().fold(0.0, |sum, value| sum + value);
-        Self { points: batch.num_rows(), sum_value, nulls: values.null_count() }
+        Self { points: values.len(), sum_value, nulls: values.null_count() }
     }
 
     /// With another page's.

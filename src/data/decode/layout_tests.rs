@@ -66,7 +66,8 @@ struct Point {
 }
 
 fn layout() -> impl Strategy<Value = Layout> {
-    let space = prop_oneof![4 => Just(String::new()), 2 => Just(" ".to_owned()), 1 => "[ \n\r\t]{1,40}"];
+    let space =
+        prop_oneof![4 => Just(String::new()), 2 => Just(" ".to_owned()), 1 => "[ \n\r\t]{1,40}"];
     let unknown = (any::<String>(), unknown_value());
     (
         prop::collection::vec(any::<u8>(), 7),
@@ -105,8 +106,7 @@ fn number() -> impl Strategy<Value = String> {
 }
 
 fn point() -> impl Strategy<Value = Point> {
-    let count =
-        prop_oneof![3 => "[1-9][0-9]{0,9}", 1 => Just("0".to_owned()), 1 => Just("null".to_owned())];
+    let count = prop_oneof![3 => "[1-9][0-9]{0,9}", 1 => Just("0".to_owned()), 1 => Just("null".to_owned())];
     (0..600_000_i64, [number(), number(), number()], count)
         .prop_map(|(second, numbers, count)| Point { second, numbers, count })
 }

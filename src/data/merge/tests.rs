@@ -170,6 +170,27 @@ fn long_columns_are_the_same_by_series_and_by_time() {
     }
 }
 
+#[test]
+fn tables_of_parts_are_merged_at_the_seam_and_the_later_one_wins() {
+    let parts = [
+        page(1, &[(0, 0, None, None), (1, 0, Some(1.0), None), (1, 1, Some(1.5), None)]),
+        page(1, &[(1, 1, Some(1.5), None), (1, 2, Some(2.0), None), (2, 2, Some(9.0), None)]),
+        page(1, &[(1, 2, Some(2.5), None), (1, 3, Some(3.0), None)]),
+    ];
+    let mut merger = Merger::new(&extra());
+    for part in &parts {
+        merger.push_merged(&merged([part])).unwrap();
+    }
+    let table = merger.finish().unwrap();
+    let values: Vec<f64> =
+        rows(&table).iter().filter_map(|row| row.2).map(f64::from_bits).collect();
+    assert_eq!(values, [1.0, 1.5, 2.5, 3.0, 9.0]);
+    let report = &table.report;
+    assert_eq!((report.pages, report.points_read, report.points), (3, 8, 6));
+    assert_eq!((report.series, report.repeated, report.revised), (3, 1, 1));
+    assert!(Merger::new(&[]).push_merged(&table).is_err(), "other columns");
+}
+
 fn any_points() -> impl Strategy<Value = Vec<Point>> {
     let value =
         prop_oneof![Just(None), (-2_i32..3).prop_map(|small| Some(f64::from(small) / 2.0)),];
@@ -199,6 +220,18 @@ proptest! {
         let report = &table.report;
         prop_assert_eq!(report.points_read, read);
         prop_assert_eq!(report.points + report.repeated + report.revised, read);
+
+        // Table by table it comes to the same, however the pages fall to the tables.
+        let mut parts = Merger::new(&extra());
+        let cut = usize::try_from(seed % 7).unwrap().min(pages.len());
+        for part in [&pages[..cut], &pages[cut..]] {
+            parts.push_merged(&merged(part)).unwrap();
+        }
+        let parts = parts.finish().unwrap();
+        prop_assert_eq!(parts.points.batch().unwrap(), table.points.batch().unwrap());
+        let sum = |report: &MergeReport| report.repeated + report.revised;
+        prop_assert_eq!(sum(&parts.report), sum(report));
+        prop_assert_eq!(&parts.report.quality, &report.quality);
 
         let mut shuffled: Vec<&Page> = pages.iter().chain(&pages).collect();
         fastrand::Rng::with_seed(seed).shuffle(&mut shuffled);

@@ -1,0 +1,350 @@
+//! Scans read side by side, and what they come to together.
+
+use super::*;
+use crate::client::gather::{GatherFailure, Gathering};
+use crate::client::scan::{ReadSettings, Scan, Table};
+use crate::client::split::Cut;
+use crate::client::whole::Whole;
+use crate::data::query::QueryInput;
+use crate::data::{DecodeSettings, Query, Shape};
+use crate::http::test_server::{Recorded, token_body};
+
+const PARTS: usize = 4;
+
+fn scan_with(client: &Client, change: impl FnOnce(&mut QueryInput)) -> Scan {
+    let mut input = QueryInput {
+        site: Some("S".to_owned()),
+        start: "2026-11-01T00:00:00Z".parse().ok(),
+        end: "2026-11-01T04:00:00Z".parse().ok(),
+        interval_seconds: Some(3_600),
+        ..QueryInput::default()
+    };
+    change(&mut input);
+    let query = Query::new(input).expect("a query");
+    let decode = DecodeSettings::for_query(&query, Shape::default(), vec![]).expect("settings");
+    Scan::new(client.clone(), query, decode, ReadSettings::default())
+}
+
+fn scan(client: &Client) -> Scan {
+    scan_with(client, |_| {})
+}
+
+/// The parts of the range, an hour each.
+fn parts(client: &Client) -> Vec<Arc<Whole>> {
+    let parts = scan(client).split(Cut::Parts(PARTS as u64)).expect("parts");
+    parts.into_iter().map(|part| Arc::new(Whole::new(part))).collect()
+}
+
+/// The hours that a request asks for.
+fn hours(request: &Recorded) -> (u32, u32) {
+    let hour = |name: &str| {
+        let (_, rest) = request.raw.split_once(&format!("{name}=2026-11-01T")).expect("a bound");
+        rest[..2].parse().expect("an hour")
+    };
+    (hour("from"), hour("to"))
+}
+
+/// A service that answers each request with the next hour of its range, whose cursor is the hour after
+/// it, and that takes `to` to belong to the range. `answer` may answer otherwise.
+async fn service(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static) -> TestServer {
+    TestServer::start(move |request| {
+        if request.is_token_request() {
+            return Act::json(200, &token_body("good-token"));
+        }
+        if let Some(act) = answer(request) {
+            return act;
+        }
+        let (from, to) = hours(request);
+        let cursor = request.raw.split_once("cursor=").map(|(_, rest)| rest[..2].to_owned());
+        let hour: u32 = cursor.map_or(from, |cursor| cursor.parse().expect("an hour"));
+        let next = if hour < to { format!("\"{:02}\"", hour + 1) } else { "null".to_owned() };
+        Act::json(
+            200,
+            &format!(
+                r#"{{"series":[{{"siteId":"S","lineId":"L","machineId":"M","deviceId":"D",
+                "tagGuid":"T","points":[{{"timestamp":"2026-11-01T{hour:02}:00:00Z",
+                "value":{hour}}}]}}],"nextCursor":{next}}}"#
+            ),
+        )
+    })
+    .await
+}
+
+async fn bench(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static) -> Bench {
+    Bench::of(service(answer).await, |_| {})
+}
+
+/// Answers so until the flag falls.
+fn while_set(
+    flag: &Arc<std::sync::atomic::AtomicBool>,
+    answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static,
+) -> impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static {
+    let flag = Arc::clone(flag);
+    move |request| flag.load(Ordering::SeqCst).then(|| answer(request)).flatten()
+}
+
+async fn gather(
+    bench: &Bench,
+    wholes: &[Arc<Whole>],
+    concurrency: usize,
+) -> Result<Vec<Arc<Table>>, GatherFailure> {
+    let gathering = Gathering::new(&bench.client, wholes.to_vec(), concurrency);
+    gathering.expect("scans of this client").finish().await
+}
+
+fn points(table: &Table) -> usize {
+    table.merged.points.rows()
+}
+
+#[tokio::test]
+async fn parts_that_are_gathered_come_to_the_whole_and_seams_count_once() {
+    let bench = bench(|_| None).await;
+    let wholes = parts(&bench.client);
+    let tables = gather(&bench, &wholes, 8).await.expect("read");
+    // Each part has the hour at its `to` as well.
+    assert_eq!(tables.iter().map(|table| points(table)).collect::<Vec<_>>(), [2; PARTS]);
+    let starts = tables.iter().map(|table| table.provenance.query.start());
+    assert!(starts.is_sorted(), "in the order asked");
+    let together = Table::together(&tables).expect("one table");
+    let whole = Whole::new(scan(&bench.client)).table().await.expect("read");
+    let batch = |table: &Table| table.merged.points.batch().expect("columns");
+    assert_eq!(batch(&together), batch(&whole));
+    assert_eq!(together.provenance.query, whole.provenance.query);
+    assert!(together.provenance.further.is_empty());
+    let report = &together.merged.report;
+    assert_eq!((report.pages, report.repeated, report.revised), (8, PARTS as u64 - 1, 0));
+    assert_eq!((together.provenance.pages, report.points_read), (8, 8));
+    assert_eq!(bench.server.token_requests().len(), 1, "one token");
+}
+
+#[tokio::test]
+async fn scans_are_begun_in_the_order_asked_and_no_more_at_a_time_than_allowed() {
+    let bench = bench(|_| None).await;
+    gather(&bench, &parts(&bench.client), 1).await.expect("read");
+    let asked: Vec<u32> = bench.server.other_requests().iter().map(|r| hours(r).0).collect();
+    assert_eq!(asked, [0, 0, 1, 1, 2, 2, 3, 3]);
+    assert_eq!(bench.server.requests().last().map(|r| r.connection), Some(0), "one connection");
+
+    let bench = self::bench(|_| Some(Act::hang())).await;
+    let wholes = parts(&bench.client);
+    let reading = {
+        let gathering = Gathering::new(&bench.client, wholes, 3).expect("scans");
+        tokio::spawn(gathering.finish())
+    };
+    while bench.server.other_requests().len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    let mut asked: Vec<u32> = bench.server.other_requests().iter().map(|r| hours(r).0).collect();
+    asked.sort_unstable();
+    assert_eq!(asked, [0, 1, 2]);
+    reading.abort();
+}
+
+#[tokio::test]
+async fn what_has_been_read_costs_nothing() {
+    let bench = bench(|_| None).await;
+    let wholes = parts(&bench.client);
+    let first = wholes[2].table().await.expect("read");
+    assert_eq!(bench.server.other_requests().len(), 2);
+    let tables = gather(&bench, &wholes, 2).await.expect("read");
+    assert!(Arc::ptr_eq(&tables[2], &first));
+    assert_eq!(bench.server.other_requests().len(), 8);
+    gather(&bench, &wholes, 2).await.expect("remembered");
+    wholes[0].table().await.expect("remembered");
+    assert_eq!(bench.server.other_requests().len(), 8);
+}
+
+#[tokio::test]
+async fn the_first_error_cancels_the_rest_and_a_second_gather_goes_on_where_each_was() {
+    let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    // The second page of part 1 is refused; that of part 2 never comes.
+    let answer =
+        while_set(&broken, |request| match (hours(request).0, request.raw.contains("cursor=")) {
+            (1, true) => Some(Act::json(400, r#"{"error":"bad"}"#)),
+            (2, true) => Some(Act::hang()),
+            _ => None,
+        });
+    let bench = bench(answer).await;
+    let wholes = parts(&bench.client);
+    wholes[0].table().await.expect("read before");
+    let failure = gather(&bench, &wholes, 3).await.expect_err("part 1");
+    assert_eq!((failure.index, failure.error.kind()), (1, Kind::CursorRejected));
+    assert_eq!(failure.bookmark().map(crate::data::Bookmark::pages), Some(1));
+    assert_eq!(failure.scans.len(), PARTS);
+    assert!(failure.scans[0].is_whole && failure.scans[0].bookmark.is_none());
+    let read = |index: usize| failure.scans[index].partial.as_deref().map_or(0, points);
+    assert_eq!((read(0), read(1)), (2, 1));
+    for scan in &failure.scans {
+        let under_way = scan.bookmark.is_some();
+        assert_eq!(under_way, scan.partial.is_some() && !scan.is_whole);
+    }
+
+    broken.store(false, Ordering::SeqCst);
+    let mut again = wholes.clone();
+    let stopped = &failure.scans[1];
+    let rest =
+        wholes[1].scan().resume(stopped.bookmark.clone().expect("one"), stopped.partial.clone());
+    again[1] = Arc::new(Whole::new(rest.expect("its own bookmark")));
+    let tables = gather(&bench, &again, 8).await.expect("the rest");
+    for (part, scan) in (0..).zip(&failure.scans) {
+        let sent = bench.server.other_requests();
+        let is_first = |r: &&Recorded| hours(r).0 == part && !r.raw.contains("cursor=");
+        let asked = sent.iter().filter(is_first).count();
+        assert!(
+            asked == 1 || scan.partial.is_none(),
+            "part {part}: what was read is not read again"
+        );
+    }
+    let together = Table::together(&tables).expect("one table");
+    assert_eq!((points(&together), together.provenance.resumed_after_pages), (5, 0));
+}
+
+#[tokio::test]
+async fn a_gathering_that_is_given_up_leaves_each_scan_where_it_was() {
+    let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let answer = while_set(&broken, |request| request.raw.contains("cursor=").then(Act::hang));
+    let bench = bench(answer).await;
+    let wholes = parts(&bench.client);
+    let gathering = Gathering::new(&bench.client, wholes.clone(), 8).expect("scans");
+    let reading = tokio::spawn(gathering.finish());
+    while bench.server.other_requests().len() < 2 * PARTS {
+        tokio::task::yield_now().await;
+    }
+    reading.abort();
+    reading.await.expect_err("given up");
+    broken.store(false, Ordering::SeqCst);
+    for whole in &wholes {
+        let so_far = whole.so_far().expect("merged");
+        assert_eq!(so_far.bookmark.map(|bookmark| bookmark.pages()), Some(1));
+        assert_eq!(so_far.partial.as_deref().map(points), Some(1));
+        assert_eq!((whole.pages_left(Some(2)), whole.pages_left(None)), (Some(1), None));
+    }
+    gather(&bench, &wholes, 8).await.expect("the rest");
+    assert_eq!(bench.server.other_requests().len(), 3 * PARTS);
+    assert_eq!(wholes[0].pages_left(None), Some(0), "remembered");
+}
+
+#[tokio::test]
+async fn nothing_is_spent_past_the_allowance() {
+    let set = |settings: &mut ClientSettings| settings.daily_allowance = Some(5);
+    let bench = Bench::of(service(|_| None).await, set);
+    let failure = gather(&bench, &parts(&bench.client), 8).await.expect_err("eight pages");
+    assert_eq!(failure.error.kind(), Kind::AllowanceExhausted);
+    assert_eq!(bench.server.other_requests().len(), 5);
+    assert_eq!(bench.client.allowance().expect("memory").used, 5);
+    let paid: usize =
+        failure.scans.iter().filter_map(|scan| scan.partial.as_deref()).map(points).sum();
+    assert_eq!(paid, 5, "what was paid for is here");
+    assert!(failure.scans[failure.index].failed);
+}
+
+#[tokio::test]
+async fn each_page_is_news_of_its_scan() {
+    let bench = bench(|_| None).await;
+    let mut gathering = Gathering::new(&bench.client, parts(&bench.client), 2).expect("scans");
+    let mut told = vec![Vec::new(); PARTS];
+    while let Some((index, progress)) = gathering.step().await.expect("read") {
+        told[index].push((progress.pages, progress.done));
+    }
+    assert_eq!(told, vec![[(1, false), (2, true)].to_vec(); PARTS]);
+    assert_eq!(gathering.tables().len(), PARTS);
+    assert!(gathering.step().await.expect("at its end").is_none());
+}
+
+#[tokio::test]
+async fn r3_a_gathering_is_not_gone_on_with_in_another_process() {
+    let bench = bench(|_| None).await;
+    let mut gathering = Gathering::new(&bench.client, parts(&bench.client), 2).expect("scans");
+    gathering.step().await.expect("a page");
+    gathering.inherit();
+    assert_eq!(gathering.step().await.expect_err("the parent's").error.kind(), Kind::Fork);
+}
+
+#[tokio::test]
+async fn r14_a_closed_client_ends_a_gathering() {
+    let bench = bench(|_| Some(Act::hang())).await;
+    let gathering = Gathering::new(&bench.client, parts(&bench.client), 8).expect("scans");
+    let reading = tokio::spawn(gathering.finish());
+    while bench.server.other_requests().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    bench.client.close();
+    let failure = reading.await.expect("no panic").expect_err("closed");
+    assert_eq!(failure.error.kind(), Kind::Closed);
+}
+
+#[tokio::test]
+async fn scans_of_another_client_and_the_same_one_twice_are_refused() {
+    let (bench, other) = (bench(|_| None).await, bench(|_| None).await);
+    let refused = |wholes: Vec<Arc<Whole>>| {
+        let error = Gathering::new(&bench.client, wholes, 8).expect_err("refused");
+        assert_eq!(error.kind(), Kind::Query);
+        error.to_string()
+    };
+    assert!(refused(vec![]).contains("nothing to gather"));
+    assert!(refused(parts(&other.client)).contains("scans[0] is of another client"));
+    let mut twice = parts(&bench.client);
+    twice.push(Arc::clone(&twice[1]));
+    assert!(refused(twice).contains("scans[4] is the same scan as scans[1]"));
+}
+
+#[tokio::test]
+async fn what_does_not_adjoin_keeps_its_queries_and_what_does_not_fit_is_no_table() {
+    let bench = bench(|_| None).await;
+    let wholes = parts(&bench.client);
+    let tables = gather(&bench, &[wholes[3].clone(), wholes[0].clone()], 8).await.expect("read");
+    let together = Table::together(&tables).expect("one table").provenance;
+    assert_eq!(together.query, *wholes[3].scan().query());
+    assert_eq!(together.further, [wholes[0].scan().query().clone()]);
+    let minutes = scan_with(&bench.client, |input| input.interval_seconds = Some(60));
+    let minutes = Whole::new(minutes).table().await.expect("read");
+    let error = Table::together(&[Arc::clone(&tables[0]), minutes]).expect_err("two widths");
+    assert!(error.to_string().contains("different widths"), "{error}");
+    assert_eq!(Table::together(&[]).expect_err("nothing").kind(), Kind::Query);
+}
+
+#[tokio::test]
+async fn a_scan_is_split_from_its_start_alone_and_with_its_settings() {
+    let bench = bench(|_| None).await;
+    let pages = scan(&bench.client).pages().expect("a chain");
+    let bookmark = pages.next().await.expect("read").expect("a page").bookmark.expect("more");
+    let settings =
+        ReadSettings { max_pages: Some(1), deadline: Some(Duration::from_secs(9)), keep_raw: true };
+    let whole = scan(&bench.client);
+    let decode =
+        DecodeSettings { extra_columns: vec!["q".to_owned()], ..whole.decode_settings().clone() };
+    let set = Scan::new(bench.client.clone(), whole.query().clone(), decode, settings);
+    for part in set.split(Cut::Parts(2)).expect("parts") {
+        let ReadSettings { max_pages, deadline, keep_raw } = part.read_settings();
+        assert_eq!(
+            (*max_pages, *deadline, *keep_raw),
+            (Some(1), Some(Duration::from_secs(9)), true)
+        );
+        assert_eq!(part.decode_settings().extra_columns, ["q"]);
+        assert_eq!(part.decode_settings().start, part.query().start());
+    }
+    let refused = |scan: Scan| scan.split(Cut::Parts(1)).expect_err("refused").to_string();
+    assert!(refused(whole.resume(bookmark, None).expect("its own")).contains("bookmark"));
+    assert!(refused(scan_with(&bench.client, |input| input.start = None)).contains("start="));
+    assert!(refused(scan_with(&bench.client, |input| input.end = None)).contains("end="));
+    let no_interval = scan_with(&bench.client, |input| input.interval_seconds = None);
+    assert!(refused(no_interval).contains("interval="));
+    assert_eq!(bench.server.other_requests().len(), 1, "a split costs nothing");
+}
+
+#[tokio::test]
+async fn b13_a_client_knows_how_many_pages_a_question_takes_once_it_has_read_it() {
+    let bench = bench(|_| None).await;
+    let whole = scan(&bench.client);
+    assert_eq!(bench.client.expected_pages(whole.query()), None);
+    Whole::new(whole.clone()).table().await.expect("read");
+    assert_eq!(bench.client.expected_pages(whole.query()), Some(5));
+    let parts = whole.split(Cut::Parts(4)).expect("parts");
+    let pages = parts.iter().map(|part| bench.client.expected_pages(part.query()));
+    assert_eq!(pages.sum::<Option<u64>>(), Some(8), "an extra page for each part");
+    let other = scan_with(&bench.client, |input| input.page_size = Some(10));
+    assert_eq!(bench.client.expected_pages(other.query()), None);
+}

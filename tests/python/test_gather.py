@@ -1,0 +1,586 @@
+"""Scans split and gathered: the same points for the same allowance, whatever goes wrong."""
+
+import asyncio
+import copy
+import itertools
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+from datetime import timedelta
+
+import polars as pl
+import pyarrow as pa
+import pytest
+import siteline
+from pandas.testing import assert_frame_equal
+
+DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "1h"}
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def client(sandbox):
+    return sandbox.client()
+
+
+def frames(tables):
+    return [table.to_pandas() for table in tables]
+
+
+def asked(sandbox):
+    """Pages that were sent so far, as (from, whether it goes on)."""
+    log = [line for line in sandbox.stats["log"] if line["path"].endswith("/data")]
+    queries = [line["query"] for line in log if line["status"] == 200]
+    return [(query.split("from=")[1][:19], "cursor=" in query) for query in queries]
+
+
+# Splitting
+
+
+def test_parts_adjoin_and_are_together_the_range(client, sandbox):
+    scan = client.data(**DAY)
+    for by in (1, 2, 5, 24, "1h", "5h", timedelta(hours=7), "2d"):
+        parts = scan.split(by)
+        assert parts[0].query.start == scan.query.start
+        assert parts[-1].query.end == scan.query.end
+        for before, after in itertools.pairwise(parts):
+            assert before.query.end == after.query.start
+        assert {part.query.interval_seconds for part in parts} == {3600}
+    assert [part.query.start.hour for part in scan.split("7h")] == [0, 7, 14, 21]
+    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats["token_requests"] == 0
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        (0, "by=0 is not a whole number of 1 or more"),
+        (-3, "by=-3"),
+        (True, "by=True"),
+        (2.5, "by=2.5"),
+        (25, "25 parts are more than the 24 buckets of 3600 s"),
+        ("30m", "cut through buckets"),
+        ("90m", "cut through buckets"),
+        (timedelta(seconds=3600.5), "cut through buckets"),
+        ("day", "by="),
+        (None, "by=None"),
+    ],
+)
+def test_a_split_that_makes_no_sense_is_refused(client, by, said):
+    with pytest.raises(siteline.QueryError) as caught:
+        client.data(**DAY).split(by)
+    assert said in str(caught.value)
+
+
+def test_what_has_no_grid_or_is_under_way_is_not_split(client):
+    for left_out in ("start", "interval"):
+        scan = client.data(**{name: value for name, value in DAY.items() if name != left_out})
+        with pytest.raises(siteline.QueryError, match=f"without {left_out}="):
+            scan.split(2)
+    scan = client.data(**DAY, page_size=50)
+    with pytest.raises(siteline.QueryError, match="bookmark"):
+        scan.resume(next(scan.pages()).bookmark).split(2)
+
+
+def test_parts_read_by_the_settings_of_their_scan(client, sandbox):
+    told = []
+    scan = client.data(**DAY, page_size=50, max_pages=2, keep_raw=True, progress=told.append,
+                       extra_columns=["unit"], deadline="1h")  # fmt: skip
+    part = scan.split(4)[1]
+    page = next(part.pages())
+    assert page.raw is not None
+    assert pa.table(page).column_names[-1] == "unit"
+    assert len(told) == 1
+    with pytest.raises(siteline.QueryError, match="max_pages=2"):
+        scan.split(2)[0].collect()
+
+
+# Gathering
+
+
+@pytest.mark.fault("P11")
+@pytest.mark.parametrize("end_inclusive", [False, True])
+@pytest.mark.parametrize("order", ["series", "time"])
+def test_gathered_parts_come_to_the_whole(end_inclusive, order):
+    with siteline.Sandbox(
+        now="2026-11-20T00:00:00Z", end_inclusive=end_inclusive, order=order
+    ) as sandbox:
+        client = sandbox.client()
+        scan = client.data(**DAY, page_size=50)
+        parts = scan.split(8)
+        gathered = client.gather(parts, concurrency=3)
+        assert [len(table) for table in gathered] == [36 + 12 * end_inclusive] * 8
+        assert_frame_equal(gathered.to_pandas(), scan.to_pandas())
+        report = gathered.table.report
+        assert report["repeated"] == 12 * 7 * end_inclusive
+        assert report["revised"] == 0
+        attrs = gathered.to_pandas().attrs["siteline"]
+        assert attrs["query"] == scan.to_pandas().attrs["siteline"]["query"]
+        assert attrs["pages"] == 8
+        spent = sandbox.stats["data_requests"]
+        # Each part remembers what it is, and so a second gather costs nothing.
+        again = client.gather(parts)
+        assert all(table is part.collect() for table, part in zip(again, parts, strict=True))
+        assert sandbox.stats["data_requests"] == spent
+
+
+def test_the_whole_is_a_holder_of_points(client):
+    scan = client.data(**DAY)
+    gathered = client.gather(scan.split(3))
+    whole = scan.collect()
+    assert len(gathered) == 3
+    assert gathered[-1] is list(gathered)[2]
+    assert gathered[:2] == tuple(gathered)[:2]
+    with pytest.raises(IndexError):
+        gathered[3]
+    assert repr(gathered) == "<Gathered 3 tables, 288 points, 3 pages>"
+    assert gathered.table is gathered.table
+    assert pl.DataFrame(gathered).equals(pl.DataFrame(whole))
+    assert gathered.to_polars().equals(whole.to_polars())
+    assert gathered.to_arrow().equals(whole.to_arrow())
+    assert pa.schema(gathered) == pa.schema(whole)
+    assert list(gathered.records()) == list(whole.records())
+    assert next(gathered.records(named=True)) == next(whole.records(named=True))
+    assert "Gathered" in gathered._repr_html_()
+    assert "3 tables" in gathered._repr_html_()
+    assert copy.copy(gathered)[0] is gathered[0]
+    with pytest.raises(TypeError, match="to_pandas"):
+        pickle.dumps(gathered)
+
+
+def test_one_token_serves_eight_scans_from_cold_and_as_many_connections_as_asked_for(sandbox):
+    client = sandbox.client()
+    client.gather(client.data(**DAY).split(8), concurrency=8)
+    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats["data_requests"] == 8
+    assert client.allowance.used == 8
+
+
+def test_scans_are_begun_in_the_order_asked(client, sandbox):
+    parts = client.data(**DAY).split(6)
+    turned = parts[::-1]
+    gathered = client.gather(turned, concurrency=1)
+    starts = [start for start, _ in asked(sandbox)]
+    assert starts == sorted(starts, reverse=True)
+    assert [table.to_pandas()["timestamp"].min().hour for table in gathered] == [
+        20,
+        16,
+        12,
+        8,
+        4,
+        0,
+    ]
+    # They adjoin all the same.
+    assert " to=2026-11-02" in gathered.to_pandas().attrs["siteline"]["query"]
+
+
+def test_no_more_are_read_at_a_time_than_asked_for(client, sandbox):
+    client.discover()
+    sandbox.fault(on="data", times=99, hang=True)
+    parts = client.data(**DAY, deadline=0.3).split(10)
+    with pytest.raises(siteline.DeadlineExceeded) as caught:
+        client.gather(parts, concurrency=4)
+    assert sandbox.stats["data_requests"] == 4
+    assert caught.value.scan_index in range(4)
+
+
+def test_scans_of_two_kinds_are_gathered_but_are_no_one_table(client):
+    hours, days = client.data(**DAY), client.data(**{**DAY, "interval": "1d"})
+    gathered = client.gather([hours, days])
+    assert [len(table) for table in gathered] == [288, 12]
+    for of_all in (gathered.to_pandas, gathered.records, lambda: pl.DataFrame(gathered)):
+        with pytest.raises(siteline.QueryError, match="different widths"):
+            of_all()
+    assert "apart" in gathered._repr_html_()
+    assert "2 tables" in repr(gathered)
+    with_unit = client.data(**DAY, extra_columns=["unit"])
+    with pytest.raises(siteline.QueryError, match="extra columns"):
+        _ = client.gather([hours, with_unit]).table
+
+
+def test_scans_that_do_not_adjoin_keep_their_queries(client):
+    first, _, last = client.data(**DAY).split(3)
+    gathered = client.gather([first, last])
+    query = gathered.to_pandas().attrs["siteline"]["query"]
+    assert query == [str(first.collect().to_pandas().attrs["siteline"]["query"]),
+                     str(last.collect().to_pandas().attrs["siteline"]["query"])]  # fmt: skip
+    assert "; siteId=S1" in gathered._repr_html_()
+
+
+def test_what_cannot_be_gathered_is_refused_before_anything_is_spent(client, sandbox):
+    scan = client.data(**DAY)
+    other = sandbox.client().data(**DAY)
+    for scans, said in [
+        ([], "nothing to gather"),
+        (scan, "is a list of this client's scans"),
+        ("scans", "is a list of this client's scans"),
+        ([scan, "S1"], "is a list of this client's scans"),
+        ([scan, other], "scans[1] is of another client"),
+        ([scan, scan], "scans[1] is the same scan as scans[0]"),
+    ]:
+        with pytest.raises(siteline.QueryError) as caught:
+            client.gather(scans)
+        assert said in str(caught.value)
+    for concurrency in (0, -1, True, "2"):
+        with pytest.raises(siteline.QueryError, match="concurrency="):
+            client.gather([scan], concurrency=concurrency)
+    assert sandbox.stats["data_requests"] == 0
+    assert len(client.gather(iter([scan]))) == 1
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_the_first_error_tells_of_all_and_a_gather_of_its_scans_goes_on(
+    client, sandbox, concurrency
+):
+    scan = client.data(**DAY, page_size=20)
+    parts = scan.split(4)
+    whole = parts[0].collect()
+    sandbox.fault(on="data", status=503, skip=2, times=99)
+    with pytest.raises(siteline.ServiceUnavailable) as caught:
+        client.gather(parts, concurrency=concurrency)
+    error = caught.value
+    failed = error.scan_index
+    assert len(error.bookmarks) == len(error.partials) == len(error.scans) == 4
+    assert error.bookmark is error.bookmarks[failed]
+    assert error.partial is error.partials[failed]
+    assert error.partials[0] is whole
+    assert error.bookmarks[0] is None
+    for bookmark, partial in list(zip(error.bookmarks, error.partials, strict=True))[1:]:
+        assert (bookmark is None) == (partial is None)
+        assert bookmark is None or bookmark.pages == partial.report["pages"]
+    sandbox.clear_faults()
+    seen = len(asked(sandbox))
+    gathered = client.gather(error.scans)
+    assert_frame_equal(gathered.to_pandas(), scan.to_pandas())
+    paid = sum(table.report["pages"] for table in error.partials if table is not None)
+    # The requests that were dropped may arrive there after the faults are gone.
+    again = len(asked(sandbox)) - seen - scan.collect().report["pages"]
+    assert 16 - paid <= again < 16 - paid + concurrency
+    assert gathered.table.report["resumed_after_pages"] == 0
+
+
+def test_what_the_error_tells_is_enough_to_go_on_by_hand_and_it_can_be_pickled(client, sandbox):
+    parts = client.data(**DAY, page_size=20).split(2)
+    sandbox.fault(on="data", status=400, skip=3, times=99)
+    with pytest.raises(siteline.SitelineError) as caught:
+        client.gather(parts, concurrency=2)
+    sandbox.clear_faults()
+    error = caught.value
+    again = [
+        part if bookmark is None else part.resume(bookmark, onto=partial)
+        for part, bookmark, partial in zip(parts, error.bookmarks, error.partials, strict=True)
+    ]
+    assert len(client.gather(again).table) == len(sandbox.truth(**DAY))
+    back = pickle.loads(pickle.dumps(error))
+    assert back.bookmarks == error.bookmarks
+    assert (back.scan_index, list(back.scans), list(back.partials)) == (error.scan_index, [], [])
+
+
+def test_errors_of_one_scan_tell_of_no_others(client, sandbox):
+    sandbox.fault(on="data", status=503, skip=1, times=4)
+    with pytest.raises(siteline.SitelineError) as caught:
+        client.data(**DAY, page_size=50).collect()
+    assert (caught.value.scans, caught.value.scan_index) == ((), None)
+
+
+@pytest.mark.fault("B5")
+def test_nothing_is_spent_past_the_allowance(sandbox):
+    client = sandbox.client(daily_allowance=5)
+    parts = client.data(**DAY, page_size=20).split(4)
+    with pytest.raises(siteline.AllowanceExhausted) as caught:
+        client.gather(parts)
+    assert sandbox.stats["data_requests"] == 5
+    assert client.allowance.left == 0
+    # What had been asked for by then was waited for: it was paid.
+    paid = [0 if table is None else table.report["pages"] for table in caught.value.partials]
+    assert sum(paid) == 5
+    sandbox.clock.advance("1d")
+    again = caught.value.scans
+    with pytest.raises(siteline.AllowanceExhausted) as caught:
+        client.gather(again)
+    paid = [0 if table is None else table.report["pages"] for table in caught.value.partials]
+    assert sum(paid) == 10
+
+
+def test_max_pages_bounds_each_scan(client):
+    parts = client.data(**DAY, page_size=20, max_pages=1).split(2)
+    with pytest.raises(siteline.QueryError, match="max_pages=1") as caught:
+        client.gather(parts)
+    assert caught.value.bookmark.pages == 1
+
+
+def test_a_closed_client_gathers_nothing_but_what_is_remembered(client):
+    parts = client.data(**DAY).split(2)
+    parts[0].collect()
+    client.close()
+    with pytest.raises(siteline.ClosedError) as caught:
+        client.gather(parts)
+    assert caught.value.scan_index == 1
+    assert len(client.gather(parts[:1])) == 1
+
+
+# Progress
+
+
+def test_each_scan_tells_its_own_audience_and_a_bar_is_shared(client, capsys, monkeypatch):
+    told = {0: [], 1: []}
+    scans = [
+        client.data(**{**DAY, "line": f"L{number + 1}"}, page_size=50,
+                    progress=lambda now, number=number: told[number].append(now))
+        for number in told
+    ]  # fmt: skip
+    silent = client.data(**DAY)
+    gathered = client.gather([*scans, silent])
+    for number in told:
+        assert told[number][-1].done
+        assert told[number][-1].points == len(gathered[number])
+        assert [now.pages for now in told[number]] == list(range(1, len(told[number]) + 1))
+    client.gather(scans)
+    assert told[0][-1].done
+    assert sum(now.done for now in told[0]) == 1, "what is remembered is not told again"
+
+    made = []
+    reporter = siteline.progress.reporter
+
+    class Bar(siteline.progress._Line):
+        def __call__(self, now):
+            made.append(now)
+
+    monkeypatch.setattr(
+        siteline.progress,
+        "reporter",
+        lambda progress, title: Bar(title) if progress is True else reporter(progress, title),
+    )
+    parts = client.data(**DAY, page_size=50, progress=True).split(4)
+    points = len(client.gather(parts).table)
+    assert made[-1].points == points
+    assert (made[-1].done, made[-1].fraction) == (True, 1)
+    assert [now.pages for now in made] == list(range(1, len(made) + 1))
+    assert sum(now.done for now in made) == 1
+
+
+def test_what_an_audience_raises_ends_the_gather_and_loses_nothing(client, sandbox):
+    class Stop(Exception):
+        pass
+
+    def stop(now):
+        raise Stop
+
+    scan = client.data(**DAY, page_size=20, progress=stop)
+    parts = scan.split(3)
+    with pytest.raises(Stop):
+        client.gather(parts, concurrency=2)
+    for _ in range(40):
+        try:
+            gathered = client.gather(parts, concurrency=1)
+        except Stop:
+            continue
+        break
+    assert_frame_equal(gathered.to_pandas(), client.data(**DAY).to_pandas())
+    first = [start for start, goes_on in asked(sandbox) if not goes_on]
+    # At the first stop two had been asked for, and one of them was dropped at most; one is the
+    # whole, read to compare.
+    assert len(first) <= 3 + 1 + 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
+@pytest.mark.parametrize("progress", ["None", "lambda now: None"])
+def test_ctrl_c_ends_a_gather_and_a_second_one_goes_on(progress):
+    script = f"""
+        import siteline
+        with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+            client = sandbox.client()
+            parts = client.data(**{DAY!r}, page_size=20, progress={progress}).split(4)
+            sandbox.fault(on="data", skip=4, times=99, hang=True)
+            try:
+                print("waiting", flush=True)
+                client.gather(parts)
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
+            sandbox.clear_faults()
+            seen = sandbox.stats["data_requests"]
+            print(len(client.gather(parts).table) == len(sandbox.truth(**{DAY!r})), flush=True)
+            print(sandbox.stats["data_requests"] - seen < 16, client.allowance.used, flush=True)
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "waiting\n"
+        for _ in range(4):
+            process.send_signal(signal.SIGINT)
+            try:
+                rest = process.communicate(timeout=20)[0]
+                break
+            except subprocess.TimeoutExpired:
+                pass
+    lines = rest.split("\n")
+    assert lines[:2] == ["interrupted", "True"]
+    assert process.returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_gathers_for_itself(client, sandbox):
+    parts = client.data(**DAY).split(3)
+    parts[0].collect()
+    child = os.fork()
+    if not child:
+        os._exit(0 if len(client.gather(parts).table) == 288 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(client.gather(parts).table) == 288
+    assert sandbox.stats["data_requests"] == 1 + 2 + 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.fault("R3")
+def test_a_gather_that_an_audience_forks_in_belongs_to_the_parent(client):
+    children = []
+
+    def fork(now):
+        if not children:
+            children.append(os.fork())
+
+    parts = client.data(**DAY, page_size=20, progress=fork).split(3)
+    try:
+        gathered = client.gather(parts)
+    except siteline.ForkError:
+        os._exit(3 if children == [0] else 4)
+    if children == [0]:
+        os._exit(5)
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 3
+    assert len(gathered.table) == 288
+
+
+# asyncio
+
+
+def test_async_scans_are_split_and_gathered(sandbox):
+    async def read():
+        async with sandbox.async_client() as client:
+            scan = client.data(**DAY, page_size=50)
+            parts = scan.split("6h")
+            assert all(isinstance(part, siteline.AsyncScan) for part in parts)
+            gathered = await client.gather(parts, concurrency=2)
+            assert await parts[1].collect() is gathered[1]
+            for refused in (scan, [scan, scan], []):
+                with pytest.raises(siteline.QueryError):
+                    await client.gather(refused)
+            return gathered.to_pandas(), await scan.to_pandas()
+
+    assert_frame_equal(*asyncio.run(read()))
+
+
+@pytest.mark.fault("R5")
+@pytest.mark.parametrize("told", [None, []])
+def test_an_async_gather_that_is_cancelled_or_fails_goes_on(sandbox, told):
+    audience = None if told is None else told.append
+
+    async def read():
+        async with sandbox.async_client() as client:
+            parts = client.data(**DAY, page_size=20, progress=audience).split(4)
+            sandbox.fault(on="data", skip=6, times=99, hang=True)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.gather(parts), 0.5)
+            sandbox.clear_faults()
+            sandbox.fault(on="data", status=503, skip=2, times=99)
+            with pytest.raises(siteline.ServiceUnavailable) as caught:
+                await client.gather(parts)
+            error = caught.value
+            sandbox.clear_faults()
+            same = [one is part for one, part in zip(error.scans, parts, strict=True)]
+            assert same.count(False) <= 1
+            return len((await client.gather(error.scans)).table)
+
+    assert asyncio.run(read()) == len(sandbox.truth(**DAY))
+    if told is not None:
+        assert sum(now.done for now in told) == 4
+
+
+def test_what_an_async_audience_raises_drops_the_open_requests(sandbox):
+    class Stop(Exception):
+        pass
+
+    def stop(now):
+        raise Stop
+
+    async def read():
+        async with sandbox.async_client() as client:
+            parts = client.data(**DAY, page_size=20, progress=stop).split(3)
+            with pytest.raises(Stop):
+                await client.gather(parts)
+            quiet = client.data(**DAY)
+            return len(await quiet.collect())
+
+    assert asyncio.run(read()) == 288
+
+
+# Planning
+
+
+@pytest.mark.fault("B13")
+def test_a_client_plans_by_what_it_has_seen(sandbox):
+    client = sandbox.client(daily_allowance=100)
+    week = client.data(**{**DAY, "end": "2026-11-08T00:00Z"}, page_size=100)
+    unknown = client.plan(week)
+    assert (unknown.pages, unknown.fits, unknown.kind) == (None, None, "scan")
+    assert "not known yet" in str(unknown)
+    client.data(**DAY, page_size=100).collect()
+    plan = client.plan(week)
+    assert plan.pages == 21
+    assert plan.fits
+    assert plan.allowance.left == 97
+    days = client.plan(week.split("1d"))
+    assert [task.pages for task in days.tasks] == [3] * 7
+    hours = client.plan(part for part in week.split(84))
+    assert hours.pages == 84
+    assert "84 pages expected" in repr(hours)
+    lines = str(hours).split("\n")
+    assert lines[2] == "  2026-11-01 00:00 to 2026-11-01 02:00: 1 page"
+    assert lines[-1] == "  … and 72 more"
+    assert len(lines) == 2 + 12 + 1
+    shown = hours._repr_html_()
+    assert "72 more chains" in shown
+    assert "84 pages" in shown
+    # What was read costs nothing, what is under way costs the rest.
+    parts = week.split("1d")
+    gathered = client.gather(parts[:2])
+    assert sum(table.report["pages"] for table in gathered) == 6
+    assert [task.pages for task in client.plan(parts).tasks] == [0, 0, 3, 3, 3, 3, 3]
+    assert client.plan(parts[:2]).fits
+    rest = week.resume(next(week.pages()).bookmark)
+    assert client.plan(rest).pages == client.plan(week).pages - 1
+    with pytest.raises(siteline.AllowanceExhausted):
+        client.plan(week.split(168)).raise_for_allowance()
+    assert client.plan([week, client.data(site="S2")]).pages is None
+    with pytest.raises(siteline.QueryError):
+        client.plan([week, "S1"])
+
+
+def test_a_sync_teaches_its_client_as_well(client, tmp_path):
+    feed = siteline.Feed("line", site="S1", interval="1h", since="2026-11-15T00:00Z")
+    scan = client.data(**DAY)
+    assert client.plan(scan).pages is None
+    client.sync(feed, siteline.Store(tmp_path / "plant.siteline"))
+    plan = client.plan(scan)
+    assert (plan.pages, plan.tasks[0].feed) == (1, "")
+
+
+def test_an_async_client_plans_several_scans(sandbox):
+    async def plan():
+        async with sandbox.async_client() as client:
+            scan = client.data(**DAY)
+            await scan.collect()
+            plan = await client.plan(scan.split(3))
+            return plan.pages, (await client.plan(scan)).pages
+
+    assert asyncio.run(plan()) == (3, 0)
