@@ -174,7 +174,8 @@ impl PointReader {
     }
 
     /// Ends a point, whose row is whole then.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "measured: once for each point")]
+    #[inline(always)]
     fn close<'a>(&self, point: &mut Point<'a>, columns: &mut Columns<'a>) -> Result<()> {
         if point.seen & (1 << TIMESTAMP) == 0 {
             return Err(self.missing_timestamp());
