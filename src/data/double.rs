@@ -57,13 +57,17 @@ impl Power {
 
 /// The double nearest to `mantissa * 10^exponent`; `None` where that is not certain here: exponents
 /// that are not tabled, and numbers as good as halfway between two doubles.
+pub(super) fn nearest(mantissa: u64, exponent: i32) -> Option<f64> {
+    let place = exponent.checked_add(LARGEST_EXPONENT)?;
+    rounded(mantissa, POWERS.get(usize::try_from(place).ok()?)?)
+}
+
 #[expect(clippy::inline_always, reason = "measured: a call costs a tenth of the whole decoder")]
 #[inline(always)]
-pub(super) fn nearest(mantissa: u64, exponent: i32) -> Option<f64> {
+fn rounded(mantissa: u64, power: &Power) -> Option<f64> {
     if mantissa == 0 {
         return Some(0.0);
     }
-    let power = POWERS.get(usize::try_from(exponent.checked_add(LARGEST_EXPONENT)?).ok()?)?;
     let zeros = mantissa.leading_zeros();
     let scaled = u128::from(mantissa << zeros);
     // The product's 128 leading bits. Two things were cut off, each worth less than one: the power
@@ -78,10 +82,10 @@ pub(super) fn nearest(mantissa: u64, exponent: i32) -> Option<f64> {
     if low.wrapping_add(1) <= 1 && is_near_half(product, cut) {
         return None;
     }
-    let rounded = ((high >> (cut - 1)) + 1) >> 1;
+    let significand = ((high >> (cut - 1)) + 1) >> 1;
     let exponent = power.exponent + (large << 52) - (u64::from(zeros) << 52);
     // A significand that was rounded up to 2^53 carries into the exponent, as it should.
-    Some(f64::from_bits(exponent + rounded))
+    Some(f64::from_bits(exponent + significand))
 }
 
 /// True where the bits to be cut off are half, or one below: then the true ones may be above, below
@@ -124,8 +128,7 @@ pub(super) fn take_double(bytes: &[u8]) -> Option<(f64, usize)> {
     if matches!(window[length], b'0'..=b'9' | b'e' | b'E') {
         return None;
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "at most 16")]
-    let value = nearest(mantissa, -(places as i32))?;
+    let value = rounded(mantissa, &POWERS[POWERS.len() / 2 - places])?;
     Some((if sign == 1 { -value } else { value }, sign + length))
 }
 
