@@ -21,7 +21,8 @@ const BIAS: i32 = 1_075;
 struct Power {
     high: u64,
     low: u64,
-    /// The exponent's bits of a double, for a mantissa and a product without a leading zero but one.
+    /// The exponent's bits of the double that a mantissa times this makes, where the mantissa has no
+    /// leading zero and the product has one.
     exponent: u64,
 }
 
@@ -31,7 +32,7 @@ impl Power {
         let five = 5_u128.pow(exponent.unsigned_abs());
         let zeros = five.leading_zeros();
         let (bits, binary) = if exponent >= 0 {
-            (five << zeros, exponent - zeros as i32)
+            (five << zeros, exponent - zeros.cast_signed())
         } else {
             // Long division of a power of two, bit by bit: 5^40 has 93 bits.
             let length = 128 - zeros;
@@ -45,7 +46,7 @@ impl Power {
                 }
                 bit += 1;
             }
-            (quotient, exponent - 127 - length as i32)
+            (quotient, exponent - 127 - length.cast_signed())
         };
         // 64 bits of the product are cut off, and 74 more for a significand of 53; the significand's
         // leading bit adds one to the exponent where it is added.
@@ -56,19 +57,22 @@ impl Power {
 
 /// The double nearest to `mantissa * 10^exponent`; `None` where that is not certain here: exponents
 /// that are not tabled, and numbers as good as halfway between two doubles.
+pub(super) fn nearest(mantissa: u64, exponent: i32) -> Option<f64> {
+    let place = exponent.checked_add(LARGEST_EXPONENT)?;
+    rounded(mantissa, POWERS.get(usize::try_from(place).ok()?)?)
+}
+
 #[expect(clippy::inline_always, reason = "measured: a call costs a tenth of the whole decoder")]
 #[inline(always)]
-pub(super) fn nearest(mantissa: u64, exponent: i32) -> Option<f64> {
+fn rounded(mantissa: u64, power: &Power) -> Option<f64> {
     if mantissa == 0 {
         return Some(0.0);
     }
-    let power = POWERS.get(usize::try_from(exponent.checked_add(LARGEST_EXPONENT)?).ok()?)?;
     let zeros = mantissa.leading_zeros();
     let scaled = u128::from(mantissa << zeros);
     // The product's 128 leading bits. Two things were cut off, each worth less than one: the power
     // beyond its 128 bits and the product's last 64. So the true product lies in p..p + 2.
     let product = scaled * u128::from(power.high) + ((scaled * u128::from(power.low)) >> 64);
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half")]
     let high = (product >> 64) as u64;
     let large = high >> 63;
     let cut = 10 + large;
@@ -78,10 +82,10 @@ pub(super) fn nearest(mantissa: u64, exponent: i32) -> Option<f64> {
     if low.wrapping_add(1) <= 1 && is_near_half(product, cut) {
         return None;
     }
-    let rounded = ((high >> (cut - 1)) + 1) >> 1;
+    let significand = ((high >> (cut - 1)) + 1) >> 1;
     let exponent = power.exponent + (large << 52) - (u64::from(zeros) << 52);
     // A significand that was rounded up to 2^53 carries into the exponent, as it should.
-    Some(f64::from_bits(exponent + rounded))
+    Some(f64::from_bits(exponent + significand))
 }
 
 /// True where the bits to be cut off are half, or one below: then the true ones may be above, below
@@ -124,7 +128,105 @@ pub(super) fn take_double(bytes: &[u8]) -> Option<(f64, usize)> {
     if matches!(window[length], b'0'..=b'9' | b'e' | b'E') {
         return None;
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "at most 16")]
-    let value = nearest(mantissa, -(places as i32))?;
+    let value = rounded(mantissa, &POWERS[POWERS.len() / 2 - places])?;
     Some((if sign == 1 { -value } else { value }, sign + length))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RANDOM_NUMBERS: usize = 300_000;
+
+    fn expected(mantissa: u64, exponent: i32) -> u64 {
+        format!("{mantissa}e{exponent}").parse::<f64>().unwrap().to_bits()
+    }
+
+    /// What `take_double` makes of a number with something after it, as bits and length.
+    fn taken(text: &str) -> Option<(u64, usize)> {
+        let body = format!("{text},\"minimum\":1.25,\"maximum\":1.25,\"sampleCount\":60}}");
+        take_double(body.as_bytes()).map(|(value, length)| (value.to_bits(), length))
+    }
+
+    #[test]
+    fn j7_the_nearest_double_is_bit_equal_to_the_standard_librarys_or_left_to_it() {
+        let mut random = fastrand::Rng::with_seed(11);
+        let mut certain = 0;
+        for _ in 0..RANDOM_NUMBERS {
+            let mantissa = random.u64(..) >> random.u32(0..64);
+            let exponent = random.i32(-45..=45);
+            if let Some(value) = nearest(mantissa, exponent) {
+                assert_eq!(value.to_bits(), expected(mantissa, exponent), "{mantissa}e{exponent}");
+                certain += 1;
+            }
+        }
+        assert!(certain > RANDOM_NUMBERS * 8 / 10, "{certain}");
+    }
+
+    #[test]
+    fn j7_numbers_halfway_between_two_doubles_and_next_to_that_are_bit_equal() {
+        let mut random = fastrand::Rng::with_seed(12);
+        for _ in 0..RANDOM_NUMBERS / 4 {
+            // A significand of 54 bits that ends in one lies halfway between two of 53.
+            let half = (1 << 53) | (random.u64(..) >> 11) | 1;
+            let power = random.u32(0..=10);
+            for mantissa in [half - 1, half, half + 1].map(|half| half << power) {
+                for exponent in -30..=30 {
+                    if let Some(value) = nearest(mantissa, exponent) {
+                        assert_eq!(value.to_bits(), expected(mantissa, exponent));
+                    }
+                }
+            }
+        }
+        for (mantissa, exponent) in [(9_007_199_254_740_993, 0), (90_071_992_547_409_930, -1)] {
+            assert_eq!(nearest(mantissa, exponent), None, "{mantissa}e{exponent}");
+        }
+        for exponent in -41..=41 {
+            for mantissa in [0, 1, 2, 5, u64::MAX, 1 << 63, (1 << 53) - 1, 10_u64.pow(19)] {
+                if let Some(value) = nearest(mantissa, exponent) {
+                    assert_eq!(value.to_bits(), expected(mantissa, exponent));
+                }
+            }
+        }
+        assert!(nearest(1, i32::MAX).is_none() && nearest(1, i32::MIN).is_none());
+    }
+
+    #[test]
+    fn usual_numbers_are_taken_whole_and_others_are_left() {
+        for text in ["0", "7", "-0", "-0.0", "0.5", "229.2028045343192", "-12345678.25", "0.0001"] {
+            let (bits, length) = taken(text).unwrap();
+            assert_eq!((bits, length), (text.parse::<f64>().unwrap().to_bits(), text.len()));
+        }
+        for text in
+            ["", "-", "01", "-01.5", "1.", ".5", "1e5", "1.5E5", "1.25e-3", "null", "\"1\"", "+1"]
+        {
+            assert_eq!(taken(text), None, "{text}");
+        }
+        assert_eq!(take_double(b"1.5,"), None, "too near to the end");
+    }
+
+    proptest! {
+        #[test]
+        fn j7_numbers_taken_are_bit_equal_to_the_standard_librarys(
+            text in "-?(0|[1-9][0-9]{0,12})(\\.[0-9]{1,20})?"
+        ) {
+            if let Some((bits, length)) = taken(&text) {
+                prop_assert_eq!(bits, text.parse::<f64>().unwrap().to_bits());
+                prop_assert_eq!(length, text.len());
+            } else {
+                prop_assert!(text.len() > 11, "{}", text);
+            }
+        }
+
+        #[test]
+        fn j21_what_is_taken_of_any_bytes_is_a_number(body in "[0-9.eE+-]{1,12},{40}") {
+            let number = body.trim_end_matches(',');
+            if let Some((_, length)) = take_double(body.as_bytes()) {
+                let taken = &number[..length];
+                prop_assert!(serde_json::from_str::<f64>(taken).is_ok(), "{}", taken);
+            }
+        }
+    }
 }

@@ -63,10 +63,11 @@ impl<'a> PageReader<'a, '_> {
             let Some(place) = self.members.next(&mut self.json, &mut first, note)? else { break };
             match place {
                 Place::Known(place) => {
-                    self.member(usize::from(place), &mut found).map_err(|error| {
-                        let name = shown_name(member_name(self.settings, usize::from(place)));
+                    let place = usize::from(place);
+                    self.member(place, &mut found).map_err(|error| {
+                        let name = shown_name(member_name(self.settings, place));
                         under(error, format_args!(".{name}"))
-                    })?
+                    })?;
                 }
                 Place::Unknown => drop(self.json.skip_value()?),
             }

@@ -16,7 +16,7 @@ pub(super) struct IdentityTexts {
 
 /// One text.
 struct Text {
-    text: Arc<str>,
+    shared: Arc<str>,
     /// It is written in JSON as it is.
     plain: bool,
     /// The one that followed it last.
@@ -31,7 +31,7 @@ impl IdentityTexts {
         let bytes = bytes.strip_prefix(b"\"")?;
         let last = self.texts.get(self.last)?;
         for place in [last.next, self.last] {
-            let Text { text, plain, .. } = &self.texts[place];
+            let Text { shared: text, plain, .. } = &self.texts[place];
             if *plain && bytes.starts_with(text.as_bytes()) && bytes.get(text.len()) == Some(&b'"')
             {
                 let length = text.len() + 2;
@@ -60,13 +60,13 @@ impl IdentityTexts {
         let place = self.texts.len();
         let shared: Arc<str> = Arc::from(text);
         self.known.insert(Arc::clone(&shared), key(place));
-        self.texts.push(Text { text: shared, plain: is_plain(text), next: place });
+        self.texts.push(Text { shared, plain: is_plain(text), next: place });
         place
     }
 
     /// The text of a key that [`IdentityTexts::key`] gave.
     pub(super) fn text(&self, key: i32) -> &Arc<str> {
-        &self.texts[usize::try_from(key).unwrap_or_default()].text
+        &self.texts[usize::try_from(key).unwrap_or_default()].shared
     }
 }
 

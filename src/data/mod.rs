@@ -24,6 +24,7 @@ mod json;
 pub mod merge;
 mod names;
 mod number;
+mod numeral;
 mod oddities;
 pub mod page;
 pub mod point_columns;
@@ -36,6 +37,7 @@ mod separator;
 pub mod shape;
 mod string;
 pub mod table;
+mod times;
 mod timestamp;
 
 pub use bookmark::Bookmark;

@@ -25,6 +25,14 @@ pub(super) enum Place {
     Unknown,
 }
 
+impl Place {
+    /// The bit of a known name, by which its second coming is noticed.
+    #[inline]
+    pub(super) fn bit(self) -> u64 {
+        if let Self::Known(place) = self { 1 << place } else { 0 }
+    }
+}
+
 /// The names of a level, and what follows the value of each.
 pub(super) struct Names {
     list: Vec<String>,
@@ -39,6 +47,7 @@ struct Next {
     separator: Separator,
     index: usize,
     place: Place,
+    bit: u64,
     /// The next value is the first one of a further object.
     opens: bool,
 }
@@ -47,6 +56,8 @@ struct Next {
 pub(super) struct Step {
     /// The member whose value comes.
     pub(super) place: Place,
+    /// Its bit.
+    pub(super) bit: u64,
     /// It is the first one of a further object.
     pub(super) opens: bool,
     /// Where its value begins.
@@ -75,7 +86,7 @@ impl Names {
         let next = self.after[self.previous].as_ref()?;
         let end = next.separator.end(bytes, at)?;
         self.previous = next.index + FIRST;
-        Some(Step { place: next.place, opens: next.opens, end })
+        Some(Step { place: next.place, bit: next.bit, opens: next.opens, end })
     }
 
     /// Steps to the value of the object's next member; `None` at the object's end, which is left
@@ -118,7 +129,13 @@ impl Names {
         let place = known.map_or(Place::Unknown, Place::Known);
         if self.previous != NOWHERE {
             let separator = Separator::new(&json.bytes()[from..json.value_offset()]);
-            let next = separator.map(|separator| Next { separator, index, place, opens });
+            let next = separator.map(|separator| Next {
+                separator,
+                index,
+                place,
+                bit: place.bit(),
+                opens,
+            });
             self.after[self.previous] = next;
         }
         self.previous = index + FIRST;

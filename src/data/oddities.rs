@@ -35,7 +35,7 @@ impl Judge {
         // A comparison with NaN is false: what is null is not odd.
         for ((value, minimum), maximum) in value.iter().zip(minimum).zip(maximum) {
             report.minimum_above_maximum += u64::from(minimum > maximum);
-            report.value_outside_bounds += u64::from((value < minimum) | (value > maximum));
+            report.value_outside_bounds += u64::from(value < minimum || value > maximum);
         }
         report.negative_counts += count(rows.sample_counts, |count| *count < 0);
     }

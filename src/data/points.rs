@@ -2,22 +2,19 @@
 //! read in place: the learnt way from one value to the next ([`Names`]), and values in their most
 //! frequent form. Whatever is otherwise goes the general way, value by value.
 
-use std::borrow::Cow;
-
 use super::columns::{Columns, Row};
 use super::decode::DecodeSettings;
 use super::double::take_double;
 use super::json::{Parser, Token, under};
 use super::names::{Names, Place};
-use super::number::{Number, take_count};
+use super::number::take_count;
+use super::numeral::{float, sample_count};
 use super::oddities::Judge;
 use super::report::{PageReport, shown_name};
 use super::shape::TimestampForm;
 use super::string::take_plain_string;
-use super::timestamp::{
-    DateMemo, Instant, IsoFault, parse_epoch, parse_iso, recognise_epoch, take_iso,
-};
-use crate::error::{Error, Result, excerpt};
+use super::times::TimeReader;
+use crate::error::{Error, Result};
 
 /// The places of a point's members: the extra columns follow.
 const TIMESTAMP: u8 = 0;
@@ -28,13 +25,7 @@ const FIRST_EXTRA: u8 = 5;
 pub(super) struct PointReader {
     names: Names,
     member_names: Vec<String>,
-    /// The form that Shape states, or `Detect`.
-    stated: TimestampForm,
-    /// The form seen on this page.
-    form: Option<TimestampForm>,
-    memo: DateMemo,
-    start: Option<i64>,
-    end: Option<i64>,
+    times: TimeReader,
     judge: Judge,
 }
 
@@ -67,18 +58,14 @@ impl PointReader {
         Self {
             names: Names::new(member_names.iter().map(String::as_str)),
             member_names,
-            stated: settings.shape.timestamp,
-            form: None,
-            memo: DateMemo::default(),
-            start: settings.start.map(jiff::Timestamp::as_microsecond),
-            end: settings.end.map(jiff::Timestamp::as_microsecond),
+            times: TimeReader::new(settings),
             judge: Judge::new(settings),
         }
     }
 
     /// The form of this page's timestamps, if it has any.
     pub(super) fn form(&self) -> Option<TimestampForm> {
-        self.form
+        self.times.form()
     }
 
     /// Reads an array of points into the columns.
@@ -116,24 +103,20 @@ impl PointReader {
     ) -> Result<()> {
         let bytes = json.bytes();
         let mut at = json.offset();
-        let mut place = if let Some(step) = self.names.follow(bytes, at) {
+        let (mut place, mut bit);
+        if let Some(step) = self.names.follow(bytes, at) {
+            (place, bit, at) = (step.place, step.bit, step.end);
             json.deepen()?;
-            at = step.end;
             point.reopen();
-            step.place
         } else {
-            let Some(place) = self.step(json, point, columns, report)? else { return Ok(()) };
-            at = json.offset();
-            place
-        };
+            let Some(next) = self.step(json, point, columns, report)? else { return Ok(()) };
+            (place, bit, at) = (next, next.bit(), json.offset());
+        }
         loop {
-            if let Place::Known(place) = place {
-                if point.seen & (1 << place) != 0 {
-                    let twice = Error::protocol_at("", "this member comes twice");
-                    return Err(self.at_member(place, twice));
-                }
-                point.seen |= 1 << place;
+            if point.seen & bit != 0 {
+                return Err(self.seen_twice(place));
             }
+            point.seen |= bit;
             if let Some(length) = self.take(place, bytes.get(at..).unwrap_or_default(), point) {
                 at += length;
             } else {
@@ -142,19 +125,15 @@ impl PointReader {
                 at = json.offset();
             }
             if let Some(step) = self.names.follow(bytes, at) {
-                at = step.end;
-                place = step.place;
+                (place, bit, at) = (step.place, step.bit, step.end);
                 if step.opens {
                     self.close(point, columns)?;
                     point.reopen();
                 }
             } else {
                 json.seek(at);
-                match self.step(json, point, columns, report)? {
-                    Some(next) => place = next,
-                    None => return Ok(()),
-                }
-                at = json.offset();
+                let Some(next) = self.step(json, point, columns, report)? else { return Ok(()) };
+                (place, bit, at) = (next, next.bit(), json.offset());
             }
         }
     }
@@ -195,7 +174,8 @@ impl PointReader {
     }
 
     /// Ends a point, whose row is whole then.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "measured: once for each point")]
+    #[inline(always)]
     fn close<'a>(&self, point: &mut Point<'a>, columns: &mut Columns<'a>) -> Result<()> {
         if point.seen & (1 << TIMESTAMP) == 0 {
             return Err(self.missing_timestamp());
@@ -203,6 +183,12 @@ impl PointReader {
         columns.push(&point.row, &point.extras);
         point.open = false;
         Ok(())
+    }
+
+    #[cold]
+    fn seen_twice(&self, place: Place) -> Error {
+        let error = Error::protocol_at("", "this member comes twice");
+        if let Place::Known(place) = place { self.at_member(place, error) } else { error }
     }
 
     #[cold]
@@ -215,8 +201,8 @@ impl PointReader {
     #[inline]
     fn take(&mut self, place: Place, bytes: &[u8], point: &mut Point<'_>) -> Option<usize> {
         match place {
-            Place::Known(TIMESTAMP) if self.form == Some(TimestampForm::Iso) => {
-                let (timestamp, length) = take_iso(bytes, &mut self.memo)?;
+            Place::Known(TIMESTAMP) => {
+                let (timestamp, length) = self.times.take(bytes)?;
                 point.row.timestamp = timestamp;
                 Some(length)
             }
@@ -246,157 +232,40 @@ impl PointReader {
         report: &mut PageReport,
     ) -> Result<()> {
         let Place::Known(place) = place else { return json.skip_value().map(drop) };
-        let outcome = match place {
-            TIMESTAMP => self.timestamp(json, report).map(|read| point.row.timestamp = read),
-            SAMPLE_COUNT => sample_count(json, report)
-                .map(|read| read.into_iter().for_each(|count| point.row.set_count(count))),
-            FIRST_EXTRA.. => json.skip_value().map(|text| {
-                point.extras[usize::from(place - FIRST_EXTRA)] = (text != "null").then_some(text)
-            }),
-            number => float(json, report).map(|read| {
-                read.into_iter()
-                    .for_each(|value| point.row.set_number(usize::from(number - 1), value))
-            }),
-        };
-        outcome.map_err(|error| self.at_member(place, error))
+        self.known(place, json, point, report).map_err(|error| self.at_member(place, error))
+    }
+
+    fn known<'a>(
+        &mut self,
+        place: u8,
+        json: &mut Parser<'a>,
+        point: &mut Point<'a>,
+        report: &mut PageReport,
+    ) -> Result<()> {
+        match place {
+            TIMESTAMP => point.row.timestamp = self.times.read(json, report)?,
+            SAMPLE_COUNT => {
+                if let Some(count) = sample_count(json, report)? {
+                    point.row.set_count(count);
+                }
+            }
+            FIRST_EXTRA.. => {
+                let text = json.skip_value()?;
+                point.extras[usize::from(place - FIRST_EXTRA)] = (text != "null").then_some(text);
+            }
+            place => {
+                if let Some(number) = float(json, report)? {
+                    point.row.set_number(usize::from(place - 1), number);
+                }
+            }
+        }
+        Ok(())
     }
 
     #[cold]
     fn at_member(&self, place: u8, error: Error) -> Error {
         under(error, format_args!(".{}", shown_name(&self.member_names[usize::from(place)])))
     }
-
-    #[inline]
-    fn timestamp(&mut self, json: &mut Parser<'_>, report: &mut PageReport) -> Result<i64> {
-        let (instant, form) = match json.peek()? {
-            Token::Text => {
-                let text = json.string()?;
-                let instant = parse_iso(text.as_bytes(), &mut self.memo)
-                    .map_err(|fault| bad_iso(fault, &text))?;
-                (instant, TimestampForm::Iso)
-            }
-            Token::Number => self.epoch(json.number()?)?,
-            token => {
-                let message = format!("a timestamp is text or a number, not {}", token.described());
-                return Err(Error::protocol_at("", message));
-            }
-        };
-        if self.form != Some(form) {
-            self.settle(form)?;
-        }
-        report.timestamps_truncated += u64::from(instant.truncated);
-        report.leap_seconds += u64::from(instant.leap_second);
-        Ok(instant.microseconds)
-    }
-
-    fn epoch(&self, number: Number<'_>) -> Result<(Instant, TimestampForm)> {
-        let form = match self.stated {
-            TimestampForm::Detect | TimestampForm::Iso => {
-                recognise_epoch(number, (self.start, self.end), self.form)
-            }
-            stated => stated,
-        };
-        let instant = parse_epoch(number, form).ok_or_else(|| {
-            let shown = excerpt(&shown_name(number.text()));
-            Error::protocol_at("", format!("the timestamp {shown} is outside the years 1 to 9999"))
-        })?;
-        Ok((instant, form))
-    }
-
-    /// J12: all timestamps of a page have one form, and the stated one if one was stated.
-    #[cold]
-    fn settle(&mut self, form: TimestampForm) -> Result<()> {
-        let expected = match self.stated {
-            TimestampForm::Detect => self.form,
-            stated => Some(stated),
-        };
-        match expected {
-            Some(expected) if expected != form => Err(Error::protocol_at(
-                "",
-                format!("a timestamp in the form {}, not {}", form.name(), expected.name()),
-            )
-            .with_hint("State the form if it was mistaken: Shape(timestamp=\"…\").")),
-            _ => {
-                self.form = Some(form);
-                Ok(())
-            }
-        }
-    }
-}
-
-/// J5, J9: a number, null, or a number as text.
-#[inline]
-fn float(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<f64>> {
-    match json.peek()? {
-        Token::Number => json.number()?.to_f64().map(Some).ok_or_else(beyond_double),
-        token => match number_in_text(json, token, report)? {
-            Some(text) => {
-                let number = Number::parse(&text).ok_or_else(|| no_number(&text))?;
-                number.to_f64().map(Some).ok_or_else(beyond_double)
-            }
-            None => Ok(None),
-        },
-    }
-}
-
-/// J10: a whole number in any notation, or null.
-#[inline]
-fn sample_count(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<i64>> {
-    match json.peek()? {
-        Token::Number => json.number()?.to_i64().map(Some).ok_or_else(no_count),
-        token => match number_in_text(json, token, report)? {
-            Some(text) => {
-                let number = Number::parse(&text).ok_or_else(|| no_number(&text))?;
-                number.to_i64().map(Some).ok_or_else(no_count)
-            }
-            None => Ok(None),
-        },
-    }
-}
-
-/// What stands where a number is expected and is none: null, or a text that may be one.
-#[cold]
-fn number_in_text<'a>(
-    json: &mut Parser<'a>,
-    token: Token,
-    report: &mut PageReport,
-) -> Result<Option<Cow<'a, str>>> {
-    match token {
-        Token::Null => json.literal().map(|()| None),
-        Token::Text => {
-            report.numbers_as_text += 1;
-            json.string().map(Some)
-        }
-        token => {
-            let message = format!("expected a number or null, found {}", token.described());
-            Err(Error::protocol_at("", message))
-        }
-    }
-}
-
-#[cold]
-fn beyond_double() -> Error {
-    Error::protocol_at("", "the number is beyond the range of a double")
-}
-
-#[cold]
-fn no_count() -> Error {
-    Error::protocol_at("", "a count is a whole number of at most 64 bits")
-}
-
-#[cold]
-fn no_number(text: &str) -> Error {
-    Error::protocol_at("", format!("the text {:?} is not a number", shown_name(text)))
-}
-
-#[cold]
-fn bad_iso(fault: IsoFault, text: &str) -> Error {
-    let why = match fault {
-        IsoFault::Form => "is not ISO 8601",
-        IsoFault::NoZone | IsoFault::DateOnly => "has no time zone",
-        IsoFault::OutOfRange => "is outside the years 1 to 9999",
-    };
-    Error::protocol_at("", format!("the timestamp {:?} {why}", shown_name(text)))
 }
 
 #[cfg(test)]

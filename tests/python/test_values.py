@@ -133,6 +133,59 @@ def test_any_layout_with_any_unknown_members_reads_as_python_reads_it(
     ]
 
 
+def number():
+    """A number as text, in any notation that JSON has."""
+    return (
+        st.floats(allow_nan=False, allow_infinity=False).map(repr)
+        | st.floats(min_value=-1e4, max_value=1e4).map("{:.9f}".format)
+        | st.from_regex(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]{1,20})?([eE][+-]?[0-9])?", fullmatch=True)
+        | st.just("null")
+    )
+
+
+def layout():
+    """How a point is written: the order of its members, white space, members nobody asked for."""
+    space = st.sampled_from(["", "", " ", "\n\t  "])
+    names = st.permutations(["timestamp", "value", "minimum", "quality", "sampleCount"])
+    quality = st.sampled_from(['"good"', '"b\\u0061d \\" {"', "192", "null", '[1, {"value": 2}]'])
+    return st.tuples(names, space, space, space, quality)
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    rows=st.lists(st.tuples(number(), number(), st.integers(0, 3)), max_size=30),
+    layouts=st.lists(layout(), min_size=4, max_size=4),
+    steady=st.integers(1, 12),
+)
+@pytest.mark.fault("J7", "J18")
+def test_a_layout_that_changes_in_mid_page_reads_as_python_reads_it(
+    sandbox, client, rows, layouts, steady
+):
+    points = []
+    for n, (value, minimum, which) in enumerate(rows):
+        # The same layout for a while, then one of the others for a single point.
+        order, before, colon, after, quality = layouts[which if n % steady == 0 else 0]
+        members = {
+            "timestamp": f'"2026-11-01T00:00:{n:02}Z"',
+            "value": value,
+            "minimum": minimum,
+            "quality": quality,
+            "sampleCount": str(n * 37),
+        }
+        written = (f'{before}"{name}"{colon}:{colon}{members[name]}{after}' for name in order)
+        points.append(f"{before}{{{','.join(written)}}}{after}")
+    ids = json.dumps(IDENTITY)[:-1]
+    text = f'{{"series":[{ids},"points":[{",".join(points)}]}}],"nextCursor":null}}'
+    table = serve(sandbox, client, text.encode())
+    expected = json.loads(text)["series"][0]["points"]
+    for name, column in [("value", "value"), ("minimum", "minimum"), ("sampleCount", "sample_count")]:
+        assert [None if row[column] is None else bits(row[column]) for row in table.records()] == [
+            None if point[name] is None else bits(point[name]) for point in expected
+        ]
+
+
 @pytest.mark.fault("J9", "J10")
 def test_nulls_are_null_in_every_form_of_the_result(sandbox, client):
     body = page([1.5, None])
