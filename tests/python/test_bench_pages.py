@@ -12,7 +12,7 @@ pytest.importorskip("numpy")
 if sys.platform != "linux":
     pytest.skip("the server sends files as Linux can", allow_module_level=True)
 
-from speed import render, server  # noqa: E402
+from speed import alike, render, server  # noqa: E402
 
 PAGES = 2
 POINTS = PAGES * render.SERIES * render.SLICE
@@ -89,3 +89,12 @@ def test_the_slow_pages_hold_an_hour_each_and_end_with_the_range(client, monkeyp
     end = render.START + pd.Timedelta("150min")
 
     assert [len(page) for page in scan(client, "slow", end).pages()] == [120, 120, 60]
+
+
+def test_one_number_that_is_another_bit_for_bit_is_a_difference(client):
+    frame = scan(client, "a").to_pandas(ids="category")
+    other = frame.copy()
+    other.loc[7, "value"] += 1e-12
+
+    assert alike.difference(alike.told(frame), alike.told(frame.sample(frac=1))) is None
+    assert "digest" in alike.difference(alike.told(frame), alike.told(other))
