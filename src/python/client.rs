@@ -352,8 +352,8 @@ impl PyClient {
     /// begun in the order asked. What a scan has read already costs nothing; what is read here it
     /// remembers, as from its own ``collect()``. The deadline of each counts from when it is begun.
     ///
-    /// The first error cancels the rest: :attr:`SitelineError.scans`. Interrupted, nothing that was
-    /// read is lost either: gather the same scans again.
+    /// The first error cancels the rest (of an allowance that is used up, it waits for what is paid)
+    /// and says how to go on: :class:`SitelineError`. Interrupted, gather the same scans again.
     ///
     /// ``scans=`` that is empty, names a scan twice or one of another client is a
     /// :class:`QueryError`. No ``progress=`` may read one of the other scans.

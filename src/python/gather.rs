@@ -132,8 +132,8 @@ impl PyGathering {
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<Gathering> {
-        let over = || raise(py, &Error::new(Kind::Closed, "this gathering is over"));
-        self.slot().gathering.take().ok_or_else(over)
+        let taken = self.slot().gathering.take();
+        taken.ok_or_else(|| raise(py, &Error::new(Kind::Closed, "this gathering is over")))
     }
 
     /// Keeps the reads for the next step. They are over where nobody waits for one any more.

@@ -53,6 +53,7 @@ pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
 /// was read, as it was read. ``collect()`` reads once, merges, and remembers; every way to the whole
 /// (``to_pandas()``, ``to_polars()``, ``to_arrow()``, ``pl.DataFrame(scan)``,
 /// ``duckdb.sql("from scan")``) goes through it, so the allowance is never spent twice by accident.
+/// ``split()`` cuts it into parts that :meth:`Client.gather` reads side by side.
 /// DuckDB puts an exception of its own in the place of ours: call ``collect()`` before it where
 /// ``.bookmark`` and ``.partial`` are wanted.
 ///

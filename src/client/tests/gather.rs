@@ -228,7 +228,7 @@ async fn a_gathering_that_is_given_up_leaves_each_scan_where_it_was() {
 }
 
 #[tokio::test]
-async fn nothing_is_spent_past_the_allowance() {
+async fn b5_nothing_is_spent_past_the_allowance() {
     let set = |settings: &mut ClientSettings| settings.daily_allowance = Some(5);
     let bench = Bench::of(service(|_| None).await, set);
     let failure = gather(&bench, &parts(&bench.client), 8).await.expect_err("eight pages");
