@@ -226,7 +226,8 @@ fn resolve(
             run.rows.clone().map(move |row| (held.timestamps()[row], sequence, row, run.page))
         })
         .collect();
-    rows.sort_unstable();
+    // Runs are in order, most of them: the stable sort joins them, the other one would take them apart.
+    rows.sort();
     let first_slice = plan.len();
     for (index, &(timestamp, _, row, page)) in rows.iter().enumerate() {
         if let Some(&(next_timestamp, _, next_row, next_page)) = rows.get(index + 1)

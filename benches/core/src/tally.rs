@@ -1,8 +1,7 @@
 //! What a page comes to: readers that disagree on it are not compared for speed.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, Float64Array, RecordBatch};
 use siteline::data::Decoded;
 
 use crate::typed::Page;
