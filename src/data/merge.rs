@@ -63,9 +63,17 @@ struct Run {
     page: usize,
     /// Counted over all pages.
     rows: Range<usize>,
-    first: i64,
-    last: i64,
     ascending: bool,
+}
+
+impl Run {
+    fn first(&self, timestamps: &[i64]) -> i64 {
+        timestamps[self.rows.start]
+    }
+
+    fn last(&self, timestamps: &[i64]) -> i64 {
+        timestamps[self.rows.end - 1]
+    }
 }
 
 impl Merger {
@@ -167,13 +175,15 @@ impl Merger {
     /// `Kind::BodyTooLarge` when an extra column passes 2 GiB of text.
     pub fn finish(mut self) -> Result<Merged> {
         self.series.sort_unstable_by(|left, right| left.0.cmp(&right.0));
-        let mut plan: Vec<Slice> = Vec::new();
+        let slices = self.series.iter().map(|(_, runs)| runs.len()).sum();
+        let mut plan: Vec<Slice> = Vec::with_capacity(slices);
         let (mut series, mut envelopes) = (Vec::new(), Vec::new());
         let mut start = 0;
         for (identity, mut runs) in self.series {
             let before = plan.len();
-            runs.sort_unstable_by_key(|run| (run.first, run.last));
-            let apart = runs.is_sorted_by(|left, right| left.last < right.first);
+            let times = self.held.timestamps();
+            runs.sort_unstable_by_key(|run| (run.first(times), run.last(times)));
+            let apart = runs.is_sorted_by(|left, right| left.last(times) < right.first(times));
             if apart && runs.iter().all(|run| run.ascending) {
                 plan.extend(runs.drain(..).map(|Run { page, rows, .. }| Slice { page, rows }));
             } else {
@@ -196,20 +206,19 @@ impl Merger {
 /// Adds an envelope's rows, to the last run where they go on with it.
 fn add_run(runs: &mut Vec<Run>, page: usize, rows: Range<usize>, timestamps: &[i64]) {
     let added = &timestamps[rows.clone()];
-    let (Some(first), Some(last)) = (added.first(), added.last()) else { return };
+    let Some(first) = added.first() else { return };
     let ascending = added.is_sorted_by(|earlier, later| earlier < later);
     if let Some(run) = runs.last_mut()
         && run.page == page
         && run.rows.end == rows.start
         && run.ascending
         && ascending
-        && run.last < *first
+        && run.last(timestamps) < *first
     {
         run.rows.end = rows.end;
-        run.last = *last;
         return;
     }
-    runs.push(Run { page, rows, first: *first, last: *last, ascending });
+    runs.push(Run { page, rows, ascending });
 }
 
 /// Puts the rows of overlapping runs in order, the last version of each timestamp winning.

@@ -95,12 +95,17 @@ pub(crate) fn datetime_from_microseconds(
         let utc = PyTzInfo::utc(py)?.to_owned();
         Ok(PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, Some(&utc))?.into_any().unbind())
     })?;
+    epoch.bind(py).add(timedelta(py, microseconds)?)
+}
+
+/// A `timedelta` of so many microseconds.
+pub(crate) fn timedelta(py: Python<'_>, microseconds: i64) -> PyResult<Bound<'_, PyDelta>> {
     let days = microseconds.div_euclid(86_400_000_000);
     let rest = microseconds.rem_euclid(86_400_000_000);
     let days = i32::try_from(days).unwrap_or(i32::MAX);
     let seconds = i32::try_from(rest / 1_000_000).unwrap_or_default();
     let micros = i32::try_from(rest % 1_000_000).unwrap_or_default();
-    epoch.bind(py).add(PyDelta::new(py, days, seconds, micros, false)?)
+    PyDelta::new(py, days, seconds, micros, false)
 }
 
 /// An instant from an ISO 8601 string with a zone, an aware `datetime`, or a pandas `Timestamp`.

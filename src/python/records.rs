@@ -1,6 +1,7 @@
 //! Points as Python objects: plain dicts, or `siteline.Record` tuples.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use pyo3::prelude::*;
@@ -8,11 +9,13 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple, PyType};
 
 use crate::data::{COLUMN_NAMES, Identity, PointColumns};
-use crate::python::conversions::datetime_from_microseconds;
+use crate::python::conversions::{datetime_from_microseconds, timedelta};
 use crate::python::errors::frames;
 
-/// So many times are kept at most.
-const TIMES: usize = 1 << 13;
+/// So many times are kept.
+const TIMES: usize = 1 << 12;
+/// Microseconds of a year: what is further away from the last time is made from nothing.
+const LONGEST_STEP: i64 = 365 * 86_400 * 1_000_000;
 
 /// A page's points, and what they share as Python objects.
 pub(crate) struct Rows {
@@ -34,12 +37,31 @@ impl Rows {
         (points.rows() > 0).then(|| Arc::new(Self { points, shared: PyOnceLock::new() }))
     }
 
-    /// The point of a row, which lies in this envelope.
-    pub(crate) fn object<'py>(
+    /// The points of these rows, the first of which lies in this envelope or after it.
+    pub(crate) fn objects(
+        &self,
+        py: Python<'_>,
+        mut envelope: usize,
+        rows: Range<usize>,
+        times: &mut Times,
+        named: bool,
+    ) -> Vec<PyResult<Py<PyAny>>> {
+        let envelopes = &self.points.envelopes;
+        rows.map(|row| {
+            while envelopes[envelope].rows.end <= row {
+                envelope += 1;
+            }
+            self.object(py, envelope, row, times, named).map(Bound::unbind)
+        })
+        .collect()
+    }
+
+    fn object<'py>(
         &self,
         py: Python<'py>,
-        (envelope, row): (usize, usize),
-        times: &Times,
+        envelope: usize,
+        row: usize,
+        times: &mut Times,
         named: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let points = &*self.points;
@@ -145,31 +167,54 @@ fn count<'py, T: ArrowPrimitiveType<Native = i64>>(
     PyInt::new(py, array.value(row)).into_any()
 }
 
-/// The times of the last points as Python objects: points of several series share theirs.
+/// The times of the last points as Python objects: points of several series share theirs, and most
+/// follow the one before in a step that is known.
 #[derive(Default)]
-pub(crate) struct Times(Mutex<Vec<Option<(i64, Py<PyAny>)>>>);
+pub(crate) struct Times {
+    known: Vec<Option<Time>>,
+    /// The place of the time that was asked for last.
+    last: usize,
+    /// A `timedelta`, as long as its microseconds.
+    step: Option<Time>,
+}
+
+/// Microseconds, and the object that they are.
+type Time = (i64, Py<PyAny>);
 
 impl Times {
-    fn time<'py>(&self, py: Python<'py>, at: i64) -> PyResult<Bound<'py, PyAny>> {
-        {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if known.is_empty() {
-                known.resize_with(TIMES, || None);
-            }
-            if let Some((time, object)) = &known[place(at)]
-                && *time == at
-            {
-                return Ok(object.bind(py).clone());
-            }
+    fn time<'py>(&mut self, py: Python<'py>, at: i64) -> PyResult<Bound<'py, PyAny>> {
+        if self.known.is_empty() {
+            self.known.resize_with(TIMES, || None);
         }
-        // Made, and another let go, outside of the lock: that may run whatever code.
-        let object = datetime_from_microseconds(py, at)?;
-        let new = Some((at, object.clone().unbind()));
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = std::mem::replace(&mut known[place(at)], new);
-        drop(known);
-        drop(old);
+        let place = place(at);
+        if let Some((time, object)) = &self.known[place]
+            && *time == at
+        {
+            self.last = place;
+            return Ok(object.bind(py).clone());
+        }
+        let object = match self.after_last(py, at) {
+            Some(object) => object?,
+            None => datetime_from_microseconds(py, at)?,
+        };
+        self.known[place] = Some((at, object.clone().unbind()));
+        self.last = place;
         Ok(object)
+    }
+
+    /// By a step from the last one: an addition is quicker than a new time from nothing.
+    fn after_last<'py>(&mut self, py: Python<'py>, at: i64) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let (last, object) = self.known[self.last].as_ref()?;
+        let length = at.checked_sub(*last).filter(|length| length.abs() < LONGEST_STEP)?;
+        let step = match &self.step {
+            Some((known, step)) if *known == length => step.bind(py).clone(),
+            _ => {
+                let step = timedelta(py, length).ok()?.into_any();
+                self.step = Some((length, step.clone().unbind()));
+                step
+            }
+        };
+        Some(object.bind(py).add(step))
     }
 }
 

@@ -1,6 +1,8 @@
 //! `siteline.RecordIterator`: points one by one.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -18,6 +20,8 @@ use crate::python::stored::Stored;
 
 /// So many points of a store are held at a time.
 const BATCH: usize = 1 << 13;
+/// So many points are made at a time: locks and guards cost as much as a point.
+const TOGETHER: usize = 1 << 6;
 
 /// The points of a scan, a table or a store, one by one.
 ///
@@ -35,16 +39,18 @@ pub(crate) struct RecordIterator {
     reporter: Option<Reporter>,
     named: bool,
     state: Mutex<State>,
-    times: Times,
 }
 
 #[derive(Default)]
 struct State {
     /// The page at hand, until its last row is taken.
     rows: Option<Arc<Rows>>,
-    /// The next row, and the envelope that it is in, or one before it.
+    /// The next row that no object was made of, and the envelope that it is in, or one before it.
     row: usize,
     envelope: usize,
+    /// Points that were made and are to be given next.
+    ready: VecDeque<PyResult<Py<PyAny>>>,
+    times: Times,
     /// The forks of this process when the page was taken.
     forks: usize,
 }
@@ -64,12 +70,13 @@ impl RecordIterator {
 
     /// Over points at hand.
     pub(crate) fn over(points: Arc<PointColumns>, named: bool) -> Self {
-        Self::of(State::new(points), named)
+        let mut state = State::default();
+        state.begin(points);
+        Self::of(state, named)
     }
 
     fn of(state: State, named: bool) -> Self {
-        let (state, times) = (Mutex::new(state), Times::default());
-        Self { pages: None, stored: None, reporter: None, named, state, times }
+        Self { pages: None, stored: None, reporter: None, named, state: Mutex::new(state) }
     }
 
     /// Reads on in the store; `false` where there is nothing more. Whoever waits for the store does so
@@ -79,41 +86,63 @@ impl RecordIterator {
         py.check_signals()?;
         let read = detached(py, || {
             let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.lock();
             // Another thread may have been faster.
-            if state.rows.is_none() {
+            if state.rows.is_none() && state.ready.is_empty() {
                 let Some(batch) = stored.next_batch(BATCH)? else { return Ok(false) };
-                *state = State::new(Arc::new(PointColumns::from_batch(&batch)));
+                state.begin(Arc::new(PointColumns::from_batch(&batch)));
             }
             Ok(true)
         })?;
         read.map_err(|error: Error| raise(py, &error))
     }
 
-    /// The next row that is at hand. Building it runs Python code, which may ask for the next row
-    /// itself: so it is taken under the lock and built outside.
-    fn take(&self) -> At {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The next point that is at hand. Making one runs Python code, which may ask for the next one
+    /// itself: so rows are taken under the lock, and points made outside.
+    fn take(&self, py: Python<'_>) -> PyResult<At> {
+        loop {
+            let (rows, envelope, numbers, mut times) = match self.rows() {
+                Next::Made(point) => return point.map(At::Point),
+                Next::Rows(rows, envelope, numbers, times) => (rows, envelope, numbers, times),
+                Next::End => return Ok(At::End),
+                Next::Nothing => return Ok(At::Nothing),
+            };
+            let made = guarded(|| Ok(rows.objects(py, envelope, numbers, &mut times, self.named)))?;
+            let mut state = self.lock();
+            state.times = times;
+            state.ready.extend(made);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rows(&self) -> Next {
+        let mut state = self.lock();
         loop {
             // Of pages the child of a fork gets none: filling says so. Points at hand are there for both.
             if let Some(pages) = &self.pages
                 && state.forks != process::forks()
             {
                 if pages.check_process().is_err() {
-                    return At::Nothing;
+                    return Next::Nothing;
                 }
                 state.forks = process::forks();
             }
-            if let Some((rows, place)) = state.take() {
-                return At::Row(rows, place);
+            if let Some(point) = state.ready.pop_front() {
+                return Next::Made(point);
+            }
+            if let Some(next) = state.take() {
+                return next;
             }
             match self.pages.as_ref().map(|pages| pages.take()) {
                 Some(Taken::Page(page)) => {
-                    *state = State::new(page.points);
+                    state.begin(page.points);
                 }
-                Some(Taken::Nothing) => return At::Nothing,
-                None if self.stored.is_some() => return At::Nothing,
-                Some(Taken::Ended) | None => return At::End,
+                Some(Taken::Nothing) => return Next::Nothing,
+                None if self.stored.is_some() => return Next::Nothing,
+                Some(Taken::Ended) | None => return Next::End,
             }
         }
     }
@@ -121,10 +150,18 @@ impl RecordIterator {
 
 /// Where the iterator stands.
 enum At {
-    /// Its envelope and its number.
-    Row(Arc<Rows>, (usize, usize)),
+    Point(Py<PyAny>),
     End,
     /// The next page is to be read first.
+    Nothing,
+}
+
+/// What is to be done for the next point.
+enum Next {
+    Made(PyResult<Py<PyAny>>),
+    /// To be made: an envelope, and rows in it or after it.
+    Rows(Arc<Rows>, usize, Range<usize>, Times),
+    End,
     Nothing,
 }
 
@@ -134,12 +171,10 @@ impl RecordIterator {
         slf
     }
 
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         loop {
-            match self.take() {
-                At::Row(rows, place) => {
-                    return guarded(|| rows.object(py, place, &self.times, self.named)).map(Some);
-                }
+            match self.take(py)? {
+                At::Point(point) => return Ok(Some(point)),
                 At::End => return end(py, self.reporter.as_ref()).map(|()| None),
                 At::Nothing => {
                     let Some(pages) = &self.pages else {
@@ -180,10 +215,9 @@ impl RecordIterator {
     }
 
     /// The next point that is at hand, or ``None``; and whether there is no further one.
-    fn _take<'py>(&self, py: Python<'py>) -> PyResult<(Option<Bound<'py, PyAny>>, bool)> {
-        match self.take() {
-            At::Row(rows, place) => guarded(|| rows.object(py, place, &self.times, self.named))
-                .map(|object| (Some(object), false)),
+    fn _take(&self, py: Python<'_>) -> PyResult<(Option<Py<PyAny>>, bool)> {
+        match self.take(py)? {
+            At::Point(point) => Ok((Some(point), false)),
             At::End => end(py, self.reporter.as_ref()).map(|()| (None, true)),
             At::Nothing => Ok((None, false)),
         }
@@ -191,22 +225,25 @@ impl RecordIterator {
 }
 
 impl State {
-    fn new(points: Arc<PointColumns>) -> Self {
-        Self { rows: Rows::new(points), row: 0, envelope: 0, forks: process::forks() }
+    /// Goes on with these points, after those that are ready.
+    fn begin(&mut self, points: Arc<PointColumns>) {
+        (self.row, self.envelope, self.forks) = (0, 0, process::forks());
+        self.rows = Rows::new(points);
     }
 
-    /// The next row. With the last one the page is let go, before another is asked for.
-    fn take(&mut self) -> Option<(Arc<Rows>, (usize, usize))> {
-        let rows = self.rows.as_ref()?;
-        let row = self.row;
-        self.row += 1;
-        while rows.points.envelopes[self.envelope].rows.end <= row {
-            self.envelope += 1;
-        }
-        let place = (self.envelope, row);
+    /// The next rows. With the last one the page is let go, before another is asked for.
+    fn take(&mut self) -> Option<Next> {
+        let rows = Arc::clone(self.rows.as_ref()?);
+        let (first, envelope) = (self.row, self.envelope);
+        self.row = (first + TOGETHER).min(rows.points.rows());
         if self.row == rows.points.rows() {
-            return self.rows.take().map(|rows| (rows, place));
+            self.rows = None;
+        } else {
+            while rows.points.envelopes[self.envelope].rows.end <= self.row {
+                self.envelope += 1;
+            }
         }
-        Some((Arc::clone(rows), place))
+        let times = std::mem::take(&mut self.times);
+        Some(Next::Rows(rows, envelope, first..self.row, times))
     }
 }
