@@ -1,6 +1,7 @@
 """Waiting: Ctrl-C ends it, other threads do not suffer, and code that runs within may ask too."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -153,21 +154,32 @@ def test_a_log_handler_may_use_the_client_while_it_waits():
         assert len(said) == 2
 
 
-def test_an_iterator_may_be_asked_while_it_builds_a_record(monkeypatch):
+@pytest.mark.parametrize("named", [False, True])
+def test_an_iterator_may_be_asked_while_it_builds_a_record(named):
+    """Building allocates, so the collector of garbage runs, and with it whatever code."""
     with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        records = sandbox.client().data(**DAY, page_size=2).records(named=True)
+        scan = sandbox.client().data(**DAY, page_size=2)
+        records = scan.records(named=named)
+        outer = [next(records)]
         inner = []
-        make = siteline.Record
 
-        def asking(*values):
+        def asking(phase, info):
             if not inner:
                 inner.append(None)
                 inner.append(next(records))
-            return make(*values)
 
-        monkeypatch.setattr(siteline.frames, "Record", asking)
-        first = next(records)
-        assert first.timestamp < inner[1].timestamp
+        threshold = gc.get_threshold()
+        gc.callbacks.append(asking)
+        gc.set_threshold(1)
+        try:
+            outer.extend(records)
+        finally:
+            gc.set_threshold(*threshold)
+            gc.callbacks.remove(asking)
+        expected = list(scan.records(named=named))
+        assert len(outer) + 1 == len(expected)
+        assert all(record in expected for record in [*outer, inner[1]])
+        assert inner[1] not in outer
 
 
 class Stopped(BaseException):

@@ -162,6 +162,7 @@ fn long_columns_are_the_same_by_series_and_by_time() {
     let by_time: Vec<Page> =
         (0_u8..5).map(|n| long_page(n.into(), &[3, 1, 2], i32::from(n) * 10_000, 10_000)).collect();
     let expected = long_page(1, &[1, 2, 3], 0, 50_000).points.batch().unwrap();
+    assert_eq!(PointColumns::from_batch(&expected).batch().unwrap(), expected);
     for pages in [by_series, by_time] {
         let points = long(&pages);
         assert_eq!(points.batch().unwrap(), expected);
