@@ -24,6 +24,9 @@ const LARGE: usize = 1 << 16;
 /// the block grows, and are the system's again when it is freed.
 const ROOM: usize = 33 << 20;
 
+/// So many rows are few.
+const FEW: usize = 32;
+
 /// The columns of all pages.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Held {
@@ -203,12 +206,16 @@ impl Plan<'_> {
         }
         let mut validity = NullBufferBuilder::new(self.rows());
         for Slice { page, rows } in self.slices {
+            let first = rows.start - self.starts[*page];
             match &pages[*page] {
                 None => validity.append_n_non_nulls(rows.len()),
-                Some(nulls) => {
-                    let first = rows.start - self.starts[*page];
-                    validity.append_buffer(&nulls.slice(first, rows.len()));
+                // A part of a buffer counts its nulls first: a few bits are quicker one by one.
+                Some(nulls) if rows.len() <= FEW => {
+                    for row in first..first + rows.len() {
+                        validity.append(nulls.is_valid(row));
+                    }
                 }
+                Some(nulls) => validity.append_buffer(&nulls.slice(first, rows.len())),
             }
         }
         validity.finish()
