@@ -107,10 +107,9 @@ impl Names {
     /// As [`Names::follow`], by the ways that were found earlier.
     #[inline(never)]
     fn recall(&mut self, bytes: &[u8], at: usize) -> Option<Step> {
-        let before = self.before[self.previous].iter_mut();
-        let (found, end) = before
-            .filter_map(|next| next.separator.end(bytes, at).map(|end| (next, end)))
-            .next()?;
+        let mut before = self.before[self.previous].iter_mut();
+        let (found, end) =
+            before.find_map(|next| next.separator.end(bytes, at).map(|end| (next, end)))?;
         let last = self.after[self.previous].as_mut()?;
         std::mem::swap(found, last);
         self.previous = last.index + FIRST;
