@@ -1,6 +1,7 @@
 //! Member names of one level of a page. Objects of one kind mostly have their members in one
 //! order and one spacing, whatever they are, so each value foretells what stands before the next:
-//! that is compared in place. A wrong guess costs a look-up and is learnt.
+//! that is compared in place, first with what came last and then with what came before that. What
+//! is found to be new costs a look-up and is learnt.
 
 use super::json::Parser;
 use super::separator::Separator;
@@ -8,6 +9,9 @@ use crate::error::Result;
 
 /// Names beyond this many are not learnt: a page with so many different ones has no order.
 const LEARNT: usize = 64;
+
+/// So many ways from one value to the next are kept besides the last.
+const MOST_WAYS: usize = 7;
 
 /// Where nothing was read yet.
 const START: usize = 0;
@@ -39,6 +43,8 @@ pub(super) struct Names {
     known: u8,
     /// What followed last: at the start, after a name that is not learnt, after each name.
     after: Vec<Option<Next>>,
+    /// What followed before that, for each of them: members may be missing now and then.
+    before: Vec<Vec<Next>>,
     previous: usize,
 }
 
@@ -50,6 +56,13 @@ struct Next {
     bit: u64,
     /// The next value is the first one of a further object.
     opens: bool,
+}
+
+impl Next {
+    #[inline]
+    fn step(&self, end: usize) -> Step {
+        Step { place: self.place, bit: self.bit, opens: self.opens, end }
+    }
 }
 
 /// A step from one value to the next, foretold and found.
@@ -71,7 +84,8 @@ impl Names {
         let after = (0..FIRST + list.len()).map(|_| None).collect();
         // Five, the points and fifty extra columns at most.
         let known = u8::try_from(list.len()).unwrap_or(u8::MAX);
-        Self { list, known, after, previous: START }
+        let before = (0..FIRST + list.len()).map(|_| Vec::new()).collect();
+        Self { list, known, after, before, previous: START }
     }
 
     /// Forgets what came last.
@@ -81,12 +95,35 @@ impl Names {
     }
 
     /// The step from the value that ends at `at` to the next one, if it is the one that was learnt.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "measured: once for each value")]
+    #[inline(always)]
     pub(super) fn follow(&mut self, bytes: &[u8], at: usize) -> Option<Step> {
         let next = self.after[self.previous].as_ref()?;
-        let end = next.separator.end(bytes, at)?;
+        let Some(end) = next.separator.end(bytes, at) else { return self.recall(bytes, at) };
         self.previous = next.index + FIRST;
-        Some(Step { place: next.place, bit: next.bit, opens: next.opens, end })
+        Some(next.step(end))
+    }
+
+    /// As [`Names::follow`], by the ways that were found earlier.
+    #[inline(never)]
+    fn recall(&mut self, bytes: &[u8], at: usize) -> Option<Step> {
+        let mut before = self.before[self.previous].iter_mut();
+        let (found, end) =
+            before.find_map(|next| next.separator.end(bytes, at).map(|end| (next, end)))?;
+        let last = self.after[self.previous].as_mut()?;
+        std::mem::swap(found, last);
+        self.previous = last.index + FIRST;
+        Some(last.step(end))
+    }
+
+    /// Keeps a way that was just found.
+    fn learn(&mut self, next: Next) {
+        let last = self.after[self.previous].replace(next);
+        let before = &mut self.before[self.previous];
+        if before.len() == MOST_WAYS {
+            before.remove(0);
+        }
+        before.extend(last);
     }
 
     /// Steps to the value of the object's next member; `None` at the object's end, which is left
@@ -127,28 +164,16 @@ impl Names {
         };
         let known = u8::try_from(index).ok().filter(|index| *index < self.known);
         let place = known.map_or(Place::Unknown, Place::Known);
-        if self.previous != NOWHERE {
-            let separator = Separator::new(&json.bytes()[from..json.value_offset()]);
-            let next = separator.map(|separator| Next {
-                separator,
-                index,
-                place,
-                bit: place.bit(),
-                opens,
-            });
-            self.after[self.previous] = next;
+        if self.previous != NOWHERE
+            && let Some(separator) = Separator::new(&json.bytes()[from..json.value_offset()])
+        {
+            self.learn(Next { separator, index, place, bit: place.bit(), opens });
         }
         self.previous = index + FIRST;
         Ok(place)
     }
 
     fn look_up(&mut self, name: &str, unknown: impl FnOnce(&str)) -> Option<usize> {
-        let guess = self.after[self.previous].as_ref().map(|next| next.index);
-        if let Some(guess) = guess
-            && self.list[guess] == name
-        {
-            return Some(guess);
-        }
         let found = self.list.iter().position(|known| known == name);
         if found.is_none() {
             unknown(name);
@@ -157,6 +182,7 @@ impl Names {
             }
             self.list.push(name.to_owned());
             self.after.push(None);
+            self.before.push(Vec::new());
         }
         found.or(Some(self.list.len() - 1))
     }
