@@ -236,7 +236,7 @@ fn resolve(
         })
         .collect();
     // Runs are in order, most of them: the stable sort joins them, the other one would take them apart.
-    rows.sort();
+    rows.sort_by_key(|row| *row);
     let first_slice = plan.len();
     for (index, &(timestamp, _, row, page)) in rows.iter().enumerate() {
         if let Some(&(next_timestamp, _, next_row, next_page)) = rows.get(index + 1)

@@ -179,7 +179,7 @@ impl RecordIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         loop {
-            self._tell(py)?;
+            self.tell(py)?;
             match self.take(py)? {
                 At::Point(point) => return Ok(Some(point)),
                 At::End => return end(py, self.reporter.as_ref()).map(|()| None),
@@ -206,7 +206,8 @@ impl RecordIterator {
     }
 
     /// As that of :class:`PageIterator`.
-    fn _tell(&self, py: Python<'_>) -> PyResult<()> {
+    #[pyo3(name = "_tell")]
+    fn tell(&self, py: Python<'_>) -> PyResult<()> {
         match (&self.pages, &self.reporter) {
             (Some(pages), Some(_)) => told(py, pages, self.reporter.as_ref(), Ok(())),
             _ => Ok(()),
@@ -225,7 +226,7 @@ impl RecordIterator {
 
     /// The next point that is at hand, or ``None``; and whether there is no further one.
     fn _take(&self, py: Python<'_>) -> PyResult<(Option<Py<PyAny>>, bool)> {
-        self._tell(py)?;
+        self.tell(py)?;
         match self.take(py)? {
             At::Point(point) => Ok((Some(point), false)),
             At::End => end(py, self.reporter.as_ref()).map(|()| (None, true)),
