@@ -38,10 +38,17 @@ pub(super) struct Instant {
 }
 
 /// The last date that was read: neighbouring points mostly share it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct DateMemo {
     text: [u8; 10],
     microseconds: i64,
+}
+
+impl Default for DateMemo {
+    /// Holds a date from the start: ten zero bytes are a text too, which no date must match.
+    fn default() -> Self {
+        Self { text: *b"1970-01-01", microseconds: 0 }
+    }
 }
 
 impl DateMemo {
@@ -338,6 +345,7 @@ mod tests {
             "2026-11-01T00:00.5Z",
             "2026-11-01T00:00:00+24:00",
             "１026-11-01T00:00:00Z",
+            "\0\0\0\0\0\0\0\0\0\0T00:00:00Z",
         ] {
             assert_eq!(iso(text), Err(IsoFault::Form), "{text}");
         }
