@@ -150,7 +150,8 @@ def to_arrow(source: _Columns) -> pa.Table:
         import pyarrow as pa
     except ImportError as error:
         raise _missing("pyarrow", "to_arrow()") from error
-    return pa.table(source)
+    # pa.table() would import pandas, to see whether it was given a frame.
+    return pa.RecordBatchReader.from_stream(source).read_all()
 
 
 def _check_ids(ids: str) -> None:
