@@ -4,7 +4,7 @@
 //! The data's path, in one line:
 //!
 //! ```text
-//! Query -> Chain -> (allowance, token, retry) one request -> bytes -> decode -> RecordBatch -> Page -> Python
+//! Query -> Chain -> (allowance, token, retry) one request -> bytes -> decode -> PointColumns -> Page -> Python
 //! ```
 //!
 //! The rooms, from the ground up (a room knows only those above it in this list that are named):
