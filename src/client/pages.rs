@@ -1,11 +1,13 @@
 //! [`Pages`]: one chain being followed (§4.4), page by page, by whoever asks.
 
+use std::future::ready;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::page_request::{Asking, PageRequest};
 use super::progress::{Meter, Progress};
 use super::scan::{Provenance, ReadFailure};
 use super::{Client, DATA_PATH, Spending};
@@ -22,7 +24,7 @@ pub struct Pages {
     client: Client,
     /// When the read is to be over, on the client's monotonic clock.
     until: Option<Duration>,
-    spending: Spending,
+    spending: Arc<Spending>,
     chain: tokio::sync::Mutex<Chain>,
     held: Mutex<Held>,
     provenance: Provenance,
@@ -61,7 +63,7 @@ impl Pages {
         Self {
             client,
             until,
-            spending: Spending::default(),
+            spending: Arc::default(),
             chain: tokio::sync::Mutex::new(chain),
             held: Mutex::new(Held { page: None, ended: false, meter, news: None }),
             provenance,
@@ -74,20 +76,34 @@ impl Pages {
     /// # Errors
     /// As [`Pages::fill`].
     pub async fn next(&self) -> Result<Option<Page>, ReadFailure> {
-        self.next_until(self.until).await
-    }
-
-    /// As [`Pages::next`], to be over at another time than the read itself.
-    pub(super) async fn next_until(
-        &self,
-        until: Option<Duration>,
-    ) -> Result<Option<Page>, ReadFailure> {
         loop {
             match self.take() {
                 Taken::Page(page) => return Ok(Some(*page)),
                 Taken::Ended => return Ok(None),
-                Taken::Nothing => self.fill_until(until).await?,
+                Taken::Nothing => self.fill().await?,
             }
+        }
+    }
+
+    /// As [`Pages::next`], to be over at another time than the read itself, for somebody who reads on
+    /// to the end: while a large page is decoded, the next one is asked for, and left in `early`.
+    pub(super) async fn next_early(
+        &self,
+        until: Option<Duration>,
+        early: &mut Option<PageRequest>,
+    ) -> Result<Option<Page>, ReadFailure> {
+        self.check_process()?;
+        let mut chain = self.chain.lock().await;
+        if let Some(page) = self.held().page.take() {
+            return Ok(Some(page));
+        }
+        let asking = Asking { client: &self.client, until, spending: &self.spending };
+        match asking.next(&mut chain, early).await {
+            Ok(page) => {
+                self.hold(page);
+                Ok(self.held().page.take())
+            }
+            Err(error) => Err(ReadFailure { error, bookmark: chain.bookmark(), partial: None }),
         }
     }
 
@@ -98,10 +114,6 @@ impl Pages {
     /// [`ReadFailure`] with a bookmark; the chain stays where it was. `ForkError` in a forked child:
     /// the chain belongs to the parent.
     pub async fn fill(&self) -> Result<(), ReadFailure> {
-        self.fill_until(self.until).await
-    }
-
-    async fn fill_until(&self, until: Option<Duration>) -> Result<(), ReadFailure> {
         self.check_process()?;
         let mut chain = self.chain.lock().await;
         {
@@ -110,7 +122,7 @@ impl Pages {
                 return Ok(());
             }
         }
-        let sender = Sender { client: &self.client, until, spending: &self.spending };
+        let sender = Sender { client: &self.client, until: self.until, spending: &self.spending };
         match chain.next(&sender).await {
             Ok(page) => {
                 self.hold(page);
@@ -212,7 +224,7 @@ impl Fetch for Sender<'_> {
     ) -> Result<T> {
         let now = self.client.time().clock().monotonic();
         let left = self.until.map(|until| until.saturating_sub(now));
-        let read = |reply: &Reply| read(&reply.body);
+        let read = |reply: &Reply| ready(read(&reply.body));
         self.client.get(DATA_PATH, wire_query, left, self.spending, read).await
     }
 }
