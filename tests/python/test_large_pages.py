@@ -1,0 +1,353 @@
+"""A large page is decoded while the next one is on its way: the same points, for the same requests."""
+
+import asyncio
+import itertools
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import siteline
+from pandas.testing import assert_frame_equal
+
+# Pages of 200 kB, 21 of them.
+RANGE = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-03T12:00Z", "interval": "1m"}
+QUERY = {**RANGE, "page_size": 2_000}
+PAGES = 21
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def client(sandbox):
+    return sandbox.client()
+
+
+@pytest.fixture(scope="module")
+def truth():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        small = sandbox.client().data(**RANGE, page_size=300)
+        return small.to_pandas()
+
+
+def served(sandbox):
+    return sandbox.stats["data_requests"]
+
+
+def cursors(sandbox):
+    """What was asked for with status 200, in order."""
+    log = [line for line in sandbox.stats["log"] if line["path"].endswith("/data")]
+    found = [re.search(r"cursor=([^&]*)", line["query"]) for line in log if line["status"] == 200]
+    return [match and match[1] for match in found]
+
+
+def wait_for(true):
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_each_page_is_asked_for_once_and_all_are_merged(client, sandbox, truth):
+    table = client.data(**QUERY).collect()
+    assert_frame_equal(table.to_pandas(), truth)
+    assert table.report["pages"] == served(sandbox) == client.allowance.used == PAGES
+    asked = cursors(sandbox)
+    assert len(set(asked)) == len(asked) == PAGES
+    assert asked[0] is None
+
+
+def test_the_next_page_is_asked_for_before_this_one_is_given(client, sandbox):
+    early = []
+
+    def hear(now):
+        if not early and not now.done:
+            end = time.monotonic() + 0.5
+            while time.monotonic() < end and served(sandbox) == now.pages:
+                time.sleep(0.001)
+            early.extend([now.pages] * (served(sandbox) > now.pages))
+
+    client.data(**QUERY, progress=hear).collect()
+    assert early, "no page of all was asked for while its forerunner was decoded"
+    assert served(sandbox) == PAGES
+
+
+@pytest.mark.parametrize("wanted", [{}, {"progress": lambda _: None}])
+def test_small_pages_are_asked_for_one_after_the_other(client, sandbox, wanted):
+    scan = client.data(**{**RANGE, "end": "2026-11-01T06:00Z"}, page_size=500, **wanted)
+    sandbox.fault(on="data", nth=3, status=200, body='{"series": [1], "nextCursor": "x"}')
+    with pytest.raises(siteline.ProtocolError):
+        scan.collect()
+    assert served(sandbox) == client.allowance.used == 3
+
+
+@pytest.mark.fault("P2")
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_no_page_beyond_max_pages_is_asked_for(client, sandbox, truth, most):
+    scan = client.data(**QUERY, max_pages=most)
+    with pytest.raises(siteline.QueryError, match="max_pages") as caught:
+        scan.collect()
+    assert served(sandbox) == client.allowance.used == most
+    rest = client.data(**QUERY).resume(caught.value.bookmark, onto=caught.value.partial)
+    assert_frame_equal(rest.to_pandas(), truth)
+    assert served(sandbox) == PAGES
+
+
+@pytest.mark.fault("B5")
+@pytest.mark.parametrize("limit", [1, 4])
+def test_the_allowance_is_used_to_its_end_and_not_beyond(sandbox, truth, limit):
+    client = sandbox.client(daily_allowance=limit)
+    with pytest.raises(siteline.AllowanceExhausted) as caught:
+        client.data(**QUERY).collect()
+    assert served(sandbox) == client.allowance.used == limit
+    assert caught.value.bookmark.pages == limit
+    again = sandbox.client().data(**QUERY)
+    whole = again.resume(caught.value.bookmark, onto=caught.value.partial)
+    assert_frame_equal(whole.to_pandas(), truth)
+    assert served(sandbox) == PAGES
+
+
+@pytest.mark.fault("P1")
+def test_a_cursor_that_came_before_is_not_asked_for(client, sandbox):
+    sandbox.fault(on="data", nth=4, repeat_cursor=True)
+    with pytest.raises(siteline.CursorLoop):
+        client.data(**QUERY).collect()
+    assert served(sandbox) == 4
+
+
+@pytest.mark.fault("B6", "H8")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"status": 503},
+        {"cut": 15_000},
+        {"reset": True},
+        {"forget_tokens": True},
+        {"status": 429, "retry_after": 3},
+    ],
+    ids=lambda fault: next(iter(fault)),
+)
+def test_what_goes_wrong_on_the_way_is_asked_for_again(client, sandbox, truth, fault):
+    sandbox.fault(on="data", every=3, **fault)
+    table = client.data(**QUERY).collect()
+    assert_frame_equal(table.to_pandas(), truth)
+    assert table.report["pages"] == PAGES
+    assert client.allowance.used == served(sandbox) > PAGES
+    asked = cursors(sandbox)
+    assert [cursor for cursor, _ in itertools.groupby(asked)] == list(dict.fromkeys(asked))
+
+
+def test_a_failure_leaves_the_bookmark_of_its_own_page(client, sandbox, truth):
+    scan = client.data(**QUERY)
+    sandbox.fault(on="data", skip=5, times=99, status=404)
+    with pytest.raises(siteline.SitelineError) as caught:
+        scan.collect()
+    assert caught.value.bookmark.pages == 5
+    assert len(caught.value.partial) == 5 * 2_000
+    sandbox.clear_faults()
+    rest = client.data(**QUERY).resume(caught.value.bookmark, onto=caught.value.partial)
+    assert_frame_equal(rest.to_pandas(), truth)
+
+
+def large(end):
+    """A page that is as large as its end says it is, and wrong in its middle."""
+    points = ",".join(
+        '{"timestamp":"2026-11-01T00:%02d:%02dZ","value":1}' % divmod(n % 3_600, 60)
+        for n in range(5_000)
+    )
+    ids = ",".join(
+        f'"{name}":"x"' for name in ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
+    )
+    return f'{{"series":[{{{ids},"points":[{points},{{"value":2}}]}}],{end}}}'
+
+
+def test_a_page_that_is_refused_costs_one_request_more_at_most(client, sandbox):
+    sandbox.fault(on="data", nth=3, status=200, body=large('"nextCursor":"never-given"'))
+    with pytest.raises(siteline.ProtocolError) as caught:
+        client.data(**QUERY).collect()
+    assert caught.value.bookmark.pages == 2
+    assert "never-given" not in f"{caught.value!r}{caught.value.__dict__}"
+    assert served(sandbox) <= 4
+    assert 0 <= client.allowance.used - served(sandbox) <= 1
+
+
+def test_a_page_without_a_cursor_at_its_edges_is_read_all_the_same(client, sandbox):
+    sandbox.fault(on="data", nth=1, members={"nextCursor": None, "zz": {"nextCursor": "no"}})
+    table = client.data(**QUERY).collect()
+    assert (len(table), served(sandbox)) == (2_000, 1)
+
+
+# Who waits, who shares, who gives up
+
+
+def test_several_who_share_a_read_ask_for_each_page_once(client, sandbox, truth):
+    told = []
+    scan = client.data(**QUERY, progress=lambda now: told.append(now.pages))
+    barrier = threading.Barrier(4)
+
+    def collect(_):
+        barrier.wait()
+        return scan.collect()
+
+    with ThreadPoolExecutor(4) as pool:
+        tables = list(pool.map(collect, range(4)))
+    assert all(table is tables[0] for table in tables)
+    assert_frame_equal(tables[0].to_pandas(), truth)
+    assert served(sandbox) == PAGES
+    assert sorted(told) == list(range(1, PAGES + 1))
+
+
+def test_those_who_share_a_read_may_have_different_deadlines(client, sandbox, truth):
+    scan = client.data(**QUERY, deadline="1h", progress=lambda _: sandbox.clock.advance("1s"))
+    barrier = threading.Barrier(3)
+
+    def collect(_):
+        barrier.wait()
+        return scan.collect()
+
+    with ThreadPoolExecutor(3) as pool:
+        tables = list(pool.map(collect, range(3)))
+    assert_frame_equal(tables[0].to_pandas(), truth)
+    assert served(sandbox) == PAGES
+
+
+def test_who_is_told_may_raise_and_the_read_goes_on_from_there(client, sandbox, truth):
+    class Enough(Exception):
+        pass
+
+    def hear(now):
+        if now.pages in {3, 7} and now.pages not in raised:
+            raised.append(now.pages)
+            raise Enough
+
+    raised = []
+    scan = client.data(**QUERY, progress=hear)
+    for pages in (3, 7):
+        with pytest.raises(Enough):
+            scan.collect()
+        assert served(sandbox) <= pages + len(raised)
+    assert_frame_equal(scan.collect().to_pandas(), truth)
+    assert PAGES <= served(sandbox) <= client.allowance.used <= PAGES + 2
+
+
+@pytest.mark.fault("R5")
+def test_a_read_in_asyncio_asks_for_each_page_once(sandbox, truth):
+    async def main(progress):
+        before = served(sandbox)
+        async with sandbox.async_client() as client:
+            table = await client.data(**QUERY, progress=progress).collect()
+        assert served(sandbox) - before == PAGES
+        return table
+
+    for progress in (None, lambda _: None):
+        assert_frame_equal(asyncio.run(main(progress)).to_pandas(), truth)
+
+
+@pytest.mark.fault("R5")
+def test_an_awaited_read_that_is_cancelled_anywhere_goes_on(sandbox, truth):
+    async def main():
+        async with sandbox.async_client() as client:
+            scan = client.data(**QUERY)
+            cancelled = 0
+            for pages in range(1, PAGES, 4):
+                task = asyncio.ensure_future(scan.collect())
+                before = served(sandbox)
+                while served(sandbox) < before + 2 and not task.done():
+                    await asyncio.sleep(0.001)
+                task.cancel()
+                try:
+                    await task
+                except asyncio.CancelledError:
+                    cancelled += 1
+            assert cancelled, pages
+            table = await scan.collect()
+            # Each time a page that was being decoded and one that was on its way.
+            assert PAGES <= served(sandbox) <= PAGES + 2 * cancelled
+            return table
+
+    assert_frame_equal(asyncio.run(main()).to_pandas(), truth)
+
+
+@pytest.mark.fault("R5")
+def test_an_awaited_read_whose_listener_raises_goes_on(sandbox, truth):
+    async def main():
+        raised = []
+
+        def hear(now):
+            if now.pages == 4 and not raised:
+                raised.append(now)
+                raise ZeroDivisionError
+
+        async with sandbox.async_client() as client:
+            scan = client.data(**QUERY, progress=hear)
+            with pytest.raises(ZeroDivisionError):
+                await scan.collect()
+            table = await scan.collect()
+        assert PAGES <= served(sandbox) <= PAGES + 1
+        return table
+
+    assert_frame_equal(asyncio.run(main()).to_pandas(), truth)
+
+
+@pytest.mark.fault("R3")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_forked_between_two_pages_reads_for_itself(sandbox):
+    script = f"""
+        import os, sys, siteline
+        with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+            children, points = [], len(sandbox.truth(**{RANGE!r}))
+
+            def hear(now):
+                if now.pages != 3 or children:
+                    return
+                child = os.fork()
+                if child == 0:
+                    # A read of its own, on connections of its own.
+                    again = client.data(**{QUERY!r}).collect()
+                    os._exit(0 if len(again) == points else 1)
+                children.append(child)
+
+            client = sandbox.client()
+            scan = client.data(**{QUERY!r}, progress=hear)
+            table = scan.collect()
+            status = os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1])
+            print(status, len(table) == points)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("0 True\n", 0), done.stderr
+
+
+def test_scans_that_are_gathered_ask_for_each_page_once(client, sandbox, truth):
+    for progress in (None, lambda _: None):
+        before = served(sandbox)
+        parts = client.data(**QUERY, progress=progress).split(3)
+        gathered = client.gather(parts)
+        assert_frame_equal(gathered.to_pandas(), truth)
+        asked = cursors(sandbox)[before:]
+        assert len([cursor for cursor in asked if cursor]) == len(set(filter(None, asked)))
+
+
+def test_a_gathering_that_fails_leaves_scans_that_go_on(client, sandbox, truth):
+    parts = client.data(**QUERY).split(3)
+    sandbox.fault(on="data", nth=9, status=403)
+    with pytest.raises(siteline.SitelineError) as caught:
+        client.gather(parts)
+    gathered = client.gather(caught.value.scans)
+    assert_frame_equal(gathered.to_pandas(), truth)
+    assert 0 <= client.allowance.used - served(sandbox) <= 6
+    assert served(sandbox) <= PAGES + 3 + 1 + 6
