@@ -13,10 +13,14 @@ use crate::data::{Bookmark, Chain, Fetch, Page};
 use crate::error::{Error, Kind, Result};
 use crate::http::Reply;
 
+/// So many pages are taken before one is read ahead.
+const READ_AHEAD_FROM: u64 = 2;
+
 /// One chain being followed. Shared by whoever asks: each page is given once.
 ///
 /// Reading and taking are two steps, so that a page which was read while the one who had asked for
-/// it gave up is there for the next one. At most one page is held.
+/// it gave up is there for the next one. At most one page is held; [`Pages::read_ahead`] may bring
+/// it before anybody asks.
 #[derive(Debug)]
 pub struct Pages {
     client: Client,
@@ -34,6 +38,10 @@ pub struct Pages {
 struct Held {
     page: Option<Page>,
     ended: bool,
+    /// Pages that were taken.
+    taken: u64,
+    /// Why a page that was read ahead did not come, until it is asked for.
+    failure: Option<ReadFailure>,
     meter: Meter,
     /// How far the newest page has brought the read, until somebody hears of it.
     news: Option<Progress>,
@@ -63,7 +71,14 @@ impl Pages {
             until,
             spending: Spending::default(),
             chain: tokio::sync::Mutex::new(chain),
-            held: Mutex::new(Held { page: None, ended: false, meter, news: None }),
+            held: Mutex::new(Held {
+                page: None,
+                ended: false,
+                taken: 0,
+                failure: None,
+                meter,
+                news: None,
+            }),
             provenance,
             process: std::process::id(),
         }
@@ -105,11 +120,45 @@ impl Pages {
         self.check_process()?;
         let mut chain = self.chain.lock().await;
         {
-            let held = self.held();
+            let mut held = self.held();
+            if let Some(failure) = held.failure.take() {
+                return Err(failure);
+            }
             if held.page.is_some() || held.ended {
                 return Ok(());
             }
         }
+        self.advance(&mut chain, until).await
+    }
+
+    /// Reads the next page before anybody asks for it, where [`Pages::is_to_read_ahead`]. A failure
+    /// is kept for whoever asks. Dropped half way, it leaves the chain where it was.
+    pub async fn read_ahead(&self) {
+        if self.check_process().is_err() {
+            return;
+        }
+        let mut chain = self.chain.lock().await;
+        if !self.is_to_read_ahead() {
+            return;
+        }
+        if let Err(failure) = self.advance(&mut chain, self.until).await {
+            // While the chain is still locked: whoever waits for it must not ask a second time.
+            self.held().failure = Some(failure);
+        }
+    }
+
+    /// Whether whoever takes pages is likely to want one more: a second page was taken, so that a
+    /// look at the first one costs one request and no more, and none is held.
+    #[must_use]
+    pub fn is_to_read_ahead(&self) -> bool {
+        let held = self.held();
+        held.taken >= READ_AHEAD_FROM
+            && held.page.is_none()
+            && held.failure.is_none()
+            && !held.ended
+    }
+
+    async fn advance(&self, chain: &mut Chain, until: Option<Duration>) -> Result<(), ReadFailure> {
         let sender = Sender { client: &self.client, until, spending: &self.spending };
         match chain.next(&sender).await {
             Ok(page) => {
@@ -149,7 +198,10 @@ impl Pages {
         }
         let mut held = self.held();
         match held.page.take() {
-            Some(page) => Taken::Page(Box::new(page)),
+            Some(page) => {
+                held.taken += 1;
+                Taken::Page(Box::new(page))
+            }
             None if held.ended => Taken::Ended,
             None => Taken::Nothing,
         }

@@ -1,6 +1,6 @@
 //! `siteline.Page` and the iterator that reads them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use crate::python::progress::{Reporter, end, told};
 use crate::python::query::PyQuery;
 use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
-use crate::python::runtime::{block_on, detached, guarded, spawn};
+use crate::python::runtime::{Aside, aside, block_on, detached, guarded, spawn};
 use crate::python::scan::read_failure;
 use crate::python::table::{batch, call_frames, provenance, schema_capsule, stream_capsule};
 use crate::store::Span;
@@ -168,12 +168,13 @@ impl PyPage {
 #[pyclass(frozen, name = "PageIterator", module = "siteline")]
 pub(crate) struct PageIterator {
     pages: Arc<Pages>,
+    ahead: Ahead,
     reporter: Option<Reporter>,
 }
 
 impl PageIterator {
     pub(crate) fn new(pages: Pages, reporter: Option<Reporter>) -> Self {
-        Self { pages: Arc::new(pages), reporter }
+        Self { pages: Arc::new(pages), ahead: Ahead::default(), reporter }
     }
 
     fn page(&self, page: Page) -> PyPage {
@@ -194,8 +195,12 @@ impl PageIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyPage>> {
         loop {
+            told(py, &self.pages, self.reporter.as_ref(), Ok(()))?;
             match self.pages.take() {
-                Taken::Page(page) => return Ok(Some(self.page(*page))),
+                Taken::Page(page) => {
+                    self.ahead.begin(py, &self.pages)?;
+                    return Ok(Some(self.page(*page)));
+                }
                 Taken::Ended => return end(py, self.reporter.as_ref()).map(|()| None),
                 Taken::Nothing => {
                     guarded(|| {
@@ -231,11 +236,31 @@ impl PageIterator {
 
     /// The page that ``_fill()`` has read, or ``None``; and whether the chain has ended.
     fn _take(&self, py: Python<'_>) -> PyResult<(Option<PyPage>, bool)> {
+        told(py, &self.pages, self.reporter.as_ref(), Ok(()))?;
         match self.pages.take() {
-            Taken::Page(page) => Ok((Some(self.page(*page)), false)),
+            Taken::Page(page) => {
+                self.ahead.begin(py, &self.pages)?;
+                Ok((Some(self.page(*page)), false))
+            }
             Taken::Ended => end(py, self.reporter.as_ref()).map(|()| (None, true)),
             Taken::Nothing => Ok((None, false)),
         }
+    }
+}
+
+/// The page that is read ahead, if any: while whoever has one works on it, the next comes.
+#[derive(Default)]
+pub(crate) struct Ahead(Mutex<Option<Aside>>);
+
+impl Ahead {
+    /// After a page was taken. What was begun before is done, for its page was taken.
+    pub(crate) fn begin(&self, py: Python<'_>, pages: &Arc<Pages>) -> PyResult<()> {
+        if pages.is_to_read_ahead() {
+            let pages = Arc::clone(pages);
+            let begun = aside(py, async move { pages.read_ahead().await })?;
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+        }
+        Ok(())
     }
 }
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 use pyo3::intern;
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::AbortHandle;
 
 use crate::error::{Error, Kind};
 use crate::python::awaitable;
@@ -130,6 +131,48 @@ where
         });
         finish
     })
+}
+
+/// Work on the runtime that nobody waits for. Dropped, it ends, and with it its request.
+pub(crate) struct Aside {
+    process: u32,
+    task: AbortHandle,
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // In a forked child the task is the parent's, whose runtime must not be touched.
+        if self.process == std::process::id() {
+            self.task.abort();
+        }
+    }
+}
+
+/// Starts `future` on the runtime; nobody waits for it. `None` where the process is ending.
+pub(crate) fn aside<F>(py: Python<'_>, future: F) -> PyResult<Option<Aside>>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let _inside = Inside::enter(py);
+    if is_ending_here() {
+        return Ok(None);
+    }
+    let runtime = runtime(py)?;
+    let task = runtime.spawn(async move {
+        let desk = Arc::new(Desk::default());
+        let done = async move {
+            future.await;
+            Ok::<(), Error>(())
+        };
+        let mut steps = Steps::new(done, &desk);
+        // A panic has nobody to hear of it: whoever asks for what was to be done, does it again.
+        while steps.for_a_while().await.is_none() {}
+        drop(steps);
+        if desk.is_waiting() {
+            tokio::task::spawn_blocking(move || desk.clear_meanwhile());
+        }
+    });
+    Ok(Some(Aside { process: std::process::id(), task: task.abort_handle() }))
 }
 
 /// Drives the future on this thread, and looks up now and then. The runtime is left for that: a
