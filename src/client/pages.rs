@@ -38,8 +38,9 @@ pub struct Pages {
 struct Held {
     page: Option<Page>,
     ended: bool,
-    /// Pages that were taken.
+    /// Pages that were taken, and how many had been when one was last read ahead.
     taken: u64,
+    ahead_of: u64,
     /// Why a page that was read ahead did not come, until it is asked for.
     failure: Option<ReadFailure>,
     meter: Meter,
@@ -75,6 +76,7 @@ impl Pages {
                 page: None,
                 ended: false,
                 taken: 0,
+                ahead_of: 0,
                 failure: None,
                 meter,
                 news: None,
@@ -131,15 +133,18 @@ impl Pages {
         self.advance(&mut chain, until).await
     }
 
-    /// Reads the next page before anybody asks for it, where [`Pages::is_to_read_ahead`]. A failure
-    /// is kept for whoever asks. Dropped half way, it leaves the chain where it was.
+    /// Reads the next page before anybody asks for it, where none is held. A failure is kept for
+    /// whoever asks. Dropped half way, it leaves the chain where it was.
     pub async fn read_ahead(&self) {
         if self.check_process().is_err() {
             return;
         }
         let mut chain = self.chain.lock().await;
-        if !self.is_to_read_ahead() {
-            return;
+        {
+            let held = self.held();
+            if held.page.is_some() || held.failure.is_some() || held.ended {
+                return;
+            }
         }
         if let Err(failure) = self.advance(&mut chain, self.until).await {
             // While the chain is still locked: whoever waits for it must not ask a second time.
@@ -147,15 +152,15 @@ impl Pages {
         }
     }
 
-    /// Whether whoever takes pages is likely to want one more: a second page was taken, so that a
-    /// look at the first one costs one request and no more, and none is held.
-    #[must_use]
-    pub fn is_to_read_ahead(&self) -> bool {
-        let held = self.held();
-        held.taken >= READ_AHEAD_FROM
-            && held.page.is_none()
-            && held.failure.is_none()
-            && !held.ended
+    /// Whether [`Pages::read_ahead`] is to be begun now: once after each page that was taken, but not
+    /// after the first, so that a look at it costs one request and no more.
+    pub fn begins_ahead(&self) -> bool {
+        let held = &mut *self.held();
+        let begins = held.taken >= READ_AHEAD_FROM && held.ahead_of < held.taken && !held.ended;
+        if begins {
+            held.ahead_of = held.taken;
+        }
+        begins
     }
 
     async fn advance(&self, chain: &mut Chain, until: Option<Duration>) -> Result<(), ReadFailure> {

@@ -161,7 +161,9 @@ impl PyPage {
 /// The pages of one chain, read as they are asked for.
 ///
 /// Safe to share between threads: each page is given once. A failure carries ``.bookmark``; the
-/// pages before it were handed out already.
+/// pages before it were handed out already. From the second page on the next one is read while you
+/// work on the one you have: who stops early has spent at most one page unseen, and none where it took
+/// only the first.
 ///
 /// >>> [len(page) for page in scan.pages()]
 /// [30, 30, 12]
@@ -198,7 +200,7 @@ impl PageIterator {
             told(py, &self.pages, self.reporter.as_ref(), Ok(()))?;
             match self.pages.take() {
                 Taken::Page(page) => {
-                    self.ahead.begin(py, &self.pages)?;
+                    self.ahead.begin(py, &self.pages);
                     return Ok(Some(self.page(*page)));
                 }
                 Taken::Ended => return end(py, self.reporter.as_ref()).map(|()| None),
@@ -239,7 +241,7 @@ impl PageIterator {
         told(py, &self.pages, self.reporter.as_ref(), Ok(()))?;
         match self.pages.take() {
             Taken::Page(page) => {
-                self.ahead.begin(py, &self.pages)?;
+                self.ahead.begin(py, &self.pages);
                 Ok((Some(self.page(*page)), false))
             }
             Taken::Ended => end(py, self.reporter.as_ref()).map(|()| (None, true)),
@@ -254,13 +256,13 @@ pub(crate) struct Ahead(Mutex<Option<Aside>>);
 
 impl Ahead {
     /// After a page was taken. What was begun before is done, for its page was taken.
-    pub(crate) fn begin(&self, py: Python<'_>, pages: &Arc<Pages>) -> PyResult<()> {
-        if pages.is_to_read_ahead() {
+    /// Where none can be read ahead, it is read when it is asked for.
+    pub(crate) fn begin(&self, py: Python<'_>, pages: &Arc<Pages>) {
+        if pages.begins_ahead() {
             let pages = Arc::clone(pages);
-            let begun = aside(py, async move { pages.read_ahead().await })?;
+            let begun = aside(py, async move { pages.read_ahead().await }).ok().flatten();
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = begun;
         }
-        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::client::pages::{Pages, Taken};
 use crate::data::PointColumns;
 use crate::error::{Error, Result};
 use crate::python::errors::raise;
-use crate::python::page::fill;
+use crate::python::page::{Ahead, fill};
 use crate::python::process;
 use crate::python::progress::{Reporter, end, told};
 use crate::python::records::{Rows, Times};
@@ -26,7 +26,8 @@ const TOGETHER: usize = 1 << 6;
 /// The points of a scan, a table or a store, one by one.
 ///
 /// Safe to share between threads: each point is given once. A failure carries ``.bookmark``; the
-/// points before it were handed out already. Holds one page at most.
+/// points before it were handed out already. As :class:`PageIterator` it reads one page ahead, from the
+/// second page on, and holds two at most.
 ///
 /// >>> record = next(scan.records())
 /// >>> record["tag_guid"] is not None, record["timestamp"].isoformat()
@@ -34,6 +35,7 @@ const TOGETHER: usize = 1 << 6;
 #[pyclass(frozen, generic, name = "RecordIterator", module = "siteline")]
 pub(crate) struct RecordIterator {
     pages: Option<Arc<Pages>>,
+    ahead: Ahead,
     /// Where further points come from a store.
     stored: Option<Mutex<Stored>>,
     reporter: Option<Reporter>,
@@ -76,7 +78,8 @@ impl RecordIterator {
     }
 
     fn of(state: State, named: bool) -> Self {
-        Self { pages: None, stored: None, reporter: None, named, state: Mutex::new(state) }
+        let (ahead, state) = (Ahead::default(), Mutex::new(state));
+        Self { pages: None, ahead, stored: None, reporter: None, named, state }
     }
 
     /// Reads on in the store; `false` where there is nothing more. Whoever waits for the store does so
@@ -107,6 +110,9 @@ impl RecordIterator {
                 Next::End => return Ok(At::End),
                 Next::Nothing => return Ok(At::Nothing),
             };
+            if let Some(pages) = &self.pages {
+                self.ahead.begin(py, pages);
+            }
             let made = guarded(|| Ok(rows.objects(py, envelope, numbers, &mut times, self.named)))?;
             let mut state = self.lock();
             state.times = times;
@@ -173,6 +179,7 @@ impl RecordIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         loop {
+            self.tell(py)?;
             match self.take(py)? {
                 At::Point(point) => return Ok(Some(point)),
                 At::End => return end(py, self.reporter.as_ref()).map(|()| None),
@@ -199,9 +206,12 @@ impl RecordIterator {
     }
 
     /// As that of :class:`PageIterator`.
-    fn _tell(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(pages) = &self.pages else { return Ok(()) };
-        told(py, pages, self.reporter.as_ref(), Ok(()))
+    #[pyo3(name = "_tell")]
+    fn tell(&self, py: Python<'_>) -> PyResult<()> {
+        match (&self.pages, &self.reporter) {
+            (Some(pages), Some(_)) => told(py, pages, self.reporter.as_ref(), Ok(())),
+            _ => Ok(()),
+        }
     }
 
     /// As that of :class:`PageIterator`.
@@ -216,6 +226,7 @@ impl RecordIterator {
 
     /// The next point that is at hand, or ``None``; and whether there is no further one.
     fn _take(&self, py: Python<'_>) -> PyResult<(Option<Py<PyAny>>, bool)> {
+        self.tell(py)?;
         match self.take(py)? {
             At::Point(point) => Ok((Some(point), false)),
             At::End => end(py, self.reporter.as_ref()).map(|()| (None, true)),
