@@ -191,17 +191,32 @@ impl Pages {
         held.page = page;
     }
 
-    /// How far the newest page has brought the read: once for each page, whoever asks first.
+    /// How far the newest page has brought the read: once for each page, whoever asks first. Never in
+    /// a forked child, which gets no page.
     pub fn news(&self) -> Option<Progress> {
+        self.check_process().ok()?;
         self.held().news.take()
     }
 
     /// Takes what [`Pages::fill`] has read. Does not wait.
     pub fn take(&self) -> Taken {
+        self.take_once(|_| true)
+    }
+
+    /// As [`Pages::take`], where somebody wants to hear the [`Pages::news`] of each page before it is
+    /// given: a page that came just now, read ahead, is `Nothing` until then.
+    pub fn take_heard(&self) -> Taken {
+        self.take_once(|held| held.news.is_none())
+    }
+
+    fn take_once(&self, may: impl FnOnce(&Held) -> bool) -> Taken {
         if self.check_process().is_err() {
             return Taken::Nothing;
         }
         let mut held = self.held();
+        if !may(&held) {
+            return Taken::Nothing;
+        }
         match held.page.take() {
             Some(page) => {
                 held.taken += 1;

@@ -13,7 +13,7 @@ use crate::python::bookmark::PyBookmark;
 use crate::python::columns::of_points;
 use crate::python::conversions::{html, many};
 use crate::python::preview;
-use crate::python::progress::{Reporter, end, told};
+use crate::python::progress::{Reporter, end, take, told};
 use crate::python::query::PyQuery;
 use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
@@ -198,7 +198,7 @@ impl PageIterator {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyPage>> {
         loop {
             told(py, &self.pages, self.reporter.as_ref(), Ok(()))?;
-            match self.pages.take() {
+            match take(&self.pages, self.reporter.as_ref()) {
                 Taken::Page(page) => {
                     self.ahead.begin(py, &self.pages);
                     return Ok(Some(self.page(*page)));
@@ -239,7 +239,7 @@ impl PageIterator {
     /// The page that ``_fill()`` has read, or ``None``; and whether the chain has ended.
     fn _take(&self, py: Python<'_>) -> PyResult<(Option<PyPage>, bool)> {
         told(py, &self.pages, self.reporter.as_ref(), Ok(()))?;
-        match self.pages.take() {
+        match take(&self.pages, self.reporter.as_ref()) {
             Taken::Page(page) => {
                 self.ahead.begin(py, &self.pages);
                 Ok((Some(self.page(*page)), false))
@@ -250,18 +250,23 @@ impl PageIterator {
     }
 }
 
-/// The page that is read ahead, if any: while whoever has one works on it, the next comes.
+/// What reads ahead: while whoever has a page works on it, the next comes.
 #[derive(Default)]
-pub(crate) struct Ahead(Mutex<Option<Aside>>);
+pub(crate) struct Ahead(Mutex<Vec<Aside>>);
 
 impl Ahead {
-    /// After a page was taken. What was begun before is done, for its page was taken.
-    /// Where none can be read ahead, it is read when it is asked for.
+    /// After a page was taken. Where none can be read ahead, it is read when it is asked for.
+    ///
+    /// What was begun before goes on: whoever asked may have been faster and have read its page, so
+    /// that it is reading the one after that, which would be paid for twice if it were ended. Each
+    /// is over as soon as a page is held.
     pub(crate) fn begin(&self, py: Python<'_>, pages: &Arc<Pages>) {
         if pages.begins_ahead() {
             let pages = Arc::clone(pages);
             let begun = aside(py, async move { pages.read_ahead().await }).ok().flatten();
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+            let mut ahead = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            ahead.retain(|one| !one.is_done());
+            ahead.extend(begun);
         }
     }
 }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyList};
 
-use crate::client::pages::Pages;
+use crate::client::pages::{Pages, Taken};
 use crate::client::progress::Progress;
 use crate::client::scan::ReadFailure;
 use crate::data::Query;
@@ -130,4 +130,10 @@ pub(crate) fn told(
             Err(read_failure(py, failure))
         }
     }
+}
+
+/// Takes the next page, where it is here and its news was told to whoever wants it: one that is read
+/// ahead may come at any time.
+pub(crate) fn take(pages: &Pages, reporter: Option<&Reporter>) -> Taken {
+    if reporter.is_some() { pages.take_heard() } else { pages.take() }
 }

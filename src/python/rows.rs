@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::python::errors::raise;
 use crate::python::page::{Ahead, fill};
 use crate::python::process;
-use crate::python::progress::{Reporter, end, told};
+use crate::python::progress::{Reporter, end, take, told};
 use crate::python::records::{Rows, Times};
 use crate::python::runtime::{block_on, detached, guarded};
 use crate::python::stored::Stored;
@@ -142,7 +142,7 @@ impl RecordIterator {
             if let Some(next) = state.take() {
                 return next;
             }
-            match self.pages.as_ref().map(|pages| pages.take()) {
+            match self.pages.as_ref().map(|pages| take(pages, self.reporter.as_ref())) {
                 Some(Taken::Page(page)) => {
                     state.begin(page.points);
                 }

@@ -139,6 +139,12 @@ pub(crate) struct Aside {
     task: AbortHandle,
 }
 
+impl Aside {
+    pub(crate) fn is_done(&self) -> bool {
+        self.task.is_finished()
+    }
+}
+
 impl Drop for Aside {
     fn drop(&mut self) {
         // In a forked child the task is the parent's, whose runtime must not be touched.

@@ -261,3 +261,17 @@ async fn p9_what_is_read_ahead_ends_with_who_wanted_it_and_loses_no_page() {
     ahead.await.expect_err("given up");
     assert_eq!(pages.next().await.expect("read").expect("a page").sequence, 3);
 }
+
+#[tokio::test]
+async fn a_page_that_came_by_itself_is_not_given_before_its_news_was_heard() {
+    let bench = Bench::new(many_pages(4)).await;
+    let pages = scan(&bench).pages().expect("a chain");
+    for number in 1..=4 {
+        // As if it had come after somebody heard that there is no news.
+        pages.fill().await.expect("read");
+        assert!(matches!(pages.take_heard(), Taken::Nothing));
+        assert_eq!(pages.news().map(|news| news.pages), Some(number));
+        assert!(matches!(pages.take_heard(), Taken::Page(page) if page.sequence == number));
+    }
+    assert!(matches!(pages.take_heard(), Taken::Ended));
+}
