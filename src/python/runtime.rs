@@ -76,17 +76,34 @@ where
     E: Send,
     F: Future<Output = Result<T, E>> + Send,
 {
+    block_on_at(py, &Arc::default(), future)
+}
+
+/// As [`block_on`], with a desk where more may lie than this call says.
+pub(crate) fn block_on_at<T, E, F>(
+    py: Python<'_>,
+    desk: &Arc<Desk>,
+    future: F,
+) -> PyResult<Result<T, E>>
+where
+    T: Send,
+    E: Send,
+    F: Future<Output = Result<T, E>> + Send,
+{
     let _inside = Inside::enter(py);
     let runtime = runtime(py)?;
     let hears_signals = is_main_thread(py)?;
-    let desk = Arc::new(Desk::default());
+    let process = std::process::id();
     let outcome = py.detach(|| {
-        let outcome = waited_for(&runtime, Steps::new(future, &desk), hears_signals);
+        let outcome = waited_for(&runtime, Steps::new(future, desk), hears_signals);
         stay_if_ending();
         outcome
     });
     let outcome = outcome.and_then(|outcome| outcome.map_err(|panic| panicked(py, &*panic)));
-    desk.clear(py)?;
+    // Forked meanwhile: it is for the parent to hand over.
+    if std::process::id() == process {
+        desk.clear(py)?;
+    }
     outcome
 }
 
@@ -106,15 +123,29 @@ where
     E: Send + 'static,
     F: Future<Output = Result<T, E>> + Send + 'static,
 {
+    spawn_at(py, Arc::default(), future, finish)
+}
+
+/// As [`spawn`], with a desk where more may lie than this call says.
+pub(crate) fn spawn_at<T, E, F>(
+    py: Python<'_>,
+    desk: Arc<Desk>,
+    future: F,
+    finish: impl FnOnce(Python<'_>, Result<T, E>) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Bound<'_, PyAny>>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
+{
     let _inside = Inside::enter(py);
     if is_ending_here() {
         // No other thread may deliver any more, so it is waited for.
-        let outcome = block_on(py, future)?;
+        let outcome = block_on_at(py, &desk, future)?;
         return awaitable::done(py, finish(py, outcome));
     }
     let runtime = runtime(py)?;
     awaitable::start(py, &runtime, async move {
-        let desk = Arc::new(Desk::default());
         let mut steps = Steps::new(future, &desk);
         let outcome = loop {
             if let Some(outcome) = steps.for_a_while().await {
@@ -139,12 +170,6 @@ pub(crate) struct Aside {
     task: AbortHandle,
 }
 
-impl Aside {
-    pub(crate) fn is_done(&self) -> bool {
-        self.task.is_finished()
-    }
-}
-
 impl Drop for Aside {
     fn drop(&mut self) {
         // In a forked child the task is the parent's, whose runtime must not be touched.
@@ -154,31 +179,31 @@ impl Drop for Aside {
     }
 }
 
-/// Starts `future` on the runtime; nobody waits for it. `None` where the process is ending.
-pub(crate) fn aside<F>(py: Python<'_>, future: F) -> PyResult<Option<Aside>>
-where
-    F: Future<Output = ()> + Send + 'static,
-{
+/// Where work is begun that nobody waits for.
+pub(crate) struct Asides(Arc<Runtime>);
+
+/// `None` where the process is ending: nothing is begun any more that nobody waits for.
+pub(crate) fn asides(py: Python<'_>) -> PyResult<Option<Asides>> {
     let _inside = Inside::enter(py);
-    if is_ending_here() {
-        return Ok(None);
+    if is_ending_here() { Ok(None) } else { runtime(py).map(|runtime| Some(Asides(runtime))) }
+}
+
+impl Asides {
+    /// Begins `future`. What it says lies on the desk until somebody else clears it.
+    pub(crate) fn begin<F>(&self, desk: Arc<Desk>, future: F) -> Aside
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let task = self.0.spawn(async move {
+            let done = async move {
+                future.await;
+                Ok::<(), Error>(())
+            };
+            // A panic has nobody to hear of it: whoever asks for what was to be done, does it again.
+            drop(Steps::new(done, &desk).await);
+        });
+        Aside { process: std::process::id(), task: task.abort_handle() }
     }
-    let runtime = runtime(py)?;
-    let task = runtime.spawn(async move {
-        let desk = Arc::new(Desk::default());
-        let done = async move {
-            future.await;
-            Ok::<(), Error>(())
-        };
-        let mut steps = Steps::new(done, &desk);
-        // A panic has nobody to hear of it: whoever asks for what was to be done, does it again.
-        while steps.for_a_while().await.is_none() {}
-        drop(steps);
-        if desk.is_waiting() {
-            tokio::task::spawn_blocking(move || desk.clear_meanwhile());
-        }
-    });
-    Ok(Some(Aside { process: std::process::id(), task: task.abort_handle() }))
 }
 
 /// Drives the future on this thread, and looks up now and then. The runtime is left for that: a
