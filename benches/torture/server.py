@@ -90,12 +90,12 @@ class Server:
             if not self._changed.wait_for(there, patience):
                 raise TimeoutError(f"no request with {part!r} within {patience} s")
 
-    def await_close(self, *, patience: float = 30) -> float:
-        """Wait until a client gave up a request, and return when."""
+    def await_close(self, *, count: int = 1, patience: float = 30) -> float:
+        """Wait until so many requests were given up by a client, and return when the last was."""
         with self._changed:
-            if not self._changed.wait_for(lambda: bool(self.closed_at), patience):
+            if not self._changed.wait_for(lambda: len(self.closed_at) >= count, patience):
                 raise TimeoutError(f"the connection was still open after {patience} s")
-            return self.closed_at[0]
+            return self.closed_at[count - 1]
 
     def await_dialling(self, *, patience: float = 10) -> None:
         """Wait until more than the fillers knock, where the system tells."""
