@@ -2,10 +2,9 @@
 
 Each call starts the core's own future on siteline's runtime and hands an awaitable to the running
 asyncio loop. Cancelling it (``task.cancel()``, ``asyncio.wait_for``, a failing sibling in a
-``TaskGroup``) drops the request and closes its connection at once (one for a page that
-``pages()`` or ``records()`` read ahead ends with the iterator); ``CancelledError`` passes through
-untouched. Any number of loops may share a client, one after the other or side by side;
-uvloop too.
+``TaskGroup``) drops the request and closes its connection at once, one that was read ahead too;
+``CancelledError`` passes through untouched. Any number of loops may share a client, one after the
+other or side by side; uvloop too.
 
 Under anyio it works on its asyncio backend. Under trio it does not: there is no asyncio loop.
 """
@@ -385,8 +384,8 @@ class AsyncPages(_Reading[Page]):
     """The pages of one chain, read as they are asked for. Each page is given once.
 
     Made by :meth:`AsyncScan.pages`. Cancelled or failed, it can be asked again: it goes on where it
-    was. Pages are read ahead as :meth:`siteline.Scan.pages` does: one that is on its way when its
-    waiter is cancelled stays on its way, for who asks next, and ends with the iterator.
+    was. Pages are read ahead as :meth:`siteline.Scan.pages` does: one that is on its way ends with
+    the last task that waits for it, or with the iterator.
 
     >>> import asyncio
     >>> async def main():

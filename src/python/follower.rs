@@ -70,13 +70,15 @@ impl Follower {
     /// Waits until the next page is here, and hears of it.
     ///
     /// # Errors
-    /// Why it did not come; what a handler of `logging` or `progress=` raised. Neither of the two
-    /// loses the page.
+    /// Why it did not come; what a handler of `logging`, `progress=` or Ctrl-C raised, which loses no
+    /// page.
     pub(crate) fn wait(
         self: &Arc<Self>,
         py: Python<'_>,
         reporter: Option<&Reporter>,
     ) -> PyResult<()> {
+        // Where every page is here already, no wait would hear of Ctrl-C.
+        py.check_signals()?;
         if self.hear(py, reporter)? {
             return Ok(());
         }

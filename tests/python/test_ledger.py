@@ -16,7 +16,7 @@ import siteline
 
 DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
 
-# Reads pages until it is killed, or so many of them, or (0) a chain to its end; says when it begins.
+# Reads pages until it is killed, or so many of them (0: a chain to its end); says when it begins.
 READER = """
 import sys
 import siteline

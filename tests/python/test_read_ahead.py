@@ -10,6 +10,7 @@ import textwrap
 import threading
 import time
 import weakref
+from collections import deque
 
 import pytest
 import siteline
@@ -550,3 +551,25 @@ def test_ctrl_c_ends_the_wait_for_a_page_that_is_read_ahead(silent, way):
     assert client.discover() is not None
     assert asked_for(server) == client.allowance.used == 3
     assert items is not None
+
+
+@POSIX
+@pytest.mark.fault("R1")
+@pytest.mark.parametrize("way", WAYS)
+def test_ctrl_c_ends_a_read_whose_pages_are_always_there(sandbox, way):
+    total = -(-len(sandbox.truth(**DAY)) // 5)
+    items = getattr(sandbox.client().data(**DAY, page_size=5), way)()
+
+    def press():
+        until(lambda: sandbox.stats["data_requests"] >= 5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    with pytest.raises(KeyboardInterrupt):
+        # No line of Python runs meanwhile.
+        deque(items, maxlen=0)
+    asked = sandbox.stats["data_requests"]
+    presser.join()
+    assert asked < total
+    assert sum(map(points, items)) > 0
