@@ -82,7 +82,7 @@ impl Follower {
         if self.hear(py, reporter)? {
             return Ok(());
         }
-        match block_on_at(py, &self.desk(), Arc::clone(self).fill())? {
+        match block_on_at(py, &self.desk(), self.fill())? {
             Ok(()) => self.hear(py, reporter).map(drop),
             Err(failure) => {
                 end(py, reporter)?;
@@ -93,7 +93,7 @@ impl Follower {
 
     /// An awaitable of the running asyncio loop: until the next page is here, to be heard of.
     pub(crate) fn awaited<'py>(self: &Arc<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        spawn_at(py, self.desk(), Arc::clone(self).fill(), |py, filled| {
+        spawn_at(py, self.desk(), self.fill(), |py, filled| {
             filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
         })
     }
@@ -114,11 +114,14 @@ impl Follower {
         Ok(true)
     }
 
-    async fn fill(self: Arc<Self>) -> Result<(), ReadFailure> {
-        let mut waiting = Waiting::begin(&self);
-        let filled = self.pages.fill().await;
-        waiting.is_over = true;
-        filled
+    /// Waits from now on, whether or not the future comes to its first step.
+    fn fill(self: &Arc<Self>) -> impl Future<Output = Result<(), ReadFailure>> + Send + 'static {
+        let mut waiting = Waiting::begin(self);
+        async move {
+            let filled = waiting.follower.pages.fill().await;
+            waiting.is_over = true;
+            filled
+        }
     }
 
     /// In a forked child that of the parent is not touched: a thread that is gone may hold it.
@@ -133,19 +136,19 @@ impl Follower {
 
 /// Somebody waits for the next page. Dropped before that is here, the last one who waits gives up
 /// what was begun ahead too.
-struct Waiting<'a> {
-    follower: &'a Follower,
+struct Waiting {
+    follower: Arc<Follower>,
     is_over: bool,
 }
 
-impl<'a> Waiting<'a> {
-    fn begin(follower: &'a Follower) -> Self {
+impl Waiting {
+    fn begin(follower: &Arc<Follower>) -> Self {
         follower.waiting.fetch_add(1, Ordering::SeqCst);
-        Self { follower, is_over: false }
+        Self { follower: Arc::clone(follower), is_over: false }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiting {
     fn drop(&mut self) {
         let others = self.follower.waiting.fetch_sub(1, Ordering::SeqCst) > 1;
         if self.is_over || others {

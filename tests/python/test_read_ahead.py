@@ -296,7 +296,8 @@ def test_whoever_hears_of_the_progress_of_what_it_keeps_is_collected_on_the_way(
 
 @pytest.mark.fault("P9", "R5")
 @pytest.mark.parametrize("way", WAYS)
-def test_in_asyncio_the_open_request_ends_with_who_waits_for_it(silent, way):
+@pytest.mark.parametrize("steps", [1, 2, 100])
+def test_in_asyncio_the_open_request_ends_with_who_waits_for_it(silent, way, steps):
     server, client = silent
     client = siteline.AsyncClient._over(client)
 
@@ -306,14 +307,22 @@ def test_in_asyncio_the_open_request_ends_with_who_waits_for_it(silent, way):
             await anext(items)
         await asyncio.to_thread(server.await_request, "/data", count=3)
         assert not server.closed_at
+        task = asyncio.ensure_future(anext(items))
+        # From the first step of the task on: it waits, though nothing may have been begun for it.
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.to_thread(server.await_close)
+        assert asked_for(server) == client.allowance.used == 3
         # The second time it is asked for, and given up, as if there were no reading ahead.
-        for count in (1, 2):
-            task = asyncio.ensure_future(anext(items))
-            await asyncio.to_thread(server.await_request, "/data", count=2 + count)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            await asyncio.to_thread(server.await_close, count=count)
+        task = asyncio.ensure_future(anext(items))
+        await asyncio.to_thread(server.await_request, "/data", count=4)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.to_thread(server.await_close, count=2)
         assert asked_for(server) == client.allowance.used == 4
 
     asyncio.run(read())
