@@ -116,10 +116,10 @@ impl Follower {
 
     /// Waits from now on, whether or not the future comes to its first step.
     fn fill(self: &Arc<Self>) -> impl Future<Output = Result<(), ReadFailure>> + Send + 'static {
-        let mut waiting = Waiting::begin(self);
+        let waiting = Waiting::begin(self);
         async move {
             let filled = waiting.follower.pages.fill().await;
-            waiting.is_over = true;
+            waiting.end();
             filled
         }
     }
@@ -145,6 +145,10 @@ impl Waiting {
     fn begin(follower: &Arc<Follower>) -> Self {
         follower.waiting.fetch_add(1, Ordering::SeqCst);
         Self { follower: Arc::clone(follower), is_over: false }
+    }
+
+    fn end(mut self) {
+        self.is_over = true;
     }
 }
 

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 import siteline
-
-DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
+from reading import DAY, SIZE, WAYS, points, until
 
 
 @pytest.fixture
@@ -152,8 +151,6 @@ def test_a_hundred_threads_and_a_handler_that_asks_the_client_itself(sandbox):
 
 # What is said while a page is read ahead.
 
-SIZE = 1_000
-WAYS = ["pages", "records"]
 DOORS = ["sync", "async"]
 
 
@@ -189,12 +186,7 @@ def pages_told(events):
 
 def answered(sandbox, count):
     """Wait until so many data requests have been answered in all."""
-    while sum(sandbox.stats["requests"].get("data", {}).values()) < count:
-        pass
-
-
-def size(item):
-    return len(item) if isinstance(item, siteline.Page) else 1
+    until(lambda: sum(sandbox.stats["requests"].get("data", {}).values()) >= count)
 
 
 async def in_turn(sandbox, door, way, **options):
@@ -214,7 +206,7 @@ def test_what_is_said_of_a_page_is_there_with_it_and_in_order(sandbox, told, doo
     async def read():
         taken = 0
         async for item in in_turn(sandbox, door, way, page_size=50):
-            taken += size(item)
+            taken += points(item)
             # Of this page, and of no later one than the one that somebody may have waited for.
             assert pages_told(told) == list(range(1, -(-taken // 50) + 1))
         return taken
@@ -233,7 +225,7 @@ def test_what_was_said_meanwhile_is_told_by_who_takes_the_page(sandbox, told, do
     async def read():
         taken, number = 0, 0
         async for item in in_turn(sandbox, door, way, page_size=SIZE):
-            taken += size(item)
+            taken += points(item)
             if number == (number := -(-taken // SIZE)):
                 continue
             threads.append(told[-1][1])
@@ -294,8 +286,7 @@ def test_a_retry_of_what_is_read_ahead_is_told_while_somebody_waits_for_it(sandb
             await anext(items)
 
     def begun():
-        while sandbox.stats["data_requests"] < 4:
-            pass
+        until(lambda: sandbox.stats["data_requests"] >= 4)
         assert not heard.is_set(), "nobody has asked for that page"
 
     with listening(Hearing()):
@@ -336,7 +327,7 @@ def test_what_a_handler_raises_loses_no_page(sandbox, door, way):
                 continue
             if item is None:
                 return got, raised
-            got += size(item)
+            got += points(item)
 
     with listening(Raising()):
         got, raised = asyncio.run(read())
@@ -368,4 +359,4 @@ def test_a_handler_may_read_from_the_same_iterator_and_from_others(sandbox, way)
         for thread in threads:
             thread.join(120)
         assert not any(thread.is_alive() for thread in threads), "a deadlock"
-    assert sum(map(size, got)) == len(sandbox.truth(**DAY))
+    assert sum(map(points, got)) == len(sandbox.truth(**DAY))

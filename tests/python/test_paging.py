@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pandas as pd
 import pytest
 import siteline
+from reading import until
 
 NOW = "2026-11-20T00:00:00Z"
 DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
@@ -427,8 +428,7 @@ def test_a_token_that_ends_in_mid_chain_is_renewed_and_the_cursor_goes_on(sandbo
         # No clock goes on by minutes while a request is in the air: the one for the page that is
         # read ahead is answered first.
         answered = taken if taken == 1 else min(taken + 1, whole)
-        while sum(sandbox.stats["requests"]["data"].values()) < answered:
-            pass
+        until(lambda: sum(sandbox.stats["requests"]["data"].values()) >= answered)  # noqa: B023
         sandbox.clock.advance("4m")
     assert points == expected
     assert sandbox.stats["requests"]["data"].get(401, 0) == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import siteline
+from reading import until
 from torture.server import Server
 
 NOW = "2026-11-20T00:00:00Z"
@@ -185,8 +186,7 @@ def test_a_slow_reader_has_one_page_read_ahead_and_none_before_it_took_the_secon
     for number in range(1, 6):
         next(pages)
         expected = number + (number > 1)
-        while sandbox.stats["requests"]["data"].get(200, 0) < expected:
-            pass
+        until(lambda: sandbox.stats["requests"]["data"].get(200, 0) >= expected)  # noqa: B023
         # However long it waits: here for as long as other requests take, and a minute by the clock.
         for _ in range(5):
             client.discover()
