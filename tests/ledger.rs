@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
+use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +61,7 @@ impl Drop for Bench {
 }
 
 async fn page(client: &Client) -> Result<()> {
-    client.get(DATA_PATH, QUERY, None, &Spending::default(), |_| Ok(())).await
+    client.get(DATA_PATH, QUERY, None, &Spending::default(), |_| ready(Ok(()))).await
 }
 
 fn used(client: &Client) -> u64 {

@@ -304,6 +304,7 @@ class AsyncScan:
                 told(step)
             return step
         finally:
+            self._scan._rest()
             finish(told)
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> AsyncScan:

@@ -143,6 +143,14 @@ impl Gathering {
         Err(GatherFailure { index: 0, error, scans: vec![SoFar::default(); self.wholes.len()] })
     }
 
+    /// Drops all that was asked for.
+    fn rest(&mut self) {
+        self.under_way.clear();
+        for whole in &self.wholes {
+            drop(whole.rest());
+        }
+    }
+
     fn follow(&self, index: usize, until: Option<Duration>) {
         let whole = Arc::clone(&self.wholes[index]);
         let step = async move {
@@ -161,7 +169,7 @@ impl Gathering {
                 failures.extend(stepped.err().map(|failure| (other, failure)));
             }
         }
-        self.under_way.clear();
+        self.rest();
         let error = failure.error.clone();
         failures.push((index, failure));
         // What can't be merged is not lost: it stays with its scan.
@@ -177,7 +185,9 @@ impl Gathering {
 
 impl Drop for Gathering {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if self.process == std::process::id() {
+            self.rest();
+        } else {
             // Connections of the parent: nobody drives them here.
             std::mem::forget(std::mem::take(&mut self.under_way));
         }

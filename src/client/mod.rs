@@ -9,6 +9,7 @@
 //! | `scan` | a read that has not happened yet |
 //! | `split` | a range cut into parts |
 //! | `pages` | one chain being followed |
+//! | `page_request` | one page asked for; while it is decoded, the next one too |
 //! | `progress` | how far a read has come |
 //! | `density` | pages that a range is expected to take |
 //! | `whole` | the whole of a scan, read once |
@@ -18,6 +19,7 @@
 pub mod density;
 mod end;
 pub mod gather;
+pub mod page_request;
 pub mod pages;
 pub mod progress;
 mod reply;
@@ -28,6 +30,7 @@ pub mod together;
 pub mod whole;
 
 use std::fmt;
+use std::future::ready;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -165,7 +168,8 @@ impl Client {
     /// As [`Client::get`], and `ProtocolError` for a body that is no JSON object.
     pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
         let asked = Asked { path: DISCOVERY_PATH, query: None, spending: None };
-        self.unless_closed(Box::pin(self.send(asked, deadline, &reply::json_object))).await
+        let read = |reply: &Reply| ready(reply::json_object(reply));
+        self.unless_closed(Box::pin(self.send(asked, deadline, &read))).await
     }
 
     /// Sends one data request and whatever repeats it takes, each counted in the allowance before
@@ -178,13 +182,13 @@ impl Client {
     /// `AllowanceExhausted`, those of the token exchange, those of the connection, `ServiceError`s,
     /// `ProtocolError`, `DeadlineExceeded`, and `ClosedError` as soon as the client is closed; each
     /// with its attempts. Those of `read`.
-    pub async fn get<T: Send>(
+    pub async fn get<T: Send, R: Future<Output = Result<T>> + Send>(
         &self,
         path: &str,
         query: &str,
         deadline: Option<Duration>,
         spending: &Spending,
-        read: impl Fn(&Reply) -> Result<T> + Send + Sync,
+        read: impl Fn(&Reply) -> R + Send + Sync,
     ) -> Result<T> {
         let asked = Asked { path, query: Some(query), spending: Some(spending) };
         self.unless_closed(Box::pin(self.send(asked, deadline, &read))).await
@@ -284,11 +288,11 @@ impl Client {
         }
     }
 
-    async fn send<T: Send>(
+    async fn send<T: Send, R: Future<Output = Result<T>> + Send>(
         &self,
         asked: Asked<'_>,
         deadline: Option<Duration>,
-        read: &(impl Fn(&Reply) -> Result<T> + Send + Sync),
+        read: &(impl Fn(&Reply) -> R + Send + Sync),
     ) -> Result<T> {
         let inner = &*self.0;
         let clock = inner.time.clock();
@@ -359,12 +363,12 @@ impl Client {
     }
 
     /// One request, counted before its bytes leave, and given back only if none of them did.
-    async fn attempt<T: Send>(
+    async fn attempt<T: Send, R: Future<Output = Result<T>> + Send>(
         &self,
         asked: Asked<'_>,
         keep: u64,
         token: &AccessToken,
-        read: &(impl Fn(&Reply) -> Result<T> + Send + Sync),
+        read: &(impl Fn(&Reply) -> R + Send + Sync),
     ) -> Result<T> {
         let inner = &*self.0;
         let request = Request {
@@ -402,7 +406,7 @@ impl Client {
             }
         }
         let reply = checked?;
-        read(&reply).map_err(|error| {
+        read(&reply).await.map_err(|error| {
             error.with(|context| {
                 context.status = Some(reply.status);
                 context.request_id = reply.request_id();

@@ -1,11 +1,13 @@
 //! [`Pages`]: one chain being followed (§4.4), page by page, by whoever asks.
 
+use std::future::ready;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::page_request::{Asking, PageRequest};
 use super::progress::{Meter, Progress};
 use super::scan::{Provenance, ReadFailure};
 use super::{Client, DATA_PATH, Spending};
@@ -26,7 +28,7 @@ pub struct Pages {
     client: Client,
     /// When the read is to be over, on the client's monotonic clock.
     until: Option<Duration>,
-    spending: Spending,
+    spending: Arc<Spending>,
     chain: tokio::sync::Mutex<Chain>,
     held: Mutex<Held>,
     provenance: Provenance,
@@ -87,7 +89,7 @@ impl Pages {
         Self {
             client,
             until,
-            spending: Spending::default(),
+            spending: Arc::default(),
             chain: tokio::sync::Mutex::new(chain),
             held: Mutex::new(Held {
                 page: None,
@@ -109,20 +111,34 @@ impl Pages {
     /// # Errors
     /// As [`Pages::fill`].
     pub async fn next(&self) -> Result<Option<Page>, ReadFailure> {
-        self.next_until(self.until).await
-    }
-
-    /// As [`Pages::next`], to be over at another time than the read itself.
-    pub(super) async fn next_until(
-        &self,
-        until: Option<Duration>,
-    ) -> Result<Option<Page>, ReadFailure> {
         loop {
             match self.take() {
                 Taken::Page(page) => return Ok(Some(*page)),
                 Taken::Ended => return Ok(None),
-                Taken::Nothing => self.fill_until(until).await?,
+                Taken::Nothing => self.fill().await?,
             }
+        }
+    }
+
+    /// As [`Pages::next`], to be over at another time than the read itself, for somebody who reads on
+    /// to the end: while a large page is decoded, the next one is asked for, and left in `early`.
+    pub(super) async fn next_early(
+        &self,
+        until: Option<Duration>,
+        early: &mut Option<PageRequest>,
+    ) -> Result<Option<Page>, ReadFailure> {
+        self.check_process()?;
+        let mut chain = self.chain.lock().await;
+        if let Some(page) = self.held().page.take() {
+            return Ok(Some(page));
+        }
+        let asking = Asking { client: &self.client, until, spending: &self.spending };
+        match asking.next(&mut chain, early).await {
+            Ok(page) => {
+                self.hold(page, None);
+                Ok(self.held().page.take())
+            }
+            Err(error) => Err(ReadFailure { error, bookmark: chain.bookmark(), partial: None }),
         }
     }
 
@@ -133,10 +149,6 @@ impl Pages {
     /// [`ReadFailure`] with a bookmark; the chain stays where it was. `ForkError` in a forked child:
     /// the chain belongs to the parent.
     pub async fn fill(&self) -> Result<(), ReadFailure> {
-        self.fill_until(self.until).await
-    }
-
-    async fn fill_until(&self, until: Option<Duration>) -> Result<(), ReadFailure> {
         self.check_process()?;
         let mut chain = self.chain.lock().await;
         {
@@ -148,7 +160,7 @@ impl Pages {
                 return Ok(());
             }
         }
-        let page = self.next_page(&mut chain, until).await?;
+        let page = self.next_page(&mut chain).await?;
         self.hold(page, None);
         Ok(())
     }
@@ -187,7 +199,7 @@ impl Pages {
                 return;
             }
         }
-        let read = self.next_page(&mut chain, self.until).await;
+        let read = self.next_page(&mut chain).await;
         // While the chain is still locked: whoever waits for it must not ask a second time.
         match read {
             Ok(page) => self.hold(page, Some(&turn)),
@@ -204,12 +216,8 @@ impl Pages {
         self.held().is_ahead = false;
     }
 
-    async fn next_page(
-        &self,
-        chain: &mut Chain,
-        until: Option<Duration>,
-    ) -> Result<Option<Page>, ReadFailure> {
-        let sender = Sender { client: &self.client, until, spending: &self.spending };
+    async fn next_page(&self, chain: &mut Chain) -> Result<Option<Page>, ReadFailure> {
+        let sender = Sender { client: &self.client, until: self.until, spending: &self.spending };
         let read = chain.next(&sender).await;
         read.map_err(|error| ReadFailure { error, bookmark: chain.bookmark(), partial: None })
     }
@@ -332,7 +340,7 @@ impl Fetch for Sender<'_> {
     ) -> Result<T> {
         let now = self.client.time().clock().monotonic();
         let left = self.until.map(|until| until.saturating_sub(now));
-        let read = |reply: &Reply| read(&reply.body);
+        let read = |reply: &Reply| ready(read(&reply.body));
         self.client.get(DATA_PATH, wire_query, left, self.spending, read).await
     }
 }

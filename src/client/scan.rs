@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Client;
+use super::page_request::PageRequest;
 use super::pages::Pages;
 use super::progress::Progress;
 use crate::data::{Bookmark, Chain, DecodeSettings, Merged, Merger, Query};
@@ -229,7 +230,7 @@ impl Scan {
             provenance.read_at = onto.provenance.read_at;
             provenance.resumed_after_pages = onto.provenance.resumed_after_pages;
         }
-        Ok(Reading { pages, merger, provenance })
+        Ok(Reading { pages, merger, provenance, early: None })
     }
 }
 
@@ -239,6 +240,8 @@ pub struct Reading {
     pages: Pages,
     merger: Merger,
     provenance: Provenance,
+    /// The next page, where it is asked for already.
+    early: Option<PageRequest>,
 }
 
 /// What a step of a [`Reading`] gave.
@@ -258,8 +261,13 @@ impl Reading {
     /// [`ReadFailure`] with whatever ended the chain, and with what was read before.
     pub async fn step(&mut self, until: Option<Duration>) -> Result<Step<Table>, ReadFailure> {
         loop {
-            match self.pages.next_until(until).await {
-                Ok(Some(page)) => self.merger.push(&page)?,
+            // Owned by this step until it is done: dropped half way, it leaves no request behind.
+            let mut early = self.early.take();
+            match self.pages.next_early(until, &mut early).await {
+                Ok(Some(page)) => {
+                    self.early = early;
+                    self.merger.push(&page)?;
+                }
                 Ok(None) => return Ok(Step::Whole(self.table(None)?)),
                 Err(mut failure) => {
                     if self.merger.pages() > 0
@@ -275,6 +283,12 @@ impl Reading {
                 return Ok(Step::Page(news));
             }
         }
+    }
+
+    /// Gives up what is asked for already: to be dropped where a connection may be. Whoever takes
+    /// steps and takes no further one asks for this.
+    pub(super) fn rest(&mut self) -> Option<PageRequest> {
+        self.early.take()
     }
 
     /// How far it has come: where it goes on, and what it has read. The read

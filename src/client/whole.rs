@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::page_request::PageRequest;
 use super::scan::{ReadFailure, Reading, Scan, Step, Table};
 use crate::data::Bookmark;
 use crate::error::{Error, Kind, Result};
@@ -99,6 +100,18 @@ impl Whole {
                 *state = State::Unread;
                 Err(failure)
             }
+        }
+    }
+
+    /// After the last step that somebody takes: gives up the page that is asked for already, unless
+    /// another caller goes on with it. It is to be dropped where a connection may be.
+    #[must_use]
+    pub fn rest(&self) -> Option<PageRequest> {
+        let state = self.state();
+        let mut state = state.try_lock().ok()?;
+        match &mut *state {
+            State::Reading(reading) => reading.rest(),
+            State::Unread | State::Read(_) => None,
         }
     }
 

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::bookmark::{Bookmark, Seen};
 use super::cursor::{Cursor, CursorHash};
 use super::decode::{DecodeSettings, Decoded, decode_sized};
+use super::edge::cursor_at_an_edge;
 use super::page::Page;
 use super::query::{Query, origin_fingerprint};
 use super::report::PageReport;
@@ -166,6 +167,19 @@ impl Chain {
     /// `Kind::Query` at `max_pages` (P2). The chain stays where it was: calling again repeats the
     /// same request.
     pub async fn next<F: Fetch>(&mut self, fetch: &F) -> Result<Option<Page>> {
+        let Some(wire) = self.wire()? else { return Ok(None) };
+        let decoding = self.decoding();
+        let read = |body: &Bytes| Ok((body.clone(), decoding.decode(body)?));
+        let reply = fetch.fetch(&wire, read).await;
+        self.take(reply).map(Some)
+    }
+
+    /// What the next page is asked for with: a URL query, secret where it has a cursor. `None` after
+    /// the last page.
+    ///
+    /// # Errors
+    /// `Kind::Query` at `max_pages` (P2).
+    pub fn wire(&self) -> Result<Option<String>> {
         if self.pages == 0 {
             log::debug!(target: "siteline::data", "reading {}", self.query);
         }
@@ -174,31 +188,48 @@ impl Chain {
             State::Start => self.query.wire().to_owned(),
             State::Next(cursor) => self.query.wire_with(cursor),
         };
-        self.check_page_limit()?;
-        let read = |body: &Bytes| {
-            let decoded = decode_sized(body, &self.settings, self.rows)?;
-            Ok((body.clone(), decoded))
-        };
-        let (body, decoded) =
-            fetch.fetch(&wire, read).await.map_err(|error| self.refused(error))?;
+        if let Some(limit) = self.max_pages
+            && self.pages_at_hand() >= limit
+        {
+            let message = format!("max_pages={limit} was reached and the chain is not at its end");
+            return Err(Error::new(Kind::Query, message)
+                .with_hint("Go on with scan.resume(error.bookmark), or ask for more pages."));
+        }
+        Ok(Some(wire))
+    }
+
+    /// What the page after the next is asked for with, where the next one gives this cursor. `None`
+    /// where it will not be asked for.
+    #[must_use]
+    pub fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
+        let limit = self.max_pages.unwrap_or(u64::MAX);
+        let goes_on = self.pages_at_hand() + 1 < limit && !self.known.contains(&cursor.hash());
+        goes_on.then(|| self.query.wire_with(cursor))
+    }
+
+    /// How the body of the next page is read.
+    #[must_use]
+    pub fn decoding(&self) -> Decoding {
+        Decoding { settings: Arc::clone(&self.settings), rows: self.rows }
+    }
+
+    /// Goes on by the reply to [`Chain::wire`]: its page.
+    ///
+    /// # Errors
+    /// As [`Chain::next`].
+    pub fn take(&mut self, reply: Result<(Bytes, Decoded)>) -> Result<Page> {
+        let (body, decoded) = reply.map_err(|error| self.refused(error))?;
         if let Some(cursor) = &decoded.next_cursor
             && self.known.contains(&cursor.hash())
         {
             return Err(self.cursor_loop(cursor));
         }
-        Ok(Some(self.advance(body, decoded)))
+        Ok(self.advance(body, decoded))
     }
 
-    fn check_page_limit(&self) -> Result<()> {
-        let read = self.pages - self.pages_before;
-        match self.max_pages {
-            Some(limit) if read >= limit => Err(Error::new(
-                Kind::Query,
-                format!("max_pages={limit} was reached and the chain is not at its end"),
-            )
-            .with_hint("Go on with scan.resume(error.bookmark), or ask for more pages.")),
-            _ => Ok(()),
-        }
+    /// Pages that this chain has read itself.
+    fn pages_at_hand(&self) -> u64 {
+        self.pages - self.pages_before
     }
 
     fn advance(&mut self, body: Bytes, decoded: Decoded) -> Page {
@@ -264,6 +295,30 @@ impl Chain {
             )),
             _ => error,
         }
+    }
+}
+
+/// How the body of a page is read, apart from the chain: on another thread, say.
+#[derive(Debug, Clone)]
+pub struct Decoding {
+    settings: Arc<DecodeSettings>,
+    rows: usize,
+}
+
+impl Decoding {
+    /// Decodes the body.
+    ///
+    /// # Errors
+    /// As [`super::decode()`].
+    pub fn decode(&self, body: &[u8]) -> Result<Decoded> {
+        decode_sized(body, &self.settings, self.rows)
+    }
+
+    /// The next cursor, where it is seen without decoding: what [`Decoding::decode`] finds too, where
+    /// it takes the body. `None` says nothing.
+    #[must_use]
+    pub fn cursor_at_an_edge(&self, body: &[u8]) -> Option<Cursor> {
+        cursor_at_an_edge(body, &self.settings.shape.next_cursor)
     }
 }
 

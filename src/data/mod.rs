@@ -16,6 +16,7 @@ pub mod decode;
 mod digits;
 mod double;
 mod duration;
+mod edge;
 mod envelope;
 mod held;
 mod identities;
@@ -41,7 +42,7 @@ mod times;
 mod timestamp;
 
 pub use bookmark::Bookmark;
-pub use chain::{Chain, Fetch, State};
+pub use chain::{Chain, Decoding, Fetch, State};
 pub use columns::{COLUMN_NAMES, schema};
 pub use cursor::Cursor;
 pub use decode::{DecodeSettings, Decoded, decode};

@@ -24,7 +24,7 @@ use crate::python::page::PageIterator;
 use crate::python::progress::{Audience, Reporter, event, title};
 use crate::python::query::PyQuery;
 use crate::python::rows::RecordIterator;
-use crate::python::runtime::{block_on, guarded, spawn};
+use crate::python::runtime::{block_on, guarded, let_go, spawn};
 use crate::python::shape::PyShape;
 use crate::python::table::{PyTable, call_frames, schema_capsule};
 
@@ -88,13 +88,17 @@ impl PyScan {
     /// it is.
     fn collect_telling(&self, py: Python<'_>, reporter: &Reporter) -> PyResult<Arc<Table>> {
         let until = self.scan().until();
-        loop {
-            match block_on(py, self.whole.step(until))? {
-                Ok(Step::Page(progress)) => reporter.tell(py, &progress)?,
-                Ok(Step::Whole(table)) => return Ok(table),
-                Err(failure) => return Err(read_failure(py, failure)),
+        let steps = || {
+            loop {
+                match block_on(py, self.whole.step(until))? {
+                    Ok(Step::Page(progress)) => reporter.tell(py, &progress)?,
+                    Ok(Step::Whole(table)) => return Ok(table),
+                    Err(failure) => return Err(read_failure(py, failure)),
+                }
             }
-        }
+        };
+        let outcome = steps();
+        self.rest(py).and(outcome)
     }
 
     pub(crate) fn scan(&self) -> &Scan {
@@ -256,6 +260,12 @@ impl PyScan {
             Ok(Step::Whole(table)) => remembered(py, &known, table).map(Py::into_any),
             Err(failure) => Err(read_failure(py, failure)),
         })
+    }
+
+    /// After the last ``_step()``: gives up the page that is asked for already.
+    #[pyo3(name = "_rest")]
+    fn rest(&self, py: Python<'_>) -> PyResult<()> {
+        self.whole.rest().map_or(Ok(()), |asked| let_go(py, asked))
     }
 
     /// The same scan going on from a bookmark, on top of what had been read (``onto=e.partial``).

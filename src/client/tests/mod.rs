@@ -17,7 +17,8 @@ const QUERY: &str = "siteId=S1&from=2026-11-01T00%3A00%3A00Z";
 impl Client {
     /// Any JSON object, as a chain would want a page: read within the attempt.
     async fn whole(&self, deadline: Option<Duration>) -> Result<Bytes> {
-        self.get(DATA_PATH, QUERY, deadline, &Spending::default(), reply::json_object).await
+        let read = |reply: &Reply| ready(reply::json_object(reply));
+        self.get(DATA_PATH, QUERY, deadline, &Spending::default(), read).await
     }
 }
 

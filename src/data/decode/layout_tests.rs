@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::tests::{counts, floats, microseconds, read, settings};
 use super::{Decoded, decode};
+use crate::data::cursor::Cursor;
+use crate::data::edge::cursor_at_an_edge;
 use crate::error::Kind;
 
 const FIRST_SECOND: i64 = 1_793_491_200;
@@ -120,13 +122,21 @@ fn page() -> impl Strategy<Value = String> {
         prop::collection::vec(layout(), 1..5),
         // One layout for a whole page, one after the other, or any.
         0..3_usize,
+        prop::option::weighted(0.8, "[a-z\"\\\\:,é]{0,4}"),
     )
-        .prop_map(|(envelopes, layouts, change)| written(&envelopes, &layouts, change))
+        .prop_map(|(envelopes, layouts, change, cursor)| {
+            written(&envelopes, &layouts, change, cursor.as_deref())
+        })
 }
 
 type Envelope = (Vec<String>, Vec<(Point, prop::sample::Index)>);
 
-fn written(envelopes: &[Envelope], layouts: &[Layout], change: usize) -> String {
+fn written(
+    envelopes: &[Envelope],
+    layouts: &[Layout],
+    change: usize,
+    cursor: Option<&str>,
+) -> String {
     let mut read = 0;
     let mut texts = Vec::new();
     for (ids, points) in envelopes {
@@ -151,7 +161,17 @@ fn written(envelopes: &[Envelope], layouts: &[Layout], change: usize) -> String 
         members.push(("points", format!("[{space}{}]", rows.join(&format!(",{space}")))));
         texts.push(layout.object(members));
     }
-    format!("{{\"series\":[{}],\"nextCursor\":null}}", texts.join(","))
+    let cursor = serde_json::to_string(&cursor).unwrap();
+    let members = vec![("series", format!("[{}]", texts.join(","))), ("nextCursor", cursor)];
+    // What stands beside them is proven elsewhere.
+    Layout { sparse: false, unknown: None, ..layouts[0].clone() }.object(members)
+}
+
+/// A cursor that is seen before the page is decoded is the page's.
+fn compare_cursors(body: &[u8], decoded: &Decoded) -> Result<(), TestCaseError> {
+    let seen = cursor_at_an_edge(body, "nextCursor");
+    prop_assert!(seen.is_none() || seen == decoded.next_cursor);
+    Ok(())
 }
 
 /// Compares a decoded page with the tree that `serde_json` makes of it.
@@ -194,6 +214,9 @@ proptest! {
         let tree: Value = serde_json::from_str(&body).unwrap();
         let decoded = read(&body).map_err(|error| TestCaseError::fail(format!("{error}\n{body}")))?;
         compare(&tree, &decoded)?;
+        compare_cursors(body.as_bytes(), &decoded)?;
+        let cursor = decoded.next_cursor.as_ref().map(Cursor::secret);
+        prop_assert_eq!(cursor, tree["nextCursor"].as_str());
     }
 
     #[test]
@@ -212,6 +235,7 @@ proptest! {
                 None => damaged.insert(place, bytes[byte % bytes.len()]),
             }
             let Ok(decoded) = decode(&damaged, &settings()) else { continue };
+            compare_cursors(&damaged, &decoded)?;
             match serde_json::from_slice::<Value>(&damaged) {
                 Ok(tree) => compare(&tree, &decoded)?,
                 // An ignored number may be beyond a double.
