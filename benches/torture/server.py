@@ -4,6 +4,7 @@ The first segment of the path says what becomes of a data request:
 
 - ``/page``: one page, the last
 - ``/endless``: page after page, each with a new cursor
+- ``/two``: two pages of a chain, and to what is asked after them no reply
 - ``/silent``: no reply
 - ``/stalled``: half a reply, until :meth:`Server.release`
 - ``/busy``: 503, to be asked again in half a minute
@@ -83,18 +84,18 @@ class Server:
         """Wait until so many paths with this part in them have been asked for."""
 
         def there() -> bool:
-            return sum(part in path for path in self.requests) >= count
+            return self._asked(part) >= count
 
         with self._changed:
             if not self._changed.wait_for(there, patience):
                 raise TimeoutError(f"no request with {part!r} within {patience} s")
 
-    def await_close(self, *, patience: float = 30) -> float:
-        """Wait until a client gave up a request, and return when."""
+    def await_close(self, *, count: int = 1, patience: float = 30) -> float:
+        """Wait until so many requests were given up by a client, and return when the last was."""
         with self._changed:
-            if not self._changed.wait_for(lambda: bool(self.closed_at), patience):
+            if not self._changed.wait_for(lambda: len(self.closed_at) >= count, patience):
                 raise TimeoutError(f"the connection was still open after {patience} s")
-            return self.closed_at[0]
+            return self.closed_at[count - 1]
 
     def await_dialling(self, *, patience: float = 10) -> None:
         """Wait until more than the fillers knock, where the system tells."""
@@ -126,6 +127,9 @@ class Server:
     def __exit__(self, *exception: object) -> None:
         """Close."""
         self.close()
+
+    def _asked(self, part: str) -> int:
+        return sum(part in path for path in self.requests)
 
     def _note(self, path: str | None = None, closed: float | None = None) -> None:
         with self._changed:
@@ -182,7 +186,7 @@ class Server:
             connection.sendall(_reply(_TOKEN))
         elif path.endswith("/discovery"):
             connection.sendall(_reply({"sites": []}))
-        elif way == "silent":
+        elif way == "silent" or (way == "two" and self._asked("/data") > 2):
             return self._hang(connection, for_good=True)
         elif way == "stalled":
             whole = _reply(_page(None))
@@ -193,7 +197,7 @@ class Server:
         elif way == "busy":
             connection.sendall(_reply({}, "503 Service Unavailable\r\nRetry-After: 30"))
         else:
-            cursor = f"c{len(self.requests)}" if way == "endless" else None
+            cursor = f"c{len(self.requests)}" if way in ("endless", "two") else None
             connection.sendall(_reply(_page(cursor)))
         return True
 

@@ -2,9 +2,9 @@
 
 Each call starts the core's own future on siteline's runtime and hands an awaitable to the running
 asyncio loop. Cancelling it (``task.cancel()``, ``asyncio.wait_for``, a failing sibling in a
-``TaskGroup``) drops the request and closes its connection at once; ``CancelledError`` passes
-through untouched. Any number of loops may share a client, one after the other or side by side;
-uvloop too.
+``TaskGroup``) drops the request and closes its connection at once, one that was read ahead too;
+``CancelledError`` passes through untouched. Any number of loops may share a client, one after the
+other or side by side; uvloop too.
 
 Under anyio it works on its asyncio backend. Under trio it does not: there is no asyncio loop.
 """
@@ -276,7 +276,10 @@ class AsyncScan:
         return self._scan.query
 
     def pages(self) -> AsyncPages:
-        """Read page by page, on a new chain: ``async for page in scan.pages()``."""
+        """Read page by page, on a new chain: ``async for page in scan.pages()``.
+
+        From the second page on one is read ahead: see :meth:`siteline.Scan.pages`.
+        """
         return AsyncPages(self._scan.pages())
 
     @overload
@@ -284,7 +287,10 @@ class AsyncScan:
     @overload
     def records(self, *, named: Literal[True]) -> AsyncRecords[Record]: ...
     def records(self, *, named: bool = False) -> AsyncRecords[Any]:
-        """Read point by point, on a new chain: plain dicts, or :class:`siteline.Record` tuples."""
+        """Read point by point, on a new chain: plain dicts, or :class:`siteline.Record` tuples.
+
+        From the second page on one is read ahead: see :meth:`siteline.Scan.pages`.
+        """
         return AsyncRecords(self._scan.records(named=True) if named else self._scan.records())
 
     async def collect(self) -> Table:
@@ -379,7 +385,8 @@ class AsyncPages(_Reading[Page]):
     """The pages of one chain, read as they are asked for. Each page is given once.
 
     Made by :meth:`AsyncScan.pages`. Cancelled or failed, it can be asked again: it goes on where it
-    was.
+    was. Pages are read ahead as :meth:`siteline.Scan.pages` does: one that is on its way ends with
+    the last task that waits for it, or with the iterator.
 
     >>> import asyncio
     >>> async def main():
@@ -398,7 +405,7 @@ class AsyncRecords(_Reading[_Item_co]):
     """The points of one chain, read as they are asked for. Each point is given once.
 
     Made by :meth:`AsyncScan.records`. Cancelled or failed, it can be asked again: it goes on where
-    it was.
+    it was. Pages are read ahead as those of :class:`AsyncPages`.
 
     >>> import asyncio
     >>> async def main():

@@ -15,10 +15,14 @@ use crate::data::{Bookmark, Chain, Fetch, Page};
 use crate::error::{Error, Kind, Result};
 use crate::http::Reply;
 
+/// So many pages are taken before one is read ahead.
+const READ_AHEAD_FROM: u64 = 2;
+
 /// One chain being followed. Shared by whoever asks: each page is given once.
 ///
 /// Reading and taking are two steps, so that a page which was read while the one who had asked for
-/// it gave up is there for the next one. At most one page is held.
+/// it gave up is there for the next one. At most one page is held; [`Pages::read_ahead`] may bring
+/// it before anybody asks.
 #[derive(Debug)]
 pub struct Pages {
     client: Client,
@@ -36,9 +40,31 @@ pub struct Pages {
 struct Held {
     page: Option<Page>,
     ended: bool,
+    /// Pages that were taken, and how many had been when one was last begun ahead.
+    taken: u64,
+    ahead_of: u64,
+    /// Whether what was begun then is still under way.
+    is_ahead: bool,
+    /// Why a page that was read ahead did not come, until it is asked for.
+    failure: Option<ReadFailure>,
     meter: Meter,
     /// How far the newest page has brought the read, until somebody hears of it.
     news: Option<Progress>,
+}
+
+/// One page that is read ahead: after how many that were taken.
+#[derive(Debug)]
+pub struct Turn(u64);
+
+impl Held {
+    fn begins_ahead(&self) -> bool {
+        let idle = self.page.is_none() && self.failure.is_none() && !self.ended && !self.is_ahead;
+        idle && self.taken >= READ_AHEAD_FROM && self.ahead_of < self.taken
+    }
+
+    fn is_under_way(&self, turn: &Turn) -> bool {
+        self.is_ahead && self.ahead_of == turn.0
+    }
 }
 
 /// What [`Pages::take`] finds.
@@ -65,7 +91,16 @@ impl Pages {
             until,
             spending: Arc::default(),
             chain: tokio::sync::Mutex::new(chain),
-            held: Mutex::new(Held { page: None, ended: false, meter, news: None }),
+            held: Mutex::new(Held {
+                page: None,
+                ended: false,
+                taken: 0,
+                ahead_of: 0,
+                is_ahead: false,
+                failure: None,
+                meter,
+                news: None,
+            }),
             provenance,
             process: std::process::id(),
         }
@@ -100,7 +135,7 @@ impl Pages {
         let asking = Asking { client: &self.client, until, spending: &self.spending };
         match asking.next(&mut chain, early).await {
             Ok(page) => {
-                self.hold(page);
+                self.hold(page, None);
                 Ok(self.held().page.take())
             }
             Err(error) => Err(ReadFailure { error, bookmark: chain.bookmark(), partial: None }),
@@ -117,27 +152,85 @@ impl Pages {
         self.check_process()?;
         let mut chain = self.chain.lock().await;
         {
-            let held = self.held();
+            let mut held = self.held();
+            if let Some(failure) = held.failure.take() {
+                return Err(failure);
+            }
             if held.page.is_some() || held.ended {
                 return Ok(());
             }
         }
-        let sender = Sender { client: &self.client, until: self.until, spending: &self.spending };
-        match chain.next(&sender).await {
-            Ok(page) => {
-                self.hold(page);
-                Ok(())
+        let page = self.next_page(&mut chain).await?;
+        self.hold(page, None);
+        Ok(())
+    }
+
+    /// Whether [`Pages::begin_ahead`] would begin.
+    pub fn begins_ahead(&self) -> bool {
+        self.held().begins_ahead()
+    }
+
+    /// Begins [`Pages::read_ahead`] where it is to be begun: once after each page that was taken, but
+    /// not after the first, so that a look at it costs one request and no more; not after the last;
+    /// and never a second one while one is under way.
+    pub fn begin_ahead(&self) -> Option<Turn> {
+        let held = &mut *self.held();
+        held.begins_ahead().then(|| {
+            held.ahead_of = held.taken;
+            held.is_ahead = true;
+            Turn(held.ahead_of)
+        })
+    }
+
+    /// Reads the next page before anybody asks for it, where none is held. A failure is kept for
+    /// whoever asks. Dropped half way, it leaves the chain where it was.
+    pub async fn read_ahead(&self, turn: Turn) {
+        if self.check_process().is_err() {
+            return;
+        }
+        let mut chain = self.chain.lock().await;
+        {
+            let held = &mut *self.held();
+            if !held.is_under_way(&turn) {
+                return;
             }
-            Err(error) => Err(ReadFailure { error, bookmark: chain.bookmark(), partial: None }),
+            if held.page.is_some() || held.failure.is_some() || held.ended {
+                held.is_ahead = false;
+                return;
+            }
+        }
+        let read = self.next_page(&mut chain).await;
+        // While the chain is still locked: whoever waits for it must not ask a second time.
+        match read {
+            Ok(page) => self.hold(page, Some(&turn)),
+            Err(failure) => {
+                let held = &mut *self.held();
+                held.is_ahead &= !held.is_under_way(&turn);
+                held.failure = Some(failure);
+            }
         }
     }
 
-    fn hold(&self, page: Option<Page>) {
+    /// What was begun ahead is dropped: it counts as under way no more.
+    pub fn give_up_ahead(&self) {
+        self.held().is_ahead = false;
+    }
+
+    async fn next_page(&self, chain: &mut Chain) -> Result<Option<Page>, ReadFailure> {
+        let sender = Sender { client: &self.client, until: self.until, spending: &self.spending };
+        let read = chain.next(&sender).await;
+        read.map_err(|error| ReadFailure { error, bookmark: chain.bookmark(), partial: None })
+    }
+
+    fn hold(&self, page: Option<Page>, turn: Option<&Turn>) {
         let requests = self.spending.requests.load(Ordering::Relaxed);
         // A page that is here and paid for is not lost to a ledger that fails now.
         let allowance_left = self.client.allowance().ok().and_then(|state| state.left);
         let held = &mut *self.held();
-        held.ended = page.is_none();
+        if turn.is_some_and(|turn| held.is_under_way(turn)) {
+            held.is_ahead = false;
+        }
+        held.ended = page.as_ref().is_none_or(|page| page.is_last);
         if let Some(page) = &page {
             let progress = held.meter.count(page, requests, allowance_left);
             if page.is_last && self.provenance.resumed_after_pages == 0 {
@@ -149,19 +242,42 @@ impl Pages {
         held.page = page;
     }
 
-    /// How far the newest page has brought the read: once for each page, whoever asks first.
+    /// Whether a page is here that nobody heard of yet. Never in a forked child.
+    pub fn has_news(&self) -> bool {
+        self.check_process().is_ok() && self.held().news.is_some()
+    }
+
+    /// How far the newest page has brought the read: once for each page, whoever asks first. Never in
+    /// a forked child, which gets no page.
     pub fn news(&self) -> Option<Progress> {
+        self.check_process().ok()?;
         self.held().news.take()
     }
 
     /// Takes what [`Pages::fill`] has read. Does not wait.
     pub fn take(&self) -> Taken {
+        self.take_once(|_| true)
+    }
+
+    /// As [`Pages::take`], where the [`Pages::news`] of each page are to be heard before it is given:
+    /// a page that came just now, read ahead, is `Nothing` until then.
+    pub fn take_heard(&self) -> Taken {
+        self.take_once(|held| held.news.is_none())
+    }
+
+    fn take_once(&self, may: impl FnOnce(&Held) -> bool) -> Taken {
         if self.check_process().is_err() {
             return Taken::Nothing;
         }
         let mut held = self.held();
+        if !may(&held) {
+            return Taken::Nothing;
+        }
         match held.page.take() {
-            Some(page) => Taken::Page(Box::new(page)),
+            Some(page) => {
+                held.taken += 1;
+                Taken::Page(Box::new(page))
+            }
             None if held.ended => Taken::Ended,
             None => Taken::Nothing,
         }

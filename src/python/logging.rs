@@ -4,7 +4,8 @@
 //! A logging call runs the user's code: it may wait for a lock, or use the client itself. So the
 //! core never makes one while it works. Each call has a [`Desk`]; what is said during its steps is
 //! laid down there, and handed over where nothing is held: at the end of the call, and while it
-//! still waits by a thread of the runtime.
+//! still waits by a thread of the runtime. The calls of an iterator share one, with what it reads
+//! ahead: that is handed over when its page is waited for or taken.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -34,7 +35,7 @@ thread_local! {
     static HANDING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The records of one call.
+/// The records of one call, or of one iterator.
 #[derive(Default)]
 pub(crate) struct Desk {
     records: Mutex<Records>,
@@ -72,20 +73,27 @@ impl Desk {
         records.in_hand == 0 && !records.laid.is_empty()
     }
 
-    /// At the end of the call: hands over what lies here, on this thread, and waits a moment for
-    /// what another one has in hand. Hold nothing here.
+    /// At the end of the call: hands over what lies here, on this thread, after what another one has
+    /// in hand, for which it waits a moment. Hold nothing here.
     ///
     /// # Errors
     /// What the handlers raised first; `logging` itself keeps all but Ctrl-C and its like.
     pub(crate) fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        self.await_others(py)?;
         let outcome = self.hand_over(py);
-        if self.records().in_hand > 0 {
-            detached(py, || {
-                let busy = |records: &mut Records| records.in_hand > 0;
-                drop(self.handed.wait_timeout_while(self.records(), IN_HAND, busy));
-            })?;
-        }
+        self.await_others(py)?;
         outcome
+    }
+
+    /// Not from a handler: what is in hand may be what it was called with.
+    fn await_others(&self, py: Python<'_>) -> PyResult<()> {
+        if is_in_handler() || self.records().in_hand == 0 {
+            return Ok(());
+        }
+        detached(py, || {
+            let busy = |records: &mut Records| records.in_hand > 0;
+            drop(self.handed.wait_timeout_while(self.records(), IN_HAND, busy));
+        })
     }
 
     /// On a thread of the runtime, while the call goes on.
@@ -148,6 +156,11 @@ impl Laid {
         // pyo3-log leaves it pending, where it would spoil whatever is called next.
         PyErr::take(py).map_or(Ok(()), Err)
     }
+}
+
+/// Whether this thread runs a handler that was called from here.
+pub(crate) fn is_in_handler() -> bool {
+    HANDING.get()
 }
 
 /// What the crate `log` knows of us.

@@ -14,6 +14,7 @@ mod coverage;
 mod credential;
 mod errors;
 mod feed;
+mod follower;
 mod gather;
 mod ledger;
 mod logging;

@@ -12,13 +12,13 @@ use crate::data::{Page, Preview};
 use crate::python::bookmark::PyBookmark;
 use crate::python::columns::of_points;
 use crate::python::conversions::{html, many};
+use crate::python::follower::Follower;
 use crate::python::preview;
-use crate::python::progress::{Reporter, end, told};
+use crate::python::progress::{Reporter, end};
 use crate::python::query::PyQuery;
 use crate::python::report::page_report;
 use crate::python::rows::RecordIterator;
-use crate::python::runtime::{block_on, detached, guarded, spawn};
-use crate::python::scan::read_failure;
+use crate::python::runtime::{detached, guarded};
 use crate::python::table::{batch, call_frames, provenance, schema_capsule, stream_capsule};
 use crate::store::Span;
 
@@ -161,26 +161,29 @@ impl PyPage {
 /// The pages of one chain, read as they are asked for.
 ///
 /// Safe to share between threads: each page is given once. A failure carries ``.bookmark``; the
-/// pages before it were handed out already.
+/// pages before it were handed out already. From the second page on the next one is read while you
+/// work on the one you have: who stops early has spent at most one page unseen, and none where it took
+/// only the first.
 ///
 /// >>> [len(page) for page in scan.pages()]
 /// [30, 30, 12]
 #[pyclass(frozen, name = "PageIterator", module = "siteline")]
 pub(crate) struct PageIterator {
-    pages: Arc<Pages>,
+    follower: Arc<Follower>,
     reporter: Option<Reporter>,
 }
 
 impl PageIterator {
     pub(crate) fn new(pages: Pages, reporter: Option<Reporter>) -> Self {
-        Self { pages: Arc::new(pages), reporter }
+        Self { follower: Follower::new(pages), reporter }
     }
 
-    fn page(&self, page: Page) -> PyPage {
+    fn given(&self, py: Python<'_>, page: Page) -> PyPage {
+        self.follower.read_ahead(py);
         let provenance = Provenance {
             pages: 1,
             resumed_after_pages: page.sequence.saturating_sub(1),
-            ..self.pages.provenance().clone()
+            ..self.follower.provenance().clone()
         };
         PyPage { page, provenance, chain: None }
     }
@@ -194,22 +197,17 @@ impl PageIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyPage>> {
         loop {
-            match self.pages.take() {
-                Taken::Page(page) => return Ok(Some(self.page(*page))),
+            match self.follower.take() {
+                Taken::Page(page) => return Ok(Some(self.given(py, *page))),
                 Taken::Ended => return end(py, self.reporter.as_ref()).map(|()| None),
-                Taken::Nothing => {
-                    guarded(|| {
-                        let filled = block_on(py, self.pages.fill())?;
-                        told(py, &self.pages, self.reporter.as_ref(), filled)
-                    })?;
-                }
+                Taken::Nothing => guarded(|| self.follower.wait(py, self.reporter.as_ref()))?,
             }
         }
     }
 
     /// After ``_fill()``: tells whoever wants to hear of it.
     fn _tell(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, &self.pages, self.reporter.as_ref(), Ok(()))
+        self.follower.hear(py, self.reporter.as_ref()).map(drop)
     }
 
     /// For the garbage collector: ``progress=`` may be a method of whoever keeps the iterator.
@@ -226,28 +224,24 @@ impl PageIterator {
     /// An awaitable of the running asyncio loop: reads the next page, for ``_take()``. Cancelled, it
     /// loses no page.
     fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        fill(py, Some(Arc::clone(&self.pages)))
+        self.follower.awaited(py)
     }
 
-    /// The page that ``_fill()`` has read, or ``None``; and whether the chain has ended.
+    /// The page that ``_fill()`` has read, or one that was read ahead, or ``None``; and whether the
+    /// chain has ended.
     fn _take(&self, py: Python<'_>) -> PyResult<(Option<PyPage>, bool)> {
-        match self.pages.take() {
-            Taken::Page(page) => Ok((Some(self.page(*page)), false)),
-            Taken::Ended => end(py, self.reporter.as_ref()).map(|()| (None, true)),
-            Taken::Nothing => Ok((None, false)),
+        loop {
+            match self.follower.take() {
+                Taken::Page(page) => return Ok((Some(self.given(py, *page)), false)),
+                Taken::Ended => {
+                    return end(py, self.reporter.as_ref()).map(|()| (None, true));
+                }
+                Taken::Nothing => {
+                    if !self.follower.hear(py, self.reporter.as_ref())? {
+                        return Ok((None, false));
+                    }
+                }
+            }
         }
     }
-}
-
-/// An awaitable of the running asyncio loop: reads the next page.
-pub(crate) fn fill(py: Python<'_>, pages: Option<Arc<Pages>>) -> PyResult<Bound<'_, PyAny>> {
-    let filled = async move {
-        match pages {
-            Some(pages) => pages.fill().await,
-            None => Ok(()),
-        }
-    };
-    spawn(py, filled, |py, filled| {
-        filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
-    })
 }

@@ -5,13 +5,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyList};
 
-use crate::client::pages::Pages;
 use crate::client::progress::Progress;
-use crate::client::scan::ReadFailure;
 use crate::data::Query;
 use crate::error::Kind;
 use crate::python::conversions::{datetime, refuse};
-use crate::python::scan::{PyScan, read_failure};
+use crate::python::scan::PyScan;
 
 /// What was given as `progress=`: `True` or a callable. Each scan has a reference of its own, which
 /// it shows to the garbage collector.
@@ -110,24 +108,4 @@ fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     let module =
         MODULE.get_or_try_init(py, || py.import("siteline.progress").map(Bound::unbind))?;
     Ok(module.bind(py))
-}
-
-/// After an attempt to read a page: tells of it. The page is held until it is taken, so what the
-/// callable raises loses none.
-pub(crate) fn told(
-    py: Python<'_>,
-    pages: &Pages,
-    reporter: Option<&Reporter>,
-    filled: Result<(), ReadFailure>,
-) -> PyResult<()> {
-    let Some(reporter) = reporter else {
-        return filled.map_err(|failure| read_failure(py, failure));
-    };
-    match filled {
-        Ok(()) => pages.news().map_or(Ok(()), |progress| reporter.tell(py, &progress)),
-        Err(failure) => {
-            reporter.end(py)?;
-            Err(read_failure(py, failure))
-        }
-    }
 }

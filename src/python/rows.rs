@@ -11,11 +11,11 @@ use crate::client::pages::{Pages, Taken};
 use crate::data::PointColumns;
 use crate::error::{Error, Result};
 use crate::python::errors::raise;
-use crate::python::page::fill;
+use crate::python::follower::Follower;
 use crate::python::process;
-use crate::python::progress::{Reporter, end, told};
+use crate::python::progress::{Reporter, end};
 use crate::python::records::{Rows, Times};
-use crate::python::runtime::{block_on, detached, guarded};
+use crate::python::runtime::{detached, guarded, spawn};
 use crate::python::stored::Stored;
 
 /// So many points of a store are held at a time.
@@ -26,14 +26,15 @@ const TOGETHER: usize = 1 << 6;
 /// The points of a scan, a table or a store, one by one.
 ///
 /// Safe to share between threads: each point is given once. A failure carries ``.bookmark``; the
-/// points before it were handed out already. Holds one page at most.
+/// points before it were handed out already. As :class:`PageIterator` it reads one page ahead, from the
+/// second page on, and holds two at most.
 ///
 /// >>> record = next(scan.records())
 /// >>> record["tag_guid"] is not None, record["timestamp"].isoformat()
 /// (True, '2026-11-01T00:00:00+00:00')
 #[pyclass(frozen, generic, name = "RecordIterator", module = "siteline")]
 pub(crate) struct RecordIterator {
-    pages: Option<Arc<Pages>>,
+    follower: Option<Arc<Follower>>,
     /// Where further points come from a store.
     stored: Option<Mutex<Stored>>,
     reporter: Option<Reporter>,
@@ -58,8 +59,8 @@ struct State {
 impl RecordIterator {
     /// Over pages that are still to be read.
     pub(crate) fn reading(pages: Pages, named: bool, reporter: Option<Reporter>) -> Self {
-        let pages = Some(Arc::new(pages));
-        Self { pages, reporter, ..Self::of(State::default(), named) }
+        let follower = Some(Follower::new(pages));
+        Self { follower, reporter, ..Self::of(State::default(), named) }
     }
 
     /// Over points of a store that are still to be read.
@@ -76,7 +77,7 @@ impl RecordIterator {
     }
 
     fn of(state: State, named: bool) -> Self {
-        Self { pages: None, stored: None, reporter: None, named, state: Mutex::new(state) }
+        Self { follower: None, stored: None, reporter: None, named, state: Mutex::new(state) }
     }
 
     /// Reads on in the store; `false` where there is nothing more. Whoever waits for the store does so
@@ -107,11 +108,20 @@ impl RecordIterator {
                 Next::End => return Ok(At::End),
                 Next::Nothing => return Ok(At::Nothing),
             };
+            if let Some(follower) = &self.follower {
+                follower.read_ahead(py);
+            }
             let made = guarded(|| Ok(rows.objects(py, envelope, numbers, &mut times, self.named)))?;
             let mut state = self.lock();
             state.times = times;
             state.ready.extend(made);
         }
+    }
+
+    /// As [`Follower::hear`].
+    fn hear(&self, py: Python<'_>) -> PyResult<bool> {
+        let hear = |follower: &Arc<Follower>| follower.hear(py, self.reporter.as_ref());
+        self.follower.as_ref().map_or(Ok(false), hear)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -122,10 +132,10 @@ impl RecordIterator {
         let mut state = self.lock();
         loop {
             // Of pages the child of a fork gets none: filling says so. Points at hand are there for both.
-            if let Some(pages) = &self.pages
+            if let Some(follower) = &self.follower
                 && state.forks != process::forks()
             {
-                if pages.check_process().is_err() {
+                if follower.check_process().is_err() {
                     return Next::Nothing;
                 }
                 state.forks = process::forks();
@@ -136,7 +146,7 @@ impl RecordIterator {
             if let Some(next) = state.take() {
                 return next;
             }
-            match self.pages.as_ref().map(|pages| pages.take()) {
+            match self.follower.as_ref().map(|follower| follower.take()) {
                 Some(Taken::Page(page)) => {
                     state.begin(page.points);
                 }
@@ -173,20 +183,16 @@ impl RecordIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         loop {
-            match self.take(py)? {
-                At::Point(point) => return Ok(Some(point)),
-                At::End => return end(py, self.reporter.as_ref()).map(|()| None),
-                At::Nothing => {
-                    let Some(pages) = &self.pages else {
-                        if guarded(|| self.read_on(py))? {
-                            continue;
-                        }
+            match (self.take(py)?, &self.follower) {
+                (At::Point(point), _) => return Ok(Some(point)),
+                (At::End, _) => return end(py, self.reporter.as_ref()).map(|()| None),
+                (At::Nothing, Some(follower)) => {
+                    guarded(|| follower.wait(py, self.reporter.as_ref()))?;
+                }
+                (At::Nothing, None) => {
+                    if !guarded(|| self.read_on(py))? {
                         return Ok(None);
-                    };
-                    guarded(|| {
-                        let filled = block_on(py, pages.fill())?;
-                        told(py, pages, self.reporter.as_ref(), filled)
-                    })?;
+                    }
                 }
             }
         }
@@ -200,8 +206,7 @@ impl RecordIterator {
 
     /// As that of :class:`PageIterator`.
     fn _tell(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(pages) = &self.pages else { return Ok(()) };
-        told(py, pages, self.reporter.as_ref(), Ok(()))
+        self.hear(py).map(drop)
     }
 
     /// As that of :class:`PageIterator`.
@@ -211,15 +216,24 @@ impl RecordIterator {
 
     /// As that of :class:`PageIterator`.
     fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        fill(py, self.pages.clone())
+        match &self.follower {
+            Some(follower) => follower.awaited(py),
+            None => spawn(py, async { Ok::<(), Error>(()) }, |py, _| Ok(py.None())),
+        }
     }
 
     /// The next point that is at hand, or ``None``; and whether there is no further one.
     fn _take(&self, py: Python<'_>) -> PyResult<(Option<Py<PyAny>>, bool)> {
-        match self.take(py)? {
-            At::Point(point) => Ok((Some(point), false)),
-            At::End => end(py, self.reporter.as_ref()).map(|()| (None, true)),
-            At::Nothing => Ok((None, false)),
+        loop {
+            match self.take(py)? {
+                At::Point(point) => return Ok((Some(point), false)),
+                At::End => return end(py, self.reporter.as_ref()).map(|()| (None, true)),
+                At::Nothing => {
+                    if !self.hear(py)? {
+                        return Ok((None, false));
+                    }
+                }
+            }
         }
     }
 }

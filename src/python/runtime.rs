@@ -16,6 +16,7 @@ use std::time::Duration;
 use pyo3::intern;
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::AbortHandle;
 
 use crate::error::{Error, Kind};
 use crate::python::awaitable;
@@ -75,17 +76,34 @@ where
     E: Send,
     F: Future<Output = Result<T, E>> + Send,
 {
+    block_on_at(py, &Arc::default(), future)
+}
+
+/// As [`block_on`], with a desk where more may lie than this call says.
+pub(crate) fn block_on_at<T, E, F>(
+    py: Python<'_>,
+    desk: &Arc<Desk>,
+    future: F,
+) -> PyResult<Result<T, E>>
+where
+    T: Send,
+    E: Send,
+    F: Future<Output = Result<T, E>> + Send,
+{
     let _inside = Inside::enter(py);
     let runtime = runtime(py)?;
     let hears_signals = is_main_thread(py)?;
-    let desk = Arc::new(Desk::default());
+    let process = std::process::id();
     let outcome = py.detach(|| {
-        let outcome = waited_for(&runtime, Steps::new(future, &desk), hears_signals);
+        let outcome = waited_for(&runtime, Steps::new(future, desk), hears_signals);
         stay_if_ending();
         outcome
     });
     let outcome = outcome.and_then(|outcome| outcome.map_err(|panic| panicked(py, &*panic)));
-    desk.clear(py)?;
+    // Forked meanwhile: it is for the parent to hand over.
+    if std::process::id() == process {
+        desk.clear(py)?;
+    }
     outcome
 }
 
@@ -105,15 +123,29 @@ where
     E: Send + 'static,
     F: Future<Output = Result<T, E>> + Send + 'static,
 {
+    spawn_at(py, Arc::default(), future, finish)
+}
+
+/// As [`spawn`], with a desk where more may lie than this call says.
+pub(crate) fn spawn_at<T, E, F>(
+    py: Python<'_>,
+    desk: Arc<Desk>,
+    future: F,
+    finish: impl FnOnce(Python<'_>, Result<T, E>) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Bound<'_, PyAny>>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
+{
     let _inside = Inside::enter(py);
     if is_ending_here() {
         // No other thread may deliver any more, so it is waited for.
-        let outcome = block_on(py, future)?;
+        let outcome = block_on_at(py, &desk, future)?;
         return awaitable::done(py, finish(py, outcome));
     }
     let runtime = runtime(py)?;
     awaitable::start(py, &runtime, async move {
-        let desk = Arc::new(Desk::default());
         let mut steps = Steps::new(future, &desk);
         let outcome = loop {
             if let Some(outcome) = steps.for_a_while().await {
@@ -130,6 +162,48 @@ where
         });
         finish
     })
+}
+
+/// Work on the runtime that nobody waits for. Dropped, it ends, and with it its request.
+pub(crate) struct Aside {
+    process: u32,
+    task: AbortHandle,
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // In a forked child the task is the parent's, whose runtime must not be touched.
+        if self.process == std::process::id() {
+            self.task.abort();
+        }
+    }
+}
+
+/// Where work is begun that nobody waits for.
+pub(crate) struct Asides(Arc<Runtime>);
+
+/// `None` where the process is ending: nothing is begun any more that nobody waits for.
+pub(crate) fn asides(py: Python<'_>) -> PyResult<Option<Asides>> {
+    let _inside = Inside::enter(py);
+    if is_ending_here() { Ok(None) } else { runtime(py).map(|runtime| Some(Asides(runtime))) }
+}
+
+impl Asides {
+    /// Begins `future`. What it says lies on the desk until somebody else clears it.
+    pub(crate) fn begin<F>(&self, desk: Arc<Desk>, future: F) -> Aside
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let task = self.0.spawn(async move {
+            let done = async move {
+                future.await;
+                Ok::<(), Error>(())
+            };
+            // A panic has nobody to hear of it: whoever asks for what was to be done, does it again.
+            drop(Steps::new(done, &desk).await);
+        });
+        Aside { process: std::process::id(), task: task.abort_handle() }
+    }
 }
 
 /// Drives the future on this thread, and looks up now and then. The runtime is left for that: a

@@ -184,6 +184,11 @@ impl PyScan {
     }
 
     /// Read page by page, on a new chain: an iterator of :class:`Page`.
+    ///
+    /// From the second page on the next one is read while you work on the one you have: who stops
+    /// early has spent at most one request unseen, and none where it took only the first page. Cut
+    /// short by Ctrl-C, a cancelled task or the end of the process, it stays counted. What goes wrong
+    /// with a page is raised when that page is asked for, and what is logged of it comes with it.
     fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
         let pages = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
         Ok(PageIterator::new(pages, self.reporter(py)?))
@@ -192,7 +197,8 @@ impl PyScan {
     /// Read point by point, on a new chain: an iterator of plain dicts.
     ///
     /// The keys are the ten column names, times are aware datetimes, nulls are ``None``. With
-    /// ``named=True`` each point is a :class:`Record` tuple instead.
+    /// ``named=True`` each point is a :class:`Record` tuple instead. Pages are read ahead as
+    /// :meth:`pages` does.
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
         let pages = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;

@@ -16,7 +16,7 @@ import siteline
 
 DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
 
-# Reads pages until it is killed, or so many of them; says when it begins.
+# Reads pages until it is killed, or so many of them (0: a chain to its end); says when it begins.
 READER = """
 import sys
 import siteline
@@ -25,7 +25,7 @@ client = siteline.Client.from_env(ledger=path)
 client.discover()
 print("begun", flush=True)
 done = 0
-while done < pages:
+while done < pages or not done:
     for page in client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
                             interval="5m", page_size=50).pages():
         done += 1
@@ -68,6 +68,14 @@ def wait_for(true):
         time.sleep(0.001)
 
 
+def settled(sandbox):
+    """What lay in a socket when its sender ended is still worked through: how many came in all."""
+    last = -1
+    while last != (last := sandbox.stats["data_requests"]):
+        time.sleep(0.2)
+    return last
+
+
 @pytest.mark.fault("B7")
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 def test_a_killed_process_counts_one_too_many_at_most_and_never_one_too_few(sandbox, path):
@@ -81,10 +89,7 @@ def test_a_killed_process_counts_one_too_many_at_most_and_never_one_too_few(sand
             child.kill()
             child.wait()
             child.stdout.close()
-    # What lay in a socket when its sender was killed is still worked through.
-    last = -1
-    while last != (last := sandbox.stats["data_requests"]):
-        time.sleep(0.2)
+    last = settled(sandbox)
     used = counted(sandbox, path).used
     assert 0 <= used - last <= kills
     assert last > 3 * sum(range(kills))
@@ -92,14 +97,31 @@ def test_a_killed_process_counts_one_too_many_at_most_and_never_one_too_few(sand
 
 @pytest.mark.fault("B9")
 def test_four_processes_on_one_ledger_sum_up_exactly(sandbox, path):
-    sandbox.fault(on="data", chance=0.1, seed=3, status=503)
-    children = [reader(sandbox, path, 60) for _ in range(4)]
+    for nth in (5, 50, 100):
+        sandbox.fault(on="data", nth=nth, status=503)
+    children = [reader(sandbox, path, 0) for _ in range(4)]
     for child in children:
         assert child.wait(120) == 0
         child.stdout.close()
     allowance = counted(sandbox, path)
-    assert allowance.used == sandbox.stats["data_requests"] > 240
+    pages = -(-len(sandbox.truth(**DAY)) // 50)
+    assert allowance.used == sandbox.stats["data_requests"] == 4 * pages + 3
     assert allowance.token_requests == sandbox.stats["token_requests"] == 4
+
+
+@pytest.mark.fault("B7", "B9")
+def test_processes_that_stop_early_count_one_too_many_at_most_each_and_never_one_too_few(
+    sandbox, path
+):
+    for nth in (5, 50, 100):
+        sandbox.fault(on="data", nth=nth, status=503)
+    children = [reader(sandbox, path, 60) for _ in range(4)]
+    for child in children:
+        assert child.wait(120) == 0
+        child.stdout.close()
+    served = settled(sandbox)
+    assert 0 <= counted(sandbox, path).used - served <= len(children)
+    assert served > 240
 
 
 @pytest.mark.fault("B9")

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
+import re
 import threading
+from contextlib import contextmanager
 
 import pytest
 import siteline
-
-DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
+from reading import DAY, SIZE, WAYS, points, until
 
 
 @pytest.fixture
@@ -146,3 +147,216 @@ def test_a_hundred_threads_and_a_handler_that_asks_the_client_itself(sandbox):
         logger.setLevel(logging.NOTSET)
     assert not failed
     assert len(done) > 100
+
+
+# What is said while a page is read ahead.
+
+DOORS = ["sync", "async"]
+
+
+@pytest.fixture
+def told():
+    """What a handler hears from here on, one after another; the test adds what it takes."""
+    events = []
+
+    class Hearing(logging.Handler):
+        def emit(self, record):
+            events.append((record.getMessage(), threading.get_ident()))
+
+    with listening(Hearing()):
+        yield events
+
+
+@contextmanager
+def listening(handler):
+    logger = logging.getLogger("siteline")
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+
+
+def pages_told(events):
+    found = (re.match(r"page (\d+): ", text) for text, _ in events)
+    return [int(number[1]) for number in found if number]
+
+
+def answered(sandbox, count):
+    """Wait until so many data requests have been answered in all."""
+    until(lambda: sum(sandbox.stats["requests"].get("data", {}).values()) >= count)
+
+
+async def in_turn(sandbox, door, way, **options):
+    """Read the day in either way through either door, to its end."""
+    if door == "sync":
+        for item in getattr(sandbox.client().data(**DAY, **options), way)():
+            yield item
+    else:
+        async with sandbox.async_client() as client:
+            async for item in getattr(client.data(**DAY, **options), way)():
+                yield item
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_said_of_a_page_is_there_with_it_and_in_order(sandbox, told, door, way):
+    async def read():
+        taken = 0
+        async for item in in_turn(sandbox, door, way, page_size=50):
+            taken += points(item)
+            # Of this page, and of no later one than the one that somebody may have waited for.
+            assert pages_told(told) == list(range(1, -(-taken // 50) + 1))
+        return taken
+
+    taken = asyncio.run(read())
+    assert taken == len(sandbox.truth(**DAY))
+    replies = [text for text, _ in told if "data: 200" in text]
+    assert len(replies) == pages_told(told)[-1] == -(-taken // 50)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("door", DOORS)
+def test_what_was_said_meanwhile_is_told_by_who_takes_the_page(sandbox, told, door, way):
+    threads = []
+
+    async def read():
+        taken, number = 0, 0
+        async for item in in_turn(sandbox, door, way, page_size=SIZE):
+            taken += points(item)
+            if number == (number := -(-taken // SIZE)):
+                continue
+            threads.append(told[-1][1])
+            if number > 1:
+                total = -(-len(sandbox.truth(**DAY)) // SIZE)
+                answered(sandbox, min(number + 1, total))
+                await another_request(sandbox)
+            # The next page is here, or as good as here; nobody was told.
+            assert pages_told(told) == list(range(1, number + 1))
+
+    asyncio.run(read())
+    assert threading.get_ident() in threads[2:]
+
+
+async def another_request(sandbox):
+    logging.disable(logging.CRITICAL)
+    async with sandbox.async_client() as client:
+        await client.discover()
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_failure_of_a_page_that_is_read_ahead_is_told_when_it_is_raised(sandbox, told, way):
+    sandbox.fault(on="data", skip=2, times=1, status=410)
+    items = getattr(sandbox.client().data(**DAY, page_size=SIZE), way)()
+    for _ in range(2 if way == "pages" else 2 * SIZE):
+        next(items)
+    answered(sandbox, 3)
+    assert not any("410" in text for text, _ in told)
+    with pytest.raises(siteline.CursorRejected):
+        next(items)
+    assert any("data: 410" in text for text, _ in told)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("door", DOORS)
+def test_a_retry_of_what_is_read_ahead_is_told_while_somebody_waits_for_it(sandbox, door, way):
+    client = sandbox.client()
+    sandbox.fault(on="data", nth=3, status=503)
+    sandbox.fault(on="data", nth=4, hang=True)
+    heard = threading.Event()
+
+    class Hearing(logging.Handler):
+        def emit(self, record):
+            if record.getMessage().startswith("try 1 of 4 ended with "):
+                heard.set()
+
+    def wait(items):
+        with pytest.raises(siteline.ClosedError):
+            next(items)
+
+    async def await_it(client):
+        items = getattr(client.data(**DAY, page_size=SIZE), way)()
+        for _ in range(2 if way == "pages" else 2 * SIZE):
+            await anext(items)
+        begun()
+        with pytest.raises(siteline.ClosedError):
+            await anext(items)
+
+    def begun():
+        until(lambda: sandbox.stats["data_requests"] >= 4)
+        assert not heard.is_set(), "nobody has asked for that page"
+
+    with listening(Hearing()):
+        if door == "sync":
+            items = getattr(client.data(**DAY, page_size=SIZE), way)()
+            for _ in range(2 if way == "pages" else 2 * SIZE):
+                next(items)
+            begun()
+            thread = threading.Thread(target=wait, args=(items,))
+        else:
+            over = siteline.AsyncClient._over(client)
+            thread = threading.Thread(target=lambda: asyncio.run(await_it(over)))
+        thread.start()
+        try:
+            assert heard.wait(30), "the retry is told while the next attempt hangs"
+        finally:
+            client.close()
+            thread.join(30)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("door", DOORS)
+def test_what_a_handler_raises_loses_no_page(sandbox, door, way):
+    class Raising(logging.Handler):
+        def emit(self, record):
+            if record.getMessage().startswith("page "):
+                raise LookupError(record.getMessage())
+
+    async def read():
+        client = sandbox.client()
+        got, raised, over = 0, 0, siteline.AsyncClient._over(client)
+        items = getattr((client if door == "sync" else over).data(**DAY, page_size=SIZE), way)()
+        while True:
+            try:
+                item = next(items, None) if door == "sync" else await anext(items, None)
+            except LookupError:
+                raised += 1
+                continue
+            if item is None:
+                return got, raised
+            got += points(item)
+
+    with listening(Raising()):
+        got, raised = asyncio.run(read())
+    assert got == len(sandbox.truth(**DAY))
+    assert raised == -(-got // SIZE)
+
+
+@pytest.mark.fault("R9")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_handler_may_read_from_the_same_iterator_and_from_others(sandbox, way):
+    client = sandbox.client()
+    items = getattr(client.data(**DAY, page_size=SIZE), way)()
+    got = []
+
+    class Reading(logging.Handler):
+        def emit(self, record):
+            own = getattr(client.data(**DAY, page_size=SIZE), way)()
+            for _ in range(3 if way == "pages" else 2 * SIZE + 1):
+                next(own)
+            got.extend(item for item in [next(items, None)] if item is not None)
+
+    def read():
+        got.extend(items)
+
+    with listening(Reading()):
+        threads = [threading.Thread(target=read, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        assert not any(thread.is_alive() for thread in threads), "a deadlock"
+    assert sum(map(points, got)) == len(sandbox.truth(**DAY))

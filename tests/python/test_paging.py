@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pandas as pd
 import pytest
 import siteline
+from reading import until
 
 NOW = "2026-11-20T00:00:00Z"
 DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
@@ -419,10 +420,16 @@ def test_tokens_forgotten_on_the_way_lose_nothing(sandbox):
 @pytest.mark.fault("T22")
 def test_a_token_that_ends_in_mid_chain_is_renewed_and_the_cursor_goes_on(sandbox):
     client = sandbox.client()
+    expected = len(sandbox.truth(**DAY))
+    whole = -(-expected // 100)
     points = 0
-    for page in client.data(**DAY, page_size=100).pages():
+    for taken, page in enumerate(client.data(**DAY, page_size=100).pages(), 1):
         points += len(page)
+        # No clock goes on by minutes while a request is in the air: the one for the page that is
+        # read ahead is answered first.
+        answered = taken if taken == 1 else min(taken + 1, whole)
+        until(lambda: sum(sandbox.stats["requests"]["data"].values()) >= answered)  # noqa: B023
         sandbox.clock.advance("4m")
-    assert points == len(sandbox.truth(**DAY))
+    assert points == expected
     assert sandbox.stats["requests"]["data"].get(401, 0) == 0
     assert sandbox.stats["token_requests"] >= 3

@@ -192,3 +192,105 @@ async fn each_page_is_news_once() {
     assert_eq!(pages.news().map(|news| news.pages), Some(1));
     assert!(pages.news().is_none());
 }
+
+fn many_pages(pages: u32) -> Vec<Act> {
+    let cursor = |minute| (minute + 1 < pages).then(|| format!("c{minute}"));
+    (0..pages).map(|minute| page(minute, cursor(minute).as_deref())).collect()
+}
+
+#[tokio::test]
+async fn r16_one_page_is_read_ahead_and_none_before_the_second_was_taken() {
+    let bench = Bench::new(many_pages(5)).await;
+    let pages = scan(&bench).pages().expect("a chain");
+    let asked = || bench.server.other_requests().len();
+    for number in 1..=4 {
+        assert_eq!(pages.next().await.expect("read").expect("a page").sequence, number);
+        for _ in 0..3 {
+            if let Some(turn) = pages.begin_ahead() {
+                pages.read_ahead(turn).await;
+            }
+        }
+        let ahead = usize::from(number >= 2);
+        assert_eq!(asked(), usize::try_from(number).expect("small") + ahead);
+    }
+    assert_eq!(pages.next().await.expect("read").map(|page| page.sequence), Some(5));
+    assert!(!pages.begins_ahead(), "it was the last");
+    assert!(matches!(pages.take(), Taken::Ended));
+    assert_eq!(asked(), 5);
+}
+
+#[tokio::test]
+async fn a_failure_of_what_was_read_ahead_is_told_once_to_whoever_asks() {
+    let mut script = many_pages(3);
+    script.insert(2, Act::json(404, "{}"));
+    let bench = Bench::new(script).await;
+    let pages = scan(&bench).pages().expect("a chain");
+    for _ in 0..2 {
+        pages.next().await.expect("read");
+    }
+    pages.read_ahead(pages.begin_ahead().expect("begun")).await;
+    assert!(pages.begin_ahead().is_none(), "a failure is not asked for again");
+    assert_eq!(bench.server.other_requests().len(), 3);
+    let failure = pages.next().await.expect_err("refused");
+    assert_eq!(failure.error.kind(), Kind::CursorRejected);
+    assert_eq!(failure.bookmark.expect("a bookmark").pages(), 2);
+    assert_eq!(bench.server.other_requests().len(), 3);
+    assert_eq!(pages.next().await.expect("asked again").expect("a page").sequence, 3);
+}
+
+#[tokio::test]
+async fn p9_what_is_read_ahead_ends_with_who_wanted_it_and_loses_no_page() {
+    let mut script = many_pages(3);
+    script.insert(2, Act::hang());
+    let bench = Bench::new(script).await;
+    let pages = Arc::new(scan(&bench).pages().expect("a chain"));
+    for _ in 0..2 {
+        pages.next().await.expect("read");
+    }
+    let ahead = {
+        let (pages, turn) = (Arc::clone(&pages), pages.begin_ahead().expect("begun"));
+        tokio::spawn(async move { pages.read_ahead(turn).await })
+    };
+    assert!(pages.begin_ahead().is_none(), "one is under way");
+    while bench.server.other_requests().len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    ahead.abort();
+    ahead.await.expect_err("given up");
+    pages.give_up_ahead();
+    assert!(pages.begin_ahead().is_none(), "once for each page that was taken");
+    assert_eq!(pages.next().await.expect("read").expect("a page").sequence, 3);
+}
+
+#[tokio::test]
+async fn what_was_given_up_before_it_came_to_its_turn_asks_for_nothing() {
+    let bench = Bench::new(many_pages(4)).await;
+    let pages = scan(&bench).pages().expect("a chain");
+    for _ in 0..2 {
+        pages.next().await.expect("read");
+    }
+    let late = pages.begin_ahead().expect("begun");
+    pages.give_up_ahead();
+    pages.next().await.expect("read");
+    let turn = pages.begin_ahead().expect("begun");
+    pages.read_ahead(late).await;
+    assert_eq!(bench.server.other_requests().len(), 3);
+    assert!(!pages.begins_ahead(), "the other one is under way");
+    pages.read_ahead(turn).await;
+    assert_eq!(pages.next().await.expect("read").expect("a page").sequence, 4);
+    assert_eq!(bench.server.other_requests().len(), 4);
+}
+
+#[tokio::test]
+async fn a_page_that_came_by_itself_is_not_given_before_its_news_was_heard() {
+    let bench = Bench::new(many_pages(4)).await;
+    let pages = scan(&bench).pages().expect("a chain");
+    for number in 1..=4 {
+        // As if it had come after somebody heard that there is no news.
+        pages.fill().await.expect("read");
+        assert!(matches!(pages.take_heard(), Taken::Nothing));
+        assert_eq!(pages.news().map(|news| news.pages), Some(number));
+        assert!(matches!(pages.take_heard(), Taken::Page(page) if page.sequence == number));
+    }
+    assert!(matches!(pages.take_heard(), Taken::Ended));
+}

@@ -1,0 +1,333 @@
+"""What becomes of a page that is read ahead where nobody wants it any more, or the process ends."""
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import weakref
+from collections import deque
+
+import pytest
+import siteline
+from reading import DAY, NOW, SIZE, WAYS, points, until
+from torture.server import Server
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX systems")
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now=NOW) as sandbox:
+        yield sandbox
+
+
+def asked_for(server):
+    return sum("/data" in path for path in server.requests)
+
+
+@pytest.fixture
+def silent():
+    """A client and its service, which is silent from the third page on."""
+    with Server() as server:
+        credential = siteline.Credential("C1", siteline.PrivateKey.generate(2048))
+        with siteline.Client(server.url("two"), credential=credential) as client:
+            yield server, client
+
+
+@pytest.mark.fault("P9")
+@pytest.mark.parametrize("way", WAYS)
+def test_with_the_iterator_the_open_request_ends(silent, way):
+    server, client = silent
+    items = getattr(client.data(site="S1"), way)()
+    next(items), next(items)
+    server.await_request("/data", count=3)
+    assert not server.closed_at
+    del items
+    gc.collect()
+    server.await_close()
+    client.discover()
+    assert asked_for(server) == 3
+    assert client.allowance.used == 3
+
+
+def test_closing_the_client_ends_the_open_request(silent):
+    server, client = silent
+    pages = client.data(site="S1").pages()
+    next(pages), next(pages)
+    server.await_request("/data", count=3)
+    client.close()
+    server.await_close()
+    with pytest.raises(siteline.ClosedError) as caught:
+        next(pages)
+    assert caught.value.bookmark.pages == 2
+
+
+@pytest.mark.fault("R17")
+@pytest.mark.parametrize("way", WAYS)
+def test_whoever_hears_of_the_progress_of_what_it_keeps_is_collected_on_the_way(silent, way):
+    server, client = silent
+
+    class Job:
+        def __init__(self):
+            self.items = getattr(client.data(site="S1", progress=self.hear), way)()
+
+        def hear(self, now):
+            self.now = now
+
+    job = Job()
+    next(job.items), next(job.items)
+    server.await_request("/data", count=3)
+    gone = weakref.ref(job)
+    del job
+    gc.collect()
+    assert gone() is None
+    server.await_close()
+
+
+@pytest.mark.fault("P9", "R5")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("steps", [1, 2, 100])
+def test_in_asyncio_the_open_request_ends_with_who_waits_for_it(silent, way, steps):
+    server, client = silent
+    client = siteline.AsyncClient._over(client)
+
+    async def read():
+        items = getattr(client.data(site="S1"), way)()
+        for _ in range(2):
+            await anext(items)
+        await asyncio.to_thread(server.await_request, "/data", count=3)
+        assert not server.closed_at
+        task = asyncio.ensure_future(anext(items))
+        # From the first step of the task on: it waits, though nothing may have been begun for it.
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.to_thread(server.await_close)
+        assert asked_for(server) == client.allowance.used == 3
+        # The second time it is asked for, and given up, as if there were no reading ahead.
+        task = asyncio.ensure_future(anext(items))
+        await asyncio.to_thread(server.await_request, "/data", count=4)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.to_thread(server.await_close, count=2)
+        assert asked_for(server) == client.allowance.used == 4
+
+    asyncio.run(read())
+
+
+@pytest.mark.fault("R5")
+@pytest.mark.parametrize("way", WAYS)
+def test_the_last_one_who_waits_gives_it_up(silent, way):
+    server, client = silent
+    client = siteline.AsyncClient._over(client)
+
+    async def read():
+        items = getattr(client.data(site="S1"), way)()
+        for _ in range(2):
+            await anext(items)
+        await asyncio.to_thread(server.await_request, "/data", count=3)
+        first, last = (asyncio.ensure_future(anext(items)) for _ in range(2))
+        for task in (first, last):
+            await client.discover()
+            assert not server.closed_at
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        await asyncio.to_thread(server.await_close)
+        assert asked_for(server) == 3
+
+    asyncio.run(read())
+
+
+@pytest.mark.fault("R5", "P9")
+@pytest.mark.parametrize("way", WAYS)
+def test_whenever_a_wait_is_cancelled_no_page_is_lost_and_each_cost_one_request(sandbox, way):
+    async def read(client, size):
+        items, got, cancelled = getattr(client.data(**DAY, page_size=size), way)(), [], 0
+        while True:
+            task = asyncio.ensure_future(anext(items, None))
+            for _ in range((len(got) + cancelled) % 7):
+                await asyncio.sleep(0)
+            if cancelled < 100:
+                task.cancel()
+            try:
+                item = await task
+            except asyncio.CancelledError:
+                cancelled += 1
+                continue
+            if item is None:
+                return got, cancelled
+            got.append(item)
+
+    client = sandbox.async_client()
+    got, cancelled = asyncio.run(read(client, 50))
+    assert sum(map(points, got)) == len(sandbox.truth(**DAY))
+    if way == "pages":
+        assert [page.sequence for page in got] == list(range(1, len(got) + 1))
+    pages = -(-len(sandbox.truth(**DAY)) // 50)
+    used, served = client.allowance.used, sandbox.stats["data_requests"]
+    assert 0 <= used - served <= cancelled
+    assert pages <= used <= pages + cancelled
+
+
+def run(script, status=0):
+    """Run it in a fresh interpreter; what it printed, which must be all that it said."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(BEGUN) + textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    assert done.returncode == status
+    return done.stdout.split()
+
+
+BEGUN = f"""
+    import asyncio, os, sys, threading, siteline
+    from contextlib import suppress
+    sandbox = siteline.Sandbox(now="{NOW}")
+    client = sandbox.client()
+    def begun(way, hang):
+        if hang:
+            sandbox.fault(on="data", nth=3, hang=True)
+        items = getattr(client.data(**{DAY!r}, page_size={SIZE}), way)()
+        for _ in range(2 if way == "pages" else 2 * {SIZE}):
+            next(items)
+        while not hang and sandbox.stats["data_requests"] < 3:
+            pass
+        return items
+"""
+
+
+@POSIX
+@pytest.mark.fault("R3")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("hang", [False, True])
+def test_a_fork_on_the_way_leaves_the_chain_to_the_parent(way, hang):
+    said = run(f"""
+        items = begun({way!r}, {hang})
+        child = os.fork()
+        if not child:
+            for _ in range(2):
+                try:
+                    next(items)
+                except siteline.ForkError:
+                    print("ForkError", flush=True)
+            del items
+            print(len(client.discover()), flush=True)
+            sys.exit()
+        assert os.waitpid(child, 0)[1] == 0
+        if {hang}:
+            del items
+            print("left", sandbox.stats["data_requests"])
+        else:
+            rest = sum(len(item) if {way!r} == "pages" else 1 for item in items)
+            print(rest + {2 * SIZE} == len(sandbox.truth(**{DAY!r})))
+    """)
+    assert said[:3] == ["ForkError", "ForkError", "2"]
+    assert said[3:] in (["left", "2"], ["left", "3"]) if hang else said[3:] == ["True"]
+
+
+@pytest.mark.fault("R4")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("hang", [False, True])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",
+        "sys.exit()",
+        "import atexit; atexit.register(lambda: print(next(items) is not None))",
+        "threading.Thread(target=lambda: [None for _ in items], daemon=True).start()",
+        "sys.keep = items; del items",
+        "client.close()",
+        "sandbox.close()",
+    ],
+)
+def test_the_process_ends_with_a_page_on_its_way(way, hang, end):
+    if hang and "atexit" in end:
+        pytest.skip("it waits for the silent service, as it was told to")
+    assert run(f"items = begun({way!r}, {hang})\n{end}") in ([], ["True"])
+
+
+@pytest.mark.fault("R4")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("hang", [False, True])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "return",
+        "sys.exit(3)",
+        "sys.keep = items",
+        "sys.keep = items, asyncio.ensure_future(anext(items)); await asyncio.sleep(0)",
+        "client.close()",
+    ],
+)
+def test_asyncio_ends_with_a_page_on_its_way(way, hang, end):
+    script = f"""
+        async def main():
+            client = sandbox.async_client()
+            if {hang}:
+                sandbox.fault(on="data", nth=3, hang=True)
+            items = getattr(client.data(**{DAY!r}, page_size={SIZE}), {way!r})()
+            for _ in range({2 if way == "pages" else 2 * SIZE}):
+                await anext(items)
+            {end}
+        asyncio.run(main())
+    """
+    assert run(script, status=3 if "exit" in end else 0) == []
+
+
+@POSIX
+@pytest.mark.fault("R1")
+@pytest.mark.parametrize("way", WAYS)
+def test_ctrl_c_ends_the_wait_for_a_page_that_is_read_ahead(silent, way):
+    server, client = silent
+    items = getattr(client.data(site="S1"), way)()
+    next(items), next(items)
+    server.await_request("/data", count=3)
+    began = threading.Event()
+
+    def press():
+        began.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    began.set()
+    with pytest.raises(KeyboardInterrupt):
+        next(items)
+    presser.join()
+    server.await_close()
+    assert client.discover() is not None
+    assert asked_for(server) == client.allowance.used == 3
+    assert items is not None
+
+
+@POSIX
+@pytest.mark.fault("R1")
+@pytest.mark.parametrize("way", WAYS)
+def test_ctrl_c_ends_a_read_whose_pages_are_always_there(sandbox, way):
+    total = -(-len(sandbox.truth(**DAY)) // 5)
+    items = getattr(sandbox.client().data(**DAY, page_size=5), way)()
+
+    def press():
+        until(lambda: sandbox.stats["data_requests"] >= 5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    with pytest.raises(KeyboardInterrupt):
+        # No line of Python runs meanwhile.
+        deque(items, maxlen=0)
+    asked = sandbox.stats["data_requests"]
+    presser.join()
+    assert asked < total
+    assert sum(map(points, items)) > 0
