@@ -1,4 +1,4 @@
-"""A large page is decoded while the next one is on its way: the same points, for the same requests."""
+"""A large page is decoded while the next one is on its way: the same points and requests."""
 
 import asyncio
 import itertools
@@ -161,7 +161,7 @@ def test_a_failure_leaves_the_bookmark_of_its_own_page(client, sandbox, truth):
 def large(end):
     """A page that is as large as its end says it is, and wrong in its middle."""
     points = ",".join(
-        '{"timestamp":"2026-11-01T00:%02d:%02dZ","value":1}' % divmod(n % 3_600, 60)
+        f'{{"timestamp":"2026-11-01T00:{n // 60 % 60:02}:{n % 60:02}Z","value":1}}'
         for n in range(5_000)
     )
     ids = ",".join(
@@ -239,7 +239,6 @@ def test_who_is_told_may_raise_and_the_read_goes_on_from_there(client, sandbox, 
     assert PAGES <= served(sandbox) <= client.allowance.used <= PAGES + 2
 
 
-@pytest.mark.fault("R5")
 def test_a_read_in_asyncio_asks_for_each_page_once(sandbox, truth):
     async def main(progress):
         before = served(sandbox)
@@ -258,7 +257,7 @@ def test_an_awaited_read_that_is_cancelled_anywhere_goes_on(sandbox, truth):
         async with sandbox.async_client() as client:
             scan = client.data(**QUERY)
             cancelled = 0
-            for pages in range(1, PAGES, 4):
+            for _ in range(5):
                 task = asyncio.ensure_future(scan.collect())
                 before = served(sandbox)
                 while served(sandbox) < before + 2 and not task.done():
@@ -268,7 +267,7 @@ def test_an_awaited_read_that_is_cancelled_anywhere_goes_on(sandbox, truth):
                     await task
                 except asyncio.CancelledError:
                     cancelled += 1
-            assert cancelled, pages
+            assert cancelled
             table = await scan.collect()
             # Each time a page that was being decoded and one that was on its way.
             assert PAGES <= served(sandbox) <= PAGES + 2 * cancelled
@@ -277,7 +276,6 @@ def test_an_awaited_read_that_is_cancelled_anywhere_goes_on(sandbox, truth):
     assert_frame_equal(asyncio.run(main()).to_pandas(), truth)
 
 
-@pytest.mark.fault("R5")
 def test_an_awaited_read_whose_listener_raises_goes_on(sandbox, truth):
     async def main():
         raised = []
