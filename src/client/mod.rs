@@ -42,7 +42,7 @@ use self::density::Seen;
 pub use self::end::End;
 pub use self::pages::Sender;
 use self::reply::Asked;
-pub use self::settings::ClientSettings;
+pub use self::settings::{BeginTask, ClientSettings};
 use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey, TokenSource};
 use crate::clock::ServiceTime;
 use crate::error::{Error, Kind, Result};
@@ -306,8 +306,12 @@ impl Client {
                 Ok(token) => token,
                 Err(error) => return Err(call.ended(error)),
             };
-            let error = match call.attempt(Box::pin(self.attempt(asked, keep, &token, read))).await
-            {
+            let outcome = match call.attempt(Box::pin(self.attempt(asked, keep, &token))).await {
+                // Whoever reads may be at something else, and takes what time it likes.
+                Ok(reply) => call.aside(Self::read(&reply, read)).await,
+                Err(error) => Err(error),
+            };
+            let error = match outcome {
                 Ok(value) => {
                     call.succeeded();
                     return Ok(value);
@@ -363,13 +367,7 @@ impl Client {
     }
 
     /// One request, counted before its bytes leave, and given back only if none of them did.
-    async fn attempt<T: Send, R: Future<Output = Result<T>> + Send>(
-        &self,
-        asked: Asked<'_>,
-        keep: u64,
-        token: &AccessToken,
-        read: &(impl Fn(&Reply) -> R + Send + Sync),
-    ) -> Result<T> {
+    async fn attempt(&self, asked: Asked<'_>, keep: u64, token: &AccessToken) -> Result<Reply> {
         let inner = &*self.0;
         let request = Request {
             url: inner.settings.base_url.join(asked.path, asked.query),
@@ -405,8 +403,14 @@ impl Client {
                 log::warn!(target: "siteline::ledger", "the refusal is not kept: {error}");
             }
         }
-        let reply = checked?;
-        read(&reply).await.map_err(|error| {
+        checked
+    }
+
+    async fn read<T, R: Future<Output = Result<T>>>(
+        reply: &Reply,
+        read: impl Fn(&Reply) -> R,
+    ) -> Result<T> {
+        read(reply).await.map_err(|error| {
             error.with(|context| {
                 context.status = Some(reply.status);
                 context.request_id = reply.request_id();

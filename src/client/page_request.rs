@@ -1,30 +1,35 @@
-//! [`PageRequest`]: one page that was asked for. While a large page is decoded, on a thread of its own,
-//! the one after it is asked for: its cursor stands at an edge of most bodies, and is seen there. At
-//! most one page is asked for so, and only for somebody who reads on to the end.
+//! [`PageRequest`]: one page that was asked for. While a large page is decoded, the one after it is on
+//! its way already: its cursor stands at an edge of most bodies, and is seen there. At most one page is
+//! asked for so, and only for somebody who reads on to the end.
 //!
 //! Nothing is guessed: where the decoder takes a page, its cursor is the one that was seen. Where it
 //! refuses the page, one request was spent whose reply nobody sees.
+//!
+//! A page is decoded by whoever wants it, within the attempt that brought its body, so that one that
+//! was cut is asked for again.
 
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::{BoxFuture, MaybeDone, maybe_done};
+use futures_util::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 use super::{Client, DATA_PATH, Spending};
-use crate::data::{Chain, Cursor, Decoded, Decoding, Page, State};
+use crate::data::{Chain, Cursor, Decoded, Page, State};
 use crate::error::{Error, Kind, Result};
 use crate::http::{Deadline, Reply};
 
-/// A body of fewer bytes is decoded before another thread would have begun.
+/// A body of fewer bytes is decoded before the next request would have left.
 const LARGE: usize = 128 * 1024;
 
 /// A page's body, and what it says.
 type Read = Result<(Bytes, Decoded)>;
+
+/// A body as it came, and where to say what is wrong with it.
+type Body = (Bytes, oneshot::Sender<Result<()>>);
 
 /// Who asks, and by when the pages are to be here.
 #[derive(Debug, Clone, Copy)]
@@ -42,14 +47,19 @@ pub struct PageRequest {
     cursor: Option<Cursor>,
     /// By when it is to be here, as whoever asked for it wanted.
     until: Option<Duration>,
-    read: MaybeDone<BoxFuture<'static, Read>>,
-    seen: Arc<Seen>,
+    /// `None` while it is dropped.
+    call: Option<PageCall>,
+    bodies: mpsc::Receiver<Body>,
     process: u32,
 }
 
-/// The next cursor of a page that is being decoded, until somebody looks.
-#[derive(Default)]
-struct Seen(Mutex<Option<Cursor>>);
+/// The call that asks, until a body of it is taken.
+enum PageCall {
+    /// Goes on while somebody waits.
+    Waited(BoxFuture<'static, Result<()>>),
+    /// Goes on by itself.
+    Begun(oneshot::Receiver<Result<()>>, AbortHandle),
+}
 
 impl Asking<'_> {
     /// The next page of the chain; `None` after the last one. `early` holds it where it was asked for
@@ -68,7 +78,7 @@ impl Asking<'_> {
             let mut request = match asked.take() {
                 Some(request) => request,
                 None => match chain.wire()? {
-                    Some(wire) => self.ask(wire, next_cursor(chain).cloned(), chain.decoding()),
+                    Some(wire) => self.ask(wire, next_cursor(chain).cloned()),
                     None => return Ok(None),
                 },
             };
@@ -87,44 +97,47 @@ impl Asking<'_> {
         }
     }
 
-    /// Waits for a page. The one that follows is asked for as soon as its cursor is seen.
+    /// Waits for a page and decodes it. Where it is large, the one that follows is asked for before.
     async fn read(
         self,
         request: &mut PageRequest,
         following: &mut Option<PageRequest>,
         chain: &Chain,
     ) -> Read {
-        poll_fn(|context| {
-            if let Some(read) = request.go_on(context) {
-                return Poll::Ready(read);
+        let decoding = chain.decoding();
+        loop {
+            let (body, verdict) = request.body().await?;
+            if body.len() >= LARGE && following.is_none() {
+                *following = self.ask_early(chain, decoding.cursor_at_an_edge(&body));
             }
-            if following.is_none()
-                && let Some(cursor) = request.seen.take()
-                && let Some(wire) = chain.wire_after_next(&cursor)
-            {
-                *following = Some(self.ask(wire, Some(cursor), chain.decoding()));
+            match decoding.decode(&body) {
+                Ok(decoded) => {
+                    let _ = verdict.send(Ok(()));
+                    request.finish().await;
+                    return Ok((body, decoded));
+                }
+                // It is the call's to say whether it asks again.
+                Err(error) => drop(verdict.send(Err(error))),
             }
-            if let Some(following) = following {
-                let _ = Pin::new(&mut following.read).poll(context);
-            }
-            Poll::Pending
-        })
-        .await
+        }
     }
 
-    /// Asks for a page; polled, it is sent.
-    fn ask(self, wire: String, cursor: Option<Cursor>, decoding: Decoding) -> PageRequest {
+    fn ask_early(self, chain: &Chain, cursor: Option<Cursor>) -> Option<PageRequest> {
+        let cursor = cursor?;
+        let wire = chain.wire_after_next(&cursor)?;
+        self.ask(wire, Some(cursor)).begun(self.client)
+    }
+
+    /// Asks for a page: while somebody waits for it.
+    fn ask(self, wire: String, cursor: Option<Cursor>) -> PageRequest {
         let (client, spending) = (self.client.clone(), Arc::clone(self.spending));
-        let (until, seen) = (self.until, Arc::new(Seen::default()));
-        let read = {
-            let seen = Arc::clone(&seen);
-            move |reply: &Reply| read(reply.body.clone(), decoding.clone(), Arc::clone(&seen))
-        };
-        let read: BoxFuture<'static, Read> = Box::pin(async move {
-            let left = left(&client, until);
-            client.get(DATA_PATH, &wire, left, &spending, read).await
-        });
-        PageRequest { cursor, until, read: maybe_done(read), seen, process: std::process::id() }
+        let until = self.until;
+        let (sender, bodies) = mpsc::channel(1);
+        let call = PageCall::Waited(Box::pin(async move {
+            let read = |reply: &Reply| judged(sender.clone(), reply.body.clone());
+            client.get(DATA_PATH, &wire, left(&client, until), &spending, read).await
+        }));
+        PageRequest { cursor, until, call: Some(call), bodies, process: std::process::id() }
     }
 
     async fn within_time(self, reading: impl Future<Output = Read>) -> Read {
@@ -149,20 +162,12 @@ fn next_cursor(chain: &Chain) -> Option<&Cursor> {
     }
 }
 
-/// Reads a body. A large one whose next cursor is seen is decoded on a thread of its own.
-async fn read(body: Bytes, decoding: Decoding, seen: Arc<Seen>) -> Read {
-    let cursor = (body.len() >= LARGE).then(|| decoding.cursor_at_an_edge(&body)).flatten();
-    let Some(cursor) = cursor else {
-        let decoded = decoding.decode(&body)?;
-        return Ok((body, decoded));
-    };
-    seen.put(cursor);
-    let decoded =
-        tokio::task::spawn_blocking(move || decoding.decode(&body).map(|decoded| (body, decoded)));
-    decoded.await.unwrap_or_else(|lost| match lost.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(_) => Err(Error::new(Kind::Internal, "the runtime ended before a page was decoded")),
-    })
+/// Hands a body over to whoever wants the page, and hears what is wrong with it.
+async fn judged(bodies: mpsc::Sender<Body>, body: Bytes) -> Result<()> {
+    let (sender, verdict) = oneshot::channel();
+    // Where nobody wants it any more, nothing is wrong.
+    let _ = bodies.send((body, sender)).await;
+    verdict.await.unwrap_or(Ok(()))
 }
 
 impl PageRequest {
@@ -170,16 +175,53 @@ impl PageRequest {
         self.cursor.as_ref() == next_cursor(chain) && *chain.state() != State::Done
     }
 
-    fn go_on(&mut self, context: &mut Context<'_>) -> Option<Read> {
-        let mut read = Pin::new(&mut self.read);
-        read.as_mut().poll(context).is_ready().then(|| read.take_output()).flatten()
+    /// The same, going on by itself; `None` where no work is begun any more.
+    fn begun(mut self, client: &Client) -> Option<Self> {
+        if let Some(PageCall::Waited(call)) = self.call.take() {
+            let (sender, outcome) = oneshot::channel();
+            let task = async move { drop(sender.send(call.await)) };
+            let task = (client.settings().begin_task)(Box::pin(task))?;
+            self.call = Some(PageCall::Begun(outcome, task));
+        }
+        Some(self)
+    }
+
+    /// Waits for its body: another one where the last was found to be wrong.
+    ///
+    /// # Errors
+    /// That of the call.
+    async fn body(&mut self) -> Result<Body> {
+        let lost = || Error::new(Kind::Internal, "a request ended without an outcome");
+        let ended = async {
+            match &mut self.call {
+                Some(PageCall::Waited(call)) => call.await,
+                Some(PageCall::Begun(outcome, _)) => outcome.await.unwrap_or_else(|_| Err(lost())),
+                None => Err(lost()),
+            }
+        };
+        tokio::select! {
+            biased;
+            Some(body) = self.bodies.recv() => Ok(body),
+            outcome = ended => outcome.and_then(|()| Err(lost())),
+        }
+    }
+
+    /// After its page was taken: what the call still has to do. Does not wait.
+    async fn finish(&mut self) {
+        if let Some(PageCall::Waited(call)) = &mut self.call {
+            // It has nothing more to say.
+            let _ = call.await;
+        }
     }
 }
 
 impl Drop for PageRequest {
     fn drop(&mut self) {
+        let call = self.call.take();
         if self.process != std::process::id() {
-            std::mem::forget(std::mem::replace(&mut self.read, MaybeDone::Gone));
+            std::mem::forget(call);
+        } else if let Some(PageCall::Begun(_, task)) = call {
+            task.abort();
         }
     }
 }
@@ -187,19 +229,5 @@ impl Drop for PageRequest {
 impl fmt::Debug for PageRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PageRequest({:?})", self.cursor)
-    }
-}
-
-impl Seen {
-    fn put(&self, cursor: Cursor) {
-        *self.slot() = Some(cursor);
-    }
-
-    fn take(&self) -> Option<Cursor> {
-        self.slot().take()
-    }
-
-    fn slot(&self) -> MutexGuard<'_, Option<Cursor>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,9 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use tokio::task::AbortHandle;
+
 use crate::auth::{Credential, ScopeSet};
 use crate::clock::Clock;
 use crate::http::{BaseUrl, Ledger, Policy, Terms, TimeOfDay, TransportSettings};
+
+/// Begins work beside that of whoever asks; `None` where no work is begun any more. It is not called
+/// but within a future that the runtime drives.
+pub type BeginTask = fn(BoxFuture<'static, ()>) -> Option<AbortHandle>;
 
 /// Everything a [`Client`](super::Client) can be told. [`ClientSettings::new`] has the defaults.
 #[derive(Clone)]
@@ -43,6 +50,8 @@ pub struct ClientSettings {
     pub retry: Policy,
     /// How token requests are repeated.
     pub token_retry: Policy,
+    /// How a request is sent whose reply somebody wants later; as a task of tokio.
+    pub begin_task: BeginTask,
 }
 
 impl ClientSettings {
@@ -65,6 +74,7 @@ impl ClientSettings {
             transport: TransportSettings::default(),
             retry: Policy::data(),
             token_retry: Policy::token(),
+            begin_task: |task| Some(tokio::spawn(task).abort_handle()),
         }
     }
 
