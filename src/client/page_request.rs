@@ -219,7 +219,8 @@ impl Drop for PageRequest {
     fn drop(&mut self) {
         let call = self.call.take();
         if self.process != std::process::id() {
-            std::mem::forget(call);
+            // To drop a channel wakes who waits at its other end, on a runtime that is not here.
+            std::mem::forget((call, std::mem::replace(&mut self.bodies, mpsc::channel(1).1)));
         } else if let Some(PageCall::Begun(_, task)) = call {
             task.abort();
         }

@@ -18,7 +18,7 @@ use crate::python::gather::{PyGathering, gather};
 use crate::python::ledger::{choose, time_of_day};
 use crate::python::query::Arguments;
 use crate::python::recipe::Recipe;
-use crate::python::runtime::{block_on, detached, guarded, spawn};
+use crate::python::runtime::{begin_task, block_on, detached, guarded, spawn};
 use crate::python::scan::PyScan;
 use crate::python::settings::{from_outside, keywords, scope_set, set, trust};
 use crate::python::shape::PyShape;
@@ -117,9 +117,9 @@ impl PyClient {
     ) -> PyResult<Self> {
         let base = || BaseUrl::parse(base_url, allow_http);
         let base = guarded(|| base().map_err(|error| raise(py, &error)))?;
-        let clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
         let mut settings = ClientSettings::new(base, credential.get().0.clone());
-        settings.clock = clock;
+        settings.begin_task = begin_task;
+        settings.clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
         if let Some(scopes) = scopes {
             settings.scopes = scope_set(scopes)?;
         }

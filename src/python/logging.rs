@@ -67,6 +67,11 @@ impl Desk {
         outcome
     }
 
+    /// The desk of the call whose step runs on this thread.
+    pub(crate) fn of_this_step() -> Arc<Self> {
+        DESK.with_borrow(Option::clone).unwrap_or_default()
+    }
+
     /// Whether a thread should be found to hand over what lies here.
     pub(crate) fn is_waiting(&self) -> bool {
         let records = self.records();

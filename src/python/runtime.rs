@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use pyo3::intern;
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
@@ -177,6 +178,24 @@ impl Drop for Aside {
             self.task.abort();
         }
     }
+}
+
+/// Begins a task for whose outcome a call of the core waits: taken step by step like the call itself,
+/// and saying what it says at the desk of that call. `None` where the process is ending.
+pub(crate) fn begin_task(task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
+    if is_ending_here() {
+        return None;
+    }
+    let desk = Desk::of_this_step();
+    let task = tokio::spawn(async move {
+        let done = async move {
+            task.await;
+            Ok::<(), Error>(())
+        };
+        // Whoever waits for what a task was to bring hears that it is gone, after a panic too.
+        drop(Steps::new(done, &desk).await);
+    });
+    Some(task.abort_handle())
 }
 
 /// Where work is begun that nobody waits for.
