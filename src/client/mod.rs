@@ -174,7 +174,7 @@ impl Client {
 
     /// Sends one data request and whatever repeats it takes, each counted in the allowance before
     /// it leaves. `query` is percent-encoded and sent as it is. A reply with status 200 is handed to
-    /// `read` within its attempt, so that a body that turns out to be cut is asked for again like
+    /// `read` before another is sent, so that a body that turns out to be cut is asked for again like
     /// any other that broke off. `spending` counts those of the caller's read, without those that
     /// never left, and holds some of the allowance back.
     ///

@@ -5,8 +5,8 @@
 //! Nothing is guessed: where the decoder takes a page, its cursor is the one that was seen. Where it
 //! refuses the page, one request was spent whose reply nobody sees.
 //!
-//! A page is decoded by whoever wants it, within the attempt that brought its body, so that one that
-//! was cut is asked for again.
+//! A page is decoded by whoever wants it, within the call that brought its body, so that one that was
+//! cut is asked for again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct PageRequest {
     cursor: Option<Cursor>,
     /// By when it is to be here, as whoever asked for it wanted.
     until: Option<Duration>,
-    /// `None` while it is dropped.
+    /// `None` once its page was taken.
     call: Option<PageCall>,
     bodies: mpsc::Receiver<Body>,
     process: u32,
@@ -206,11 +206,13 @@ impl PageRequest {
         }
     }
 
-    /// After its page was taken: what the call still has to do. Does not wait.
+    /// After its page was taken: the call counts its success. Does not wait for anything.
     async fn finish(&mut self) {
-        if let Some(PageCall::Waited(call)) = &mut self.call {
+        match self.call.take() {
             // It has nothing more to say.
-            let _ = call.await;
+            Some(PageCall::Waited(call)) => drop(call.await),
+            // It comes to its end by itself.
+            Some(PageCall::Begun(..)) | None => {}
         }
     }
 }

@@ -186,16 +186,17 @@ pub(crate) fn begin_task(task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     if is_ending_here() {
         return None;
     }
-    let desk = Desk::of_this_step();
-    let task = tokio::spawn(async move {
-        let done = async move {
-            task.await;
-            Ok::<(), Error>(())
-        };
-        // Whoever waits for what a task was to bring hears that it is gone, after a panic too.
-        drop(Steps::new(done, &desk).await);
-    });
-    Some(task.abort_handle())
+    Some(tokio::spawn(step_by_step(Desk::of_this_step(), task)).abort_handle())
+}
+
+/// A panic has nobody to hear of it: whoever waits for what the work was to bring hears that it is
+/// gone, and whoever asks for it later does it again.
+async fn step_by_step(desk: Arc<Desk>, work: impl Future<Output = ()> + Send) {
+    let done = async {
+        work.await;
+        Ok::<(), Error>(())
+    };
+    drop(Steps::new(done, &desk).await);
 }
 
 /// Where work is begun that nobody waits for.
@@ -213,14 +214,7 @@ impl Asides {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let task = self.0.spawn(async move {
-            let done = async move {
-                future.await;
-                Ok::<(), Error>(())
-            };
-            // A panic has nobody to hear of it: whoever asks for what was to be done, does it again.
-            drop(Steps::new(done, &desk).await);
-        });
+        let task = self.0.spawn(step_by_step(desk, future));
         Aside { process: std::process::id(), task: task.abort_handle() }
     }
 }

@@ -146,6 +146,16 @@ def test_what_goes_wrong_on_the_way_is_asked_for_again(client, sandbox, truth, f
     assert [cursor for cursor, _ in itertools.groupby(asked)] == list(dict.fromkeys(asked))
 
 
+@pytest.mark.fault("B6")
+def test_each_page_that_comes_at_once_pays_for_repeats_of_others(client, sandbox, truth):
+    # The budget of repeats is used up at the eleventh, unless successes fill it again.
+    sandbox.fault(on="data", every=12, status=503)
+    for _ in range(9):
+        assert len(client.data(**QUERY).collect()) == len(truth)
+    repeats = served(sandbox) - 9 * PAGES
+    assert repeats > 12
+
+
 def test_a_failure_leaves_the_bookmark_of_its_own_page(client, sandbox, truth):
     scan = client.data(**QUERY)
     sandbox.fault(on="data", skip=5, times=99, status=404)
