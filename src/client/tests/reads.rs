@@ -307,10 +307,10 @@ async fn the_page_after_a_large_one_is_asked_for_early_and_once() {
     let script = (0..).zip(cursors).map(|(minute, cursor)| large(&body(minute, cursor)));
     let bench = Bench::new(script.collect()).await;
     let mut reading = scan(&bench).read().expect("a chain");
-    for requests in 1..=4 {
-        assert!(matches!(reading.step(None).await, Ok(Step::Page(news)) if news.pages == requests));
-        // Nothing is awaited meanwhile: it goes on by itself.
-        while bench.server.other_requests().len() < 4.min(requests as usize + 1) {
+    for (number, requests) in [(1, 2), (2, 3), (3, 4), (4, 4)] {
+        assert!(matches!(reading.step(None).await, Ok(Step::Page(news)) if news.pages == number));
+        // No step is taken meanwhile: it goes on by itself.
+        while bench.server.other_requests().len() < requests {
             tokio::task::yield_now().await;
         }
     }
