@@ -179,8 +179,10 @@ def test_whenever_a_wait_is_cancelled_no_page_is_lost_and_each_cost_one_request(
 
 def run(script, status=0):
     """Run it in a fresh interpreter; what it printed, which must be all that it said."""
+    script = textwrap.dedent(BEGUN) + textwrap.dedent(script)
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(BEGUN) + textwrap.dedent(script)],
+        # From 3.12 on Python warns of a fork beside threads.
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script],
         capture_output=True,
         text=True,
         timeout=60,
