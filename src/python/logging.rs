@@ -47,6 +47,8 @@ struct Records {
     laid: VecDeque<Laid>,
     /// Threads with a record in hand.
     in_hand: usize,
+    /// What a handler raised first, until a call raises it.
+    raised: Option<PyErr>,
 }
 
 struct Laid {
@@ -82,12 +84,13 @@ impl Desk {
     /// in hand, for which it waits a moment. Hold nothing here.
     ///
     /// # Errors
-    /// What the handlers raised first; `logging` itself keeps all but Ctrl-C and its like.
+    /// What the handlers raised first, here or meanwhile; `logging` itself keeps all but Ctrl-C and
+    /// its like.
     pub(crate) fn clear(&self, py: Python<'_>) -> PyResult<()> {
         self.await_others(py)?;
-        let outcome = self.hand_over(py);
+        self.hand_over(py);
         self.await_others(py)?;
-        outcome
+        self.raised().map_or(Ok(()), Err)
     }
 
     /// Not from a handler: what is in hand may be what it was called with.
@@ -101,26 +104,24 @@ impl Desk {
         })
     }
 
-    /// On a thread of the runtime, while the call goes on.
-    pub(crate) fn clear_meanwhile(&self) {
+    /// On a thread of the runtime, while the call goes on: what a handler raises here is for the call
+    /// to raise at its end. Where that has gone, nobody can hear of it but `sys.unraisablehook`.
+    pub(crate) fn clear_meanwhile(self: &Arc<Self>) {
         attached(|py| {
-            if let Err(raised) = self.hand_over(py) {
+            self.hand_over(py);
+            let is_alone = Arc::strong_count(self) == 1;
+            if let Some(raised) = is_alone.then(|| self.raised()).flatten() {
                 raised.write_unraisable(py, None);
             }
         });
     }
 
-    fn hand_over(&self, py: Python<'_>) -> PyResult<()> {
-        let mut outcome = Ok(());
+    fn hand_over(&self, py: Python<'_>) {
         let before = HANDING.replace(true);
         while let Some(laid) = self.take() {
-            let handed = laid.hand_over(py);
-            self.records().in_hand -= 1;
-            self.handed.notify_all();
-            outcome = outcome.and(handed);
+            self.hand_in(laid.hand_over(py).err());
         }
         HANDING.set(before);
-        outcome
     }
 
     fn lay(&self, laid: Laid) {
@@ -136,6 +137,25 @@ impl Desk {
         let laid = records.laid.pop_front()?;
         records.in_hand += 1;
         Some(laid)
+    }
+
+    /// After a record was handed over. What was raised later than the first goes: without the lock,
+    /// for that may run Python code.
+    fn hand_in(&self, raised: Option<PyErr>) {
+        let mut records = self.records();
+        records.in_hand -= 1;
+        let later = if records.raised.is_some() {
+            raised
+        } else {
+            std::mem::replace(&mut records.raised, raised)
+        };
+        drop(records);
+        self.handed.notify_all();
+        drop(later);
+    }
+
+    fn raised(&self) -> Option<PyErr> {
+        self.records().raised.take()
     }
 
     fn records(&self) -> MutexGuard<'_, Records> {

@@ -335,6 +335,34 @@ def test_what_a_handler_raises_loses_no_page(sandbox, door, way):
     assert raised == -(-got // SIZE)
 
 
+@pytest.mark.parametrize("way", [*WAYS, "collect"])
+@pytest.mark.parametrize("door", DOORS)
+def test_what_a_handler_raises_while_the_call_goes_on_is_raised_at_its_end(sandbox, door, way):
+    client = sandbox.client()
+    sandbox.fault(on="data", nth=1, status=503)
+    sandbox.fault(on="data", nth=2, hang=True)
+    threads = []
+
+    class Raising(logging.Handler):
+        def emit(self, record):
+            if record.getMessage().startswith("try 1 of 4 ended with "):
+                threads.append(threading.get_ident())
+                client.close()
+                raise LookupError("of the handler")
+
+    async def read():
+        over = client if door == "sync" else siteline.AsyncClient._over(client)
+        begun = getattr(over.data(**DAY, page_size=SIZE), way)()
+        if door == "sync":
+            return begun if way == "collect" else next(begun)
+        return await (begun if way == "collect" else anext(begun))
+
+    with listening(Raising()), pytest.raises(LookupError, match="of the handler"):
+        asyncio.run(read())
+    assert len(threads) == 1
+    assert threads != [threading.get_ident()]
+
+
 @pytest.mark.fault("R9")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_handler_may_read_from_the_same_iterator_and_from_others(sandbox, way):
