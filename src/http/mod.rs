@@ -5,7 +5,8 @@
 //! |---|---|
 //! | [`base_url`] | where the service is |
 //! | [`transport`] | one attempt: one request, one reply with its whole body |
-//! | `body` | reading and inflating that body, within its caps |
+//! | `body` | reading that body, within its time limits |
+//! | `inflate` | its bytes, inflated within their cap |
 //! | [`trust`] | which certificates are trusted |
 //! | [`proxy`] | which proxy the requests go through |
 //! | `failure` | what a broken attempt means, in our own words |
@@ -22,6 +23,7 @@ mod body;
 pub mod count;
 pub mod day;
 mod failure;
+mod inflate;
 pub mod problem;
 pub mod proxy;
 pub mod retry;
