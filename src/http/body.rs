@@ -7,6 +7,7 @@ use bytes::Bytes;
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 
+use super::buffers::Buffers;
 use super::failure;
 use super::inflate::{Encoding, Inflater, wrong_label};
 use crate::error::{Error, Kind, Phase, Result};
@@ -25,9 +26,13 @@ pub(super) struct Limits {
 }
 
 /// Reads a body to its end. The errors carry no status: the caller knows it.
-pub(super) async fn read(mut response: Response, limits: Limits) -> Result<Bytes> {
+pub(super) async fn read(
+    mut response: Response,
+    limits: Limits,
+    buffers: &Buffers,
+) -> Result<Bytes> {
     let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
-    let mut inflater = Inflater::new(encoding(response.headers())?, announced, limits.cap);
+    let mut inflater = Inflater::new(encoding(response.headers())?, announced, limits.cap, buffers);
     while !read_window(&mut response, &mut inflater, limits).await? {}
     inflater.finish()
 }

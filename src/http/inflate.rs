@@ -4,6 +4,7 @@ use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::Decompressor;
 
+use super::buffers::Buffers;
 use crate::error::{Error, Kind, Result};
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -31,6 +32,7 @@ pub(super) struct Inflater {
     head: Vec<u8>,
     raw: usize,
     cap: usize,
+    buffers: Buffers,
     sink: Sink,
 }
 
@@ -42,14 +44,20 @@ enum Sink {
 
 impl Inflater {
     /// For a body that is announced to have so many bytes.
-    pub(super) fn new(encoding: Encoding, announced: Option<usize>, cap: usize) -> Self {
+    pub(super) fn new(
+        encoding: Encoding,
+        announced: Option<usize>,
+        cap: usize,
+        buffers: &Buffers,
+    ) -> Self {
         // Room that no byte has come to costs no memory, so that a length that lies is harmless.
         let room = announced.unwrap_or(0).min(cap);
         let sink = match encoding {
-            Encoding::Identity => Sink::Plain(Capped { bytes: Vec::with_capacity(room), cap }),
-            Encoding::Gzip => Sink::Held(Vec::with_capacity(room.min(MOST_HELD))),
+            Encoding::Identity => Sink::Plain(Capped::new(cap, buffers, room)),
+            Encoding::Gzip => Sink::Held(buffers.with_room(room.min(MOST_HELD))),
         };
-        Self { head: Vec::with_capacity(GZIP_MAGIC.len()), raw: 0, cap, sink }
+        let head = Vec::with_capacity(GZIP_MAGIC.len());
+        Self { head, raw: 0, cap, buffers: buffers.clone(), sink }
     }
 
     pub(super) fn push(&mut self, chunk: &[u8]) -> Result<()> {
@@ -69,7 +77,7 @@ impl Inflater {
                 Ok(())
             }
             Sink::Held(held) => {
-                let mut stream = Stream::of(held, self.cap)?;
+                let mut stream = Stream::of(held, self.cap, &self.buffers)?;
                 stream.push(chunk)?;
                 self.sink = Sink::Stream(stream);
                 Ok(())
@@ -96,22 +104,26 @@ impl Inflater {
             Sink::Plain(out) => out.bytes,
             // A reply without a body may be labelled all the same.
             Sink::Held(held) if held.is_empty() => held,
-            Sink::Held(held) => match at_once(&held, self.cap) {
-                Some(bytes) => bytes,
-                None => Stream::of(&held, self.cap)?.finish()?,
-            },
+            Sink::Held(held) => {
+                let bytes = match at_once(&held, self.cap, &self.buffers) {
+                    Some(bytes) => bytes,
+                    None => Stream::of(&held, self.cap, &self.buffers)?.finish()?,
+                };
+                drop(self.buffers.lend(held));
+                bytes
+            }
             Sink::Stream(stream) => stream.finish()?,
         };
         if bytes.starts_with(&GZIP_MAGIC) {
             return Err(wrong_label("says gzip once, but the body is gzip twice"));
         }
-        Ok(Bytes::from(bytes))
+        Ok(self.buffers.lend(bytes))
     }
 }
 
 /// A whole body of one member within the cap, or `None`: it may be several, damaged, cut or too
 /// large, and [`Stream`] tells which.
-fn at_once(body: &[u8], cap: usize) -> Option<Vec<u8>> {
+fn at_once(body: &[u8], cap: usize, buffers: &Buffers) -> Option<Vec<u8>> {
     // Only the first member is inflated here: where another could begin, nothing is left out. Nor
     // is the checksum looked at that a header may have.
     let another = memchr::memmem::find(body.get(1..)?, &GZIP_MEMBER);
@@ -123,7 +135,7 @@ fn at_once(body: &[u8], cap: usize) -> Option<Vec<u8>> {
     if size == 0 || size > cap {
         return None;
     }
-    let mut bytes = vec![0; size];
+    let mut bytes = buffers.of_length(size);
     let came = Decompressor::new().gzip_decompress(body, &mut bytes).ok()?;
     (came == size).then_some(bytes)
 }
@@ -138,9 +150,9 @@ struct Stream {
 
 impl Stream {
     /// Of a body that begins with `held`.
-    fn of(held: &[u8], cap: usize) -> Result<Self> {
+    fn of(held: &[u8], cap: usize, buffers: &Buffers) -> Result<Self> {
         let inflate = Decompress::new_gzip(WINDOW_BITS);
-        let mut stream = Self { inflate, ended: false, out: Capped { bytes: Vec::new(), cap } };
+        let mut stream = Self { inflate, ended: false, out: Capped::new(cap, buffers, 0) };
         stream.push(held)?;
         Ok(stream)
     }
@@ -193,9 +205,14 @@ fn too_large(cap: usize) -> Error {
 struct Capped {
     bytes: Vec<u8>,
     cap: usize,
+    buffers: Buffers,
 }
 
 impl Capped {
+    fn new(cap: usize, buffers: &Buffers, room: usize) -> Self {
+        Self { bytes: buffers.with_room(room), cap, buffers: buffers.clone() }
+    }
+
     fn push(&mut self, piece: &[u8]) -> Result<()> {
         let length = self.bytes.len() + piece.len();
         if length > self.cap {
@@ -217,7 +234,9 @@ impl Capped {
 
     fn grow(&mut self, least: usize, most: usize) {
         let room = (self.bytes.capacity() * 2).max(FIRST_CAPACITY).min(most).max(least);
-        self.bytes.reserve_exact(room - self.bytes.len());
+        let mut bytes = self.buffers.with_room(room);
+        bytes.extend_from_slice(&self.bytes);
+        self.bytes = bytes;
     }
 }
 
@@ -242,13 +261,17 @@ mod tests {
         gzip_at(6, text)
     }
 
+    fn whole(body: &[u8], cap: usize) -> Option<Vec<u8>> {
+        at_once(body, cap, &Buffers::default())
+    }
+
     fn as_it_comes(body: &[u8], cap: usize) -> Result<Vec<u8>> {
-        Stream::of(body, cap)?.finish()
+        Stream::of(body, cap, &Buffers::default())?.finish()
     }
 
     /// Fed byte by byte, as a network may.
     fn inflate(encoding: Encoding, body: &[u8], cap: usize) -> Result<Bytes> {
-        let mut inflater = Inflater::new(encoding, None, cap);
+        let mut inflater = Inflater::new(encoding, None, cap, &Buffers::default());
         for byte in body {
             inflater.push(std::slice::from_ref(byte))?;
         }
@@ -267,7 +290,8 @@ mod tests {
         let long: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
         let body = [gzip(&long), gzip(b""), gzip(&long)].concat();
         for pieces in [1, 7, 65_536, body.len()] {
-            let mut inflater = Inflater::new(Encoding::Gzip, None, 2 * long.len());
+            let mut inflater =
+                Inflater::new(Encoding::Gzip, None, 2 * long.len(), &Buffers::default());
             body.chunks(pieces).for_each(|piece| inflater.push(piece).expect("gzip"));
             assert!(inflater.finish().expect("gzip") == [long.clone(), long.clone()].concat());
         }
@@ -276,19 +300,19 @@ mod tests {
     #[test]
     fn one_whole_member_is_inflated_at_once_and_nothing_else() {
         let text = b"[0.123,0.124,0.125,0.126]".repeat(1_000);
-        let whole = gzip(&text);
-        assert_eq!(at_once(&whole, text.len()).as_deref(), Some(&text[..]));
-        assert_eq!(at_once(&whole, text.len() - 1), None);
-        assert_eq!(at_once(&whole.repeat(2), 2 * text.len()), None);
-        assert_eq!(at_once(&[&whole[..], &[0; 512]].concat(), text.len()), None);
-        assert_eq!(at_once(&gzip_at(0, b"\x1f\x8b\x08"), 100), None, "it could be another");
-        for end in 0..whole.len() {
-            assert_eq!(at_once(&whole[..end], text.len()), None, "cut at {end}");
+        let body = gzip(&text);
+        assert_eq!(whole(&body, text.len()).as_deref(), Some(&text[..]));
+        assert_eq!(whole(&body, text.len() - 1), None);
+        assert_eq!(whole(&body.repeat(2), 2 * text.len()), None);
+        assert_eq!(whole(&[&body[..], &[0; 512]].concat(), text.len()), None);
+        assert_eq!(whole(&gzip_at(0, b"\x1f\x8b\x08"), 100), None, "it could be another");
+        for end in 0..body.len() {
+            assert_eq!(whole(&body[..end], text.len()), None, "cut at {end}");
         }
-        let mut flagged = whole;
+        let mut flagged = body;
         flagged[FLAGS] |= FLAG_HEADER_CHECKSUM;
         flagged.splice(10..10, [0, 0]);
-        assert_eq!(at_once(&flagged, text.len()), None);
+        assert_eq!(whole(&flagged, text.len()), None);
         assert!(as_it_comes(&flagged, text.len()).is_err());
     }
 
@@ -297,7 +321,8 @@ mod tests {
         let noise = noise(MOST_HELD + 100_000);
         let body = gzip(&noise);
         assert!(body.len() > MOST_HELD);
-        let mut inflater = Inflater::new(Encoding::Gzip, Some(body.len()), 2 * noise.len());
+        let mut inflater =
+            Inflater::new(Encoding::Gzip, Some(body.len()), 2 * noise.len(), &Buffers::default());
         for piece in body.chunks(60_000) {
             inflater.push(piece).expect("gzip");
         }
@@ -331,7 +356,7 @@ mod tests {
             }
             body.extend(&after);
             let came = as_it_comes(&body, cap);
-            if let Some(bytes) = at_once(&body, cap) {
+            if let Some(bytes) = whole(&body, cap) {
                 prop_assert_eq!(came.expect("inflated at once"), bytes);
             } else {
                 let sound = damage.is_none() && cut.is_none() && after.is_empty();
@@ -377,7 +402,7 @@ mod tests {
         assert_eq!(error.expect_err("a byte too much").kind(), Kind::BodyTooLarge);
         let error = inflate(Encoding::Identity, &[b' '; 1_001], 1_000).expect_err("too long");
         assert_eq!(error.kind(), Kind::BodyTooLarge);
-        let mut out = Capped { bytes: Vec::new(), cap: 100_000 };
+        let mut out = Capped::new(100_000, &Buffers::default(), 0);
         for _ in 0..100 {
             out.push(&[b' '; 1_000]).expect("below the cap");
             assert!(out.bytes.capacity() <= 100_000);

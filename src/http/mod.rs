@@ -7,6 +7,7 @@
 //! | [`transport`] | one attempt: one request, one reply with its whole body |
 //! | `body` | reading that body, within its time limits |
 //! | `inflate` | its bytes, inflated within their cap |
+//! | `buffers` | where large ones come to stand |
 //! | [`trust`] | which certificates are trusted |
 //! | [`proxy`] | which proxy the requests go through |
 //! | `failure` | what a broken attempt means, in our own words |
@@ -20,6 +21,7 @@
 pub mod allowance;
 pub mod base_url;
 mod body;
+mod buffers;
 pub mod count;
 pub mod day;
 mod failure;

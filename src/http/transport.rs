@@ -18,6 +18,7 @@ use zeroize::Zeroizing;
 
 use super::base_url::BaseUrl;
 use super::body::{self, Limits};
+use super::buffers::Buffers;
 use super::failure;
 use super::proxy;
 use super::retry_after::{date, single};
@@ -136,6 +137,7 @@ pub struct Transport {
     /// Made at the first request: only then is a missing certificate store an error.
     http: Mutex<Option<Pool>>,
     skew_told: AtomicBool,
+    buffers: Buffers,
 }
 
 /// Open connections, and the process that drives them.
@@ -164,7 +166,13 @@ impl Transport {
         }
         settings.proxy.as_deref().map_or(Ok(()), proxy::check)?;
         settings.trust.check()?;
-        Ok(Self { base, settings, http: Mutex::new(None), skew_told: AtomicBool::new(false) })
+        Ok(Self {
+            base,
+            settings,
+            http: Mutex::new(None),
+            skew_told: AtomicBool::new(false),
+            buffers: Buffers::default(),
+        })
     }
 
     /// Where the requests go.
@@ -222,7 +230,7 @@ impl Transport {
         if is_redirect(status) {
             return Err(redirect_refused(status, &headers, &self.base));
         }
-        let (body, error) = match body::read(response, self.limits()).await {
+        let (body, error) = match body::read(response, self.limits(), &self.buffers).await {
             Ok(body) => (body, None),
             Err(error) => (Bytes::new(), Some(error)),
         };

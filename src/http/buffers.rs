@@ -1,0 +1,144 @@
+//! [`Buffers`]: where large bodies come to stand, one after another.
+//!
+//! A fresh megabyte costs some three hundred page faults, which take longer than to fill it. In a
+//! chain the next page has the room of the one before the last.
+
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+
+use bytes::Bytes;
+
+/// Smaller ones are not worth it. So no body is kept that holds a token.
+const SMALLEST: usize = 128 * 1024;
+/// Bytes of room that are kept while no body is read.
+const MOST_KEPT: usize = 8 << 20;
+
+/// Room to read large bodies into. It comes back by itself when a body is dropped.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Buffers {
+    /// An empty buffer with room for so many bytes at least.
+    pub(super) fn with_room(&self, least: usize) -> Vec<u8> {
+        self.take(least).map_or_else(
+            || Vec::with_capacity(least),
+            |mut buffer| {
+                buffer.clear();
+                buffer
+            },
+        )
+    }
+
+    /// A buffer of so many bytes, to be written over: what they are is not said.
+    pub(super) fn of_length(&self, length: usize) -> Vec<u8> {
+        let mut buffer = self.take(length).unwrap_or_else(|| vec![0; length]);
+        buffer.resize(length, 0);
+        buffer
+    }
+
+    /// The bytes of a body. With the last of their holders they come back, where they are worth it.
+    pub(super) fn lend(&self, bytes: Vec<u8>) -> Bytes {
+        if (SMALLEST..=MOST_KEPT).contains(&bytes.capacity()) {
+            Bytes::from_owner(Lent { bytes, home: Arc::downgrade(&self.0) })
+        } else {
+            Bytes::from(bytes)
+        }
+    }
+
+    fn take(&self, least: usize) -> Option<Vec<u8>> {
+        if least < SMALLEST {
+            return None;
+        }
+        let mut kept = open(&self.0)?;
+        let fitting = kept.iter().position(|buffer| buffer.capacity() >= least)?;
+        Some(kept.swap_remove(fitting))
+    }
+}
+
+/// `None` where somebody else has it open, who may be a thread of the process that this one was
+/// forked from: nobody waits for a buffer.
+fn open(kept: &Mutex<Vec<Vec<u8>>>) -> Option<MutexGuard<'_, Vec<Vec<u8>>>> {
+    match kept.try_lock() {
+        Ok(kept) => Some(kept),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+struct Lent {
+    bytes: Vec<u8>,
+    home: Weak<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let Some(home) = self.home.upgrade() else { return };
+        let Some(mut kept) = open(&home) else { return };
+        let room: usize = kept.iter().map(Vec::capacity).sum();
+        if room + self.bytes.capacity() <= MOST_KEPT {
+            kept.push(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(buffers: &Buffers) -> Vec<usize> {
+        buffers.0.lock().expect("no panic").iter().map(Vec::capacity).collect()
+    }
+
+    #[test]
+    fn room_comes_back_with_the_last_holder_of_a_body_and_is_used_again() {
+        let buffers = Buffers::default();
+        let mut first = buffers.with_room(SMALLEST);
+        first.extend_from_slice(b"a body");
+        let body = buffers.lend(first);
+        let slice = body.slice(2..);
+        drop(body);
+        assert_eq!(slice, "body");
+        assert!(kept(&buffers).is_empty());
+        drop(slice);
+        assert_eq!(kept(&buffers), [SMALLEST]);
+        assert_eq!(buffers.with_room(SMALLEST + 1).capacity(), SMALLEST + 1, "it is too small");
+        assert!(buffers.with_room(SMALLEST).is_empty());
+        assert!(kept(&buffers).is_empty());
+    }
+
+    #[test]
+    fn a_buffer_of_a_length_has_that_length_whatever_it_had_before() {
+        let buffers = Buffers::default();
+        for length in [SMALLEST, 2 * SMALLEST, SMALLEST + 1] {
+            let body = buffers.lend(buffers.of_length(length));
+            assert_eq!(body.len(), length);
+        }
+        assert_eq!(kept(&buffers), [SMALLEST, 2 * SMALLEST]);
+    }
+
+    #[test]
+    fn neither_small_nor_very_large_ones_are_kept_nor_more_than_a_few() {
+        let buffers = Buffers::default();
+        for room in [SMALLEST - 1, MOST_KEPT + 1] {
+            drop(buffers.lend(Vec::with_capacity(room)));
+        }
+        assert!(kept(&buffers).is_empty());
+        let bodies: Vec<Bytes> =
+            (0..5).map(|_| buffers.lend(Vec::with_capacity(MOST_KEPT / 4))).collect();
+        drop(bodies);
+        assert_eq!(kept(&buffers), [MOST_KEPT / 4; 4]);
+    }
+
+    #[test]
+    fn a_body_may_outlive_where_it_came_from() {
+        let buffers = Buffers::default();
+        let body = buffers.lend(vec![b'x'; SMALLEST]);
+        drop(buffers);
+        assert!(body.iter().all(|byte| *byte == b'x'));
+    }
+}
