@@ -2,6 +2,7 @@
 # make test    every test: the Rust core without Python, then the compiled wheel under pytest
 # make torture Ctrl-C, cancel, fork, exit, threads: each many times, beside two other packages
 # make crash   a sync is killed and its disk fails, at random moments and at each system call
+# make fuzz    any bytes as a page: the decoder held against itself and another one
 # make bench   how fast, beside what people would use instead
 # make check   what CI runs: make test, formatting, lints and types
 #
@@ -14,10 +15,11 @@ BIN     := $(VENV)/bin
 RESULTS := target/results
 TORTURE := target/torture-venv
 BENCH   := target/bench-venv
+FUZZ    := target/fuzz
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: demo test test-rust test-python test-pythons faults torture check format lint types crash bench clean
+.PHONY: demo test test-rust test-python test-pythons faults torture check format lint types crash fuzz bench clean
 .DEFAULT_GOAL := test
 
 # One environment for all; made anew when what it should hold changes.
@@ -77,6 +79,17 @@ crash: $(VENV)/installed
 	@mkdir -p $(RESULTS)
 	PYTHONPATH=benches $(BIN)/python -m crash --minutes 10 --out $(RESULTS)/crash.md $(CRASH_ARGS)
 
+$(FUZZ)/bin/cargo-fuzz:
+	cargo install --quiet --locked --root $(FUZZ) cargo-fuzz
+
+# At most ten minutes. The coverage that steers it is a feature of the compiler that is not stable
+# yet; FUZZ_ARGS="-max_total_time=60" are options of libFuzzer.
+fuzz: $(FUZZ)/bin/cargo-fuzz
+	@mkdir -p $(FUZZ)/pages
+	PATH="$(CURDIR)/$(FUZZ)/bin:$$PATH" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$(CURDIR)/$(FUZZ) \
+	cargo fuzz run --fuzz-dir tests/fuzz page $(FUZZ)/pages tests/pages -- -max_total_time=600 \
+	-timeout=10 -dict=tests/fuzz/json.dict -artifact_prefix=$(FUZZ)/ -print_final_stats=1 $(FUZZ_ARGS)
+
 # The wheel that users get, beside its peers, in an environment of their own.
 $(BENCH)/ready: benches/requirements.txt
 	$(PYTHON) -m venv $(BENCH)
@@ -101,6 +114,7 @@ check: format lint types test
 format: $(VENV)/ready
 	cargo fmt --check
 	cargo fmt --check --manifest-path benches/core/Cargo.toml
+	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
 	$(BIN)/ruff format --check python tests examples benches
 
 lint: $(VENV)/ready

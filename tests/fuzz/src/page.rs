@@ -1,0 +1,126 @@
+//! Any bytes as the body of a page. Whether it is taken must not hang on its layout, and what is
+//! taken must be what `serde_json` reads: what is learnt of one point, and compared in place in the
+//! next, must never be taken for another.
+#![no_main]
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, RecordBatch};
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use siteline::Result;
+use siteline::data::{Chain, DecodeSettings, Decoded, Query, QueryInput, decode};
+
+const NUMBERS: [&str; 3] = ["value", "minimum", "maximum"];
+const SPACES: [&[u8]; 5] = [b" ", b"", b"\r\n\t ", b"\n", b""];
+
+fuzz_target!(|body: &[u8]| {
+    let settings = DecodeSettings::default();
+    let decoded = decode(body, &settings);
+    // UTF-16 and UTF-32 are told by the first bytes alone.
+    if !body.iter().take(4).any(|byte| *byte == 0) {
+        compare(&decoded, &decode(&spaced(body), &settings));
+    }
+    if let Ok(decoded) = &decoded {
+        judge(body, decoded);
+        compare_cursors(body, decoded);
+    }
+});
+
+/// The same JSON, with other spaces from member to member, so that nothing learnt of one holds for
+/// the next.
+fn spaced(body: &[u8]) -> Vec<u8> {
+    let mut spaced = Vec::with_capacity(2 * body.len());
+    let mut spaces = SPACES.into_iter().cycle();
+    let (mut is_text, mut is_escaped) = (false, false);
+    for byte in body {
+        let is_structure = !is_text && b"{}[],:".contains(byte);
+        if is_structure {
+            spaced.extend(spaces.next().unwrap_or_default());
+        }
+        spaced.push(*byte);
+        if is_structure {
+            spaced.extend(spaces.next().unwrap_or_default());
+        }
+        is_text ^= *byte == b'"' && !is_escaped;
+        is_escaped = is_text && *byte == b'\\' && !is_escaped;
+    }
+    spaced
+}
+
+fn compare(one: &Result<Decoded>, other: &Result<Decoded>) {
+    match (one, other) {
+        (Ok(one), Ok(other)) => {
+            assert_eq!(rows(one), rows(other));
+            assert!(one.next_cursor == other.next_cursor, "the cursor hangs on the layout");
+            assert_eq!(one.report.entries(), other.report.entries());
+        }
+        (Err(one), Err(other)) => assert_eq!(one.kind(), other.kind(), "{one}; {other}"),
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => panic!("one layout is refused: {error}"),
+    }
+}
+
+/// What stands in each row, doubles by their bits.
+fn rows(decoded: &Decoded) -> Vec<(i64, [Option<u64>; 3], Option<i64>)> {
+    let batch = batch(decoded);
+    let times = batch["timestamp"].as_primitive::<TimestampMicrosecondType>();
+    let counts = batch["sample_count"].as_primitive::<Int64Type>();
+    let number = |name: &str, row: usize| {
+        let column = batch[name].as_primitive::<Float64Type>();
+        column.is_valid(row).then(|| column.value(row).to_bits())
+    };
+    let row = |row| {
+        let count = counts.is_valid(row).then(|| counts.value(row));
+        (times.value(row), NUMBERS.map(|name| number(name, row)), count)
+    };
+    (0..batch.num_rows()).map(row).collect()
+}
+
+fn batch(decoded: &Decoded) -> RecordBatch {
+    decoded.points.batch().expect("what was decoded is a batch")
+}
+
+fn judge(body: &[u8], decoded: &Decoded) {
+    let json = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
+    let tree: Value = match serde_json::from_slice(json) {
+        Ok(tree) => tree,
+        // An ignored number may be beyond a double, an ignored value as deep as it likes.
+        Err(error) if error.to_string().contains("out of range") => return,
+        Err(error) if error.to_string().contains("recursion limit") => return,
+        Err(error) => panic!("taken, and no JSON: {error}"),
+    };
+    if tree["nextCursor"].as_str().is_some_and(|cursor| !cursor.is_empty()) {
+        assert!(decoded.next_cursor.is_some(), "the chain is cut short");
+    }
+    let Some(series) = tree["series"].as_array() else { return };
+    let points: Vec<&Value> =
+        series.iter().filter_map(|series| series["points"].as_array()).flatten().collect();
+    let rows = rows(decoded);
+    assert_eq!(rows.len(), points.len());
+    for ((_, numbers, count), point) in rows.into_iter().zip(points) {
+        for (name, number) in NUMBERS.into_iter().zip(numbers) {
+            match &point[name] {
+                Value::Null => assert_eq!(number, None),
+                Value::Number(expected) => {
+                    assert_eq!(number, expected.as_f64().map(f64::to_bits), "{name}");
+                }
+                _ => {}
+            }
+        }
+        match &point["sampleCount"] {
+            Value::Null => assert_eq!(count, None),
+            Value::Number(expected) if expected.is_i64() => assert_eq!(count, expected.as_i64()),
+            _ => {}
+        }
+    }
+}
+
+/// The cursor that is seen before a page is decoded is the page's.
+fn compare_cursors(body: &[u8], decoded: &Decoded) {
+    let query = Query::new(QueryInput::default()).expect("a query");
+    let chain = Chain::new(query, Arc::default(), "an origin", None);
+    let seen = chain.decoding().cursor_at_an_edge(body);
+    assert!(seen.is_none() || seen == decoded.next_cursor, "another cursor at the edge");
+}
