@@ -48,8 +48,16 @@ class Authority:
                 serialization.NoEncryption(),
             )
         )
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.load_cert_chain(chain)
+        self.chain = chain
+        self.context = self.offering()
+
+    def offering(self, *protocols: str) -> ssl.SSLContext:
+        """The server's side of TLS, with these protocols to choose from."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.chain)
+        if protocols:
+            context.set_alpn_protocols(protocols)
+        return context
 
     @staticmethod
     def _name(text):
@@ -92,7 +100,7 @@ def pump(one: socket.socket, other: socket.socket) -> None:
             sides[side].sendall(data)
 
 
-class _Server(socketserver.ThreadingTCPServer):
+class Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
 
@@ -111,7 +119,7 @@ class _Server(socketserver.ThreadingTCPServer):
         super().__exit__(*exception)
 
 
-class TlsRelay(_Server):
+class TlsRelay(Server):
     """TLS in front of a plain service on this machine."""
 
     def __init__(self, authority: Authority, port: int) -> None:
@@ -125,7 +133,7 @@ class TlsRelay(_Server):
         super().__init__(serve)
 
 
-class Proxy(_Server):
+class Proxy(Server):
     """An HTTP proxy: every tunnel leads to one port here, whatever host was asked for."""
 
     def __init__(self, port: int, answer: bytes = b"HTTP/1.1 200 OK\r\n\r\n") -> None:

@@ -1,0 +1,98 @@
+"""HTTP/2 where it is offered: one connection for all, and nothing lost when a stream is."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import siteline
+from h2_service import H2Service
+from pandas.testing import assert_frame_equal
+from tls_service import Authority
+
+END = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(days=3)
+RANGE = {"site": "S1", "start": END - timedelta(hours=24), "end": END, "interval": "1m"}
+# Pages of 200 kB.
+QUERY = {**RANGE, "page_size": 2_000}
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def key_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("key") / "key.pem"
+    siteline.PrivateKey.generate(2048).save(path)
+    return path
+
+
+@pytest.fixture
+def sandbox():
+    """Its clock runs, as clients' do."""
+    with siteline.Sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def service(sandbox, authority):
+    with H2Service(authority, int(sandbox.base_url.rsplit(":", 1)[1])) as service:
+        yield service
+
+
+@pytest.fixture
+def client(sandbox, service, authority, key_file):
+    subject = sandbox.enroll(siteline.PrivateKey(key_file).public_jwk)
+    with siteline.Client(
+        f"https://127.0.0.1:{service.port}",
+        credential=siteline.Credential(subject, key_file),
+        audience=f"{sandbox.base_url}/api/customer/oauth/token",
+        ca_bundle=authority.pem,
+    ) as client:
+        yield client
+
+
+@pytest.fixture
+def truth(sandbox):
+    return sandbox.client().data(**RANGE).to_pandas()
+
+
+def test_large_pages_come_one_after_another_over_one_connection(client, service, truth):
+    table = client.data(**QUERY).collect()
+    assert_frame_equal(table.to_pandas(), truth)
+    assert table.report["pages"] == service.asked == client.allowance.used == -(-len(truth) // 2000)
+    assert len(service.connections) == 1
+
+
+def test_gathered_scans_are_streams_of_one_connection_side_by_side(client, service, truth):
+    parts = client.data(**QUERY).split(4)
+    # Nobody is answered before four have asked.
+    service.together = threading.Barrier(4, lambda: setattr(service, "together", None))
+    tables = client.gather(parts, concurrency=4)
+    assert sum(len(table) for table in tables) == len(truth)
+    assert service.together is None, "four were never under way together"
+    assert len(service.connections) == 1
+    assert client.allowance.used == service.asked
+
+
+@pytest.mark.fault("H5")
+@pytest.mark.parametrize("fault", ["refused", "gone", "cut"])
+@pytest.mark.parametrize("way", ["collect", "gather", "pages"])
+def test_a_stream_that_is_lost_is_asked_for_again_and_counted(
+    client, service, sandbox, truth, fault, way
+):
+    before = sandbox.stats["data_requests"]
+    service.fault[2] = fault
+    scan = client.data(**QUERY)
+    if way == "gather":
+        rows = sum(len(table) for table in client.gather(scan.split(3), concurrency=3))
+        assert rows == len(truth)
+    elif way == "pages":
+        assert sum(len(page) for page in scan.pages()) == len(truth)
+    else:
+        assert_frame_equal(scan.collect().to_pandas(), truth)
+    assert client.allowance.used == service.asked
+    lost = 0 if fault == "cut" else 1
+    # With the connection go all the streams that it has.
+    if (fault, way) != ("gone", "gather"):
+        assert sandbox.stats["data_requests"] - before == service.asked - lost
