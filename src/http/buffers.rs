@@ -18,14 +18,21 @@ pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Buffers {
     /// An empty buffer with room for so many bytes at least.
-    pub(super) fn with_room(&self, least: usize) -> Vec<u8> {
-        self.take(least).map_or_else(
-            || Vec::with_capacity(least),
-            |mut buffer| {
-                buffer.clear();
-                buffer
-            },
-        )
+    pub(super) fn with_room(&self, room: usize) -> Vec<u8> {
+        let mut buffer = Vec::new();
+        self.make_room(&mut buffer, room);
+        buffer
+    }
+
+    /// Gives a buffer room for so many bytes in all.
+    pub(super) fn make_room(&self, buffer: &mut Vec<u8>, room: usize) {
+        if let Some(mut larger) = self.take(room) {
+            larger.clear();
+            larger.extend_from_slice(buffer);
+            *buffer = larger;
+        } else {
+            buffer.reserve_exact(room - buffer.len());
+        }
     }
 
     /// A buffer of so many bytes, to be written over: what they are is not said.

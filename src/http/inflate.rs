@@ -234,9 +234,7 @@ impl Capped {
 
     fn grow(&mut self, least: usize, most: usize) {
         let room = (self.bytes.capacity() * 2).max(FIRST_CAPACITY).min(most).max(least);
-        let mut bytes = self.buffers.with_room(room);
-        bytes.extend_from_slice(&self.bytes);
-        self.bytes = bytes;
+        self.buffers.make_room(&mut self.bytes, room);
     }
 }
 
