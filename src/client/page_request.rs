@@ -109,6 +109,11 @@ impl Asking<'_> {
             let (body, verdict) = request.body().await?;
             if body.len() >= LARGE && following.is_none() {
                 *following = self.ask_early(chain, decoding.cursor_at_an_edge(&body));
+                if following.is_some() {
+                    // A worker that decodes begins no task, and the one begun last is left to no
+                    // other worker.
+                    tokio::task::yield_now().await;
+                }
             }
             match decoding.decode(&body) {
                 Ok(decoded) => {

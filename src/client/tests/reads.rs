@@ -325,6 +325,18 @@ async fn the_page_after_a_large_one_is_asked_for_early_and_once() {
     assert_eq!(bench.client.data_requests(), 4);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_page_after_a_large_one_is_asked_for_before_that_is_decoded() {
+    let bench = Bench::new(vec![large(&body(0, Some("a"))), large(&body(1, None))]).await;
+    let (mut reading, client) = (scan(&bench).read().expect("a chain"), bench.client.clone());
+    // On the one worker there is: what it leaves for afterwards is begun afterwards.
+    let step = async move {
+        reading.step(None).await.expect("a page");
+        client.data_requests()
+    };
+    assert_eq!(tokio::spawn(step).await.expect("no panic"), 2);
+}
+
 #[tokio::test]
 async fn what_was_asked_for_early_ends_with_the_rest_and_is_asked_for_again() {
     let script = vec![large(&body(0, Some("a"))), Act::hang(), page(1, None)];
