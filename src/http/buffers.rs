@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
 use bytes::Bytes;
 
-/// Smaller ones are not worth it. So no body is kept that holds a token.
+/// Smaller ones are not worth it.
 const SMALLEST: usize = 128 * 1024;
 /// Bytes of room that are kept while no body is read.
 const MOST_KEPT: usize = 8 << 20;
@@ -42,6 +42,11 @@ impl Buffers {
         } else {
             Bytes::from(bytes)
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.lock().expect("no panic").is_empty()
     }
 
     fn take(&self, least: usize) -> Option<Vec<u8>> {
