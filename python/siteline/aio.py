@@ -298,9 +298,9 @@ class AsyncScan:
         told = self._scan._reporter()
         if told is None:
             return await self._scan._collect()
-        until = self._scan._until()
+        collecting = self._scan._collecting()
         try:
-            while isinstance(step := await self._scan._step(until), Progress):
+            while isinstance(step := await self._scan._step(collecting), Progress):
                 told(step)
             return step
         finally:

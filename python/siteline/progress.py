@@ -23,7 +23,8 @@ class Progress(NamedTuple):
     Only what is known: nobody says beforehand how many pages there are (§4.3).
 
     - ``pages``, ``points``: read by this read so far; points that came twice count twice
-    - ``requests``: that they took, retries included
+    - ``requests``: made for them, retries included, and for the next page, where that is asked for
+      already
     - ``allowance_left``: requests left today, ``None`` where no limit is known (§8)
     - ``newest``: the newest bucket timestamp so far, ``None`` before the first point
     - ``fraction``: how much of the range lies before it: while the pages come in order of time, and
@@ -45,7 +46,7 @@ class Progress(NamedTuple):
     points: int
     """Points on them, repeats included."""
     requests: int
-    """Requests that they took, retries included."""
+    """Requests made for them and for what is asked for already, retries included."""
     allowance_left: int | None
     """Requests left today, or ``None`` where no limit is known."""
     newest: datetime | None

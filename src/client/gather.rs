@@ -166,7 +166,13 @@ impl Gathering {
         let mut failures = vec![];
         if failure.error.kind() == Kind::AllowanceExhausted {
             while let Some((other, stepped)) = self.under_way.next().await {
-                failures.extend(stepped.err().map(|failure| (other, failure)));
+                match stepped {
+                    Ok((Step::Page(_), until)) if self.wholes[other].is_ahead() => {
+                        self.follow(other, until);
+                    }
+                    Ok(_) => {}
+                    Err(failure) => failures.push((other, failure)),
+                }
             }
         }
         self.rest();

@@ -83,12 +83,13 @@ impl Asking<'_> {
                 },
             };
             let is_own = request.until == self.until;
+            let had_less_time = end_of(request.until) < end_of(self.until);
             let mut following = None;
             let reading = self.read(&mut request, &mut following, chain);
             let read = if is_own { reading.await } else { self.within_time(reading).await };
             let out_of_time = |error: &Error| error.kind() == Kind::DeadlineExceeded;
-            if !is_own && read.as_ref().is_err_and(out_of_time) && !self.is_over() {
-                // Whoever asked for it had less time.
+            if had_less_time && read.as_ref().is_err_and(out_of_time) && !self.is_over() {
+                // It is whoever asked for it that is out of time.
                 continue;
             }
             let page = chain.take(read)?;
@@ -109,6 +110,11 @@ impl Asking<'_> {
             let (body, verdict) = request.body().await?;
             if body.len() >= LARGE && following.is_none() {
                 *following = self.ask_early(chain, decoding.cursor_at_an_edge(&body));
+                if following.is_some() {
+                    // A worker that decodes begins no task, and the one begun last is left to no
+                    // other worker.
+                    tokio::task::yield_now().await;
+                }
             }
             match decoding.decode(&body) {
                 Ok(decoded) => {
@@ -153,6 +159,10 @@ impl Asking<'_> {
 fn left(client: &Client, until: Option<Duration>) -> Option<Duration> {
     let now = client.time().clock().monotonic();
     until.map(|until| until.saturating_sub(now))
+}
+
+fn end_of(until: Option<Duration>) -> Duration {
+    until.unwrap_or(Duration::MAX)
 }
 
 fn next_cursor(chain: &Chain) -> Option<&Cursor> {

@@ -15,7 +15,8 @@ pub struct Progress {
     pub pages: u64,
     /// Points on them, repeats included.
     pub points: u64,
-    /// Requests that they took, retries included.
+    /// Requests that were made for them, retries included, and for the next one, where it is asked for
+    /// already.
     pub requests: u64,
     /// What is left of the client's daily allowance, where one is known.
     pub allowance_left: Option<u64>,

@@ -291,8 +291,12 @@ impl Reading {
         self.early.take()
     }
 
-    /// How far it has come: where it goes on, and what it has read. The read
-    /// stays as it is.
+    /// Whether the next page is asked for already.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.early.is_some()
+    }
+
+    /// How far it has come: where it goes on, and what it has read. The read stays as it is.
     ///
     /// # Errors
     /// As [`Merger::finish`].

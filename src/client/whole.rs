@@ -115,6 +115,13 @@ impl Whole {
         }
     }
 
+    /// Whether a page is asked for already that the next step takes.
+    pub(super) fn is_ahead(&self) -> bool {
+        let state = self.state();
+        let state = state.try_lock();
+        matches!(state.as_deref(), Ok(State::Reading(reading)) if reading.is_ahead())
+    }
+
     /// How far it has been read, at this moment. What another caller is reading just now is not seen.
     ///
     /// # Errors

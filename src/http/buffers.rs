@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
 use bytes::Bytes;
 
-/// Smaller ones are not worth it. So no body is kept that holds a token.
+/// Smaller ones are not worth it.
 const SMALLEST: usize = 128 * 1024;
 /// Bytes of room that are kept while no body is read.
 const MOST_KEPT: usize = 8 << 20;
@@ -51,13 +51,19 @@ impl Buffers {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.lock().expect("no panic").is_empty()
+    }
+
     fn take(&self, least: usize) -> Option<Vec<u8>> {
         if least < SMALLEST {
             return None;
         }
         let mut kept = open(&self.0)?;
-        let fitting = kept.iter().position(|buffer| buffer.capacity() >= least)?;
-        Some(kept.swap_remove(fitting))
+        let fitting = kept.iter().enumerate().filter(|(_, buffer)| buffer.capacity() >= least);
+        let (tightest, _) = fitting.min_by_key(|(_, buffer)| buffer.capacity())?;
+        Some(kept.swap_remove(tightest))
     }
 }
 
@@ -86,10 +92,19 @@ impl Drop for Lent {
     fn drop(&mut self) {
         let Some(home) = self.home.upgrade() else { return };
         let Some(mut kept) = open(&home) else { return };
-        let room: usize = kept.iter().map(Vec::capacity).sum();
-        if room + self.bytes.capacity() <= MOST_KEPT {
-            kept.push(std::mem::take(&mut self.bytes));
+        let own = self.bytes.capacity();
+        let mut room = own + kept.iter().map(Vec::capacity).sum::<usize>();
+        let smaller = kept.iter().map(Vec::capacity).filter(|room| *room < own).sum::<usize>();
+        if room - smaller > MOST_KEPT {
+            return;
         }
+        // Smaller ones make way: the pages have grown.
+        kept.retain(|buffer| {
+            let goes = room > MOST_KEPT && buffer.capacity() < own;
+            room -= if goes { buffer.capacity() } else { 0 };
+            !goes
+        });
+        kept.push(std::mem::take(&mut self.bytes));
     }
 }
 
@@ -139,6 +154,25 @@ mod tests {
             (0..5).map(|_| buffers.lend(Vec::with_capacity(MOST_KEPT / 4))).collect();
         drop(bodies);
         assert_eq!(kept(&buffers), [MOST_KEPT / 4; 4]);
+    }
+
+    #[test]
+    fn the_tightest_is_taken_and_small_ones_make_way_for_larger_ones() {
+        let buffers = Buffers::default();
+        let lend = |rooms: &[usize]| {
+            let lent = rooms.iter().map(|room| buffers.lend(Vec::with_capacity(*room)));
+            drop(lent.collect::<Vec<_>>());
+        };
+        lend(&[MOST_KEPT / 2, SMALLEST, 2 * SMALLEST]);
+        assert_eq!(buffers.with_room(SMALLEST + 1).capacity(), 2 * SMALLEST);
+        lend(&[MOST_KEPT / 4; 3]);
+        assert_eq!(kept(&buffers), [MOST_KEPT / 2, MOST_KEPT / 4, MOST_KEPT / 4]);
+        lend(&[MOST_KEPT / 2]);
+        assert_eq!(kept(&buffers), [MOST_KEPT / 2, MOST_KEPT / 2]);
+        drop(buffers.with_room(MOST_KEPT / 2));
+        lend(&[SMALLEST, MOST_KEPT]);
+        lend(&[MOST_KEPT / 2 + 1]);
+        assert_eq!(kept(&buffers), [MOST_KEPT]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
-use libdeflater::Decompressor;
+use libdeflater::{Decompressor, crc32};
 
 use super::buffers::Buffers;
 use crate::error::{Error, Kind, Result};
@@ -130,14 +130,17 @@ fn at_once(body: &[u8], cap: usize, buffers: &Buffers) -> Option<Vec<u8>> {
     if another.is_some() || body.get(FLAGS)? & FLAG_HEADER_CHECKSUM != 0 {
         return None;
     }
-    // The last thing in a member is its size, modulo 2^32.
-    let size = usize::try_from(u32::from_le_bytes(*body.last_chunk()?)).ok()?;
+    // The last things in a member are its checksum and its size, modulo 2^32.
+    let (rest, size) = body.split_last_chunk()?;
+    let size = usize::try_from(u32::from_le_bytes(*size)).ok()?;
     if size == 0 || size > cap {
         return None;
     }
     let mut bytes = buffers.of_length(size);
     let came = Decompressor::new().gzip_decompress(body, &mut bytes).ok()?;
-    (came == size).then_some(bytes)
+    // Where the member ends is not told: at these two, unless something follows it.
+    let is_last = u32::from_le_bytes(*rest.last_chunk()?) == crc32(&bytes);
+    (came == size && is_last).then_some(bytes)
 }
 
 /// Inflates as the bytes come, straight to where they stay.
@@ -303,6 +306,12 @@ mod tests {
         assert_eq!(whole(&body, text.len() - 1), None);
         assert_eq!(whole(&body.repeat(2), 2 * text.len()), None);
         assert_eq!(whole(&[&body[..], &[0; 512]].concat(), text.len()), None);
+        let size = u32::try_from(text.len()).expect("small").to_le_bytes();
+        for after in [&size[..], &[b"junk", &size[..]].concat()] {
+            let followed = [&body[..], after].concat();
+            assert_eq!(whole(&followed, text.len()), None, "followed by its size");
+            assert!(as_it_comes(&followed, text.len()).is_err());
+        }
         assert_eq!(whole(&gzip_at(0, b"\x1f\x8b\x08"), 100), None, "it could be another");
         for end in 0..body.len() {
             assert_eq!(whole(&body[..end], text.len()), None, "cut at {end}");

@@ -211,6 +211,9 @@ impl Transport {
     async fn exchange(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
         let Connections { http, proxy } = self.connections()?;
         let path = request.url.path().to_owned();
+        // A reply that holds a token is kept nowhere.
+        let buffers =
+            if request.form.is_some() { Buffers::default() } else { self.buffers.clone() };
         let request = build_request(request);
         let sent = time.clock().wall();
         let waiting = tokio::time::timeout(self.settings.response_timeout, http.execute(request));
@@ -230,7 +233,7 @@ impl Transport {
         if is_redirect(status) {
             return Err(redirect_refused(status, &headers, &self.base));
         }
-        let (body, error) = match body::read(response, self.limits(), &self.buffers).await {
+        let (body, error) = match body::read(response, self.limits(), &buffers).await {
             Ok(body) => (body, None),
             Err(error) => (Bytes::new(), Some(error)),
         };

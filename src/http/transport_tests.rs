@@ -57,6 +57,20 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
+async fn the_room_of_a_large_reply_is_kept_but_not_where_that_may_hold_a_token() {
+    let server = TestServer::start(|_| Act::json(200, &" ".repeat(200_000))).await;
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    for form in [Some(Zeroizing::new("a=b".to_owned())), None] {
+        let is_for_a_token = form.is_some();
+        let request = Request { form, ..get(&server.base_url()) };
+        let reply = transport.send(request, &frozen()).await.expect("a reply");
+        assert_eq!(reply.body.len(), 200_000);
+        drop(reply);
+        assert_eq!(transport.buffers.is_empty(), is_for_a_token);
+    }
+}
+
+#[tokio::test]
 async fn a_request_says_who_it_is_and_what_it_takes_and_carries_nothing_else() {
     let settings = TransportSettings { application: Some("plant-a/2".to_owned()), ..patient() };
     let (reply, server) = attempt_with(settings, Act::json(200, "{}")).await;

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::client::pages::{Pages, Taken};
 use crate::client::scan::{Provenance, ReadFailure};
 use crate::error::Result;
-use crate::python::logging::{Desk, is_in_handler};
+use crate::python::logging::{CommonDesk, is_in_handler};
 use crate::python::progress::{Reporter, end};
 use crate::python::runtime::{Aside, asides, block_on_at, spawn_at};
 use crate::python::scan::read_failure;
@@ -20,7 +20,7 @@ use crate::python::scan::read_failure;
 /// waits for that page or takes it.
 pub(crate) struct Follower {
     pages: Arc<Pages>,
-    desk: Arc<Desk>,
+    desk: CommonDesk,
     ahead: Mutex<Option<Aside>>,
     /// How many wait for the next page.
     waiting: AtomicUsize,
@@ -30,7 +30,7 @@ impl Follower {
     pub(crate) fn new(pages: Pages) -> Arc<Self> {
         Arc::new(Self {
             pages: Arc::new(pages),
-            desk: Arc::default(),
+            desk: CommonDesk::default(),
             ahead: Mutex::new(None),
             waiting: AtomicUsize::new(0),
         })
@@ -58,7 +58,7 @@ impl Follower {
         }
         let Ok(Some(asides)) = asides(py) else { return };
         // What the calls of a handler have to say would never end.
-        let desk = if is_in_handler() { Arc::default() } else { Arc::clone(&self.desk) };
+        let desk = if is_in_handler() { Arc::default() } else { self.desk.get() };
         let mut ahead = self.ahead();
         if let Some(turn) = self.pages.begin_ahead() {
             let pages = Arc::clone(&self.pages);
@@ -82,7 +82,7 @@ impl Follower {
         if self.hear(py, reporter)? {
             return Ok(());
         }
-        match block_on_at(py, &self.desk(), self.fill())? {
+        match block_on_at(py, &self.desk.get(), self.fill())? {
             Ok(()) => self.hear(py, reporter).map(drop),
             Err(failure) => {
                 end(py, reporter)?;
@@ -93,7 +93,7 @@ impl Follower {
 
     /// An awaitable of the running asyncio loop: until the next page is here, to be heard of.
     pub(crate) fn awaited<'py>(self: &Arc<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        spawn_at(py, self.desk(), self.fill(), |py, filled| {
+        spawn_at(py, self.desk.get(), self.fill(), |py, filled| {
             filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
         })
     }
@@ -107,7 +107,7 @@ impl Follower {
         if !self.pages.has_news() {
             return Ok(false);
         }
-        self.desk.clear(py)?;
+        self.desk.get().clear(py)?;
         if let (Some(progress), Some(reporter)) = (self.pages.news(), reporter) {
             reporter.tell(py, &progress)?;
         }
@@ -122,11 +122,6 @@ impl Follower {
             waiting.end();
             filled
         }
-    }
-
-    /// In a forked child that of the parent is not touched: a thread that is gone may hold it.
-    fn desk(&self) -> Arc<Desk> {
-        if self.check_process().is_ok() { Arc::clone(&self.desk) } else { Arc::default() }
     }
 
     fn ahead(&self) -> MutexGuard<'_, Option<Aside>> {

@@ -15,9 +15,10 @@ use crate::python::bookmark::PyBookmark;
 use crate::python::client::PyClient;
 use crate::python::conversions::{count, refuse};
 use crate::python::errors::raise;
+use crate::python::logging::CommonDesk;
 use crate::python::process::attached;
 use crate::python::progress::{Reporter, event, reporters};
-use crate::python::runtime::{block_on, guarded, let_go, spawn};
+use crate::python::runtime::{block_on_at, guarded, let_go, spawn_at};
 use crate::python::scan::PyScan;
 use crate::python::table::PyTable;
 
@@ -29,6 +30,7 @@ pub(crate) struct PyGathering {
     /// For which scans somebody listens.
     heard: Arc<[bool]>,
     slot: Mutex<Slot>,
+    desk: CommonDesk,
 }
 
 struct Slot {
@@ -106,14 +108,14 @@ impl PyGathering {
         let reporters = reporters(py, &scans)?;
         let heard = reporters.iter().map(Option::is_some).collect();
         let slot = Mutex::new(Slot { gathering: Some(gathering), over: false });
-        Ok(Self { scans, reporters, heard, slot })
+        Ok(Self { scans, reporters, heard, slot, desk: CommonDesk::default() })
     }
 
     fn to_the_end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         loop {
             let step = news(self.take(py)?, Arc::clone(&self.heard));
-            let (gathering, news) =
-                block_on(py, step)?.map_err(|failure| self.failed(py, failure))?;
+            let (gathering, news) = block_on_at(py, &self.desk.get(), step)?
+                .map_err(|failure| self.failed(py, failure))?;
             let tables = gathering.tables();
             self.put(py, gathering)?;
             match news {
@@ -221,7 +223,7 @@ impl PyGathering {
     fn _step<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.clone().unbind());
         let step = news(slf.get().take(py)?, Arc::clone(&slf.get().heard));
-        spawn(py, step, move |py, step| {
+        spawn_at(py, slf.get().desk.get(), step, move |py, step| {
             let own = this.get();
             let (gathering, news) = step.map_err(|failure| own.failed(py, failure))?;
             own.put(py, gathering)?;

@@ -4,8 +4,9 @@
 //! A logging call runs the user's code: it may wait for a lock, or use the client itself. So the
 //! core never makes one while it works. Each call has a [`Desk`]; what is said during its steps is
 //! laid down there, and handed over where nothing is held: at the end of the call, and while it
-//! still waits by a thread of the runtime. The calls of an iterator share one, with what it reads
-//! ahead: that is handed over when its page is waited for or taken.
+//! still waits by a thread of the runtime. The steps of a read that is told of share one, with what it
+//! asks for early, and so do the calls of an iterator, with what it reads ahead: that is handed over
+//! when its page is waited for or taken.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -160,6 +161,26 @@ impl Desk {
 
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The desk of calls that belong together, as the steps of one read do: what goes on between two of
+/// them has its say at the next.
+pub(crate) struct CommonDesk {
+    desk: Arc<Desk>,
+    process: u32,
+}
+
+impl Default for CommonDesk {
+    fn default() -> Self {
+        Self { desk: Arc::default(), process: std::process::id() }
+    }
+}
+
+impl CommonDesk {
+    /// In a forked child that of the parent is not touched: a thread that is gone may hold it.
+    pub(crate) fn get(&self) -> Arc<Desk> {
+        if self.process == std::process::id() { Arc::clone(&self.desk) } else { Arc::default() }
     }
 }
 

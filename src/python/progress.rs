@@ -1,6 +1,8 @@
 //! Telling of progress: whoever was given as `progress=` is called between two pages, by the thread
 //! that waits for them, with nothing held.
 
+use std::time::Duration;
+
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyList};
@@ -9,11 +11,25 @@ use crate::client::progress::Progress;
 use crate::data::Query;
 use crate::error::Kind;
 use crate::python::conversions::{datetime, refuse};
+use crate::python::logging::CommonDesk;
 use crate::python::scan::PyScan;
 
 /// What was given as `progress=`: `True` or a callable. Each scan has a reference of its own, which
 /// it shows to the garbage collector.
 pub(crate) struct Audience(pub(crate) Py<PyAny>);
+
+/// A `collect()` that takes its steps one by one, to tell of each.
+#[pyclass(frozen, name = "_Collecting", module = "siteline._siteline")]
+pub(crate) struct PyCollecting {
+    pub(crate) until: Option<Duration>,
+    pub(crate) desk: CommonDesk,
+}
+
+impl PyCollecting {
+    pub(crate) fn begun(until: Option<Duration>) -> Self {
+        Self { until, desk: CommonDesk::default() }
+    }
+}
 
 impl Audience {
     /// `None` for an argument that asks for nothing.

@@ -22,7 +22,7 @@ use tokio::task::AbortHandle;
 use crate::error::{Error, Kind};
 use crate::python::awaitable;
 use crate::python::errors::raise;
-use crate::python::logging::Desk;
+use crate::python::logging::{Desk, is_in_handler};
 use crate::python::process::{Inside, is_ending_here, stay_if_ending, undivided};
 
 /// How often a wait looks up: for Ctrl-C, for records to hand over, for the end of the process.
@@ -186,7 +186,9 @@ pub(crate) fn begin_task(task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     if is_ending_here() {
         return None;
     }
-    Some(tokio::spawn(step_by_step(Desk::of_this_step(), task)).abort_handle())
+    // What the calls of a handler have to say would never end.
+    let desk = if is_in_handler() { Arc::default() } else { Desk::of_this_step() };
+    Some(tokio::spawn(step_by_step(desk, task)).abort_handle())
 }
 
 /// A panic has nobody to hear of it: whoever waits for what the work was to bring hears that it is

@@ -21,10 +21,10 @@ use crate::python::client::PyClient;
 use crate::python::conversions::{count, duration, html, many};
 use crate::python::errors::raise;
 use crate::python::page::PageIterator;
-use crate::python::progress::{Audience, Reporter, event, title};
+use crate::python::progress::{Audience, PyCollecting, Reporter, event, title};
 use crate::python::query::PyQuery;
 use crate::python::rows::RecordIterator;
-use crate::python::runtime::{block_on, guarded, let_go, spawn};
+use crate::python::runtime::{block_on, block_on_at, guarded, let_go, spawn, spawn_at};
 use crate::python::shape::PyShape;
 use crate::python::table::{PyTable, call_frames, schema_capsule};
 
@@ -87,10 +87,11 @@ impl PyScan {
     /// As `collect()`, telling `reporter` between the pages. What it raises leaves the read where
     /// it is.
     fn collect_telling(&self, py: Python<'_>, reporter: &Reporter) -> PyResult<Arc<Table>> {
-        let until = self.scan().until();
+        let collecting = self.collecting();
         let steps = || {
             loop {
-                match block_on(py, self.whole.step(until))? {
+                let step = self.whole.step(collecting.until);
+                match block_on_at(py, &collecting.desk.get(), step)? {
                     Ok(Step::Page(progress)) => reporter.tell(py, &progress)?,
                     Ok(Step::Whole(table)) => return Ok(table),
                     Err(failure) => return Err(read_failure(py, failure)),
@@ -247,15 +248,22 @@ impl PyScan {
         Ok(self.reporter(py)?.map(|reporter| reporter.0))
     }
 
-    /// When a read that begins now is to be over, for ``_step()``.
-    fn _until(&self) -> Option<Duration> {
-        self.scan().until()
+    /// A read that begins now, for ``_step()``.
+    #[pyo3(name = "_collecting")]
+    fn collecting(&self) -> PyCollecting {
+        PyCollecting::begun(self.scan().until())
     }
 
     /// An awaitable of the running asyncio loop: one page more, as a ``Progress``, or the table.
-    fn _step<'py>(&self, py: Python<'py>, until: Option<Duration>) -> PyResult<Bound<'py, PyAny>> {
+    fn _step<'py>(
+        &self,
+        py: Python<'py>,
+        collecting: &PyCollecting,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let (whole, known) = (Arc::clone(&self.whole), Arc::clone(&self.table));
-        spawn(py, async move { whole.step(until).await }, move |py, step| match step {
+        let until = collecting.until;
+        let step = async move { whole.step(until).await };
+        spawn_at(py, collecting.desk.get(), step, move |py, step| match step {
             Ok(Step::Page(progress)) => event(py, &progress).map(Bound::unbind),
             Ok(Step::Whole(table)) => remembered(py, &known, table).map(Py::into_any),
             Err(failure) => Err(read_failure(py, failure)),

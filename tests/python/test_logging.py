@@ -10,6 +10,9 @@ import pytest
 import siteline
 from reading import DAY, SIZE, WAYS, points, until
 
+# Seven pages, six of 200 kB: while one of these is decoded the next is asked for.
+LARGE = {**DAY, "end": "2026-11-01T18:00Z", "interval": "1m", "page_size": 2_000}
+
 
 @pytest.fixture
 def sandbox():
@@ -388,3 +391,47 @@ def test_a_handler_may_read_from_the_same_iterator_and_from_others(sandbox, way)
             thread.join(120)
         assert not any(thread.is_alive() for thread in threads), "a deadlock"
     assert sum(map(points, got)) == len(sandbox.truth(**DAY))
+
+
+@pytest.mark.parametrize("way", ["collect", "gather"])
+@pytest.mark.parametrize("progress", [False, True])
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_said_of_a_page_that_is_asked_for_early_is_told(sandbox, told, door, progress, way):
+    client = sandbox.client()
+
+    def hear(now):
+        # The next page is refused meanwhile, with no step to hear of it.
+        until(lambda: sandbox.stats["data_requests"] >= now.requests)
+
+    async def read():
+        over = client if door == "sync" else siteline.AsyncClient._over(client)
+        scan = over.data(**LARGE, progress=hear if progress else None)
+        begun = scan.collect() if way == "collect" else over.gather([scan])
+        if door == "async":
+            await begun
+
+    sandbox.fault(on="data", every=2, status=503)
+    asyncio.run(read())
+    refused = [line["status"] for line in sandbox.stats["log"]].count(503)
+    texts = [text for text, _ in told]
+    assert sum(text.startswith("try 1 of 4 ended with 503") for text in texts) == refused > 2
+    assert sum(": 503, 0 bytes" in text for text in texts) == refused
+
+
+@pytest.mark.fault("R9")
+def test_a_handler_may_read_large_pages(sandbox):
+    client = sandbox.client()
+    depth, deepest = 0, 0
+
+    class Reading(logging.Handler):
+        def emit(self, record):
+            nonlocal depth, deepest
+            depth += 1
+            deepest = max(deepest, depth)
+            if depth < 3:
+                client.data(**LARGE).collect()
+            depth -= 1
+
+    with listening(Reading()):
+        client.data(**LARGE).collect()
+    assert deepest == 1

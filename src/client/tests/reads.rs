@@ -8,11 +8,11 @@ use crate::data::query::QueryInput;
 use crate::data::{DecodeSettings, Query, Shape};
 
 /// A page of one point in this minute.
-fn page(minute: u32, cursor: Option<&str>) -> Act {
+pub(super) fn page(minute: u32, cursor: Option<&str>) -> Act {
     Act::json(200, &body(minute, cursor))
 }
 
-fn body(minute: u32, cursor: Option<&str>) -> String {
+pub(super) fn body(minute: u32, cursor: Option<&str>) -> String {
     let cursor = serde_json::to_string(&cursor).expect("JSON");
     format!(
         r#"{{"series":[{{"siteId":"S","lineId":"L","machineId":"M","deviceId":"D","tagGuid":"T",
@@ -21,16 +21,11 @@ fn body(minute: u32, cursor: Option<&str>) -> String {
     )
 }
 
-/// One that is decoded while the next is on its way.
-fn large(body: &str) -> Act {
-    Act::json(200, &format!("{}{body}", " ".repeat(200_000)))
-}
-
 fn three_pages() -> Vec<Act> {
     vec![page(0, Some("a")), page(1, Some("b")), page(2, None)]
 }
 
-fn scan(bench: &Bench) -> Scan {
+pub(super) fn scan(bench: &Bench) -> Scan {
     let input = QueryInput { site: Some("S".to_owned()), ..QueryInput::default() };
     let query = Query::new(input).expect("a query");
     let decode = DecodeSettings::for_query(&query, Shape::default(), vec![]).expect("settings");
@@ -299,57 +294,4 @@ async fn a_page_that_came_by_itself_is_not_given_before_its_news_was_heard() {
         assert!(matches!(pages.take_heard(), Taken::Page(page) if page.sequence == number));
     }
     assert!(matches!(pages.take_heard(), Taken::Ended));
-}
-
-#[tokio::test]
-async fn the_page_after_a_large_one_is_asked_for_early_and_once() {
-    let cursors = [Some("a"), Some("b"), Some("c"), None];
-    let script = (0..).zip(cursors).map(|(minute, cursor)| large(&body(minute, cursor)));
-    let bench = Bench::new(script.collect()).await;
-    let mut reading = scan(&bench).read().expect("a chain");
-    for (number, requests) in [(1, 2), (2, 3), (3, 4), (4, 4)] {
-        assert!(matches!(reading.step(None).await, Ok(Step::Page(news)) if news.pages == number));
-        // No step is taken meanwhile: it goes on by itself.
-        while bench.server.other_requests().len() < requests {
-            tokio::task::yield_now().await;
-        }
-    }
-    let Ok(Step::Whole(table)) = reading.step(None).await else { panic!("four pages") };
-    assert_eq!(table.merged.points.rows(), 4);
-    let asked = bench.server.other_requests();
-    let cursors: Vec<_> = asked
-        .iter()
-        .map(|asked| asked.raw.split("cursor=").nth(1).map(|rest| &rest[..1]))
-        .collect();
-    assert_eq!(cursors, [None, Some("a"), Some("b"), Some("c")]);
-    assert_eq!(bench.client.data_requests(), 4);
-}
-
-#[tokio::test]
-async fn what_was_asked_for_early_ends_with_the_rest_and_is_asked_for_again() {
-    let script = vec![large(&body(0, Some("a"))), Act::hang(), page(1, None)];
-    let bench = Bench::new(script).await;
-    let whole = Whole::new(scan(&bench));
-    assert!(matches!(whole.step(None).await, Ok(Step::Page(_))));
-    while bench.server.other_requests().len() < 2 {
-        tokio::task::yield_now().await;
-    }
-    drop(whole.rest().expect("the second page"));
-    assert!(whole.rest().is_none());
-    assert_eq!(whole.table().await.expect("the whole").merged.points.rows(), 2);
-    assert_eq!(bench.server.other_requests().len(), 3);
-}
-
-#[tokio::test]
-async fn a_large_page_that_is_refused_costs_one_request_more_and_no_page() {
-    let wrong = body(1, Some("b")).replace("\"value\":1", "\"value\":[]");
-    let script = vec![large(&body(0, Some("a"))), large(&wrong), page(2, None)];
-    let bench = Bench::new(script).await;
-    let mut reading = scan(&bench).read().expect("a chain");
-    reading.step(None).await.expect("a page");
-    let failure = reading.step(None).await.expect_err("refused");
-    assert_eq!(failure.error.kind(), Kind::Protocol);
-    assert_eq!(failure.bookmark.expect("a bookmark").pages(), 1);
-    assert_eq!(failure.partial.expect("a page").merged.points.rows(), 1);
-    assert!(bench.server.other_requests().len() <= 3);
 }
