@@ -61,9 +61,11 @@ impl Buffers {
             return None;
         }
         let mut kept = open(&self.0)?;
-        let fitting = kept.iter().enumerate().filter(|(_, buffer)| buffer.capacity() >= least);
-        let (tightest, _) = fitting.min_by_key(|(_, buffer)| buffer.capacity())?;
-        Some(kept.swap_remove(tightest))
+        // A small body in much room would hold all of it.
+        let fits =
+            |buffer: &Vec<u8>| (least..=least.saturating_mul(2)).contains(&buffer.capacity());
+        let fitting = kept.iter().position(fits)?;
+        Some(kept.remove(fitting))
     }
 }
 
@@ -92,19 +94,11 @@ impl Drop for Lent {
     fn drop(&mut self) {
         let Some(home) = self.home.upgrade() else { return };
         let Some(mut kept) = open(&home) else { return };
-        let own = self.bytes.capacity();
-        let mut room = own + kept.iter().map(Vec::capacity).sum::<usize>();
-        let smaller = kept.iter().map(Vec::capacity).filter(|room| *room < own).sum::<usize>();
-        if room - smaller > MOST_KEPT {
-            return;
-        }
-        // Smaller ones make way: the pages have grown.
-        kept.retain(|buffer| {
-            let goes = room > MOST_KEPT && buffer.capacity() < own;
-            room -= if goes { buffer.capacity() } else { 0 };
-            !goes
-        });
         kept.push(std::mem::take(&mut self.bytes));
+        // The oldest make way: the pages may have grown, or shrunk.
+        while kept.iter().map(Vec::capacity).sum::<usize>() > MOST_KEPT {
+            kept.remove(0);
+        }
     }
 }
 
@@ -157,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_is_taken_and_small_ones_make_way_for_larger_ones() {
+    fn what_fits_is_taken_and_the_oldest_make_way() {
         let buffers = Buffers::default();
         let lend = |rooms: &[usize]| {
             let lent = rooms.iter().map(|room| buffers.lend(Vec::with_capacity(*room)));
@@ -165,13 +159,12 @@ mod tests {
         };
         lend(&[MOST_KEPT / 2, SMALLEST, 2 * SMALLEST]);
         assert_eq!(buffers.with_room(SMALLEST + 1).capacity(), 2 * SMALLEST);
-        lend(&[MOST_KEPT / 4; 3]);
-        assert_eq!(kept(&buffers), [MOST_KEPT / 2, MOST_KEPT / 4, MOST_KEPT / 4]);
+        assert_eq!(kept(&buffers), [MOST_KEPT / 2, SMALLEST]);
+        assert_eq!(buffers.with_room(2 * SMALLEST).capacity(), 2 * SMALLEST, "a fresh one");
+        assert_eq!(kept(&buffers), [MOST_KEPT / 2, SMALLEST]);
         lend(&[MOST_KEPT / 2]);
-        assert_eq!(kept(&buffers), [MOST_KEPT / 2, MOST_KEPT / 2]);
-        drop(buffers.with_room(MOST_KEPT / 2));
-        lend(&[SMALLEST, MOST_KEPT]);
-        lend(&[MOST_KEPT / 2 + 1]);
+        assert_eq!(kept(&buffers), [SMALLEST, MOST_KEPT / 2]);
+        lend(&[MOST_KEPT]);
         assert_eq!(kept(&buffers), [MOST_KEPT]);
     }
 
