@@ -187,7 +187,9 @@ impl CommonDesk {
 impl Laid {
     fn hand_over(self, py: Python<'_>) -> PyResult<()> {
         let make = || {
-            let logger = pyo3_log::Logger::new(py, Caching::Nothing).ok()?;
+            // To ask for a logger takes the one lock of `logging`, which Ctrl-C at the wrong moment
+            // leaves locked (CPython up to 3.12): then every other thread waits for ever.
+            let logger = pyo3_log::Logger::new(py, Caching::Loggers).ok()?;
             Some(logger.filter(LevelFilter::Debug))
         };
         let Some(logger) = LOGGER.get_or_init(py, make) else { return Ok(()) };

@@ -366,6 +366,18 @@ def test_what_a_handler_raises_while_the_call_goes_on_is_raised_at_its_end(sandb
     assert threads != [threading.get_ident()]
 
 
+@pytest.mark.fault("R1")
+def test_loggers_are_asked_for_once(sandbox, told, monkeypatch):
+    """It takes the one lock of `logging`, which Ctrl-C at the wrong moment leaves locked."""
+    client = sandbox.client()
+    list(client.data(**DAY, page_size=SIZE).pages())
+    before = len(told)
+    with monkeypatch.context() as patches:
+        patches.setattr(logging, "getLogger", None)
+        list(client.data(**DAY, page_size=SIZE).pages())
+    assert len(told) > before > 0
+
+
 @pytest.mark.fault("R9")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_handler_may_read_from_the_same_iterator_and_from_others(sandbox, way):
