@@ -359,3 +359,20 @@ def test_a_gathering_that_fails_leaves_scans_that_go_on(client, sandbox, truth):
     assert_frame_equal(gathered.to_pandas(), truth)
     assert 0 <= client.allowance.used - served(sandbox) <= 6
     assert served(sandbox) <= PAGES + 3 + 1 + 6
+
+
+@pytest.mark.parametrize("limit", range(4, 12))
+@pytest.mark.parametrize("door", ["sync", "async"])
+def test_what_a_gather_has_paid_for_early_is_read_when_the_allowance_ends(sandbox, limit, door):
+    client = sandbox.client(daily_allowance=limit)
+
+    async def read():
+        over = client if door == "sync" else siteline.AsyncClient._over(client)
+        gathered = over.gather(over.data(**QUERY).split(3), concurrency=3)
+        return await gathered
+
+    with pytest.raises(siteline.AllowanceExhausted) as caught:
+        asyncio.run(read())
+    assert served(sandbox) == limit
+    paid = [0 if table is None else table.report["pages"] for table in caught.value.partials]
+    assert sum(paid) == limit
