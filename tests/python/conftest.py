@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import siteline
+from tls_service import Authority
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 
@@ -37,4 +39,18 @@ def machine_temperature() -> Path:
     path = SHARED / "data" / "machine_temperature.csv"
     if not path.exists():
         pytest.skip(f"{path.name} is not beside this checkout")
+    return path
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory) -> Authority:
+    """A certificate authority of the tests' own."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def key_file(tmp_path_factory) -> Path:
+    """A private key on disk."""
+    path = tmp_path_factory.mktemp("key") / "key.pem"
+    siteline.PrivateKey.generate(2048).save(path)
     return path

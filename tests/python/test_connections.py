@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import siteline
-from tls_service import HOST, SELF, Authority, Proxy, TlsRelay, unused_port
+from tls_service import HOST, SELF, Proxy, TlsRelay, unused_port
 
 PASSWORD = "hunter2"
 OURS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUEST_METHOD")
@@ -26,18 +26,6 @@ except siteline.SitelineError as error:
     print(type(error).__name__, error)
 """
 WORKS = "['sites', 'subject']"
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def key_file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("key") / "key.pem"
-    siteline.PrivateKey.generate(2048).save(path)
-    return path
 
 
 @pytest.fixture

@@ -7,24 +7,11 @@ import pytest
 import siteline
 from h2_service import H2Service
 from pandas.testing import assert_frame_equal
-from tls_service import Authority
 
 END = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(days=3)
 RANGE = {"site": "S1", "start": END - timedelta(hours=24), "end": END, "interval": "1m"}
 # Pages of 200 kB.
 QUERY = {**RANGE, "page_size": 2_000}
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def key_file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("key") / "key.pem"
-    siteline.PrivateKey.generate(2048).save(path)
-    return path
 
 
 @pytest.fixture
