@@ -167,6 +167,7 @@ impl Gathering {
         if failure.error.kind() == Kind::AllowanceExhausted {
             while let Some((other, stepped)) = self.under_way.next().await {
                 match stepped {
+                    // The page after it is paid for already.
                     Ok((Step::Page(_), until)) if self.wholes[other].is_ahead() => {
                         self.follow(other, until);
                     }

@@ -1,7 +1,7 @@
 //! [`Buffers`]: where large bodies come to stand, one after another.
 //!
-//! A fresh megabyte costs some three hundred page faults, which take longer than to fill it. In a
-//! chain the next page has the room of the one before the last.
+//! A fresh megabyte costs some three hundred page faults. In a chain the next page has the room of the
+//! one before the last. What stood there is never shown, which is why there is no `Debug` here.
 
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
@@ -13,7 +13,7 @@ const SMALLEST: usize = 128 * 1024;
 const MOST_KEPT: usize = 8 << 20;
 
 /// Room to read large bodies into. It comes back by itself when a body is dropped.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Buffers {
@@ -44,10 +44,20 @@ impl Buffers {
 
     /// The bytes of a body. With the last of their holders they come back, where they are worth it.
     pub(super) fn lend(&self, bytes: Vec<u8>) -> Bytes {
-        if (SMALLEST..=MOST_KEPT).contains(&bytes.capacity()) {
+        if is_worth_it(&bytes) {
             Bytes::from_owner(Lent { bytes, home: Arc::downgrade(&self.0) })
         } else {
             Bytes::from(bytes)
+        }
+    }
+
+    /// Keeps a buffer that is done with, where it is worth it.
+    pub(super) fn take_back(&self, buffer: Vec<u8>) {
+        let Some(mut kept) = open(&self.0).filter(|_| is_worth_it(&buffer)) else { return };
+        kept.push(buffer);
+        // The oldest make way: the pages may have grown, or shrunk.
+        while kept.iter().map(Vec::capacity).sum::<usize>() > MOST_KEPT {
+            kept.remove(0);
         }
     }
 
@@ -67,6 +77,10 @@ impl Buffers {
         let fitting = kept.iter().position(fits)?;
         Some(kept.remove(fitting))
     }
+}
+
+fn is_worth_it(buffer: &Vec<u8>) -> bool {
+    (SMALLEST..=MOST_KEPT).contains(&buffer.capacity())
 }
 
 /// `None` where somebody else has it open, who may be a thread of the process that this one was
@@ -92,12 +106,8 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let Some(home) = self.home.upgrade() else { return };
-        let Some(mut kept) = open(&home) else { return };
-        kept.push(std::mem::take(&mut self.bytes));
-        // The oldest make way: the pages may have grown, or shrunk.
-        while kept.iter().map(Vec::capacity).sum::<usize>() > MOST_KEPT {
-            kept.remove(0);
+        if let Some(home) = self.home.upgrade() {
+            Buffers(home).take_back(std::mem::take(&mut self.bytes));
         }
     }
 }

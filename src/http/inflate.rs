@@ -109,7 +109,7 @@ impl Inflater {
                     Some(bytes) => bytes,
                     None => Stream::of(&held, self.cap, &self.buffers)?.finish()?,
                 };
-                drop(self.buffers.lend(held));
+                self.buffers.take_back(held);
                 bytes
             }
             Sink::Stream(stream) => stream.finish()?,

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::client::pages::{Pages, Taken};
 use crate::client::scan::{Provenance, ReadFailure};
 use crate::error::Result;
-use crate::python::logging::{CommonDesk, is_in_handler};
+use crate::python::logging::CommonDesk;
 use crate::python::progress::{Reporter, end};
 use crate::python::runtime::{Aside, asides, block_on_at, spawn_at};
 use crate::python::scan::read_failure;
@@ -57,13 +57,12 @@ impl Follower {
             return;
         }
         let Ok(Some(asides)) = asides(py) else { return };
-        // What the calls of a handler have to say would never end.
-        let desk = if is_in_handler() { Arc::default() } else { self.desk.get() };
         let mut ahead = self.ahead();
         if let Some(turn) = self.pages.begin_ahead() {
             let pages = Arc::clone(&self.pages);
             // The one before is over.
-            *ahead = Some(asides.begin(desk, async move { pages.read_ahead(turn).await }));
+            *ahead =
+                Some(asides.begin(self.desk.get(), async move { pages.read_ahead(turn).await }));
         }
     }
 

@@ -186,19 +186,22 @@ pub(crate) fn begin_task(task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     if is_ending_here() {
         return None;
     }
-    // What the calls of a handler have to say would never end.
-    let desk = if is_in_handler() { Arc::default() } else { Desk::of_this_step() };
-    Some(tokio::spawn(step_by_step(desk, task)).abort_handle())
+    Some(tokio::spawn(step_by_step(Desk::of_this_step(), task)).abort_handle())
 }
 
 /// A panic has nobody to hear of it: whoever waits for what the work was to bring hears that it is
 /// gone, and whoever asks for it later does it again.
-async fn step_by_step(desk: Arc<Desk>, work: impl Future<Output = ()> + Send) {
+fn step_by_step(
+    desk: Arc<Desk>,
+    work: impl Future<Output = ()> + Send,
+) -> impl Future<Output = ()> + Send {
+    // What the calls of a handler have to say would never end.
+    let desk = if is_in_handler() { Arc::default() } else { desk };
     let done = async {
         work.await;
         Ok::<(), Error>(())
     };
-    drop(Steps::new(done, &desk).await);
+    async move { drop(Steps::new(done, &desk).await) }
 }
 
 /// Where work is begun that nobody waits for.

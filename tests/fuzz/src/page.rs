@@ -8,11 +8,13 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, RecordBatch};
+use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use siteline::Result;
 use siteline::data::{Chain, DecodeSettings, Decoded, Query, QueryInput, decode};
 
+const IDS: [&str; 5] = ["siteId", "lineId", "machineId", "deviceId", "tagGuid"];
 const NUMBERS: [&str; 3] = ["value", "minimum", "maximum"];
 const SPACES: [&[u8]; 5] = [b" ", b"", b"\r\n\t ", b"\n", b""];
 
@@ -54,6 +56,7 @@ fn compare(one: &Result<Decoded>, other: &Result<Decoded>) {
     match (one, other) {
         (Ok(one), Ok(other)) => {
             assert_eq!(rows(one), rows(other));
+            assert!(one.points.identified().eq(other.points.identified()), "other ids");
             assert!(one.next_cursor == other.next_cursor, "the cursor hangs on the layout");
             assert_eq!(one.report.entries(), other.report.entries());
         }
@@ -86,7 +89,7 @@ fn judge(body: &[u8], decoded: &Decoded) {
     let json = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     let tree: Value = match serde_json::from_slice(json) {
         Ok(tree) => tree,
-        // An ignored number may be beyond a double, an ignored value as deep as it likes.
+        // An ignored number may be beyond a double; nesting may be deeper than the other reads.
         Err(error) if error.to_string().contains("out of range") => return,
         Err(error) if error.to_string().contains("recursion limit") => return,
         Err(error) => panic!("taken, and no JSON: {error}"),
@@ -95,11 +98,15 @@ fn judge(body: &[u8], decoded: &Decoded) {
         assert!(decoded.next_cursor.is_some(), "the chain is cut short");
     }
     let Some(series) = tree["series"].as_array() else { return };
+    judge_ids(series, decoded);
     let points: Vec<&Value> =
         series.iter().filter_map(|series| series["points"].as_array()).flatten().collect();
     let rows = rows(decoded);
     assert_eq!(rows.len(), points.len());
-    for ((_, numbers, count), point) in rows.into_iter().zip(points) {
+    for ((time, numbers, count), point) in rows.into_iter().zip(points) {
+        if let Some(Ok(at)) = point["timestamp"].as_str().map(str::parse::<Timestamp>) {
+            assert_eq!(time, at.as_microsecond());
+        }
         for (name, number) in NUMBERS.into_iter().zip(numbers) {
             match &point[name] {
                 Value::Null => assert_eq!(number, None),
@@ -113,6 +120,16 @@ fn judge(body: &[u8], decoded: &Decoded) {
             Value::Null => assert_eq!(count, None),
             Value::Number(expected) if expected.is_i64() => assert_eq!(count, expected.as_i64()),
             _ => {}
+        }
+    }
+}
+
+fn judge_ids(series: &[Value], decoded: &Decoded) {
+    for ((identity, _), one) in decoded.points.identified().zip(series) {
+        for (name, id) in IDS.iter().zip(&identity.0) {
+            if let Some(expected) = one[*name].as_str() {
+                assert_eq!(id.as_deref(), Some(expected), "{name}");
+            }
         }
     }
 }
