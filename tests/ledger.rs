@@ -11,7 +11,7 @@ use jiff::civil::date;
 use siteline::auth::{Credential, PrivateKey};
 use siteline::client::{Client, ClientSettings, DATA_PATH, Spending};
 use siteline::clock::Clock;
-use siteline::http::{BaseUrl, Ledger, Terms};
+use siteline::http::{BaseUrl, Deadline, Ledger, Terms};
 use siteline::sandbox::{Act, DEFAULT_SCOPES, Endpoint, Fault, Options, Sandbox, When};
 use siteline::store::{FileLedger, Integration};
 use siteline::{Kind, Result};
@@ -61,7 +61,7 @@ impl Drop for Bench {
 }
 
 async fn page(client: &Client) -> Result<()> {
-    client.get(DATA_PATH, QUERY, None, &Spending::default(), |_| ready(Ok(()))).await
+    client.get(DATA_PATH, QUERY, Deadline::NEVER, &Spending::default(), |_| ready(Ok(()))).await
 }
 
 fn used(client: &Client) -> u64 {

@@ -45,6 +45,10 @@ def end(stage: Stage, how: str) -> float:
         way = "silent" if what in HANGING else "page" if what == "nothing" else "endless"
         url = server.url(way)
         with stage.interpreter("end", url, how) as interpreter:
+            if what == "cancelled":
+                interpreter.await_word("asking")
+                server.await_request("/data")
+                interpreter.say("cancel")
             interpreter.await_word("ready")
             if what in HANGING:
                 server.await_request("/data")

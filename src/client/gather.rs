@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -15,12 +14,13 @@ use super::scan::{ReadFailure, Step, Table};
 use super::whole::{SoFar, Whole};
 use crate::data::Bookmark;
 use crate::error::{Error, Kind, Result};
+use crate::http::Deadline;
 
 /// So many scans are read at a time, unless another number is asked for.
 pub const CONCURRENCY: usize = 8;
 
 /// Which scan took a step, what came of it, and when its read is to be over.
-type Stepped = (usize, Result<(Step<Arc<Table>>, Option<Duration>), ReadFailure>);
+type Stepped = (usize, Result<(Step<Arc<Table>>, Deadline), ReadFailure>);
 
 /// Scans that are being read side by side. Dropped, it drops their open requests; what they have
 /// read stays with each [`Whole`], and goes on there when it is asked for again.
@@ -101,14 +101,14 @@ impl Gathering {
         self.check_process()?;
         loop {
             while self.under_way.len() < self.concurrency && self.begun < self.wholes.len() {
-                let until = self.wholes[self.begun].scan().until();
-                self.follow(self.begun, until);
+                let deadline = self.wholes[self.begun].scan().deadline();
+                self.follow(self.begun, deadline);
                 self.begun += 1;
             }
             let Some((index, stepped)) = self.under_way.next().await else { return Ok(None) };
             match stepped {
-                Ok((Step::Page(progress), until)) => {
-                    self.follow(index, until);
+                Ok((Step::Page(progress), deadline)) => {
+                    self.follow(index, deadline);
                     return Ok(Some((index, progress)));
                 }
                 Ok((Step::Whole(table), _)) => self.tables[index] = Some(table),
@@ -151,11 +151,11 @@ impl Gathering {
         }
     }
 
-    fn follow(&self, index: usize, until: Option<Duration>) {
+    fn follow(&self, index: usize, deadline: Deadline) {
         let whole = Arc::clone(&self.wholes[index]);
         let step = async move {
-            let step = whole.step(until).await;
-            (index, step.map(|step| (step, until)))
+            let step = whole.step(deadline).await;
+            (index, step.map(|step| (step, deadline)))
         };
         self.under_way.push(Box::pin(step));
     }
@@ -168,8 +168,8 @@ impl Gathering {
             while let Some((other, stepped)) = self.under_way.next().await {
                 match stepped {
                     // The page after it is paid for already.
-                    Ok((Step::Page(_), until)) if self.wholes[other].is_ahead() => {
-                        self.follow(other, until);
+                    Ok((Step::Page(_), deadline)) if self.wholes[other].is_ahead() => {
+                        self.follow(other, deadline);
                     }
                     Ok(_) => {}
                     Err(failure) => failures.push((other, failure)),

@@ -169,6 +169,7 @@ impl Client {
     pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
         let asked = Asked { path: DISCOVERY_PATH, query: None, spending: None };
         let read = |reply: &Reply| ready(reply::json_object(reply));
+        let deadline = Deadline::after(self.0.time.clock(), deadline);
         self.unless_closed(Box::pin(self.send(asked, deadline, &read))).await
     }
 
@@ -186,7 +187,7 @@ impl Client {
         &self,
         path: &str,
         query: &str,
-        deadline: Option<Duration>,
+        deadline: Deadline,
         spending: &Spending,
         read: impl Fn(&Reply) -> R + Send + Sync,
     ) -> Result<T> {
@@ -291,12 +292,11 @@ impl Client {
     async fn send<T: Send, R: Future<Output = Result<T>> + Send>(
         &self,
         asked: Asked<'_>,
-        deadline: Option<Duration>,
+        deadline: Deadline,
         read: &(impl Fn(&Reply) -> R + Send + Sync),
     ) -> Result<T> {
         let inner = &*self.0;
         let clock = inner.time.clock();
-        let deadline = Deadline::after(clock, deadline);
         let mut call = Call::begin(clock, &inner.settings.retry, &inner.quota, deadline);
         let mut recovery = Recovery::default();
         let mut keep = asked.spending.map_or(0, |spending| spending.keep);

@@ -9,6 +9,7 @@
 //! cut is asked for again.
 
 use std::fmt;
+use std::mem::{forget, replace, take};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,12 +32,11 @@ type Read = Result<(Bytes, Decoded)>;
 /// A body as it came, and where to say what is wrong with it.
 type Body = (Bytes, oneshot::Sender<Result<()>>);
 
-/// Who asks, and by when the pages are to be here.
+/// Who asks, and when the pages are to be here.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asking<'a> {
     pub(super) client: &'a Client,
-    /// On the client's monotonic clock.
-    pub(super) until: Option<Duration>,
+    pub(super) deadline: Deadline,
     pub(super) spending: &'a Arc<Spending>,
 }
 
@@ -45,20 +45,23 @@ pub(super) struct Asking<'a> {
 pub struct PageRequest {
     /// What it was asked for with; `None` for a first page.
     cursor: Option<Cursor>,
-    /// By when it is to be here, as whoever asked for it wanted.
-    until: Option<Duration>,
-    /// `None` once its page was taken.
-    call: Option<PageCall>,
+    /// When it is to be here, as whoever asked for it wanted.
+    deadline: Deadline,
+    call: PageCall,
     bodies: mpsc::Receiver<Body>,
     process: u32,
 }
 
-/// The call that asks, until a body of it is taken.
+/// The call that asks.
+#[derive(Default)]
 enum PageCall {
     /// Goes on while somebody waits.
     Waited(BoxFuture<'static, Result<()>>),
     /// Goes on by itself.
     Begun(oneshot::Receiver<Result<()>>, AbortHandle),
+    /// Its page was taken.
+    #[default]
+    Over,
 }
 
 impl Asking<'_> {
@@ -73,6 +76,7 @@ impl Asking<'_> {
         chain: &mut Chain,
         early: &mut Option<PageRequest>,
     ) -> Result<Option<Page>> {
+        let clock = self.client.time().clock();
         let mut asked = early.take().filter(|request| request.is_next_of(chain));
         loop {
             let mut request = match asked.take() {
@@ -82,13 +86,15 @@ impl Asking<'_> {
                     None => return Ok(None),
                 },
             };
-            let is_own = request.until == self.until;
-            let had_less_time = end_of(request.until) < end_of(self.until);
+            let is_own = request.deadline == self.deadline;
+            let had_less_time = request.deadline.is_before(self.deadline);
             let mut following = None;
             let reading = self.read(&mut request, &mut following, chain);
-            let read = if is_own { reading.await } else { self.within_time(reading).await };
+            let read =
+                if is_own { reading.await } else { self.deadline.bound(clock, reading).await };
+            let is_over = self.deadline.left(clock) == Some(Duration::ZERO);
             let out_of_time = |error: &Error| error.kind() == Kind::DeadlineExceeded;
-            if had_less_time && read.as_ref().is_err_and(out_of_time) && !self.is_over() {
+            if had_less_time && read.as_ref().is_err_and(out_of_time) && !is_over {
                 // It is whoever asked for it that is out of time.
                 continue;
             }
@@ -137,32 +143,14 @@ impl Asking<'_> {
     /// Asks for a page: while somebody waits for it.
     fn ask(self, wire: String, cursor: Option<Cursor>) -> PageRequest {
         let (client, spending) = (self.client.clone(), Arc::clone(self.spending));
-        let until = self.until;
+        let deadline = self.deadline;
         let (sender, bodies) = mpsc::channel(1);
         let call = PageCall::Waited(Box::pin(async move {
             let read = |reply: &Reply| judged(sender.clone(), reply.body.clone());
-            client.get(DATA_PATH, &wire, left(&client, until), &spending, read).await
+            client.get(DATA_PATH, &wire, deadline, &spending, read).await
         }));
-        PageRequest { cursor, until, call: Some(call), bodies, process: std::process::id() }
+        PageRequest { cursor, deadline, call, bodies, process: std::process::id() }
     }
-
-    async fn within_time(self, reading: impl Future<Output = Read>) -> Read {
-        let clock = self.client.time().clock();
-        Deadline::after(clock, left(self.client, self.until)).bound(clock, reading).await
-    }
-
-    fn is_over(self) -> bool {
-        left(self.client, self.until).is_some_and(|left| left.is_zero())
-    }
-}
-
-fn left(client: &Client, until: Option<Duration>) -> Option<Duration> {
-    let now = client.time().clock().monotonic();
-    until.map(|until| until.saturating_sub(now))
-}
-
-fn end_of(until: Option<Duration>) -> Duration {
-    until.unwrap_or(Duration::MAX)
 }
 
 fn next_cursor(chain: &Chain) -> Option<&Cursor> {
@@ -187,12 +175,15 @@ impl PageRequest {
 
     /// The same, going on by itself; `None` where no work is begun any more.
     fn begun(mut self, client: &Client) -> Option<Self> {
-        if let Some(PageCall::Waited(call)) = self.call.take() {
-            let (sender, outcome) = oneshot::channel();
-            let task = async move { drop(sender.send(call.await)) };
-            let task = (client.settings().begin_task)(Box::pin(task))?;
-            self.call = Some(PageCall::Begun(outcome, task));
-        }
+        self.call = match take(&mut self.call) {
+            PageCall::Waited(call) => {
+                let (sender, outcome) = oneshot::channel();
+                let task = async move { drop(sender.send(call.await)) };
+                let task = (client.settings().begin_task)(Box::pin(task))?;
+                PageCall::Begun(outcome, task)
+            }
+            begun => begun,
+        };
         Some(self)
     }
 
@@ -204,9 +195,9 @@ impl PageRequest {
         let lost = || Error::new(Kind::Internal, "a request ended without an outcome");
         let ended = async {
             match &mut self.call {
-                Some(PageCall::Waited(call)) => call.await,
-                Some(PageCall::Begun(outcome, _)) => outcome.await.unwrap_or_else(|_| Err(lost())),
-                None => Err(lost()),
+                PageCall::Waited(call) => call.await,
+                PageCall::Begun(outcome, _) => outcome.await.unwrap_or_else(|_| Err(lost())),
+                PageCall::Over => Err(lost()),
             }
         };
         tokio::select! {
@@ -218,22 +209,22 @@ impl PageRequest {
 
     /// After its page was taken: the call counts its success. Does not wait for anything.
     async fn finish(&mut self) {
-        match self.call.take() {
+        match take(&mut self.call) {
             // It has nothing more to say.
-            Some(PageCall::Waited(call)) => drop(call.await),
+            PageCall::Waited(call) => drop(call.await),
             // It comes to its end by itself.
-            Some(PageCall::Begun(..)) | None => {}
+            PageCall::Begun(..) | PageCall::Over => {}
         }
     }
 }
 
 impl Drop for PageRequest {
     fn drop(&mut self) {
-        let call = self.call.take();
+        let call = take(&mut self.call);
         if self.process != std::process::id() {
             // To drop a channel wakes who waits at its other end, on a runtime that is not here.
-            std::mem::forget((call, std::mem::replace(&mut self.bodies, mpsc::channel(1).1)));
-        } else if let Some(PageCall::Begun(_, task)) = call {
+            forget((call, replace(&mut self.bodies, mpsc::channel(1).1)));
+        } else if let PageCall::Begun(_, task) = call {
             task.abort();
         }
     }

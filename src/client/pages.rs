@@ -3,7 +3,6 @@
 use std::future::ready;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -13,7 +12,7 @@ use super::scan::{Provenance, ReadFailure};
 use super::{Client, DATA_PATH, Spending};
 use crate::data::{Bookmark, Chain, Fetch, Page};
 use crate::error::{Error, Kind, Result};
-use crate::http::Reply;
+use crate::http::{Deadline, Reply};
 
 /// So many pages are taken before one is read ahead.
 const READ_AHEAD_FROM: u64 = 2;
@@ -26,8 +25,8 @@ const READ_AHEAD_FROM: u64 = 2;
 #[derive(Debug)]
 pub struct Pages {
     client: Client,
-    /// When the read is to be over, on the client's monotonic clock.
-    until: Option<Duration>,
+    /// When the read is to be over.
+    deadline: Deadline,
     spending: Arc<Spending>,
     chain: tokio::sync::Mutex<Chain>,
     held: Mutex<Held>,
@@ -81,14 +80,14 @@ pub enum Taken {
 impl Pages {
     pub(super) fn new(
         client: Client,
-        until: Option<Duration>,
+        deadline: Deadline,
         chain: Chain,
         provenance: Provenance,
     ) -> Self {
         let meter = Meter::new(&provenance.query);
         Self {
             client,
-            until,
+            deadline,
             spending: Arc::default(),
             chain: tokio::sync::Mutex::new(chain),
             held: Mutex::new(Held {
@@ -124,7 +123,7 @@ impl Pages {
     /// to the end: while a large page is decoded, the next one is asked for, and left in `early`.
     pub(super) async fn next_early(
         &self,
-        until: Option<Duration>,
+        deadline: Deadline,
         early: &mut Option<PageRequest>,
     ) -> Result<Option<Page>, ReadFailure> {
         self.check_process()?;
@@ -132,7 +131,7 @@ impl Pages {
         if let Some(page) = self.held().page.take() {
             return Ok(Some(page));
         }
-        let asking = Asking { client: &self.client, until, spending: &self.spending };
+        let asking = Asking { client: &self.client, deadline, spending: &self.spending };
         match asking.next(&mut chain, early).await {
             Ok(page) => {
                 self.hold(page, None);
@@ -217,7 +216,8 @@ impl Pages {
     }
 
     async fn next_page(&self, chain: &mut Chain) -> Result<Option<Page>, ReadFailure> {
-        let sender = Sender { client: &self.client, until: self.until, spending: &self.spending };
+        let sender =
+            Sender { client: &self.client, deadline: self.deadline, spending: &self.spending };
         let read = chain.next(&sender).await;
         read.map_err(|error| ReadFailure { error, bookmark: chain.bookmark(), partial: None })
     }
@@ -326,8 +326,8 @@ impl Pages {
 pub struct Sender<'a> {
     /// Who sends them.
     pub client: &'a Client,
-    /// When the read is to be over, on the client's monotonic clock.
-    pub until: Option<Duration>,
+    /// When the read is to be over.
+    pub deadline: Deadline,
     /// What the read spends.
     pub spending: &'a Spending,
 }
@@ -338,9 +338,7 @@ impl Fetch for Sender<'_> {
         wire_query: &str,
         read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
     ) -> Result<T> {
-        let now = self.client.time().clock().monotonic();
-        let left = self.until.map(|until| until.saturating_sub(now));
         let read = |reply: &Reply| ready(read(&reply.body));
-        self.client.get(DATA_PATH, wire_query, left, self.spending, read).await
+        self.client.get(DATA_PATH, wire_query, self.deadline, self.spending, read).await
     }
 }

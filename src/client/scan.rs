@@ -13,6 +13,7 @@ use super::pages::Pages;
 use super::progress::Progress;
 use crate::data::{Bookmark, Chain, DecodeSettings, Merged, Merger, Query};
 use crate::error::{Error, Kind, Result};
+use crate::http::Deadline;
 
 pub(crate) const ONTO_HINT: &str = "Give the .partial of the error that carried the bookmark.";
 
@@ -199,7 +200,7 @@ impl Scan {
             resumed_after_pages: self.resumed_after_pages(),
         };
         let chain = chain.keep_raw(self.settings.keep_raw);
-        Ok(Pages::new(self.client.clone(), self.until(), chain, provenance))
+        Ok(Pages::new(self.client.clone(), self.deadline(), chain, provenance))
     }
 
     /// Pages that had been read where this scan goes on: 0 for one that begins at the start.
@@ -208,11 +209,10 @@ impl Scan {
         self.begin.as_ref().map_or(0, Bookmark::pages)
     }
 
-    /// When a read that begins now is to be over, on the client's monotonic clock.
+    /// When a read that begins now is to be over.
     #[must_use]
-    pub fn until(&self) -> Option<Duration> {
-        let now = self.client.time().clock().monotonic();
-        self.settings.deadline.map(|limit| now.saturating_add(limit))
+    pub fn deadline(&self) -> Deadline {
+        Deadline::after(self.client.time().clock(), self.settings.deadline)
     }
 
     /// Begins to read the whole, on a new chain. Nothing is sent yet.
@@ -255,15 +255,15 @@ pub enum Step<T> {
 
 impl Reading {
     /// Reads one more page, or gives the whole after the last one. Dropped half way, it leaves the
-    /// read where it was. `until` is when it is to be over, on the client's monotonic clock.
+    /// read where it was.
     ///
     /// # Errors
     /// [`ReadFailure`] with whatever ended the chain, and with what was read before.
-    pub async fn step(&mut self, until: Option<Duration>) -> Result<Step<Table>, ReadFailure> {
+    pub async fn step(&mut self, deadline: Deadline) -> Result<Step<Table>, ReadFailure> {
         loop {
             // Owned by this step until it is done: dropped half way, it leaves no request behind.
             let mut early = self.early.take();
-            match self.pages.next_early(until, &mut early).await {
+            match self.pages.next_early(deadline, &mut early).await {
                 Ok(Some(page)) => {
                     self.early = early;
                     self.merger.push(&page)?;

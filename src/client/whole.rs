@@ -1,12 +1,12 @@
 //! [`Whole`]: the whole of a scan, read once and remembered, however many ask for it.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use super::page_request::PageRequest;
 use super::scan::{ReadFailure, Reading, Scan, Step, Table};
 use crate::data::Bookmark;
 use crate::error::{Error, Kind, Result};
+use crate::http::Deadline;
 
 /// The whole of a scan. Those who ask while it is being read take part in that read, page by page.
 /// A failure is not remembered. A read that all who asked have given up stays where it is, and goes
@@ -65,27 +65,26 @@ impl Whole {
     /// # Errors
     /// As [`Reading::step`].
     pub async fn table(&self) -> Result<Arc<Table>, ReadFailure> {
-        let until = self.scan.until();
+        let deadline = self.scan.deadline();
         loop {
-            if let Step::Whole(table) = self.step(until).await? {
+            if let Step::Whole(table) = self.step(deadline).await? {
                 return Ok(table);
             }
         }
     }
 
-    /// One step towards the whole: a page more, or the table, which is remembered. `until` as in
-    /// [`Reading::step`].
+    /// One step towards the whole: a page more, or the table, which is remembered.
     ///
     /// # Errors
     /// As [`Reading::step`].
-    pub async fn step(&self, until: Option<Duration>) -> Result<Step<Arc<Table>>, ReadFailure> {
+    pub async fn step(&self, deadline: Deadline) -> Result<Step<Arc<Table>>, ReadFailure> {
         let state = self.state();
         let mut state = state.lock().await;
         if matches!(*state, State::Unread) {
             *state = State::Reading(Box::new(self.scan.read()?));
         }
         let step = match &mut *state {
-            State::Reading(reading) => reading.step(until).await,
+            State::Reading(reading) => reading.step(deadline).await,
             State::Read(table) => return Ok(Step::Whole(Arc::clone(table))),
             State::Unread => return Err(Error::new(Kind::Internal, "a read did not begin").into()),
         };

@@ -91,6 +91,12 @@ impl Deadline {
         self.0.map(|end| end.saturating_sub(clock.monotonic()))
     }
 
+    /// Whether it passes sooner than another.
+    #[must_use]
+    pub fn is_before(self, other: Self) -> bool {
+        self.0.unwrap_or(Duration::MAX) < other.0.unwrap_or(Duration::MAX)
+    }
+
     /// Runs something up to the deadline.
     ///
     /// # Errors

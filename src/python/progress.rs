@@ -1,8 +1,6 @@
 //! Telling of progress: whoever was given as `progress=` is called between two pages, by the thread
 //! that waits for them, with nothing held.
 
-use std::time::Duration;
-
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyList};
@@ -10,6 +8,7 @@ use pyo3::types::{PyBool, PyList};
 use crate::client::progress::Progress;
 use crate::data::Query;
 use crate::error::Kind;
+use crate::http::Deadline;
 use crate::python::conversions::{datetime, refuse};
 use crate::python::logging::CommonDesk;
 use crate::python::scan::PyScan;
@@ -21,13 +20,13 @@ pub(crate) struct Audience(pub(crate) Py<PyAny>);
 /// A `collect()` that takes its steps one by one, to tell of each.
 #[pyclass(frozen, name = "_Collecting", module = "siteline._siteline")]
 pub(crate) struct PyCollecting {
-    pub(crate) until: Option<Duration>,
+    pub(crate) deadline: Deadline,
     pub(crate) desk: CommonDesk,
 }
 
 impl PyCollecting {
-    pub(crate) fn begun(until: Option<Duration>) -> Self {
-        Self { until, desk: CommonDesk::default() }
+    pub(crate) fn begun(deadline: Deadline) -> Self {
+        Self { deadline, desk: CommonDesk::default() }
     }
 }
 

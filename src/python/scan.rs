@@ -90,7 +90,7 @@ impl PyScan {
         let collecting = self.collecting();
         let steps = || {
             loop {
-                let step = self.whole.step(collecting.until);
+                let step = self.whole.step(collecting.deadline);
                 match block_on_at(py, &collecting.desk.get(), step)? {
                     Ok(Step::Page(progress)) => reporter.tell(py, &progress)?,
                     Ok(Step::Whole(table)) => return Ok(table),
@@ -251,7 +251,7 @@ impl PyScan {
     /// A read that begins now, for ``_step()``.
     #[pyo3(name = "_collecting")]
     fn collecting(&self) -> PyCollecting {
-        PyCollecting::begun(self.scan().until())
+        PyCollecting::begun(self.scan().deadline())
     }
 
     /// An awaitable of the running asyncio loop: one page more, as a ``Progress``, or the table.
@@ -261,8 +261,8 @@ impl PyScan {
         collecting: &PyCollecting,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (whole, known) = (Arc::clone(&self.whole), Arc::clone(&self.table));
-        let until = collecting.until;
-        let step = async move { whole.step(until).await };
+        let deadline = collecting.deadline;
+        let step = async move { whole.step(deadline).await };
         spawn_at(py, collecting.desk.get(), step, move |py, step| match step {
             Ok(Step::Page(progress)) => event(py, &progress).map(Bound::unbind),
             Ok(Step::Whole(table)) => remembered(py, &known, table).map(Py::into_any),

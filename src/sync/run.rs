@@ -18,6 +18,7 @@ use crate::client::{Client, Spending};
 use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW};
 use crate::data::{Bookmark, Chain, DecodeSettings, Page, Shape};
 use crate::error::{Error, Kind, Result};
+use crate::http::Deadline;
 use crate::store::Target;
 
 /// What a run is told.
@@ -42,8 +43,8 @@ pub struct Run {
     client: Client,
     target: Arc<dyn Target>,
     settings: SyncSettings,
-    /// When it is to be over, on the client's monotonic clock.
-    until: Option<Duration>,
+    /// When it is to be over.
+    deadline: Deadline,
     /// The wall time at which it began.
     begun: Timestamp,
     /// The process that it belongs to.
@@ -94,7 +95,7 @@ impl Run {
         let now = settings.now.unwrap_or_else(|| client.time().now());
         let clock = client.time().clock();
         Ok(Self {
-            until: settings.deadline.map(|limit| clock.monotonic().saturating_add(limit)),
+            deadline: Deadline::after(clock, settings.deadline),
             begun: clock.wall(),
             process: std::process::id(),
             following: tokio::sync::Mutex::new(None),
@@ -139,8 +140,11 @@ impl Run {
                 continue;
             }
             let sent = self.sent();
-            let sender =
-                Sender { client: &self.client, until: self.until, spending: &following.spending };
+            let sender = Sender {
+                client: &self.client,
+                deadline: self.deadline,
+                spending: &following.spending,
+            };
             match following.chain.next(&sender).await {
                 Ok(Some(page)) => {
                     let is_last = page.is_last;

@@ -28,9 +28,10 @@ async def cancel(reader: Any) -> None:
 
 
 async def wait_for(reader: Any) -> None:
-    """Run into a limit."""
+    """Run into a limit, with the connection there, so that the request is out long before it."""
+    await reader.ping_async()
     say("ready")
-    limit = 0.3
+    limit = 1.0
     say("ending", after=limit)
     try:
         await asyncio.wait_for(reader.read_async(), limit)

@@ -102,6 +102,8 @@ def cancelled(reader: Any) -> None:
     async def begin() -> None:
         KEPT.append(asyncio.ensure_future(reader.read_async()))
         await reader.ping_async()
+        say("asking")
+        await asyncio.to_thread(hear)
 
     asyncio.run(begin())
 

@@ -1,18 +1,26 @@
 //! Pages that are asked for while the one before is decoded.
 
+use std::cell::RefCell;
 use std::sync::atomic::AtomicUsize;
+use std::task::{Context, Waker};
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::task::AbortHandle;
 
 use super::reads::{body, page, scan};
 use super::*;
+use crate::client::gather::Gathering;
 use crate::client::scan::Step;
-use crate::client::whole::Whole;
+use crate::client::whole::{SoFar, Whole};
 
 /// One that is decoded while the next is on its way.
 fn large(body: &str) -> Act {
     Act::json(200, &format!("{}{body}", " ".repeat(200_000)))
+}
+
+fn within(bench: &Bench, limit: Duration) -> Deadline {
+    Deadline::after(bench.client.time().clock(), Some(limit))
 }
 
 #[tokio::test]
@@ -22,13 +30,15 @@ async fn the_page_after_a_large_one_is_asked_for_early_and_once() {
     let bench = Bench::new(script.collect()).await;
     let mut reading = scan(&bench).read().expect("a chain");
     for (number, requests) in [(1, 2), (2, 3), (3, 4), (4, 4)] {
-        assert!(matches!(reading.step(None).await, Ok(Step::Page(news)) if news.pages == number));
+        assert!(
+            matches!(reading.step(Deadline::NEVER).await, Ok(Step::Page(news)) if news.pages == number)
+        );
         // No step is taken meanwhile: it goes on by itself.
         while bench.server.other_requests().len() < requests {
             tokio::task::yield_now().await;
         }
     }
-    let Ok(Step::Whole(table)) = reading.step(None).await else { panic!("four pages") };
+    let Ok(Step::Whole(table)) = reading.step(Deadline::NEVER).await else { panic!("four pages") };
     assert_eq!(table.merged.points.rows(), 4);
     let asked = bench.server.other_requests();
     let cursors: Vec<_> = asked
@@ -45,7 +55,7 @@ async fn the_page_after_a_large_one_is_asked_for_before_that_is_decoded() {
     let (mut reading, client) = (scan(&bench).read().expect("a chain"), bench.client.clone());
     // On the one worker there is: what it leaves for afterwards is begun afterwards.
     let step = async move {
-        reading.step(None).await.expect("a page");
+        reading.step(Deadline::NEVER).await.expect("a page");
         client.data_requests()
     };
     assert_eq!(tokio::spawn(step).await.expect("no panic"), 2);
@@ -56,7 +66,7 @@ async fn what_was_asked_for_early_ends_with_the_rest_and_is_asked_for_again() {
     let script = vec![large(&body(0, Some("a"))), Act::hang(), page(1, None)];
     let bench = Bench::new(script).await;
     let whole = Whole::new(scan(&bench));
-    assert!(matches!(whole.step(None).await, Ok(Step::Page(_))));
+    assert!(matches!(whole.step(Deadline::NEVER).await, Ok(Step::Page(_))));
     while bench.server.other_requests().len() < 2 {
         tokio::task::yield_now().await;
     }
@@ -72,8 +82,8 @@ async fn a_large_page_that_is_refused_costs_one_request_more_and_no_page() {
     let script = vec![large(&body(0, Some("a"))), large(&wrong), page(2, None)];
     let bench = Bench::new(script).await;
     let mut reading = scan(&bench).read().expect("a chain");
-    reading.step(None).await.expect("a page");
-    let failure = reading.step(None).await.expect_err("refused");
+    reading.step(Deadline::NEVER).await.expect("a page");
+    let failure = reading.step(Deadline::NEVER).await.expect_err("refused");
     assert_eq!(failure.error.kind(), Kind::Protocol);
     assert_eq!(failure.bookmark.expect("a bookmark").pages(), 1);
     assert_eq!(failure.partial.expect("a page").merged.points.rows(), 1);
@@ -103,7 +113,7 @@ async fn what_was_asked_for_early_ends_with_whoever_drops_it() {
         let script = vec![large(&body(0, Some("a"))), Act::hang()];
         let bench = Bench::with(vec![], script, |settings| settings.begin_task = begin).await;
         let whole = Whole::new(scan(&bench));
-        whole.step(None).await.expect("a page");
+        whole.step(Deadline::NEVER).await.expect("a page");
         assert_eq!(UNDER_WAY.load(Ordering::SeqCst), 1);
         if is_rest {
             drop(whole.rest());
@@ -121,17 +131,18 @@ async fn what_was_asked_for_early_ends_with_whoever_drops_it() {
 async fn who_waits_for_what_another_asked_for_early_has_a_deadline_of_its_own() {
     let bench = Bench::new(vec![large(&body(0, Some("a"))), Act::hang()]).await;
     let mut reading = scan(&bench).read().expect("a chain");
-    reading.step(None).await.expect("a page");
-    let failure = reading.step(Some(Duration::from_millis(10))).await.expect_err("it hangs");
+    reading.step(Deadline::NEVER).await.expect("a page");
+    let failure =
+        reading.step(within(&bench, Duration::from_millis(10))).await.expect_err("it hangs");
     assert_eq!(failure.error.kind(), Kind::DeadlineExceeded);
     assert_eq!(failure.bookmark.expect("a bookmark").pages(), 1);
 
     let later = Act::with_headers(429, &["Retry-After: 30"], "");
     let bench = Bench::new(vec![large(&body(0, Some("a"))), later, page(1, None)]).await;
     let mut reading = scan(&bench).read().expect("a chain");
-    reading.step(Some(Duration::from_secs(10))).await.expect("a page");
+    reading.step(within(&bench, Duration::from_secs(10))).await.expect("a page");
     // The one who asked for it had no time to wait.
-    reading.step(None).await.expect("another page");
+    reading.step(Deadline::NEVER).await.expect("another page");
     assert_eq!(bench.server.other_requests().len(), 3);
 }
 
@@ -159,8 +170,47 @@ async fn a_request_that_is_gone_without_an_outcome_is_an_error_and_no_wait() {
     let script = vec![large(&body(0, Some("a"))), page(1, None)];
     let bench = Bench::with(vec![], script, |settings| settings.begin_task = lose).await;
     let mut reading = scan(&bench).read().expect("a chain");
-    reading.step(None).await.expect("a page");
-    let failure = reading.step(None).await.expect_err("lost");
+    reading.step(Deadline::NEVER).await.expect("a page");
+    let failure = reading.step(Deadline::NEVER).await.expect_err("lost");
     assert_eq!(failure.error.kind(), Kind::Internal);
-    assert!(matches!(reading.step(None).await, Ok(Step::Page(_))));
+    assert!(matches!(reading.step(Deadline::NEVER).await, Ok(Step::Page(_))));
+}
+
+#[tokio::test]
+async fn what_a_gathering_has_paid_for_meanwhile_is_read_when_the_allowance_ends() {
+    thread_local! {
+        static ANOTHER: RefCell<Option<BoxFuture<'static, ()>>> = const { RefCell::new(None) };
+    }
+    fn poll_once(task: &mut BoxFuture<'static, ()>) {
+        assert!(task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    /// Pays for the early page at once, and leaves what another reads to whoever waits for it.
+    #[expect(clippy::unnecessary_wraps, reason = "as it is called")]
+    fn pay_first(mut task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
+        poll_once(&mut task);
+        drop(ANOTHER.take());
+        Some(tokio::spawn(task).abort_handle())
+    }
+    let script = vec![Act::hang(), large(&body(0, Some("a"))), page(1, Some("b"))];
+    let set = |settings: &mut ClientSettings| {
+        settings.begin_task = pay_first;
+        settings.daily_allowance = Some(3);
+    };
+    let bench = Bench::with(vec![], script, set).await;
+    let wholes = [Arc::new(Whole::new(scan(&bench))), Arc::new(Whole::new(scan(&bench)))];
+    let other = Arc::clone(&wholes[1]);
+    let mut another = async move { drop(other.step(Deadline::NEVER).await) }.boxed();
+    while bench.server.other_requests().is_empty() {
+        poll_once(&mut another);
+        tokio::task::yield_now().await;
+    }
+    ANOTHER.set(Some(another));
+
+    let gathering = Gathering::new(&bench.client, wholes.to_vec(), 2).expect("two scans");
+    let failure = gathering.finish().await.expect_err("three requests and no more");
+    assert_eq!(failure.error.kind(), Kind::AllowanceExhausted);
+    assert_eq!(failure.index, 1, "while the first decodes its first page");
+    assert_eq!(bench.server.other_requests().len(), 3);
+    let pages = |so_far: &SoFar| so_far.partial.as_ref().map(|table| table.merged.report.pages);
+    assert_eq!(failure.scans.iter().map(pages).collect::<Vec<_>>(), [Some(2), None]);
 }

@@ -19,6 +19,7 @@ impl Client {
     /// Any JSON object, as a chain would want a page: read within the attempt.
     async fn whole(&self, deadline: Option<Duration>) -> Result<Bytes> {
         let read = |reply: &Reply| ready(reply::json_object(reply));
+        let deadline = Deadline::after(self.time().clock(), deadline);
         self.get(DATA_PATH, QUERY, deadline, &Spending::default(), read).await
     }
 }

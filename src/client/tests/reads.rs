@@ -171,7 +171,7 @@ async fn progress_counts_pages_points_and_every_request() {
     let whole = Whole::new(scan(&bench));
     let mut told = Vec::new();
     let table = loop {
-        match whole.step(None).await.expect("a step") {
+        match whole.step(Deadline::NEVER).await.expect("a step") {
             Step::Page(progress) => told.push(progress),
             Step::Whole(table) => break table,
         }
