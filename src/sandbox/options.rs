@@ -33,6 +33,9 @@ pub struct Options {
     pub lateness: bool,
     /// Keep every byte that clients send, for wire checks. They hold assertions and tokens.
     pub record_wire: bool,
+    /// How the service's thread takes each of its steps, none of which waits: for whoever has to hold
+    /// it still between two of them.
+    pub take_step: fn(&mut dyn FnMut()),
     /// What the document does not show.
     pub shape: ServiceShape,
 }
@@ -52,6 +55,7 @@ impl Default for Options {
             maximum_range: Duration::from_secs(366 * 86_400),
             lateness: true,
             record_wire: false,
+            take_step: |step| step(),
             shape: ServiceShape::default(),
         }
     }

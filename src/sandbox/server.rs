@@ -81,12 +81,13 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(failed)?;
+        let take_step = shared.lock().options.take_step;
         let serve = move || {
             #[expect(
                 clippy::disallowed_methods,
                 reason = "the sandbox's own thread: Python never waits on it"
             )]
-            runtime.block_on(accept(listener, shared, stopped));
+            runtime.block_on(in_steps(take_step, accept(listener, shared, stopped)));
         };
         let thread = std::thread::Builder::new().name("siteline-sandbox".to_owned()).spawn(serve);
         let thread = Some(thread.map_err(failed)?);
@@ -96,9 +97,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(thread) = self.thread.take()
-            && self.process == std::process::id()
-        {
+        let thread = self.thread.take();
+        if self.process != std::process::id() {
+            // To drop a channel wakes who waits at its other end, on a runtime that is not here.
+            std::mem::forget((thread, std::mem::replace(&mut self.stop, watch::channel(false).0)));
+        } else if let Some(thread) = thread {
             // Both fail only if the thread is gone already.
             let _ = self.stop.send(true);
             let _ = thread.join();
@@ -106,9 +109,23 @@ impl Drop for Server {
     }
 }
 
+/// A future whose steps are taken so.
+fn in_steps<T>(
+    take_step: fn(&mut dyn FnMut()),
+    future: impl Future<Output = T>,
+) -> impl Future<Output = T> {
+    let mut future = Box::pin(future);
+    poll_fn(move |context| {
+        let mut polled = Poll::Pending;
+        take_step(&mut || polled = future.as_mut().poll(context));
+        polled
+    })
+}
+
 /// Takes connections until told to stop; then all of them end with the runtime.
 async fn accept(listener: StdListener, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
+    let take_step = shared.lock().options.take_step;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -116,7 +133,7 @@ async fn accept(listener: StdListener, shared: Arc<Shared>, mut stopped: watch::
         };
         match accepted {
             Ok((stream, _)) => {
-                tokio::spawn(serve(stream, Arc::clone(&shared)));
+                tokio::spawn(in_steps(take_step, serve(stream, Arc::clone(&shared))));
             }
             // Out of file descriptors, say: what is open goes on.
             Err(_) => tokio::task::yield_now().await,

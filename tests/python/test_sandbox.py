@@ -2,6 +2,10 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
+import textwrap
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -393,3 +397,42 @@ def test_temporarily_unavailable_takes_a_status_and_headers_of_its_own(sandbox):
         status, headers, body = get(sandbox, path)
         assert (status, headers["X-More"], "Date" in headers) == (expected, "yes", date)
         assert json.loads(body) == {"error": "temporarily_unavailable"}
+
+
+@pytest.mark.fault("R3")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_that_is_forked_while_the_service_works_knows_its_truth():
+    script = f"""
+        import itertools, os, signal, threading, siteline
+        sandbox = siteline.Sandbox(now="{NOW}", max_page_size=10_000)
+        client, over = sandbox.client(), threading.Event()
+        points = len(sandbox.truth(site="S1", start="{START}", end="{END}"))
+
+        def read():
+            long = dict(site="S1", start="2026-10-01T00:00Z", end="{END}", page_size=10_000)
+            while not over.is_set():
+                list(itertools.islice(client.data(**long).pages(), 2))
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                known = sandbox.truth(site="S1", start="{START}", end="{END}")
+                sandbox.close()
+                os._exit(0 if len(known) == points and sandbox.stats else 1)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), end=" ")
+        over.set()
+        reader.join()
+        print(len(client.discover()))
+    """
+    done = subprocess.run(
+        # From 3.12 on Python warns of a fork beside threads.
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stderr == ""
+    assert done.stdout.split()[:20] == ["0"] * 20

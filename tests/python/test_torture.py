@@ -1,6 +1,7 @@
 """The scenarios of benches/torture, a few times each: what happens when things stop.
 
-The limits have slack: these tests say what happens; ``make torture`` says how fast.
+The limits have much slack, for a busy machine: these tests say what happens; ``make torture`` says
+how fast.
 """
 
 import importlib.util
@@ -47,7 +48,7 @@ ENDS = [
 
 @pytest.fixture
 def stage():
-    return Stage(sys.executable, "siteline", Limits(react=5, patience=60))
+    return Stage(sys.executable, "siteline", Limits(react=20, patience=60))
 
 
 @pytest.mark.fault("R1")

@@ -19,7 +19,8 @@ use crate::error::{Error, Kind};
 use crate::python::clock::PyClock;
 use crate::python::errors::raise;
 use crate::python::private_key::PyPrivateKey;
-use crate::python::runtime::detached;
+use crate::python::process::undivided;
+use crate::python::runtime::{detached, step};
 use crate::python::table::PyTable;
 use crate::sandbox::{AsOf, DEFAULT_SCOPES, Point, Sandbox};
 
@@ -113,7 +114,8 @@ impl PySandbox {
         unavailable_status=503, error_body='oauth', extra_members=False, integer_ids=False, \
         omit_nulls=False, omit_last_cursor=False, spaced=False)")]
     fn new(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let (options, clock) = options::read(settings)?;
+        let (mut options, clock) = options::read(settings)?;
+        options.take_step = |step| undivided(step);
         let sandbox = done(py, Sandbox::start(options, clock.clone()))?;
         let clock = Py::new(py, PyClock(clock))?;
         Ok(Self { sandbox, clock, own: own::Own::default() })
@@ -264,7 +266,7 @@ impl PySandbox {
         let bucket = bucket.map(|bucket| whole_seconds(bucket, "bucket")).transpose()?;
         let columns =
             if pandas::is_frame(frame)? { pandas::columns(frame)? } else { arrow::columns(frame)? };
-        let loaded = detached(py, || columns.load(&self.sandbox, &identity, bucket))?;
+        let loaded = step(py, || columns.load(&self.sandbox, &identity, bucket))?;
         done(py, loaded)
     }
 
@@ -360,7 +362,7 @@ impl PySandbox {
         };
         let (start, end) = (time(start, "start")?, time(end, "end")?);
         let interval = interval.map(|interval| whole_seconds(interval, "interval")).transpose()?;
-        let truth = detached(py, || self.sandbox.truth(selection, start, end, interval, as_of))?;
+        let truth = step(py, || self.sandbox.truth(selection, start, end, interval, as_of))?;
         let points = truth::points(&done(py, truth)?).map_err(|error| raise(py, &error))?;
         Ok(PyTable::unread(points))
     }

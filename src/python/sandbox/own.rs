@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::auth::PrivateKey;
 use crate::error::{Error, Kind};
 use crate::python::errors::raise;
-use crate::python::runtime::detached;
+use crate::python::runtime::step;
 use crate::sandbox::{DEFAULT_SCOPES, Sandbox};
 
 const KEY_BITS: u32 = 2_048;
@@ -19,7 +19,7 @@ pub(super) struct Own(Mutex<Option<(PrivateKey, String)>>);
 impl Own {
     /// The key and the subject; the interpreter is released while the key is made.
     pub(super) fn get(&self, py: Python<'_>, sandbox: &Sandbox) -> PyResult<(PrivateKey, String)> {
-        let made = detached(py, || {
+        let made = step(py, || {
             let mut own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(own) = own.as_ref() {
                 return Ok(own.clone());
