@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
+use arrow_array::{Array, Float64Array, Int64Array};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple, PyType};
@@ -87,11 +87,7 @@ impl Rows {
         }
         set(count(py, &points.sample_counts, row))?;
         for texts in &points.extras {
-            set(if texts.is_valid(row) {
-                PyString::new(py, texts.value(row)).into_any()
-            } else {
-                py.None().into_bound(py)
-            })?;
+            set(or_none(py, texts, row, || PyString::new(py, texts.value(row))))?;
         }
         Ok(dict.into_any())
     }
@@ -139,32 +135,29 @@ fn record<'py>(
         Ok::<_, PyErr>((new, frames(py, "Record")?.cast_into::<PyType>()?.into_any().unbind()))
     })?;
     let id = |place: usize| ids.get_item(place);
-    let [value, minimum, maximum] = points.numbers.each_ref().map(|array| float(py, array, row));
+    let [value, minimum, maximum] =
+        points.numbers.each_ref().map(|numbers| float(py, numbers, row));
     let count = count(py, &points.sample_counts, row);
     let ten = [id(0)?, id(1)?, id(2)?, id(3)?, id(4)?, time, value, minimum, maximum, count];
     new.bind(py).call1((class, PyTuple::new(py, ten)?))
 }
 
-fn float<'py, T: ArrowPrimitiveType<Native = f64>>(
-    py: Python<'py>,
-    array: &PrimitiveArray<T>,
-    row: usize,
-) -> Bound<'py, PyAny> {
-    if array.is_null(row) {
-        return py.None().into_bound(py);
-    }
-    PyFloat::new(py, array.value(row)).into_any()
+fn float<'py>(py: Python<'py>, column: &Float64Array, row: usize) -> Bound<'py, PyAny> {
+    or_none(py, column, row, || PyFloat::new(py, column.value(row)))
 }
 
-fn count<'py, T: ArrowPrimitiveType<Native = i64>>(
+fn count<'py>(py: Python<'py>, column: &Int64Array, row: usize) -> Bound<'py, PyAny> {
+    or_none(py, column, row, || PyInt::new(py, column.value(row)))
+}
+
+/// `None` where the column has nothing there.
+fn or_none<'py, T>(
     py: Python<'py>,
-    array: &PrimitiveArray<T>,
+    column: &impl Array,
     row: usize,
+    make: impl FnOnce() -> Bound<'py, T>,
 ) -> Bound<'py, PyAny> {
-    if array.is_null(row) {
-        return py.None().into_bound(py);
-    }
-    PyInt::new(py, array.value(row)).into_any()
+    if column.is_null(row) { py.None().into_bound(py) } else { make().into_any() }
 }
 
 /// The times of the last points as Python objects: points of several series share theirs, and most
