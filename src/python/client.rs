@@ -385,6 +385,9 @@ impl PyClient {
     /// - ``feeds``: as of :meth:`sync`, with the ``store``; or a :class:`Scan`, or a list of them:
     ///   their pages are known where this client has read a scan or feed that asks the same of
     ///   another range, or a feed of the ``store`` does. What a scan remembers costs nothing
+    /// - ``until``, ``now``, ``reread``: as of :meth:`sync`; of feeds alone
+    ///
+    /// Raises :class:`QueryError`, and of feeds :class:`FeedChanged` and those of the store.
     #[pyo3(signature = (feeds, store=None, **options),
         text_signature = "($self, feeds, store=None, *, until=None, now=None, reread=None)")]
     fn plan<'py>(

@@ -15,10 +15,10 @@ use crate::client::scan::{ONTO_HINT, ReadFailure, ReadSettings, Scan, Step, Tabl
 use crate::client::split::Cut;
 use crate::client::whole::Whole;
 use crate::data::{Bookmark, DecodeSettings, schema};
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, excerpt};
 use crate::python::bookmark::PyBookmark;
 use crate::python::client::PyClient;
-use crate::python::conversions::{count, duration, html, many};
+use crate::python::conversions::{count, duration, html, many, refuse};
 use crate::python::errors::raise;
 use crate::python::page::PageIterator;
 use crate::python::progress::{Audience, PyCollecting, Reporter, event, title};
@@ -143,8 +143,15 @@ fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
     let is_length = by.is_instance_of::<PyString>() || by.hasattr("total_seconds")?;
     if is_length {
         duration(by, "by").map(Cut::Length)
-    } else {
+    } else if by.hasattr("__index__")? {
         count(by, "by", Kind::Query).map(Cut::Parts)
+    } else {
+        let message = format!(
+            "by={} is neither how many parts, a whole number, nor how long a part is, as text \
+             (\"1d\") or a timedelta.",
+            excerpt(&by.repr()?.to_string()),
+        );
+        Err(refuse(by.py(), Kind::Query, message))
     }
 }
 
