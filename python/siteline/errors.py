@@ -36,8 +36,8 @@
     └── InternalError (RuntimeError)          a defect of siteline
 
 Each carries what was asked, what came, and in ``.hint`` what to do now, where the message does
-not say it. No text in here holds a key, token, assertion, passphrase, cursor or query string. All of
-them can be pickled.
+not say it. No text in here holds a key, token, assertion, passphrase, cursor or query string. All
+of them can be pickled.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Record(NamedTuple):
     Ten fields, named as the columns: the ids ``site_id``, ``line_id``, ``machine_id``,
     ``device_id`` and ``tag_guid``; ``timestamp``, the start of the bucket as the service names it;
     ``value``, ``minimum``, ``maximum`` and ``sample_count``, each ``None`` where the service gave
-    none.
+    none. What a read has beside these, ``extra_columns`` and ``change``, is in the dicts alone.
 
     >>> record = next(scan.records(named=True))
     >>> record.site_id, record.timestamp.isoformat(), record.sample_count

@@ -312,7 +312,8 @@ impl PyClient {
     /// - ``feeds``: a :class:`Feed` or a list of them, planned together
     /// - ``store``: a :class:`Store`, or an object of yours: :class:`StoreTarget`
     /// - ``until``: read no bucket that begins here or later; ``now``: plan as if it were then
-    /// - ``reread``: a range ``(start, end)``, or a list of them, to read again whatever is known
+    /// - ``reread``: a range ``(start, end)``, or a list of them, to read again whatever is known; what
+    ///   lies before a feed's ``since`` or within its ``settle_lag`` of now is left out
     /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run
     ///
     /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, those of a read and

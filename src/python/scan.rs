@@ -204,9 +204,9 @@ impl PyScan {
 
     /// Read point by point, on a new chain: an iterator of plain dicts.
     ///
-    /// The keys are the ten column names, times are aware datetimes, nulls are ``None``. With
-    /// ``named=True`` each point is a :class:`Record` tuple instead. Pages are read ahead as
-    /// :meth:`pages` does.
+    /// The keys are the column names, times are aware datetimes, nulls are ``None``. With
+    /// ``named=True`` each point is a :class:`Record` tuple instead, of the ten columns alone:
+    /// ``extra_columns`` are in the dicts. Pages are read ahead as :meth:`pages` does.
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
         let pages = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;

@@ -104,6 +104,13 @@ def test_an_unknown_form_of_ids_is_refused(scan):
             unknown(ids="categorical")
 
 
+def test_named_records_have_the_ten_columns_and_no_other():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z", extra_members=True) as sandbox:
+        table = sandbox.client().data(**QUERY, extra_columns=["quality"]).collect()
+        assert "quality" in next(table.records())
+        assert next(table.records(named=True))._fields == siteline.Record._fields
+
+
 def test_files_keep_where_a_frame_comes_from_and_nothing_warns_of_it(scan, tmp_path):
     frame = scan.to_pandas()
     assert frame.attrs["siteline"]["read_at"] == "2026-11-20T00:00:00Z"

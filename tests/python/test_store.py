@@ -54,6 +54,7 @@ def test_a_store_is_a_context_manager_with_a_path(tmp_path, monkeypatch):
         assert store.feeds == {}
         assert "0 feeds" in read(store).text
     store.close()
+    assert "closed" in read(store).text
     for call in (lambda: store.feeds, store.check, lambda: len(store.points("line-2"))):
         with pytest.raises(siteline.ClosedError):
             call()
