@@ -585,6 +585,19 @@ def test_fewer_requests_left_than_unknown_chains_are_known_to_be_too_few(sandbox
     assert client.plan(days[:3]).fits is None
 
 
+@pytest.mark.fault("B13")
+def test_a_plan_after_an_error_knows_which_scans_are_at_their_ends(sandbox):
+    client = sandbox.client(daily_allowance=3)
+    parts = client.data(**{**DAY, "end": "2026-11-06T00:00Z"}).split("1d")
+    with pytest.raises(siteline.AllowanceExhausted) as caught:
+        client.gather(parts)
+    assert sum(partial is not None for partial in caught.value.partials) == 3
+    sandbox.clock.advance("1d")
+    assert client.plan(caught.value.scans).pages == 2
+    client.gather(caught.value.scans)
+    assert client.allowance.used == 2
+
+
 def test_what_is_no_list_of_scans_is_refused_in_asyncio_as_elsewhere(sandbox):
     async def gather(wrong):
         async with sandbox.async_client() as client:
