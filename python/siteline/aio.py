@@ -161,7 +161,7 @@ class AsyncClient:
         <Gathered 2 tables, 2007 points, 3 pages>
         """
         known = {}
-        if not isinstance(scans, AsyncScan):
+        if isinstance(scans, Iterable):
             scans = list(scans)
             known = {id(one._scan): one for one in scans if isinstance(one, AsyncScan)}
         gathering = self._client._gathering(_core(scans), concurrency)

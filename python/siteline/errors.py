@@ -31,12 +31,13 @@
     │   ├── StoreCorrupt                      its contents are damaged
     │   └── FeedChanged                       another definition under the same name
     ├── BookmarkError (ValueError)            edited, or of another query, host or subject
-    ├── ClosedError (RuntimeError)            the client or sandbox was closed
+    ├── ClosedError (RuntimeError)            the client, store or sandbox was closed
     ├── ForkError (RuntimeError)              a live iterator was carried over a fork
     └── InternalError (RuntimeError)          a defect of siteline
 
-Each carries what was asked, what came, and in ``.hint`` what to do now. No text in here holds a
-key, token, assertion, passphrase, cursor or query string. All of them can be pickled.
+Each carries what was asked, what came, and in ``.hint`` what to do now, where the message does
+not say it. No text in here holds a key, token, assertion, passphrase, cursor or query string. All
+of them can be pickled.
 """
 
 from __future__ import annotations
@@ -573,7 +574,7 @@ class BookmarkError(SitelineError, ValueError):
 
 
 class ClosedError(SitelineError, RuntimeError):
-    """The client or sandbox was closed.
+    """The client, store or sandbox was closed.
 
     >>> client.close()
     >>> client.discover()

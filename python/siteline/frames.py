@@ -30,7 +30,7 @@ class Record(NamedTuple):
     Ten fields, named as the columns: the ids ``site_id``, ``line_id``, ``machine_id``,
     ``device_id`` and ``tag_guid``; ``timestamp``, the start of the bucket as the service names it;
     ``value``, ``minimum``, ``maximum`` and ``sample_count``, each ``None`` where the service gave
-    none.
+    none. What a read has beside these, ``extra_columns`` and ``change``, is in the dicts alone.
 
     >>> record = next(scan.records(named=True))
     >>> record.site_id, record.timestamp.isoformat(), record.sample_count
@@ -66,7 +66,7 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
     says that it is read-only.
     ``frame.attrs["siteline"]`` says where the numbers come from: ``query``, ``host``, ``read_at``,
     ``pages``, ``resumed_after_pages``. ``query`` is a list where several were gathered that do not
-    adjoin.
+    adjoin; times are ISO text, so that ``to_parquet()`` keeps all of it.
     """
     _check_ids(ids)
     try:
@@ -79,8 +79,18 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
     frame = pd.DataFrame(columns, copy=False)
     if lent:
         lend(frame)
-    frame.attrs["siteline"] = dict(source._provenance())
+    frame.attrs["siteline"] = _said(source._provenance())
     return frame
+
+
+def _said(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """As plain JSON: of attrs that are not, ``to_parquet()`` warns, and drops all of them."""
+    from datetime import datetime
+
+    return {
+        name: value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value
+        for name, value in provenance.items()
+    }
 
 
 def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, lent: bool) -> Any:
@@ -156,7 +166,9 @@ def to_arrow(source: _Columns) -> pa.Table:
 
 def _check_ids(ids: str) -> None:
     if ids not in ("str", "category"):
-        raise ValueError(f'ids={ids!r} is not known: give ids="str" or ids="category".')
+        from siteline.errors import QueryError
+
+        raise QueryError(f'ids={ids!r} is not known: give ids="str" or ids="category".')
 
 
 def _missing(package: str, what: str) -> ImportError:

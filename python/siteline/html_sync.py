@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from siteline import coverage_picture
+from siteline.errors import ClosedError
 from siteline.html import (
     _CELL,
     _HEAD,
@@ -47,7 +48,10 @@ def feed(shown: Feed) -> str:
 
 def store(shown: Store) -> str:
     """Show where a store is, and how far its feeds have been read."""
-    known = shown._overview()
+    try:
+        known = shown._overview()
+    except ClosedError:
+        return _card("Store", [_text(shown.path, 200), "closed"])
     said = [_text(shown.path, 200), _many(len(known), "feed")]
     if not known:
         return _card("Store", said)

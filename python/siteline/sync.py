@@ -283,16 +283,24 @@ class Plan:
         """Whether what is left of the allowance is enough; ``None`` where that is not known."""
         if not self.tasks or self.pages == 0:
             return True
-        if self.pages is None or self.allowance.left is None:
+        if self.allowance.left is None:
             return None
-        return self.pages <= self.allowance.left
+        if self._least > self.allowance.left:
+            return False
+        return None if self.pages is None else True
+
+    @property
+    def _least(self) -> int:
+        """What is expected at least: a chain that nothing is known of takes one page or more."""
+        return sum(1 if task.pages is None else task.pages for task in self.tasks)
 
     def raise_for_allowance(self) -> None:
         """Raise :class:`AllowanceExhausted` where it is known that the allowance is not enough."""
         if self.fits is not False:
             return
+        least = "" if self.pages is not None else " or more"
         raise AllowanceExhausted(
-            f"{_many(self.pages or 0, 'page')} are expected, and the daily allowance has "
+            f"{_many(self._least, 'page')}{least} are expected, and the daily allowance has "
             f"{_many(self.allowance.left or 0, 'request')} left",
             retry_at=self.allowance.resets_at,
             retryable=True,

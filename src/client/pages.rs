@@ -302,6 +302,11 @@ impl Pages {
         self.chain.try_lock().ok()?.bookmark()
     }
 
+    /// Whether the last page was read. Not known while one is being read.
+    pub(super) fn is_done(&self) -> bool {
+        self.chain.try_lock().is_ok_and(|chain| chain.is_done())
+    }
+
     /// Where the pages come from.
     #[must_use]
     pub fn provenance(&self) -> &Provenance {

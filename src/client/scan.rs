@@ -310,6 +310,11 @@ impl Reading {
         Ok((stopped_at, Some(Self::made(self.merger.clone(), &self.provenance, unfinished)?)))
     }
 
+    /// Whether it has read all pages: the step that gives the whole costs nothing.
+    pub(super) fn is_done(&self) -> bool {
+        self.pages.is_done()
+    }
+
     /// Pages that it has read, and of those before a resumption.
     pub(super) fn pages(&self) -> u64 {
         self.merger.pages() + self.provenance.resumed_after_pages

@@ -148,6 +148,7 @@ impl Whole {
         let state = self.state();
         let read = match state.try_lock().as_deref() {
             Ok(State::Read(_)) => return Some(0),
+            Ok(State::Reading(reading)) if reading.is_done() => return Some(0),
             Ok(State::Reading(reading)) => reading.pages(),
             _ => self.scan.resumed_after_pages(),
         };

@@ -142,6 +142,12 @@ impl Chain {
         self.pages
     }
 
+    /// Whether the last page was read.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
     /// Where to go on: after an error exactly where it happened. `None` before the first page and
     /// after the last one.
     #[must_use]

@@ -312,7 +312,8 @@ impl PyClient {
     /// - ``feeds``: a :class:`Feed` or a list of them, planned together
     /// - ``store``: a :class:`Store`, or an object of yours: :class:`StoreTarget`
     /// - ``until``: read no bucket that begins here or later; ``now``: plan as if it were then
-    /// - ``reread``: a range ``(start, end)``, or a list of them, to read again whatever is known
+    /// - ``reread``: a range ``(start, end)``, or a list of them, to read again whatever is known; what
+    ///   lies before a feed's ``since`` or within its ``settle_lag`` of now is left out
     /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run
     ///
     /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, those of a read and
@@ -385,6 +386,9 @@ impl PyClient {
     /// - ``feeds``: as of :meth:`sync`, with the ``store``; or a :class:`Scan`, or a list of them:
     ///   their pages are known where this client has read a scan or feed that asks the same of
     ///   another range, or a feed of the ``store`` does. What a scan remembers costs nothing
+    /// - ``until``, ``now``, ``reread``: as of :meth:`sync`; of feeds alone
+    ///
+    /// Raises :class:`QueryError`, and of feeds :class:`FeedChanged` and those of the store.
     #[pyo3(signature = (feeds, store=None, **options),
         text_signature = "($self, feeds, store=None, *, until=None, now=None, reread=None)")]
     fn plan<'py>(

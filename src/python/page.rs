@@ -126,7 +126,8 @@ impl PyPage {
         call_frames(slf.as_any(), "to_arrow", None)
     }
 
-    /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``.
+    /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``, which
+    /// have the ten columns alone: ``extra_columns`` are in the dicts.
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, named: bool) -> RecordIterator {
         RecordIterator::over(Arc::clone(&self.page.points), named)

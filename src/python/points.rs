@@ -134,7 +134,8 @@ impl PyPoints {
         self.frame(py, "to_arrow", None)
     }
 
-    /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``.
+    /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``, which
+    /// have the ten columns alone: ``change`` is in the dicts.
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
         Ok(RecordIterator::stored(self.open(py)?.stored, named))

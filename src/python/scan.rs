@@ -15,10 +15,10 @@ use crate::client::scan::{ONTO_HINT, ReadFailure, ReadSettings, Scan, Step, Tabl
 use crate::client::split::Cut;
 use crate::client::whole::Whole;
 use crate::data::{Bookmark, DecodeSettings, schema};
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, excerpt};
 use crate::python::bookmark::PyBookmark;
 use crate::python::client::PyClient;
-use crate::python::conversions::{count, duration, html, many};
+use crate::python::conversions::{count, duration, html, many, refuse};
 use crate::python::errors::raise;
 use crate::python::page::PageIterator;
 use crate::python::progress::{Audience, PyCollecting, Reporter, event, title};
@@ -143,8 +143,15 @@ fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
     let is_length = by.is_instance_of::<PyString>() || by.hasattr("total_seconds")?;
     if is_length {
         duration(by, "by").map(Cut::Length)
-    } else {
+    } else if by.hasattr("__index__")? {
         count(by, "by", Kind::Query).map(Cut::Parts)
+    } else {
+        let message = format!(
+            "by={} is neither how many parts, a whole number, nor how long a part is, as text \
+             (\"1d\") or a timedelta.",
+            excerpt(&by.repr()?.to_string()),
+        );
+        Err(refuse(by.py(), Kind::Query, message))
     }
 }
 
@@ -197,9 +204,9 @@ impl PyScan {
 
     /// Read point by point, on a new chain: an iterator of plain dicts.
     ///
-    /// The keys are the ten column names, times are aware datetimes, nulls are ``None``. With
-    /// ``named=True`` each point is a :class:`Record` tuple instead. Pages are read ahead as
-    /// :meth:`pages` does.
+    /// The keys are the column names, times are aware datetimes, nulls are ``None``. With
+    /// ``named=True`` each point is a :class:`Record` tuple instead, of the ten columns alone:
+    /// ``extra_columns`` are in the dicts. Pages are read ahead as :meth:`pages` does.
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
         let pages = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;

@@ -174,7 +174,8 @@ pub(super) fn keywords<'py>(
     if settings.clock.is_manual() {
         return Err(PyTypeError::new_err(
             "A client with a clock= is not pickled, for the clock lives in this process: make it \
-             without. Sandbox() without now= runs with the machine's clock.",
+             without. That of sandbox.client() has one; Client.from_env() with sandbox.env() has none, \
+             and Sandbox() without now= runs with the machine's clock.",
         ));
     }
     let transport = &settings.transport;

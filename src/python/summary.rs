@@ -110,7 +110,8 @@ impl Considered<'_, '_> {
             if let Some(scans) = scans(&what)?.filter(|scans| !scans.is_empty()) {
                 return self.of_scans(py, client, &scans);
             }
-            let feeds = feeds(&what)?;
+            let known = "a siteline.Feed or a siteline.Scan, or a list of the one or the other";
+            let feeds = feeds(&what, known)?;
             let Some(store) = self.store else {
                 let error = Error::new(Kind::Query, "plan() of feeds needs the store.");
                 return Err(raise(py, &error.with_hint("client.plan(feeds, store)")));
@@ -136,6 +137,10 @@ impl Considered<'_, '_> {
         client: &Client,
         scans: &[Py<PyScan>],
     ) -> PyResult<Bound<'py, PyAny>> {
+        if [&self.until, &self.now, &self.reread].iter().any(|given| given.is_some()) {
+            let message = "until=, now= and reread= belong to plans of feeds: a scan has a range.";
+            return Err(raise(py, &Error::new(Kind::Query, message)));
+        }
         let store = match self.store.map(|store| store.cast::<PyStore>()) {
             None => None,
             Some(Err(_)) => {

@@ -124,7 +124,7 @@ impl<'py> Asked<'py> {
         if client.is_closed() {
             return Err(raise(py, &Error::new(Kind::Closed, "the client is closed")));
         }
-        let feeds = feeds(&self.feeds)?;
+        let feeds = feeds(&self.feeds, "a siteline.Feed, or a list of them")?;
         let audience = Audience::from_argument(self.progress.as_ref())?;
         let at = |given: Option<Bound<'_, PyAny>>, name| {
             given.map(|given| instant(&given, name)).transpose()
@@ -168,13 +168,13 @@ pub(crate) fn keywords<'py, const COUNT: usize>(
     Ok(values)
 }
 
-/// One feed or several.
-pub(crate) fn feeds(feeds: &Bound<'_, PyAny>) -> PyResult<Vec<Feed>> {
+/// One feed or several; `known` says what is taken.
+pub(crate) fn feeds(feeds: &Bound<'_, PyAny>, known: &str) -> PyResult<Vec<Feed>> {
     let py = feeds.py();
     if let Ok(feed) = feeds.cast::<PyFeed>() {
         return Ok(vec![feed.get().0.clone()]);
     }
-    let refused = || refuse(py, Kind::Query, "feeds= is a siteline.Feed, or a list of them.");
+    let refused = || refuse(py, Kind::Query, format!("feeds= is {known}."));
     if feeds.is_instance_of::<PyString>() {
         return Err(refused());
     }
@@ -183,7 +183,7 @@ pub(crate) fn feeds(feeds: &Bound<'_, PyAny>) -> PyResult<Vec<Feed>> {
     };
     let feeds = feeds.try_iter().map_err(|_| refused())?.map(one).collect::<PyResult<Vec<_>>>()?;
     if feeds.is_empty() {
-        return Err(refuse(py, Kind::Query, "feeds= is empty: there is nothing to sync."));
+        return Err(refuse(py, Kind::Query, "feeds= is empty: there is nothing to read."));
     }
     Ok(feeds)
 }

@@ -1,5 +1,6 @@
 """What the README, the examples and the docstrings show runs; the exports are whole."""
 
+import code
 import doctest
 import inspect
 import json
@@ -18,10 +19,32 @@ PUBLIC = [getattr(siteline, name) for name in siteline.__all__]
 CLASSES = [thing for thing in PUBLIC if inspect.isclass(thing)]
 
 
+def python_blocks():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+class Prompt(code.InteractiveConsole):
+    """An interpreter that only reads: an indented block ends at an empty line, as at a prompt."""
+
+    def runcode(self, code):
+        """Run nothing."""
+
+    def showsyntaxerror(self, *_, **__):
+        raise
+
+
+def test_every_python_block_of_the_readme_can_be_pasted_into_an_interpreter():
+    for block in python_blocks():
+        prompt = Prompt()
+        for line in [*block.splitlines(), ""]:
+            more = prompt.push(line)
+        assert not more, block
+
+
 def test_every_python_block_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    blocks = python_blocks()
     assert len(blocks) >= 3
     space = {"__name__": "readme"}
     try:

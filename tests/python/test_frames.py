@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import duckdb
 import numpy as np
@@ -98,8 +99,27 @@ def test_the_schema_costs_no_request(sandbox):
 
 
 def test_an_unknown_form_of_ids_is_refused(scan):
-    with pytest.raises(ValueError, match="category"):
-        scan.to_pandas(ids="categorical")
+    for unknown in (scan.to_pandas, scan.to_polars, scan.collect().to_pandas):
+        with pytest.raises(siteline.QueryError, match="category"):
+            unknown(ids="categorical")
+
+
+def test_named_records_have_the_ten_columns_and_no_other():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z", extra_members=True) as sandbox:
+        table = sandbox.client().data(**QUERY, extra_columns=["quality"]).collect()
+        assert "quality" in next(table.records())
+        assert next(table.records(named=True))._fields == siteline.Record._fields
+
+
+def test_files_keep_where_a_frame_comes_from_and_nothing_warns_of_it(scan, tmp_path):
+    frame = scan.to_pandas()
+    assert frame.attrs["siteline"]["read_at"] == "2026-11-20T00:00:00Z"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frame.to_parquet(tmp_path / "points.parquet")
+    kept = pd.read_parquet(tmp_path / "points.parquet")
+    pd.testing.assert_frame_equal(kept, frame)
+    assert kept.attrs == frame.attrs
 
 
 def test_frames_are_made_without_pyarrow_and_nothing_is_imported_before_it_is_used():

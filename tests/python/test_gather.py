@@ -65,13 +65,14 @@ def test_parts_adjoin_and_are_together_the_range(client, sandbox):
         (0, "by=0 is not a whole number of 1 or more"),
         (-3, "by=-3"),
         (True, "by=True"),
-        (2.5, "by=2.5"),
+        (2.5, "by=2.5 is neither how many parts"),
+        (3600.0, "a timedelta"),
         (25, "25 parts are more than the 24 buckets of 3600 s"),
         ("30m", "cut through buckets"),
         ("90m", "cut through buckets"),
         (timedelta(seconds=3600.5), "cut through buckets"),
         ("day", "by="),
-        (None, "by=None"),
+        (None, "by=None is neither how many parts"),
     ],
 )
 def test_a_split_that_makes_no_sense_is_refused(client, by, said):
@@ -562,8 +563,49 @@ def test_a_client_plans_by_what_it_has_seen(sandbox):
     with pytest.raises(siteline.AllowanceExhausted):
         client.plan(week.split(168)).raise_for_allowance()
     assert client.plan([week, client.data(site="S2")]).pages is None
-    with pytest.raises(siteline.QueryError):
+    with pytest.raises(siteline.QueryError, match=r"siteline\.Scan"):
         client.plan([week, "S1"])
+    for option in (
+        {"until": DAY["end"]},
+        {"now": DAY["end"]},
+        {"reread": [(DAY["start"], DAY["end"])]},
+    ):
+        with pytest.raises(siteline.QueryError, match="of feeds"):
+            client.plan(week, **option)
+
+
+def test_fewer_requests_left_than_unknown_chains_are_known_to_be_too_few(sandbox):
+    client = sandbox.client(daily_allowance=3)
+    days = client.data(**{**DAY, "end": "2026-11-05T00:00Z"}).split("1d")
+    plan = client.plan(days)
+    assert (plan.pages, plan.fits) == (None, False)
+    assert "not enough" in str(plan)
+    with pytest.raises(siteline.AllowanceExhausted, match="4 pages or more"):
+        plan.raise_for_allowance()
+    assert client.plan(days[:3]).fits is None
+
+
+@pytest.mark.fault("B13")
+def test_a_plan_after_an_error_knows_which_scans_are_at_their_ends(sandbox):
+    client = sandbox.client(daily_allowance=3)
+    parts = client.data(**{**DAY, "end": "2026-11-06T00:00Z"}).split("1d")
+    with pytest.raises(siteline.AllowanceExhausted) as caught:
+        client.gather(parts)
+    assert sum(partial is not None for partial in caught.value.partials) == 3
+    sandbox.clock.advance("1d")
+    assert client.plan(caught.value.scans).pages == 2
+    client.gather(caught.value.scans)
+    assert client.allowance.used == 2
+
+
+def test_what_is_no_list_of_scans_is_refused_in_asyncio_as_elsewhere(sandbox):
+    async def gather(wrong):
+        async with sandbox.async_client() as client:
+            await client.gather(wrong)
+
+    for wrong in (None, 3, "S1"):
+        with pytest.raises(siteline.QueryError, match="list of this client's scans"):
+            asyncio.run(gather(wrong))
 
 
 def test_a_sync_teaches_its_client_as_well(client, tmp_path):

@@ -372,6 +372,8 @@ def test_faults_and_settings_that_would_do_nothing_are_refused(sandbox):
         ({"on": "data", "body": "x", "error": "y"}, "one body"),
         ({"on": "data", "cut": 5, "retry_after": 1}, "retry_after"),
         ({"on": "data", "cycle_cursors": 0}, "from 1"),
+        ({"on": "data", "status": 500, "times": -1}, "times=-1 is out of range"),
+        ({"on": "data", "status": 70_000}, "status=70000 is out of range"),
         ({"on": "data", "status": 500, "headers": {"a b": "x"}}, "HTTP"),
         ({"on": "data", "status": 500, "headers": {"A": "x\r\ny"}}, "HTTP"),
     ):
@@ -381,6 +383,8 @@ def test_faults_and_settings_that_would_do_nothing_are_refused(sandbox):
         ({"array": ""}, "array"),
         ({"array": "nextCursor"}, "array"),
         ({"page_size": 51, "max_page_size": 50}, "page_size=51"),
+        ({"page_size": -1}, "page_size=-1 is out of range"),
+        ({"daily_allowance": -1}, "daily_allowance=-1 is out of range"),
         ({"unavailable_status": 200}, "no error status"),
     ):
         with pytest.raises(siteline.ConfigError, match=words):

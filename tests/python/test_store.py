@@ -54,6 +54,7 @@ def test_a_store_is_a_context_manager_with_a_path(tmp_path, monkeypatch):
         assert store.feeds == {}
         assert "0 feeds" in read(store).text
     store.close()
+    assert "closed" in read(store).text
     for call in (lambda: store.feeds, store.check, lambda: len(store.points("line-2"))):
         with pytest.raises(siteline.ClosedError):
             call()
@@ -179,7 +180,7 @@ def test_frames_say_where_they_come_from(filled):
     assert said["feed"] == "line-2"
     assert said["query"] == "siteId=S1 lineId=L2 aggregationIntervalSeconds=300"
     assert said["sequence"] == report["line-2"].sequence
-    assert said["start"].isoformat() == "2026-11-16T00:00:00+00:00"
+    assert said["start"] == "2026-11-16T00:00:00Z"
     assert (said["settled_only"], said["flagged"]) == (False, "drop")
     changes = store.changes("line-2", since=0).to_pandas()
     assert changes.attrs["siteline"]["since"] == 0

@@ -1,6 +1,6 @@
 //! Arguments that several methods of the sandbox take.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -14,6 +14,20 @@ pub(super) fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
         return Ok(text.to_cow()?.into_owned());
     }
     value.py().import("json")?.getattr("dumps")?.call1((value,))?.extract()
+}
+
+/// The error of a keyword's value, with the keyword in it.
+pub(super) fn named(error: PyErr, name: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    let py = value.py();
+    if error.is_instance_of::<PyOverflowError>(py) {
+        let shown = value.repr().map_or_else(|_| "this".to_owned(), |repr| repr.to_string());
+        return refused(py, format!("{name}={} is out of range.", crate::error::excerpt(&shown)));
+    }
+    if error.is_instance_of::<PyTypeError>(py) {
+        // As pyo3 does for arguments that have a place of their own. A note less is no harm.
+        let _ = error.value(py).call_method1("add_note", (format!("while processing '{name}'"),));
+    }
+    error
 }
 
 /// Whole seconds, 1 or more.

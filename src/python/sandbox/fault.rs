@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 use serde_json::{Value, json};
 
-use super::arguments::{json_text, unexpected};
+use super::arguments::{json_text, named, unexpected};
 use super::refused;
 use crate::python::conversions::duration;
 use crate::sandbox::{Act, Endpoint, Fault, When};
@@ -60,7 +60,7 @@ pub(super) fn read(
     for (name, value) in what.into_iter().flatten() {
         let name = name.extract::<String>()?;
         if !value.is_none() {
-            said.hear(&name, &value)?;
+            said.hear(&name, &value).map_err(|error| named(error, &name, &value))?;
         }
     }
     let when = said.when(py)?;

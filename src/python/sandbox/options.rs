@@ -5,7 +5,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arguments::{unexpected, whole_seconds};
+use super::arguments::{named, unexpected, whole_seconds};
 use super::refused;
 use crate::clock::Clock;
 use crate::python::conversions::instant;
@@ -17,24 +17,15 @@ pub(super) fn read(settings: Option<&Bound<'_, PyDict>>) -> PyResult<(Options, C
     let (mut clock, mut page_size) = (None, None);
     for (name, value) in settings.into_iter().flatten() {
         let name = name.extract::<String>()?;
-        match name.as_str() {
-            "now" if value.is_none() => {}
-            "now" => clock = Some(Clock::frozen_at(instant(&value, "now")?)),
-            "seed" => options.seed = value.extract()?,
-            "daily_allowance" => options.daily_allowance = value.extract()?,
-            "token_rate" => options.token_requests_per_minute = value.extract()?,
-            "approved" => options.approved = value.extract()?,
-            "late" => options.lateness = value.extract()?,
-            "record_wire" => options.record_wire = value.extract()?,
-            "page_size" => page_size = Some((positive(&value, &name)?, value)),
-            "max_page_size" => options.maximum_page_size = positive(&value, &name)?,
-            "interval" => options.default_interval_seconds = whole_seconds(&value, &name)?,
-            "max_interval" => options.maximum_interval_seconds = whole_seconds(&value, &name)?,
-            "max_range" => {
-                options.maximum_range = Duration::from_secs(whole_seconds(&value, &name)?.into());
+        let heard = match name.as_str() {
+            "now" if value.is_none() => Ok(()),
+            "now" => instant(&value, "now").map(|now| clock = Some(Clock::frozen_at(now))),
+            "page_size" => {
+                positive(&value, &name).map(|size| page_size = Some((size, value.clone())))
             }
-            _ => shape(&mut options, &name, &value)?,
-        }
+            _ => option(&mut options, &name, &value),
+        };
+        heard.map_err(|error| named(error, &name, &value))?;
     }
     let most = options.maximum_page_size;
     options.default_page_size = match page_size {
@@ -45,6 +36,26 @@ pub(super) fn read(settings: Option<&Bound<'_, PyDict>>) -> PyResult<(Options, C
         None => options.default_page_size.min(most),
     };
     Ok((options, clock.unwrap_or_else(Clock::running)))
+}
+
+/// One option.
+fn option(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    match name {
+        "seed" => options.seed = value.extract()?,
+        "daily_allowance" => options.daily_allowance = value.extract()?,
+        "token_rate" => options.token_requests_per_minute = value.extract()?,
+        "approved" => options.approved = value.extract()?,
+        "late" => options.lateness = value.extract()?,
+        "record_wire" => options.record_wire = value.extract()?,
+        "max_page_size" => options.maximum_page_size = positive(value, name)?,
+        "interval" => options.default_interval_seconds = whole_seconds(value, name)?,
+        "max_interval" => options.maximum_interval_seconds = whole_seconds(value, name)?,
+        "max_range" => {
+            options.maximum_range = Duration::from_secs(whole_seconds(value, name)?.into());
+        }
+        _ => shape(options, name, value)?,
+    }
+    Ok(())
 }
 
 /// One switch of the shape.
