@@ -22,7 +22,9 @@ def _frames() -> list[Row]:
             ("requests and loops", "frames:loops", None),
         ):
             who = f"{by}:{pages}"
-            rows.append(Row(f"{what} {peer}", "seconds", ours, who, bar=bar, slow=(who,)))
+            # It has no bar.
+            slow = (who,) if bar is None else ()
+            rows.append(Row(f"{what} {peer}", "seconds", ours, who, bar=bar, slow=slow))
     ours = "frames:siteline:pairs"
     what = "pages with 2 points per envelope, to pandas, beside"
     rows += [
