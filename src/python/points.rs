@@ -177,5 +177,5 @@ pub(crate) fn next_batch(
     rows: usize,
 ) -> PyResult<Option<arrow_array::RecordBatch>> {
     py.check_signals()?;
-    detached(py, || stored.next_batch(rows))?.map_err(|error| raise(py, &error))
+    step(py, || stored.next_batch(rows))?.map_err(|error| raise(py, &error))
 }

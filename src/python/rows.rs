@@ -15,7 +15,7 @@ use crate::python::follower::Follower;
 use crate::python::process;
 use crate::python::progress::{Reporter, end};
 use crate::python::records::{Rows, Times};
-use crate::python::runtime::{detached, guarded, spawn};
+use crate::python::runtime::{guarded, spawn, step};
 use crate::python::stored::Stored;
 
 /// So many points of a store are held at a time.
@@ -81,18 +81,19 @@ impl RecordIterator {
     }
 
     /// Reads on in the store; `false` where there is nothing more. Whoever waits for the store does so
-    /// without the interpreter.
+    /// without the interpreter, and no fork finds its locks held.
     fn read_on(&self, py: Python<'_>) -> PyResult<bool> {
         let Some(stored) = &self.stored else { return Ok(false) };
         py.check_signals()?;
-        let read = detached(py, || {
+        let read = step(py, || {
             let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut state = self.lock();
             // Another thread may have been faster.
-            if state.rows.is_none() && state.ready.is_empty() {
-                let Some(batch) = stored.next_batch(BATCH)? else { return Ok(false) };
-                state.begin(Arc::new(PointColumns::from_batch(&batch)));
+            if self.lock().has_points() {
+                return Ok(true);
             }
+            // Without the lock of the state, for which others wait with the interpreter in hand.
+            let Some(batch) = stored.next_batch(BATCH)? else { return Ok(false) };
+            self.lock().begin(Arc::new(PointColumns::from_batch(&batch)));
             Ok(true)
         })?;
         read.map_err(|error: Error| raise(py, &error))
@@ -243,6 +244,10 @@ impl State {
     fn begin(&mut self, points: Arc<PointColumns>) {
         (self.row, self.envelope, self.forks) = (0, 0, process::forks());
         self.rows = Rows::new(points);
+    }
+
+    fn has_points(&self) -> bool {
+        self.rows.is_some() || !self.ready.is_empty()
     }
 
     /// The next rows. With the last one the page is let go, before another is asked for.

@@ -6,7 +6,7 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::error::{Error, Kind, Result};
-use crate::python::process::{undivided, undivided_anywhere};
+use crate::python::process::undivided_anywhere;
 use crate::store::Reader;
 
 /// About so many points in a batch: a few megabytes.
@@ -39,27 +39,20 @@ impl Stored {
         Arc::clone(&self.schema)
     }
 
-    /// The next points, `None` after the last. Called without the interpreter.
+    /// The next points, `None` after the last. Called within a step of the core.
     ///
     /// # Errors
     /// `StoreError`s; `ForkError` in a process that did not begin it.
     pub(crate) fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
-        self.next_by(|reader| undivided(|| reader.next_batch(rows)))
-    }
-
-    fn next_by(
-        &mut self,
-        mut read: impl FnMut(&mut Reader) -> Result<Option<RecordBatch>>,
-    ) -> Result<Option<RecordBatch>> {
         self.check_process()?;
         loop {
             let Some(reader) = &mut self.reader else { return Ok(None) };
-            match read(reader) {
+            match reader.next_batch(rows) {
                 Ok(Some(batch)) if batch.num_rows() == 0 => {}
                 Ok(Some(batch)) => return Ok(Some(batch)),
                 ended => {
                     // Its connection is given back at once, not when the consumer lets go of it.
-                    self.close();
+                    self.reader = None;
                     return ended;
                 }
             }
@@ -97,8 +90,7 @@ impl Iterator for Stored {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let read = |reader: &mut Reader| undivided_anywhere(|| reader.next_batch(ROWS));
-        self.next_by(read).transpose().map(|batch| {
+        undivided_anywhere(|| self.next_batch(ROWS)).transpose().map(|batch| {
             batch.map_err(|error| {
                 // After the first one the stream has ended.
                 let _ = self.failure.set(error.clone());

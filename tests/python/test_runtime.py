@@ -233,3 +233,42 @@ def test_threads_get_each_page_once(sandbox):
         thread.join()
     assert sum(map(len, got)) == len(sandbox.truth(**DAY))
     assert sandbox.stats["data_requests"] == len(got)
+
+
+@pytest.mark.fault("R3")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_threads_that_share_the_points_of_a_store_go_on_beside_one_that_forks(tmp_path):
+    script = f"""
+        import os, threading, siteline
+        over = threading.Event()
+
+        def fork():
+            while not over.is_set():
+                child = os.fork()
+                if child == 0:
+                    os._exit(0)
+                os.waitpid(child, 0)
+
+        path = {str(tmp_path / "plant")!r}
+        with siteline.Sandbox(now="{NOW}") as sandbox, siteline.Store(path) as store:
+            feed = siteline.Feed("S1", site="S1", interval="5m", since="2026-11-17T00:00Z")
+            sandbox.client().sync(feed, store)
+            points = store.points("S1")
+            size, given = len(points), []
+            forker = threading.Thread(target=fork)
+            forker.start()
+            for _ in range(200):
+                records, counts = points.records(), []
+                count = lambda: counts.append(sum(1 for _ in records))
+                threads = [threading.Thread(target=count) for _ in range(4)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                given.append(sum(counts))
+            over.set()
+            forker.join()
+            print(given == [size] * 200)
+    """
+    # From 3.12 on Python warns of a fork beside threads.
+    assert run(script, "-W", "ignore::DeprecationWarning") == "True"

@@ -440,3 +440,35 @@ def test_a_child_that_is_forked_while_the_service_works_knows_its_truth():
     )
     assert done.stderr == ""
     assert done.stdout.split()[:20] == ["0"] * 20
+
+
+@pytest.mark.fault("R3")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_sandbox_that_nobody_closed_ends_beside_a_thread_that_forks():
+    script = f"""
+        import os, threading, siteline
+        over = threading.Event()
+
+        def fork():
+            while not over.is_set():
+                child = os.fork()
+                if child == 0:
+                    os._exit(0)
+                os.waitpid(child, 0)
+
+        forker = threading.Thread(target=fork)
+        forker.start()
+        for _ in range(4_000):
+            siteline.Sandbox(now="{NOW}")
+        over.set()
+        forker.join()
+        print("ended")
+    """
+    done = subprocess.run(
+        # From 3.12 on Python warns of a fork beside threads.
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("ended\n", "")

@@ -19,7 +19,7 @@ use crate::error::{Error, Kind};
 use crate::python::clock::PyClock;
 use crate::python::errors::raise;
 use crate::python::private_key::PyPrivateKey;
-use crate::python::process::undivided;
+use crate::python::process::{attached, undivided};
 use crate::python::runtime::{detached, step};
 use crate::python::table::PyTable;
 use crate::sandbox::{AsOf, DEFAULT_SCOPES, Point, Sandbox};
@@ -473,5 +473,13 @@ impl PySandbox {
     fn __repr__(&self) -> String {
         let state = if self.sandbox.is_closed() { "closed" } else { self.sandbox.base_url() };
         format!("<Sandbox {state}, {}>", self.sandbox.clock().wall())
+    }
+}
+
+impl Drop for PySandbox {
+    fn drop(&mut self) {
+        // The service takes no further step while a thread is about to fork, which may want the
+        // interpreter first: its end is waited for without it.
+        attached(|py| detached(py, || self.sandbox.close()));
     }
 }
