@@ -2,11 +2,14 @@
 //! connection pool. A chain is sequential by the service's rule (§4.4); several chains are not.
 
 use std::collections::HashSet;
+use std::mem::take;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use super::Client;
 use super::progress::Progress;
@@ -19,11 +22,14 @@ use crate::http::Deadline;
 /// So many scans are read at a time, unless another number is asked for.
 pub const CONCURRENCY: usize = 8;
 
-/// Which scan took a step, what came of it, and when its read is to be over.
-type Stepped = (usize, Result<(Step<Arc<Table>>, Deadline), ReadFailure>);
+/// Which scan took a step, when its read is to be over, and what came of it: `None` where it was
+/// ended half way.
+type Stepped = (usize, Deadline, Option<Result<Step<Arc<Table>>, ReadFailure>>);
 
-/// Scans that are being read side by side. Dropped, it drops their open requests; what they have
-/// read stays with each [`Whole`], and goes on there when it is asked for again.
+/// Scans that are being read side by side. Each step is a task of its own: it goes on while whoever
+/// gathers is at something else, and waits for a scan or a token itself. Dropped, it ends them and
+/// their open requests; what they have read stays with each [`Whole`], and goes on there when it is
+/// asked for again.
 pub struct Gathering {
     wholes: Vec<Arc<Whole>>,
     concurrency: usize,
@@ -31,6 +37,8 @@ pub struct Gathering {
     begun: usize,
     tables: Vec<Option<Arc<Table>>>,
     under_way: FuturesUnordered<BoxFuture<'static, Stepped>>,
+    /// The last task of each scan.
+    tasks: Vec<Option<AbortHandle>>,
     /// The process whose connections it reads on.
     process: u32,
 }
@@ -83,6 +91,7 @@ impl Gathering {
         }
         Ok(Self {
             tables: vec![None; wholes.len()],
+            tasks: vec![None; wholes.len()],
             wholes,
             concurrency: concurrency.max(1),
             begun: 0,
@@ -105,15 +114,22 @@ impl Gathering {
                 self.follow(self.begun, deadline);
                 self.begun += 1;
             }
-            let Some((index, stepped)) = self.under_way.next().await else { return Ok(None) };
-            match stepped {
-                Ok((Step::Page(progress), deadline)) => {
+            let Some((index, deadline, step)) = self.under_way.next().await else {
+                return Ok(None);
+            };
+            let failure = match step {
+                Some(Ok(Step::Page(progress))) => {
                     self.follow(index, deadline);
                     return Ok(Some((index, progress)));
                 }
-                Ok((Step::Whole(table), _)) => self.tables[index] = Some(table),
-                Err(failure) => return Err(self.failed(index, failure).await),
-            }
+                Some(Ok(Step::Whole(table))) => {
+                    self.tables[index] = Some(table);
+                    continue;
+                }
+                Some(Err(failure)) => failure,
+                None => Error::new(Kind::Internal, "a read ended without an outcome").into(),
+            };
+            return Err(self.failed(index, failure).await);
         }
     }
 
@@ -143,42 +159,68 @@ impl Gathering {
         Err(GatherFailure { index: 0, error, scans: vec![SoFar::default(); self.wholes.len()] })
     }
 
-    /// Drops all that was asked for.
-    fn rest(&mut self) {
-        self.under_way.clear();
+    /// Ends all steps that are under way.
+    fn end(&self) {
+        for task in self.tasks.iter().flatten() {
+            task.abort();
+        }
+    }
+
+    /// Drops what was asked for early.
+    fn rest(&self) {
         for whole in &self.wholes {
             drop(whole.rest());
         }
     }
 
-    fn follow(&self, index: usize, deadline: Deadline) {
-        let whole = Arc::clone(&self.wholes[index]);
-        let step = async move {
-            let step = whole.step(deadline).await;
-            (index, step.map(|step| (step, deadline)))
+    fn follow(&mut self, index: usize, deadline: Deadline) {
+        let (whole, stepping) = (Arc::clone(&self.wholes[index]), Arc::clone(&self.wholes[index]));
+        let (sender, outcome) = oneshot::channel();
+        let task = async move {
+            let step = stepping.step(deadline).await;
+            if sender.send(step).is_err() {
+                // Nobody hears of it, nor takes what it has asked for early.
+                drop(stepping.rest());
+            }
         };
-        self.under_way.push(Box::pin(step));
+        let begin_task = whole.scan().client().settings().begin_task;
+        let task = begin_task(Box::pin(task));
+        let is_begun = task.is_some();
+        self.tasks[index] = task;
+        self.under_way.push(Box::pin(async move {
+            let step = if is_begun {
+                outcome.await.ok()
+            } else {
+                // No task is begun any more.
+                Some(whole.step(deadline).await)
+            };
+            (index, deadline, step)
+        }));
     }
 
     /// Cancels the others, and says how far all have come. Where the allowance is used up, the pages
     /// that were asked for are waited for: they are paid, and nothing more is.
     async fn failed(&mut self, index: usize, failure: ReadFailure) -> GatherFailure {
-        let mut failures = vec![];
-        if failure.error.kind() == Kind::AllowanceExhausted {
-            while let Some((other, stepped)) = self.under_way.next().await {
-                match stepped {
-                    // The page after it is paid for already.
-                    Ok((Step::Page(_), deadline)) if self.wholes[other].is_ahead() => {
-                        self.follow(other, deadline);
-                    }
-                    Ok(_) => {}
-                    Err(failure) => failures.push((other, failure)),
+        let error = failure.error.clone();
+        let mut failures = vec![(index, failure)];
+        let takes_what_is_paid = error.kind() == Kind::AllowanceExhausted;
+        if !takes_what_is_paid {
+            self.end();
+            if self.tasks[..self.begun].iter().any(Option::is_none) {
+                self.under_way.clear();
+            }
+        }
+        while let Some((other, deadline, step)) = self.under_way.next().await {
+            match step {
+                // The page after it is paid for already.
+                Some(Ok(Step::Page(_))) if takes_what_is_paid && self.wholes[other].is_ahead() => {
+                    self.follow(other, deadline);
                 }
+                Some(Err(failure)) => failures.push((other, failure)),
+                Some(Ok(_)) | None => {}
             }
         }
         self.rest();
-        let error = failure.error.clone();
-        failures.push((index, failure));
         // What can't be merged is not lost: it stays with its scan.
         let mut scans: Vec<SoFar> =
             self.wholes.iter().map(|whole| whole.so_far().unwrap_or_default()).collect();
@@ -193,10 +235,12 @@ impl Gathering {
 impl Drop for Gathering {
     fn drop(&mut self) {
         if self.process == std::process::id() {
+            self.end();
+            self.under_way.clear();
             self.rest();
         } else {
-            // Connections of the parent: nobody drives them here.
-            std::mem::forget(std::mem::take(&mut self.under_way));
+            // Tasks and connections of the parent: nobody drives them here.
+            std::mem::forget((take(&mut self.under_way), take(&mut self.tasks)));
         }
     }
 }
