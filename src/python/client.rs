@@ -241,7 +241,8 @@ impl PyClient {
 
     /// Ask what may be read (§4.2): a :class:`Discovery`, the body as it came.
     fn discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| discovery(py, block_on(py, self.client.discover(None))?))
+        let client = self.client.clone();
+        guarded(|| discovery(py, block_on(py, async move { client.discover(None).await })?))
     }
 
     /// As ``discover()``, an awaitable of the running asyncio loop.

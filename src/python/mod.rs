@@ -38,6 +38,7 @@ mod selected;
 mod settings;
 mod shape;
 mod snapshot;
+mod steps;
 mod store;
 mod stored;
 mod summary;

@@ -8,10 +8,7 @@
 use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use pyo3::intern;
@@ -24,9 +21,8 @@ use crate::python::awaitable;
 use crate::python::errors::raise;
 use crate::python::logging::{Desk, is_in_handler};
 use crate::python::process::{Inside, is_ending_here, stay_if_ending, undivided};
+use crate::python::steps::{Elsewhere, Outcome, Steps};
 
-/// How often a wait looks up: for Ctrl-C, for records to hand over, for the end of the process.
-const LOOK_UP: Duration = Duration::from_millis(50);
 /// Threads that drive connections and the calls of asyncio; other calls run on the threads that
 /// wait for them.
 const DRIVER_THREADS: usize = 2;
@@ -65,17 +61,14 @@ fn own_runtime() -> Result<Arc<Runtime>, Error> {
     Ok(runtime)
 }
 
-/// What came of a future: its own outcome, or what it panicked with.
-type Outcome<T, E> = Result<Result<T, E>, Box<dyn Any + Send>>;
-
 /// Waits for `future` with the interpreter released. Ctrl-C ends the wait with the exception that
 /// the signal handler raised; the future is dropped, and with it its request. A panic surfaces as
 /// `InternalError`.
 pub(crate) fn block_on<T, E, F>(py: Python<'_>, future: F) -> PyResult<Result<T, E>>
 where
-    T: Send,
-    E: Send,
-    F: Future<Output = Result<T, E>> + Send,
+    T: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
 {
     block_on_at(py, &Arc::default(), future)
 }
@@ -87,16 +80,17 @@ pub(crate) fn block_on_at<T, E, F>(
     future: F,
 ) -> PyResult<Result<T, E>>
 where
-    T: Send,
-    E: Send,
-    F: Future<Output = Result<T, E>> + Send,
+    T: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
 {
     let _inside = Inside::enter(py);
     let runtime = runtime(py)?;
     let hears_signals = is_main_thread(py)?;
     let process = std::process::id();
     let outcome = py.detach(|| {
-        let outcome = waited_for(&runtime, Steps::new(future, desk), hears_signals);
+        let steps = Steps::new(future, Arc::clone(desk));
+        let outcome = waited_for(&runtime, steps, hears_signals);
         stay_if_ending();
         outcome
     });
@@ -147,7 +141,7 @@ where
     }
     let runtime = runtime(py)?;
     awaitable::start(py, &runtime, async move {
-        let mut steps = Steps::new(future, &desk);
+        let mut steps = Steps::new(future, Arc::clone(&desk));
         let outcome = loop {
             if let Some(outcome) = steps.for_a_while().await {
                 break outcome;
@@ -201,7 +195,7 @@ fn step_by_step(
         work.await;
         Ok::<(), Error>(())
     };
-    async move { drop(Steps::new(done, &desk).await) }
+    async move { drop(Steps::new(done, desk).await) }
 }
 
 /// Where work is begun that nobody waits for.
@@ -225,14 +219,17 @@ impl Asides {
 }
 
 /// Drives the future on this thread, and looks up now and then. The runtime is left for that: a
-/// signal handler may use siteline itself, and may fork.
+/// signal handler may use siteline itself, and may fork. What it uses may be what this call has taken,
+/// a scan or the token: the future goes on elsewhere meanwhile.
 fn waited_for<T, E, F>(
     runtime: &Runtime,
-    mut steps: Steps<'_, F>,
+    mut steps: Steps<F>,
     hears_signals: bool,
 ) -> PyResult<Outcome<T, E>>
 where
-    F: Future<Output = Result<T, E>>,
+    T: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
 {
     // To drop the future may start a task, and takes this for it.
     let _entered = runtime.enter();
@@ -245,13 +242,21 @@ where
         if !hears_signals {
             continue;
         }
+        let elsewhere = Elsewhere::begin(runtime, steps);
         let heard = interrupted();
         if std::process::id() != process {
             // Nobody drives the runtime in the child, and the connections are the parent's.
-            std::mem::forget(steps);
+            std::mem::forget(elsewhere);
             return Err(heard.err().unwrap_or_else(forked_meanwhile));
         }
+        let outcome;
+        (steps, outcome) = runtime
+            .block_on(elsewhere.end())
+            .map_err(|error| Python::attach(|py| raise(py, &error)))?;
         heard?;
+        if let Some(outcome) = outcome {
+            return Ok(outcome);
+        }
     }
 }
 
@@ -260,52 +265,6 @@ fn forked_meanwhile() -> PyErr {
         Error::new(Kind::Fork, "the process forked while this call waited, in a signal handler")
             .with_hint("the parent's call goes on; call again in the child");
     Python::attach(|py| raise(py, &error))
-}
-
-/// A future of the core, taken step by step, its end included: no fork cuts through one.
-struct Steps<'a, F> {
-    future: Option<Pin<Box<F>>>,
-    desk: &'a Arc<Desk>,
-}
-
-impl<'a, F> Steps<'a, F> {
-    fn new(future: F, desk: &'a Arc<Desk>) -> Self {
-        Self { future: Some(Box::pin(future)), desk }
-    }
-}
-
-impl<T, E, F: Future<Output = Result<T, E>>> Steps<'_, F> {
-    /// What came of the future, or `None` when it is time to look up. Records that wait are handed
-    /// over meanwhile.
-    async fn for_a_while(&mut self) -> Option<Outcome<T, E>> {
-        let outcome = tokio::time::timeout(LOOK_UP, &mut *self).await.ok();
-        if outcome.is_none() && self.desk.is_waiting() {
-            let desk = Arc::clone(self.desk);
-            tokio::task::spawn_blocking(move || desk.clear_meanwhile());
-        }
-        outcome
-    }
-}
-
-impl<T, E, F: Future<Output = Result<T, E>>> Future for Steps<'_, F> {
-    type Output = Outcome<T, E>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let desk = self.desk;
-        let Some(future) = &mut self.future else { return Poll::Pending };
-        let poll = AssertUnwindSafe(|| future.as_mut().poll(context));
-        match undivided(|| desk.during(|| catch_unwind(poll))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(outcome)) => Poll::Ready(Ok(outcome)),
-            Err(panic) => Poll::Ready(Err(panic)),
-        }
-    }
-}
-
-impl<F> Drop for Steps<'_, F> {
-    fn drop(&mut self) {
-        undivided(|| drop(self.future.take()));
-    }
 }
 
 /// The exception of a signal handler that ran just now: `KeyboardInterrupt` for Ctrl-C.

@@ -90,7 +90,8 @@ impl PyScan {
         let collecting = self.collecting();
         let steps = || {
             loop {
-                let step = self.whole.step(collecting.deadline);
+                let (whole, deadline) = (Arc::clone(&self.whole), collecting.deadline);
+                let step = async move { whole.step(deadline).await };
                 match block_on_at(py, &collecting.desk.get(), step)? {
                     Ok(Step::Page(progress)) => reporter.tell(py, &progress)?,
                     Ok(Step::Whole(table)) => return Ok(table),
@@ -223,15 +224,15 @@ impl PyScan {
             return Ok(table.clone_ref(py));
         }
         guarded(|| {
-            let table = match self.reporter(py)? {
-                Some(reporter) => {
-                    let read = self.collect_telling(py, &reporter);
-                    let ended = reporter.end(py);
-                    let table = read?;
-                    ended.map(|()| table)?
-                }
-                None => block_on(py, self.whole.table())?
-                    .map_err(|failure| read_failure(py, failure))?,
+            let table = if let Some(reporter) = self.reporter(py)? {
+                let read = self.collect_telling(py, &reporter);
+                let ended = reporter.end(py);
+                let table = read?;
+                ended.map(|()| table)?
+            } else {
+                let whole = Arc::clone(&self.whole);
+                let read = block_on(py, async move { whole.table().await })?;
+                read.map_err(|failure| read_failure(py, failure))?
             };
             remembered(py, &self.table, table)
         })

@@ -268,7 +268,11 @@ impl PyRun {
 
     fn to_the_end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run(py)?;
-        while block_on(py, run.fetch())?.map_err(|error| raise(py, &error))? {
+        let fetched = || {
+            let run = Arc::clone(&run);
+            block_on(py, async move { run.fetch().await })?.map_err(|error| raise(py, &error))
+        };
+        while fetched()? {
             let progress = self.home.step(py, || run.apply())?;
             if let Some(reporter) = &self.reporter {
                 reporter.tell(py, &progress)?;

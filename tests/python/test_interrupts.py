@@ -128,6 +128,41 @@ def test_a_signal_handler_may_do_so_while_a_call_waits(handle, after, said):
     assert (ran.returncode, ran.stderr, ran.stdout.split()) == (0, "", said.split())
 
 
+HOLDING = f"""
+    import os, signal, threading, time, siteline
+    def handle(number, frame):
+        # The reply comes while the handler waits for what the call has taken.
+        threading.Thread(target=sandbox.clock.advance, args=("2s",)).start()
+        print(len(scan.collect()) == points, len(client.discover()), flush=True)
+    def send():
+        while not sandbox.stats["ENDPOINT_requests"]:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, handle)
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        points = len(sandbox.truth(**{DAY!r}))
+        client = sandbox.client()
+        scan = client.data(**{DAY!r}, page_size=10_000)
+        sandbox.fault(on="ENDPOINT", delay="1s")
+        threading.Thread(target=send).start()
+        print(len(scan.collect()) == points, len(client.discover()), flush=True)
+"""
+
+
+@pytest.mark.fault("R1")
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
+@pytest.mark.parametrize("endpoint", ["token", "data"])
+def test_a_signal_handler_may_wait_for_what_the_call_has_taken_under_it(endpoint):
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(HOLDING).replace("ENDPOINT", endpoint)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr, ran.stdout.split()) == (0, "", ["True", "2"] * 2)
+
+
 def test_a_log_handler_may_use_the_client_while_it_waits():
     with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
         client = sandbox.client()

@@ -388,3 +388,67 @@ def test_ctrl_c_between_pages_leaves_the_read_where_it_was():
     ran = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True,
                          text=True, timeout=120, check=True)  # fmt: skip
     assert ran.stdout == "interrupted 72 3\n"
+
+
+GATHERING = """
+    import asyncio, threading, siteline
+    RANGE = dict(site="S1", start="2026-11-01T00:00Z", end="2026-11-03T00:00Z", interval="5m")
+
+    def collect():
+        got.append(sum(len(part.collect()) for part in parts))
+
+    def in_a_thread():
+        reader = threading.Thread(target=collect)
+        reader.start()
+        reader.join()
+
+    def in_asyncio():
+        async def read(part):
+            return len(await part.collect())
+        async def read_all():
+            return sum(await asyncio.gather(*map(read, parts)))
+        def run():
+            got.append(asyncio.run(read_all()))
+        reader = threading.Thread(target=run)
+        reader.start()
+        reader.join()
+
+    def hear(now):
+        if not got:
+            got.append(None)
+            HOW()
+
+    got = []
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        points = len(sandbox.truth(**RANGE))
+        if "HOW" != "in_asyncio":
+            client = sandbox.client()
+            parts = client.data(**RANGE, page_size=500, progress=hear).split(4)
+            gathered = client.gather(parts)
+        else:
+            async def main():
+                global parts
+                async with sandbox.async_client() as client:
+                    parts = client.data(**RANGE, page_size=500, progress=hear).split(4)
+                    return await client.gather(parts)
+            gathered = asyncio.run(main())
+        print(got[1] == points == len(gathered.table), sandbox.stats["data_requests"])
+"""
+
+
+@pytest.mark.parametrize("how", ["collect", "in_a_thread", "in_asyncio"])
+def test_who_is_told_of_a_gather_may_read_the_same_scans(how):
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(GATHERING).replace("HOW", how)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        day = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-03T00:00Z"}
+        client = sandbox.client()
+        for part in client.data(**day, interval="5m", page_size=500).split(4):
+            part.collect()
+        assert ran.stdout.split() == ["True", str(sandbox.stats["data_requests"])], ran.stderr
+    assert ran.returncode == 0
