@@ -499,7 +499,8 @@ def test_an_async_gather_that_is_cancelled_or_fails_goes_on(sandbox, told):
             error = caught.value
             sandbox.clear_faults()
             same = [one is part for one, part in zip(error.scans, parts, strict=True)]
-            assert same.count(False) <= 1
+            # Others may have failed before they were cancelled.
+            assert same.count(False) >= 1
             return len((await client.gather(error.scans)).table)
 
     assert asyncio.run(read()) == len(sandbox.truth(**DAY))
