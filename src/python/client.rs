@@ -16,6 +16,7 @@ use crate::python::credential::PyCredential;
 use crate::python::errors::raise;
 use crate::python::gather::{PyGathering, gather};
 use crate::python::ledger::{choose, time_of_day};
+use crate::python::logging;
 use crate::python::query::Arguments;
 use crate::python::recipe::Recipe;
 use crate::python::runtime::{begin_task, block_on, detached, guarded, spawn};
@@ -115,6 +116,7 @@ impl PyClient {
         proxy: Option<String>,
         clock: Option<&PyClock>,
     ) -> PyResult<Self> {
+        logging::import(credential.py())?;
         let base = || BaseUrl::parse(base_url, allow_http);
         let base = guarded(|| base().map_err(|error| raise(py, &error)))?;
         let mut settings = ClientSettings::new(base, credential.get().0.clone());

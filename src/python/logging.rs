@@ -243,6 +243,12 @@ impl Log for Layer {
     fn flush(&self) {}
 }
 
+/// `logging` hears of forks. Where a thread imports it in the middle of one, it lets go of a lock that
+/// it never took, and complains: whoever will have something to say imports it before.
+pub(crate) fn import(py: Python<'_>) -> PyResult<()> {
+    py.import("logging").map(drop)
+}
+
 /// Begins taking records, unless another extension in this process came first with a logger of its
 /// own.
 pub(crate) fn install() {
