@@ -242,6 +242,16 @@ where
         if !hears_signals {
             continue;
         }
+        if is_in_handler() {
+            // Elsewhere, what it says would be told to the very handler that it is for.
+            let heard = interrupted();
+            if std::process::id() != process {
+                std::mem::forget(steps);
+                return Err(heard.err().unwrap_or_else(forked_meanwhile));
+            }
+            heard?;
+            continue;
+        }
         let elsewhere = Elsewhere::begin(runtime, steps);
         let heard = interrupted();
         if std::process::id() != process {
