@@ -1,10 +1,21 @@
-# make demo    watch siteline do its whole job against the embedded sandbox
-# make test    every test: the Rust core without Python, then the compiled wheel under pytest
-# make torture Ctrl-C, cancel, fork, exit, threads: each many times, beside two other packages
-# make crash   a sync is killed and its disk fails, at random moments and at each system call
-# make fuzz    any bytes as a page: the decoder held against itself and another one
-# make bench   how fast, beside what people would use instead
-# make check   what CI runs: make test, formatting, lints and types
+# make demo         examples/quickstart.py against the embedded sandbox; sets up only what it needs
+# make test         every test: the Rust core without Python, then the compiled wheel under pytest
+# make test-rust    the Rust core alone
+# make test-python  the wheel alone; PYTEST_ARGS="-k store" are options of pytest
+# make test-pythons the wheel on the other interpreters that are found, or on those of PYTHONS
+# make faults       compare tests/FAULTS.md with the rows that both runs proved; FAULTS=--write renews it
+# make house        the rooms of the source: sizes, arrows between them, circles
+# make develop      install the source tree editable: Python as it is, Rust built incrementally
+# make format       format all Rust and Python code
+# make format-check check that all code is formatted
+# make lint         clippy and ruff
+# make types        mypy, stubtest and the completeness of the public types
+# make check        what CI runs: format-check, lint, types, test
+# make torture      Ctrl-C, cancel, fork, exit, threads, many times each, beside two other packages
+# make crash        kill a sync and fail its disk, at random moments and at each system call
+# make fuzz         any bytes as a page: the decoder compared with itself and with serde_json
+# make bench        speed, beside the packages that people would use instead
+# make clean        remove everything that was set up and built
 #
 # Everything is set up in this checkout: .venv and target/. Needed: Python 3.11+, Rust, a C compiler.
 
@@ -16,22 +27,29 @@ RESULTS := target/results
 TORTURE := target/torture-venv
 BENCH   := target/bench-venv
 FUZZ    := target/fuzz
+PYTHON_TREES := python tests examples benches
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: demo test test-rust test-python test-pythons faults torture check format lint types crash fuzz bench clean
+.PHONY: demo house test test-rust test-python test-pythons faults develop format format-check lint types check \
+	torture crash fuzz bench clean
 .DEFAULT_GOAL := test
 
-# One environment for all; made anew when what it should hold changes.
-$(VENV)/ready: pyproject.toml
+# One environment in two steps: what builds the wheel and runs the demo, then what tests and lints need.
+# Each is updated when pyproject.toml changes.
+$(VENV)/base: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "siteline needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet "maturin>=1.9,<2" --group test --group lint
+	$(BIN)/python -m pip install --quiet --group demo
+	touch $@
+
+$(VENV)/ready: $(VENV)/base
+	$(BIN)/python -m pip install --quiet --group test --group lint
 	touch $@
 
 # The wheel itself is installed, not the source tree: tests see what users get.
-$(VENV)/installed: $(VENV)/ready $(SOURCES)
+$(VENV)/installed: $(VENV)/base $(SOURCES)
 	rm -rf target/wheels
 	$(BIN)/maturin build --quiet --locked --profile $(PROFILE) --interpreter $(BIN)/python --out target/wheels
 	$(BIN)/python -m pip install --quiet --no-deps --no-index --force-reinstall target/wheels/*.whl
@@ -40,28 +58,37 @@ $(VENV)/installed: $(VENV)/ready $(SOURCES)
 demo: $(VENV)/installed
 	$(BIN)/python examples/quickstart.py
 
+# What tests/house reads in the source, and holds to its tables.
+house:
+	@cargo test --quiet --locked --test house the_house_is_drawn -- --exact --nocapture
+
+# The next target that needs the wheel installs it again.
+develop: $(VENV)/ready
+	rm -f $(VENV)/installed
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --locked --profile $(PROFILE)
+
 test: test-rust test-python faults test-pythons
 
-# Nothing that Python brings may be in the tree of the core.
+# No dependency that the Python bindings bring may be in the tree of the core.
 test-rust:
 	@mkdir -p $(RESULTS)
 	@cargo tree --locked --edges normal,build --prefix none > $(RESULTS)/tree.txt
 	@! grep -E '^(pyo3|python|numpy)' $(RESULTS)/tree.txt || { echo 'the core depends on Python'; exit 1; }
 	cargo test --locked > $(RESULTS)/rust.txt 2>&1; status=$$?; cat $(RESULTS)/rust.txt; exit $$status
 
-test-python: $(VENV)/installed
+test-python: $(VENV)/ready $(VENV)/installed
 	@mkdir -p $(RESULTS)
 	$(BIN)/python -m pytest --junit-xml=$(RESULTS)/python.xml $(PYTEST_ARGS)
 
-# The same wheel on the other interpreters that are found, or on those of PYTHONS="python3.12 …".
+# The same wheel on other interpreters, for example those of PYTHONS="python3.12 python3.13".
 test-pythons: test-python
 	$(BIN)/python tests/pythons.py target/wheels/*.whl --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
 
-# The table of proven rows must say what these two runs proved. `make faults FAULTS=--write` renews it.
+# The table of proven rows must list what these two runs proved.
 faults: test-rust test-python
 	$(BIN)/python tests/faults.py $(FAULTS) --rust $(RESULTS)/rust.txt --python $(RESULTS)/python.xml
 
-# The wheel beside two other packages with a Rust core, in an environment of their own.
+# The wheel beside two other packages with a Rust core, in a separate environment.
 $(TORTURE)/ready: pyproject.toml
 	$(PYTHON) -m venv $(TORTURE)
 	$(TORTURE)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
@@ -72,12 +99,12 @@ $(TORTURE)/ready: pyproject.toml
 torture: $(VENV)/installed $(TORTURE)/ready
 	@mkdir -p $(RESULTS)
 	$(TORTURE)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall target/wheels/*.whl
-	PYTHONPATH=benches $(TORTURE)/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(TORTURE_ARGS)
+	PYTHONPATH=tests/stress $(TORTURE)/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(TORTURE_ARGS)
 
-# At most ten minutes; CRASH_ARGS="--seed 1" plays the same again.
+# At most ten minutes; CRASH_ARGS="--seed 1" repeats the run with that seed.
 crash: $(VENV)/installed
 	@mkdir -p $(RESULTS)
-	PYTHONPATH=benches $(BIN)/python -m crash --minutes 10 --out $(RESULTS)/crash.md $(CRASH_ARGS)
+	PYTHONPATH=tests/stress $(BIN)/python -m crash --minutes 10 --out $(RESULTS)/crash.md $(CRASH_ARGS)
 
 $(FUZZ)/bin/cargo-fuzz:
 	cargo install --quiet --locked --root $(FUZZ) cargo-fuzz
@@ -90,41 +117,48 @@ fuzz: $(FUZZ)/bin/cargo-fuzz
 	cargo fuzz run --fuzz-dir tests/fuzz page $(FUZZ)/pages tests/pages -- -max_total_time=600 \
 	-timeout=10 -dict=tests/fuzz/json.dict -artifact_prefix=$(FUZZ)/ -print_final_stats=1 $(FUZZ_ARGS)
 
-# The wheel that users get, beside its peers, in an environment of their own.
+# The wheel that users get, beside its peers, in a separate environment.
 $(BENCH)/ready: benches/requirements.txt
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BENCH)/bin/python -m pip install --quiet --requirement benches/requirements.txt
 	touch $@
 
-$(BENCH)/installed: $(BENCH)/ready $(VENV)/ready $(SOURCES)
+$(BENCH)/installed: $(BENCH)/ready $(VENV)/base $(SOURCES)
 	rm -rf target/release-wheels
 	$(BIN)/maturin build --quiet --locked --release --interpreter $(BIN)/python --out target/release-wheels
 	$(BENCH)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall target/release-wheels/*.whl
 	touch $@
 
-# The loops in Rust to compare with are a package of their own: what they need, siteline does not.
+# The loops in Rust to compare with are a separate package: siteline does not need their dependencies.
 bench: $(BENCH)/installed
 	cargo build --quiet --locked --release --manifest-path benches/core/Cargo.toml --target-dir target/bench-core
 	@mkdir -p $(RESULTS)
 	PYTHONPATH=benches $(BENCH)/bin/python -m speed --out $(RESULTS)/speed.md $(BENCH_ARGS)
 
-check: format lint types test
+check: format-check lint types test
 
 format: $(VENV)/ready
+	cargo fmt
+	cargo fmt --manifest-path benches/core/Cargo.toml
+	cargo fmt --manifest-path tests/fuzz/Cargo.toml
+	$(BIN)/ruff check --quiet --select I --fix $(PYTHON_TREES)
+	$(BIN)/ruff format $(PYTHON_TREES)
+
+format-check: $(VENV)/ready
 	cargo fmt --check
 	cargo fmt --check --manifest-path benches/core/Cargo.toml
 	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
-	$(BIN)/ruff format --check python tests examples benches
+	$(BIN)/ruff format --check $(PYTHON_TREES)
 
 lint: $(VENV)/ready
 	cargo clippy --locked --all-targets --features python -- -D warnings
-	$(BIN)/ruff check python tests examples benches
+	$(BIN)/ruff check $(PYTHON_TREES)
 
-types: $(VENV)/installed
+types: $(VENV)/ready $(VENV)/installed
 	$(BIN)/mypy
 	$(BIN)/stubtest siteline --ignore-disjoint-bases
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/basedpyright --ignoreexternal --verifytypes siteline
 
 clean:
-	rm -rf $(VENV) target
+	rm -rf $(VENV) target python/siteline/*.so

@@ -11,9 +11,10 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+use crate::lock::Mutex;
 use jiff::{SignedDuration, Timestamp};
 
 /// Wall time, monotonic time and sleep. Cheap to clone; clones are the same clock.
@@ -77,7 +78,7 @@ impl Clock {
         match &*self.0 {
             Source::System { .. } => Timestamp::now(),
             Source::Manual { origin, state } => {
-                let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                let state = state.lock();
                 if state.running {
                     shifted(state.wall, signed(origin.elapsed()))
                 } else {
@@ -93,7 +94,7 @@ impl Clock {
         match &*self.0 {
             Source::System { origin } => origin.elapsed(),
             Source::Manual { origin, state } => {
-                let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                let state = state.lock();
                 let flowed = if state.running { origin.elapsed() } else { Duration::ZERO };
                 state.monotonic.saturating_add(flowed)
             }
@@ -127,7 +128,7 @@ impl Clock {
 
     fn change(&self, change: impl FnOnce(&mut Manual)) {
         if let Source::Manual { state, .. } = &*self.0 {
-            change(&mut state.lock().unwrap_or_else(PoisonError::into_inner));
+            change(&mut state.lock());
         }
     }
 }

@@ -18,28 +18,29 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Longest piece of foreign text (a body, an `error_description`) that any message carries.
 pub const EXCERPT_CHARACTERS: usize = 500;
 
-/// Which failure it is: one variant for each exception class of the Python package.
+/// Which failure it is: one variant for each exception class of the Python package, of the same
+/// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
     /// A setting is wrong; no request was made.
-    Config,
+    ConfigError,
     /// A key, certificate or passphrase is wrong; no request was made.
-    Credential,
+    CredentialError,
     /// A query is wrong; no request was made.
-    Query,
+    QueryError,
     /// The connection could not be made or broke.
-    Transport,
+    TransportError,
     /// A time limit of one attempt passed; see [`Phase`].
     TransportTimeout,
     /// The TLS handshake failed.
-    Tls,
+    TlsError,
     /// The proxy refused or failed.
-    Proxy,
+    ProxyError,
     /// The body ended before its end.
     TruncatedBody,
     /// The service answered something that the interface does not allow.
-    Protocol,
+    ProtocolError,
     /// The decoded body passed the cap.
     BodyTooLarge,
     /// A cursor came that this chain had been given before.
@@ -47,11 +48,11 @@ pub enum Kind {
     /// The service answered with a redirect; none is followed.
     RedirectRefused,
     /// The credential, assertion or access token was refused.
-    Authentication,
+    AuthenticationError,
     /// The clocks differ by more than can be corrected.
-    ClockSkew,
+    ClockSkewError,
     /// A scope was refused or not granted.
-    Scope,
+    ScopeError,
     /// The service refused the request itself.
     RequestRejected,
     /// The service refused a cursor in mid-chain.
@@ -65,7 +66,7 @@ pub enum Kind {
     /// The caller's own deadline passed.
     DeadlineExceeded,
     /// A store could not be opened, read or written.
-    Store,
+    StoreError,
     /// Somebody else writes to it.
     StoreBusy,
     /// There is no room left to write.
@@ -75,51 +76,19 @@ pub enum Kind {
     /// A store knows the feed with another definition.
     FeedChanged,
     /// A bookmark was edited, or belongs to another query, host or subject.
-    Bookmark,
+    BookmarkError,
     /// The client, scan or sandbox was closed.
-    Closed,
+    ClosedError,
     /// A live object was carried over a fork.
-    Fork,
+    ForkError,
     /// A defect of siteline itself.
-    Internal,
+    InternalError,
 }
 
-impl Kind {
-    /// The name of the Python class in `siteline.errors`.
-    #[must_use]
-    pub fn class_name(self) -> &'static str {
-        match self {
-            Self::Config => "ConfigError",
-            Self::Credential => "CredentialError",
-            Self::Query => "QueryError",
-            Self::Transport => "TransportError",
-            Self::TransportTimeout => "TransportTimeout",
-            Self::Tls => "TlsError",
-            Self::Proxy => "ProxyError",
-            Self::TruncatedBody => "TruncatedBody",
-            Self::Protocol => "ProtocolError",
-            Self::BodyTooLarge => "BodyTooLarge",
-            Self::CursorLoop => "CursorLoop",
-            Self::RedirectRefused => "RedirectRefused",
-            Self::Authentication => "AuthenticationError",
-            Self::ClockSkew => "ClockSkewError",
-            Self::Scope => "ScopeError",
-            Self::RequestRejected => "RequestRejected",
-            Self::CursorRejected => "CursorRejected",
-            Self::RateLimited => "RateLimited",
-            Self::AllowanceExhausted => "AllowanceExhausted",
-            Self::ServiceUnavailable => "ServiceUnavailable",
-            Self::DeadlineExceeded => "DeadlineExceeded",
-            Self::Store => "StoreError",
-            Self::StoreBusy => "StoreBusy",
-            Self::StoreFull => "StoreFull",
-            Self::StoreCorrupt => "StoreCorrupt",
-            Self::FeedChanged => "FeedChanged",
-            Self::Bookmark => "BookmarkError",
-            Self::Closed => "ClosedError",
-            Self::Fork => "ForkError",
-            Self::Internal => "InternalError",
-        }
+/// The name of the Python class in `siteline.errors`, which is the variant's own.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
     }
 }
 
@@ -229,7 +198,7 @@ impl Error {
     /// A response body that breaks the interface at a JSON path.
     #[must_use]
     pub fn protocol_at(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(Kind::Protocol, message).with(|context| context.path = Some(path.into()))
+        Self::new(Kind::ProtocolError, message).with(|context| context.path = Some(path.into()))
     }
 
     /// The same failure with its context changed.
@@ -282,7 +251,7 @@ impl Error {
     #[must_use]
     pub fn transience(&self) -> Transience {
         match self.0.kind {
-            Kind::Transport | Kind::TransportTimeout | Kind::TruncatedBody => {
+            Kind::TransportError | Kind::TransportTimeout | Kind::TruncatedBody => {
                 if self.0.context.phase == Some(Phase::Page) {
                     Transience::Never
                 } else {
@@ -291,7 +260,7 @@ impl Error {
             }
             Kind::ServiceUnavailable => Transience::Transient,
             Kind::RateLimited => Transience::Throttled,
-            Kind::Protocol if self.0.context.broken_framing => Transience::Once,
+            Kind::ProtocolError if self.0.context.broken_framing => Transience::Once,
             _ => Transience::Never,
         }
     }
@@ -323,7 +292,7 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {self}", self.0.kind.class_name())
+        write!(f, "{}: {self}", self.0.kind)
     }
 }
 

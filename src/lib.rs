@@ -11,16 +11,20 @@
 //!
 //! | room | holds | knows |
 //! |---|---|---|
+//! | `fork` | what belongs to one process | - |
+//! | `lock` | locks without poison | - |
 //! | [`error`] | the one error type, and what is transient | - |
-//! | [`clock`] | time, and the service's time once learnt | - |
-//! | [`http`] | one attempt, retries, the allowance | error, clock |
-//! | [`auth`] | keys, assertions, tokens | error, clock, http |
-//! | [`data`] | query, cursor, chain, decoding, merging | error |
-//! | [`client`] | the authorised send; scans; discovery | error, clock, http, auth, data |
-//! | [`store`] | one file: every version of every point, and the ledger of requests | error, http, data |
-//! | [`sync`] | feeds kept right while the service revises its data | error, clock, http, data, client, store |
+//! | [`clock`] | time, and the service's time once learnt | lock |
+//! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, error, clock |
+//! | [`auth`] | keys, assertions, tokens | fork, lock, error, clock, http |
+//! | [`data`] | query, cursor, chain, decoding, merging | lock, error |
+//! | [`preview`] | the lines of a table's first series, for display | data |
+//! | [`duration`] | durations that a user writes | error |
+//! | [`client`] | the authorised send; scans; discovery | fork, lock, error, clock, http, auth, data |
+//! | [`store`] | one file: every version of every point | fork, lock, error, data |
+//! | [`sync`] | feeds kept right while the service revises its data | fork, lock, error, clock, http, data, client, store |
 //! | [`settings`] | what variables and a profile say about a client | error |
-//! | [`sandbox`] | the service itself, as an independent witness | clock |
+//! | [`sandbox`] | the service itself, as an independent witness | lock, clock |
 //! | `python` | the Python layer, behind its feature | all |
 //!
 //! Chosen parts, and parts left out:
@@ -28,10 +32,14 @@
 //! | for | we took | and not |
 //! |---|---|---|
 //! | HTTP | reqwest on hyper and rustls, its redirects, retries and decompression off | its own decompression: it hides `Content-Encoding`, and why a body broke off |
-//! | gzip | libdeflate for a body that is whole and of one member; flate2 over zlib-rs as the bytes come, up to a cap, for every other | zlib-rs alone: 2.3 times as slow; miniz_oxide: 1.4 times as slow again |
-//! | signatures | aws-lc-rs | a JWT library: two header fields and seven claims, signed in one way for a key and for a vault's callable, are less than its options |
+//! | gzip | libdeflate for a body that is whole and of one member; flate2 over zlib-rs as the bytes come, up to a cap, for every other | zlib-rs alone: a page takes 1.55 times as long to inflate and decode |
+//! | bodies | a small pool of buffers (`http/buffers.rs`) | a new buffer for each: a collected read to pandas takes 1.04 to 1.15 times as long |
+//! | numbers of the data | `double.rs` and `digits.rs` of `data/decode`: doubles of the lengths that sensors write | fast-float2: the whole decoder takes 1.24 times as long; lexical-core: 1.40 times |
+//! | signatures | aws-lc-rs | jsonwebtoken: it signs with a key that it holds, so a vault's callable would need a second path |
+//! | verifying, in the sandbox and in the tests of [`auth`] | jsonwebtoken, over the same aws-lc-rs: the witness shares no code with the signer | its `Validation`: it reads the machine's clock, and takes an `aud` that is a list and a member that comes twice |
+//! | small error types | thiserror | for [`Error`] itself, whose text comes of a kind and a context |
 //! | retries | one policy of ours ([`http::Policy`]) | a retry crate: pauses, deadlines, quota and fresh assertions are what it would have to be taught |
-//! | times | jiff | |
+//! | locks | the standard library's, in `lock` without their poison | `parking_lot`: a free lock may be lost in a forked child (`lock` says how) |
 //! | columns | arrow, exported by the C data interface | pyarrow: it is not needed to hand over a frame |
 //! | JSON of the data | a strict pull parser of ours ([`data`]): bit-equal doubles, exact positions, no tree | serde: errors without a path, a number read before its column is known |
 //! | profiles | toml, read into a table and checked member by member; strsim for "is … meant?" | serde's derive: its errors show values |
@@ -39,15 +47,20 @@
 //! | certificates | the platform's verifier; rustls-native-certs for `SSL_CERT_FILE` and `SSL_CERT_DIR` | |
 //! | JSON of all else | `serde_json` | |
 //! | Python | pyo3, pyo3-log for the shape of a record | |
-//! | asyncio | a bridge of ours (`python/awaitable.rs`) | pyo3-async-runtimes: it prints where a loop was closed meanwhile, attaches on the threads that drive connections, also while the interpreter ends, and a panic surfaces as an exception of its own |
+//! | asyncio: coroutines of the user's that Rust awaits | pyo3-async-runtimes, without its features: `into_future_with_locals`, for async signers and async stores (`python/bridge/coroutine.rs`) | |
+//! | asyncio: awaitables that Python awaits | a bridge of ours (`python/bridge/awaitable.rs`) | pyo3-async-runtimes 0.29, tried: 8 of 40 scripts that ended with calls under way crashed, for it attaches to an interpreter that ends; where the loop was closed meanwhile it prints a traceback and sets `sys.last_value`; an awaitable whose outcome is `StopIteration` never ends; a panic is an exception of its own, without its words |
 //! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte | axum |
 
 pub mod auth;
 pub mod client;
 pub mod clock;
 pub mod data;
+pub mod duration;
 pub mod error;
+mod fork;
 pub mod http;
+mod lock;
+pub mod preview;
 pub mod sandbox;
 pub mod settings;
 pub mod store;

@@ -1,10 +1,13 @@
 """Make tests/FAULTS.md, the table of proven rows, from the results of the test runs.
 
-A Rust test proves the rows that its name begins with (``t10_every_attempt_carries_a_new_jti``), a
-Python test those of its mark (``@pytest.mark.fault("T10")``). The check fails if a row that the
-project claims has no test that ran and passed, if a test names a row that nobody knows, if a run
-was not whole (a test failed, or some were filtered out), or if the table in the repository is not
-the one that these runs give.
+What each row means stands once, in docs/faults.md; this script reads it from there. A Rust test
+proves the rows that its name begins with (``t10_every_attempt_carries_a_new_jti``), a Python test
+those of its mark (``@pytest.mark.fault("T10")``). The check fails if
+
+- a row that the project claims has no meaning in docs/faults.md, or no test that ran and passed
+- a test names a row that docs/faults.md does not have
+- a run was not whole: a test failed, or some were filtered out
+- the table in the repository is not the one that these runs give
 """
 
 from __future__ import annotations
@@ -13,16 +16,14 @@ import argparse
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 TABLE = Path(__file__).with_name("FAULTS.md")
+MEANINGS = Path(__file__).parents[1] / "docs" / "faults.md"
 
-# The rows that this version claims: letter -> numbers. The meaning of each is in the right column.
+# The rows that this version claims: letter -> numbers.
 CLAIMED = {
     "K": [*range(1, 16)],
     "T": [*range(1, 31), 32],
@@ -36,32 +37,39 @@ CLAIMED = {
     "S": [*range(1, 12), 15],
     "R": [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18],
 }
-# All rows that there are, claimed or not yet: letter -> the last number.
-KNOWN = {
-    **{"K": 15, "T": 32, "D": 9, "H": 26, "M": 6, "E": 6, "J": 21, "P": 12, "B": 13},
-    **{"R": 18, "S": 15},
-}
 ROW = re.compile(r"^([a-z])(\d{1,2})$")
+MEANING = re.compile(r"^\| ([A-Z]\d{1,2}) \| *(.*?) *\|$", re.MULTILINE)
 RUST_LINE = re.compile(r"^test (\S+?)(?: - should panic)? \.\.\. (\w+)", re.MULTILINE)
 
 
-def rust_results(path: Path) -> dict[str, list[tuple[str, str]]]:
-    """Rows proven by Rust tests: row -> (test, what happened)."""
-    rows = defaultdict(list)
+def meanings(text: str) -> dict[str, str]:
+    """Every row of docs/faults.md: row -> meaning. An empty meaning is none."""
+    found = MEANING.findall(text)
+    twice = sorted(row for row, times in Counter(row for row, _ in found).items() if times > 1)
+    if twice:
+        sys.exit(f"docs/faults.md has rows twice: {', '.join(twice)}")
+    return {row: meaning for row, meaning in found if meaning}
+
+
+def claimed_rows() -> list[str]:
+    """The claimed rows, in the order of the table."""
+    return [f"{letter}{number}" for letter, numbers in CLAIMED.items() for number in numbers]
+
+
+def rust_results(path: Path) -> dict[str, set[str]]:
+    """Rows proven by Rust tests: row -> tests."""
+    rows = defaultdict(set)
     for name, outcome in RUST_LINE.findall(path.read_text(encoding="utf-8")):
-        words = name.rsplit("::", 1)[-1].split("_")
-        ids = []
-        while words and ROW.match(words[0]):
-            ids.append(words.pop(0).upper())
         if outcome == "ok":
-            for row in ids:
-                rows[row].append((name, " ".join(words)))
+            words = name.rsplit("::", 1)[-1].split("_")
+            for word in takewhile(ROW.match, words):
+                rows[word.upper()].add(name)
     return rows
 
 
-def python_results(path: Path) -> dict[str, list[tuple[str, str]]]:
-    """Rows proven by Python tests: row -> (test, what happened)."""
-    rows = defaultdict(list)
+def python_results(path: Path) -> dict[str, set[str]]:
+    """Rows proven by Python tests: row -> tests."""
+    rows = defaultdict(set)
     for case in ElementTree.parse(path).iter("testcase"):
         if any(case.find(tag) is not None for tag in ("failure", "error", "skipped")):
             continue
@@ -69,10 +77,7 @@ def python_results(path: Path) -> dict[str, list[tuple[str, str]]]:
         name = case.get("name", "").split("[", 1)[0]
         for prop in case.iter("property"):
             if prop.get("name") == "fault":
-                sentence = name.removeprefix("test_").replace("_", " ")
-                entry = (f"{module}::{name}", sentence)
-                if entry not in rows[prop.get("value", "")]:
-                    rows[prop.get("value", "")].append(entry)
+                rows[prop.get("value", "")].add(f"{module}::{name}")
     return rows
 
 
@@ -92,31 +97,40 @@ def not_whole(rust: str, python: ElementTree.ElementTree) -> list[str]:
     return faults
 
 
-def unknown(rows: Iterable[str]) -> list[str]:
-    """Rows that are in no fault table: a misspelt id proves nothing."""
-    known = {f"{letter}{number + 1}" for letter, last in KNOWN.items() for number in range(last)}
-    return sorted(set(rows) - known)
-
-
-def render(rows: dict[str, list[tuple[str, str]]]) -> str:
-    """The table as Markdown."""
+def render(rows: dict[str, set[str]], meaning: dict[str, str]) -> str:
+    """The table as Markdown: each row's meaning, on the first line of its tests."""
     lines = [
-        "# The fault table: what was proven",
+        "# The fault table: what is proven",
         "",
-        "Made from the results of `make test` by `tests/faults.py`; do not edit. Each row of the",
-        "fault table that this version claims, the tests that proved it, what happened in them.",
-        "Names with `::tests::` are Rust tests of the core; the others ran against the wheel.",
+        "Made from the results of `make test` by `tests/faults.py`; do not edit. Each row that",
+        "this version claims, its meaning from [docs/faults.md](../docs/faults.md), and the tests",
+        "that prove it. Names with `::tests::` are Rust tests of the core; the others run against",
+        "the wheel.",
         "",
-        "| row | what happened | test |",
+        "| row | meaning | test |",
         "|---|---|---|",
     ]
-    for letter, numbers in CLAIMED.items():
-        for number in numbers:
-            for test, happened in sorted(rows.get(f"{letter}{number}", [])):
-                lines.append(f"| {letter}{number} | {happened} | `{test}` |")
-    claimed = sum(len(numbers) for numbers in CLAIMED.values())
-    lines += ["", f"{claimed} rows claimed and proven.", ""]
+    claimed = claimed_rows()
+    for row in claimed:
+        for number, test in enumerate(sorted(rows.get(row, ()))):
+            text = "" if number else f" {meaning[row]}"
+            lines.append(f"| {row} |{text} | `{test}` |")
+    lines += ["", f"{len(claimed)} rows claimed and proven.", ""]
     return "\n".join(lines)
+
+
+def objections(rows: dict[str, set[str]], meaning: dict[str, str]) -> list[str]:
+    """What keeps these results from being a table."""
+    lists = {
+        "tests name rows that docs/faults.md does not have": sorted(rows.keys() - meaning.keys()),
+        "claimed, but without a meaning in docs/faults.md": [
+            row for row in claimed_rows() if row not in meaning
+        ],
+        "claimed, but no test that ran and passed proves it": [
+            row for row in claimed_rows() if row not in rows
+        ],
+    }
+    return [f"{text}: {', '.join(ids)}" for text, ids in lists.items() if ids]
 
 
 def main() -> int:
@@ -130,28 +144,24 @@ def main() -> int:
     if faults:
         print("these runs prove nothing:", "; ".join(faults))
         return 1
-    rows = defaultdict(list)
+    rows = defaultdict(set)
     for source in (rust_results(options.rust), python_results(options.python)):
-        for row, entries in source.items():
-            rows[row] += entries
-    strange = unknown(rows)
-    if strange:
-        print("tests name rows that nobody knows:", ", ".join(strange))
+        for row, tests in source.items():
+            rows[row] |= tests
+    meaning = meanings(MEANINGS.read_text(encoding="utf-8"))
+    faults = objections(rows, meaning)
+    if faults:
+        print("\n".join(faults))
         return 1
-    claimed = {f"{letter}{number}" for letter, numbers in CLAIMED.items() for number in numbers}
-    missing = sorted(claimed - rows.keys(), key=lambda row: (row[0], int(row[1:])))
-    if missing:
-        print("claimed, but no test that ran and passed proves it:", ", ".join(missing))
-        return 1
-    table = render(rows)
+    table = render(rows, meaning)
     if options.write:
         TABLE.write_text(table, encoding="utf-8")
-        print(f"{TABLE.name}: {len(claimed)} rows")
+        print(f"{TABLE.name}: {len(claimed_rows())} rows")
         return 0
     if not TABLE.exists() or TABLE.read_text(encoding="utf-8") != table:
         print("tests/FAULTS.md is not what these runs proved: make faults FAULTS=--write")
         return 1
-    print(f"{len(claimed)} fault rows proven, as tests/FAULTS.md says")
+    print(f"{len(claimed_rows())} fault rows proven, as tests/FAULTS.md says")
     return 0
 
 

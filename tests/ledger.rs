@@ -1,4 +1,4 @@
-//! A client that counts in a file, against the sandbox, which counts for itself.
+//! A client that counts in a file, compared with the sandbox's own count.
 
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
@@ -11,9 +11,8 @@ use jiff::civil::date;
 use siteline::auth::{Credential, PrivateKey};
 use siteline::client::{Client, ClientSettings, DATA_PATH, Spending};
 use siteline::clock::Clock;
-use siteline::http::{BaseUrl, Deadline, Ledger, Terms};
-use siteline::sandbox::{Act, DEFAULT_SCOPES, Endpoint, Fault, Options, Sandbox, When};
-use siteline::store::{FileLedger, Integration};
+use siteline::http::{BaseUrl, Deadline, FileLedger, Integration, Ledger, Terms};
+use siteline::sandbox::{DEFAULT_SCOPES, Effect, Endpoint, Fault, Options, Sandbox, When};
 use siteline::{Kind, Result};
 
 const QUERY: &str = "siteId=S1&from=2026-11-01T00%3A00%3A00Z&to=2026-11-02T00%3A00%3A00Z\
@@ -38,19 +37,19 @@ impl Bench {
         Self { sandbox, path, credential }
     }
 
-    /// A client on this clock, and a ledger of its own on the one file.
+    /// A client on this clock, with its own ledger object on the one file.
     fn client(&self, clock: Clock) -> Client {
         let base = BaseUrl::parse(self.sandbox.base_url(), false).expect("an address");
         let integration = Integration::new(base.as_str(), self.credential.subject());
-        let ledger = FileLedger::at(&self.path, integration, Terms::default()).expect("a ledger");
+        let ledger = FileLedger::open(&self.path, integration, Terms::default()).expect("a ledger");
         let mut settings = ClientSettings::new(base, self.credential.clone());
         settings.ledger = Some(Arc::new(ledger) as Arc<dyn Ledger>);
         settings.clock = clock;
         Client::new(settings).expect("settings")
     }
 
-    fn fault(&self, every: u64, what: Act) {
-        self.sandbox.fault(Fault { on: Endpoint::Data, when: When::Every(every), what });
+    fn fault(&self, every: u64, effect: Effect) {
+        self.sandbox.fault(Fault { on: Endpoint::Data, when: When::Every(every), effect });
     }
 }
 
@@ -71,10 +70,10 @@ fn used(client: &Client) -> u64 {
 #[tokio::test]
 async fn b6_of_a_hundred_pages_with_faults_the_file_has_the_services_own_count() {
     let bench = Bench::new("b6", "2026-11-20T00:00:00Z");
-    bench.fault(20, Act::Unavailable { retry_after: None });
-    bench.fault(29, Act::Cut { after: 9 });
-    bench.fault(37, Act::Reset);
-    bench.fault(71, Act::ForgetTokens);
+    bench.fault(20, Effect::Unavailable { retry_after: None });
+    bench.fault(29, Effect::Cut { after: 9 });
+    bench.fault(37, Effect::Reset);
+    bench.fault(71, Effect::ForgetTokens);
     let client = bench.client(bench.sandbox.clock().clone());
     for _ in 0..100 {
         page(&client).await.expect("a page");
@@ -111,8 +110,8 @@ async fn b11_what_one_client_was_told_holds_for_another_until_then() {
     let bench = Bench::new("b11", "2026-11-20T12:00:00Z");
     let clock = || bench.sandbox.clock().clone();
     let headers = vec![("Retry-After".to_owned(), "7200".to_owned())];
-    let what = Act::Reply { status: 429, headers, body: bytes::Bytes::new() };
-    bench.sandbox.fault(Fault { on: Endpoint::Data, when: When::Nth(1), what });
+    let effect = Effect::Reply { status: 429, headers, body: bytes::Bytes::new() };
+    bench.sandbox.fault(Fault { on: Endpoint::Data, when: When::Nth(1), effect });
     let error = page(&bench.client(clock())).await.expect_err("refused");
     assert_eq!(error.kind(), Kind::AllowanceExhausted);
     let other = bench.client(clock());

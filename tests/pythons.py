@@ -1,9 +1,9 @@
 """Run the Python tests on every interpreter that is found, all from the one wheel.
 
-``python3.11`` to ``python3.14`` are looked for on PATH, and where pyenv is installed among its
-versions. ``PYTHONS="python3.12 /opt/python/bin/python3"`` names them instead. Each gets an
-environment of its own under target/. One that is not found, or that what the tests need cannot be
-installed for, is told, and fails nothing unless it was named.
+``python3.11`` to ``python3.14`` are looked for on PATH and among pyenv's versions;
+``PYTHONS="python3.12 /opt/python/bin/python3"`` names them instead. Each gets its own environment
+under target/. An interpreter that is missing, or for which the tests' packages cannot be installed,
+is reported and skipped; it is an error only if it was named.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measure every row, ours and its peers in turn; print the table."""
+"""Measure every row, siteline and its peers; print the table."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ PEERS = (
 
 
 @contextmanager
-def stage(target: Path) -> Iterator[None]:
-    """The pages, a key, and a server for all contestants, in a process of its own."""
+def harness(target: Path) -> Iterator[None]:
+    """Render the pages, make a key, and start a server for all candidates, in its own process."""
     pages = target.resolve() / "bench-pages"
     pages.mkdir(parents=True, exist_ok=True)
     render(pages)
@@ -62,25 +62,27 @@ def main() -> int:
     """Measure."""
     parser = argparse.ArgumentParser(prog="speed", description=__doc__)
     parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--only", nargs="*", default=[""], help="rows with one of these in a name")
-    parser.add_argument("--target", type=Path, default=Path("target"), help="where things are made")
-    parser.add_argument("--out", type=Path, help="where the table goes as well")
+    parser.add_argument(
+        "--only", nargs="*", default=[""], help="rows with one of these in the name"
+    )
+    parser.add_argument("--target", type=Path, default=Path("target"), help="folder of builds")
+    parser.add_argument("--out", type=Path, help="also write the table to this file")
     parser.add_argument("--cpu", action="store_true", help="processor seconds, on a busy machine")
     options = parser.parse_args()
     rows = [row for row in ROWS if any(part in row.name for part in options.only)]
     if options.cpu:
         rows = [replace(row, figure="cpu") for row in rows if row.figure == "seconds"]
-    with stage(options.target):
+    with harness(options.target):
         compare(rows)
-        told = table(rows, measured(rows, options.runs))
+        text = table(rows, measured(rows, options.runs))
     versions = ", ".join(f"{name} {version(name)}" for name in PEERS)
     by = "processor seconds" if options.cpu else "seconds by the clock"
-    told += (
+    text += (
         f"\n\nPython {platform.python_version()}, {versions}; medians of {options.runs} runs, {by}."
     )
-    print(told)
+    print(text)
     if options.out:
-        options.out.write_text(told + "\n", encoding="utf-8")
+        options.out.write_text(text + "\n", encoding="utf-8")
     return 0
 
 

@@ -1,6 +1,6 @@
-"""A chain into Arrow, and pages into columns without a wire: beside loops in Rust.
+"""A chain into Arrow, and pages from memory into columns, beside loops in Rust.
 
-Those are a package of their own, ``benches/core``.
+The loops are a package of their own: ``benches/core``.
 """
 
 from __future__ import annotations
@@ -10,37 +10,38 @@ import resource
 import subprocess
 from typing import Any
 
-from speed.played import Figures, Played, base_url, built, folder, ours, timed
+from speed.outcome import Figures, Outcome, timed
+from speed.service import base_url, built, folder, ours
 
 
-def siteline(pages: str) -> Played:
+def siteline(pages: str) -> Outcome:
     """Ours."""
     import pyarrow  # noqa: F401 - imports are not timed
 
     _, scan = ours()
     table, figures = timed(lambda: scan(pages).to_arrow())
-    return Played(figures, lambda: table)
+    return Outcome(figures, lambda: table)
 
 
-def bare(pages: str) -> Played:
+def bare(pages: str) -> Outcome:
     """The same HTTP stack, sonic-rs straight into columns, and nothing else."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    told = _core("bare", base_url(), pages)
+    printed = _core("bare", base_url(), pages)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # All of the process, as it is not asked for its own.
+    # Of the whole process: it does not report its own.
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     about = {
-        "rows": told["points"],
-        "sum of value": told["sum_value"],
-        "nulls of value": told["nulls"],
+        "rows": printed["points"],
+        "sum of value": printed["sum_value"],
+        "nulls of value": printed["nulls"],
     }
-    return Played({"seconds": told["seconds"], "cpu": cpu}, lambda: about)
+    return Outcome({"seconds": printed["seconds"], "cpu": cpu}, lambda: about)
 
 
 def alone(pages: str) -> Figures:
     """Decoding alone, on one core, in GB/s: ours, and sonic-rs with typed structs."""
-    told = _core("alone", str(folder()), pages)
-    return {name: float(told[name]) for name in ("siteline", "sonic")}
+    printed = _core("alone", str(folder()), pages)
+    return {name: float(printed[name]) for name in ("siteline", "sonic")}
 
 
 def _core(*command: str) -> Any:

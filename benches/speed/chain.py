@@ -8,30 +8,31 @@ from datetime import timedelta
 from urllib.parse import urlsplit
 
 from speed.connection import HEADERS
-from speed.played import Played, base_url, ours, target, timed
+from speed.outcome import Outcome, timed
 from speed.render import START
+from speed.service import base_url, ours, target
 
 PAGES, PARTS = 100, 8
 STOP = START + timedelta(hours=PAGES)
 _CURSOR = re.compile(rb'"nextCursor":"([^"]*)"')
 
 
-def siteline() -> Played:
+def siteline() -> Outcome:
     """Ours, one chain."""
     _, scan = ours()
     table, figures = timed(lambda: scan("slow", STOP).collect())
-    return Played(figures, table.to_pandas)
+    return Outcome(figures, table.to_pandas)
 
 
-def split() -> Played:
+def split() -> Outcome:
     """Ours, the range in eight parts read at once, and merged."""
     client, scan = ours()
     parts = scan("slow", STOP).split(PARTS)
     gathered, figures = timed(lambda: client.gather(parts, concurrency=PARTS))
-    return Played(figures, gathered.to_pandas)
+    return Outcome(figures, gathered.to_pandas)
 
 
-def bare() -> Played:
+def bare() -> Outcome:
     """A socket in a loop: it looks for the cursor, and decodes nothing."""
     place = urlsplit(base_url())
     wire = socket.create_connection((place.hostname or "", place.port or 0))
@@ -63,4 +64,4 @@ def bare() -> Played:
     get(target("tiny").encode())
     with wire:
         bodies, figures = timed(work)
-    return Played(figures, lambda: {"rows": sum(body.count(b'"timestamp"') for body in bodies)})
+    return Outcome(figures, lambda: {"rows": sum(body.count(b'"timestamp"') for body in bodies)})

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import time
 
-from speed.played import Figures, Played, built
+from speed.outcome import Figures, Outcome
+from speed.service import built
 
 _IMPORT = "import time; t = time.perf_counter(); import {0}; print(time.perf_counter() - t)"
 
@@ -25,14 +26,14 @@ def _python(*arguments: str) -> str:
     return done.stdout
 
 
-def script(name: str) -> Played:
+def script(name: str) -> Outcome:
     """Seconds of a script from the start of its interpreter to its end; it prints a sum."""
     path = os.path.join(os.path.dirname(__file__), "scripts", f"{name}.py")
     begun = time.perf_counter()
     printed = _python(path)
     seconds = time.perf_counter() - begun
     rows, total = printed.split()
-    return Played({"seconds": seconds}, lambda: {"rows": int(rows), "sum of value": float(total)})
+    return Outcome({"seconds": seconds}, lambda: {"rows": int(rows), "sum of value": float(total)})
 
 
 def wheel() -> Figures:

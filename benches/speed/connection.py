@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
-from speed.played import base_url, target
+from speed.service import base_url, target
 
 HEADERS = {"Authorization": "Bearer a-token-for-the-benchmark", "Accept": "application/json"}
 
@@ -30,7 +30,7 @@ class Connection:
         response = self._connection.getresponse()
         body = response.read()
         if response.status != 200:
-            raise RuntimeError(f"the server said {response.status}")
+            raise RuntimeError(f"the server answered {response.status}")
         return body
 
     def pages(

@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 
 from speed.connection import HEADERS, Connection
-from speed.played import COLUMNS, IDS, Played, base_url, framed, ours, parameters, target
+from speed.outcome import Outcome, framed
+from speed.service import COLUMNS, IDS, base_url, ours, parameters, target
 
 _PATH = "/api/customer/v1/data"
 _NAMES = dict(
@@ -15,14 +16,14 @@ _NAMES = dict(
 )
 
 
-def siteline(pages: str) -> Played:
+def siteline(pages: str) -> Outcome:
     """Ours: merged, counted, retried if need be."""
     _, scan = ours()
     return framed(lambda: scan(pages).to_pandas(ids="category"))
 
 
-def _dressed(frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns by their names, with the dtypes that all contestants give."""
+def _normalized(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns renamed, with the dtypes that all candidates give."""
     frame = frame.rename(columns=_NAMES)[list(COLUMNS)]
     frame["timestamp"] = pd.to_datetime(frame["timestamp"], utc=True).dt.as_unit("us")
     for name in COLUMNS[:5]:
@@ -54,7 +55,7 @@ def _chain(session: Any, pages: str) -> Any:
         query["cursor"] = page["nextCursor"]
 
 
-def normalize(pages: str) -> Played:
+def normalize(pages: str) -> Outcome:
     """What one finds in tutorials: requests, json_normalize, to_datetime."""
     session = _session()
 
@@ -63,12 +64,12 @@ def normalize(pages: str) -> Played:
             pd.json_normalize(envelopes, record_path="points", meta=list(IDS))
             for envelopes in _chain(session, pages)
         ]
-        return _dressed(pd.concat(read, ignore_index=True))
+        return _normalized(pd.concat(read, ignore_index=True))
 
     return framed(work)
 
 
-def loops(pages: str) -> Played:
+def loops(pages: str) -> Outcome:
     """Plain loops: a dict for each point, a frame of the list."""
     session = _session()
 
@@ -78,12 +79,12 @@ def loops(pages: str) -> Played:
             for one in envelopes:
                 ids = {name: one[name] for name in IDS}
                 rows += [{**ids, **point} for point in one["points"]]
-        return _dressed(pd.DataFrame(rows))
+        return _normalized(pd.DataFrame(rows))
 
     return framed(work)
 
 
-def dlt(pages: str) -> Played:
+def dlt(pages: str) -> Outcome:
     """dlt's RESTClient follows the cursor; a frame of each page."""
     from dlt.sources.helpers.rest_client import RESTClient
     from dlt.sources.helpers.rest_client.auth import BearerTokenAuth
@@ -106,12 +107,12 @@ def dlt(pages: str) -> Played:
                 ids = {name: one[name] for name in IDS}
                 rows += [{**ids, **point} for point in one["points"]]
             read.append(pd.DataFrame(rows))
-        return _dressed(pd.concat(read, ignore_index=True))
+        return _normalized(pd.concat(read, ignore_index=True))
 
     return framed(work)
 
 
-def polars(pages: str) -> Played:
+def polars(pages: str) -> Outcome:
     """polars' JSON reader, page by page (all pages as lines at once is slower), then to pandas."""
     import polars as pl
 

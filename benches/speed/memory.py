@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from speed.played import Played, ours, timed
+from speed.outcome import Outcome, timed
+from speed.service import ours
 
 
-def siteline(pages: str) -> Played:
+def siteline(pages: str) -> Outcome:
     """Ours."""
     _, scan = ours()
     points, figures = timed(lambda: sum(len(page) for page in scan(pages).pages()))
-    return Played(figures | {"megabytes": figures["bytes"] / 1e6}, lambda: {"rows": points})
+    return Outcome(figures | {"megabytes": figures["bytes"] / 1e6}, lambda: {"rows": points})

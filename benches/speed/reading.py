@@ -48,7 +48,7 @@ def _arrow() -> list[Row]:
     for pages, layout in LAYOUTS:
         what, by = f"decoding alone, layout {layout}, beside sonic-rs", f"arrow:alone:{pages}"
         row = Row(what, "siteline", by, by, "GB/s", 1.1, at_least=True, peer_figure="sonic")
-        # It plays both in turn, seven times and more.
+        # Each run of it measures both, seven times and more.
         rows.append(replace(row, slow=(by,)))
     return rows
 

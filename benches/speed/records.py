@@ -10,40 +10,41 @@ from typing import Any
 
 from speed import typed
 from speed.connection import Connection
-from speed.played import Played, ours, timed
+from speed.outcome import Outcome, timed
+from speed.service import ours
 
 
-def _drained(records: Callable[[], Iterable[Any]]) -> Played:
+def _drained(records: Callable[[], Iterable[Any]]) -> Outcome:
     """All of them, none kept."""
     _, figures = timed(lambda: collections.deque(records(), maxlen=0))
-    return Played(figures, records)
+    return Outcome(figures, records)
 
 
-def siteline(pages: str) -> Played:
+def siteline(pages: str) -> Outcome:
     """Ours, as dicts."""
     _, scan = ours()
     return _drained(lambda: scan(pages).records())
 
 
-def siteline_named(pages: str) -> Played:
+def siteline_named(pages: str) -> Outcome:
     """Ours, as named tuples."""
     _, scan = ours()
     return _drained(lambda: scan(pages).records(named=True))
 
 
-def typed_tuples(pages: str) -> Played:
+def typed_tuples(pages: str) -> Outcome:
     """msgspec's typed structs, as plain tuples."""
     # Nothing in the peers makes cycles; ours has nothing for the collector to look at.
     gc.disable()
     return _drained(typed.tuples(pages))
 
 
-def orjson(pages: str) -> Played:
+def orjson(pages: str) -> Outcome:
     """orjson, and the same dicts."""
     return _drained(_orjson(pages, lambda: datetime.fromisoformat))
 
 
-def orjson_memo(pages: str) -> Played:
+def orjson_memo(pages: str) -> Outcome:
     """The same, each timestamp of a page parsed once."""
 
     class Memo(dict[str, datetime]):

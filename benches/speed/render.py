@@ -5,7 +5,7 @@ a slice of time, 20 series, doubles of 3 to 17 digits, one in a hundred of each 
 
 - ``a``: compact
 - ``b``: another layout that is as legal: spaces, nextCursor first, members in another order, ids
-  after the points, a member that nobody knows
+  after the points, an unknown member
 - ``pairs``: as ``a``, two points to an envelope
 - ``gzip``, ``gzip-b``: ``a`` and ``b``, compressed (``.json.gz``)
 - ``page``, ``tiny``: one page each, of ten thousand points and of ten
@@ -71,7 +71,7 @@ def series(pages: int = PAGES) -> list[Series]:
     chance = np.random.default_rng(5)
     minutes = pages * SLICE
     times = [f"{START + timedelta(minutes=at):%Y-%m-%dT%H:%M:%SZ}" for at in range(minutes)]
-    told = []
+    rendered = []
     for number in range(SERIES):
         value = 50 + np.cumsum(chance.normal(0, 0.02, minutes))
         spread = chance.uniform(0, 1, minutes)
@@ -79,8 +79,8 @@ def series(pages: int = PAGES) -> list[Series]:
         counts = [str(count) for count in chance.integers(1, 61, minutes)]
         columns.append(_with_nulls(chance, counts))
         ids = ("S1", "L1", f"M{number // 4}", f"D{number}", f"tag-{number:032d}")
-        told.append(Series(ids, list(zip(times, *columns, strict=True))))
-    return told
+        rendered.append(Series(ids, list(zip(times, *columns, strict=True))))
+    return rendered
 
 
 def _numbers(chance: np.random.Generator, exact: np.ndarray) -> list[str]:
@@ -129,15 +129,15 @@ def bodies(pages: int = PAGES) -> Iterator[tuple[str, bytes]]:
 
 def render(folder: Path, pages: int = PAGES) -> None:
     """Write what is not yet there; the stamp comes last."""
-    stamp, told = folder / "stamp", f"{VERSION} {pages}"
-    if stamp.exists() and stamp.read_text(encoding="ascii") == told:
+    stamp, version = folder / "stamp", f"{VERSION} {pages}"
+    if stamp.exists() and stamp.read_text(encoding="ascii") == version:
         return
     print(f"rendering {pages} pages of each set into {folder} ...", file=sys.stderr, flush=True)
     stamp.unlink(missing_ok=True)
     for path, body in bodies(pages):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(body)
-    stamp.write_text(told, encoding="ascii")
+    stamp.write_text(version, encoding="ascii")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """The service of the benchmark, on loopback: ``python -m speed.server FOLDER`` prints its port.
 
-It answers with pages that lie ready, so that it costs little: the file goes into the socket without
-passing through this process. A thread for each connection; HTTP/1.1, kept alive. ``siteId`` of a
-query names the set of pages; beside those that are rendered:
+It answers with rendered pages at little cost: sendfile copies them into the socket. A thread for
+each connection; HTTP/1.1, kept alive. ``siteId`` of a query names the set of pages; beside those
+that are rendered:
 
 - ``a5``: the pages of ``a`` five times over, each with a cursor of its own
-- ``slow``: an hour of the query's range on each page, answered 50 ms after it was asked for
+- ``slow``: an hour of the query's range on each page, answered after 50 ms
 
-Any assertion gets a token (§4.1); the token is not looked at.
+Any assertion gets a token (§4.1); the token is not checked.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _TOKEN = (
     b'{"access_token":"a-token-for-the-benchmark","token_type":"Bearer","expires_in":600,'
     b'"scope":"customer.discovery.read customer.data.read"}'
 )
-_ASKED = re.compile(rb"[?&](siteId|cursor)=([^& ]*)")
+_PARAMETERS = re.compile(rb"[?&](siteId|cursor)=([^& ]*)")
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _GZIP = re.compile(rb"\r\naccept-encoding:[^\r]*gzip", re.IGNORECASE)
 
 
 class Body(NamedTuple):
-    """A reply: so much of a file, then a few bytes more."""
+    """A body: the first bytes of a file, then a few more."""
 
     file: int
     size: int
@@ -48,7 +48,7 @@ class Body(NamedTuple):
 
 
 class Server:
-    """Listens from its making to its close."""
+    """Listens until it is closed."""
 
     def __init__(self, folder: Path) -> None:
         """Serve the pages of this folder."""
@@ -90,8 +90,8 @@ class Server:
         if head.startswith(b"POST "):
             connection.sendall(_head(len(_TOKEN)) + _TOKEN)
             return
-        asked = dict(_ASKED.findall(head))
-        pages, cursor = asked.get(b"siteId", b""), asked.get(b"cursor", b"p000")
+        parameters = dict(_PARAMETERS.findall(head))
+        pages, cursor = parameters.get(b"siteId", b""), parameters.get(b"cursor", b"p000")
         if pages == b"slow":
             due = time.monotonic() + DELAY
             body = _hour(head.split(b" ", 2)[1].decode())
@@ -149,11 +149,11 @@ class Server:
                 os.close(body.file)
 
     def __enter__(self) -> Self:
-        """Served."""
+        """Leaving the block closes it."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """No longer."""
+        """Close."""
         self.close()
 
 
@@ -170,7 +170,7 @@ def _head(length: int, status: bytes = b"200 OK", encoding: bytes = b"") -> byte
 
 
 def _hour(target: str) -> bytes:
-    """The page of ``slow``: the cursor says which hour of the range, which ends at ``to``."""
+    """The page of ``slow``: the cursor is the hour within the range, which ends at ``to``."""
     query = parse_qs(target.partition("?")[2])
     begin, to = (datetime.fromisoformat(query[name][0]).astimezone(UTC) for name in ("from", "to"))
     number = int(query.get("cursor", ["h0"])[0][1:])
@@ -201,7 +201,7 @@ def _slow_point(tag: int, minute: int) -> str:
 
 
 def main() -> None:
-    """Serve until whoever started this closes its end of our stdin."""
+    """Serve until the parent closes our stdin."""
     with Server(Path(sys.argv[1])) as server:
         print(server.port, flush=True)
         sys.stdin.read()

@@ -74,15 +74,15 @@ def _ours(store: siteline.Store, pages: list[Any]) -> tuple[float, list[int]]:
 def _tuples(pages: list[Any]) -> list[tuple[list[tuple[Any, ...]], bytes]]:
     """The pages as rows of a table, with numbers for the series: not timed."""
     numbers: dict[tuple[Any, ...], int] = {}
-    told = []
+    converted = []
     for page, state in pages:
         rows = []
         for record in page.records(named=True):
             series = numbers.setdefault(tuple(record[:5]), len(numbers))
             micros = int(record.timestamp.timestamp()) * 1_000_000
             rows.append((series, micros, *record[6:]))
-        told.append((rows, state))
-    return told
+        converted.append((rows, state))
+    return converted
 
 
 def sqlite_load() -> Figures:
@@ -121,12 +121,12 @@ def duckdb_load() -> Figures:
     kinds = [pa.int32(), pa.int64(), pa.float64(), pa.float64(), pa.float64(), pa.int64()]
 
     def tables(pages: list[Any]) -> list[tuple[Any, bytes]]:
-        told = []
+        converted = []
         for rows, state in _tuples(pages):
             columns = zip(*rows, strict=True)
             arrays = [pa.array(*each) for each in zip(columns, kinds, strict=True)]
-            told.append((pa.table(arrays, names=names), state))
-        return told
+            converted.append((pa.table(arrays, names=names), state))
+        return converted
 
     before, after = (tables(pages) for pages in captured())
     with tempfile.TemporaryDirectory() as folder:

@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from speed.connection import Connection
-from speed.played import COLUMNS, IDS, Played, framed
+from speed.outcome import Outcome, framed
+from speed.service import COLUMNS, IDS
 
 Array = np.ndarray[Any, Any]
 _NUMBERS = [(name, float | None) for name in ("value", "minimum", "maximum")]
@@ -82,29 +83,29 @@ class Columns:
 
     def frame(self) -> pd.DataFrame:
         """All of it."""
-        told: dict[str, Any] = {}
+        frame: dict[str, Any] = {}
         series = np.repeat(np.array(self._codes, dtype=np.int32), self._lengths)
         for name, texts in zip(COLUMNS[:5], zip(*self._series, strict=True), strict=True):
             codes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
             look_up = np.array([codes[text] for text in texts], dtype=np.int8)
-            told[name] = pd.Categorical.from_codes(
+            frame[name] = pd.Categorical.from_codes(
                 look_up[series], categories=pd.Index(list(codes), dtype="str"), validate=False
             )
         times = np.concatenate(self._times).view("datetime64[us]")
-        told["timestamp"] = pd.Series(times).dt.tz_localize("UTC")
-        columns = [np.concatenate(parts) for parts in zip(*self._numbers, strict=True)]
-        told["value"], told["minimum"], told["maximum"], counts = columns
+        frame["timestamp"] = pd.Series(times).dt.tz_localize("UTC")
+        numbers = [np.concatenate(parts) for parts in zip(*self._numbers, strict=True)]
+        frame["value"], frame["minimum"], frame["maximum"], counts = numbers
         absent = np.isnan(counts)
         counts[absent] = 1
-        told["sample_count"] = pd.arrays.IntegerArray(counts.astype(np.int64), absent)
-        return pd.DataFrame(told, copy=False)
+        frame["sample_count"] = pd.arrays.IntegerArray(counts.astype(np.int64), absent)
+        return pd.DataFrame(frame, copy=False)
 
 
 def _inflate(body: bytes) -> bytes:
     return zlib.decompress(body, 31, 1_600_000)
 
 
-def frame(pages: str) -> Played:
+def frame(pages: str) -> Outcome:
     """A chain into a frame."""
     page = decoder(str)
     zipped = pages.startswith("gzip")

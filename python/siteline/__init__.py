@@ -1,8 +1,8 @@
 """siteline: aggregated time series of the Customer Data Service, in a DataFrame.
 
-Complete or an error, merged, counted: siteline signs the assertion, keeps the token, follows the
-cursor to its end, merges series over pages, counts every request against the daily allowance, and
-never returns less than it says.
+siteline signs the assertion, caches the token, follows the cursor to its end, merges series over
+pages and counts every request against the daily allowance. A read is complete or it raises an
+error.
 
 >>> with siteline.Sandbox() as sandbox:          # the whole service on loopback, to try it out
 ...     client = sandbox.client()
@@ -13,11 +13,12 @@ never returns less than it says.
 ['timestamp', 'value', 'minimum']
 
 Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before enrollment;
-:class:`Feed` and :class:`Store` for data that are to stay right while the service revises them;
-:class:`Sandbox` for tests; everything that is raised is in :mod:`siteline.errors`.
+:class:`Feed` and :class:`Store` for data that stay right while the service revises them;
+:class:`Sandbox` for tests; all exceptions are in :mod:`siteline.errors`, the types of the dicts in
+:mod:`siteline.reports`.
 """
 
-from siteline import _travel
+from siteline import _pickling
 from siteline._siteline import (
     Allowance,
     Bookmark,
@@ -85,18 +86,33 @@ if TYPE_CHECKING:
     from siteline.gathered import Gathered
     from siteline.lateness import Delays, Lateness
     from siteline.progress import Progress
+    from siteline.reports import (
+        AllowanceDict,
+        FeedReportDict,
+        PageReport,
+        Provenance,
+        PublicJwk,
+        SandboxRequest,
+        SandboxStats,
+        StoreProvenance,
+        SyncReportDict,
+        TableReport,
+        TaskDict,
+    )
     from siteline.sync import FeedReport, Plan, SyncReport, Task
-    from siteline.targets import StoreTarget
+    from siteline.targets import AsyncStoreTarget, StoreTarget
 
-_travel.refuse_in_words()
+_pickling.register_refusals()
 
 __all__ = [
     "Allowance",
+    "AllowanceDict",
     "AllowanceExhausted",
     "AsyncClient",
     "AsyncPages",
     "AsyncRecords",
     "AsyncScan",
+    "AsyncStoreTarget",
     "Attempt",
     "AuthenticationError",
     "BodyTooLarge",
@@ -119,18 +135,22 @@ __all__ = [
     "Feed",
     "FeedChanged",
     "FeedReport",
+    "FeedReportDict",
     "ForkError",
     "Gathered",
     "InternalError",
     "Lateness",
     "Page",
     "PageIterator",
+    "PageReport",
     "Plan",
     "Points",
     "PrivateKey",
     "Progress",
     "ProtocolError",
+    "Provenance",
     "ProxyError",
+    "PublicJwk",
     "Query",
     "QueryError",
     "RateLimited",
@@ -139,6 +159,8 @@ __all__ = [
     "RedirectRefused",
     "RequestRejected",
     "Sandbox",
+    "SandboxRequest",
+    "SandboxStats",
     "Scan",
     "ScopeError",
     "ServiceError",
@@ -151,10 +173,14 @@ __all__ = [
     "StoreCorrupt",
     "StoreError",
     "StoreFull",
+    "StoreProvenance",
     "StoreTarget",
     "SyncReport",
+    "SyncReportDict",
     "Table",
+    "TableReport",
     "Task",
+    "TaskDict",
     "TlsError",
     "TransportError",
     "TransportTimeout",
@@ -163,8 +189,8 @@ __all__ = [
     "errors",
 ]
 
-# Imported when they are asked for, and errors when there is one: importing siteline takes a few
-# milliseconds, most of them the core's.
+# Modules that are imported when one of their names is first used: importing siteline takes about
+# two milliseconds, most of it in the core.
 _MODULES = {
     "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"),
     "coverage": ("Coverage", "CoverageWindow"),
@@ -173,13 +199,26 @@ _MODULES = {
     "gathered": ("Gathered",),
     "lateness": ("Delays", "Lateness"),
     "progress": ("Progress",),
+    "reports": (
+        "AllowanceDict",
+        "FeedReportDict",
+        "PageReport",
+        "Provenance",
+        "PublicJwk",
+        "SandboxRequest",
+        "SandboxStats",
+        "StoreProvenance",
+        "SyncReportDict",
+        "TableReport",
+        "TaskDict",
+    ),
     "sync": ("FeedReport", "Plan", "SyncReport", "Task"),
-    "targets": ("StoreTarget",),
+    "targets": ("AsyncStoreTarget", "StoreTarget"),
     "errors": (),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-# Checkers of types see the imports above, and no name that is not there.
+# Type checkers see the imports above instead, and so report a name that does not exist.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:

@@ -1,12 +1,12 @@
-"""The same client, awaitable: a second door to the same core, not a second implementation.
+"""The client for asyncio: the same core behind awaitable methods.
 
-Each call starts the core's own future on siteline's runtime and hands an awaitable to the running
-asyncio loop. Cancelling it (``task.cancel()``, ``asyncio.wait_for``, a failing sibling in a
-``TaskGroup``) drops the request and closes its connection at once, one that was read ahead too;
-``CancelledError`` passes through untouched. Any number of loops may share a client, one after the
-other or side by side; uvloop too.
+Each call starts the core's future on siteline's runtime and gives the running asyncio loop an
+awaitable. Cancelling it (``task.cancel()``, ``asyncio.wait_for``, a failing sibling in a
+``TaskGroup``) drops the request and closes its connection at once, also that of a page that is read
+ahead; ``CancelledError`` is raised unchanged. Any number of loops may share a client, one after the
+other or at the same time, uvloop included.
 
-Under anyio it works on its asyncio backend. Under trio it does not: there is no asyncio loop.
+Under anyio it needs the asyncio backend. It does not work under trio, which has no asyncio loop.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import contextlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, Unpack, overload
 
-from siteline import html
-from siteline._siteline import Client, Page
+from siteline._awaiting import KnownStates, async_target
+from siteline._siteline import Client, Feed, Page
 from siteline.errors import SitelineError
 from siteline.progress import Progress, finish
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from siteline._siteline import (
         Allowance,
         Bookmark,
+        Credential,
         Query,
         Scan,
         Store,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from siteline.frames import Record
     from siteline.gathered import Gathered
     from siteline.sync import Plan, SyncReport
-    from siteline.targets import StoreTarget
+    from siteline.targets import AsyncStoreTarget, StoreTarget
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"]
 
@@ -59,7 +60,7 @@ _Item_co = TypeVar("_Item_co", covariant=True)
 class _Source(Protocol[_Item_co]):
     def _take(self) -> tuple[_Item_co | None, bool]: ...
     def _fill(self) -> Awaitable[None]: ...
-    def _tell(self) -> None: ...
+    def _report(self) -> None: ...
     def _end(self) -> None: ...
 
 
@@ -110,7 +111,7 @@ class AsyncClient:
 
     @property
     def allowance(self) -> Allowance:
-        """The daily request allowance as its ledger knows it."""
+        """The daily request allowance, as the ledger has counted it."""
         return self._client.allowance
 
     @property
@@ -122,34 +123,48 @@ class AsyncClient:
         """Ask what may be read (§4.2)."""
         return await self._client._discover()
 
+    def replace_credential(self, credential: Credential) -> None:
+        """Sign with another credential: see :meth:`siteline.Client.replace_credential`."""
+        self._client.replace_credential(credential)
+
     def data(self, **query: Unpack[_DataOptions]) -> AsyncScan:
-        """Make a lazy :class:`AsyncScan`; the arguments are those of :class:`siteline.Client`'s."""
+        """Make a lazy :class:`AsyncScan`: see :meth:`siteline.Client.data` for the arguments."""
         return AsyncScan(self._client.data(**query))
 
     async def sync(
-        self, feeds: _Feeds, store: Store | StoreTarget, **options: Unpack[_SyncOptions]
+        self,
+        feeds: _Feeds,
+        store: Store | StoreTarget | AsyncStoreTarget,
+        **options: Unpack[_SyncOptions],
     ) -> SyncReport:
-        """Bring feeds up to date in a store; the arguments are those of :class:`siteline.Client`'s.
+        """Bring feeds up to date in a store: see :meth:`siteline.Client.sync`.
 
-        A :class:`siteline.Store` is written on a thread of its own. Cancelled, it leaves all that
-        was committed, once the page that is being written has been.
+        A :class:`siteline.Store` is written on a thread of its own; an object of yours may have
+        ``async`` methods: :class:`siteline.AsyncStoreTarget`. When it is cancelled, the page that
+        is being written is completed first; all that was committed stays.
         """
-        run = await _whole(self._client._begin(feeds, store, dict(options)), lambda run: run._end())
-        told = run._reporter()
+        target = async_target(store)
+        run = await _completed(
+            self._client._begin(feeds, target or store, dict(options)),
+            lambda run: run._end(),
+            None if target is None else target.stop,
+        )
+        callback = run._progress_callback()
         try:
             while await run._fetch():
-                progress = await _whole(run._apply())
-                if told is not None:
-                    told(progress)
-            return await run._report()
+                progress = await _completed(run._apply())
+                if callback is not None:
+                    callback(progress)
+            return await _completed(run._report())
         finally:
-            run._end()
+            if (ended := run._end()) is not None:
+                await _completed(ended)
 
     async def gather(self, scans: Iterable[AsyncScan], *, concurrency: int | None = 8) -> Gathered:
-        """Read several scans of this client side by side: see :meth:`siteline.Client.gather`.
+        """Read several scans of this client concurrently: see :meth:`siteline.Client.gather`.
 
-        The ``.scans`` of an error are those to gather again. Cancelled, the open requests are
-        dropped, and what was read stays with the scans.
+        The ``.scans`` of an error are those to gather again. When it is cancelled, the open
+        requests are dropped, and the scans keep what was read.
 
         >>> import asyncio
         >>> async def main():
@@ -167,8 +182,8 @@ class AsyncClient:
         gathering = self._client._gathering(_core(scans), concurrency)
         try:
             while (step := await gathering._step()) is not None:
-                told, progress = step
-                told(progress)
+                callback, progress = step
+                callback(progress)
             return gathering._gathered()
         except SitelineError as error:
             error.scans = [known.get(id(one)) or AsyncScan(one) for one in error.scans]
@@ -179,14 +194,19 @@ class AsyncClient:
     async def plan(
         self,
         feeds: _Feeds | AsyncScan | Iterable[AsyncScan],
-        store: Store | StoreTarget | None = None,
+        store: Store | StoreTarget | AsyncStoreTarget | None = None,
         **options: Unpack[_PlanOptions],
     ) -> Plan:
-        """Tell what the next sync would read and cost: see :meth:`siteline.Client.plan`."""
-        return self._client.plan(_core(feeds), store, **options)
+        """Plan what the next sync would read and cost: see :meth:`siteline.Client.plan`."""
+        given: Any = _core(feeds)
+        known: Any = store
+        if (target := async_target(store)) is not None:
+            named = [one for one in _listed(given) if isinstance(one, Feed)]
+            known = KnownStates({feed.name: await target.state(feed.name) for feed in named})
+        return self._client.plan(given, known, **options)
 
     def close(self) -> None:
-        """Close: later and waiting calls raise :class:`siteline.ClosedError`. Does not wait."""
+        """Close, without waiting: open and later calls raise :class:`siteline.ClosedError`."""
         self._client.close()
 
     async def __aenter__(self) -> Self:
@@ -220,40 +240,59 @@ class AsyncClient:
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
+        from siteline._display import html
+
         return html.client(self._client, "AsyncClient")
 
 
-def _core(what: Any) -> Any:
-    """What the core takes: its own scans, in a list or alone."""
-    if isinstance(what, AsyncScan):
-        return what._scan
-    if isinstance(what, Iterable) and not isinstance(what, str):
-        return [one._scan if isinstance(one, AsyncScan) else one for one in what]
-    return what
+def _core(given: Any) -> Any:
+    """Replace each :class:`AsyncScan`, alone or in a list, by the core's scan."""
+    if isinstance(given, AsyncScan):
+        return given._scan
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        return [one._scan if isinstance(one, AsyncScan) else one for one in given]
+    return given
 
 
-async def _whole(done: asyncio.Future[_T], undo: Callable[[_T], None] | None = None) -> _T:
-    """Wait for what is done to its end all the same: who is cancelled meanwhile hears of it then.
+def _listed(given: Any) -> list[Any]:
+    return given if isinstance(given, list) else [given]
 
-    So the feed is free, and the store at rest, when ``sync()`` is over.
+
+async def _completed(
+    future: asyncio.Future[_T],
+    undo: Callable[[_T], asyncio.Future[None] | None] | None = None,
+    stop: Callable[[], None] | None = None,
+) -> _T:
+    """Wait until a future is done, even when cancelled; then undo it and raise the cancellation.
+
+    So no sync holds the feed, and nothing is written to the store, after ``sync()`` has ended.
+    ``stop`` makes the future end early.
     """
     try:
-        return await asyncio.shield(done)
+        return await asyncio.shield(future)
     except asyncio.CancelledError:
-        while not done.done():
-            # Cancelled once more, it waits on: it is over in a moment.
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([done])
-        if not done.cancelled() and done.exception() is None and undo is not None:
-            undo(done.result())
+        if stop is not None:
+            stop()
+        await _done(future)
+        if not future.cancelled() and future.exception() is None and undo is not None:
+            undone = undo(future.result())
+            if undone is not None:
+                await _done(undone)
         raise
 
 
-class AsyncScan:
-    """:class:`siteline.Scan` for asyncio: a recipe that reads when it is awaited.
+async def _done(future: asyncio.Future[Any]) -> None:
+    while not future.done():
+        # The future is short: a second cancellation does not end the wait.
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([future])
 
-    ``pages()`` and ``records()`` each start a new chain; ``collect()`` and the ``to_…`` read the
-    whole once, together.
+
+class AsyncScan:
+    """:class:`siteline.Scan` for asyncio: a lazy query that reads when it is awaited.
+
+    ``pages()`` and ``records()`` each start a new chain. ``collect()``, ``to_pandas()``,
+    ``to_polars()`` and ``to_arrow()`` share one read of all pages.
 
     >>> import asyncio
     >>> async def main():
@@ -278,7 +317,7 @@ class AsyncScan:
     def pages(self) -> AsyncPages:
         """Read page by page, on a new chain: ``async for page in scan.pages()``.
 
-        From the second page on one is read ahead: see :meth:`siteline.Scan.pages`.
+        From the second page on, one page is read ahead: see :meth:`siteline.Scan.pages`.
         """
         return AsyncPages(self._scan.pages())
 
@@ -289,26 +328,28 @@ class AsyncScan:
     def records(self, *, named: bool = False) -> AsyncRecords[Any]:
         """Read point by point, on a new chain: plain dicts, or :class:`siteline.Record` tuples.
 
-        From the second page on one is read ahead: see :meth:`siteline.Scan.pages`.
+        From the second page on, one page is read ahead: see :meth:`siteline.Scan.pages`.
         """
         return AsyncRecords(self._scan.records(named=True) if named else self._scan.records())
 
     async def collect(self) -> Table:
-        """Read the whole once, merged, and remember it. Cancelled, it goes on when called again."""
-        told = self._scan._reporter()
-        if told is None:
+        """Read all pages once, merged, and keep the table. Called again after it was cancelled, it
+        continues with the pages that were read.
+        """
+        callback = self._scan._progress_callback()
+        if callback is None:
             return await self._scan._collect()
         collecting = self._scan._collecting()
         try:
             while isinstance(step := await self._scan._step(collecting), Progress):
-                told(step)
+                callback(step)
             return step
         finally:
-            self._scan._rest()
-            finish(told)
+            self._scan._stop_prefetch()
+            finish(callback)
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> AsyncScan:
-        """Go on from a bookmark, on top of what had been read (``onto=error.partial``)."""
+        """Continue from a bookmark, on top of what had been read (``onto=error.partial``)."""
         return AsyncScan(self._scan.resume(bookmark, onto=onto))
 
     def split(self, by: int | str | timedelta, /) -> list[AsyncScan]:
@@ -316,19 +357,19 @@ class AsyncScan:
         return [AsyncScan(part) for part in self._scan.split(by)]
 
     async def to_pandas(self, *, ids: Literal["str", "category"] = "str") -> pd.DataFrame:
-        """Read the whole into the long pandas frame."""
+        """Read all pages into the long pandas frame."""
         return (await self.collect()).to_pandas(ids=ids)
 
     async def to_polars(self, *, ids: Literal["str", "category"] = "str") -> pl.DataFrame:
-        """Read the whole into the long polars frame, without pyarrow."""
+        """Read all pages into the long polars frame, without pyarrow."""
         return (await self.collect()).to_polars(ids=ids)
 
     async def to_arrow(self) -> pa.Table:
-        """Read the whole into a ``pyarrow.Table``."""
+        """Read all pages into a ``pyarrow.Table``."""
         return (await self.collect()).to_arrow()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the recipe, where its client can be pickled."""
+        """Pickle the query and the client, where the client can be pickled."""
         return (type(self), (self._scan,))
 
     def __copy__(self) -> Self:
@@ -344,15 +385,17 @@ class AsyncScan:
         return repr(self._scan).replace("<Scan", "<AsyncScan", 1)
 
     def _repr_html_(self) -> str:
-        """What notebooks show; it reads nothing."""
+        """What notebooks show; makes no request."""
+        from siteline._display import html
+
         return html.scan(self._scan, "AsyncScan")
 
 
-class _Reading(Generic[_Item_co]):
-    """What is read as it is asked for, by any number of tasks. Each item is given once.
+class _Items(Generic[_Item_co]):
+    """Items of one chain, for any number of tasks. Each item is given once.
 
-    Not an async generator: that is over once it was cancelled or has failed, and would then end as
-    if everything had been read.
+    Not an async generator: one that was cancelled or has failed is finished, and ends as if all
+    items had been given.
     """
 
     __slots__ = ("_source",)
@@ -366,7 +409,7 @@ class _Reading(Generic[_Item_co]):
         return self
 
     async def __anext__(self) -> _Item_co:
-        """Give the next one. Cancelled, it loses none: the next one who asks gets it."""
+        """Give the next item. A cancelled call loses none: the next call gets it."""
         while True:
             item, ended = self._source._take()
             if item is not None:
@@ -378,15 +421,15 @@ class _Reading(Generic[_Item_co]):
             except SitelineError:
                 self._source._end()
                 raise
-            self._source._tell()
+            self._source._report()
 
 
-class AsyncPages(_Reading[Page]):
-    """The pages of one chain, read as they are asked for. Each page is given once.
+class AsyncPages(_Items[Page]):
+    """The pages of one chain, read when they are needed. Each page is given once.
 
-    Made by :meth:`AsyncScan.pages`. Cancelled or failed, it can be asked again: it goes on where it
-    was. Pages are read ahead as :meth:`siteline.Scan.pages` does: one that is on its way ends with
-    the last task that waits for it, or with the iterator.
+    Made by :meth:`AsyncScan.pages`. After a call was cancelled or has failed, the next one
+    continues where it was. One page is read ahead, as by :meth:`siteline.Scan.pages`: its request
+    is dropped when the last task that waits for it is cancelled, or with the iterator.
 
     >>> import asyncio
     >>> async def main():
@@ -401,11 +444,11 @@ class AsyncPages(_Reading[Page]):
     __slots__ = ()
 
 
-class AsyncRecords(_Reading[_Item_co]):
-    """The points of one chain, read as they are asked for. Each point is given once.
+class AsyncRecords(_Items[_Item_co]):
+    """The points of one chain, read when they are needed. Each point is given once.
 
-    Made by :meth:`AsyncScan.records`. Cancelled or failed, it can be asked again: it goes on where
-    it was. Pages are read ahead as those of :class:`AsyncPages`.
+    Made by :meth:`AsyncScan.records`. After a call was cancelled or has failed, the next one
+    continues where it was. Pages are read ahead as by :class:`AsyncPages`.
 
     >>> import asyncio
     >>> async def main():

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal, NamedTuple, overload
-
-from siteline import coverage_picture, html_sync
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, overload
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from siteline._siteline import Feed
 
+    _State: TypeAlias = Literal["settled", "settling", "provisional", "unread"]
+
 __all__ = ["Coverage", "CoverageWindow"]
+
+_STATES: tuple[_State, ...] = ("settled", "settling", "provisional", "unread")
 
 
 class CoverageWindow(NamedTuple):
@@ -41,7 +43,7 @@ class CoverageWindow(NamedTuple):
     end: datetime
     """Where it ends."""
     state: Literal["unread", "provisional", "settling", "settled"]
-    """What is known of it."""
+    """``"unread"``, ``"provisional"``, ``"settling"`` or ``"settled"``."""
     read_at: datetime | None
     """When the newest read of it began."""
     settled_at: datetime | None
@@ -53,12 +55,12 @@ class CoverageWindow(NamedTuple):
 class Coverage(Sequence[CoverageWindow]):
     """The windows of a feed in order, without gaps, from its beginning to ``now``.
 
-    What lies closer to ``now`` than the settle lag is left out.
+    It ends at ``now`` less the settle lag.
 
-    A sequence of :class:`CoverageWindow`. Printed it is a strip, a row for each month (for each day
-    where windows are shorter than one); notebooks draw it.
+    A sequence of :class:`CoverageWindow`. Printed, it is a calendar: a row for each month, or for
+    each day where windows are shorter than a day; notebooks draw it.
 
-    - ``feed``: the :class:`Feed` as the store knows it; ``now``: the time that it holds for
+    - ``feed``: the :class:`Feed` as the store knows it; ``now``: the time that the states hold for
 
     Made by :meth:`Store.coverage`.
 
@@ -86,7 +88,7 @@ class Coverage(Sequence[CoverageWindow]):
 
     @property
     def now(self) -> datetime:
-        """The time that it holds for."""
+        """The time that the states hold for."""
         return self._now
 
     @overload
@@ -94,15 +96,15 @@ class Coverage(Sequence[CoverageWindow]):
     @overload
     def __getitem__(self, index: slice) -> tuple[CoverageWindow, ...]: ...
     def __getitem__(self, index: int | slice) -> CoverageWindow | tuple[CoverageWindow, ...]:
-        """Return a window, or some."""
+        """Return one window, or several."""
         return self._windows[index]
 
     def __len__(self) -> int:
-        """Count the windows, parts of them that differ in their state apart."""
+        """Count the windows; parts of one in different states are counted apart."""
         return len(self._windows)
 
     def __iter__(self) -> Iterator[CoverageWindow]:
-        """Go over the windows in order of time."""
+        """Iterate over the windows in order of time."""
         return iter(self._windows)
 
     def __eq__(self, other: object) -> bool:
@@ -131,9 +133,9 @@ class Coverage(Sequence[CoverageWindow]):
         return max((one.end for one in self._windows if one.state != "unread"), default=None)
 
     @property
-    def spans(self) -> dict[str, timedelta]:
-        """How much time is in each state."""
-        spans = dict.fromkeys(coverage_picture.STATES, timedelta(0))
+    def spans(self) -> dict[_State, timedelta]:
+        """How much time is in each state; all four states are there."""
+        spans = dict.fromkeys(_STATES, timedelta(0))
         for window in self._windows:
             spans[window.state] += window.end - window.start
         return spans
@@ -150,18 +152,24 @@ class Coverage(Sequence[CoverageWindow]):
         frame = pd.DataFrame(list(self._windows), columns=list(CoverageWindow._fields))
         for name in ("start", "end", "read_at", "settled_at"):
             frame[name] = pd.to_datetime(frame[name], utc=True).astype("datetime64[us, UTC]")
-        frame["state"] = pd.Categorical(frame["state"], categories=coverage_picture.STATES)
+        frame["state"] = pd.Categorical(frame["state"], categories=list(_STATES))
         frame["empty"] = frame["empty"].astype("boolean")
         return frame
 
     def to_svg(self) -> str:
-        """Return the picture as an SVG document, for light pages and for dark ones."""
-        return coverage_picture.document(self)
+        """Return the calendar as an SVG document, for light pages and for dark ones."""
+        from siteline._display import coverage_svg
+
+        return coverage_svg.document(self)
 
     def __repr__(self) -> str:
-        """Print the strip."""
-        return coverage_picture.strip(self)
+        """Print the calendar."""
+        from siteline._display import coverage_text
+
+        return coverage_text.lines(self)
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        return html_sync.coverage(self)
+        from siteline._display import sync_html
+
+        return sync_html.coverage(self)

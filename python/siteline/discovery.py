@@ -10,10 +10,10 @@ __all__ = ["Discovery"]
 
 
 class Discovery(Mapping[str, Any]):
-    """The body of the discovery response, as it came (§4.2).
+    """The body of the discovery response, unchanged (§4.2).
 
-    A mapping over the whole JSON object; its fields are the service's own, for the interface shows
-    none of them. ``.raw`` keeps the bytes.
+    A mapping over the whole JSON object. Its members are the service's: the interface does not
+    describe them. ``.raw`` has the bytes.
 
     >>> resources = client.discover()
     >>> sorted(resources) == sorted(json.loads(resources.raw))
@@ -23,13 +23,13 @@ class Discovery(Mapping[str, Any]):
     __slots__ = ("_body", "_raw")
 
     def __init__(self, raw: bytes) -> None:
-        """Parse the body; the client has checked that it is one JSON object."""
+        """Parse the body, which the client has checked to be one JSON object."""
         self._raw = bytes(raw)
         self._body: dict[str, Any] = json.loads(self._raw)
 
     @property
     def raw(self) -> bytes:
-        """The body as it came."""
+        """The bytes of the body."""
         return self._raw
 
     def __getitem__(self, name: str) -> Any:
@@ -45,5 +45,5 @@ class Discovery(Mapping[str, Any]):
         return len(self._body)
 
     def __repr__(self) -> str:
-        """Name the members, not their contents."""
+        """List the names of the members, without their values."""
         return f"<Discovery {', '.join(self._body)}>"

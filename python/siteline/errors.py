@@ -1,4 +1,4 @@
-"""Everything that siteline raises, in one tree.
+"""All exceptions of siteline, in one tree.
 
 ::
 
@@ -13,9 +13,9 @@
     │   └── TruncatedBody                     … before the end of the body
     ├── ProtocolError (ValueError)            the reply breaks the interface, at .path
     │   ├── BodyTooLarge                      more decoded bytes than the cap
-    │   ├── CursorLoop                        a cursor came back
+    │   ├── CursorLoop                        the service repeated a cursor
     │   └── RedirectRefused                   no redirect is followed
-    ├── ServiceError                          the service said no: .status, .code, .detail
+    ├── ServiceError                          an error status: .status, .code, .detail
     │   ├── AuthenticationError               credential, assertion or token refused
     │   │   └── ClockSkewError                … because the clocks differ: .skew_seconds
     │   ├── ScopeError (PermissionError)      a scope was refused or not granted: .missing
@@ -23,21 +23,21 @@
     │   │   └── CursorRejected                … because of its cursor, in mid-chain
     │   ├── RateLimited                       too many requests: .retry_at
     │   │   └── AllowanceExhausted            none left today
-    │   └── ServiceUnavailable                failing after the last attempt
-    ├── DeadlineExceeded (TimeoutError)       your own deadline passed
-    ├── StoreError
+    │   └── ServiceUnavailable                failed at every attempt
+    ├── DeadlineExceeded (TimeoutError)       the caller's deadline passed
+    ├── StoreError                            the store: opening, reading or writing it
     │   ├── StoreBusy                         another run holds it
     │   ├── StoreFull (OSError)               no space left
     │   ├── StoreCorrupt                      its contents are damaged
     │   └── FeedChanged                       another definition under the same name
     ├── BookmarkError (ValueError)            edited, or of another query, host or subject
     ├── ClosedError (RuntimeError)            the client, store or sandbox was closed
-    ├── ForkError (RuntimeError)              a live iterator was carried over a fork
-    └── InternalError (RuntimeError)          a defect of siteline
+    ├── ForkError (RuntimeError)              an open iterator was used in a forked child
+    └── InternalError (RuntimeError)          a bug in siteline
 
-Each carries what was asked, what came, and in ``.hint`` what to do now, where the message does
-not say it. No text in here holds a key, token, assertion, passphrase, cursor or query string. All
-of them can be pickled.
+The message says what was requested and what came back; ``.hint`` says what to do, where the message
+does not. No text holds a key, token, assertion, passphrase, cursor or query string. All of them can
+be pickled.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from siteline import Bookmark, Table
+    from siteline._siteline import Bookmark, Table
 
 __all__ = [
     "AllowanceExhausted",
@@ -89,7 +89,7 @@ __all__ = [
 
 
 class SitelineWarning(UserWarning):
-    """Something that works and should not stay as it is: a key file that others can read.
+    """Something that works and should be changed, such as a key file that other users can read.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as seen:
@@ -101,7 +101,7 @@ class SitelineWarning(UserWarning):
 
 
 class Attempt(NamedTuple):
-    """One attempt of a request: what came of it, and the pause that followed.
+    """One attempt of a request: its outcome, and the pause after it.
 
     - ``outcome``: a status (``"503"``) or what happened (``"timeout in response"``)
     - ``wait``: seconds until the next attempt, ``None`` after the last
@@ -121,24 +121,24 @@ class Attempt(NamedTuple):
 
 
 class SitelineError(Exception):
-    """The root of everything that siteline raises.
+    """The base class of all exceptions of siteline.
 
-    A failure in the middle of a read carries what was read and paid for: ``scan.resume(e.bookmark,
-    onto=e.partial)`` goes on from there.
+    Where a read fails after its first page, the error has the pages that were read:
+    ``scan.resume(error.bookmark, onto=error.partial)`` continues from there.
 
-    - ``.hint``: what to do now, or ``None``
+    - ``.hint``: what to do, or ``None``
     - ``.retryable``: whether the same call may succeed later with nothing changed
     - ``.attempts``, ``.elapsed``: each :class:`Attempt` made, and the seconds that all took
-    - ``.request_id``: the service's own name for the request, where its reply had one
-    - ``.bookmark``, ``.partial``: where a read that failed half way goes on, and what it had read
+    - ``.request_id``: the service's identifier of the request, where its reply had one
+    - ``.bookmark``, ``.partial``: where a failed read continues, and the table of what it had read
 
-    From :meth:`Client.gather` it tells it of each scan, in the order asked:
+    An error of :meth:`Client.gather` has these for each scan, in the order given:
 
-    - ``.scans``: the scans to gather again, each going on where it stopped: what is complete costs
-      nothing
-    - ``.scan_index``: which of them failed; ``.bookmark`` and ``.partial`` are its own
-    - ``.bookmarks``, ``.partials``: where each goes on, and what it has read: the whole of those
-      that are complete, ``None`` where nothing was read
+    - ``.scans``: the scans to gather again: each continues where it stopped, and one that is
+      complete costs no request
+    - ``.scan_index``: which of them failed; ``.bookmark`` and ``.partial`` are those of this scan
+    - ``.bookmarks``, ``.partials``: where each continues, and what it has read: all of it where the
+      scan is complete, ``None`` where nothing was read
 
     >>> sandbox.fault(on="data", status=503, skip=1, times=4)      # the second page fails
     >>> try:
@@ -157,7 +157,7 @@ class SitelineError(Exception):
     """
 
     hint: str | None = None
-    """What to do now."""
+    """What to do."""
     retryable: bool = False
     """Whether the same call may succeed later with nothing changed."""
     attempts: tuple[Attempt, ...] = ()
@@ -165,17 +165,17 @@ class SitelineError(Exception):
     elapsed: float | None = None
     """Seconds from the first attempt to the failure."""
     request_id: str | None = None
-    """The service's own name for the request, where its reply had one."""
+    """The service's identifier of the request, where its reply had one."""
     bookmark: Bookmark | None = None
-    """Where a read that failed half way can go on."""
+    """Where a failed read can continue."""
     partial: Table | None = None
-    """What a read that failed half way had read."""
+    """What a failed read had read."""
     bookmarks: Sequence[Bookmark | None] = ()
-    """Of each scan that was gathered: where it goes on."""
+    """Of each scan that was gathered: where it continues."""
     partials: Sequence[Table | None] = ()
     """Of each scan that was gathered: what it has read."""
     scans: Sequence[Any] = ()
-    """The scans to gather again: each goes on where it stopped."""
+    """The scans to gather again: each continues where it stopped."""
     scan_index: int | None = None
     """Which of the scans that were gathered failed, from 0."""
 
@@ -187,7 +187,7 @@ class SitelineError(Exception):
 
     @property
     def message(self) -> str:
-        """What was asked and what came."""
+        """What was requested and what came back."""
         return str(self.args[0]) if self.args else ""
 
     def __str__(self) -> str:
@@ -195,14 +195,14 @@ class SitelineError(Exception):
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the message and the attributes; tables and scans stay behind."""
-        behind = ("partial", "partials", "scans")
-        state = {name: value for name, value in self.__dict__.items() if name not in behind}
+        """Pickle the message and the attributes, without the tables and scans."""
+        left_out = ("partial", "partials", "scans")
+        state = {name: value for name, value in self.__dict__.items() if name not in left_out}
         return (type(self), self.args, state)
 
 
 class ConfigError(SitelineError, ValueError):
-    """A setting is wrong. No request was made and nothing was spent: mend the setting.
+    """A setting is wrong: correct it. No request was made, and nothing of the allowance was spent.
 
     >>> sandbox.client(tries=0)
     Traceback (most recent call last):
@@ -224,8 +224,8 @@ class CredentialError(ConfigError):
 class QueryError(ConfigError):
     """The query is wrong: bounds, interval, page size, filters. No request was made.
 
-    Also raised where a read reached ``max_pages=`` before its end. Then requests were made: what
-    they gave is in ``.partial``, and ``.bookmark`` says where to go on.
+    Also raised where a read reached ``max_pages=`` before its end. Then requests were made:
+    ``.partial`` has what was read, and ``.bookmark`` is where to continue.
 
     >>> client.data(site="S1", start="2026-11-01")
     Traceback (most recent call last):
@@ -236,9 +236,10 @@ class QueryError(ConfigError):
 
 
 class TransportError(SitelineError, ConnectionError):
-    """The connection failed at every attempt. Attempts that sent something count as spent.
+    """The connection failed at every attempt.
 
-    Most are worth another try later: ``.retryable``.
+    An attempt that sent any byte of a request counts against the allowance. ``.retryable`` says
+    whether another call may succeed; mostly it may.
 
     >>> sandbox.close()
     >>> sandbox.client(tries=1).discover()
@@ -267,10 +268,10 @@ class TransportTimeout(TransportError, TimeoutError):
 
 
 class TlsError(TransportError):
-    """The TLS handshake failed: not retried. The hint names the settings that bear on it.
+    """The TLS handshake failed; it is not retried. The hint names the settings to look at.
 
     >>> credential = siteline.Credential("subject", siteline.PrivateKey.generate(2048))
-    >>> address = sandbox.base_url.replace("http:", "https:")       # where nobody speaks TLS
+    >>> address = sandbox.base_url.replace("http:", "https:")       # a server without TLS
     >>> try:
     ...     siteline.Client(address, credential=credential).discover()
     ... except siteline.TlsError as error:
@@ -280,17 +281,17 @@ class TlsError(TransportError):
 
 
 class ProxyError(TransportError):
-    """The proxy refused or failed.
+    """The proxy refused the connection or failed.
 
     >>> try:
     ...     table = scan.collect()
     ... except siteline.ProxyError as error:
-    ...     print("ask whoever runs the proxy:", error)
+    ...     print("ask the administrator of the proxy:", error)
     """
 
 
 class TruncatedBody(TransportError):
-    """The reply ended before its end at every attempt.
+    """The connection closed before the end of the reply, at every attempt.
 
     >>> sandbox.fault(on="data", cut=100, times=4)
     >>> try:
@@ -302,7 +303,7 @@ class TruncatedBody(TransportError):
 
 
 class ProtocolError(SitelineError, ValueError):
-    """The reply breaks the interface. The request was spent; what it said was not used.
+    """The reply does not conform to the interface. It was not used; its request counts as spent.
 
     - ``.path``: where in the JSON body, as ``$.series[3].points[0].value``
 
@@ -319,7 +320,7 @@ class ProtocolError(SitelineError, ValueError):
 
 
 class BodyTooLarge(ProtocolError):
-    """The reply passed the cap on decoded bytes: ask for smaller pages.
+    """The reply is longer than ``max_body_bytes``, decoded: ask for smaller pages.
 
     >>> sandbox.client(max_body_bytes=1_000).data(site="S1", interval="1h").collect()
     Traceback (most recent call last):
@@ -330,7 +331,7 @@ class BodyTooLarge(ProtocolError):
 
 
 class CursorLoop(ProtocolError):
-    """The service gave a cursor that this chain had been given before: it would never end.
+    """The service sent a cursor that it had sent before in this chain, which would never end.
 
     >>> sandbox.fault(on="data", repeat_cursor=True, skip=1)
     >>> scan.collect()
@@ -341,7 +342,7 @@ class CursorLoop(ProtocolError):
 
 
 class RedirectRefused(ProtocolError):
-    """The service answered with a redirect. None is followed: mend ``base_url``.
+    """The service answered with a redirect. None is followed: correct ``base_url``.
 
     >>> sandbox.fault(on="data", status=302, headers={"Location": "https://elsewhere.example.com"})
     >>> scan.collect()
@@ -352,11 +353,11 @@ class RedirectRefused(ProtocolError):
 
 
 class ServiceError(SitelineError):
-    """The service said no.
+    """The service answered with an error status.
 
     - ``.status``: the HTTP status of the reply
     - ``.code``: its member ``error``, such as ``invalid_client``
-    - ``.detail``: what the service said about it, cut and escaped
+    - ``.detail``: the service's explanation, cut and escaped
 
     >>> try:
     ...     client.data(site="S1", filters={"colour": "red"}).collect()
@@ -370,7 +371,7 @@ class ServiceError(SitelineError):
     code: str | None = None
     """The member ``error`` of the reply, such as ``invalid_client``."""
     detail: str | None = None
-    """What the service said about it, cut and escaped."""
+    """The service's explanation, cut and escaped."""
 
 
 class AuthenticationError(ServiceError):
@@ -386,7 +387,7 @@ class AuthenticationError(ServiceError):
 
 
 class ClockSkewError(AuthenticationError):
-    """Refused, and the clocks differ: set this machine's clock.
+    """The assertion was refused, and the clocks differ: set this machine's clock.
 
     - ``.skew_seconds``: service clock minus this machine's clock, in seconds
 
@@ -418,7 +419,7 @@ class ScopeError(ServiceError, PermissionError):
 
 
 class RequestRejected(ServiceError):
-    """The service refuses this request; the same request again would be refused again.
+    """The service refused this request, and would refuse the same request again.
 
     >>> client.data(site="S1", filters={"colour": "red"}).collect()
     Traceback (most recent call last):
@@ -428,22 +429,22 @@ class RequestRejected(ServiceError):
 
 
 class CursorRejected(RequestRejected):
-    """The service refuses the cursor in mid-chain: start the range again without one.
+    """The service refused a cursor in the middle of a chain: read the range again from the start.
 
     >>> sandbox.fault(on="data", forget_cursors=True, nth=2)
     >>> try:
     ...     table = scan.collect()
     ... except siteline.CursorRejected:
-    ...     table = scan.collect()                                  # anew, from the start
+    ...     table = scan.collect()                                  # again, from the start
     >>> table.report["pages"]
     3
     """
 
 
 class RateLimited(ServiceError):
-    """Too many requests for now. Nothing was read; call again at ``retry_at``.
+    """Too many requests. Nothing was read; call again at ``retry_at``.
 
-    - ``.retry_at``: when the service takes requests again, an aware ``datetime`` in UTC
+    - ``.retry_at``: when the service accepts requests again, an aware ``datetime`` in UTC
 
     >>> sandbox.fault(on="data", status=429, retry_after=600)
     >>> try:
@@ -454,11 +455,11 @@ class RateLimited(ServiceError):
     """
 
     retry_at: datetime | None = None
-    """When the service takes requests again (UTC)."""
+    """When the service accepts requests again (UTC)."""
 
 
 class AllowanceExhausted(RateLimited):
-    """The daily request allowance is used up (§8), by the service's word or by our own count.
+    """The daily request allowance is used up (§8), by the service's reply or by our own count.
 
     >>> frugal = sandbox.client(daily_allowance=2)
     >>> scan = frugal.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
@@ -472,7 +473,7 @@ class AllowanceExhausted(RateLimited):
 
 
 class ServiceUnavailable(ServiceError):
-    """The service failed at every attempt. Each attempt was spent.
+    """The service failed at every attempt. Each attempt counts against the allowance.
 
     >>> sandbox.fault(on="data", status=503, times=4)
     >>> try:
@@ -496,9 +497,9 @@ class DeadlineExceeded(SitelineError, TimeoutError):
 
 
 class StoreError(SitelineError):
-    """The store could not be opened, read or written: what it names is not there or no store.
+    """The store could not be opened, read or written, or has no such feed.
 
-    Nothing was spent on requests before a store was opened; what was applied before stays.
+    A sync opens its store before its first request. What was applied stays.
 
     >>> siteline.Store("plant.siteline").coverage("line-9")
     Traceback (most recent call last):
@@ -509,7 +510,7 @@ class StoreError(SitelineError):
 
 
 class StoreBusy(StoreError):
-    """Another run holds the feed, in this process or another. No request was made: call later.
+    """Another sync holds the feed, in this process or another. No request was made: call later.
 
     >>> feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
     >>> def meanwhile(progress):
@@ -522,20 +523,20 @@ class StoreBusy(StoreError):
 
 
 class StoreFull(StoreError, OSError):
-    """No space is left for the store. What was applied stays: make room, and sync again.
+    """No space is left for the store. What was applied stays: free some space, and sync again.
 
     >>> try:
     ...     feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
     ...     report = client.sync(feed, siteline.Store("plant.siteline"))
     ... except siteline.StoreFull as error:
-    ...     print("make room, then go on:", error)
+    ...     print("free some space, then sync again:", error)
     """
 
 
 class StoreCorrupt(StoreError):
-    """What is stored is not what was written: the disk, or another program. Nothing of it is given.
+    """The store's file is damaged, by the disk or by another program. None of its data is returned.
 
-    Take a copy that :meth:`Store.backup` made, or a new store: the service still has the data.
+    Use a copy made by :meth:`Store.backup`, or a new store: the service still has the data.
 
     >>> import pathlib
     >>> pathlib.Path("plant.siteline").write_bytes(b"SQLite format 3" + bytes(4081))
@@ -549,9 +550,9 @@ class StoreCorrupt(StoreError):
 
 
 class FeedChanged(StoreError):
-    """The store knows another definition under this feed's name. No request was made.
+    """The store has another definition of a feed with this name. No request was made.
 
-    Give the new one a name of its own; or, for times, page size and window, :meth:`Store.redefine`.
+    Choose another name for the new feed. :meth:`Store.redefine` changes durations and page size.
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = {"site": "S1", "interval": "1h", "since": "2026-11-19T00:00Z"}
@@ -574,7 +575,7 @@ class BookmarkError(SitelineError, ValueError):
 
 
 class ClosedError(SitelineError, RuntimeError):
-    """The client, store or sandbox was closed.
+    """The client, store or sandbox was closed, or the event loop of an async signer or store.
 
     >>> client.close()
     >>> client.discover()
@@ -585,7 +586,7 @@ class ClosedError(SitelineError, RuntimeError):
 
 
 class ForkError(SitelineError, RuntimeError):
-    """A live iterator was carried over a fork: make a new one in the child.
+    """An iterator that was open at a fork was used in the child: make a new one there.
 
     >>> pages = scan.pages()
     >>> try:
@@ -596,7 +597,7 @@ class ForkError(SitelineError, RuntimeError):
 
 
 class InternalError(SitelineError, RuntimeError):
-    """A defect of siteline. The client can still be used; please report it.
+    """A bug in siteline: please report it. The client can still be used.
 
     >>> try:
     ...     table = scan.collect()

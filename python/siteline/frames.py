@@ -1,8 +1,8 @@
-"""From columns to DataFrames, without pyarrow.
+"""DataFrames from the core's columns, without pyarrow.
 
-NumPy looks at the core's columns where they lie. pandas 3 and later take numbers and timestamps so,
-without a copy, and copy a column when it is written to; before that there is one copy. pandas and
-polars are imported when they are used, never before.
+NumPy reads the core's memory. pandas 3 and later use numbers and timestamps from there without a
+copy, and copy a column when it is written to; for pandas 2 they are copied once. pandas and polars
+are imported when they are used.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from siteline._lending import can_lend, lend, timestamps
+from siteline._times import iso
+from siteline._zero_copy import can_share, share, timestamps
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,7 +31,7 @@ class Record(NamedTuple):
     Ten fields, named as the columns: the ids ``site_id``, ``line_id``, ``machine_id``,
     ``device_id`` and ``tag_guid``; ``timestamp``, the start of the bucket as the service names it;
     ``value``, ``minimum``, ``maximum`` and ``sample_count``, each ``None`` where the service gave
-    none. What a read has beside these, ``extra_columns`` and ``change``, is in the dicts alone.
+    none. ``extra_columns`` and ``change`` are only in the dicts that ``records()`` gives.
 
     >>> record = next(scan.records(named=True))
     >>> record.site_id, record.timestamp.isoformat(), record.sample_count
@@ -61,12 +62,11 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
     The ids are ``str`` (or categories: ``ids="category"`` is faster and smaller), ``timestamp`` is
     ``datetime64[us, UTC]``, ``value``, ``minimum`` and ``maximum`` are ``float64`` with NaN for
     null, ``sample_count`` is ``Int64`` with ``<NA>``; the dtypes are the same for an empty result.
-    Under pandas 3 numbers and timestamps of tables and pages are not copied: pandas copies a column
-    when it is first written to. An array that is written to past pandas (``column.array[0] = 1``)
-    says that it is read-only.
-    ``frame.attrs["siteline"]`` says where the numbers come from: ``query``, ``host``, ``read_at``,
-    ``pages``, ``resumed_after_pages``. ``query`` is a list where several were gathered that do not
-    adjoin; times are ISO text, so that ``to_parquet()`` keeps all of it.
+    Under pandas 3, numbers and timestamps of tables and pages are not copied: pandas copies a
+    column when it is first written to. Writing past pandas (``column.array[0] = 1``) raises
+    ``ValueError``: the array is read-only.
+    ``frame.attrs["siteline"]`` is a :class:`Provenance`, or of a store's points a
+    :class:`StoreProvenance`; its times are ISO text, so that ``to_parquet()`` keeps it.
     """
     _check_ids(ids)
     try:
@@ -74,26 +74,28 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
     except ImportError as error:
         raise _missing("pandas", "to_pandas()") from error
     given = source._columns()
-    lent = not isinstance(given[5][2], bytearray) and can_lend(pd)
-    columns = {name: _pandas_column(pd, kind, payload, ids, lent) for name, kind, *payload in given}
+    shared = not isinstance(given[5][2], bytearray) and can_share(pd)
+    columns = {
+        name: _pandas_column(pd, kind, payload, ids, shared) for name, kind, *payload in given
+    }
     frame = pd.DataFrame(columns, copy=False)
-    if lent:
-        lend(frame)
-    frame.attrs["siteline"] = _said(source._provenance())
+    if shared:
+        share(frame)
+    frame.attrs["siteline"] = _plain(source._provenance())
     return frame
 
 
-def _said(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """As plain JSON: of attrs that are not, ``to_parquet()`` warns, and drops all of them."""
+def _plain(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Make it plain JSON: otherwise ``to_parquet()`` warns and drops all attrs."""
     from datetime import datetime
 
     return {
-        name: value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value
+        name: iso(value) if isinstance(value, datetime) else value
         for name, value in provenance.items()
     }
 
 
-def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, lent: bool) -> Any:
+def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, shared: bool) -> Any:
     import numpy as np
 
     if kind in ("runs", "dictionary"):
@@ -103,10 +105,10 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, lent: bool
     owned = isinstance(payload[0], bytearray)
     dtype = np.float64 if kind == "float" else np.int64
     values = np.frombuffer(payload[0], dtype=dtype) if owned else np.asarray(payload[0])
-    if not owned and not lent:
+    if not owned and not shared:
         values = values.copy()
     if kind == "timestamp":
-        if lent:
+        if shared:
             return timestamps(pd, values)
         return pd.Series(values.view("datetime64[us]")).dt.tz_localize("UTC")
     if kind == "integer":
@@ -119,7 +121,7 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, lent: bool
 
 
 def _identity_column(pd: Any, payload: list[Any], ids: _Ids) -> Any:
-    """From codes and lengths of runs, the rows of which have the same text; or from all codes."""
+    """Build the column from one code for each run of rows and the runs' lengths, or all codes."""
     import numpy as np
 
     *coded, texts = payload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from siteline import html
+from siteline._counts import counted
 from siteline._siteline import Table
 
 if TYPE_CHECKING:
@@ -21,16 +21,17 @@ __all__ = ["Gathered"]
 
 
 class Gathered:
-    """The tables of several scans, in the order asked, and all their points as one table.
+    """The tables of several scans, in the order given, and all their points as one table.
 
-    ``len(gathered)``, ``gathered[0]`` and ``for table in gathered`` are about the tables;
-    ``.table``, ``to_pandas()`` and its kin, ``records()`` and the Arrow stream
-    (``pl.DataFrame(gathered)``, ``duckdb.sql("from gathered")``) about all of it. That is merged
-    when it is first asked for, and takes as much memory again as the tables, which the scans keep.
+    ``len(gathered)``, ``gathered[0]`` and ``for table in gathered`` give the tables. ``.table``,
+    ``to_pandas()``, ``to_polars()``, ``to_arrow()``, ``records()`` and the Arrow stream
+    (``pl.DataFrame(gathered)``, ``duckdb.sql("from gathered")``) give all points, merged. The merge
+    is made when it is first needed; it takes as much memory again as the tables, which the scans
+    keep.
 
-    Nobody knows whether ``to`` is inclusive, so a point at the seam of two parts may have come
-    twice: it stands once, as the later scan has it. ``.table.report`` counts the pages of all
-    scans; its ``outside_range`` is about the range of each.
+    Whether ``to`` is inclusive is not documented, so a point where two parts meet may have come
+    twice: it stands once, with the values of the later scan. ``.table.report`` counts the pages of
+    all scans; its ``outside_range`` counts points outside the range of their own scan.
 
     >>> gathered = client.gather(scan.split(3))
     >>> gathered
@@ -42,7 +43,7 @@ class Gathered:
     __slots__ = ("_merged", "_tables")
 
     def __init__(self, tables: tuple[Table, ...]) -> None:
-        """Hold the tables; made by :meth:`Client.gather`."""
+        """Wrap the tables; made by :meth:`Client.gather`."""
         self._tables = tables
         self._merged: Table | None = None
 
@@ -50,8 +51,8 @@ class Gathered:
     def table(self) -> Table:
         """All points, merged at the seams: a :class:`Table`.
 
-        Its ``frame.attrs["siteline"]["query"]`` is the whole's query where the parts adjoin, else a
-        list of theirs. Scans with different ``extra_columns`` or ``interval`` are not one table: a
+        In its ``frame.attrs["siteline"]``, ``query`` is one query where the parts adjoin, else the
+        list of theirs. Scans with different ``extra_columns`` or ``interval`` cannot be merged:
         :class:`QueryError`.
         """
         if self._merged is None:
@@ -59,15 +60,15 @@ class Gathered:
         return self._merged
 
     def to_pandas(self, *, ids: Literal["str", "category"] = "str") -> pd.DataFrame:
-        """Build the long pandas frame of the whole."""
+        """Build the long pandas frame of all points."""
         return self.table.to_pandas(ids=ids)
 
     def to_polars(self, *, ids: Literal["str", "category"] = "str") -> pl.DataFrame:
-        """Build the long polars frame of the whole, without pyarrow."""
+        """Build the long polars frame of all points, without pyarrow."""
         return self.table.to_polars(ids=ids)
 
     def to_arrow(self) -> pa.Table:
-        """Build a ``pyarrow.Table`` of the whole."""
+        """Build a ``pyarrow.Table`` of all points."""
         return self.table.to_arrow()
 
     @overload
@@ -79,7 +80,7 @@ class Gathered:
         return self.table.records(named=True) if named else self.table.records()
 
     def __len__(self) -> int:
-        """How many tables there are."""
+        """Count the tables."""
         return len(self._tables)
 
     @overload
@@ -87,7 +88,7 @@ class Gathered:
     @overload
     def __getitem__(self, index: slice) -> tuple[Table, ...]: ...
     def __getitem__(self, index: int | slice) -> Table | tuple[Table, ...]:
-        """Return one of the tables, or several."""
+        """Return one table, or several."""
         return self._tables[index]
 
     def __iter__(self) -> Iterator[Table]:
@@ -95,23 +96,21 @@ class Gathered:
         return iter(self._tables)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Export the whole through the Arrow PyCapsule interface."""
+        """Export all points through the Arrow PyCapsule interface."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """Export its schema through the Arrow PyCapsule interface."""
+        """Export their schema through the Arrow PyCapsule interface."""
         return self.table.__arrow_c_schema__()
 
     def __repr__(self) -> str:
-        """Tell how much the tables are; merges nothing."""
+        """Count tables, points and pages; merges nothing."""
         numbers = (len(self), sum(map(len, self)), sum(one.report["pages"] for one in self))
-        said = zip(numbers, ("table", "point", "page"), strict=True)
-        return f"<Gathered {', '.join(_many(*one) for one in said)}>"
+        counts = zip(numbers, ("table", "point", "page"), strict=True)
+        return f"<Gathered {', '.join(counted(*one, grouping='') for one in counts)}>"
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
+        from siteline._display import html
+
         return html.gathered(self)
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,7 +1,7 @@
-"""How far a read has come: what ``progress=`` of ``client.data(...)`` tells.
+"""How far a read has come: what ``progress=`` of ``client.data(...)`` reports.
 
-The core calls nothing of Python while it works. It is told between two pages, by the thread that
-waits for them (in asyncio: by the task that does), with no lock held.
+The core calls no Python code while it works. The callback runs between two pages, on the thread
+that waits for them (in asyncio: in the task that waits), with no lock held.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from siteline._counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,47 +20,46 @@ __all__ = ["Progress"]
 
 
 class Progress(NamedTuple):
-    """How far a read has come, told after each page to the callable given as ``progress=``.
+    """How far a read has come: given after each page to the callable passed as ``progress=``.
 
-    Only what is known: nobody says beforehand how many pages there are (§4.3).
+    The service does not say in advance how many pages there are (§4.3).
 
-    - ``pages``, ``points``: read by this read so far; points that came twice count twice
-    - ``requests``: made for them, retries included, and for the next page, where that is asked for
-      already
+    - ``pages``, ``points``: read so far; points that came twice count twice
+    - ``requests``: made for them, retries included, and for the next page where it is read ahead
     - ``allowance_left``: requests left today, ``None`` where no limit is known (§8)
     - ``newest``: the newest bucket timestamp so far, ``None`` before the first point
-    - ``fraction``: how much of the range lies before it: while the pages come in order of time, and
-      hold more than one series to see that by; else ``None``; 1 after the last page
+    - ``fraction``: the part of the range before ``newest``, from 0 to 1; 1 after the last page. It
+      is known while pages come in order of time and hold more than one series, else ``None``
     - ``done``: whether the last page has been read
 
-    What the callable raises ends the read, and nothing is lost: the same ``collect()``, or the next
-    ``next(pages)``, goes on with what was read.
+    An exception of the callable ends the read, and no page is lost: the same ``collect()``, or the
+    next ``next(pages)``, continues with what was read.
 
-    >>> told = []
+    >>> events = []
     >>> frame = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
-    ...                     interval="1h", page_size=50, progress=told.append).to_pandas()
-    >>> [(now.pages, now.points, now.done) for now in told]
+    ...                     interval="1h", page_size=50, progress=events.append).to_pandas()
+    >>> [(event.pages, event.points, event.done) for event in events]
     [(1, 50, False), (2, 72, True)]
     """
 
     pages: int
-    """Pages that this read has read."""
+    """Pages read so far."""
     points: int
     """Points on them, repeats included."""
     requests: int
-    """Requests made for them and for what is asked for already, retries included."""
+    """Requests made for them and for the page that is read ahead, retries included."""
     allowance_left: int | None
     """Requests left today, or ``None`` where no limit is known."""
     newest: datetime | None
     """The newest bucket timestamp so far."""
     fraction: float | None
-    """How much of the range lies behind, where that is known."""
+    """The part of the range before ``newest``, from 0 to 1; ``None`` where it is not known."""
     done: bool
     """Whether the last page has been read."""
 
 
 def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:
-    """Whom to tell of one read: a callable, or ``None`` where nobody looks."""
+    """Return the callback of one read; ``None`` where there is no terminal and no notebook."""
     if progress is not True:
         return progress
     notebook = _in_notebook()
@@ -66,7 +67,7 @@ def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:
         return None
     try:
         with warnings.catch_warnings():
-            # Without ipywidgets it says so, and shows text.
+            # tqdm warns where ipywidgets is missing, and shows text.
             warnings.simplefilter("ignore")
             from tqdm.auto import tqdm
     except ImportError:
@@ -74,35 +75,38 @@ def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:
     return _Bar(tqdm(desc=title, unit=" points", unit_scale=True, leave=True))
 
 
-def reporters(asked: list[tuple[Callable[[Progress], object] | bool | None, str]]) -> list[Any]:
-    """Whom to tell of reads side by side: those that want a bar share one."""
-    wanted = [title for progress, title in asked if progress is True]
-    bar = reporter(True, f"{wanted[0]}, {_many(len(wanted), 'scan')}") if wanted else None
-    shared = None if bar is None else _Shared(bar, len(wanted))
+def reporters(reads: list[tuple[Callable[[Progress], object] | bool | None, str]]) -> list[Any]:
+    """Return the callbacks of several reads, each given by its ``progress=`` and its title.
+
+    Those with ``progress=True`` share one bar.
+    """
+    titles = [title for progress, title in reads if progress is True]
+    bar = reporter(True, f"{titles[0]}, {counted(len(titles), 'scan')}") if titles else None
+    shared = None if bar is None else _SharedBar(bar, len(titles))
     return [
-        shared and shared.one() if progress is True else progress or None for progress, _ in asked
+        shared and shared.add() if progress is True else progress or None for progress, _ in reads
     ]
 
 
-def finish(told: Any) -> None:
-    """Let a bar of ours stand as it is; a callable of the user's has heard ``done``."""
-    if isinstance(told, (_Bar, _Line, _One)):
-        told.close()
+def finish(callback: Any) -> None:
+    """Close a bar of ours, which stays as it is; a user's callable is left alone."""
+    if isinstance(callback, (_Bar, _Line, _SharedBarPart)):
+        callback.close()
 
 
 class _Bar:
-    """A bar of tqdm's. Its length is known where the fraction is."""
+    """A bar of tqdm. Its length is estimated from the fraction."""
 
     __slots__ = ("_bar",)
 
     def __init__(self, bar: Any) -> None:
         self._bar = bar
 
-    def __call__(self, now: Progress) -> None:
-        if now.fraction:
-            self._bar.total = round(now.points / now.fraction)
-        self._bar.set_postfix_str(_counted(now), refresh=False)
-        self._bar.update(now.points - self._bar.n)
+    def __call__(self, progress: Progress) -> None:
+        if progress.fraction:
+            self._bar.total = round(progress.points / progress.fraction)
+        self._bar.set_postfix_str(_pages(progress), refresh=False)
+        self._bar.update(progress.points - self._bar.n)
 
     def close(self) -> None:
         self._bar.refresh()
@@ -110,7 +114,7 @@ class _Bar:
 
 
 class _Line:
-    """Without tqdm: one line, written over itself."""
+    """One line that is written again and again: where tqdm is not installed."""
 
     __slots__ = ("_title", "_width")
 
@@ -118,9 +122,9 @@ class _Line:
         self._title = title
         self._width = 0
 
-    def __call__(self, now: Progress) -> None:
-        share = f"{now.fraction:.0%}, " if now.fraction is not None else ""
-        text = f"{self._title}: {share}{_many(now.points, 'point')}, {_counted(now)}"
+    def __call__(self, progress: Progress) -> None:
+        share = f"{progress.fraction:.0%}, " if progress.fraction is not None else ""
+        text = f"{self._title}: {share}{counted(progress.points, 'point')}, {_pages(progress)}"
         sys.stderr.write(f"\r{text:<{self._width}}")
         sys.stderr.flush()
         self._width = len(text)
@@ -131,24 +135,24 @@ class _Line:
             sys.stderr.write("\n")
 
 
-class _Shared:
-    """One bar for several reads."""
+class _SharedBar:
+    """One bar for several reads: it shows their sums."""
 
-    __slots__ = ("_bar", "_count", "_told")
+    __slots__ = ("_bar", "_count", "_latest")
 
     def __init__(self, bar: Any, count: int) -> None:
         self._bar = bar
         self._count = count
-        self._told: list[Progress | None] = []
+        self._latest: list[Progress | None] = []
 
-    def one(self) -> _One:
-        """Whom to tell of the next one of the reads."""
-        self._told.append(None)
-        return _One(self, len(self._told) - 1)
+    def add(self) -> _SharedBarPart:
+        """Return the callback of the next read."""
+        self._latest.append(None)
+        return _SharedBarPart(self, len(self._latest) - 1)
 
-    def tell(self, number: int, now: Progress) -> None:
-        self._told[number] = now
-        begun = [one for one in self._told if one is not None]
+    def update(self, number: int, progress: Progress) -> None:
+        self._latest[number] = progress
+        begun = [one for one in self._latest if one is not None]
         fractions = [one.fraction for one in begun if one.fraction is not None]
         times = [one.newest for one in begun if one.newest is not None]
         self._bar(
@@ -156,7 +160,7 @@ class _Shared:
                 pages=sum(one.pages for one in begun),
                 points=sum(one.points for one in begun),
                 requests=sum(one.requests for one in begun),
-                allowance_left=now.allowance_left,
+                allowance_left=progress.allowance_left,
                 newest=max(times, default=None),
                 fraction=sum(fractions) / self._count if len(fractions) == len(begun) else None,
                 done=len(begun) == self._count and all(one.done for one in begun),
@@ -169,35 +173,33 @@ class _Shared:
             bar.close()
 
 
-class _One:
-    """One of the reads that share a bar."""
+class _SharedBarPart:
+    """The callback of one of the reads that share a bar."""
 
     __slots__ = ("_number", "_shared")
 
-    def __init__(self, shared: _Shared, number: int) -> None:
+    def __init__(self, shared: _SharedBar, number: int) -> None:
         self._shared = shared
         self._number = number
 
-    def __call__(self, now: Progress) -> None:
-        self._shared.tell(self._number, now)
+    def __call__(self, progress: Progress) -> None:
+        self._shared.update(self._number, progress)
 
     def close(self) -> None:
         self._shared.close()
 
 
-def _counted(now: Progress) -> str:
-    left = "" if now.allowance_left is None else f", {now.allowance_left:,} requests left today"
-    return f"{_many(now.pages, 'page')}{left}"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _pages(progress: Progress) -> str:
+    left = ""
+    if progress.allowance_left is not None:
+        left = f", {progress.allowance_left:,} requests left today"
+    return f"{counted(progress.pages, 'page')}{left}"
 
 
 def _in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    # The shell of a terminal has no kernel.
+    # IPython in a terminal has no kernel.
     return getattr(shell, "kernel", None) is not None
 
 
@@ -205,5 +207,5 @@ def _is_terminal(stream: Any) -> bool:
     try:
         return bool(stream.isatty())
     except (AttributeError, ValueError):
-        # None under pythonw, or closed.
+        # stderr is None under pythonw, and may be closed.
         return False

@@ -1,4 +1,4 @@
-"""What a sync did, and what the next one would do."""
+"""The report of a sync, and the plan of the next one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from siteline import html_sync
+from siteline._counts import counted
+from siteline._times import iso, to_second
 from siteline.errors import AllowanceExhausted, QueryError
 
 if TYPE_CHECKING:
     from siteline._siteline import Allowance
+    from siteline.reports import AllowanceDict, FeedReportDict, SyncReportDict, TaskDict
 
 __all__ = ["FeedReport", "Plan", "SyncReport", "Task"]
 
@@ -28,13 +30,13 @@ _WHY = {
 class Task(NamedTuple):
     """One range that a sync reads or is still to read, as one chain.
 
-    - ``feed``: the feed's name; for a scan that of the feed that has shown how many pages it takes,
+    - ``feed``: the feed's name; for a scan, the feed whose pages its ``pages`` were estimated from,
       or ``""``
     - ``why``: ``"resume"`` (begun and not ended), ``"reread"`` (asked for), ``"edge"`` (fresh),
       ``"settle"`` (its lateness is over), ``"fill"`` (never read): in this order
     - ``start``, ``end``: the range, half-open, UTC
-    - ``pages``: expected pages, ``None`` while nothing of the kind has been seen; 0 for a scan that
-      was read
+    - ``pages``: expected pages, ``None`` while no page of such a query has been seen; 0 for a scan
+      that was read
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
@@ -52,11 +54,11 @@ class Task(NamedTuple):
     end: datetime
     """Where it ends."""
     pages: int | None
-    """Expected pages, where pages of the kind have been seen."""
+    """Expected pages; ``None`` while no page of such a query has been seen."""
 
     def __str__(self) -> str:
         """Print it as a line."""
-        pages = "" if self.pages is None else f", {_many(self.pages, 'page')}"
+        pages = "" if self.pages is None else f", {counted(self.pages, 'page')}"
         return f"{self.feed}: {_range(self.start, self.end)}, {_WHY[self.why]}{pages}"
 
 
@@ -65,7 +67,7 @@ class FeedReport(NamedTuple):
 
     - ``name``: the feed's; ``chains`` read to their end, ``pages`` read
     - ``inserted``, ``revised``, ``unchanged``: points that were new, that came with other values,
-      that came again as they were; ``flagged``: stored points that a complete read of their range
+      that came again with the same; ``flagged``: stored points that a complete read of their range
       no longer brought
     - ``sequence``: the number of the newest page: for :meth:`Store.changes` and :meth:`Store.as_of`
     - ``settled_through``: all from the feed's beginning up to here is settled, or ``None``
@@ -89,7 +91,7 @@ class FeedReport(NamedTuple):
     revised: int
     """Points that were there with other values, or flagged."""
     unchanged: int
-    """Points that were there as they came."""
+    """Points that were there with the same values."""
     flagged: int
     """Points that a complete read of their range no longer brought."""
     sequence: int
@@ -107,7 +109,7 @@ class FeedReport(NamedTuple):
 
 @dataclass(frozen=True)
 class SyncReport:
-    """What a sync did. Made by :meth:`Client.sync`; printed, it tells it in lines.
+    """What a sync did. Made by :meth:`Client.sync`; printed, it has a line for each feed.
 
     - ``feeds``: name to :class:`FeedReport`; ``report["line-2"]`` is short for it
     - ``pages``, ``inserted``, ``revised``, ``unchanged``, ``flagged``: of all feeds together
@@ -157,7 +159,7 @@ class SyncReport:
 
     @property
     def unchanged(self) -> int:
-        """Points that were there as they came."""
+        """Points that were there with the same values."""
         return sum(one.unchanged for one in self._feeds)
 
     @property
@@ -197,39 +199,42 @@ class SyncReport:
             hint="Call sync() again after retry_at: it goes on where it was.",
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain dicts, lists, numbers and ISO texts: what ``json.dumps`` takes."""
-        totals = ("pages", "inserted", "revised", "unchanged", "flagged")
+    def to_dict(self) -> SyncReportDict:
+        """Return plain dicts, lists, numbers and ISO 8601 texts: what ``json.dumps`` takes."""
         return {
-            "now": _iso(self.now),
+            "now": iso(self.now),
             "complete": self.complete,
-            "resumes_at": _iso(self.resumes_at),
-            **{name: getattr(self, name) for name in totals},
+            "resumes_at": iso(self.resumes_at),
+            "pages": self.pages,
+            "inserted": self.inserted,
+            "revised": self.revised,
+            "unchanged": self.unchanged,
+            "flagged": self.flagged,
             "requests": self.requests,
-            "settled_through": _iso(self.settled_through),
-            "read_through": _iso(self.read_through),
-            "feeds": [_plain(one) for one in self._feeds],
-            "todo": [_plain(task) for task in self.todo],
-            "allowance": _plain_allowance(self.allowance),
+            "settled_through": iso(self.settled_through),
+            "read_through": iso(self.read_through),
+            "feeds": [_feed_dict(one) for one in self._feeds],
+            "todo": [_task_dict(task) for task in self.todo],
+            "allowance": _allowance_dict(self.allowance),
         }
 
     def __repr__(self) -> str:
-        """Tell the most important in one line."""
+        """Summarize it in one line."""
         state = "complete" if self.complete else f"incomplete, {_left(self.todo)}"
-        return f"<SyncReport {state}: {_many(self.pages, 'page')}, {_points(self)}>"
+        return f"<SyncReport {state}: {counted(self.pages, 'page')}, {_points(self)}>"
 
     def __str__(self) -> str:
         """Print a line for each feed, and what is left."""
         state = "complete" if self.complete else "incomplete"
         lines = [
-            f"Sync {state}, {_time(self.now)} UTC: {_many(self.pages, 'page')}, "
-            f"{_many(self.requests, 'request')} ({_allowance(self.allowance)})"
+            f"Sync {state}, {to_second(self.now)} UTC: {counted(self.pages, 'page')}, "
+            f"{counted(self.requests, 'request')} ({_allowance(self.allowance)})"
         ]
         width = max(len(one.name) for one in self._feeds)
         for one in self._feeds:
             lines += [f"  {one.name:<{width}}  {_points(one)}", f"  {'':<{width}}  {_reach(one)}"]
         if not self.complete:
-            when = "" if self.resumes_at is None else f", from {_time(self.resumes_at)} UTC on"
+            when = "" if self.resumes_at is None else f", from {to_second(self.resumes_at)} UTC on"
             lines.append(f"  still to do{when}: {_left(self.todo)}")
             lines += [f"    {task}" for task in self.todo[:5]]
             lines += [f"    … and {len(self.todo) - 5} more"] if len(self.todo) > 5 else []
@@ -237,7 +242,9 @@ class SyncReport:
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        return html_sync.report(self)
+        from siteline._display import sync_html
+
+        return sync_html.report(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -245,14 +252,14 @@ class Plan:
     """What the next sync, or scans, would read and cost. Made by :meth:`Client.plan`.
 
     - ``tasks``: a :class:`Task` for each chain, in the order in which they would be read
-    - ``pages``: expected pages of all, ``None`` while that is not known for each
+    - ``pages``: the expected pages of all tasks, ``None`` while one of them is not known
     - ``allowance``: the :class:`Allowance` as it stands; ``reserve``: pages held back for windows
-      that become due before it begins anew
+      that become due before the allowance is reset
     - ``now``: the time it was planned for; ``kind``: ``"sync"`` or ``"scan"``
     - ``fits``: whether the allowance is enough, ``None`` where that is not known
 
-    A page costs a request; each repeat after a fault costs one more. How many pages a scan takes is
-    known once this client has read its like, of whatever range; split, it takes more:
+    A page costs one request; each retry costs one more. How many pages a scan takes is known once
+    this client has read the same query over any range; a scan that was split takes more pages:
 
     >>> scan.split(3) and client.plan(scan).pages is None
     True
@@ -291,7 +298,7 @@ class Plan:
 
     @property
     def _least(self) -> int:
-        """What is expected at least: a chain that nothing is known of takes one page or more."""
+        """The expected pages at least: a chain of unknown length takes one or more."""
         return sum(1 if task.pages is None else task.pages for task in self.tasks)
 
     def raise_for_allowance(self) -> None:
@@ -300,8 +307,8 @@ class Plan:
             return
         least = "" if self.pages is not None else " or more"
         raise AllowanceExhausted(
-            f"{_many(self._least, 'page')}{least} are expected, and the daily allowance has "
-            f"{_many(self.allowance.left or 0, 'request')} left",
+            f"{counted(self._least, 'page')}{least} are expected, and the daily allowance has "
+            f"{counted(self.allowance.left or 0, 'request')} left",
             retry_at=self.allowance.resets_at,
             retryable=True,
             hint="A sync may begin all the same: it stops at a page, and the next one goes on. A "
@@ -310,51 +317,55 @@ class Plan:
         )
 
     def __repr__(self) -> str:
-        """Tell the most important in one line."""
+        """Summarize it in one line."""
         if not self.tasks:
             return "<Plan nothing to read>"
-        return f"<Plan {_many(len(self.tasks), 'chain')}, {_expected(self)}>"
+        return f"<Plan {counted(len(self.tasks), 'chain')}, {_expected(self)}>"
 
     def __str__(self) -> str:
         """Print a line for each chain, and what it would cost."""
         if not self.tasks:
-            return f"Nothing to read at {_time(self.now)} UTC ({_allowance(self.allowance)})"
+            return f"Nothing to read at {to_second(self.now)} UTC ({_allowance(self.allowance)})"
         fits = {True: "enough", False: "not enough", None: "whether that is enough is not known"}
         lines = [
-            f"To read at {_time(self.now)} UTC: {_expected(self)}",
+            f"To read at {to_second(self.now)} UTC: {_expected(self)}",
             f"  {_allowance(self.allowance)}: {fits[self.fits]}",
         ]
         if self.reserve:
-            lines.append(f"  {_many(self.reserve, 'page')} held back for what becomes due today")
-        told = str if self.kind == "sync" else self._scan
-        lines += [f"  {told(task)}" for task in self.tasks[:12]]
+            lines.append(f"  {counted(self.reserve, 'page')} held back for what becomes due today")
+        line = str if self.kind == "sync" else self._scan_line
+        lines += [f"  {line(task)}" for task in self.tasks[:12]]
         lines += [f"  … and {len(self.tasks) - 12} more"] if len(self.tasks) > 12 else []
         return "\n".join(lines)
 
-    def _scan(self, task: Task) -> str:
-        known = "not known yet" if task.pages is None else _many(task.pages, "page")
+    def _scan_line(self, task: Task) -> str:
+        known = "not known yet" if task.pages is None else counted(task.pages, "page")
         pages = f": {known}" if len(self.tasks) > 1 else ""
         seen = f", as the feed {task.feed} has shown" if task.feed else ""
         return f"{_range(task.start, task.end)}{pages}{seen}"
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        return html_sync.plan(self)
+        from siteline._display import sync_html
+
+        return sync_html.plan(self)
 
 
 def _expected(plan: Plan) -> str:
     if plan.pages is not None:
-        return f"{_many(plan.pages, 'page')} expected"
+        return f"{counted(plan.pages, 'page')} expected"
     known = sum(task.pages or 0 for task in plan.tasks)
     if known:
-        return f"{_many(known, 'page')} expected and more, of what has not been seen yet"
+        return f"{counted(known, 'page')} expected and more, of what has not been seen yet"
     return "how many pages is not known yet: none of the kind has been seen"
 
 
-def _points(counted: SyncReport | FeedReport) -> str:
-    said = f"{counted.inserted:,} inserted, {counted.revised:,} revised, "
-    flagged = f", {counted.flagged:,} flagged" if counted.flagged else ""
-    return f"{said}{counted.unchanged:,} unchanged{flagged}"
+def _points(counts: SyncReport | FeedReport) -> str:
+    flagged = f", {counts.flagged:,} flagged" if counts.flagged else ""
+    return (
+        f"{counts.inserted:,} inserted, {counts.revised:,} revised, "
+        f"{counts.unchanged:,} unchanged{flagged}"
+    )
 
 
 def _reach(one: FeedReport) -> str:
@@ -362,34 +373,56 @@ def _reach(one: FeedReport) -> str:
         return "nothing read to its end yet"
     settled = "nothing settled yet"
     if one.settled_through is not None:
-        settled = f"settled through {_time(one.settled_through)}"
-    return f"{settled}, read through {_time(one.read_through)}"
+        settled = f"settled through {to_second(one.settled_through)}"
+    return f"{settled}, read through {to_second(one.read_through)}"
 
 
 def _left(todo: tuple[Task, ...]) -> str:
     if not todo:
         return "something is left"
     if any(task.pages is None for task in todo):
-        return f"{_many(len(todo), 'chain')} left"
-    return f"{_many(sum(task.pages or 0 for task in todo), 'page')} left"
+        return f"{counted(len(todo), 'chain')} left"
+    return f"{counted(sum(task.pages or 0 for task in todo), 'page')} left"
 
 
 def _allowance(shown: Allowance) -> str:
     if shown.left is None:
         return "no daily allowance is set"
-    return f"{shown.left:,} left until {_time(shown.resets_at)} UTC"
+    return f"{shown.left:,} left until {to_second(shown.resets_at)} UTC"
 
 
-def _plain(one: FeedReport | Task) -> dict[str, Any]:
+def _feed_dict(one: FeedReport) -> FeedReportDict:
     return {
-        name: _iso(value) if isinstance(value, datetime) else value
-        for name, value in one._asdict().items()
+        "name": one.name,
+        "chains": one.chains,
+        "pages": one.pages,
+        "inserted": one.inserted,
+        "revised": one.revised,
+        "unchanged": one.unchanged,
+        "flagged": one.flagged,
+        "sequence": one.sequence,
+        "settled_through": iso(one.settled_through),
+        "read_through": iso(one.read_through),
     }
 
 
-def _plain_allowance(shown: Allowance) -> dict[str, Any]:
-    resets_at = _iso(shown.resets_at)
-    return {"used": shown.used, "limit": shown.limit, "left": shown.left, "resets_at": resets_at}
+def _task_dict(task: Task) -> TaskDict:
+    return {
+        "feed": task.feed,
+        "why": task.why,
+        "start": iso(task.start),
+        "end": iso(task.end),
+        "pages": task.pages,
+    }
+
+
+def _allowance_dict(allowance: Allowance) -> AllowanceDict:
+    return {
+        "used": allowance.used,
+        "limit": allowance.limit,
+        "left": allowance.left,
+        "resets_at": iso(allowance.resets_at),
+    }
 
 
 def _earliest(times: list[datetime | None]) -> datetime | None:
@@ -397,18 +430,5 @@ def _earliest(times: list[datetime | None]) -> datetime | None:
     return min(known) if known and len(known) == len(times) else None
 
 
-def _iso(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat().replace("+00:00", "Z")
-
-
 def _range(start: datetime, end: datetime) -> str:
-    return f"{_time(start)} to {_time(end)}"
-
-
-def _time(at: datetime) -> str:
-    text = at.strftime("%Y-%m-%d %H:%M:%S")
-    return text.removesuffix(":00")
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"{to_second(start)} to {to_second(end)}"

@@ -1,31 +1,33 @@
-"""What a sync needs of a home for its points, where that is not :class:`siteline.Store`."""
+"""What a sync needs of a target that is not :class:`siteline.Store`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from siteline._siteline import Page
 
-__all__ = ["StoreTarget"]
+__all__ = ["AsyncStoreTarget", "StoreTarget"]
 
 
 @runtime_checkable
 class StoreTarget(Protocol):
     """A store of your own: an object with these two methods can be given to :meth:`Client.sync`.
 
-    ``apply()`` puts the points of a page in **and** keeps ``state``, both or neither: in one
-    transaction, so that the data can't be behind its checkpoint (§4.5.2). A point is the same by
-    its five ids and ``timestamp``; of two, that of the page with the higher ``page.sequence`` wins,
-    then the later row, in whatever order pages arrive (§4.5.3). ``state`` is opaque, and as secret
-    as a bookmark: it holds cursors. Give it back byte for byte.
+    ``apply()`` stores the points of a page **and** ``state`` in one transaction, both or neither,
+    so that the data can't be behind its checkpoint (§4.5.2). Two points are the same where their
+    five ids and ``timestamp`` are; the one of the page with the higher ``page.sequence`` wins, then
+    the later row, in whatever order pages arrive (§4.5.3). ``state`` is opaque and holds cursors,
+    so it is as secret as a bookmark. Return it byte for byte.
 
-    Both are called on the thread that called ``sync()`` (in asyncio on the loop's, which they hold
-    up), never at the same time for one sync. What they raise ends the sync and comes through
-    untouched; what was applied stays. They are plain functions, not ``async``.
+    Both are called on the thread that called ``sync()`` (in asyncio on the loop's thread, which
+    they block), never at the same time for one sync. An exception of theirs ends the sync and is
+    raised unchanged; what was applied stays. Where they are ``async``: :class:`AsyncStoreTarget`.
 
-    Where it also has ``lock(feed)``, that gives a context manager, which is held for the whole
-    sync: raise :class:`StoreBusy` there where another one holds the feed.
+    An optional method ``lock(feed)`` returns a context manager that is held for the whole sync: let
+    it raise :class:`StoreBusy` where another sync holds the feed.
 
     >>> class Memory:
     ...     def __init__(self):
@@ -50,13 +52,57 @@ class StoreTarget(Protocol):
     """
 
     def state(self, feed: str) -> bytes | None:
-        """Return the state that was applied last for a feed; ``None`` for one that is not there."""
+        """Return the state that was last applied for a feed; ``None`` for an unknown feed."""
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int]:
-        """Put a page in, and keep the state, both or neither; ``None``: the state alone.
+        """Store a page and the state in one transaction; without a page, the state alone.
 
-        ``page`` has ``sequence``, ``is_last``, ``query`` (what was asked: the range is that of its
-        chain) and the ways to its points: ``records()``, ``to_pandas()``, the Arrow stream.
+        ``page`` has ``sequence``, ``is_last`` and ``query`` (with the range of its chain); its
+        points come from ``records()``, ``to_pandas()`` or the Arrow stream.
 
         Return how many points were inserted, revised and unchanged.
         """
+
+
+@runtime_checkable
+class AsyncStoreTarget(Protocol):
+    """A :class:`StoreTarget` with ``async`` methods, one or both: for :meth:`AsyncClient.sync`.
+
+    Each call is a task of the event loop that runs the sync, one after the other; the loop goes on
+    meanwhile. A sync that is cancelled waits until the ``apply()`` under way has ended, so give it
+    a time limit of its own (``asyncio.timeout``); ``state()`` and ``lock()`` are cancelled with it.
+    Where the loop itself ends, ``apply()`` too gets :class:`asyncio.CancelledError`: both or
+    neither, also then.
+
+    ``lock(feed)`` gives an ``async`` context manager, or a plain one; it may be a coroutine
+    function itself. It is entered and left in tasks of their own.
+
+    A :class:`Client` raises :class:`ConfigError`, before any request.
+
+    >>> import asyncio
+    >>> class Memory:
+    ...     def __init__(self):
+    ...         self.rows, self.states = 0, {}
+    ...     async def state(self, feed):
+    ...         return self.states.get(feed)
+    ...     async def apply(self, feed, page, state):
+    ...         await asyncio.sleep(0)  # a database of yours
+    ...         new = 0 if page is None else len(page)
+    ...         self.rows, self.states[feed] = self.rows + new, state
+    ...         return new, 0, 0
+    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    ...                      since="2026-11-15T00:00Z")
+    >>> async def main(memory):
+    ...     async with sandbox.async_client() as client:
+    ...         return (await client.sync(feed, memory)).inserted == memory.rows > 0
+    >>> asyncio.run(main(Memory()))
+    True
+    """
+
+    def state(self, feed: str) -> bytes | Awaitable[bytes | None] | None:
+        """As :meth:`StoreTarget.state`."""
+
+    def apply(
+        self, feed: str, page: Page | None, state: bytes
+    ) -> tuple[int, int, int] | Awaitable[tuple[int, int, int]]:
+        """As :meth:`StoreTarget.apply`."""

@@ -1,7 +1,6 @@
 """Fixtures for pytest: the whole service on loopback, and a client of it.
 
-They are there as soon as siteline is installed (entry point ``pytest11``); nothing is to be
-imported::
+pytest finds them where siteline is installed (entry point ``pytest11``), without an import::
 
     def test_my_report(siteline_client):
         scan = siteline_client.data(site="S1", line="L2", interval="1h",
@@ -18,8 +17,8 @@ imported::
         siteline_sandbox.fault(on="data", status=503, times=2)
         ...
 
-The mark ``siteline_sandbox`` takes the keywords of :class:`siteline.Sandbox`. Each test gets a
-service of its own, closed when the test ends.
+The mark ``siteline_sandbox`` takes the keywords of :class:`siteline.Sandbox`. Each test has its own
+sandbox, closed when the test ends.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ if TYPE_CHECKING:
 __all__ = ["NOW", "siteline_client", "siteline_sandbox"]
 
 NOW = "2026-11-20T00:00:00Z"
-"""Where the clock of ``siteline_sandbox`` stands at first: every run of a test is the same."""
+"""The time of ``siteline_sandbox`` at the start of a test, so that every run is the same."""
 
 _MARK = "siteline_sandbox"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known, for ``--strict-markers``."""
+    """Register the mark, for ``--strict-markers``."""
     config.addinivalue_line(
         "markers", f"{_MARK}(**keywords): the keywords of siteline.Sandbox for the fixture"
     )
@@ -50,11 +49,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def siteline_sandbox(request: pytest.FixtureRequest) -> Iterator[siteline.Sandbox]:
-    """Give a :class:`siteline.Sandbox` of the test's own, closed at its end.
+    """Give the test its own :class:`siteline.Sandbox`, closed at its end.
 
     Its clock stands at :data:`NOW` until ``siteline_sandbox.clock.advance(...)``. Code under test
-    that makes its client itself (``Client.from_env()``) signs by the machine's clock: mark such a
-    test with ``@pytest.mark.siteline_sandbox(now=None)``, and the service's clock runs with it.
+    that makes its own client (``Client.from_env()``) signs by the machine's clock: mark such a test
+    with ``@pytest.mark.siteline_sandbox(now=None)``; the sandbox then uses the machine's clock too.
     """
     keywords: dict[str, Any] = {"now": NOW}
     for mark in reversed(list(request.node.iter_markers(_MARK))):

@@ -12,30 +12,29 @@ use super::ScopeSet;
 use super::exchange::Issued;
 use crate::clock::Clock;
 
-/// From here to its end a token is renewed while all go on with it (less a random part of up to a
-/// half, so that processes that started together do not renew together) ...
-const EARLY: Duration = Duration::from_secs(120);
-/// ... from here those who need it wait for the renewal ...
-const LATE: Duration = Duration::from_secs(15);
-/// ... and from here it is not used any more.
-const OVER: Duration = Duration::from_secs(5);
+/// With so much of its life left a token is renewed while its users go on with it. A random part of up
+/// to a half is taken off, so that processes that started together do not renew together.
+const RENEW: Duration = Duration::from_secs(120);
+/// With so much left, users wait for the renewal.
+const RENEW_FIRST: Duration = Duration::from_secs(15);
+/// With so much left it is not used any more.
+const UNUSABLE: Duration = Duration::from_secs(5);
 
 static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
 
 /// A bearer token (§2.2). It cannot be printed.
 #[derive(Clone)]
-pub struct AccessToken {
+pub(crate) struct AccessToken {
     authorization: HeaderValue,
     generation: u64,
     obtained: Duration,
     clock: Clock,
-    verified: bool,
 }
 
 impl AccessToken {
     /// The value of the header `Authorization`, marked as sensitive.
     #[must_use]
-    pub fn authorization(&self) -> HeaderValue {
+    pub(crate) fn authorization(&self) -> HeaderValue {
         self.authorization.clone()
     }
 
@@ -46,20 +45,14 @@ impl AccessToken {
 
     /// Which exchange it came from: no two in a process have the same number.
     #[must_use]
-    pub fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
     /// How long ago it was asked for.
     #[must_use]
-    pub fn age(&self) -> Duration {
+    pub(crate) fn age(&self) -> Duration {
         self.clock.monotonic().saturating_sub(self.obtained)
-    }
-
-    /// Whether the service said which scopes it granted.
-    #[must_use]
-    pub fn is_verified(&self) -> bool {
-        self.verified
     }
 }
 
@@ -69,20 +62,20 @@ impl fmt::Debug for AccessToken {
     }
 }
 
-/// A token as it is kept.
+/// A token in the cache.
 #[derive(Clone)]
-pub(super) struct Held {
+pub(super) struct CachedToken {
     pub(super) access: AccessToken,
     pub(super) scopes: Option<ScopeSet>,
     obtained_wall: Timestamp,
     pub(super) lifetime: Duration,
-    /// How long before its end it is renewed.
-    pub(super) early: Duration,
-    /// A renewal failed, and that was said.
+    /// With so much left it is renewed.
+    pub(super) renew_at: Duration,
+    /// A renewal failed, and a warning said so.
     pub(super) renewal_failed: bool,
 }
 
-impl Held {
+impl CachedToken {
     pub(super) fn new(issued: Issued, clock: &Clock) -> Self {
         let Issued { grant, asked, asked_wall } = issued;
         let access = AccessToken {
@@ -90,14 +83,13 @@ impl Held {
             generation: NEXT_GENERATION.fetch_add(1, Ordering::Relaxed),
             obtained: asked,
             clock: clock.clone(),
-            verified: grant.scopes.is_some(),
         };
         Self {
             access,
             scopes: grant.scopes,
             obtained_wall: asked_wall,
             lifetime: grant.lifetime,
-            early: EARLY.min(grant.lifetime / 2).mul_f64(1.0 - fastrand::f64() / 2.0),
+            renew_at: RENEW.min(grant.lifetime / 2).mul_f64(1.0 - fastrand::f64() / 2.0),
             renewal_failed: false,
         }
     }
@@ -110,13 +102,13 @@ impl Held {
         self.lifetime.saturating_sub(self.access.age().max(wall))
     }
 
-    /// From here on those who need it wait for its renewal.
-    pub(super) fn late(&self) -> Duration {
-        LATE.min(self.lifetime / 8)
+    /// With so much left, users wait for its renewal.
+    pub(super) fn renew_first_at(&self) -> Duration {
+        RENEW_FIRST.min(self.lifetime / 8)
     }
 
-    /// From here on it is not used any more.
-    pub(super) fn over(&self) -> Duration {
-        OVER.min(self.lifetime / 20)
+    /// With so much left it is not used any more.
+    pub(super) fn unusable_at(&self) -> Duration {
+        UNUSABLE.min(self.lifetime / 20)
     }
 }

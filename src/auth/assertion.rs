@@ -18,13 +18,13 @@ use super::Credential;
 use crate::{Error, Kind, Result};
 
 /// `exp` is at most five minutes after `iat` (§8).
-pub const LONGEST_LIFETIME: Duration = Duration::from_secs(300);
+pub(super) const LONGEST_LIFETIME: Duration = Duration::from_secs(300);
 /// `nbf` allows "only necessary clock tolerance" (§2.1): never more than this.
-pub const LARGEST_TOLERANCE: Duration = Duration::from_secs(60);
+pub(super) const LARGEST_TOLERANCE: Duration = Duration::from_secs(60);
 
 /// What every assertion of a client has in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AssertionSettings {
+pub(crate) struct AssertionSettings {
     /// `aud`: compared by the service as an exact text (§2.1, `BaseUrl::token_url`).
     pub audience: String,
     /// From `iat` to `exp`: 1 to 300 whole seconds; 120 s by default.
@@ -38,7 +38,7 @@ pub struct AssertionSettings {
 impl AssertionSettings {
     /// The defaults for this audience.
     #[must_use]
-    pub fn new(audience: impl Into<String>) -> Self {
+    pub(crate) fn new(audience: impl Into<String>) -> Self {
         Self {
             audience: audience.into(),
             lifetime: Duration::from_secs(120),
@@ -51,16 +51,16 @@ impl AssertionSettings {
     /// that a wrong setting is told before any work.
     ///
     /// # Errors
-    /// [`Kind::Config`] for a lifetime or tolerance out of range or not of whole seconds, and for
+    /// [`Kind::ConfigError`] for a lifetime or tolerance out of range or not of whole seconds, and for
     /// an audience that is empty or has spaces around it or control characters.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let audience = self.audience.as_str();
         if audience.is_empty()
             || audience.trim() != audience
             || audience.chars().any(char::is_control)
         {
             return Err(Error::new(
-                Kind::Config,
+                Kind::ConfigError,
                 format!("audience={audience:?} is empty or has stray white space."),
             )
             .with_hint(
@@ -78,7 +78,7 @@ fn check_seconds(name: &str, given: Duration, least: Duration, most: Duration) -
         return Ok(());
     }
     Err(Error::new(
-        Kind::Config,
+        Kind::ConfigError,
         format!(
             "The assertion's {name} is {given:?}; it must be whole seconds from {} to {}.",
             least.as_secs(),
@@ -93,7 +93,7 @@ fn check_seconds(name: &str, given: Duration, least: Duration, most: Duration) -
 
 /// A signed assertion, good for one request. Not `Clone`; consumed by
 /// [`into_form_value`](Self::into_form_value).
-pub struct Assertion {
+pub(crate) struct Assertion {
     text: Zeroizing<String>,
     jti: String,
 }
@@ -101,13 +101,13 @@ pub struct Assertion {
 impl Assertion {
     /// The compact text, for the form field `client_assertion` and nothing else (§4.1).
     #[must_use]
-    pub fn into_form_value(self) -> Zeroizing<String> {
+    pub(crate) fn into_form_value(self) -> Zeroizing<String> {
         self.text
     }
 
     /// Its unique name. It may be shown: it is worthless without the signature.
-    #[must_use]
-    pub fn jti(&self) -> &str {
+    #[cfg(test)]
+    pub(crate) fn jti(&self) -> &str {
         &self.jti
     }
 }
@@ -143,9 +143,9 @@ struct Claims<'a> {
 /// service takes each only once, whatever came of the request (§3.2).
 ///
 /// # Errors
-/// [`Kind::Config`] as [`AssertionSettings::check`]; the signer's own error; and
-/// [`Kind::Credential`] where its signature does not match the public key.
-pub fn make(
+/// [`Kind::ConfigError`] as [`AssertionSettings::check`]; the signer's own error; and
+/// [`Kind::CredentialError`] where its signature does not match the public key.
+pub(super) async fn make(
     credential: &Credential,
     settings: &AssertionSettings,
     now: Timestamp,
@@ -164,7 +164,7 @@ pub fn make(
         jti: &jti,
     };
     let mut text = Zeroizing::new(format!("{}.{}", part(&header)?, part(&claims)?));
-    let signature = credential.sign(text.as_bytes())?;
+    let signature = credential.sign(text.as_bytes()).await?;
     let signature = URL_SAFE_NO_PAD.encode(signature);
     text = Zeroizing::new(format!("{}.{signature}", text.as_str()));
     Ok(Assertion { text, jti })
@@ -172,8 +172,9 @@ pub fn make(
 
 /// One part of a compact JWT: the JSON in base64url without padding.
 fn part(value: &impl Serialize) -> Result<String> {
-    let json = serde_json::to_vec(value)
-        .map_err(|_| Error::new(Kind::Internal, "An assertion could not be written as JSON."))?;
+    let json = serde_json::to_vec(value).map_err(|_| {
+        Error::new(Kind::InternalError, "An assertion could not be written as JSON.")
+    })?;
     Ok(URL_SAFE_NO_PAD.encode(json))
 }
 

@@ -7,22 +7,10 @@ use pkcs8::der::{Reader, SliceReader, Tag};
 use pkcs8::{EncryptedPrivateKeyInfo, ObjectIdentifier, PrivateKeyInfo, pkcs5};
 use zeroize::Zeroizing;
 
+use super::components::Components;
+use super::refusal::{not_rsa, refused};
 use super::{jwk, pem};
-use crate::{Error, Kind, Result};
-
-/// The numbers of an RSA private key, big-endian (RFC 8017, A.1.2).
-pub(super) struct Components {
-    pub(super) n: Vec<u8>,
-    pub(super) e: Vec<u8>,
-    pub(super) d: Secret,
-    pub(super) p: Secret,
-    pub(super) q: Secret,
-    pub(super) dp: Secret,
-    pub(super) dq: Secret,
-    pub(super) qi: Secret,
-}
-
-pub(super) type Secret = Zeroizing<Vec<u8>>;
+use crate::error::{Error, Result};
 
 /// Shorter base64 than this is not an RSA key of any size; longer is no likely name of a file.
 const SHORTEST_BARE_BASE64: usize = 256;
@@ -218,23 +206,6 @@ fn read_encrypted(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
         Some([Tag::Integer, Tag::Sequence, Tag::OctetString, ..]) => read_pkcs8(opened.as_bytes()),
         _ => Err(wrong_passphrase()),
     }
-}
-
-/// A failure to load a key.
-pub(super) fn refused(message: impl Into<String>) -> Error {
-    Error::new(Kind::Credential, message)
-}
-
-/// K2.
-pub(super) fn not_rsa(found: &str) -> Error {
-    let hint = if found.starts_with("a public") || found.starts_with("a certificate") {
-        "Give the private key that belongs to it. It stays on this machine: only its public part \
-         is enrolled."
-    } else {
-        "Make one with siteline.PrivateKey.generate(), or: \
-         openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out key.pem; then enroll it."
-    };
-    refused(format!("RS256 needs an RSA private key; this is {found}.")).with_hint(hint)
 }
 
 fn wrong_passphrase() -> Error {

@@ -9,14 +9,14 @@ use jiff::{SignedDuration, Timestamp};
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-use super::assertion::{self, Assertion, AssertionSettings};
-use super::gate::{Gate, LONGEST_PAUSE};
+use super::assertion::{self, AssertionSettings};
 use super::grant::{self, Grant};
+use super::retry_after_gate::{LONGEST_PAUSE, RetryAfterGate};
 use super::{Credential, ScopeSet};
 use crate::clock::{CORRECTED_SKEW, ServiceTime};
 use crate::error::{Error, Kind, Result};
-use crate::http::allowance::end_of_pause;
 use crate::http::base_url::TOKEN_PATH;
+use crate::http::retry_after::end_of_pause;
 use crate::http::{Call, Deadline, Ledger, Policy, Request, RetryQuota, Transport};
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -25,7 +25,7 @@ const REFUSED_SKEW: SignedDuration = SignedDuration::from_secs(30);
 
 /// What it takes to ask for a token: the client's connections, clock and credential.
 #[derive(Clone, Copy)]
-pub struct Exchange<'a> {
+pub(crate) struct Exchange<'a> {
     /// The connections to the service.
     pub transport: &'a Transport,
     /// The service's time as the client knows it.
@@ -44,9 +44,9 @@ pub struct Exchange<'a> {
     pub ledger: &'a dyn Ledger,
 }
 
-/// How often an exchange may try.
+/// How often an exchange tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum Tries {
     /// All tries of the policy: nobody can go on without a token.
     All,
     /// One try: the old token is still valid.
@@ -66,22 +66,22 @@ impl Exchange<'_> {
         &self,
         scopes: &ScopeSet,
         quota: &RetryQuota,
-        gate: &Gate,
-        patience: Patience,
+        gate: &RetryAfterGate,
+        tries: Tries,
     ) -> Result<Issued> {
         let clock = self.time.clock();
         let mut call = Call::begin(clock, self.policy, quota, self.deadline);
         let mut corrected = false;
         loop {
             if let Some((left, because)) = gate.closed(clock) {
-                call.keep_to(left, because).await?;
+                call.wait_out(left, because).await?;
             }
-            if let Some((left, because)) = self.told_elsewhere()? {
-                // One who has a valid token does not wait for another.
-                if patience == Patience::One {
+            if let Some((left, because)) = self.shared_pause()? {
+                // A caller with a valid token does not wait for another.
+                if tries == Tries::One {
                     return Err(call.ended(because));
                 }
-                call.keep_to(left, because).await?;
+                call.wait_out(left, because).await?;
             }
             let applied = self.time.correction();
             let (asked, asked_wall) = (clock.monotonic(), clock.wall());
@@ -93,16 +93,16 @@ impl Exchange<'_> {
                 Err(error) => error,
             };
             gate.close(clock, &error);
-            self.tell(&error);
+            self.share_pause(&error);
             if is_invalid_client(&error) {
                 if !corrected && self.correction_helps(applied) {
                     corrected = true;
-                    call.note(&error, Duration::ZERO);
+                    call.record_attempt(&error, Duration::ZERO);
                     continue;
                 }
                 return Err(call.failed(self.explain(error, corrected)));
             }
-            if patience == Patience::One {
+            if tries == Tries::One {
                 return Err(call.failed(error));
             }
             call.after(error).await?;
@@ -111,7 +111,7 @@ impl Exchange<'_> {
 
     /// One attempt with an assertion of its own.
     async fn attempt(&self, scopes: &ScopeSet) -> Result<Grant> {
-        let assertion = self.assertion().await?;
+        let assertion = assertion::make(self.credential, self.settings, self.time.now()).await?;
         let url = self.transport.base_url().join(TOKEN_PATH, None);
         let path = url.path().to_owned();
         let request = Request {
@@ -125,9 +125,9 @@ impl Exchange<'_> {
         grant::read(&reply, scopes, &path, self.time.now())
     }
 
-    /// The rest of a pause that the service asked somebody for who shares the ledger, as the error
-    /// that it was for them; `None` where nothing is in the way.
-    fn told_elsewhere(&self) -> Result<Option<(Duration, Error)>> {
+    /// The rest of a pause that the service asked another process of this ledger for, as the error that
+    /// it raised there; `None` where there is none.
+    fn shared_pause(&self) -> Result<Option<(Duration, Error)>> {
         let now = self.time.now();
         let Some(until) = self.ledger.token_pause(now)? else { return Ok(None) };
         let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
@@ -143,8 +143,8 @@ impl Exchange<'_> {
         Ok(Some((left, because)))
     }
 
-    /// Writes down a pause that the service asked for, for all who share the ledger.
-    fn tell(&self, error: &Error) {
+    /// Records a pause that the service asked for in the ledger, for all who share it.
+    fn share_pause(&self, error: &Error) {
         let Some(asked) = error.context().retry_after.filter(|asked| !asked.is_zero()) else {
             return;
         };
@@ -155,22 +155,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// A new assertion. A signer may block, on a vault or on a lock of its own: it does so on a
-    /// thread where nobody else is held up, and a caller who gives up does not wait for it.
-    async fn assertion(&self) -> Result<Assertion> {
-        let (credential, settings) = (self.credential.clone(), self.settings.clone());
-        let now = self.time.now();
-        let signing =
-            tokio::task::spawn_blocking(move || assertion::make(&credential, &settings, now));
-        match signing.await {
-            Ok(assertion) => assertion,
-            Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-            Err(_) => Err(Error::new(Kind::Closed, "the process ends; nothing is signed any more")),
-        }
-    }
-
-    /// The refusal taught us that the clocks differ otherwise than the assertion took them to: that
-    /// is not corrected for yet, or no longer right, as after a machine's clock was set.
+    /// True where the refusal showed a difference of the clocks that the assertion was not corrected
+    /// for: it was not known yet, or this machine's clock was set since.
     fn correction_helps(&self, applied: SignedDuration) -> bool {
         let Some(skew) = self.time.skew() else { return false };
         skew.abs() <= CORRECTED_SKEW && (skew - applied).abs() > REFUSED_SKEW
@@ -200,7 +186,7 @@ impl Exchange<'_> {
         let beyond = skew.is_some_and(|skew| skew.abs() > CORRECTED_SKEW);
         let error = if corrected || beyond {
             let (ours, theirs) = self.both_clocks(skew.unwrap_or_default());
-            error.into_kind(Kind::ClockSkew).with(|context| {
+            error.into_kind(Kind::ClockSkewError).with(|context| {
                 context.message = format!(
                     "{}; this machine's clock says {ours}, the service's {theirs}",
                     context.message
@@ -241,5 +227,5 @@ fn form(assertion: &str, scopes: &ScopeSet) -> Zeroizing<String> {
 
 /// `invalid_client`, or a 401 that does not say what it means.
 pub(super) fn is_invalid_client(error: &Error) -> bool {
-    error.kind() == Kind::Authentication
+    error.kind() == Kind::AuthenticationError
 }

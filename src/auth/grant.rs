@@ -1,6 +1,6 @@
 //! The reply to a token request (§2.2): a grant, or what its refusal means. Real services answer
 //! refusals with whatever status they like, so the member `error` decides, and only without one
-//! the status (faults.md section 1).
+//! the status (docs/faults.md section 1).
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub(super) fn read(
         }
         Ok(_) | Err(_) if reply.status == 200 => {
             return Err(Problem::read(&reply.body, &[])
-                .error(Kind::Protocol, "the token reply is not a JSON object", reply, now)
+                .error(Kind::ProtocolError, "the token reply is not a JSON object", reply, now)
                 .with_hint("a login page of the network, or another service, may have answered"));
         }
         Ok(_) | Err(_) => return Err(refusal(&Problem::read(&reply.body, &[]), reply, path, now)),
@@ -85,11 +85,13 @@ fn refused(
 ) -> Error {
     let error = |kind, message: &str| problem.error(kind, message, reply, now);
     match problem.code.as_deref() {
-        Some("invalid_client") => error(Kind::Authentication, "the service refused the assertion"),
+        Some("invalid_client") => {
+            error(Kind::AuthenticationError, "the service refused the assertion")
+        }
         Some("invalid_scope") => {
             let named = named_scopes(problem, requested);
             let message = format!("the service refused the scope {}", named.join(" "));
-            error(Kind::Scope, &message)
+            error(Kind::ScopeError, &message)
                 .with_hint("every scope asked for must be allowed for the credential (§4.1)")
                 .with(|context| context.missing = named)
         }
@@ -109,7 +111,12 @@ fn refusal(problem: &Problem, reply: &Reply, path: &str, now: Timestamp) -> Erro
     let what = format!("POST {path}");
     match reply.status {
         200 => problem.error(Kind::RequestRejected, "the token request was refused", reply, now),
-        401 => problem.error(Kind::Authentication, "the service refused the assertion", reply, now),
+        401 => problem.error(
+            Kind::AuthenticationError,
+            "the service refused the assertion",
+            reply,
+            now,
+        ),
         404 => problem
             .by_status(&what, reply, now)
             .with_hint("there is no token endpoint at this path: check base_url and its prefix"),
@@ -183,7 +190,7 @@ fn check_scopes(grant: &Grant, requested: &ScopeSet, reply: &Reply) -> Result<()
         return Ok(());
     }
     Err(Error::new(
-        Kind::Scope,
+        Kind::ScopeError,
         format!("the service granted a token without the scope {}", missing.join(" ")),
     )
     .with_hint("ask for less with scopes=, or have the scope allowed for the credential")

@@ -1,11 +1,11 @@
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
 use super::*;
-use crate::auth::test_bench::{Bench, DATA_SCOPE};
+use crate::auth::test_harness::{DATA_SCOPE, Harness};
 use crate::http::test_server::{Act, token_body};
 
 async fn error_of(act: Act) -> Error {
-    Bench::new(vec![act]).await.token().await.expect_err("refused")
+    Harness::new(vec![act]).await.token().await.expect_err("refused")
 }
 
 /// A reply with status 200 and these members beside a good token's.
@@ -26,20 +26,21 @@ fn grant(body: &str) -> Result<Grant> {
 #[tokio::test]
 async fn t4_a_narrower_scope_is_a_scope_error_that_lists_what_is_missing() {
     let body = token_body("tok").replace(" customer.data.read", "");
-    let bench = Bench::new(vec![Act::json(200, &body)]).await;
-    let error = bench.token().await.expect_err("less was granted");
-    assert_eq!(error.kind(), Kind::Scope);
+    let harness = Harness::new(vec![Act::json(200, &body)]).await;
+    let error = harness.token().await.expect_err("less was granted");
+    assert_eq!(error.kind(), Kind::ScopeError);
     assert_eq!(error.context().missing, [DATA_SCOPE]);
-    assert_eq!(bench.server.requests().len(), 1, "and no other request");
+    assert_eq!(harness.server.requests().len(), 1, "and no other request");
 }
 
 #[tokio::test]
 async fn t5_a_reply_without_a_scope_works_and_is_not_verified() {
     let body = r#"{"access_token":"tok","token_type":"Bearer","expires_in":600}"#;
-    let token = Bench::new(vec![Act::json(200, body)]).await.token().await.expect("a token");
-    assert!(!token.is_verified());
-    let token = Bench::new(vec![]).await.token().await.expect("a token");
-    assert!(token.is_verified());
+    for (replies, is_verified) in [(vec![Act::json(200, body)], false), (vec![], true)] {
+        let harness = Harness::new(replies).await;
+        harness.token().await.expect("a token");
+        assert_eq!(harness.source.granted_scopes().is_some(), is_verified);
+    }
 }
 
 #[tokio::test]
@@ -47,11 +48,11 @@ async fn t13_a_success_that_is_none_is_a_protocol_error_or_its_own_error() {
     let html = Act::with_headers(200, &["Content-Type: text/html"], "<html>Log in</html>");
     for act in [html, Act::json(200, "[]"), Act::json(200, ""), Act::json(200, "null")] {
         let error = error_of(act.clone()).await;
-        assert_eq!(error.kind(), Kind::Protocol, "{act:?}");
+        assert_eq!(error.kind(), Kind::ProtocolError, "{act:?}");
         assert_eq!(error.context().attempts.len(), 1, "{act:?}");
     }
     let error = error_of(Act::json(200, r#"{"error":"invalid_client"}"#)).await;
-    assert_eq!(error.kind(), Kind::Authentication);
+    assert_eq!(error.kind(), Kind::AuthenticationError);
     let error = error_of(Act::json(200, r#"{"error":"strange"}"#)).await;
     assert_eq!(error.kind(), Kind::RequestRejected);
 }
@@ -62,7 +63,7 @@ fn t14_the_type_must_be_bearer_in_any_case() {
     assert!(with(r#","token_type":"bearer""#).is_ok());
     assert!(with(r#","token_type":"BEARER""#).is_ok());
     for bad in [r#","token_type":"MAC""#, r#","token_type":null"#, ""] {
-        assert_eq!(with(bad).err().map(|error| error.kind()), Some(Kind::Protocol), "{bad}");
+        assert_eq!(with(bad).err().map(|error| error.kind()), Some(Kind::ProtocolError), "{bad}");
     }
 }
 
@@ -84,7 +85,7 @@ fn t15_the_lifetime_is_read_in_every_form_and_held_within_reason() {
     }
     for bad in ["0", "-1", r#""soon""#, "true", r#""NaN""#, "[]"] {
         let error = with(&format!(r#","expires_in":{bad}"#)).expect_err(bad);
-        assert_eq!(error.kind(), Kind::Protocol, "{bad}");
+        assert_eq!(error.kind(), Kind::ProtocolError, "{bad}");
         assert_eq!(error.context().path.as_deref(), Some("$.expires_in"));
     }
 }
@@ -97,23 +98,23 @@ fn t16_a_token_that_no_header_can_carry_is_refused_without_being_shown() {
     };
     for bad in ["", "s3cret\r\nX: y", "s3crét", "s3 cret", "s3cret\u{0}"] {
         let error = with(bad).err().expect(bad);
-        assert_eq!(error.kind(), Kind::Protocol);
+        assert_eq!(error.kind(), Kind::ProtocolError);
         assert!(!error.to_string().contains("s3"), "{error}");
     }
     assert!(with(&"t".repeat(64 * 1024)).is_ok());
     let missing = grant(r#"{"token_type":"Bearer","expires_in":600}"#);
-    assert_eq!(missing.err().map(|error| error.kind()), Some(Kind::Protocol));
+    assert_eq!(missing.err().map(|error| error.kind()), Some(Kind::ProtocolError));
 }
 
 #[tokio::test]
 async fn t17_a_refresh_token_is_ignored_and_kept_nowhere() {
     let body = token_body("tok").replace('{', r#"{"refresh_token":"never-kept","#);
-    let bench = Bench::new(vec![Act::json(200, &body)]).await;
-    let token = bench.token().await.expect("a token");
-    assert!(!format!("{token:?}{:?}", bench.source).contains("never-kept"));
-    bench.clock.advance(std::time::Duration::from_secs(700));
-    bench.token().await.expect("a new token");
-    let raw: String = bench.server.requests().into_iter().map(|request| request.raw).collect();
+    let harness = Harness::new(vec![Act::json(200, &body)]).await;
+    let token = harness.token().await.expect("a token");
+    assert!(!format!("{token:?}{:?}", harness.source).contains("never-kept"));
+    harness.clock.advance(std::time::Duration::from_secs(700));
+    harness.token().await.expect("a new token");
+    let raw: String = harness.server.requests().into_iter().map(|request| request.raw).collect();
     assert!(!raw.contains("never-kept") && !raw.contains("refresh_token"));
 }
 
@@ -128,10 +129,10 @@ async fn t18_what_the_service_says_is_cut_escaped_and_stripped_of_the_assertion(
         Act::json(400, &body.to_string())
     })
     .await;
-    let mut bench = Bench::new(vec![]).await;
+    let mut harness = Harness::new(vec![]).await;
     let settings = crate::http::TransportSettings::default();
-    bench.transport = crate::http::Transport::new(server.base_url(), settings).expect("settings");
-    let error = bench.token().await.expect_err("refused");
+    harness.transport = crate::http::Transport::new(server.base_url(), settings).expect("settings");
+    let error = harness.token().await.expect_err("refused");
     let text = format!("{error:?} {:?}", error.context());
     let assertion = server.requests()[0].field("client_assertion");
     assert!(error.context().detail.as_ref().is_some_and(|d| d.chars().count() <= 501));

@@ -14,10 +14,11 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use pkcs8::der::asn1::UintRef;
 use pkcs8::der::{Reader, SliceReader};
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::Zeroizing;
 
-use super::encoding::{Components, Secret, not_rsa, refused};
+use super::components::{Components, Secret};
+use super::refusal::{not_rsa, refused};
 use crate::{Error, Result};
 
 /// Base64url as RFC 7515 has it, and with the padding that some tools add (K7).
@@ -67,7 +68,7 @@ impl PublicJwk {
     /// (K7). A `kid` in it is a label and is not used: ours is the thumbprint.
     ///
     /// # Errors
-    /// [`crate::Kind::Credential`] for other JSON, another key type, a private JWK, and a key
+    /// [`crate::Kind::CredentialError`] for other JSON, another key type, a private JWK, and a key
     /// under 2048 bits.
     pub fn parse(json: &str) -> Result<Self> {
         let members = Members::parse(json)?;
@@ -109,10 +110,8 @@ impl PublicJwk {
     /// The JWK to enroll: `kty`, `n`, `e`, `kid` (the thumbprint), `alg` and `use`.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let [n, e] = self.encoded();
-        let kid = self.thumbprint();
         // Strings alone always have a JSON form.
-        to_json(&Enrolled { kty: "RSA", n, e, kid, alg: "RS256", usage: "sig" }).unwrap_or_default()
+        to_json(self).unwrap_or_default()
     }
 
     /// `n` and `e` in base64url without padding.
@@ -145,6 +144,15 @@ impl PublicJwk {
         RsaPublicKeyComponents { n: &self.0.n, e: &self.0.e }
             .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
             .is_ok()
+    }
+}
+
+/// As it is enrolled.
+impl Serialize for PublicJwk {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let [n, e] = self.encoded();
+        let kid = self.thumbprint();
+        Enrolled { kty: "RSA", n, e, kid, alg: "RS256", usage: "sig" }.serialize(serializer)
     }
 }
 
@@ -259,7 +267,7 @@ fn number(name: &str, text: Option<Text>) -> Result<Secret> {
 
 fn to_json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value)
-        .map_err(|_| Error::new(crate::Kind::Internal, "A JWK could not be written as JSON."))
+        .map_err(|_| Error::new(crate::Kind::InternalError, "A JWK could not be written as JSON."))
 }
 
 /// Without the leading zero octets that some encoders leave.

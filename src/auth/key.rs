@@ -11,14 +11,17 @@ use aws_lc_rs::encoding::AsDer as _;
 use aws_lc_rs::rand::{self, SystemRandom};
 use aws_lc_rs::rsa::{KeyPair, KeyPairComponents, KeySize, PublicKeyComponents};
 use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_SHA256};
+use futures_util::future::BoxFuture;
 use pkcs8::der::SecretDocument;
 use pkcs8::pkcs5::pbes2;
 use pkcs8::{LineEnding, PrivateKeyInfo};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::encoding::{self, Components, refused};
+use super::components::Components;
+use super::encoding;
 use super::jwk::PublicJwk;
+use super::refusal::refused;
 use crate::{Error, Kind, Result};
 
 /// Larger files are no key files; `/dev/zero` is endless.
@@ -34,15 +37,33 @@ pub trait Signer: Send + Sync {
     /// Signs the bytes of the encoded header and claims (§2.1).
     ///
     /// # Errors
-    /// [`Kind::Credential`] where no signature can be had.
+    /// [`Kind::CredentialError`] where no signature can be had.
     fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>>;
+}
+
+/// A signature that is awaited. Dropped, nobody wants it any more.
+pub type SignFuture = BoxFuture<'static, Result<Vec<u8>>>;
+
+/// As [`Signer`], for signatures that are awaited: code of the user's that runs on an event loop.
+pub trait AsyncSigner: Send + Sync {
+    /// Whether the call under way can await a signature. Asked before a token exchange begins.
+    ///
+    /// # Errors
+    /// [`Kind::ConfigError`] where it cannot.
+    fn check(&self) -> Result<()>;
+
+    /// Signs the bytes of the encoded header and claims (§2.1).
+    ///
+    /// The future gives [`Kind::ClosedError`] where the event loop ended or the code was cancelled: one
+    /// who waits for the same token then signs anew. Otherwise as [`Signer::sign`].
+    fn sign(&self, signing_input: Vec<u8>) -> SignFuture;
 }
 
 /// An RSA private key of 2048 to 8192 bits. Cheap to clone; prints as its size and thumbprint.
 #[derive(Clone)]
-pub struct PrivateKey(Arc<Held>);
+pub struct PrivateKey(Arc<KeyMaterial>);
 
-struct Held {
+struct KeyMaterial {
     pair: KeyPair,
     public: PublicJwk,
 }
@@ -60,7 +81,7 @@ impl PrivateKey {
     /// Makes a new key of 2048, 3072 or 4096 bits. Takes from a tenth of a second to some seconds.
     ///
     /// # Errors
-    /// [`Kind::Credential`] for another size.
+    /// [`Kind::CredentialError`] for another size.
     pub fn generate(bits: u32) -> Result<Self> {
         let size = match bits {
             2048 => KeySize::Rsa2048,
@@ -72,7 +93,7 @@ impl PrivateKey {
             }
         };
         let pair = KeyPair::generate(size).map_err(|_| {
-            Error::new(Kind::Internal, "The cryptographic library could not make a key.")
+            Error::new(Kind::InternalError, "The cryptographic library could not make a key.")
         })?;
         Self::from_pair(pair)
     }
@@ -83,7 +104,7 @@ impl PrivateKey {
     /// `strict` (K8; not checked on Windows).
     ///
     /// # Errors
-    /// [`Kind::Credential`] naming the path, never the content: for a file that is missing, a
+    /// [`Kind::CredentialError`] naming the path, never the content: for a file that is missing, a
     /// directory, not readable or over 1 MiB, and all that [`PrivateKey::parse`] refuses.
     pub fn load(path: &Path, passphrase: Option<&[u8]>, strict: bool) -> Result<Loaded> {
         let (bytes, openness) = read_file(path).map_err(|error| unreadable(path, &error))?;
@@ -112,7 +133,7 @@ impl PrivateKey {
     /// A passphrase for a key that is not encrypted is not used.
     ///
     /// # Errors
-    /// [`Kind::Credential`], saying what was found instead and how to convert it.
+    /// [`Kind::CredentialError`], saying what was found instead and how to convert it.
     pub fn parse(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Self> {
         let Components { n, e, d, p, q, dp, dq, qi } = encoding::read(bytes, passphrase)?;
         // The size and the public part first: they have better words for what is wrong.
@@ -134,7 +155,7 @@ impl PrivateKey {
             refused("The numbers of this RSA key do not belong together.")
                 .with_hint("The key is damaged or was put together by hand; take the original.")
         })?;
-        Ok(Self(Arc::new(Held { pair, public })))
+        Ok(Self(Arc::new(KeyMaterial { pair, public })))
     }
 
     /// True for text that is a key or was meant to be one: with a BEGIN line, a line break, a JSON
@@ -146,7 +167,7 @@ impl PrivateKey {
 
     fn from_pair(pair: KeyPair) -> Result<Self> {
         let public = PublicJwk::from_pkcs1(pair.public_key().as_ref())?;
-        Ok(Self(Arc::new(Held { pair, public })))
+        Ok(Self(Arc::new(KeyMaterial { pair, public })))
     }
 
     /// The size of the modulus.
@@ -171,13 +192,13 @@ impl PrivateKey {
     /// passphrase is given. OpenSSL and every other common tool reads both.
     ///
     /// # Errors
-    /// [`Kind::Credential`] for an empty passphrase.
+    /// [`Kind::CredentialError`] for an empty passphrase.
     pub fn to_pkcs8_pem(&self, passphrase: Option<&[u8]>) -> Result<Zeroizing<String>> {
         if passphrase.is_some_and(<[u8]>::is_empty) {
             return Err(refused("The passphrase is empty.")
                 .with_hint("Leave it out to save the key unencrypted, readable by you alone."));
         }
-        let failed = || Error::new(Kind::Internal, "The private key could not be encoded.");
+        let failed = || Error::new(Kind::InternalError, "The private key could not be encoded.");
         let der = self.0.pair.as_der().map_err(|_| failed())?;
         let (label, document) = match passphrase {
             None => ("PRIVATE KEY", SecretDocument::try_from(der.as_ref()).map_err(|_| failed())?),
@@ -196,7 +217,7 @@ impl PrivateKey {
     /// the old one whole.
     ///
     /// # Errors
-    /// [`Kind::Credential`] naming the path: it exists and `overwrite` was not asked for, or it
+    /// [`Kind::CredentialError`] naming the path: it exists and `overwrite` was not asked for, or it
     /// cannot be written.
     pub fn save(&self, path: &Path, passphrase: Option<&[u8]>, overwrite: bool) -> Result<()> {
         let text = self.to_pkcs8_pem(passphrase)?;
@@ -218,7 +239,7 @@ impl Signer for PrivateKey {
         self.0
             .pair
             .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signing_input, &mut signature)
-            .map_err(|_| Error::new(Kind::Internal, "The private key could not sign."))?;
+            .map_err(|_| Error::new(Kind::InternalError, "The private key could not sign."))?;
         Ok(signature)
     }
 }

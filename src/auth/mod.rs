@@ -5,33 +5,35 @@
 //! ```
 //!
 //! A [`Credential`] is a subject (from enrollment, §2.1) and something that signs: a
-//! [`PrivateKey`] held here, or a [`Signer`] that reaches a vault. Its `kid` is always the
-//! RFC 7638 thumbprint of the public key: derived, and checked where a user states one.
+//! [`PrivateKey`] held here, or a [`Signer`] or [`AsyncSigner`] that reaches a vault. Its `kid` is
+//! always the RFC 7638 thumbprint of the public key: derived, and checked where a user states one.
 
-pub mod access_token;
-pub mod assertion;
+mod access_token;
+mod assertion;
+mod components;
 mod encoding;
 mod exchange;
-mod gate;
 mod grant;
-pub mod jwk;
-pub mod key;
+mod jwk;
+mod key;
 mod pem;
-pub mod scope;
+mod refusal;
+mod retry_after_gate;
+mod scope;
 #[cfg(test)]
-pub(crate) mod test_bench;
-pub mod token;
+pub(crate) mod test_harness;
+mod token;
 
 use std::fmt;
 use std::sync::Arc;
 
-pub use access_token::AccessToken;
-pub use assertion::{Assertion, AssertionSettings};
-pub use exchange::Exchange;
+pub(crate) use access_token::AccessToken;
+pub(crate) use assertion::AssertionSettings;
+pub(crate) use exchange::Exchange;
 pub use jwk::PublicJwk;
-pub use key::{Loaded, PrivateKey, Signer};
+pub use key::{AsyncSigner, Loaded, PrivateKey, SignFuture, Signer};
 pub use scope::ScopeSet;
-pub use token::{TokenKey, TokenSource};
+pub(crate) use token::{TokenKey, TokenSource};
 
 use crate::{Error, Kind, Result};
 
@@ -48,8 +50,17 @@ pub struct Checked<T> {
 #[derive(Clone)]
 pub struct Credential {
     subject: Arc<str>,
-    signer: Arc<dyn Signer>,
+    signing: Signing,
     public_jwk: PublicJwk,
+}
+
+/// What makes the signatures of a credential.
+#[derive(Clone)]
+enum Signing {
+    /// Called on a thread of its own, where it may block.
+    Blocking(Arc<dyn Signer>),
+    /// Awaited.
+    Awaited(Arc<dyn AsyncSigner>),
 }
 
 impl Credential {
@@ -59,11 +70,11 @@ impl Credential {
     /// subject is removed, with a warning.
     ///
     /// # Errors
-    /// [`Kind::Config`] for a subject that is empty or holds control characters,
-    /// [`Kind::Credential`] for a `kid` that is not the thumbprint.
+    /// [`Kind::ConfigError`] for a subject that is empty or holds control characters,
+    /// [`Kind::CredentialError`] for a `kid` that is not the thumbprint.
     pub fn with_key(subject: &str, key: PrivateKey, kid: Option<&str>) -> Result<Checked<Self>> {
         let public_jwk = key.public_jwk();
-        Self::new(subject, Arc::new(key), public_jwk, kid)
+        Self::new(subject, Signing::Blocking(Arc::new(key)), public_jwk, kid)
     }
 
     /// A credential whose key stays elsewhere: `signer` makes the signatures, `public_jwk` is the
@@ -77,12 +88,25 @@ impl Credential {
         public_jwk: PublicJwk,
         kid: Option<&str>,
     ) -> Result<Checked<Self>> {
-        Self::new(subject, signer, public_jwk, kid)
+        Self::new(subject, Signing::Blocking(signer), public_jwk, kid)
+    }
+
+    /// As [`Credential::with_signer`], for signatures that are awaited.
+    ///
+    /// # Errors
+    /// As [`Credential::with_key`].
+    pub fn with_async_signer(
+        subject: &str,
+        signer: Arc<dyn AsyncSigner>,
+        public_jwk: PublicJwk,
+        kid: Option<&str>,
+    ) -> Result<Checked<Self>> {
+        Self::new(subject, Signing::Awaited(signer), public_jwk, kid)
     }
 
     fn new(
         subject: &str,
-        signer: Arc<dyn Signer>,
+        signing: Signing,
         public_jwk: PublicJwk,
         kid: Option<&str>,
     ) -> Result<Checked<Self>> {
@@ -90,7 +114,7 @@ impl Credential {
         if let Some(stated) = kid {
             check_kid(stated, &public_jwk)?;
         }
-        Ok(Checked { value: Self { subject, signer, public_jwk }, warnings })
+        Ok(Checked { value: Self { subject, signing, public_jwk }, warnings })
     }
 
     /// The subject that enrollment returned: `iss` and `sub` of every assertion (§2.1).
@@ -111,18 +135,33 @@ impl Credential {
         &self.public_jwk
     }
 
+    /// Whether the call under way can have a signature.
+    ///
+    /// # Errors
+    /// As [`AsyncSigner::check`]; other signers sign for every call.
+    pub(crate) fn check_signer(&self) -> Result<()> {
+        match &self.signing {
+            Signing::Blocking(_) => Ok(()),
+            Signing::Awaited(signer) => signer.check(),
+        }
+    }
+
     /// Signs, and checks the signature against the public key: what a signer gave back is not
     /// believed, because the service would say no more than `invalid_client` (§7).
     ///
     /// # Errors
-    /// The signer's own, or [`Kind::Credential`] where the signature does not match.
-    pub(crate) fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
-        let signature = self.signer.sign(signing_input)?;
+    /// The signer's own, or [`Kind::CredentialError`] where the signature does not match.
+    pub(crate) async fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
+        let input = signing_input.to_vec();
+        let signature = match &self.signing {
+            Signing::Blocking(signer) => sign_on_a_thread(Arc::clone(signer), input).await?,
+            Signing::Awaited(signer) => signer.sign(input).await?,
+        };
         if self.public_jwk.verify(signing_input, &signature) {
             return Ok(signature);
         }
         Err(Error::new(
-            Kind::Credential,
+            Kind::CredentialError,
             format!(
                 "The signer returned {} bytes that are no RS256 signature by the key with kid {}; \
                  a signature by this key has {} bytes. Nothing was sent.",
@@ -148,17 +187,30 @@ impl fmt::Debug for Credential {
     }
 }
 
+/// A signer may block, on a vault or on a lock of its own: it does so on a thread where nobody else
+/// is held up, and a caller who gives up does not wait for it.
+async fn sign_on_a_thread(signer: Arc<dyn Signer>, input: Vec<u8>) -> Result<Vec<u8>> {
+    match tokio::task::spawn_blocking(move || signer.sign(&input)).await {
+        Ok(signature) => signature,
+        Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+        Err(_) => {
+            Err(Error::new(Kind::ClosedError, "the process ends; nothing is signed any more"))
+        }
+    }
+}
+
 /// K12: what an environment variable or a file adds around a subject is removed once, and said.
 fn checked_subject(subject: &str) -> Result<Checked<Arc<str>>> {
     let trimmed = subject.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     if trimmed.is_empty() {
-        return Err(Error::new(Kind::Config, "The subject of the credential is empty.").with_hint(
-            "It is the value that enrollment returned, once an administrator approved.",
-        ));
+        return Err(Error::new(Kind::ConfigError, "The subject of the credential is empty.")
+            .with_hint(
+                "It is the value that enrollment returned, once an administrator approved.",
+            ));
     }
     if trimmed.chars().any(char::is_control) {
         return Err(Error::new(
-            Kind::Config,
+            Kind::ConfigError,
             format!("The subject {trimmed:?} holds a line break or another control character."),
         )
         .with_hint("It is one line: the value that enrollment returned, unchanged."));
@@ -180,7 +232,7 @@ fn check_kid(stated: &str, public_jwk: &PublicJwk) -> Result<()> {
         return Ok(());
     }
     Err(Error::new(
-        Kind::Credential,
+        Kind::CredentialError,
         format!("kid={stated:?} is not the thumbprint of this key, which is {computed}."),
     )
     .with_hint(

@@ -1,4 +1,4 @@
-//! PEM text, read with patience: keys travel through environment variables, mails and editors, and
+//! PEM text, read with tries: keys travel through environment variables, mails and editors, and
 //! arrive with other line ends, without any, with `\n` spelt out, or between other blocks. Only
 //! the BEGIN and END lines and the base64 between them count.
 
@@ -7,7 +7,7 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use zeroize::Zeroizing;
 
-use super::encoding::{not_rsa, refused};
+use super::refusal::{not_rsa, refused};
 use crate::Result;
 
 const BEGIN: &str = "-----BEGIN ";

@@ -18,7 +18,7 @@ impl ScopeSet {
     /// The scopes to ask for, one item each; repeats are merged.
     ///
     /// # Errors
-    /// [`Kind::Config`] if there is none, or one is empty or holds a character that RFC 6749
+    /// [`Kind::ConfigError`] if there is none, or one is empty or holds a character that RFC 6749
     /// (section 3.3) does not allow: a space, a quote, a backslash, a control or non-ASCII one.
     pub fn new<I>(scopes: I) -> Result<Self>
     where
@@ -32,7 +32,9 @@ impl ScopeSet {
             set.add(scope);
         }
         if set.is_empty() {
-            return Err(Error::new(Kind::Config, "No scope is asked for.").with_hint(DEFAULT_HINT));
+            return Err(
+                Error::new(Kind::ConfigError, "No scope is asked for.").with_hint(DEFAULT_HINT)
+            );
         }
         Ok(set)
     }
@@ -135,19 +137,19 @@ const DEFAULT_HINT: &str = "The documented scopes are customer.discovery.read an
 
 fn check(scope: &str) -> Result<()> {
     if scope.is_empty() {
-        return Err(Error::new(Kind::Config, "A scope is empty.").with_hint(DEFAULT_HINT));
+        return Err(Error::new(Kind::ConfigError, "A scope is empty.").with_hint(DEFAULT_HINT));
     }
     match scope.chars().find(|&c| !is_scope_character(c)) {
         None => Ok(()),
         Some(' ') => Err(Error::new(
-            Kind::Config,
+            Kind::ConfigError,
             format!(
                 "The scope {scope:?} holds a space: these look like several scopes in one item."
             ),
         )
         .with_hint("Give them one by one, or all together as a single text.")),
         Some(bad) => Err(Error::new(
-            Kind::Config,
+            Kind::ConfigError,
             format!("The scope {scope:?} holds {bad:?}, which no scope may (RFC 6749, 3.3)."),
         )
         .with_hint("Look for a stray quote or line break where the scopes are set.")),
@@ -165,7 +167,7 @@ mod tests {
 
     fn message(scopes: &[&str]) -> String {
         let error = ScopeSet::new(scopes).expect_err("refused");
-        assert_eq!(error.kind(), Kind::Config);
+        assert_eq!(error.kind(), Kind::ConfigError);
         error.to_string()
     }
 

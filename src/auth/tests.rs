@@ -1,5 +1,12 @@
 use std::sync::LazyLock;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::crypto::aws_lc;
+use jsonwebtoken::jwk::{Jwk, ThumbprintHash};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation};
+use serde_json::{Map, Value};
+
 use super::*;
 
 /// One key for all tests of this room: making one takes time.
@@ -21,6 +28,53 @@ impl Signer for Vault {
     }
 }
 
+/// Waits for `future` on a runtime of its own.
+#[expect(clippy::disallowed_methods, reason = "a test, in a thread of its own")]
+pub(super) fn finished<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(future)
+}
+
+fn signed(credential: &Credential) -> Result<Vec<u8>> {
+    finished(credential.sign(b"x"))
+}
+
+/// The claims of an assertion as jsonwebtoken reads them: it verifies the signature by the public
+/// JWK (JSON text), computes the `kid` from it, and compares the audience.
+pub(super) fn verified_claims(
+    assertion: &str,
+    public_jwk: &str,
+    audience: &str,
+) -> Map<String, Value> {
+    let (jwk, key) = verification_key(public_jwk);
+    let mut validation = Validation::new(Algorithm::RS256);
+    // It would compare with the machine's clock; tests have their own.
+    validation.validate_exp = false;
+    validation.set_audience(&[audience]);
+    validation.set_required_spec_claims(&["iss", "sub", "aud", "nbf", "exp"]);
+    let token = jsonwebtoken::decode::<Map<String, Value>>(assertion, &key, &validation);
+    let token = token.expect("an assertion that jsonwebtoken verifies");
+    let thumbprint = jwk.thumbprint(ThumbprintHash::SHA256).expect("a thumbprint");
+    assert_eq!(token.header.kid, Some(thumbprint));
+    token.claims
+}
+
+/// Whether jsonwebtoken verifies this RS256 signature by the public JWK (JSON text).
+pub(super) fn verifies(public_jwk: &str, message: &[u8], signature: &[u8]) -> bool {
+    let (_, key) = verification_key(public_jwk);
+    let signature = URL_SAFE_NO_PAD.encode(signature);
+    let verified = jsonwebtoken::crypto::verify(&signature, message, &key, Algorithm::RS256);
+    verified.expect("a key for RS256")
+}
+
+fn verification_key(public_jwk: &str) -> (Jwk, DecodingKey) {
+    // Fails only where another test has installed it.
+    let _ = aws_lc::DEFAULT_PROVIDER.install_default();
+    let jwk: Jwk = serde_json::from_str(public_jwk).expect("a JWK");
+    let key = DecodingKey::from_jwk(&jwk).expect("a key");
+    (jwk, key)
+}
+
 fn with_vault(answer: Answer) -> Credential {
     Credential::with_signer("customer-7", Arc::new(Vault(answer)), KEY.public_jwk(), None)
         .expect("a credential")
@@ -30,7 +84,7 @@ fn with_vault(answer: Answer) -> Credential {
 #[test]
 fn k6_a_stated_kid_that_is_not_the_thumbprint_is_refused_with_the_computed_one() {
     let error = Credential::with_key("s", KEY.clone(), Some("my-key")).expect_err("refused");
-    assert_eq!(error.kind(), Kind::Credential);
+    assert_eq!(error.kind(), Kind::CredentialError);
     let text = error.to_string();
     assert!(text.contains("\"my-key\"") && text.contains(KEY.thumbprint()), "{text}");
 
@@ -53,13 +107,14 @@ fn k12_white_space_around_a_subject_is_removed_once_with_a_warning() {
 fn k12_a_subject_that_is_empty_or_has_a_line_break_inside_is_refused() {
     for given in ["", " \n", "a\nb", "a\0b"] {
         let error = Credential::with_key(given, KEY.clone(), None).expect_err("refused");
-        assert_eq!(error.kind(), Kind::Config, "{given:?}");
+        assert_eq!(error.kind(), Kind::ConfigError, "{given:?}");
     }
 }
 
 #[test]
 fn a_signature_of_the_signer_is_believed_only_when_it_matches_the_public_key() {
-    assert!(with_vault(|input| KEY.sign(input)).sign(b"x").is_ok());
+    let signature = signed(&with_vault(|input| KEY.sign(input))).expect("a signature");
+    assert!(verifies(&KEY.public_jwk().to_json(), b"x", &signature));
 
     let wrong: [Answer; 4] = [
         |_| Ok(Vec::new()),
@@ -68,16 +123,16 @@ fn a_signature_of_the_signer_is_believed_only_when_it_matches_the_public_key() {
         |input| PrivateKey::generate(2048)?.sign(input),
     ];
     for answer in wrong {
-        let error = with_vault(answer).sign(b"x").expect_err("refused");
-        assert_eq!(error.kind(), Kind::Credential);
+        let error = signed(&with_vault(answer)).expect_err("refused");
+        assert_eq!(error.kind(), Kind::CredentialError);
         assert!(error.to_string().contains("PKCS1-v1_5"), "{error}");
     }
 }
 
 #[test]
 fn an_error_of_the_signer_arrives_as_it_was() {
-    let answer = |_: &[u8]| Err(Error::new(Kind::Credential, "the vault is sealed"));
-    let error = with_vault(answer).sign(b"x").expect_err("refused");
+    let answer = |_: &[u8]| Err(Error::new(Kind::CredentialError, "the vault is sealed"));
+    let error = signed(&with_vault(answer)).expect_err("refused");
     assert_eq!(error.to_string(), "the vault is sealed");
 }
 

@@ -1,23 +1,25 @@
 //! Access tokens: kept in memory, shared by the whole process, replaced shortly before they end
 //! (§5.3, §5.4).
 //!
-//! A [`TokenSource`] keeps one token. Whoever needs one and finds none takes the lock of the flight
-//! and asks; all others wait for that lock and find the token, or the error of that flight. One who
-//! is cancelled drops the lock, and the next waiter takes over. There is no standing task: an idle
-//! client spends nothing. In a forked child the tokens go on; the lock of a flight that the parent
-//! had under way is replaced.
+//! A [`TokenSource`] caches one token. A caller that finds none locks the flight and asks for one; all
+//! others wait for that lock and find the token, or the error of that flight. A caller that is
+//! cancelled drops the lock, and the next waiter takes over. There is no background task: an idle
+//! client sends nothing. A forked child goes on with the cached tokens, and with a flight lock of its
+//! own.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use super::ScopeSet;
-use super::access_token::{AccessToken, Held};
-use super::exchange::{Exchange, Issued, Patience, is_invalid_client};
-use super::gate::{Gate, LONGEST_PAUSE};
+use super::access_token::{AccessToken, CachedToken};
+use super::exchange::{Exchange, Issued, Tries, is_invalid_client};
+use super::retry_after_gate::{LONGEST_PAUSE, RetryAfterGate};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
+use crate::fork::Owned;
 use crate::http::RetryQuota;
+use crate::lock::Mutex;
 
 /// Between two renewals of a token that was not refused.
 const BETWEEN_RENEWALS: Duration = Duration::from_secs(30);
@@ -30,7 +32,7 @@ static REGISTRY: Mutex<Vec<Arc<TokenSource>>> = Mutex::new(Vec::new());
 
 /// Which tokens are the same token.
 #[derive(Clone, PartialEq, Eq)]
-pub struct TokenKey {
+pub(crate) struct TokenKey {
     /// The address of the token endpoint.
     pub token_url: String,
     /// `aud` of the assertions.
@@ -44,28 +46,26 @@ pub struct TokenKey {
 }
 
 impl TokenKey {
-    /// The same integration and key, whatever the scopes.
-    fn is_kin(&self, other: &Self) -> bool {
+    /// True for the same subject and key at the same service, whatever the scopes.
+    fn same_credential(&self, other: &Self) -> bool {
         let mut other = other.clone();
         other.scopes = self.scopes.clone();
         *self == other
     }
 }
 
-/// Keeps the token of one key of the registry.
-pub struct TokenSource {
+/// Caches the token of one key of the registry.
+pub(crate) struct TokenSource {
     key: TokenKey,
     clock: Clock,
     quota: RetryQuota,
-    gate: Gate,
-    state: Mutex<State>,
+    gate: RetryAfterGate,
+    state: Mutex<TokenState>,
 }
 
-struct State {
-    /// The process that the lock of the flight belongs to.
-    process: u32,
-    flight: Arc<tokio::sync::Mutex<()>>,
-    token: Option<Held>,
+struct TokenState {
+    flight: Owned<Arc<tokio::sync::Mutex<()>>>,
+    token: Option<CachedToken>,
     failure: Option<Failure>,
     /// Flights that ended without a token, and how the last of them ended.
     failed_flights: u64,
@@ -78,14 +78,14 @@ struct Failure {
     until: Duration,
 }
 
-/// What a look at the kept token tells.
-enum Glance {
-    /// Good for now.
+/// What the cached token is good for.
+enum TokenStatus {
+    /// It is used.
     Use(AccessToken),
-    /// Good, but to be renewed by one of those who use it.
+    /// It is used, and one of its users renews it.
     Renew(AccessToken),
-    /// Good for a moment: to be renewed first.
-    Late(AccessToken),
+    /// It is about to end: it is renewed before it is used.
+    RenewFirst(AccessToken),
     /// None.
     Missing,
 }
@@ -94,29 +94,28 @@ impl TokenSource {
     /// The source for this key in this process: a second client of the same credential finds the
     /// token of the first. Only clients on the same clock share one.
     #[must_use]
-    pub fn shared(key: TokenKey, clock: &Clock) -> Arc<Self> {
+    pub(crate) fn shared(key: TokenKey, clock: &Clock) -> Arc<Self> {
         let mut registry = registry();
         if let Some(known) = registry.iter().find(|s| s.key == key && s.clock.is_same(clock)) {
             return Arc::clone(known);
         }
-        // Sources that nobody holds and that hold nothing go.
-        registry.retain(|source| Arc::strong_count(source) > 1 || source.peek().is_some());
+        // Sources that no client uses and that cache no token are removed.
+        registry.retain(|source| Arc::strong_count(source) > 1 || source.usable().is_some());
         let source = Arc::new(Self::new(key, clock.clone()));
         registry.push(Arc::clone(&source));
         source
     }
 
     fn new(key: TokenKey, clock: Clock) -> Self {
-        let state = State {
-            process: std::process::id(),
-            flight: Arc::default(),
+        let state = TokenState {
+            flight: Owned::empty(),
             token: None,
             failure: None,
             failed_flights: 0,
             last_error: None,
             last_renewal: None,
         };
-        let (quota, gate) = (RetryQuota::new(), Gate::default());
+        let (quota, gate) = (RetryQuota::new(), RetryAfterGate::default());
         Self { key, clock, quota, gate, state: Mutex::new(state) }
     }
 
@@ -124,67 +123,75 @@ impl TokenSource {
     ///
     /// # Errors
     /// Those of the exchange. All who waited for it get the same; for a while after it the next
-    /// ones get it too, without a request.
-    pub async fn token(&self, exchange: &Exchange<'_>) -> Result<AccessToken> {
+    /// ones get it too, without a request. [`Kind::ConfigError`] where there is no valid token and this
+    /// call cannot await the credential's signer.
+    pub(crate) async fn token(&self, exchange: &Exchange<'_>) -> Result<AccessToken> {
         let seen = self.lock().failed_flights;
-        match self.glance() {
-            Glance::Use(token) => return Ok(token),
-            Glance::Renew(token) => {
+        match self.status() {
+            TokenStatus::Use(token) => return Ok(token),
+            // A call that cannot have a signature leaves the renewal to others.
+            TokenStatus::Renew(token) | TokenStatus::RenewFirst(token)
+                if exchange.credential.check_signer().is_err() =>
+            {
+                return Ok(token);
+            }
+            TokenStatus::Renew(token) => {
                 let flight = self.flight();
                 // Somebody else renews it: go on.
                 let Ok(_flight) = flight.try_lock() else { return Ok(token) };
                 return Ok(self.renew(exchange, token).await);
             }
-            Glance::Late(_) => {}
-            Glance::Missing => {
+            TokenStatus::RenewFirst(_) => {}
+            TokenStatus::Missing => {
                 if let Some(wider) = self.wider() {
                     return Ok(wider);
                 }
-                self.check_memory()?;
+                self.check_remembered_failure()?;
+                exchange.credential.check_signer()?;
             }
         }
         let flight = self.flight();
         let _flight = flight.lock().await;
         let failed_meanwhile = self.failed_since(seen);
-        match (self.glance(), failed_meanwhile) {
-            (Glance::Use(token) | Glance::Renew(token), _) | (Glance::Late(token), Some(_)) => {
-                Ok(token)
-            }
-            (Glance::Late(token), None) => Ok(self.renew(exchange, token).await),
-            (Glance::Missing, Some(error)) => Err(error),
-            (Glance::Missing, None) => self.obtain(exchange).await,
+        match (self.status(), failed_meanwhile) {
+            (TokenStatus::Use(token) | TokenStatus::Renew(token), _)
+            | (TokenStatus::RenewFirst(token), Some(_)) => Ok(token),
+            (TokenStatus::RenewFirst(token), None) => Ok(self.renew(exchange, token).await),
+            (TokenStatus::Missing, Some(error)) => Err(error),
+            (TokenStatus::Missing, None) => self.obtain(exchange).await,
         }
     }
 
     /// Drops the token if it is still the one that was refused: of many requests that one token
     /// failed, the first drops it, and the others find its successor.
-    pub fn invalidate(&self, refused: &AccessToken) {
-        if self.drop_if(refused) {
+    pub(crate) fn invalidate(&self, refused: &AccessToken) {
+        if self.forget_if(refused) {
             return;
         }
         // It may have been a wider one.
-        let kin: Vec<_> = registry().iter().filter(|s| s.key.is_kin(&self.key)).cloned().collect();
-        for source in kin {
-            source.drop_if(refused);
+        let others: Vec<_> =
+            registry().iter().filter(|s| s.key.same_credential(&self.key)).cloned().collect();
+        for source in others {
+            source.forget_if(refused);
         }
     }
 
-    /// Takes over the valid token of a source with another key of the same subject: it is used to
-    /// its end, and the next one is asked for with the new key.
-    pub fn adopt(&self, former: &Self) {
+    /// Takes over the valid token of a source with another key of the same subject. It is used to its
+    /// end; the next one is asked for with the new key.
+    pub(crate) fn adopt(&self, former: &Self) {
         let same = self.key.subject == former.key.subject
             && self.key.token_url == former.key.token_url
             && self.key.scopes == former.key.scopes
             && self.clock.is_same(&former.clock);
-        let held = if same { former.lock().token.clone() } else { None };
+        let cached = if same { former.lock().token.clone() } else { None };
         let mut state = self.lock();
         if state.token.is_none() {
-            state.token = held;
+            state.token = cached;
         }
     }
 
     async fn obtain(&self, exchange: &Exchange<'_>) -> Result<AccessToken> {
-        match exchange.run(&self.key.scopes, &self.quota, &self.gate, Patience::All).await {
+        match exchange.run(&self.key.scopes, &self.quota, &self.gate, Tries::All).await {
             Ok(issued) => Ok(self.keep(issued)),
             Err(error) => {
                 self.remember(&error);
@@ -193,10 +200,10 @@ impl TokenSource {
         }
     }
 
-    /// One try; whatever comes of it, the caller has a token that is still valid.
+    /// Tries once. The caller gets the new token, or the old one, which is still valid.
     async fn renew(&self, exchange: &Exchange<'_>, old: AccessToken) -> AccessToken {
         self.lock().last_renewal = Some(self.clock.monotonic());
-        match exchange.run(&self.key.scopes, &self.quota, &self.gate, Patience::One).await {
+        match exchange.run(&self.key.scopes, &self.quota, &self.gate, Tries::One).await {
             Ok(issued) => self.keep(issued),
             Err(error) => {
                 self.renewal_failed(&old, &error);
@@ -206,11 +213,11 @@ impl TokenSource {
     }
 
     fn keep(&self, issued: Issued) -> AccessToken {
-        let held = Held::new(issued, &self.clock);
-        let (access, lifetime) = (held.access.clone(), held.lifetime);
+        let cached = CachedToken::new(issued, &self.clock);
+        let (access, lifetime) = (cached.access.clone(), cached.lifetime);
         let mut state = self.lock();
         state.failure = None;
-        state.token = Some(held);
+        state.token = Some(cached);
         drop(state);
         log::info!(
             target: "siteline::token",
@@ -219,49 +226,53 @@ impl TokenSource {
         access
     }
 
-    fn glance(&self) -> Glance {
+    fn status(&self) -> TokenStatus {
         let now = self.clock.monotonic();
         let state = self.lock();
-        let Some(held) = &state.token else { return Glance::Missing };
-        let left = held.left(&self.clock);
-        if left <= held.over() {
-            return Glance::Missing;
+        let Some(cached) = &state.token else { return TokenStatus::Missing };
+        let left = cached.left(&self.clock);
+        if left <= cached.unusable_at() {
+            return TokenStatus::Missing;
         }
-        let token = held.access.clone();
-        let rested =
+        let token = cached.access.clone();
+        let may_renew =
             state.last_renewal.is_none_or(|last| now.saturating_sub(last) >= BETWEEN_RENEWALS)
                 && state.failure.as_ref().is_none_or(|failure| failure.until <= now)
                 && self.gate.closed(&self.clock).is_none();
-        if left > held.early || !rested {
-            Glance::Use(token)
-        } else if left > held.late() {
-            Glance::Renew(token)
+        if left > cached.renew_at || !may_renew {
+            TokenStatus::Use(token)
+        } else if left > cached.renew_first_at() {
+            TokenStatus::Renew(token)
         } else {
-            Glance::Late(token)
+            TokenStatus::RenewFirst(token)
         }
     }
 
-    /// The kept token if it lives a while yet.
-    fn peek(&self) -> Option<Held> {
-        self.lock().token.clone().filter(|held| held.left(&self.clock) > held.late())
+    /// The cached token, unless it is about to end.
+    fn usable(&self) -> Option<CachedToken> {
+        self.lock()
+            .token
+            .clone()
+            .filter(|cached| cached.left(&self.clock) > cached.renew_first_at())
     }
 
     /// A valid token of the same credential that was granted all that is asked for here (§5.4).
     fn wider(&self) -> Option<AccessToken> {
         let registry = registry();
-        let kin = registry.iter().filter(|source| {
+        let candidates = registry.iter().filter(|source| {
             !std::ptr::eq(&raw const ***source, self)
-                && source.key.is_kin(&self.key)
+                && source.key.same_credential(&self.key)
                 && source.clock.is_same(&self.clock)
         });
-        kin.filter_map(|source| source.peek())
-            .find(|held| {
-                held.scopes.as_ref().is_some_and(|granted| self.key.scopes.is_subset_of(granted))
+        candidates
+            .filter_map(|source| source.usable())
+            .find(|cached| {
+                cached.scopes.as_ref().is_some_and(|granted| self.key.scopes.is_subset_of(granted))
             })
-            .map(|held| held.access)
+            .map(|cached| cached.access)
     }
 
-    fn drop_if(&self, refused: &AccessToken) -> bool {
+    fn forget_if(&self, refused: &AccessToken) -> bool {
         let mut state = self.lock();
         let is_it =
             state.token.as_ref().is_some_and(|t| t.access.generation() == refused.generation());
@@ -271,21 +282,24 @@ impl TokenSource {
         is_it
     }
 
-    /// A flight failed: those who wait for it get its error, and if the service has spoken, those
-    /// who come within a while too. A caller's own deadline is no failure of the flight.
+    /// After a failed flight: its waiters get its error, and so do callers within a while where the
+    /// service answered. A caller's own deadline is no failure of the flight, nor is the end of the
+    /// event loop that its signer ran on: the next waiter begins anew.
     fn remember(&self, error: &Error) {
-        if error.kind() == Kind::DeadlineExceeded {
+        if matches!(error.kind(), Kind::DeadlineExceeded | Kind::ClosedError) {
             return;
         }
         let now = self.clock.monotonic();
         let mut state = self.lock();
         state.failed_flights += 1;
         state.last_error = Some(error.clone());
-        // What went wrong on this side of the wire may be set right at once.
-        let local =
-            matches!(error.kind(), Kind::Credential | Kind::Config | Kind::Tls | Kind::Proxy);
+        // A failure on this side of the wire may be mended at once, and is not remembered.
+        let local = matches!(
+            error.kind(),
+            Kind::CredentialError | Kind::ConfigError | Kind::TlsError | Kind::ProxyError
+        );
         if !local && !error.context().unsent {
-            let until = now.saturating_add(memory(error));
+            let until = now.saturating_add(remembered_for(error));
             state.failure = Some(Failure { error: error.clone(), until });
         }
     }
@@ -293,19 +307,20 @@ impl TokenSource {
     fn renewal_failed(&self, old: &AccessToken, error: &Error) {
         let now = self.clock.monotonic();
         let mut state = self.lock();
-        // A refusal is not repeated by the next ones; a pause that was asked for is kept by the gate.
+        // A refusal is remembered; a pause that the service asked for is the gate's business.
         if is_invalid_client(error) {
-            let until = now.saturating_add(memory(error));
+            let until = now.saturating_add(remembered_for(error));
             state.failure = Some(Failure { error: error.clone(), until });
         }
-        let Some(held) = state.token.as_mut().filter(|t| t.access.generation() == old.generation())
+        let Some(cached) =
+            state.token.as_mut().filter(|t| t.access.generation() == old.generation())
         else {
             return;
         };
-        if std::mem::replace(&mut held.renewal_failed, true) {
+        if std::mem::replace(&mut cached.renewal_failed, true) {
             return;
         }
-        let left = held.left(&self.clock).as_secs();
+        let left = cached.left(&self.clock).as_secs();
         drop(state);
         log::warn!(
             target: "siteline::token",
@@ -314,7 +329,7 @@ impl TokenSource {
         );
     }
 
-    fn check_memory(&self) -> Result<()> {
+    fn check_remembered_failure(&self) -> Result<()> {
         let now = self.clock.monotonic();
         let mut state = self.lock();
         match &state.failure {
@@ -335,6 +350,12 @@ impl TokenSource {
         }
     }
 
+    /// The scopes that the service said it granted with the cached token.
+    #[cfg(test)]
+    pub(super) fn granted_scopes(&self) -> Option<ScopeSet> {
+        self.lock().token.clone()?.scopes
+    }
+
     fn failed_since(&self, seen: u64) -> Option<Error> {
         let state = self.lock();
         state.last_error.clone().filter(|_| state.failed_flights > seen)
@@ -342,17 +363,11 @@ impl TokenSource {
 
     /// The lock of the flight, a new one in a forked child.
     fn flight(&self) -> Arc<tokio::sync::Mutex<()>> {
-        let mut state = self.lock();
-        let process = std::process::id();
-        if state.process != process {
-            state.process = process;
-            state.flight = Arc::default();
-        }
-        Arc::clone(&state.flight)
+        Arc::clone(self.lock().flight.get_or_init(Arc::default))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, TokenState> {
+        self.state.lock()
     }
 }
 
@@ -363,10 +378,10 @@ impl fmt::Debug for TokenSource {
 }
 
 fn registry() -> MutexGuard<'static, Vec<Arc<TokenSource>>> {
-    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+    REGISTRY.lock()
 }
 
-fn memory(error: &Error) -> Duration {
+fn remembered_for(error: &Error) -> Duration {
     let least = if is_invalid_client(error) { REFUSAL_MEMORY } else { FAILURE_MEMORY };
     error.context().retry_after.unwrap_or(least).min(LONGEST_PAUSE)
 }

@@ -3,11 +3,12 @@
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use super::*;
-use crate::auth::test_bench::{Bench, DATA_SCOPE, good, warnings};
-use crate::auth::{PublicJwk, Signer};
+use crate::auth::test_harness::{DATA_SCOPE, Harness, good, warnings};
+use crate::auth::{AsyncSigner, PublicJwk, SignFuture, Signer};
 use crate::http::Deadline;
 use crate::http::test_server::Act;
 
@@ -19,95 +20,96 @@ fn throttled(seconds: u64) -> Act {
 
 #[tokio::test]
 async fn t9_a_pause_that_a_renewal_was_told_of_is_kept_to() {
-    let bench = Bench::new(vec![good("old"), throttled(200)]).await;
-    let old = bench.token().await.expect("a token");
-    bench.clock.advance(545 * SECOND);
+    let harness = Harness::new(vec![good("old"), throttled(200)]).await;
+    let old = harness.token().await.expect("a token");
+    harness.clock.advance(545 * SECOND);
     for _ in 0..5 {
-        let token = bench.token().await.expect("the valid one");
+        let token = harness.token().await.expect("the valid one");
         assert_eq!(token.generation(), old.generation());
-        assert_eq!(bench.server.requests().len(), 2, "asked within the pause");
-        bench.clock.advance(10 * SECOND);
+        assert_eq!(harness.server.requests().len(), 2, "asked within the pause");
+        harness.clock.advance(10 * SECOND);
     }
-    let error = bench.token().await.expect_err("no token, and none may be asked for yet");
+    let error = harness.token().await.expect_err("no token, and none may be asked for yet");
     assert_eq!(error.kind(), Kind::RateLimited);
     assert_eq!(error.context().retry_after, Some(150 * SECOND));
-    bench.clock.advance(151 * SECOND);
-    bench.token().await.expect("a new one");
-    assert_eq!(bench.server.requests().len(), 3);
+    harness.clock.advance(151 * SECOND);
+    harness.token().await.expect("a new one");
+    assert_eq!(harness.server.requests().len(), 3);
 }
 
 #[tokio::test]
 async fn t9_the_rest_of_a_short_pause_is_waited_for() {
-    let bench = Bench::new(vec![good("old"), throttled(90)]).await;
-    bench.token().await.expect("a token");
-    bench.clock.advance(545 * SECOND);
-    bench.token().await.expect("the valid one");
-    bench.clock.advance(50 * SECOND);
-    bench.token().await.expect("a new one, after the rest of the pause");
-    assert_eq!(bench.server.requests().len(), 3);
-    let now = bench.clock.monotonic();
+    let harness = Harness::new(vec![good("old"), throttled(90)]).await;
+    harness.token().await.expect("a token");
+    harness.clock.advance(545 * SECOND);
+    harness.token().await.expect("the valid one");
+    harness.clock.advance(50 * SECOND);
+    harness.token().await.expect("a new one, after the rest of the pause");
+    assert_eq!(harness.server.requests().len(), 3);
+    let now = harness.clock.monotonic();
     assert!(now >= 635 * SECOND && now <= 640 * SECOND, "{now:?}");
 }
 
 #[tokio::test]
 async fn t9_a_pause_holds_for_the_next_when_the_one_who_was_told_gives_up() {
-    let bench = Bench::new(vec![throttled(30)]).await;
-    let mut exchange = bench.exchange();
+    let harness = Harness::new(vec![throttled(30)]).await;
+    let mut exchange = harness.exchange();
     for seconds in [10, 20] {
-        exchange.deadline = Deadline::after(&bench.clock, Some(seconds * SECOND));
-        let error = bench.source.token(&exchange).await.expect_err("too long a pause");
+        exchange.deadline = Deadline::after(&harness.clock, Some(seconds * SECOND));
+        let error = harness.source.token(&exchange).await.expect_err("too long a pause");
         assert_eq!(error.kind(), Kind::DeadlineExceeded);
     }
-    assert_eq!((bench.server.requests().len(), bench.clock.monotonic()), (1, Duration::ZERO));
-    bench.token().await.expect("a token");
-    assert_eq!(bench.server.requests().len(), 2);
-    let waited = bench.clock.monotonic();
+    assert_eq!((harness.server.requests().len(), harness.clock.monotonic()), (1, Duration::ZERO));
+    harness.token().await.expect("a token");
+    assert_eq!(harness.server.requests().len(), 2);
+    let waited = harness.clock.monotonic();
     assert!(waited >= 30 * SECOND && waited <= 33 * SECOND, "{waited:?}");
 }
 
 #[tokio::test]
 async fn t9_a_pause_is_kept_to_by_all_who_share_the_ledger() {
-    let bench = Bench::new(vec![throttled(200)]).await;
-    bench.token().await.expect_err("too long a pause");
+    let harness = Harness::new(vec![throttled(200)]).await;
+    harness.token().await.expect_err("too long a pause");
     // A source with a gate of its own, as another process has one.
-    let other = bench.source_for(DATA_SCOPE);
-    let error = other.token(&bench.exchange()).await.expect_err("nobody may ask");
+    let other = harness.source_for(DATA_SCOPE);
+    let error = other.token(&harness.exchange()).await.expect_err("nobody may ask");
     assert_eq!(error.kind(), Kind::RateLimited);
     assert_eq!(error.context().retry_after, Some(200 * SECOND));
-    assert_eq!(bench.server.requests().len(), 1, "asked within the pause");
-    bench.clock.advance(160 * SECOND);
-    other.token(&bench.exchange()).await.expect("a token, after the rest of the pause");
-    let now = bench.clock.monotonic();
+    assert_eq!(harness.server.requests().len(), 1, "asked within the pause");
+    harness.clock.advance(160 * SECOND);
+    other.token(&harness.exchange()).await.expect("a token, after the rest of the pause");
+    let now = harness.clock.monotonic();
     assert!(now >= 200 * SECOND && now <= 205 * SECOND, "{now:?}");
-    let counted = bench.ledger.state(bench.clock.wall()).expect("memory").token_requests;
-    assert_eq!((counted, bench.server.requests().len()), (2, 2));
+    let counted = harness.ledger.state(harness.clock.wall()).expect("memory").token_requests;
+    assert_eq!((counted, harness.server.requests().len()), (2, 2));
 }
 
 #[tokio::test]
 async fn t9_one_who_has_a_valid_token_does_not_wait_for_anybodys_pause() {
-    let bench = Bench::new(vec![good("old")]).await;
-    let old = bench.token().await.expect("a token");
-    bench.clock.advance(545 * SECOND);
-    let now = bench.clock.wall();
-    bench.ledger.pause_tokens(now + 30 * SECOND, now).expect("memory");
-    let token = bench.token().await.expect("the valid one");
+    let harness = Harness::new(vec![good("old")]).await;
+    let old = harness.token().await.expect("a token");
+    harness.clock.advance(545 * SECOND);
+    let now = harness.clock.wall();
+    harness.ledger.pause_tokens(now + 30 * SECOND, now).expect("memory");
+    let token = harness.token().await.expect("the valid one");
     assert_eq!(token.generation(), old.generation());
-    assert_eq!(bench.clock.monotonic(), 545 * SECOND);
-    assert_eq!(bench.server.requests().len(), 1);
+    assert_eq!(harness.clock.monotonic(), 545 * SECOND);
+    assert_eq!(harness.server.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn t23_a_renewal_that_fails_again_and_again_is_told_once() {
     let down = Act::with_headers(503, &[], "");
-    let bench = Bench::new(vec![good("old"), down.clone(), down.clone(), down.clone(), down]).await;
-    bench.token().await.expect("a token");
+    let harness =
+        Harness::new(vec![good("old"), down.clone(), down.clone(), down.clone(), down]).await;
+    harness.token().await.expect("a token");
     warnings();
-    bench.clock.advance(500 * SECOND);
+    harness.clock.advance(500 * SECOND);
     for _ in 0..94 {
-        bench.clock.advance(SECOND);
-        bench.token().await.expect("the valid one");
+        harness.clock.advance(SECOND);
+        harness.token().await.expect("the valid one");
     }
-    assert!(bench.server.requests().len() >= 3, "renewed in vain more than once");
+    assert!(harness.server.requests().len() >= 3, "renewed in vain more than once");
     let told = warnings();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("could not be renewed"), "{told:?}");
@@ -116,9 +118,9 @@ async fn t23_a_renewal_that_fails_again_and_again_is_told_once() {
 #[tokio::test]
 async fn t15_a_reply_without_a_lifetime_is_told() {
     let body = r#"{"access_token":"tok","token_type":"Bearer"}"#;
-    let bench = Bench::new(vec![Act::json(200, body)]).await;
+    let harness = Harness::new(vec![Act::json(200, body)]).await;
     warnings();
-    bench.token().await.expect("a token");
+    harness.token().await.expect("a token");
     let told = warnings();
     assert!(told.len() == 1 && told[0].contains("60 s"), "{told:?}");
 }
@@ -134,8 +136,8 @@ async fn t20_t21_a_storm_of_cancelled_and_failing_callers_never_repeats_an_asser
             _ => Act::ReplyAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{".to_vec()),
         });
     }
-    let bench = Bench::new(acts).await;
-    let tasks: Vec<_> = (0..500).map(|_| bench.spawn()).collect();
+    let harness = Harness::new(acts).await;
+    let tasks: Vec<_> = (0..500).map(|_| harness.spawn()).collect();
     for task in tasks.iter().step_by(3) {
         task.abort();
         tokio::task::yield_now().await;
@@ -147,7 +149,7 @@ async fn t20_t21_a_storm_of_cancelled_and_failing_callers_never_repeats_an_asser
                 assert!(
                     matches!(
                         error.kind(),
-                        Kind::Transport
+                        Kind::TransportError
                             | Kind::ServiceUnavailable
                             | Kind::RateLimited
                             | Kind::TruncatedBody
@@ -161,11 +163,11 @@ async fn t20_t21_a_storm_of_cancelled_and_failing_callers_never_repeats_an_asser
     }
     // The service may have some bad answers left.
     for _ in 0..12 {
-        bench.clock.advance(Duration::from_secs(61));
-        bench.token().await.ok();
+        harness.clock.advance(Duration::from_secs(61));
+        harness.token().await.ok();
     }
-    bench.token().await.expect("a token after the storm");
-    let sent = bench.server.token_requests();
+    harness.token().await.expect("a token after the storm");
+    let sent = harness.server.token_requests();
     assert!(sent.len() <= 13 + 167, "{}", sent.len());
     let names: HashSet<_> = sent.iter().map(|r| r.assertion_part(1)["jti"].to_string()).collect();
     assert_eq!(names.len(), sent.len(), "an assertion came twice");
@@ -180,7 +182,7 @@ struct SlowVault {
 impl Signer for SlowVault {
     fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
         // Nobody tells it any more once the test has failed.
-        self.told.lock().expect("no panic").recv_timeout(60 * SECOND).ok();
+        self.told.lock().recv_timeout(60 * SECOND).ok();
         self.key.sign(signing_input)
     }
 }
@@ -195,19 +197,128 @@ fn slow(key: &crate::auth::PrivateKey) -> (mpsc::Sender<()>, crate::auth::Creden
 
 #[tokio::test]
 async fn a_signer_that_blocks_holds_up_neither_the_deadline_nor_the_thread() {
-    let mut bench = Bench::new(vec![]).await;
+    let mut harness = Harness::new(vec![]).await;
     let key = include_bytes!("../../tests/keys/pkcs8.pem");
     let key = crate::auth::PrivateKey::parse(key, None).expect("a key");
     let (answer, credential) = slow(&key);
-    bench.credential = credential;
-    let mut exchange = bench.exchange();
-    exchange.deadline = Deadline::after(&bench.clock, Some(Duration::from_millis(20)));
-    let error = bench.source.token(&exchange).await.expect_err("the vault is silent");
+    harness.credential = credential;
+    let mut exchange = harness.exchange();
+    exchange.deadline = Deadline::after(&harness.clock, Some(Duration::from_millis(20)));
+    let error = harness.source.token(&exchange).await.expect_err("the vault is silent");
     assert_eq!(error.kind(), Kind::DeadlineExceeded);
-    assert!(bench.server.requests().is_empty());
+    assert!(harness.server.requests().is_empty());
     // The first answer is for the signature that nobody waits for any more.
     answer.send(()).expect("the vault");
     answer.send(()).expect("the vault");
-    bench.token().await.expect("a token");
-    assert_eq!(bench.server.requests().len(), 1);
+    harness.token().await.expect("a token");
+    assert_eq!(harness.server.requests().len(), 1);
+}
+
+/// A vault that is awaited, by those callers who can: what it answers, one after the other.
+struct AwaitedVault {
+    key: crate::auth::PrivateKey,
+    answers: Mutex<Vec<Answer>>,
+    is_reachable: AtomicBool,
+}
+
+enum Answer {
+    Never,
+    Error(Kind),
+}
+
+impl AsyncSigner for AwaitedVault {
+    fn check(&self) -> Result<()> {
+        if self.is_reachable.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        Err(Error::new(Kind::ConfigError, "nobody awaits it here"))
+    }
+
+    fn sign(&self, signing_input: Vec<u8>) -> SignFuture {
+        let answer = self.answers.lock().pop();
+        let signature = self.key.sign(&signing_input);
+        Box::pin(async move {
+            match answer {
+                None => signature,
+                Some(Answer::Never) => std::future::pending().await,
+                Some(Answer::Error(kind)) => {
+                    tokio::task::yield_now().await;
+                    Err(Error::new(kind, "the vault's loop was closed"))
+                }
+            }
+        })
+    }
+}
+
+async fn awaited(answers: Vec<Answer>) -> (Harness, Arc<AwaitedVault>) {
+    let mut harness = Harness::new(vec![]).await;
+    let key = crate::auth::PrivateKey::parse(include_bytes!("../../tests/keys/pkcs8.pem"), None);
+    let key = key.expect("a key");
+    let public = key.public_jwk();
+    let (answers, is_reachable) = (Mutex::new(answers), AtomicBool::new(true));
+    let vault = Arc::new(AwaitedVault { key, answers, is_reachable });
+    let signer = Arc::clone(&vault) as Arc<dyn AsyncSigner>;
+    let subject = harness.credential.subject().to_owned();
+    let credential = crate::auth::Credential::with_async_signer(&subject, signer, public, None);
+    harness.credential = credential.expect("a credential").value;
+    (harness, vault)
+}
+
+#[tokio::test]
+async fn t20_where_the_one_who_awaits_a_signature_is_cancelled_another_signs_anew() {
+    let (harness, vault) = awaited(vec![Answer::Never]).await;
+    let first = harness.spawn();
+    while !vault.answers.lock().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let waiting: Vec<_> = (0..20).map(|_| harness.spawn()).collect();
+    tokio::task::yield_now().await;
+    assert!(harness.server.requests().is_empty());
+    first.abort();
+    for task in waiting {
+        task.await.expect("not cancelled").expect("a token");
+    }
+    assert_eq!(harness.server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn t20_where_the_signer_s_loop_ends_its_own_caller_alone_hears_of_it() {
+    let (harness, _) = awaited(vec![Answer::Error(Kind::ClosedError)]).await;
+    let outcomes = harness.at_once(20).await;
+    let errors: Vec<_> = outcomes.iter().filter_map(|one| one.as_ref().err()).collect();
+    assert_eq!(errors.iter().map(|error| error.kind()).collect::<Vec<_>>(), [Kind::ClosedError]);
+    assert_eq!(harness.server.requests().len(), 1);
+    // An error of the vault itself is everybody's.
+    let (harness, _) = awaited(vec![Answer::Error(Kind::CredentialError)]).await;
+    let outcomes = harness.at_once(20).await;
+    assert!(
+        outcomes
+            .iter()
+            .all(|one| { one.as_ref().is_err_and(|error| error.kind() == Kind::CredentialError) })
+    );
+    assert!(harness.server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn who_cannot_await_the_signer_uses_a_valid_token_and_asks_for_none() {
+    let (harness, vault) = awaited(vec![]).await;
+    let reachable = |is_reachable| vault.is_reachable.store(is_reachable, Ordering::SeqCst);
+    reachable(false);
+    assert_eq!(harness.token().await.expect_err("none").kind(), Kind::ConfigError);
+    assert!(harness.server.requests().is_empty());
+    reachable(true);
+    let first = harness.token().await.expect("a token");
+    // Time to renew it, and then a moment before its end.
+    for seconds in [545, 45] {
+        reachable(false);
+        harness.clock.advance(Duration::from_secs(seconds));
+        let same = harness.token().await.expect("kept");
+        assert_eq!(same.generation(), first.generation(), "after {seconds} s");
+    }
+    assert_eq!(harness.server.requests().len(), 1);
+    harness.clock.advance(Duration::from_secs(20));
+    assert_eq!(harness.token().await.expect_err("over").kind(), Kind::ConfigError);
+    reachable(true);
+    harness.token().await.expect("at once: nothing was remembered");
+    assert_eq!(harness.server.requests().len(), 2);
 }

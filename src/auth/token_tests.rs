@@ -5,8 +5,10 @@ use std::collections::HashSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::auth::test_bench::{Bench, DATA_SCOPE, good};
+use crate::auth::test_harness::{DATA_SCOPE, Harness, good};
+use crate::auth::tests::verified_claims;
 use crate::error::Kind;
+use crate::fork::pretend;
 use crate::http::test_server::{Act, http, token_body};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -22,8 +24,8 @@ fn dated(date: &str, body: &str) -> Act {
 const REFUSED: &str = r#"{"error":"invalid_client"}"#;
 
 /// All assertions that came are different.
-fn assert_all_new(bench: &Bench) {
-    let sent = bench.server.token_requests();
+fn assert_all_new(harness: &Harness) {
+    let sent = harness.server.token_requests();
     let texts: HashSet<_> = sent.iter().map(|r| r.field("client_assertion")).collect();
     let names: HashSet<_> = sent.iter().map(|r| r.assertion_part(1)["jti"].to_string()).collect();
     assert_eq!((texts.len(), names.len()), (sent.len(), sent.len()), "an assertion came twice");
@@ -31,9 +33,9 @@ fn assert_all_new(bench: &Bench) {
 
 #[tokio::test]
 async fn t32_the_token_request_has_the_four_fields_and_no_authorization() {
-    let bench = Bench::new(vec![]).await;
-    bench.token().await.expect("a token");
-    let request = bench.server.requests().remove(0);
+    let harness = Harness::new(vec![]).await;
+    harness.token().await.expect("a token");
+    let request = harness.server.requests().remove(0);
     assert!(request.raw.starts_with("POST /api/customer/oauth/token HTTP/1.1\r\n"));
     assert_eq!(request.header("authorization"), None);
     assert_eq!(request.header("content-type"), Some("application/x-www-form-urlencoded"));
@@ -46,18 +48,21 @@ async fn t32_the_token_request_has_the_four_fields_and_no_authorization() {
         "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
     );
     assert_eq!(request.field("scope"), "customer.discovery.read customer.data.read");
-    assert_eq!(request.assertion_part(1)["aud"], bench.server.base_url().token_url());
+    let public_jwk = harness.credential.public_jwk().to_json();
+    let audience = harness.server.base_url().token_url();
+    let claims = verified_claims(&request.field("client_assertion"), &public_jwk, &audience);
+    assert_eq!(claims["aud"], audience);
 }
 
 #[tokio::test]
 async fn t1_invalid_client_is_asked_once_whatever_its_status_and_the_hint_lists_what_it_can_be() {
     for status in [400, 401, 500] {
-        let bench = Bench::new(vec![Act::json(status, REFUSED)]).await;
-        let error = bench.token().await.expect_err("refused");
-        assert_eq!(error.kind(), Kind::Authentication);
-        assert_eq!(bench.server.requests().len(), 1);
+        let harness = Harness::new(vec![Act::json(status, REFUSED)]).await;
+        let error = harness.token().await.expect_err("refused");
+        assert_eq!(error.kind(), Kind::AuthenticationError);
+        assert_eq!(harness.server.requests().len(), 1);
         let text = error.to_string();
-        for word in [bench.credential.kid(), "oauth/token", "clock is not known", "approved"] {
+        for word in [harness.credential.kid(), "oauth/token", "clock is not known", "approved"] {
             assert!(text.contains(word), "{word}: {text}");
         }
         assert_eq!(error.context().code.as_deref(), Some("invalid_client"));
@@ -67,15 +72,15 @@ async fn t1_invalid_client_is_asked_once_whatever_its_status_and_the_hint_lists_
 
 #[tokio::test]
 async fn t1_invalid_client_is_remembered_for_a_minute() {
-    let bench = Bench::new(vec![refusal("invalid_client")]).await;
-    bench.token().await.expect_err("refused");
-    bench.clock.advance(Duration::from_secs(59));
-    let error = bench.token().await.expect_err("remembered");
-    assert_eq!(error.kind(), Kind::Authentication);
+    let harness = Harness::new(vec![refusal("invalid_client")]).await;
+    harness.token().await.expect_err("refused");
+    harness.clock.advance(Duration::from_secs(59));
+    let error = harness.token().await.expect_err("remembered");
+    assert_eq!(error.kind(), Kind::AuthenticationError);
     assert!(error.to_string().contains("remembered"), "{error}");
-    assert_eq!(bench.server.requests().len(), 1);
-    bench.clock.advance(Duration::from_secs(2));
-    bench.token().await.expect("asked again");
+    assert_eq!(harness.server.requests().len(), 1);
+    harness.clock.advance(Duration::from_secs(2));
+    harness.token().await.expect("asked again");
 }
 
 #[tokio::test]
@@ -84,25 +89,25 @@ async fn t2_t26_a_measured_skew_is_corrected_once_and_the_fresh_assertion_accept
         ("Sun, 01 Nov 2026 12:02:00 GMT", "2026-11-01T12:02:00Z"),
         ("Sun, 01 Nov 2026 11:58:00 GMT", "2026-11-01T11:58:00Z"),
     ] {
-        let bench = Bench::new(vec![dated(date, REFUSED)]).await;
-        bench.token().await.expect("accepted on corrected time");
-        let sent = bench.server.token_requests();
+        let harness = Harness::new(vec![dated(date, REFUSED)]).await;
+        harness.token().await.expect("accepted on corrected time");
+        let sent = harness.server.token_requests();
         assert_eq!(sent.len(), 2);
         assert_eq!(sent[0].assertion_part(1)["iat"], 1_793_534_400);
         let expected: Timestamp = iat.parse().expect("a timestamp");
         assert_eq!(sent[1].assertion_part(1)["iat"], expected.as_second());
-        assert_all_new(&bench);
+        assert_all_new(&harness);
     }
 }
 
 #[tokio::test]
 async fn t2_a_correction_that_is_no_longer_right_is_taken_back() {
-    let bench = Bench::new(vec![dated("Sun, 01 Nov 2026 12:00:00 GMT", REFUSED)]).await;
-    let now = bench.time.clock().wall();
+    let harness = Harness::new(vec![dated("Sun, 01 Nov 2026 12:00:00 GMT", REFUSED)]).await;
+    let now = harness.time.clock().wall();
     // What was learnt before the machine's clock was set right.
-    bench.time.learn("2026-11-01T12:02:00Z".parse().expect("a timestamp"), now, now);
-    bench.token().await.expect("accepted on our own time");
-    let sent = bench.server.token_requests();
+    harness.time.learn("2026-11-01T12:02:00Z".parse().expect("a timestamp"), now, now);
+    harness.token().await.expect("accepted on our own time");
+    let sent = harness.server.token_requests();
     assert_eq!(sent.len(), 2);
     assert_eq!(sent[0].assertion_part(1)["iat"], 1_793_534_520);
     assert_eq!(sent[1].assertion_part(1)["iat"], 1_793_534_400);
@@ -111,18 +116,18 @@ async fn t2_a_correction_that_is_no_longer_right_is_taken_back() {
 #[tokio::test]
 async fn t2_refused_on_corrected_time_too_it_is_a_clock_skew_error() {
     let date = "Sun, 01 Nov 2026 12:02:00 GMT";
-    let bench = Bench::new(vec![dated(date, REFUSED), dated(date, REFUSED)]).await;
-    let error = bench.token().await.expect_err("refused");
-    assert_eq!(error.kind(), Kind::ClockSkew);
+    let harness = Harness::new(vec![dated(date, REFUSED), dated(date, REFUSED)]).await;
+    let error = harness.token().await.expect_err("refused");
+    assert_eq!(error.kind(), Kind::ClockSkewError);
     assert_eq!(error.context().skew_seconds.map(f64::round), Some(121.0));
-    assert_eq!((bench.server.requests().len(), error.context().attempts.len()), (2, 2));
+    assert_eq!((harness.server.requests().len(), error.context().attempts.len()), (2, 2));
 }
 
 #[tokio::test]
 async fn t2_a_small_skew_is_no_reason_to_ask_again() {
-    let bench = Bench::new(vec![dated("Sun, 01 Nov 2026 12:00:20 GMT", REFUSED)]).await;
-    let error = bench.token().await.expect_err("refused");
-    assert_eq!((error.kind(), bench.server.requests().len()), (Kind::Authentication, 1));
+    let harness = Harness::new(vec![dated("Sun, 01 Nov 2026 12:00:20 GMT", REFUSED)]).await;
+    let error = harness.token().await.expect_err("refused");
+    assert_eq!((error.kind(), harness.server.requests().len()), (Kind::AuthenticationError, 1));
     assert!(error.to_string().contains("+20 s"), "{error}");
 }
 
@@ -131,9 +136,9 @@ async fn t28_a_date_of_another_age_is_not_corrected_for_and_both_clocks_are_told
     for (date, year) in
         [("Thu, 01 Jan 1970 00:00:00 GMT", "1970"), ("Thu, 01 Jan 2099 00:00:00 GMT", "2099")]
     {
-        let bench = Bench::new(vec![dated(date, REFUSED)]).await;
-        let error = bench.token().await.expect_err("refused");
-        assert_eq!((error.kind(), bench.server.requests().len()), (Kind::ClockSkew, 1));
+        let harness = Harness::new(vec![dated(date, REFUSED)]).await;
+        let error = harness.token().await.expect_err("refused");
+        assert_eq!((error.kind(), harness.server.requests().len()), (Kind::ClockSkewError, 1));
         let text = error.to_string();
         assert!(text.contains(year) && text.contains("2026-11-01T12:00:00"), "{text}");
     }
@@ -143,21 +148,21 @@ async fn t28_a_date_of_another_age_is_not_corrected_for_and_both_clocks_are_told
 async fn t3_invalid_scope_is_a_scope_error_that_names_it() {
     let body =
         r#"{"error":"invalid_scope","error_description":"customer.data.read is not allowed"}"#;
-    let bench = Bench::new(vec![Act::json(400, body)]).await;
-    let error = bench.token().await.expect_err("refused");
-    assert_eq!(error.kind(), Kind::Scope);
+    let harness = Harness::new(vec![Act::json(400, body)]).await;
+    let error = harness.token().await.expect_err("refused");
+    assert_eq!(error.kind(), Kind::ScopeError);
     assert_eq!(error.context().missing, [DATA_SCOPE]);
-    assert_eq!(bench.server.requests().len(), 1);
+    assert_eq!(harness.server.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn t6_a_refused_request_is_not_repeated() {
     for code in ["invalid_request", "unsupported_grant_type", "unauthorized_client"] {
-        let bench = Bench::new(vec![refusal(code)]).await;
-        let error = bench.token().await.expect_err("refused");
+        let harness = Harness::new(vec![refusal(code)]).await;
+        let error = harness.token().await.expect_err("refused");
         assert_eq!(error.kind(), Kind::RequestRejected);
         assert_eq!(error.context().code.as_deref(), Some(code));
-        assert_eq!(bench.server.requests().len(), 1);
+        assert_eq!(harness.server.requests().len(), 1);
     }
 }
 
@@ -165,34 +170,34 @@ async fn t6_a_refused_request_is_not_repeated() {
 async fn t7_temporarily_unavailable_waits_and_signs_anew_at_any_status() {
     for status in [503, 400, 500, 200] {
         let busy = Act::json(status, r#"{"error":"temporarily_unavailable"}"#);
-        let bench = Bench::new(vec![busy.clone(), busy.clone(), busy]).await;
-        bench.token().await.expect("a token at the fourth try");
-        assert_eq!(bench.server.requests().len(), 4);
-        assert_all_new(&bench);
+        let harness = Harness::new(vec![busy.clone(), busy.clone(), busy]).await;
+        harness.token().await.expect("a token at the fourth try");
+        assert_eq!(harness.server.requests().len(), 4);
+        assert_all_new(&harness);
     }
 }
 
 #[tokio::test]
 async fn t7_after_four_tries_the_service_is_unavailable() {
     let busy = Act::json(503, r#"{"error":"temporarily_unavailable"}"#);
-    let bench = Bench::new(vec![busy; 8]).await;
-    let error = bench.token().await.expect_err("busy");
+    let harness = Harness::new(vec![busy; 8]).await;
+    let error = harness.token().await.expect_err("busy");
     assert_eq!(error.kind(), Kind::ServiceUnavailable);
-    assert_eq!((bench.server.requests().len(), error.context().attempts.len()), (4, 4));
-    assert!(bench.clock.monotonic() < MINUTE);
+    assert_eq!((harness.server.requests().len(), error.context().attempts.len()), (4, 4));
+    assert!(harness.clock.monotonic() < MINUTE);
 }
 
 #[tokio::test]
 async fn t8_pages_of_gateways_are_retried_and_a_missing_endpoint_is_not() {
     for status in [500, 502, 504] {
         let page = Act::with_headers(status, &["Content-Type: text/html"], "<h1>Bad gateway</h1>");
-        let bench = Bench::new(vec![page]).await;
-        bench.token().await.expect("a token at the second try");
-        assert_eq!(bench.server.requests().len(), 2);
+        let harness = Harness::new(vec![page]).await;
+        harness.token().await.expect("a token at the second try");
+        assert_eq!(harness.server.requests().len(), 2);
     }
-    let bench = Bench::new(vec![Act::with_headers(404, &[], "not here")]).await;
-    let error = bench.token().await.expect_err("no endpoint");
-    assert_eq!((error.kind(), bench.server.requests().len()), (Kind::RequestRejected, 1));
+    let harness = Harness::new(vec![Act::with_headers(404, &[], "not here")]).await;
+    let error = harness.token().await.expect_err("no endpoint");
+    assert_eq!((error.kind(), harness.server.requests().len()), (Kind::RequestRejected, 1));
     assert!(error.to_string().contains("/api/customer/oauth/token"), "{error}");
 }
 
@@ -201,42 +206,42 @@ async fn t9_a_throttled_token_request_waits_for_all() {
     let throttled = Act::with_headers(429, &["Retry-After: 20"], "");
     let slow = Act::json(400, r#"{"error":"slow_down"}"#);
     for act in [throttled, slow, Act::with_headers(429, &[], "")] {
-        let bench = Bench::new(vec![act]).await;
-        let tokens = bench.at_once(50).await;
+        let harness = Harness::new(vec![act]).await;
+        let tokens = harness.at_once(50).await;
         assert!(tokens.iter().all(Result::is_ok));
-        assert_eq!(bench.server.requests().len(), 2, "one gate for all");
+        assert_eq!(harness.server.requests().len(), 2, "one gate for all");
     }
 }
 
 #[tokio::test]
 async fn t9_a_pause_beyond_a_minute_is_raised_and_kept_to() {
-    let bench = Bench::new(vec![Act::with_headers(429, &["Retry-After: 61"], "")]).await;
-    let error = bench.token().await.expect_err("throttled");
-    assert_eq!((error.kind(), bench.clock.monotonic()), (Kind::RateLimited, Duration::ZERO));
+    let harness = Harness::new(vec![Act::with_headers(429, &["Retry-After: 61"], "")]).await;
+    let error = harness.token().await.expect_err("throttled");
+    assert_eq!((error.kind(), harness.clock.monotonic()), (Kind::RateLimited, Duration::ZERO));
     assert_eq!(error.context().retry_at, Some("2026-11-01T12:01:01Z".parse().expect("a time")));
-    bench.clock.advance(MINUTE);
-    bench.token().await.expect_err("remembered for as long as it was asked");
-    bench.clock.advance(Duration::from_secs(2));
-    bench.token().await.expect("a token");
-    assert_eq!(bench.server.requests().len(), 2);
+    harness.clock.advance(MINUTE);
+    harness.token().await.expect_err("remembered for as long as it was asked");
+    harness.clock.advance(Duration::from_secs(2));
+    harness.token().await.expect("a token");
+    assert_eq!(harness.server.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn t10_every_attempt_carries_a_new_jti_whatever_became_of_the_last() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_vec();
-    let bench = Bench::new(vec![Act::reset(), Act::close(), Act::ReplyAndClose(head)]).await;
-    bench.token().await.expect("a token at the fourth try");
-    assert_eq!(bench.server.requests().len(), 4);
-    assert_all_new(&bench);
+    let harness = Harness::new(vec![Act::reset(), Act::close(), Act::ReplyAndClose(head)]).await;
+    harness.token().await.expect("a token at the fourth try");
+    assert_eq!(harness.server.requests().len(), 4);
+    assert_all_new(&harness);
 }
 
 #[tokio::test]
 async fn t10_a_token_request_that_is_not_answered_is_repeated_with_a_new_jti() {
-    let mut bench = Bench::new(vec![Act::hang()]).await;
-    bench.policy.attempt_limit = Some(Duration::from_millis(50));
-    bench.token().await.ok();
-    assert!(bench.server.requests().len() >= 2);
-    assert_all_new(&bench);
+    let mut harness = Harness::new(vec![Act::hang()]).await;
+    harness.policy.attempt_limit = Some(Duration::from_millis(50));
+    harness.token().await.ok();
+    assert!(harness.server.requests().len() >= 2);
+    assert_all_new(&harness);
 }
 
 #[tokio::test]
@@ -250,10 +255,10 @@ async fn t11_a_token_reply_that_was_cut_is_asked_for_again() {
         Act::Reply(cut_gzip),
         Act::ReplyAndClose(cut_refusal),
     ] {
-        let bench = Bench::new(vec![act]).await;
-        bench.token().await.expect("a token at the second try");
-        assert_eq!(bench.server.requests().len(), 2);
-        assert_all_new(&bench);
+        let harness = Harness::new(vec![act]).await;
+        harness.token().await.expect("a token at the second try");
+        assert_eq!(harness.server.requests().len(), 2);
+        assert_all_new(&harness);
     }
 }
 
@@ -261,95 +266,96 @@ async fn t11_a_token_reply_that_was_cut_is_asked_for_again() {
 async fn t12_a_redirected_token_request_goes_nowhere() {
     for status in [302, 303, 307, 308] {
         let act = Act::with_headers(status, &["Location: http://localhost:9/steal"], "");
-        let bench = Bench::new(vec![act]).await;
-        let error = bench.token().await.expect_err("a redirect");
-        assert_eq!((error.kind(), bench.server.requests().len()), (Kind::RedirectRefused, 1));
+        let harness = Harness::new(vec![act]).await;
+        let error = harness.token().await.expect_err("a redirect");
+        assert_eq!((error.kind(), harness.server.requests().len()), (Kind::RedirectRefused, 1));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t19_five_hundred_at_once_cost_one_token_request() {
-    let bench = Bench::new(vec![]).await;
-    let tokens = bench.at_once(500).await;
+    let harness = Harness::new(vec![]).await;
+    let tokens = harness.at_once(500).await;
     let generations: HashSet<_> =
         tokens.into_iter().map(|token| token.expect("a token").generation()).collect();
-    assert_eq!((generations.len(), bench.server.requests().len()), (1, 1));
+    assert_eq!((generations.len(), harness.server.requests().len()), (1, 1));
 }
 
 #[tokio::test]
 async fn t20_when_the_one_that_asks_is_cancelled_another_takes_over() {
-    let bench = Bench::new(vec![Act::hang()]).await;
-    let first = bench.spawn();
-    while bench.server.requests().is_empty() {
+    let harness = Harness::new(vec![Act::hang()]).await;
+    let first = harness.spawn();
+    while harness.server.requests().is_empty() {
         tokio::task::yield_now().await;
     }
-    let waiting: Vec<_> = (0..20).map(|_| bench.spawn()).collect();
+    let waiting: Vec<_> = (0..20).map(|_| harness.spawn()).collect();
     tokio::task::yield_now().await;
     first.abort();
     for task in waiting {
         task.await.expect("not cancelled").expect("a token");
     }
-    assert_eq!(bench.server.requests().len(), 2);
-    assert_all_new(&bench);
+    assert_eq!(harness.server.requests().len(), 2);
+    assert_all_new(&harness);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t21_when_the_exchange_fails_all_who_waited_get_that_error() {
-    let bench = Bench::new(vec![refusal("invalid_request"); 100]).await;
-    let errors = bench.at_once(100).await;
+    let harness = Harness::new(vec![refusal("invalid_request"); 100]).await;
+    let errors = harness.at_once(100).await;
     assert!(errors.iter().all(|e| e.as_ref().is_err_and(|e| e.kind() == Kind::RequestRejected)));
-    assert_eq!(bench.server.requests().len(), 1);
+    assert_eq!(harness.server.requests().len(), 1);
     // So do those who come within half a minute.
-    bench.clock.advance(Duration::from_secs(29));
-    bench.token().await.expect_err("remembered");
-    assert_eq!(bench.server.requests().len(), 1);
+    harness.clock.advance(Duration::from_secs(29));
+    harness.token().await.expect_err("remembered");
+    assert_eq!(harness.server.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn t22_a_token_is_replaced_before_it_ends_by_the_first_who_needs_it() {
-    let bench = Bench::new(vec![]).await;
-    let first = bench.token().await.expect("a token");
-    bench.clock.advance(Duration::from_secs(475));
-    assert_eq!(bench.token().await.expect("kept").generation(), first.generation());
-    bench.clock.advance(Duration::from_secs(70));
-    let second = bench.token().await.expect("renewed");
+    let harness = Harness::new(vec![]).await;
+    let first = harness.token().await.expect("a token");
+    harness.clock.advance(Duration::from_secs(475));
+    assert_eq!(harness.token().await.expect("kept").generation(), first.generation());
+    harness.clock.advance(Duration::from_secs(70));
+    let second = harness.token().await.expect("renewed");
     assert_ne!(second.generation(), first.generation());
-    assert_eq!(bench.server.requests().len(), 2);
+    assert_eq!(harness.server.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn t22_while_one_renews_all_others_go_on_with_the_valid_token() {
-    let bench = Bench::new(vec![good("old"), Act::hang()]).await;
-    let old = bench.token().await.expect("a token");
-    bench.clock.advance(Duration::from_secs(545));
-    let renewing = bench.spawn();
-    while bench.server.requests().len() < 2 {
+    let harness = Harness::new(vec![good("old"), Act::hang()]).await;
+    let old = harness.token().await.expect("a token");
+    harness.clock.advance(Duration::from_secs(545));
+    let renewing = harness.spawn();
+    while harness.server.requests().len() < 2 {
         tokio::task::yield_now().await;
     }
     for _ in 0..10 {
-        assert_eq!(bench.token().await.expect("valid").generation(), old.generation());
+        assert_eq!(harness.token().await.expect("valid").generation(), old.generation());
     }
     renewing.abort();
-    assert_eq!(bench.server.requests().len(), 2);
+    assert_eq!(harness.server.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn t23_when_renewing_fails_the_valid_token_serves_to_its_last_seconds() {
     let down = Act::with_headers(503, &[], "");
-    let bench = Bench::new(vec![good("old"), down.clone(), down.clone(), down.clone(), down]).await;
-    let old = bench.token().await.expect("a token");
-    bench.clock.advance(Duration::from_secs(500));
+    let harness =
+        Harness::new(vec![good("old"), down.clone(), down.clone(), down.clone(), down]).await;
+    let old = harness.token().await.expect("a token");
+    harness.clock.advance(Duration::from_secs(500));
     let mut asked = Vec::new();
     for _ in 0..94 {
-        bench.clock.advance(Duration::from_secs(1));
-        assert_eq!(bench.token().await.expect("valid").generation(), old.generation());
-        asked.push(bench.server.requests().len());
+        harness.clock.advance(Duration::from_secs(1));
+        assert_eq!(harness.token().await.expect("valid").generation(), old.generation());
+        asked.push(harness.server.requests().len());
     }
     assert!(asked[93] <= 5, "never twice within 30 s: {asked:?}");
     assert!(asked[93] >= 3);
     // Its last five seconds are not trusted; the failures of renewing are not held against it.
-    bench.clock.advance(Duration::from_secs(1));
-    assert_ne!(bench.token().await.expect("a new one").generation(), old.generation());
+    harness.clock.advance(Duration::from_secs(1));
+    assert_ne!(harness.token().await.expect("a new one").generation(), old.generation());
 }
 
 #[tokio::test]
@@ -359,102 +365,105 @@ async fn t24_a_wall_clock_that_jumps_costs_one_token_request_at_most() {
         SignedDuration::from_hours(-1),
         SignedDuration::from_hours(-24 * 3_650),
     ] {
-        let bench = Bench::new(vec![]).await;
-        bench.token().await.expect("a token");
-        bench.clock.shift_wall(jump);
+        let harness = Harness::new(vec![]).await;
+        harness.token().await.expect("a token");
+        harness.clock.shift_wall(jump);
         for _ in 0..10 {
-            bench.token().await.expect("a token");
-            bench.clock.advance(Duration::from_secs(1));
+            harness.token().await.expect("a token");
+            harness.clock.advance(Duration::from_secs(1));
         }
-        assert!(bench.server.requests().len() <= 2, "{jump:?}");
+        assert!(harness.server.requests().len() <= 2, "{jump:?}");
     }
 }
 
 #[tokio::test]
 async fn t25_after_the_machine_slept_the_wall_clock_ends_the_token() {
-    let bench = Bench::new(vec![]).await;
-    let before = bench.token().await.expect("a token");
+    let harness = Harness::new(vec![]).await;
+    let before = harness.token().await.expect("a token");
     // The monotonic clock stood still meanwhile.
-    bench.clock.shift_wall(SignedDuration::from_mins(20));
-    let after = bench.token().await.expect("a new token");
+    harness.clock.shift_wall(SignedDuration::from_mins(20));
+    let after = harness.token().await.expect("a new token");
     assert_ne!(before.generation(), after.generation());
 }
 
 #[tokio::test]
 async fn t29_a_wider_token_of_the_same_credential_is_used_for_narrower_scopes() {
-    let bench = Bench::new(vec![]).await;
-    let wide = bench.token().await.expect("a token");
-    let narrow = bench.source_for(DATA_SCOPE);
-    let token = narrow.token(&bench.exchange()).await.expect("the wide one");
-    assert_eq!((token.generation(), bench.server.requests().len()), (wide.generation(), 1));
+    let harness = Harness::new(vec![]).await;
+    let wide = harness.token().await.expect("a token");
+    let narrow = harness.source_for(DATA_SCOPE);
+    let token = narrow.token(&harness.exchange()).await.expect("the wide one");
+    assert_eq!((token.generation(), harness.server.requests().len()), (wide.generation(), 1));
     // Refused, it is dropped where it is kept; a scope that it lacks is asked for.
     narrow.invalidate(&token);
-    assert_ne!(bench.token().await.expect("a token").generation(), wide.generation());
-    let other = bench.source_for("customer.other.read");
-    assert_eq!(other.token(&bench.exchange()).await.expect_err("not granted").kind(), Kind::Scope);
-    assert_eq!(bench.server.requests().len(), 3);
+    assert_ne!(harness.token().await.expect("a token").generation(), wide.generation());
+    let other = harness.source_for("customer.other.read");
+    assert_eq!(
+        other.token(&harness.exchange()).await.expect_err("not granted").kind(),
+        Kind::ScopeError
+    );
+    assert_eq!(harness.server.requests().len(), 3);
 }
 
 #[tokio::test]
 async fn a_second_client_of_the_same_credential_finds_the_token_of_the_first() {
-    let bench = Bench::new(vec![]).await;
-    let first = bench.token().await.expect("a token");
-    let again = bench.source_for("customer.data.read customer.discovery.read");
-    let token = again.token(&bench.exchange()).await.expect("the same");
-    assert_eq!((token.generation(), bench.server.requests().len()), (first.generation(), 1));
+    let harness = Harness::new(vec![]).await;
+    let first = harness.token().await.expect("a token");
+    let again = harness.source_for("customer.data.read customer.discovery.read");
+    let token = again.token(&harness.exchange()).await.expect("the same");
+    assert_eq!((token.generation(), harness.server.requests().len()), (first.generation(), 1));
 }
 
 #[tokio::test]
 async fn nothing_is_kept_that_a_dropped_client_left_empty() {
-    let bench = Bench::new(vec![]).await;
+    let harness = Harness::new(vec![]).await;
     for number in 0..100 {
-        drop(bench.source_for(&format!("scope.{number}")));
+        drop(harness.source_for(&format!("scope.{number}")));
     }
-    let kept = registry().iter().filter(|s| s.key.subject == bench.credential.subject()).count();
+    let kept = registry().iter().filter(|s| s.key.subject == harness.credential.subject()).count();
     assert!(kept <= 2, "{kept}");
 }
 
 #[tokio::test]
 async fn in_another_process_the_lock_of_a_flight_is_a_new_one() {
-    let bench = Bench::new(vec![]).await;
-    let flight = bench.source.flight();
+    let harness = Harness::new(vec![]).await;
+    let flight = harness.source.flight();
     let _held = flight.lock().await;
-    // What a fork leaves: a lock that nobody will ever release, and another process number.
-    bench.source.lock().process = 0;
-    bench.token().await.expect("a token all the same");
+    // What a fork leaves: a lock that nobody will ever release.
+    let _child = pretend(1);
+    harness.token().await.expect("a token all the same");
 }
 
 #[tokio::test]
 async fn an_old_refusal_does_not_drop_a_new_token() {
-    let bench = Bench::new(vec![]).await;
-    let old = bench.token().await.expect("a token");
-    bench.source.invalidate(&old);
-    let new = bench.token().await.expect("a new one");
-    bench.source.invalidate(&old);
-    assert_eq!(bench.token().await.expect("kept").generation(), new.generation());
-    assert_eq!(bench.server.requests().len(), 2);
+    let harness = Harness::new(vec![]).await;
+    let old = harness.token().await.expect("a token");
+    harness.source.invalidate(&old);
+    let new = harness.token().await.expect("a new one");
+    harness.source.invalidate(&old);
+    assert_eq!(harness.token().await.expect("kept").generation(), new.generation());
+    assert_eq!(harness.server.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn a_caller_whose_deadline_passes_spoils_nothing_for_the_others() {
-    let bench = Bench::new(vec![Act::with_headers(429, &["Retry-After: 30"], "")]).await;
-    let mut exchange = bench.exchange();
-    exchange.deadline = crate::http::Deadline::after(&bench.clock, Some(Duration::from_secs(10)));
-    let error = bench.source.token(&exchange).await.expect_err("too long a wait");
+    let harness = Harness::new(vec![Act::with_headers(429, &["Retry-After: 30"], "")]).await;
+    let mut exchange = harness.exchange();
+    exchange.deadline = crate::http::Deadline::after(&harness.clock, Some(Duration::from_secs(10)));
+    let error = harness.source.token(&exchange).await.expect_err("too long a wait");
     assert_eq!(error.kind(), Kind::DeadlineExceeded);
-    bench.token().await.expect("a token");
+    harness.token().await.expect("a token");
 }
 
 #[tokio::test]
 async fn secrets_are_in_no_text_of_a_token() {
-    let bench = Bench::new(vec![good("very-secret-token")]).await;
-    let token = bench.token().await.expect("a token");
+    let harness = Harness::new(vec![good("very-secret-token")]).await;
+    let token = harness.token().await.expect("a token");
     let texts = format!(
         "{token:?} {:?} {:?} {:?} {:?}",
-        bench.source,
-        bench.exchange(),
+        harness.source,
+        harness.exchange(),
         token.authorization(),
-        bench.transport
+        harness.transport
     );
     assert!(!texts.contains("very-secret-token"), "{texts}");
 }

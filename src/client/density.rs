@@ -6,7 +6,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::Client;
 use crate::data::Query;
 
 /// The newest day of what was read counts as much as all before it.
@@ -115,20 +114,6 @@ impl Seen {
 
     fn known(&self) -> MutexGuard<'_, HashMap<Query, Density>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Client {
-    /// Learns how many pages a question takes, from a chain that was read over all of the query's
-    /// range: so many pages and points, of which so many came with the last page.
-    pub fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
-        self.0.seen.learn(query, pages, points, on_last);
-    }
-
-    /// Pages that the whole of a query is expected to take, where this client has read its like.
-    #[must_use]
-    pub fn expected_pages(&self, query: &Query) -> Option<u64> {
-        self.0.seen.pages(query)
     }
 }
 

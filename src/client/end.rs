@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Client;
+use super::send::Client;
 use crate::error::{Error, Kind, Result};
 
 /// An end is told to lie ahead only if it does so by more than this.
@@ -52,7 +52,7 @@ fn floored(now: Timestamp, lag: Duration, interval_seconds: Option<u32>) -> Resu
         .and_then(|lag| now.as_second().checked_sub(lag))
         .and_then(|settled| settled.checked_sub(settled.rem_euclid(width)))
         .and_then(|second| Timestamp::from_second(second).ok())
-        .ok_or_else(|| Error::new(Kind::Query, "Now less the lag is before the year 1."))
+        .ok_or_else(|| Error::new(Kind::QueryError, "Now less the lag is before the year 1."))
 }
 
 #[cfg(test)]
@@ -67,6 +67,6 @@ mod tests {
         assert_eq!(at(300, None).expect("an end"), "2026-11-20T00:02:31Z");
         assert_eq!(at(300, Some(60)).expect("an end"), "2026-11-20T00:02:00Z");
         assert_eq!(at(0, Some(86_400)).expect("an end"), "2026-11-20T00:00:00Z");
-        assert_eq!(at(u64::MAX, None).expect_err("too far").kind(), Kind::Query);
+        assert_eq!(at(u64::MAX, None).expect_err("too far").kind(), Kind::QueryError);
     }
 }

@@ -5,16 +5,15 @@ use std::collections::HashSet;
 use std::mem::take;
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
-use tokio::sync::oneshot;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::task::AbortHandle;
 
-use super::Client;
+use super::background::BackgroundTask;
+use super::collect::{CollectOnce, Partial, Step};
 use super::progress::Progress;
-use super::scan::{ReadFailure, Step, Table};
-use super::whole::{SoFar, Whole};
+use super::send::Client;
+use super::table::{ReadFailure, Table};
 use crate::data::Bookmark;
 use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
@@ -24,23 +23,30 @@ pub const CONCURRENCY: usize = 8;
 
 /// Which scan took a step, when its read is to be over, and what came of it: `None` where it was
 /// ended half way.
-type Stepped = (usize, Deadline, Option<Result<Step<Arc<Table>>, ReadFailure>>);
+type Stepped = (usize, Deadline, Option<Result<Step, ReadFailure>>);
 
 /// Scans that are being read side by side. Each step is a task of its own: it goes on while whoever
 /// gathers is at something else, and waits for a scan or a token itself. Dropped, it ends them and
-/// their open requests; what they have read stays with each [`Whole`], and goes on there when it is
-/// asked for again.
+/// their open requests; what they have read stays with each [`CollectOnce`], and goes on there when it
+/// is asked for again.
 pub struct Gathering {
-    wholes: Vec<Arc<Whole>>,
+    collects: Vec<Arc<CollectOnce>>,
     concurrency: usize,
     /// How many have been begun.
     begun: usize,
     tables: Vec<Option<Arc<Table>>>,
-    under_way: FuturesUnordered<BoxFuture<'static, Stepped>>,
+    steps: FuturesUnordered<BoxFuture<'static, Stepped>>,
     /// The last task of each scan.
     tasks: Vec<Option<AbortHandle>>,
     /// The process whose connections it reads on.
     process: u32,
+}
+
+/// The outcome of a step, on its way to whoever gathers. Where it does not arrive, nobody takes the
+/// page that was prefetched meanwhile.
+struct Delivery {
+    step: Option<Result<Step, ReadFailure>>,
+    collect: Arc<CollectOnce>,
 }
 
 /// The first error of a gathering: it has cancelled all other reads.
@@ -51,7 +57,7 @@ pub struct GatherFailure {
     /// Why.
     pub error: Error,
     /// How far each scan has come, in the order asked.
-    pub scans: Vec<SoFar>,
+    pub scans: Vec<Partial>,
 }
 
 impl GatherFailure {
@@ -68,21 +74,25 @@ impl Gathering {
     ///
     /// # Errors
     /// `QueryError` for no scan, one that comes twice, and one of another client.
-    pub fn new(client: &Client, wholes: Vec<Arc<Whole>>, concurrency: usize) -> Result<Self> {
-        let refused = |message: String| Err(Error::new(Kind::Query, message));
-        if wholes.is_empty() {
+    pub fn new(
+        client: &Client,
+        collects: Vec<Arc<CollectOnce>>,
+        concurrency: usize,
+    ) -> Result<Self> {
+        let refused = |message: String| Err(Error::new(Kind::QueryError, message));
+        if collects.is_empty() {
             return refused("scans= is empty: there is nothing to gather".to_owned());
         }
         let mut known = HashSet::new();
-        for (index, whole) in wholes.iter().enumerate() {
-            if !whole.scan().client().is_same(client) {
+        for (index, collect) in collects.iter().enumerate() {
+            if !collect.scan().client().is_same(client) {
                 return refused(format!(
                     "scans[{index}] is of another client: each client gathers its own, for they \
                      share its token, allowance and connections"
                 ));
             }
-            if !known.insert(Arc::as_ptr(whole)) {
-                let first = wholes.iter().position(|other| Arc::ptr_eq(other, whole));
+            if !known.insert(Arc::as_ptr(collect)) {
+                let first = collects.iter().position(|other| Arc::ptr_eq(other, collect));
                 return refused(format!(
                     "scans[{index}] is the same scan as scans[{}]: it is read once",
                     first.unwrap_or_default()
@@ -90,12 +100,12 @@ impl Gathering {
             }
         }
         Ok(Self {
-            tables: vec![None; wholes.len()],
-            tasks: vec![None; wholes.len()],
-            wholes,
+            tables: vec![None; collects.len()],
+            tasks: vec![None; collects.len()],
+            collects,
             concurrency: concurrency.max(1),
             begun: 0,
-            under_way: FuturesUnordered::new(),
+            steps: FuturesUnordered::new(),
             process: std::process::id(),
         })
     }
@@ -109,17 +119,17 @@ impl Gathering {
     pub async fn step(&mut self) -> Result<Option<(usize, Progress)>, GatherFailure> {
         self.check_process()?;
         loop {
-            while self.under_way.len() < self.concurrency && self.begun < self.wholes.len() {
-                let deadline = self.wholes[self.begun].scan().deadline();
-                self.follow(self.begun, deadline);
+            while self.steps.len() < self.concurrency && self.begun < self.collects.len() {
+                let deadline = self.collects[self.begun].scan().deadline();
+                self.begin_step(self.begun, deadline);
                 self.begun += 1;
             }
-            let Some((index, deadline, step)) = self.under_way.next().await else {
+            let Some((index, deadline, stepped)) = self.steps.next().await else {
                 return Ok(None);
             };
-            let failure = match step {
+            let failure = match stepped {
                 Some(Ok(Step::Page(progress))) => {
-                    self.follow(index, deadline);
+                    self.begin_step(index, deadline);
                     return Ok(Some((index, progress)));
                 }
                 Some(Ok(Step::Whole(table))) => {
@@ -127,7 +137,7 @@ impl Gathering {
                     continue;
                 }
                 Some(Err(failure)) => failure,
-                None => Error::new(Kind::Internal, "a read ended without an outcome").into(),
+                None => Error::new(Kind::InternalError, "a read ended without an outcome").into(),
             };
             return Err(self.failed(index, failure).await);
         }
@@ -155,46 +165,26 @@ impl Gathering {
         }
         let message = "these scans are being gathered by the parent, since before the fork";
         let hint = "gather them again in the child: client.gather(scans)";
-        let error = Error::new(Kind::Fork, message).with_hint(hint);
-        Err(GatherFailure { index: 0, error, scans: vec![SoFar::default(); self.wholes.len()] })
+        let error = Error::new(Kind::ForkError, message).with_hint(hint);
+        Err(GatherFailure { index: 0, error, scans: vec![Partial::default(); self.collects.len()] })
     }
 
-    /// Ends all steps that are under way.
-    fn end(&self) {
-        for task in self.tasks.iter().flatten() {
-            task.abort();
-        }
-    }
-
-    /// Drops what was asked for early.
-    fn rest(&self) {
-        for whole in &self.wholes {
-            drop(whole.rest());
-        }
-    }
-
-    fn follow(&mut self, index: usize, deadline: Deadline) {
-        let (whole, stepping) = (Arc::clone(&self.wholes[index]), Arc::clone(&self.wholes[index]));
-        let (sender, outcome) = oneshot::channel();
-        let task = async move {
-            let step = stepping.step(deadline).await;
-            if sender.send(step).is_err() {
-                // Nobody hears of it, nor takes what it has asked for early.
-                drop(stepping.rest());
-            }
+    fn begin_step(&mut self, index: usize, deadline: Deadline) {
+        let collect = Arc::clone(&self.collects[index]);
+        let step = move || {
+            let collect = Arc::clone(&collect);
+            async move { Delivery { step: Some(collect.step(deadline).await), collect } }
         };
-        let begin_task = whole.scan().client().settings().begin_task;
-        let task = begin_task(Box::pin(task));
-        let is_begun = task.is_some();
-        self.tasks[index] = task;
-        self.under_way.push(Box::pin(async move {
-            let step = if is_begun {
-                outcome.await.ok()
-            } else {
-                // No task is begun any more.
-                Some(whole.step(deadline).await)
+        let settings = self.collects[index].scan().client().settings();
+        let task = BackgroundTask::start(&*settings.spawner, step());
+        self.tasks[index] = task.as_ref().and_then(BackgroundTask::abort_handle);
+        self.steps.push(Box::pin(async move {
+            let delivery = match task {
+                Some(task) => task.await,
+                // No task is started any more.
+                None => Some(step().await),
             };
-            (index, deadline, step)
+            (index, deadline, delivery.and_then(|mut delivery| delivery.step.take()))
         }));
     }
 
@@ -205,42 +195,55 @@ impl Gathering {
         let mut failures = vec![(index, failure)];
         let takes_what_is_paid = error.kind() == Kind::AllowanceExhausted;
         if !takes_what_is_paid {
-            self.end();
+            self.tasks.iter().flatten().for_each(AbortHandle::abort);
+            // Where no task was started, steps end with what waits for them.
             if self.tasks[..self.begun].iter().any(Option::is_none) {
-                self.under_way.clear();
+                self.steps.clear();
             }
         }
-        while let Some((other, deadline, step)) = self.under_way.next().await {
-            match step {
+        while let Some((other, deadline, stepped)) = self.steps.next().await {
+            match stepped {
                 // The page after it is paid for already.
-                Some(Ok(Step::Page(_))) if takes_what_is_paid && self.wholes[other].is_ahead() => {
-                    self.follow(other, deadline);
+                Some(Ok(Step::Page(_)))
+                    if takes_what_is_paid && self.collects[other].has_prefetched() =>
+                {
+                    self.begin_step(other, deadline);
                 }
                 Some(Err(failure)) => failures.push((other, failure)),
                 Some(Ok(_)) | None => {}
             }
         }
-        self.rest();
+        self.stop_prefetch();
         // What can't be merged is not lost: it stays with its scan.
-        let mut scans: Vec<SoFar> =
-            self.wholes.iter().map(|whole| whole.so_far().unwrap_or_default()).collect();
-        for (number, ReadFailure { bookmark, partial, .. }) in failures {
-            let partial = partial.map(Arc::new);
-            scans[number] = SoFar { bookmark, partial, is_whole: false, failed: true };
+        let mut scans: Vec<Partial> =
+            self.collects.iter().map(|collect| collect.partial().unwrap_or_default()).collect();
+        for (number, ReadFailure { bookmark, partial: table, .. }) in failures {
+            scans[number] = Partial { bookmark, table, is_whole: false, failed: true };
         }
         GatherFailure { index, error, scans }
+    }
+
+    fn stop_prefetch(&self) {
+        self.collects.iter().for_each(|collect| collect.stop_prefetch());
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        if self.step.is_some() {
+            self.collect.stop_prefetch();
+        }
     }
 }
 
 impl Drop for Gathering {
     fn drop(&mut self) {
         if self.process == std::process::id() {
-            self.end();
-            self.under_way.clear();
-            self.rest();
+            self.steps.clear();
+            self.stop_prefetch();
         } else {
             // Tasks and connections of the parent: nobody drives them here.
-            std::mem::forget((take(&mut self.under_way), take(&mut self.tasks)));
+            std::mem::forget((take(&mut self.steps), take(&mut self.tasks)));
         }
     }
 }
@@ -255,6 +258,6 @@ impl Gathering {
 
 impl std::fmt::Debug for Gathering {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Gathering({} of {} begun)", self.begun, self.wholes.len())
+        write!(f, "Gathering({} of {} begun)", self.begun, self.collects.len())
     }
 }

@@ -1,237 +1,146 @@
-//! [`PageRequest`]: one page that was asked for. While a large page is decoded, the one after it is on
-//! its way already: its cursor stands at an edge of most bodies, and is seen there. At most one page is
-//! asked for so, and only for somebody who reads on to the end.
+//! One page asked for. [`PageCall::fetch`] sends the request and decodes the body, in place;
+//! [`PageRequest`] does the same in the background.
 //!
-//! Nothing is guessed: where the decoder takes a page, its cursor is the one that was seen. Where it
-//! refuses the page, one request was spent whose reply nobody sees.
-//!
-//! A page is decoded by whoever wants it, within the call that brought its body, so that one that was
-//! cut is asked for again.
+//! A page is decoded within the call that brought its body, so that one that was cut is asked for
+//! again.
 
-use std::fmt;
-use std::mem::{forget, replace, take};
-use std::sync::Arc;
-use std::time::Duration;
+use std::future::ready;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
+use futures_util::FutureExt as _;
+use tokio::sync::oneshot;
 
-use super::{Client, DATA_PATH, Spending};
-use crate::data::{Chain, Cursor, Decoded, Page, State};
+use super::background::BackgroundTask;
+use super::send::{Client, DATA_PATH};
+use super::spending::Spending;
+use crate::data::{Chain, Cursor, Decoded, Decoding, Fetch, PagingState};
 use crate::error::{Error, Kind, Result};
 use crate::http::{Deadline, Reply};
 
 /// A body of fewer bytes is decoded before the next request would have left.
 const LARGE: usize = 128 * 1024;
 
-/// A page's body, and what it says.
-type Read = Result<(Bytes, Decoded)>;
+/// A page's body, where it is kept, and what it says.
+pub(super) type Fetched = Result<(Bytes, Decoded)>;
 
-/// A body as it came, and where to say what is wrong with it.
-type Body = (Bytes, oneshot::Sender<Result<()>>);
-
-/// Who asks, and when the pages are to be here.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Asking<'a> {
-    pub(super) client: &'a Client,
+/// What one page is asked for with.
+pub(super) struct PageCall {
+    pub(super) client: Client,
+    pub(super) spending: Arc<Spending>,
     pub(super) deadline: Deadline,
-    pub(super) spending: &'a Arc<Spending>,
+    /// The URL query: secret where it has a cursor.
+    pub(super) wire: String,
+    pub(super) decoding: Decoding,
+    /// Whether the body is wanted beside what it says.
+    pub(super) keep_raw: bool,
 }
 
-/// A page that was asked for. Dropped, it drops its connection; in a forked child, whose connection
-/// it is not, it touches nothing.
-pub struct PageRequest {
-    /// What it was asked for with; `None` for a first page.
-    cursor: Option<Cursor>,
-    /// When it is to be here, as whoever asked for it wanted.
-    deadline: Deadline,
-    call: PageCall,
-    bodies: mpsc::Receiver<Body>,
-    process: u32,
-}
-
-/// The call that asks.
-#[derive(Default)]
-enum PageCall {
-    /// Goes on while somebody waits.
-    Waited(BoxFuture<'static, Result<()>>),
-    /// Goes on by itself.
-    Begun(oneshot::Receiver<Result<()>>, AbortHandle),
-    /// Its page was taken.
-    #[default]
-    Over,
-}
-
-impl Asking<'_> {
-    /// The next page of the chain; `None` after the last one. `early` holds it where it was asked for
-    /// already, and afterwards the one that follows, where it was asked for meanwhile. Dropped half
-    /// way, it drops both, and leaves the chain where it was.
+impl PageCall {
+    /// Sends the request, with whatever repeats it takes, and decodes the page. Where the body is
+    /// large and shows the next cursor at an edge, that is sent to `edge` before the body is decoded.
+    /// Nothing is guessed: where the decoder takes the page, its cursor is the one that was seen.
     ///
     /// # Errors
-    /// As [`Chain::next`].
-    pub(super) async fn next(
-        self,
-        chain: &mut Chain,
-        early: &mut Option<PageRequest>,
-    ) -> Result<Option<Page>> {
-        let clock = self.client.time().clock();
-        let mut asked = early.take().filter(|request| request.is_next_of(chain));
-        loop {
-            let mut request = match asked.take() {
-                Some(request) => request,
-                None => match chain.wire()? {
-                    Some(wire) => self.ask(wire, next_cursor(chain).cloned()),
-                    None => return Ok(None),
-                },
-            };
-            let is_own = request.deadline == self.deadline;
-            let had_less_time = request.deadline.is_before(self.deadline);
-            let mut following = None;
-            let reading = self.read(&mut request, &mut following, chain);
-            let read =
-                if is_own { reading.await } else { self.deadline.bound(clock, reading).await };
-            let is_over = self.deadline.left(clock) == Some(Duration::ZERO);
-            let out_of_time = |error: &Error| error.kind() == Kind::DeadlineExceeded;
-            if had_less_time && read.as_ref().is_err_and(out_of_time) && !is_over {
-                // It is whoever asked for it that is out of time.
-                continue;
-            }
-            let page = chain.take(read)?;
-            *early = following.filter(|request| request.is_next_of(chain));
-            return Ok(Some(page));
-        }
-    }
-
-    /// Waits for a page and decodes it. Where it is large, the one that follows is asked for before.
-    async fn read(
-        self,
-        request: &mut PageRequest,
-        following: &mut Option<PageRequest>,
-        chain: &Chain,
-    ) -> Read {
-        let decoding = chain.decoding();
-        loop {
-            let (body, verdict) = request.body().await?;
-            if body.len() >= LARGE && following.is_none() {
-                *following = self.ask_early(chain, decoding.cursor_at_an_edge(&body));
-                if following.is_some() {
-                    // A worker that decodes begins no task, and the one begun last is left to no
-                    // other worker.
+    /// As [`Client::get`], and those of the decoder.
+    pub(super) async fn fetch(self, edge: oneshot::Sender<Cursor>) -> Fetched {
+        let (edge, decoding, keep_raw) = (Mutex::new(Some(edge)), &self.decoding, self.keep_raw);
+        let read = |reply: &Reply| {
+            let body = reply.body.clone();
+            let is_awaited = show_cursor(&body, decoding, &edge);
+            async move {
+                if is_awaited {
+                    // Whoever waits for it starts the next request first: a worker that decodes
+                    // starts no task.
                     tokio::task::yield_now().await;
                 }
+                let decoded = decoding.decode(&body)?;
+                Ok((if keep_raw { body } else { Bytes::new() }, decoded))
             }
-            match decoding.decode(&body) {
-                Ok(decoded) => {
-                    let _ = verdict.send(Ok(()));
-                    request.finish().await;
-                    return Ok((body, decoded));
-                }
-                // It is the call's to say whether it asks again.
-                Err(error) => drop(verdict.send(Err(error))),
-            }
-        }
-    }
-
-    fn ask_early(self, chain: &Chain, cursor: Option<Cursor>) -> Option<PageRequest> {
-        let cursor = cursor?;
-        let wire = chain.wire_after_next(&cursor)?;
-        self.ask(wire, Some(cursor)).begun(self.client)
-    }
-
-    /// Asks for a page: while somebody waits for it.
-    fn ask(self, wire: String, cursor: Option<Cursor>) -> PageRequest {
-        let (client, spending) = (self.client.clone(), Arc::clone(self.spending));
-        let deadline = self.deadline;
-        let (sender, bodies) = mpsc::channel(1);
-        let call = PageCall::Waited(Box::pin(async move {
-            let read = |reply: &Reply| judged(sender.clone(), reply.body.clone());
-            client.get(DATA_PATH, &wire, deadline, &spending, read).await
-        }));
-        PageRequest { cursor, deadline, call, bodies, process: std::process::id() }
+        };
+        self.client.get(DATA_PATH, &self.wire, self.deadline, &self.spending, read).await
     }
 }
 
-fn next_cursor(chain: &Chain) -> Option<&Cursor> {
-    match chain.state() {
-        State::Next(cursor) => Some(cursor),
-        State::Start | State::Done => None,
+/// Sends on the cursor that is seen at an edge of a large body, once; whether somebody awaits it.
+fn show_cursor(
+    body: &Bytes,
+    decoding: &Decoding,
+    edge: &Mutex<Option<oneshot::Sender<Cursor>>>,
+) -> bool {
+    let mut edge = edge.lock().unwrap_or_else(PoisonError::into_inner);
+    if body.len() < LARGE || edge.is_none() {
+        return false;
     }
+    let Some(cursor) = decoding.cursor_at_an_edge(body) else { return false };
+    edge.take().is_some_and(|edge| edge.send(cursor).is_ok())
 }
 
-/// Hands a body over to whoever wants the page, and hears what is wrong with it.
-async fn judged(bodies: mpsc::Sender<Body>, body: Bytes) -> Result<()> {
-    let (sender, verdict) = oneshot::channel();
-    // Where nobody wants it any more, nothing is wrong.
-    let _ = bodies.send((body, sender)).await;
-    verdict.await.unwrap_or(Ok(()))
+/// A page that was asked for in the background. Dropped, it drops its connection.
+pub(super) struct PageRequest {
+    cursor: Cursor,
+    deadline: Deadline,
+    edge: oneshot::Receiver<Cursor>,
+    task: BackgroundTask<Fetched>,
 }
 
 impl PageRequest {
-    fn is_next_of(&self, chain: &Chain) -> bool {
-        self.cursor.as_ref() == next_cursor(chain) && *chain.state() != State::Done
+    /// Asks for the page of this cursor; `None` where no task is started any more.
+    pub(super) fn start(call: PageCall, cursor: Cursor) -> Option<Self> {
+        let (client, deadline) = (call.client.clone(), call.deadline);
+        let (sender, edge) = oneshot::channel();
+        let task = BackgroundTask::start(&*client.settings().spawner, call.fetch(sender))?;
+        Some(Self { cursor, deadline, edge, task })
     }
 
-    /// The same, going on by itself; `None` where no work is begun any more.
-    fn begun(mut self, client: &Client) -> Option<Self> {
-        self.call = match take(&mut self.call) {
-            PageCall::Waited(call) => {
-                let (sender, outcome) = oneshot::channel();
-                let task = async move { drop(sender.send(call.await)) };
-                let task = (client.settings().begin_task)(Box::pin(task))?;
-                PageCall::Begun(outcome, task)
-            }
-            begun => begun,
-        };
-        Some(self)
+    /// Whether it asks for the next page of the chain.
+    pub(super) fn is_next_of(&self, chain: &Chain) -> bool {
+        matches!(chain.state(), PagingState::Next(cursor) if *cursor == self.cursor)
     }
 
-    /// Waits for its body: another one where the last was found to be wrong.
-    ///
-    /// # Errors
-    /// That of the call.
-    async fn body(&mut self) -> Result<Body> {
-        let lost = || Error::new(Kind::Internal, "a request ended without an outcome");
-        let ended = async {
-            match &mut self.call {
-                PageCall::Waited(call) => call.await,
-                PageCall::Begun(outcome, _) => outcome.await.unwrap_or_else(|_| Err(lost())),
-                PageCall::Over => Err(lost()),
-            }
-        };
-        tokio::select! {
-            biased;
-            Some(body) = self.bodies.recv() => Ok(body),
-            outcome = ended => outcome.and_then(|()| Err(lost())),
-        }
+    /// When it is to be here, as whoever asked for it wanted.
+    pub(super) fn deadline(&self) -> Deadline {
+        self.deadline
     }
 
-    /// After its page was taken: the call counts its success. Does not wait for anything.
-    async fn finish(&mut self) {
-        match take(&mut self.call) {
-            // It has nothing more to say.
-            PageCall::Waited(call) => drop(call.await),
-            // It comes to its end by itself.
-            PageCall::Begun(..) | PageCall::Over => {}
-        }
+    /// The cursor at the edge of its body, once that is here. For the first who asks.
+    pub(super) fn take_edge(&mut self) -> oneshot::Receiver<Cursor> {
+        std::mem::replace(&mut self.edge, oneshot::channel().1)
+    }
+
+    /// Whether its outcome is here.
+    pub(super) fn is_finished(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// Its outcome.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Fetched> {
+        let lost = || Error::new(Kind::InternalError, "a request ended without an outcome");
+        self.task.poll_unpin(context).map(|fetched| fetched.unwrap_or_else(|| Err(lost())))
     }
 }
 
-impl Drop for PageRequest {
-    fn drop(&mut self) {
-        let call = take(&mut self.call);
-        if self.process != std::process::id() {
-            // To drop a channel wakes who waits at its other end, on a runtime that is not here.
-            forget((call, replace(&mut self.bodies, mpsc::channel(1).1)));
-        } else if let PageCall::Begun(_, task) = call {
-            task.abort();
-        }
-    }
+/// Sends the requests of one read in place, all within its deadline: for a sync. That reads no page
+/// stream, because nothing may be prefetched that its reserve or `until=` forbids, it notes the moment
+/// before each request, and what it has read counts once it has been applied.
+#[derive(Debug, Clone, Copy)]
+pub struct Sender<'a> {
+    /// Who sends them.
+    pub client: &'a Client,
+    /// When the read is to be over.
+    pub deadline: Deadline,
+    /// What the read spends.
+    pub spending: &'a Spending,
 }
 
-impl fmt::Debug for PageRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PageRequest({:?})", self.cursor)
+impl Fetch for Sender<'_> {
+    async fn fetch<T: Send>(
+        &self,
+        wire_query: &str,
+        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        let read = |reply: &Reply| ready(read(&reply.body));
+        self.client.get(DATA_PATH, wire_query, self.deadline, self.spending, read).await
     }
 }

@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use serde_json::Value;
 
-use super::Spending;
+use super::spending::Spending;
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::http::problem::{shown, without_mark};
 use crate::http::{Problem, Reply};
@@ -61,7 +61,7 @@ pub(super) fn check(reply: Reply, asked: Asked<'_>, token: &str, now: Timestamp)
 fn unauthorized(problem: &Problem, reply: &Reply, secrets: &[&str], now: Timestamp) -> Error {
     let challenges = challenges(&reply.headers, secrets);
     let message = "the service refused the access token";
-    let error = problem.error(Kind::Authentication, message, reply, now);
+    let error = problem.error(Kind::AuthenticationError, message, reply, now);
     if challenges.is_empty() {
         return error;
     }
@@ -83,7 +83,7 @@ fn forbidden(mut problem: Problem, reply: &Reply, secrets: &[&str], now: Timesta
         scopes => format!("the access token does not have the scope {scopes}"),
     };
     problem
-        .error(Kind::Scope, &message, reply, now)
+        .error(Kind::ScopeError, &message, reply, now)
         .with_hint("ask for the scope with scopes=, and have it allowed for the credential")
         .with(|context| context.missing = missing)
 }
@@ -136,7 +136,7 @@ fn check_json(reply: Reply) -> Result<Reply> {
         Some(_) => format!("the reply is not JSON (Content-Type {label})"),
     };
     let request_id = reply.request_id();
-    Err(Error::new(Kind::Protocol, message)
+    Err(Error::new(Kind::ProtocolError, message)
         .with_hint("a login page of the network, or another service, may have answered")
         .with(|context| {
             context.status = Some(reply.status);
@@ -154,7 +154,7 @@ pub(super) fn json_object(reply: &Reply) -> Result<Bytes> {
         Err(error) if error.is_eof() => {
             Err(Error::new(Kind::TruncatedBody, "the reply ends within its JSON"))
         }
-        Err(_) => Err(Error::new(Kind::Protocol, "the discovery reply is not valid JSON")),
+        Err(_) => Err(Error::new(Kind::ProtocolError, "the discovery reply is not valid JSON")),
     }
 }
 

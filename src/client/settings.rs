@@ -1,19 +1,13 @@
-//! What makes a client.
+//! What makes a client, and how a scan is read.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use tokio::task::AbortHandle;
-
+use super::background::Spawner;
 use crate::auth::{Credential, ScopeSet};
 use crate::clock::Clock;
 use crate::http::{BaseUrl, Ledger, Policy, Terms, TimeOfDay, TransportSettings};
-
-/// Begins work beside that of whoever asks; `None` where no work is begun any more. It is not called
-/// but within a future that the runtime drives.
-pub type BeginTask = fn(BoxFuture<'static, ()>) -> Option<AbortHandle>;
 
 /// Everything a [`Client`](super::Client) can be told. [`ClientSettings::new`] has the defaults.
 #[derive(Clone)]
@@ -50,8 +44,8 @@ pub struct ClientSettings {
     pub retry: Policy,
     /// How token requests are repeated.
     pub token_retry: Policy,
-    /// How a request is sent whose reply somebody wants later; as a task of tokio.
-    pub begin_task: BeginTask,
+    /// How a task is started that goes on beside its caller: on tokio's current runtime.
+    pub spawner: Arc<dyn Spawner>,
 }
 
 impl ClientSettings {
@@ -74,7 +68,7 @@ impl ClientSettings {
             transport: TransportSettings::default(),
             retry: Policy::data(),
             token_retry: Policy::token(),
-            begin_task: |task| Some(tokio::spawn(task).abort_handle()),
+            spawner: Arc::new(|work| Some(tokio::spawn(work).abort_handle())),
         }
     }
 
@@ -83,6 +77,17 @@ impl ClientSettings {
     pub fn terms(&self) -> Terms {
         Terms { limit: self.daily_allowance, resets: self.allowance_resets }
     }
+}
+
+/// How a scan is read, besides its query.
+#[derive(Debug, Clone, Default)]
+pub struct ReadSettings {
+    /// Stop with an error after so many pages of one chain; never quietly.
+    pub max_pages: Option<u64>,
+    /// Bounds one read from its first request to its last, waits and token exchange included.
+    pub deadline: Option<Duration>,
+    /// Keep each page's body as it came.
+    pub keep_raw: bool,
 }
 
 impl fmt::Debug for ClientSettings {

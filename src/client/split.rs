@@ -39,7 +39,7 @@ impl Scan {
         if self.bookmark().is_some() {
             let message = "a scan that goes on from a bookmark is not split: nobody knows what of \
                            its range the bookmark has left behind";
-            return Err(Error::new(Kind::Query, message)
+            return Err(Error::new(Kind::QueryError, message)
                 .with_hint("Read it to its end, or split the scan that it was made from."));
         }
         let ranges = self.grid()?.cut(cut)?;
@@ -48,7 +48,7 @@ impl Scan {
 
     fn grid(&self) -> Result<Grid> {
         let missing = |what: &str| {
-            Error::new(Kind::Query, format!("a scan without {what}= is not split"))
+            Error::new(Kind::QueryError, format!("a scan without {what}= is not split"))
                 .with_hint(format!("Give client.data(...) the {what}= that is meant."))
         };
         let query = self.query();
@@ -81,7 +81,7 @@ impl Grid {
 
     /// Where each of so many parts begins.
     fn into_parts(self, parts: u64) -> Result<Vec<i64>> {
-        let refused = |message: String| Err(Error::new(Kind::Query, message));
+        let refused = |message: String| Err(Error::new(Kind::QueryError, message));
         let buckets = self.buckets();
         let Some(parts) = i64::try_from(parts).ok().filter(|parts| *parts <= buckets) else {
             return refused(format!(
@@ -109,7 +109,7 @@ impl Grid {
                 length.as_secs_f64(),
                 self.width
             );
-            return Err(Error::new(Kind::Query, message)
+            return Err(Error::new(Kind::QueryError, message)
                 .with_hint("Give a multiple of the interval, or a number of parts."));
         }
         let parts = self.end.saturating_sub(self.start).saturating_sub(1) / seconds + 1;
@@ -123,7 +123,7 @@ fn check_number(parts: i64) -> Result<()> {
         return Ok(());
     }
     let message = format!("{parts} parts are too many: each of them costs a page at least");
-    Err(Error::new(Kind::Query, message).with_hint(format!("Ask for {MOST_PARTS} at most.")))
+    Err(Error::new(Kind::QueryError, message).with_hint(format!("Ask for {MOST_PARTS} at most.")))
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
 
     fn refused(grid: Grid, cut: Cut) -> String {
         let error = grid.cut(cut).unwrap_err();
-        assert_eq!(error.kind(), Kind::Query);
+        assert_eq!(error.kind(), Kind::QueryError);
         error.to_string()
     }
 

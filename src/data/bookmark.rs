@@ -1,5 +1,5 @@
-//! Where a chain stands, sealed: enough to go on in another process, refused when edited or used
-//! with another query, host or subject.
+//! A position in a chain, sealed: another process can go on there. It is refused when it was edited, or
+//! is used with another query, host or subject.
 //!
 //! A bookmark contains the cursor, so it is a secret to its holder. The seal is a checksum: it
 //! finds damage and mistakes, it is no defence against somebody who wants to forge one.
@@ -13,7 +13,7 @@
 //! ```
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
@@ -22,16 +22,17 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::cursor::{Cursor, CursorHash};
 use super::query::{Query, origin_fingerprint};
 use crate::error::{Error, Kind, Result};
+use crate::lock::Mutex;
 
 const MAGIC: &[u8; 4] = b"SLBM";
 const VERSION: u8 = 1;
 const SEAL_LENGTH: usize = 32;
 /// So many of the newest seen cursors go into a bookmark.
-pub const SEEN_KEPT: usize = 1_024;
+const SEEN_KEPT: usize = 1_024;
 
 /// The hashes of a chain's cursors in the order they came: append-only and shared, so that a
 /// bookmark for each page costs a pointer and not a copy.
-pub(super) type Seen = Arc<Mutex<Vec<CursorHash>>>;
+pub(super) type CursorLog = Arc<Mutex<Vec<CursorHash>>>;
 
 /// A sealed position in a chain.
 #[derive(Clone)]
@@ -43,7 +44,7 @@ pub struct Bookmark {
     /// Pages read so far, over all resumed chains.
     pub(super) pages: u64,
     pub(super) cursor: Cursor,
-    pub(super) seen: Seen,
+    pub(super) seen: CursorLog,
     /// How many of `seen` had come when the bookmark was made.
     pub(super) seen_count: usize,
 }
@@ -57,7 +58,7 @@ impl Bookmark {
 
     /// The newest seen hashes, oldest first.
     pub(super) fn seen_hashes(&self) -> Vec<CursorHash> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock();
         let count = self.seen_count.min(seen.len());
         seen[count.saturating_sub(SEEN_KEPT)..count].to_vec()
     }
@@ -85,10 +86,10 @@ impl Bookmark {
     /// The bookmark in those bytes.
     ///
     /// # Errors
-    /// `Kind::Bookmark` when a bit differs, or when a newer siteline made it.
+    /// `Kind::BookmarkError` when a bit differs, or when a newer siteline made it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         if bytes.get(..4) != Some(MAGIC) || bytes.len() < 5 + SEAL_LENGTH {
-            return Err(Error::new(Kind::Bookmark, "this is not a bookmark of siteline"));
+            return Err(Error::new(Kind::BookmarkError, "this is not a bookmark of siteline"));
         }
         let (sealed, seal) = bytes.split_at(bytes.len() - SEAL_LENGTH);
         if digest::digest(&digest::SHA256, sealed).as_ref() != seal {
@@ -97,7 +98,7 @@ impl Bookmark {
         match sealed[4] {
             VERSION => Self::read(&sealed[5..]).ok_or_else(damaged),
             newer if newer > VERSION => Err(Error::new(
-                Kind::Bookmark,
+                Kind::BookmarkError,
                 format!("this bookmark was made by a newer siteline (form {newer}, not {VERSION})"),
             )
             .with_hint("Upgrade siteline, or read the range again from its start.")),
@@ -135,7 +136,7 @@ impl Bookmark {
     pub fn from_text(text: &str) -> Result<Self> {
         let bytes = URL_SAFE_NO_PAD
             .decode(text.trim().trim_end_matches('='))
-            .map_err(|_| Error::new(Kind::Bookmark, "this is not a bookmark of siteline"))?;
+            .map_err(|_| Error::new(Kind::BookmarkError, "this is not a bookmark of siteline"))?;
         Self::from_bytes(&bytes)
     }
 
@@ -143,17 +144,17 @@ impl Bookmark {
     /// URL and subject, as given to [`super::Chain::new`].
     ///
     /// # Errors
-    /// `Kind::Bookmark` saying which of the two differs.
+    /// `Kind::BookmarkError` saying which of the two differs.
     pub fn check(&self, query: &Query, origin: &str) -> Result<()> {
         if self.origin != origin_fingerprint(origin) {
             return Err(Error::new(
-                Kind::Bookmark,
+                Kind::BookmarkError,
                 "this bookmark belongs to another host or subject",
             )
             .with_hint("Resume it with the client that made it: same base URL, same subject."));
         }
         if self.query != query.own_fingerprint() {
-            return Err(Error::new(Kind::Bookmark, "this bookmark belongs to another query")
+            return Err(Error::new(Kind::BookmarkError, "this bookmark belongs to another query")
                 .with_hint(
                     "All parameters stay the same along a chain; print scan.query of both.",
                 ));
@@ -196,7 +197,7 @@ fn push_length(bytes: &mut Vec<u8>, length: usize) {
 }
 
 fn damaged() -> Error {
-    Error::new(Kind::Bookmark, "this bookmark was edited or damaged")
+    Error::new(Kind::BookmarkError, "this bookmark was edited or damaged")
         .with_hint("Bookmarks are sealed; read the range again from its start.")
 }
 
@@ -238,7 +239,11 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut edited = bytes.clone();
             edited[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Bookmark::from_bytes(&edited).unwrap_err().kind(), Kind::Bookmark, "{bit}");
+            assert_eq!(
+                Bookmark::from_bytes(&edited).unwrap_err().kind(),
+                Kind::BookmarkError,
+                "{bit}"
+            );
         }
         for length in 0..bytes.len() {
             assert!(Bookmark::from_bytes(&bytes[..length]).is_err(), "{length}");
@@ -262,7 +267,7 @@ mod tests {
         let seal = digest::digest(&digest::SHA256, &bytes[..sealed]);
         bytes[sealed..].copy_from_slice(seal.as_ref());
         let newer = Bookmark::from_bytes(&bytes).unwrap_err();
-        assert_eq!(newer.kind(), Kind::Bookmark);
+        assert_eq!(newer.kind(), Kind::BookmarkError);
         assert!(newer.to_string().contains("newer siteline"), "{newer}");
     }
 

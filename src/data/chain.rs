@@ -1,20 +1,21 @@
 //! Pages that follow each other (§4.4): a machine of three states. It ends at an explicit null and
-//! nowhere else; whatever goes wrong leaves it where it was.
+//! nowhere else; an error leaves it where it was.
 
 use std::collections::HashSet;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::bookmark::{Bookmark, Seen};
+use super::bookmark::{Bookmark, CursorLog};
 use super::cursor::{Cursor, CursorHash};
+use super::decode::edge::cursor_at_an_edge;
 use super::decode::{DecodeSettings, Decoded, decode_sized};
-use super::edge::cursor_at_an_edge;
 use super::page::Page;
 use super::query::{Query, origin_fingerprint};
 use super::report::PageReport;
 use crate::error::{Error, Kind, Result};
+use crate::lock::Mutex;
 
 /// Sends one data request, authorised, counted and retried. The client does it; tests do it without
 /// a network.
@@ -30,7 +31,7 @@ pub trait Fetch: Send + Sync {
 
 /// Where a chain stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum PagingState {
     /// No page was read.
     Start,
     /// The next page is asked for with this cursor.
@@ -47,14 +48,14 @@ pub struct Chain {
     origin: [u8; 32],
     max_pages: Option<u64>,
     keep_raw: bool,
-    state: State,
+    state: PagingState,
     /// Sequence number of the next page.
     sequence: u64,
     /// Pages read by this chain, and by those that it was resumed from.
     pages: u64,
     pages_before: u64,
-    /// Every cursor that came, to know a repeated one (P1): in the order they came, and to look up.
-    seen: Seen,
+    /// Every cursor that came, in its order, and as a set that finds a repeated one (P1).
+    seen: CursorLog,
     known: HashSet<CursorHash>,
     /// Points of the last page: room for the next.
     rows: usize,
@@ -76,11 +77,11 @@ impl Chain {
             origin: origin_fingerprint(origin),
             max_pages,
             keep_raw: false,
-            state: State::Start,
+            state: PagingState::Start,
             sequence: 1,
             pages: 0,
             pages_before: 0,
-            seen: Seen::default(),
+            seen: CursorLog::default(),
             known: HashSet::new(),
             rows: 0,
         }
@@ -89,7 +90,7 @@ impl Chain {
     /// A chain that goes on where the bookmark was made.
     ///
     /// # Errors
-    /// `Kind::Bookmark` for a bookmark of another query, host or subject (P12).
+    /// `Kind::BookmarkError` for a bookmark of another query, host or subject (P12).
     pub fn resume(
         query: Query,
         settings: Arc<DecodeSettings>,
@@ -100,7 +101,7 @@ impl Chain {
         bookmark.check(&query, origin)?;
         let seen = bookmark.seen_hashes();
         let mut chain = Self::new(query, settings, origin, max_pages);
-        chain.state = State::Next(bookmark.cursor.clone());
+        chain.state = PagingState::Next(bookmark.cursor.clone());
         chain.sequence = bookmark.sequence;
         chain.pages = bookmark.pages;
         chain.pages_before = bookmark.pages;
@@ -132,7 +133,7 @@ impl Chain {
 
     /// Where the chain stands.
     #[must_use]
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &PagingState {
         &self.state
     }
 
@@ -145,14 +146,14 @@ impl Chain {
     /// Whether the last page was read.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == PagingState::Done
     }
 
     /// Where to go on: after an error exactly where it happened. `None` before the first page and
     /// after the last one.
     #[must_use]
     pub fn bookmark(&self) -> Option<Bookmark> {
-        let State::Next(cursor) = &self.state else { return None };
+        let PagingState::Next(cursor) = &self.state else { return None };
         Some(Bookmark {
             origin: self.origin,
             query: self.query.own_fingerprint(),
@@ -160,7 +161,7 @@ impl Chain {
             pages: self.pages,
             cursor: cursor.clone(),
             seen: Arc::clone(&self.seen),
-            seen_count: self.seen.lock().unwrap_or_else(PoisonError::into_inner).len(),
+            seen_count: self.seen.lock().len(),
         })
     }
 
@@ -170,7 +171,7 @@ impl Chain {
     /// # Errors
     /// Whatever the sender or the decoder reports; `Kind::CursorLoop` for a cursor that came
     /// before (P1); `Kind::CursorRejected` when the service no longer takes the cursor (P6);
-    /// `Kind::Query` at `max_pages` (P2). The chain stays where it was: calling again repeats the
+    /// `Kind::QueryError` at `max_pages` (P2). The chain stays where it was: calling again repeats the
     /// same request.
     pub async fn next<F: Fetch>(&mut self, fetch: &F) -> Result<Option<Page>> {
         let Some(wire) = self.wire()? else { return Ok(None) };
@@ -184,21 +185,21 @@ impl Chain {
     /// the last page.
     ///
     /// # Errors
-    /// `Kind::Query` at `max_pages` (P2).
+    /// `Kind::QueryError` at `max_pages` (P2).
     pub fn wire(&self) -> Result<Option<String>> {
         if self.pages == 0 {
             log::debug!(target: "siteline::data", "reading {}", self.query);
         }
         let wire = match &self.state {
-            State::Done => return Ok(None),
-            State::Start => self.query.wire().to_owned(),
-            State::Next(cursor) => self.query.wire_with(cursor),
+            PagingState::Done => return Ok(None),
+            PagingState::Start => self.query.wire().to_owned(),
+            PagingState::Next(cursor) => self.query.wire_with(cursor),
         };
         if let Some(limit) = self.max_pages
-            && self.pages_at_hand() >= limit
+            && self.pages_of_this_chain() >= limit
         {
             let message = format!("max_pages={limit} was reached and the chain is not at its end");
-            return Err(Error::new(Kind::Query, message)
+            return Err(Error::new(Kind::QueryError, message)
                 .with_hint("Go on with scan.resume(error.bookmark), or ask for more pages."));
         }
         Ok(Some(wire))
@@ -209,7 +210,8 @@ impl Chain {
     #[must_use]
     pub fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
         let limit = self.max_pages.unwrap_or(u64::MAX);
-        let goes_on = self.pages_at_hand() + 1 < limit && !self.known.contains(&cursor.hash());
+        let goes_on =
+            self.pages_of_this_chain() + 1 < limit && !self.known.contains(&cursor.hash());
         goes_on.then(|| self.query.wire_with(cursor))
     }
 
@@ -224,7 +226,7 @@ impl Chain {
     /// # Errors
     /// As [`Chain::next`].
     pub fn take(&mut self, reply: Result<(Bytes, Decoded)>) -> Result<Page> {
-        let (body, decoded) = reply.map_err(|error| self.refused(error))?;
+        let (body, decoded) = reply.map_err(|error| self.explain(error))?;
         if let Some(cursor) = &decoded.next_cursor
             && self.known.contains(&cursor.hash())
         {
@@ -234,7 +236,7 @@ impl Chain {
     }
 
     /// Pages that this chain has read itself.
-    fn pages_at_hand(&self) -> u64 {
+    fn pages_of_this_chain(&self) -> u64 {
         self.pages - self.pages_before
     }
 
@@ -244,29 +246,29 @@ impl Chain {
         self.pages += 1;
         self.rows = decoded.points.rows();
         self.state = match decoded.next_cursor {
-            None => State::Done,
+            None => PagingState::Done,
             Some(cursor) => {
                 let hash = cursor.hash();
                 self.known.insert(hash);
-                self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(hash);
-                State::Next(cursor)
+                self.seen.lock().push(hash);
+                PagingState::Next(cursor)
             }
         };
-        self.tell(&decoded.report);
+        self.log_page(&decoded.report);
         Page {
             points: Arc::new(decoded.points),
             report: decoded.report,
             sequence,
             raw: self.keep_raw.then_some(body),
             bookmark: self.bookmark(),
-            is_last: self.state == State::Done,
+            is_last: self.state == PagingState::Done,
         }
     }
 
-    fn tell(&self, report: &PageReport) {
+    fn log_page(&self, report: &PageReport) {
         let (page, points, series) = (self.pages, report.points, report.series);
         match &self.state {
-            State::Next(cursor) => log::debug!(
+            PagingState::Next(cursor) => log::debug!(
                 target: "siteline::data",
                 "page {page}: {points} points of {series} series; goes on at {cursor}"
             ),
@@ -288,9 +290,10 @@ impl Chain {
             .with_hint("Nothing is lost up to here. Read the range again from its start.")
     }
 
-    /// What a refused request means in mid-chain: the cursor (P6), or its length (P4).
-    fn refused(&self, error: Error) -> Error {
-        let State::Next(cursor) = &self.state else { return error };
+    /// Says what a rejected request means after the first page: the cursor is no longer taken (P6), or
+    /// is too long (P4).
+    fn explain(&self, error: Error) -> Error {
+        let PagingState::Next(cursor) = &self.state else { return error };
         let length = cursor.len();
         match (error.kind(), error.context().status) {
             (Kind::RequestRejected, Some(400 | 404 | 410)) => error
@@ -304,7 +307,7 @@ impl Chain {
     }
 }
 
-/// How the body of a page is read, apart from the chain: on another thread, say.
+/// Decodes the next page's body. It does not borrow the chain, so another thread can run it.
 #[derive(Debug, Clone)]
 pub struct Decoding {
     settings: Arc<DecodeSettings>,
@@ -320,8 +323,8 @@ impl Decoding {
         decode_sized(body, &self.settings, self.rows)
     }
 
-    /// The next cursor, where it is seen without decoding: what [`Decoding::decode`] finds too, where
-    /// it takes the body. `None` says nothing.
+    /// The next cursor, where it is found without decoding: the one that [`Decoding::decode`] finds in a
+    /// valid body. `None` does not mean that there is none.
     #[must_use]
     pub fn cursor_at_an_edge(&self, body: &[u8]) -> Option<Cursor> {
         cursor_at_an_edge(body, &self.settings.shape.next_cursor)

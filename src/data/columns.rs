@@ -1,56 +1,22 @@
-//! The ten columns of siteline, and how a page's points become columns.
+//! [`ColumnsBuilder`]: columns to which points are added row by row.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use arrow_array::builder::StringBuilder;
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, TimestampMicrosecondArray};
+use arrow_array::{Float64Array, Int64Array};
 use arrow_buffer::{NullBuffer, NullBufferBuilder};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use super::identities::IdentityTexts;
 use super::point_columns::{Envelope, Identity, PointColumns};
+use super::schema::timestamp_array;
 use crate::error::{Error, Kind, Result};
 
-/// The names of the ten columns, in order: five identities, the bucket timestamp, four aggregates.
-pub const COLUMN_NAMES: [&str; 10] = [
-    "site_id",
-    "line_id",
-    "machine_id",
-    "device_id",
-    "tag_guid",
-    "timestamp",
-    "value",
-    "minimum",
-    "maximum",
-    "sample_count",
-];
-
-/// The zone of the timestamp column.
-const ZONE: &str = "UTC";
 /// Text of all extra columns of a page together, at most: an envelope's member counts once for
 /// each of its points, so a small body can ask for much memory.
 const EXTRA_BYTES: usize = 256 << 20;
 
-/// The schema of every batch: five dictionary columns (Int32 keys, Utf8), timestamp in
-/// microseconds UTC, value, minimum and maximum as Float64, `sample_count` as Int64, then one Utf8
-/// column with JSON text for each extra column.
-#[must_use]
-pub fn schema(extra_columns: &[String]) -> SchemaRef {
-    let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-    let time = DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into()));
-    let fields = COLUMN_NAMES.iter().enumerate().map(|(index, name)| match index {
-        0..=4 => Field::new(*name, text.clone(), true),
-        5 => Field::new(*name, time.clone(), false),
-        6..=8 => Field::new(*name, DataType::Float64, true),
-        _ => Field::new(*name, DataType::Int64, true),
-    });
-    let extra = extra_columns.iter().map(|name| Field::new(name, DataType::Utf8, true));
-    Arc::new(Schema::new(fields.chain(extra).collect::<Vec<_>>()))
-}
-
 /// One point as it was read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
+pub(super) struct PointRow {
     pub(super) timestamp: i64,
     /// Value, minimum, maximum. NaN where it is missing or null, so that numpy can view the column.
     numbers: [f64; 3],
@@ -60,7 +26,7 @@ pub(super) struct Row {
     present: u8,
 }
 
-impl Row {
+impl PointRow {
     /// The bits of a row without nulls.
     const ALL: u8 = 0b1111;
 
@@ -83,13 +49,13 @@ impl Row {
 }
 
 /// A column of numbers under construction. Null slots hold a filler under a null bit.
-pub(super) struct Numbers<T> {
+pub(super) struct NumberColumn<T> {
     values: Vec<T>,
     /// Of the rows up to the last null: those after it are valid.
     validity: NullBufferBuilder,
 }
 
-impl<T: Copy> Numbers<T> {
+impl<T: Copy> NumberColumn<T> {
     pub(super) fn new(rows: usize) -> Self {
         Self { values: Vec::with_capacity(rows), validity: NullBufferBuilder::new(rows) }
     }
@@ -107,7 +73,7 @@ impl<T: Copy> Numbers<T> {
 }
 
 /// Some rows of a page, column by column.
-pub(super) struct Rows<'c> {
+pub(super) struct RowSlice<'c> {
     pub(super) timestamps: &'c [i64],
     /// Value, minimum, maximum. NaN where it is null.
     pub(super) numbers: [&'c [f64]; 3],
@@ -116,22 +82,20 @@ pub(super) struct Rows<'c> {
 }
 
 /// A page's columns under construction.
-pub(super) struct Columns<'a> {
-    pub(super) identities: [IdentityTexts; 5],
+pub(super) struct ColumnsBuilder<'a> {
     timestamps: Vec<i64>,
-    numbers: [Numbers<f64>; 3],
-    sample_counts: Numbers<i64>,
+    numbers: [NumberColumn<f64>; 3],
+    sample_counts: NumberColumn<i64>,
     /// For each extra column and row the member's JSON text.
     extras: Vec<Vec<Option<&'a str>>>,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> ColumnsBuilder<'a> {
     pub(super) fn new(rows: usize, extras: usize) -> Self {
         Self {
-            identities: std::array::from_fn(|_| IdentityTexts::default()),
             timestamps: Vec::with_capacity(rows),
-            numbers: std::array::from_fn(|_| Numbers::new(rows)),
-            sample_counts: Numbers::new(rows),
+            numbers: std::array::from_fn(|_| NumberColumn::new(rows)),
+            sample_counts: NumberColumn::new(rows),
             extras: vec![Vec::with_capacity(rows); extras],
         }
     }
@@ -145,8 +109,8 @@ impl<'a> Columns<'a> {
     }
 
     /// The rows from this one on.
-    pub(super) fn rows_from(&self, row: usize) -> Rows<'_> {
-        Rows {
+    pub(super) fn rows_from(&self, row: usize) -> RowSlice<'_> {
+        RowSlice {
             timestamps: &self.timestamps[row..],
             numbers: self.numbers.each_ref().map(|column| &column.values[row..]),
             sample_counts: &self.sample_counts.values[row..],
@@ -154,13 +118,13 @@ impl<'a> Columns<'a> {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, row: &Row, extras: &[Option<&'a str>]) {
+    pub(super) fn push(&mut self, row: &PointRow, extras: &[Option<&'a str>]) {
         self.timestamps.push(row.timestamp);
         for (column, number) in self.numbers.iter_mut().zip(row.numbers) {
             column.values.push(number);
         }
         self.sample_counts.values.push(row.sample_count);
-        if row.present != Row::ALL {
+        if row.present != PointRow::ALL {
             self.nullify(row.present);
         }
         for (column, text) in self.extras.iter_mut().zip(extras) {
@@ -168,7 +132,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Makes null what the last row has not.
+    /// Makes null the values that the last row lacks.
     #[cold]
     fn nullify(&mut self, present: u8) {
         for (place, column) in self.numbers.iter_mut().enumerate() {
@@ -188,7 +152,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// The columns; `series` and `envelopes` say whose the rows are.
+    /// The columns; `series` and `envelopes` name the series of the rows.
     pub(super) fn finish(
         self,
         series: Vec<Identity>,
@@ -226,19 +190,4 @@ impl<'a> Columns<'a> {
             batch: OnceLock::new(),
         })
     }
-}
-
-/// The timestamp column.
-pub(super) fn timestamp_array(microseconds: Vec<i64>) -> TimestampMicrosecondArray {
-    TimestampMicrosecondArray::new(microseconds.into(), None).with_timezone(ZONE)
-}
-
-/// A batch of columns that were made for this schema.
-pub(super) fn batch(schema: SchemaRef, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
-    RecordBatch::try_new(schema, arrays).map_err(broken)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
-pub(super) fn broken(error: ArrowError) -> Error {
-    Error::new(Kind::Internal, format!("columns do not fit their schema: {error}"))
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::timestamp::{DateMemo, IsoFault, parse_iso};
+use super::decode::timestamp::{DateMemo, IsoFault, parse_iso};
 use crate::error::{Error, Kind, Result, excerpt};
 
 /// The first and last second that a bound may have: the years 1 to 9999.
@@ -11,11 +11,11 @@ const FIRST_SECOND: i64 = -62_135_596_800;
 /// The instant in ISO 8601 text with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`.
 ///
 /// # Errors
-/// `Kind::Query` when it is no such text, has no zone (naive, K13), or is finer than a
+/// `Kind::QueryError` when it is no such text, has no zone (naive, K13), or is finer than a
 /// microsecond. What is a bound of a query is held against whole seconds there.
 pub fn parse_instant(text: &str) -> Result<Timestamp> {
     let trimmed = text.trim();
-    let refused = |why: &str| Error::new(Kind::Query, format!("{:?} {why}", excerpt(text)));
+    let refused = |why: &str| Error::new(Kind::QueryError, format!("{:?} {why}", excerpt(text)));
     let parsed =
         parse_iso(trimmed.as_bytes(), &mut DateMemo::default()).map_err(|fault| match fault {
             IsoFault::NoZone => refused("has no time zone").with_hint(format!(
@@ -42,10 +42,10 @@ pub fn parse_instant(text: &str) -> Result<Timestamp> {
 pub(super) fn check_bound(name: &str, bound: Timestamp) -> Result<()> {
     if bound.subsec_nanosecond() != 0 {
         let message = format!("{name} {bound} is finer than a second");
-        return Err(Error::new(Kind::Query, message).with_hint("Round it to whole seconds."));
+        return Err(Error::new(Kind::QueryError, message).with_hint("Round it to whole seconds."));
     }
     if bound.as_second() < FIRST_SECOND {
-        return Err(Error::new(Kind::Query, format!("{name} is outside the years 1 to 9999")));
+        return Err(Error::new(Kind::QueryError, format!("{name} is outside the years 1 to 9999")));
     }
     Ok(())
 }
@@ -67,13 +67,13 @@ mod tests {
         }
         let fine = parse_instant("2026-11-01T00:00:00.123456Z").unwrap();
         assert_eq!(fine.to_string(), "2026-11-01T00:00:00.123456Z");
-        assert_eq!(check_bound("start", fine).unwrap_err().kind(), Kind::Query);
+        assert_eq!(check_bound("start", fine).unwrap_err().kind(), Kind::QueryError);
     }
 
     #[test]
     fn k13_a_naive_instant_is_refused_with_the_way_to_write_it() {
         let error = parse_instant("2026-11-01T00:00").unwrap_err();
-        assert_eq!(error.kind(), Kind::Query);
+        assert_eq!(error.kind(), Kind::QueryError);
         assert!(error.to_string().contains("\"2026-11-01T00:00Z\""), "{error}");
         let error = parse_instant("2026-11-01").unwrap_err();
         assert!(error.to_string().contains("2026-11-01T00:00Z"), "{error}");
@@ -94,7 +94,7 @@ mod tests {
             "2026-11-01T00:00+25:00",
             "ü",
         ] {
-            assert_eq!(parse_instant(text).unwrap_err().kind(), Kind::Query, "{text}");
+            assert_eq!(parse_instant(text).unwrap_err().kind(), Kind::QueryError, "{text}");
         }
     }
 }

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::held::{Held, Slice};
 use super::page::Page;
+use super::paged_columns::{CopyRange, PagedColumns};
 use super::point_columns::{Envelope, Identity, PointColumns};
 use super::report::PageReport;
 use crate::error::{Error, Kind, Result};
@@ -48,25 +48,25 @@ pub struct Merged {
 #[derive(Debug, Clone)]
 pub struct Merger {
     extra_columns: Vec<String>,
-    held: Held,
+    columns: PagedColumns,
     /// The sequence number of each page.
     pages: Vec<u64>,
     sequences: HashSet<u64>,
-    series: Vec<(Identity, Vec<Run>)>,
+    series: Vec<(Identity, Vec<SeriesRun>)>,
     known: HashMap<Identity, usize>,
     report: MergeReport,
 }
 
 /// Neighbouring rows of one series on one page.
 #[derive(Debug, Clone)]
-struct Run {
+struct SeriesRun {
     page: usize,
     /// Counted over all pages.
     rows: Range<usize>,
     ascending: bool,
 }
 
-impl Run {
+impl SeriesRun {
     fn first(&self, timestamps: &[i64]) -> i64 {
         timestamps[self.rows.start]
     }
@@ -82,7 +82,7 @@ impl Merger {
     pub fn new(extra_columns: &[String]) -> Self {
         Self {
             extra_columns: extra_columns.to_vec(),
-            held: Held::new(extra_columns.len()),
+            columns: PagedColumns::new(extra_columns.len()),
             pages: Vec::new(),
             sequences: HashSet::new(),
             series: Vec::new(),
@@ -94,7 +94,7 @@ impl Merger {
     /// Adds a page; one whose sequence number is there already is ignored.
     ///
     /// # Errors
-    /// `Kind::Internal` for a page with other columns.
+    /// `Kind::InternalError` for a page with other columns.
     pub fn push(&mut self, page: &Page) -> Result<()> {
         let points = &page.points;
         self.check_columns(points)?;
@@ -113,7 +113,7 @@ impl Merger {
     /// report counts as its pages' own would.
     ///
     /// # Errors
-    /// `Kind::Internal` for a table with other columns.
+    /// `Kind::InternalError` for a table with other columns.
     pub fn push_merged(&mut self, table: &Merged) -> Result<()> {
         let (sequence, points) = (self.next_sequence(), &table.points);
         self.check_columns(points)?;
@@ -132,23 +132,24 @@ impl Merger {
         if *points.extra_columns() == self.extra_columns {
             return Ok(());
         }
-        Err(Error::new(Kind::Internal, "a page with other columns cannot be merged"))
+        Err(Error::new(Kind::InternalError, "a page with other columns cannot be merged"))
     }
 
     fn add(&mut self, sequence: u64, points: &PointColumns) {
-        let (index, start) = (self.pages.len(), self.held.rows());
-        self.held.push(points);
+        let (index, start) = (self.pages.len(), self.columns.rows());
+        self.columns.push(points);
         // Each series is looked up once a page and not once an envelope.
-        let mut places = vec![None; points.series.len()];
+        let mut indices = vec![None; points.series.len()];
         for Envelope { series, rows } in &points.envelopes {
-            let place = *places[*series].get_or_insert_with(|| self.place(&points.series[*series]));
+            let place =
+                *indices[*series].get_or_insert_with(|| self.series_index(&points.series[*series]));
             let rows = start + rows.start..start + rows.end;
-            add_run(&mut self.series[place].1, index, rows, self.held.timestamps());
+            add_run(&mut self.series[place].1, index, rows, self.columns.timestamps());
         }
         self.pages.push(sequence);
     }
 
-    fn place(&mut self, identity: &Identity) -> usize {
+    fn series_index(&mut self, identity: &Identity) -> usize {
         if let Some(place) = self.known.get(identity) {
             return *place;
         }
@@ -176,18 +177,20 @@ impl Merger {
     pub fn finish(mut self) -> Result<Merged> {
         self.series.sort_unstable_by(|left, right| left.0.cmp(&right.0));
         let slices = self.series.iter().map(|(_, runs)| runs.len()).sum();
-        let mut plan: Vec<Slice> = Vec::with_capacity(slices);
+        let mut plan: Vec<CopyRange> = Vec::with_capacity(slices);
         let (mut series, mut envelopes) = (Vec::new(), Vec::new());
         let mut start = 0;
         for (identity, mut runs) in self.series {
             let before = plan.len();
-            let times = self.held.timestamps();
+            let times = self.columns.timestamps();
             runs.sort_unstable_by_key(|run| (run.first(times), run.last(times)));
             let apart = runs.is_sorted_by(|left, right| left.last(times) < right.first(times));
             if apart && runs.iter().all(|run| run.ascending) {
-                plan.extend(runs.drain(..).map(|Run { page, rows, .. }| Slice { page, rows }));
+                plan.extend(
+                    runs.drain(..).map(|SeriesRun { page, rows, .. }| CopyRange { page, rows }),
+                );
             } else {
-                resolve(&runs, (&self.held, &self.pages), &mut plan, &mut self.report);
+                resolve(&runs, (&self.columns, &self.pages), &mut plan, &mut self.report);
             }
             let length: usize = plan[before..].iter().map(|slice| slice.rows.len()).sum();
             if length > 0 {
@@ -198,13 +201,13 @@ impl Merger {
         }
         self.report.points = start as u64;
         self.report.series = series.len() as u64;
-        let points = self.held.merged(&plan, (series, envelopes), self.extra_columns)?;
+        let points = self.columns.merged(&plan, (series, envelopes), self.extra_columns)?;
         Ok(Merged { points: Arc::new(points), report: self.report })
     }
 }
 
 /// Adds an envelope's rows, to the last run where they go on with it.
-fn add_run(runs: &mut Vec<Run>, page: usize, rows: Range<usize>, timestamps: &[i64]) {
+fn add_run(runs: &mut Vec<SeriesRun>, page: usize, rows: Range<usize>, timestamps: &[i64]) {
     let added = &timestamps[rows.clone()];
     let Some(first) = added.first() else { return };
     let ascending = added.is_sorted_by(|earlier, later| earlier < later);
@@ -218,21 +221,21 @@ fn add_run(runs: &mut Vec<Run>, page: usize, rows: Range<usize>, timestamps: &[i
         run.rows.end = rows.end;
         return;
     }
-    runs.push(Run { page, rows, ascending });
+    runs.push(SeriesRun { page, rows, ascending });
 }
 
 /// Puts the rows of overlapping runs in order, the last version of each timestamp winning.
 fn resolve(
-    runs: &[Run],
-    (held, sequences): (&Held, &[u64]),
-    plan: &mut Vec<Slice>,
+    runs: &[SeriesRun],
+    (columns, sequences): (&PagedColumns, &[u64]),
+    plan: &mut Vec<CopyRange>,
     report: &mut MergeReport,
 ) {
     let mut rows: Vec<(i64, u64, usize, usize)> = runs
         .iter()
         .flat_map(|run| {
             let sequence = sequences[run.page];
-            run.rows.clone().map(move |row| (held.timestamps()[row], sequence, row, run.page))
+            run.rows.clone().map(move |row| (columns.timestamps()[row], sequence, row, run.page))
         })
         .collect();
     // Runs are in order, most of them: the stable sort joins them, the other one would take them apart.
@@ -242,7 +245,7 @@ fn resolve(
         if let Some(&(next_timestamp, _, next_row, next_page)) = rows.get(index + 1)
             && timestamp == next_timestamp
         {
-            if held.same_values((page, row), (next_page, next_row)) {
+            if columns.same_values((page, row), (next_page, next_row)) {
                 report.repeated += 1;
             } else {
                 report.revised += 1;
@@ -251,7 +254,7 @@ fn resolve(
         }
         match plan[first_slice..].last_mut() {
             Some(slice) if slice.page == page && slice.rows.end == row => slice.rows.end += 1,
-            _ => plan.push(Slice { page, rows: row..row + 1 }),
+            _ => plan.push(CopyRange { page, rows: row..row + 1 }),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! [`PointColumns`]: points as columns, and whose they are as runs of rows. The five columns of ids
-//! are written when somebody asks for the Arrow batch: who needs none pays for none.
+//! [`PointColumns`]: points as columns, and their series as runs of rows. The five columns of ids are
+//! written at the first call of [`PointColumns::batch`]: a caller without need of it does not pay for it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use arrow_array::{
 use arrow_buffer::NullBufferBuilder;
 use arrow_schema::SchemaRef;
 
-use super::columns::{COLUMN_NAMES, batch, broken, schema};
+use super::schema::{COLUMN_NAMES, batch, broken, schema};
 use crate::error::{Error, Kind, Result};
 
 /// The five ids of a series (§2.3), in the order of the columns. Null is an id of its own.
@@ -44,7 +44,7 @@ pub struct PointColumns {
     pub extras: Vec<StringArray>,
     /// The distinct series, in the order in which they came.
     pub series: Vec<Identity>,
-    /// Whose the rows are: all of them, in their order.
+    /// The series of the rows: all rows, in their order.
     pub envelopes: Vec<Envelope>,
     pub(super) extra_columns: Vec<String>,
     pub(super) batch: OnceLock<Result<RecordBatch>>,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest;
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
 
 use super::cursor::Cursor;
 use super::instant::check_bound;
@@ -21,7 +22,8 @@ const RESERVED: [&str; 7] =
     ["siteId", "lineId", "from", "to", "aggregationIntervalSeconds", "pageSize", "cursor"];
 
 /// The parts of a query before they are checked. What is `None` or empty is not sent.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct QueryInput {
     /// `siteId`.
     pub site: Option<String>,
@@ -41,9 +43,9 @@ pub struct QueryInput {
 
 /// A checked query. Cheap to clone; prints as its parameters (nothing in it is secret).
 #[derive(Clone)]
-pub struct Query(Arc<Inner>);
+pub struct Query(Arc<QueryParts>);
 
-struct Inner {
+struct QueryParts {
     input: QueryInput,
     wire: String,
 }
@@ -53,12 +55,12 @@ impl Query {
     /// filters by name (values of one filter keep their order).
     ///
     /// # Errors
-    /// `Kind::Query` for an empty text, a range that is empty or reversed, bounds finer than a
+    /// `Kind::QueryError` for an empty text, a range that is empty or reversed, bounds finer than a
     /// second or outside the years 1 to 9999, a zero, or a reserved filter name (K13, K14).
     pub fn new(mut input: QueryInput) -> Result<Self> {
         for (name, text) in [("site", &input.site), ("line", &input.line)] {
             if text.as_deref().is_some_and(str::is_empty) {
-                return Err(Error::new(Kind::Query, format!("{name} is empty"))
+                return Err(Error::new(Kind::QueryError, format!("{name} is empty"))
                     .with_hint("Leave it out to send no such filter."));
             }
         }
@@ -66,23 +68,26 @@ impl Query {
         for (name, number) in [("interval", input.interval_seconds), ("page_size", input.page_size)]
         {
             if number == Some(0) {
-                return Err(Error::new(Kind::Query, format!("{name} is 0; it must be 1 or more")));
+                return Err(Error::new(
+                    Kind::QueryError,
+                    format!("{name} is 0; it must be 1 or more"),
+                ));
             }
         }
         input.filters = canonical_filters(input.filters)?;
         let wire = wire_form(&input);
-        Ok(Self(Arc::new(Inner { input, wire })))
+        Ok(Self(Arc::new(QueryParts { input, wire })))
     }
 
     /// The same question over another range, or over none.
     ///
     /// # Errors
-    /// `Kind::Query` for a range that [`Query::new`] would refuse.
+    /// `Kind::QueryError` for a range that [`Query::new`] would refuse.
     pub fn over(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> Result<Self> {
         check_range(start, end)?;
         let input = QueryInput { start, end, ..self.0.input.clone() };
         let wire = wire_form(&input);
-        Ok(Self(Arc::new(Inner { input, wire })))
+        Ok(Self(Arc::new(QueryParts { input, wire })))
     }
 
     /// The checked parts, filters sorted by name.
@@ -162,7 +167,7 @@ fn check_range(start: Option<Timestamp>, end: Option<Timestamp>) -> Result<()> {
     }
     match (start, end) {
         (Some(start), Some(end)) if start >= end => Err(Error::new(
-            Kind::Query,
+            Kind::QueryError,
             format!("the range is empty: start {start} is not before end {end}"),
         )),
         _ => Ok(()),
@@ -173,18 +178,18 @@ fn canonical_filters(filters: Vec<(String, Vec<String>)>) -> Result<Vec<(String,
     let mut canonical: Vec<(String, Vec<String>)> = Vec::with_capacity(filters.len());
     for (name, values) in filters {
         if name.is_empty() {
-            return Err(Error::new(Kind::Query, "a filter name is empty"));
+            return Err(Error::new(Kind::QueryError, "a filter name is empty"));
         }
         if let Some(reserved) = RESERVED.iter().find(|known| known.eq_ignore_ascii_case(&name)) {
             return Err(Error::new(
-                Kind::Query,
+                Kind::QueryError,
                 format!("the filter {:?} is the parameter {reserved}", excerpt(&name)),
             )
             .with_hint("It has its own argument, or is set by siteline itself."));
         }
         if values.is_empty() || values.iter().any(String::is_empty) {
             let message = format!("the filter {:?} has an empty value", excerpt(&name));
-            return Err(Error::new(Kind::Query, message));
+            return Err(Error::new(Kind::QueryError, message));
         }
         match canonical.iter_mut().find(|(known, _)| *known == name) {
             Some((_, known)) => known.extend(values),
@@ -296,7 +301,7 @@ mod tests {
 
     fn refused(input: QueryInput) -> String {
         let error = Query::new(input).unwrap_err();
-        assert_eq!(error.kind(), Kind::Query);
+        assert_eq!(error.kind(), Kind::QueryError);
         error.to_string()
     }
 

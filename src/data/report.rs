@@ -1,17 +1,19 @@
-//! What was assumed and seen on a page where the document shows nothing, and counted oddities: no
-//! oddity changes or drops a point, and none goes unmentioned.
+//! What was assumed and seen on a page where the document shows nothing, and how many points were odd.
+//! Odd points are kept as they are, and all are counted.
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use super::shape::TimestampForm;
 
-/// So many names of unknown members are listed; more are only said to be there.
+/// At most so many names of unknown members are listed; of further ones only that there are more.
 const UNKNOWN_LISTED: usize = 200;
 /// Longest name listed in full.
 const NAME_CHARACTERS: usize = 100;
 
 /// The quality report of a page, or of several merged.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PageReport {
     /// Points read, repeats included.
     pub points: u64,
@@ -45,21 +47,12 @@ pub struct PageReport {
     pub unknown_members: BTreeSet<String>,
 }
 
-/// A value of a report, for display.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
-    /// How often.
-    Count(u64),
-    /// Which names, sorted.
-    Names(Vec<String>),
-}
-
 impl PageReport {
     /// Adds the report of another page.
     pub fn merge(&mut self, other: &Self) {
         self.series = self.series.max(other.series);
         for (mine, theirs) in self.counts().into_iter().zip(other.clone().counts()) {
-            *mine.1 += *theirs.1;
+            *mine += *theirs;
         }
         self.arrays.extend(other.arrays.iter().cloned());
         self.timestamp_forms.extend(&other.timestamp_forms);
@@ -68,34 +61,20 @@ impl PageReport {
         }
     }
 
-    /// All entries by name, zeros and empty lists included.
-    #[must_use]
-    pub fn entries(&self) -> Vec<(&'static str, Entry)> {
-        let forms = self.timestamp_forms.iter().map(|form| form.name().to_owned()).collect();
-        let mut entries = vec![("series", Entry::Count(self.series))];
-        let mut copy = self.clone();
-        entries.extend(copy.counts().map(|(name, count)| (name, Entry::Count(*count))));
-        entries.push(("arrays", Entry::Names(self.arrays.iter().cloned().collect())));
-        entries.push(("timestamp_forms", Entry::Names(forms)));
-        let unknown = self.unknown_members.iter().cloned().collect();
-        entries.push(("unknown_members", Entry::Names(unknown)));
-        entries
-    }
-
     /// The entries that add up over pages.
-    fn counts(&mut self) -> [(&'static str, &mut u64); 11] {
+    fn counts(&mut self) -> [&mut u64; 11] {
         [
-            ("points", &mut self.points),
-            ("outside_range", &mut self.outside_range),
-            ("off_grid", &mut self.off_grid),
-            ("minimum_above_maximum", &mut self.minimum_above_maximum),
-            ("value_outside_bounds", &mut self.value_outside_bounds),
-            ("repeated", &mut self.repeated),
-            ("timestamps_truncated", &mut self.timestamps_truncated),
-            ("leap_seconds", &mut self.leap_seconds),
-            ("numbers_as_text", &mut self.numbers_as_text),
-            ("negative_counts", &mut self.negative_counts),
-            ("cursors_missing", &mut self.cursors_missing),
+            &mut self.points,
+            &mut self.outside_range,
+            &mut self.off_grid,
+            &mut self.minimum_above_maximum,
+            &mut self.value_outside_bounds,
+            &mut self.repeated,
+            &mut self.timestamps_truncated,
+            &mut self.leap_seconds,
+            &mut self.numbers_as_text,
+            &mut self.negative_counts,
+            &mut self.cursors_missing,
         ]
     }
 
@@ -140,10 +119,10 @@ mod tests {
         two.timestamp_forms.insert(TimestampForm::Iso);
         one.merge(&two);
         assert_eq!((one.points, one.series, one.off_grid, one.repeated), (7, 2, 1, 5));
-        let entries = one.entries();
-        assert!(entries.contains(&("points", Entry::Count(7))));
-        assert!(entries.contains(&("unknown_members", Entry::Names(vec!["meta".to_owned()]))));
-        assert!(entries.contains(&("timestamp_forms", Entry::Names(vec!["iso".to_owned()]))));
+        let written = serde_json::to_value(&one).unwrap();
+        assert_eq!(written["points"], 7);
+        assert_eq!(written["unknown_members"], serde_json::json!(["meta"]));
+        assert_eq!(written["timestamp_forms"], serde_json::json!(["iso"]));
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! What the interface document leaves open about a page (§2.3), gathered in one place where a user
 //! can state it: nothing of it is guessed in code that cannot be overridden.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Kind, Result};
 
 /// How `timestamp` is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TimestampForm {
     /// Text is ISO 8601; a number is epoch seconds or milliseconds, whichever is nearer to the
     /// query's range.
@@ -32,14 +35,14 @@ impl TimestampForm {
     /// The form of that name; `ConfigError` for any other.
     ///
     /// # Errors
-    /// `Kind::Config` naming the four forms.
+    /// `Kind::ConfigError` naming the four forms.
     pub fn parse(name: &str) -> Result<Self> {
         [Self::Detect, Self::Iso, Self::EpochSeconds, Self::EpochMilliseconds]
             .into_iter()
             .find(|form| form.name() == name)
             .ok_or_else(|| {
                 Error::new(
-                    Kind::Config,
+                    Kind::ConfigError,
                     "Shape.timestamp is one of \"detect\", \"iso\", \"epoch_seconds\", \
                      \"epoch_milliseconds\"",
                 )
@@ -48,7 +51,8 @@ impl TimestampForm {
 }
 
 /// What a page without `nextCursor` means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MissingCursor {
     /// An error: the last page says `null` (§4.4, rule 4).
     Error,
@@ -69,19 +73,23 @@ impl MissingCursor {
     /// The choice of that name (`error`, `end`).
     ///
     /// # Errors
-    /// `Kind::Config` for any other name.
+    /// `Kind::ConfigError` for any other name.
     pub fn parse(name: &str) -> Result<Self> {
         match name {
             "error" => Ok(Self::Error),
             "end" => Ok(Self::End),
-            _ => Err(Error::new(Kind::Config, "Shape.missing_cursor is one of \"error\", \"end\"")),
+            _ => Err(Error::new(
+                Kind::ConfigError,
+                "Shape.missing_cursor is one of \"error\", \"end\"",
+            )),
         }
     }
 }
 
 /// The member names and forms of a data response (§2.3). The default is the document; what the
 /// document does not show is found by shape.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Shape {
     /// Name of the top-level array of series envelopes; `None`: the one member whose elements are
     /// objects that carry points.
@@ -134,7 +142,7 @@ impl Shape {
     /// Refuses a shape in which two members of one level have the same name, or one has none.
     ///
     /// # Errors
-    /// `Kind::Config` naming the member.
+    /// `Kind::ConfigError` naming the member.
     pub fn check(&self) -> Result<()> {
         let top: Vec<&str> =
             [Some(&self.next_cursor), Some(&self.error_member), self.array.as_ref()]
@@ -147,11 +155,11 @@ impl Shape {
         for level in [top, envelope, self.point_members().to_vec()] {
             for (index, name) in level.iter().enumerate() {
                 if name.is_empty() {
-                    return Err(Error::new(Kind::Config, "a member name of Shape is empty"));
+                    return Err(Error::new(Kind::ConfigError, "a member name of Shape is empty"));
                 }
                 if level[..index].contains(name) {
                     let message = format!("Shape names the member {name:?} twice");
-                    return Err(Error::new(Kind::Config, message));
+                    return Err(Error::new(Kind::ConfigError, message));
                 }
             }
         }
@@ -172,9 +180,9 @@ mod tests {
     fn a_shape_with_the_same_member_twice_is_refused() {
         assert!(Shape::default().check().is_ok());
         let shape = Shape { minimum: "value".to_owned(), ..Shape::default() };
-        assert_eq!(shape.check().unwrap_err().kind(), Kind::Config);
+        assert_eq!(shape.check().unwrap_err().kind(), Kind::ConfigError);
         let shape = Shape { points: String::new(), ..Shape::default() };
-        assert_eq!(shape.check().unwrap_err().kind(), Kind::Config);
+        assert_eq!(shape.check().unwrap_err().kind(), Kind::ConfigError);
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! A table built point by point, for whoever has points that did not come from a page.
+//! A table built point by point, of points that did not come from a page.
 
 use std::collections::HashMap;
 
-use super::columns::{Columns, Row};
+use super::columns::{ColumnsBuilder, PointRow};
 use super::point_columns::{Envelope, Identity, PointColumns};
 use crate::error::{Error, Kind, Result};
 
 /// Points under construction.
 pub struct TableBuilder {
-    columns: Columns<'static>,
+    columns: ColumnsBuilder<'static>,
     series: Vec<Identity>,
     known: HashMap<Identity, usize>,
     envelopes: Vec<Envelope>,
@@ -18,7 +18,7 @@ impl TableBuilder {
     /// An empty table with room for so many points.
     #[must_use]
     pub fn new(rows: usize) -> Self {
-        let columns = Columns::new(rows, 0);
+        let columns = ColumnsBuilder::new(rows, 0);
         Self { columns, series: Vec::new(), known: HashMap::new(), envelopes: Vec::new() }
     }
 
@@ -28,11 +28,11 @@ impl TableBuilder {
         self.columns.rows()
     }
 
-    /// Adds a point: microseconds UTC; value, minimum and maximum; the count. Its series is said
-    /// by the [`TableBuilder::series`] that follows.
+    /// Adds a point: microseconds UTC; value, minimum and maximum; the count. The next call of
+    /// [`TableBuilder::series`] names its series.
     #[inline]
     pub fn push(&mut self, timestamp: i64, numbers: [Option<f64>; 3], sample_count: Option<i64>) {
-        let mut row = Row::new(timestamp);
+        let mut row = PointRow::new(timestamp);
         for (place, number) in numbers.into_iter().enumerate() {
             if let Some(number) = number {
                 row.set_number(place, number);
@@ -44,7 +44,7 @@ impl TableBuilder {
         self.columns.push(&row, &[]);
     }
 
-    /// Says whose the last points are: those that nobody's are yet.
+    /// Names the series of the points that were added since the last call.
     pub fn series(&mut self, identity: &Identity) {
         let rows = self.envelopes.last().map_or(0, |last| last.rows.end)..self.rows();
         if let Some(last) = self.envelopes.last_mut()
@@ -64,10 +64,10 @@ impl TableBuilder {
     /// The table, without extra columns.
     ///
     /// # Errors
-    /// `Kind::Internal` where a point has no series.
+    /// `Kind::InternalError` where a point has no series.
     pub fn finish(self) -> Result<PointColumns> {
         if self.envelopes.last().map_or(0, |last| last.rows.end) != self.rows() {
-            return Err(Error::new(Kind::Internal, "a point has no series"));
+            return Err(Error::new(Kind::InternalError, "a point has no series"));
         }
         self.columns.finish(self.series, self.envelopes, &[])
     }

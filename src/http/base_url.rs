@@ -7,7 +7,7 @@ use url::{Host, Url};
 use crate::error::{Error, Kind, Result};
 
 /// The path of the token endpoint below the base URL (§4.1). It carries no version segment (§9).
-pub const TOKEN_PATH: &str = "/api/customer/oauth/token";
+pub(crate) const TOKEN_PATH: &str = "/api/customer/oauth/token";
 
 /// The checked address of the service. All paths of the interface are relative to it.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ impl BaseUrl {
     /// password.
     pub fn parse(text: &str, allow_http: bool) -> Result<Self> {
         let text = text.trim();
-        let refuse = |what: &str| Err(Error::new(Kind::Config, format!("base_url {what}")));
+        let refuse = |what: &str| Err(Error::new(Kind::ConfigError, format!("base_url {what}")));
         if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
             return refuse("holds a space, a control character or a backslash");
         }
@@ -138,7 +138,7 @@ mod tests {
 
     fn refused(text: &str) -> String {
         let error = BaseUrl::parse(text, false).expect_err(text);
-        assert_eq!(error.kind(), Kind::Config, "{text}");
+        assert_eq!(error.kind(), Kind::ConfigError, "{text}");
         error.to_string()
     }
 

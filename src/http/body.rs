@@ -55,7 +55,7 @@ async fn read_window(
                     inflater.push(&chunk)?;
                 }
                 Ok(None) => return Ok(true),
-                Err(error) => return Err(failure::of_body(error)),
+                Err(error) => return Err(failure::from_body(error)),
             }
         }
         Ok(false)

@@ -3,9 +3,11 @@
 //! A fresh megabyte costs some three hundred page faults. In a chain the next page has the room of the
 //! one before the last. What stood there is never shown, which is why there is no `Debug` here.
 
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use bytes::Bytes;
+
+use crate::lock::Mutex;
 
 /// Smaller ones are not worth it.
 const SMALLEST: usize = 128 * 1024;
@@ -53,7 +55,7 @@ impl Buffers {
 
     /// Keeps a buffer that is done with, where it is worth it.
     pub(super) fn take_back(&self, buffer: Vec<u8>) {
-        let Some(mut kept) = open(&self.0).filter(|_| is_worth_it(&buffer)) else { return };
+        let Some(mut kept) = self.try_lock().filter(|_| is_worth_it(&buffer)) else { return };
         kept.push(buffer);
         // The oldest make way: the pages may have grown, or shrunk.
         while kept.iter().map(Vec::capacity).sum::<usize>() > MOST_KEPT {
@@ -63,14 +65,20 @@ impl Buffers {
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.0.lock().expect("no panic").is_empty()
+        self.0.lock().is_empty()
+    }
+
+    /// `None` where another thread has the lock. It may be a thread of the process that this one was
+    /// forked from, so nobody waits for a buffer.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Vec<Vec<u8>>>> {
+        self.0.try_lock()
     }
 
     fn take(&self, least: usize) -> Option<Vec<u8>> {
         if least < SMALLEST {
             return None;
         }
-        let mut kept = open(&self.0)?;
+        let mut kept = self.try_lock()?;
         // A small body in much room would hold all of it.
         let fits =
             |buffer: &Vec<u8>| (least..=least.saturating_mul(2)).contains(&buffer.capacity());
@@ -81,16 +89,6 @@ impl Buffers {
 
 fn is_worth_it(buffer: &Vec<u8>) -> bool {
     (SMALLEST..=MOST_KEPT).contains(&buffer.capacity())
-}
-
-/// `None` where somebody else has it open, who may be a thread of the process that this one was
-/// forked from: nobody waits for a buffer.
-fn open(kept: &Mutex<Vec<Vec<u8>>>) -> Option<MutexGuard<'_, Vec<Vec<u8>>>> {
-    match kept.try_lock() {
-        Ok(kept) => Some(kept),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }
 
 struct Lent {
@@ -117,7 +115,7 @@ mod tests {
     use super::*;
 
     fn kept(buffers: &Buffers) -> Vec<usize> {
-        buffers.0.lock().expect("no panic").iter().map(Vec::capacity).collect()
+        buffers.0.lock().iter().map(Vec::capacity).collect()
     }
 
     #[test]

@@ -36,13 +36,13 @@ fn find<'a, T: StdError + 'static>(causes: &[&'a (dyn StdError + 'static)]) -> O
 
 /// A failure before the headers of a reply were there.
 /// `proxy` is the address of the one on the way, without its password.
-pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl, proxy: Option<&str>) -> Error {
+pub(super) fn from_request(error: reqwest::Error, base: &BaseUrl, proxy: Option<&str>) -> Error {
     let error = error.without_url();
     let causes = causes(&error);
     if let Some(tls) = find::<rustls::Error>(&causes) {
         // An alert may also come after the handshake, when the request has left.
         let unsent = error.is_connect();
-        return of_tls(tls, base.host()).with(|context| context.unsent = unsent);
+        return from_tls(tls, base.host()).with(|context| context.unsent = unsent);
     }
     if error.is_connect()
         && let Some(proxy) = proxy
@@ -52,27 +52,30 @@ pub(super) fn of_request(error: reqwest::Error, base: &BaseUrl, proxy: Option<&s
         let plain = (base.is_plain() && !error.is_timeout()).then_some(NOT_REACHED);
         match refused.or(plain) {
             Some(ASKS_FOR_A_USER) => return proxy_asks(proxy, base.host()),
-            Some(NOT_REACHED) => return of_proxy(proxy, base.host(), how(&causes)),
-            Some(why) => return of_proxy(proxy, base.host(), why),
+            Some(NOT_REACHED) => return from_proxy(proxy, base.host(), how(&causes)),
+            Some(why) => return from_proxy(proxy, base.host(), why),
             None => {}
         }
     }
     if error.is_connect() {
-        return of_connect(&error, &causes, base, proxy);
+        return from_connect(&error, &causes, base, proxy);
     }
     if let Some(http) = find::<hyper::Error>(&causes) {
         if http.is_parse_too_large() {
-            return Error::new(Kind::Protocol, "the headers of the reply are too large");
+            return Error::new(Kind::ProtocolError, "the headers of the reply are too large");
         }
         if http.is_parse() {
             return broken_framing();
         }
     }
-    Error::new(Kind::Transport, format!("the connection broke before a reply: {}", how(&causes)))
+    Error::new(
+        Kind::TransportError,
+        format!("the connection broke before a reply: {}", how(&causes)),
+    )
 }
 
 /// A failure while a body was read.
-pub(super) fn of_body(error: reqwest::Error) -> Error {
+pub(super) fn from_body(error: reqwest::Error) -> Error {
     let error = error.without_url();
     let causes = causes(&error);
     if find::<hyper::Error>(&causes).is_some_and(hyper::Error::is_parse) {
@@ -85,27 +88,30 @@ pub(super) fn of_body(error: reqwest::Error) -> Error {
 }
 
 /// The reqwest client could not be made: with TLS, for want of certificates.
-pub(super) fn of_builder(error: reqwest::Error) -> Error {
+pub(super) fn from_builder(error: reqwest::Error) -> Error {
     let error = error.without_url();
     let causes = causes(&error);
     if find::<rustls::Error>(&causes).is_some() {
         return Error::new(
-            Kind::Tls,
+            Kind::TlsError,
             "this machine has no store of trusted certificates, so that no service can be checked",
         )
         .with_hint(TRUST_HINT)
         .with(|context| context.unsent = true);
     }
-    Error::new(Kind::Config, "the settings of the connection (proxy=, ca_bundle=) cannot be used")
-        .with(|context| context.unsent = true)
+    Error::new(
+        Kind::ConfigError,
+        "the settings of the connection (proxy=, ca_bundle=) cannot be used",
+    )
+    .with(|context| context.unsent = true)
 }
 
 fn broken_framing() -> Error {
-    Error::new(Kind::Protocol, "the reply is not valid HTTP")
+    Error::new(Kind::ProtocolError, "the reply is not valid HTTP")
         .with(|context| context.broken_framing = true)
 }
 
-fn of_connect(
+fn from_connect(
     error: &reqwest::Error,
     causes: &[&(dyn StdError + 'static)],
     base: &BaseUrl,
@@ -120,7 +126,7 @@ fn of_connect(
     } else {
         format!("no connection to {host}: {}", how(causes))
     };
-    Error::new(Kind::Transport, message).with(|context| context.unsent = true)
+    Error::new(Kind::TransportError, message).with(|context| context.unsent = true)
 }
 
 fn connect_timeout(host: &str, proxy: Option<&str>) -> Error {
@@ -170,18 +176,18 @@ fn tunnel_refusal(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
     .find_map(|(known, why)| name.starts_with(known).then_some(why))
 }
 
-fn of_proxy(proxy: &str, host: &str, why: &str) -> Error {
-    Error::new(Kind::Proxy, format!("the proxy {proxy} opened no way to {host}: {why}"))
+fn from_proxy(proxy: &str, host: &str, why: &str) -> Error {
+    Error::new(Kind::ProxyError, format!("the proxy {proxy} opened no way to {host}: {why}"))
         .with_hint("check proxy=, HTTPS_PROXY and NO_PROXY, and the proxy's user and password")
         .with(|context| context.unsent = true)
 }
 
 /// The proxy answered 407: the service has seen nothing of the request.
 pub(super) fn proxy_asks(proxy: &str, host: &str) -> Error {
-    of_proxy(proxy, host, ASKS_FOR_A_USER).with(|context| context.status = Some(407))
+    from_proxy(proxy, host, ASKS_FOR_A_USER).with(|context| context.status = Some(407))
 }
 
-fn of_tls(error: &rustls::Error, host: &str) -> Error {
+fn from_tls(error: &rustls::Error, host: &str) -> Error {
     use rustls::Error as Tls;
     let what = match error {
         Tls::InvalidCertificate(problem) => certificate_problem(problem),
@@ -197,7 +203,8 @@ fn of_tls(error: &rustls::Error, host: &str) -> Error {
         Tls::AlertReceived(_) => "it refused the handshake; it may ask for a client certificate",
         _ => "the handshake failed",
     };
-    Error::new(Kind::Tls, format!("no trusted connection to {host}: {what}")).with_hint(TRUST_HINT)
+    Error::new(Kind::TlsError, format!("no trusted connection to {host}: {what}"))
+        .with_hint(TRUST_HINT)
 }
 
 fn certificate_problem(problem: &CertificateError) -> &'static str {
@@ -233,8 +240,8 @@ mod tests {
             let wrapped = io::Error::other(io::Error::other(error));
             let found = causes(&wrapped);
             let tls = find::<Tls>(&found).expect("found through the wrapping");
-            let error = of_tls(tls, "customer.example.com");
-            assert_eq!(error.kind(), Kind::Tls);
+            let error = from_tls(tls, "customer.example.com");
+            assert_eq!(error.kind(), Kind::TlsError);
             assert_eq!(error.transience(), crate::error::Transience::Never);
             let text = error.to_string();
             assert!(text.contains(named) && text.contains("SSL_CERT_FILE"), "{text}");

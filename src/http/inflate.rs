@@ -192,7 +192,7 @@ impl Stream {
 }
 
 pub(super) fn wrong_label(what: &str) -> Error {
-    Error::new(Kind::Protocol, format!("the header Content-Encoding of the reply {what}"))
+    Error::new(Kind::ProtocolError, format!("the header Content-Encoding of the reply {what}"))
 }
 
 fn truncated(what: &str) -> Error {
@@ -393,7 +393,7 @@ mod tests {
             (Encoding::Gzip, gzip(&gzip(b"{}"))),
         ] {
             let error = inflate(encoding, &body, 1_000).expect_err("a lie");
-            assert_eq!(error.kind(), Kind::Protocol);
+            assert_eq!(error.kind(), Kind::ProtocolError);
             assert!(error.to_string().contains("Content-Encoding"), "{error}");
         }
     }

@@ -3,44 +3,44 @@
 //!
 //! | file | noun |
 //! |---|---|
-//! | [`base_url`] | where the service is |
-//! | [`transport`] | one attempt: one request, one reply with its whole body |
+//! | `base_url` | where the service is |
+//! | `transport` | one attempt: one request, one reply with its whole body |
 //! | `body` | reading that body, within its time limits |
 //! | `inflate` | its bytes, inflated within their cap |
-//! | `buffers` | where large ones come to stand |
-//! | [`trust`] | which certificates are trusted |
-//! | [`proxy`] | which proxy the requests go through |
+//! | `buffers` | the memory of large bodies, used again |
+//! | `trust` | which certificates are trusted |
+//! | `proxy` | which proxy the requests go through |
 //! | `failure` | what a broken attempt means, in our own words |
-//! | [`problem`] | what the service says when it refuses |
-//! | [`retry`] | which attempts follow one another, and when |
-//! | [`retry_after`] | what the service asked for with `Retry-After` |
-//! | [`allowance`] | the daily allowance, counted before the bytes leave |
-//! | [`count`] | the counting itself, the same for every ledger |
-//! | [`day`] | when the service's day begins |
+//! | `problem` | what the service says when it refuses |
+//! | `retry` | which attempts follow one another, and when |
+//! | `retry_after` | what the service asked for with `Retry-After` |
+//! | `allowance` | the daily allowance, counted before the bytes leave, in memory or in a file |
 
-pub mod allowance;
-pub mod base_url;
+pub(crate) mod allowance;
+pub(crate) mod base_url;
 mod body;
 mod buffers;
-pub mod count;
-pub mod day;
 mod failure;
 mod inflate;
-pub mod problem;
-pub mod proxy;
-pub mod retry;
-pub mod retry_after;
-pub mod transport;
+pub(crate) mod problem;
+pub(crate) mod proxy;
+mod retry;
+pub(crate) mod retry_after;
+mod transport;
 mod trust;
 
 #[cfg(test)]
 pub(crate) mod test_server;
 
-pub use allowance::{AllowanceState, Ledger, MemoryLedger, Reservation};
+pub use allowance::{
+    AllowanceState, DefaultLedger, FileLedger, Integration, Ledger, MemoryLedger, Reservation,
+    Terms, TimeOfDay,
+};
 pub use base_url::BaseUrl;
-pub use count::{Count, Terms};
-pub use day::TimeOfDay;
-pub use problem::Problem;
-pub use retry::{Call, Deadline, Policy, RetryQuota};
-pub use transport::{Reply, Request, Transport, TransportSettings};
+pub(crate) use problem::Problem;
+pub use proxy::has_password;
+pub(crate) use retry::{Call, RetryQuota};
+pub use retry::{Deadline, Policy};
+pub use transport::TransportSettings;
+pub(crate) use transport::{Reply, Request, Transport};
 pub use trust::{Trust, certificates_of};

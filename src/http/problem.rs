@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::allowance::end_of_pause;
+use super::retry_after::end_of_pause;
 use super::retry_after::retry_after;
 use super::transport::Reply;
 use crate::error::{Error, Kind, excerpt};
@@ -19,7 +19,7 @@ const SHORTEST_SECRET: usize = 4;
 
 /// The words of an error body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// The member `error` (RFC 6749), or `code` of a nested `error`.
     pub code: Option<String>,
     /// Its description, the members of problem+json, or the beginning of the text.
@@ -29,7 +29,7 @@ pub struct Problem {
 impl Problem {
     /// Reads a body. `secrets` are taken out wherever the service echoes them.
     #[must_use]
-    pub fn read(body: &[u8], secrets: &[&str]) -> Self {
+    pub(crate) fn read(body: &[u8], secrets: &[&str]) -> Self {
         let json = (body.len() <= LONGEST_JSON)
             .then(|| serde_json::from_slice::<Value>(without_mark(body)).ok())
             .flatten();
@@ -66,7 +66,7 @@ impl Problem {
 
     /// An error with these words and what the reply's headers add.
     #[must_use]
-    pub fn error(&self, kind: Kind, message: &str, reply: &Reply, now: Timestamp) -> Error {
+    pub(crate) fn error(&self, kind: Kind, message: &str, reply: &Reply, now: Timestamp) -> Error {
         let code = self.code.as_ref().map_or_else(String::new, |code| format!(", {code}"));
         let detail = self.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
         let pause = retry_after(&reply.headers, now);
@@ -85,22 +85,22 @@ impl Problem {
 
     /// What a status alone means; for the statuses that mean the same everywhere.
     #[must_use]
-    pub fn by_status(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
+    pub(crate) fn by_status(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
         let (kind, message) = match reply.status {
-            407 => (Kind::Proxy, format!("the proxy asks who you are before {what}")),
+            407 => (Kind::ProxyError, format!("the proxy asks who you are before {what}")),
             429 => (Kind::RateLimited, format!("the service was asked too often for {what}")),
             408 | 425 | 500..=599 => {
                 (Kind::ServiceUnavailable, format!("the service failed at {what}"))
             }
             400..=499 => (Kind::RequestRejected, format!("the service refused {what}")),
             _ => (
-                Kind::Protocol,
+                Kind::ProtocolError,
                 format!("the service answered {what} in a way that the interface does not know"),
             ),
         };
         let error = self.error(kind, &message, reply, now);
         match kind {
-            Kind::Proxy => error.with_hint("set user and password in proxy= or HTTPS_PROXY"),
+            Kind::ProxyError => error.with_hint("set user and password in proxy= or HTTPS_PROXY"),
             Kind::RequestRejected if self.speaks_of_https() => error.with_hint(
                 "we spoke plain HTTP to a port that wants TLS: write base_url with https://",
             ),
@@ -118,13 +118,13 @@ impl Problem {
 
 /// A body without the byte order mark that some servers put before JSON.
 #[must_use]
-pub fn without_mark(body: &[u8]) -> &[u8] {
+pub(crate) fn without_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
 }
 
 /// Foreign text made safe to show, less the secrets that it echoes; `None` if nothing is left.
 #[must_use]
-pub fn shown(text: &str, secrets: &[&str]) -> Option<String> {
+pub(crate) fn shown(text: &str, secrets: &[&str]) -> Option<String> {
     let mut text = text.trim().to_owned();
     for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET) {
         text = text.replace(secret, "[removed]");

@@ -18,7 +18,7 @@ pub(super) fn check(proxy: &str) -> Result<()> {
     let usable = reqwest::Proxy::all(proxy).is_ok() && !proxy.trim().is_empty();
     match named.intercept(&hyper::Uri::from_static("https://customer.example.com/")) {
         Some(found) if usable => spoken(&found).map(drop),
-        _ => Err(Error::new(Kind::Config, "proxy is not the address of a proxy.")
+        _ => Err(Error::new(Kind::ConfigError, "proxy is not the address of a proxy.")
             .with_hint(SETTING_HINT)),
     }
 }
@@ -28,7 +28,7 @@ pub(super) fn check(proxy: &str) -> Result<()> {
 ///
 /// # Errors
 /// `ConfigError` for a proxy that speaks SOCKS.
-pub(super) fn of(base: &BaseUrl, setting: Option<&str>) -> Result<Option<String>> {
+pub(super) fn for_service(base: &BaseUrl, setting: Option<&str>) -> Result<Option<String>> {
     if base.is_loopback() {
         return Ok(None);
     }
@@ -47,7 +47,7 @@ fn spoken(proxy: &Intercept) -> Result<String> {
     if scheme.starts_with("socks") {
         let message =
             format!("the proxy {scheme}://{authority} speaks SOCKS, which is not spoken here.");
-        return Err(Error::new(Kind::Config, message)
+        return Err(Error::new(Kind::ConfigError, message)
             .with_hint("Name an HTTP proxy in proxy= or HTTPS_PROXY.")
             .with(|context| context.unsent = true));
     }
@@ -71,13 +71,16 @@ mod tests {
         for proxy in
             ["http://user:hunter2@proxy.example.com:3128", "user:hunter2@proxy.example.com:3128"]
         {
-            let named = of(&base, Some(proxy)).expect("an address");
+            let named = for_service(&base, Some(proxy)).expect("an address");
             assert_eq!(named.as_deref(), Some("http://proxy.example.com:3128"));
             assert!(has_password(proxy));
         }
         assert!(!has_password("http://proxy.example.com:3128/@"));
         let loopback = BaseUrl::parse("https://127.0.0.1:1", false).expect("a base URL");
-        assert_eq!(of(&loopback, Some("http://proxy.example.com:3128")).expect("none"), None);
+        assert_eq!(
+            for_service(&loopback, Some("http://proxy.example.com:3128")).expect("none"),
+            None
+        );
     }
 
     #[test]
@@ -86,7 +89,7 @@ mod tests {
             ["", "http://user:hunter2@:::", "ftp://hunter2", "socks5://u:hunter2@h.example:1"]
         {
             let error = check(proxy).expect_err(proxy);
-            assert_eq!(error.kind(), Kind::Config, "{proxy}");
+            assert_eq!(error.kind(), Kind::ConfigError, "{proxy}");
             assert!(!error.to_string().contains("hunter2"), "{error}");
         }
         assert!(check("http://proxy.example.com:3128").is_ok());

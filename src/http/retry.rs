@@ -1,15 +1,15 @@
-//! Which attempts follow one another, and when (faults.md section 5). A [`Call`] is one call of a
-//! user: it bounds each attempt, decides about the next one, waits, and writes down what happened.
+//! Which attempts follow one another, and when (docs/faults.md section 5). A [`Call`] is one call
+//! of a user: it bounds each attempt, decides about the next one, waits, and records what happened.
 //!
 //! There is no second layer: the transport never repeats anything by itself, so that N attempts
 //! are N requests.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::error::{Attempt, Error, Kind, Phase, Result, Transience};
+use crate::lock::Mutex;
 
 /// How often and how patiently a request is repeated.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,8 +116,8 @@ impl Deadline {
     }
 }
 
-/// Those who were sent away together do not return together.
-fn a_little_more(asked: Duration) -> Duration {
+/// A little more than was asked for: callers that were refused together do not return together.
+fn with_jitter(asked: Duration) -> Duration {
     asked.mul_f64(1.0 + fastrand::f64() / 10.0)
 }
 
@@ -139,7 +139,7 @@ const REFILL_PER_SECOND: f64 = 1.0 / 6.0;
 
 /// A client's budget for repeats: an outage costs ten to twenty extra requests and then about one a
 /// minute, whatever the number of threads.
-pub struct RetryQuota(Mutex<Level>);
+pub(crate) struct RetryQuota(Mutex<Level>);
 
 struct Level {
     tokens: f64,
@@ -150,13 +150,13 @@ struct Level {
 impl RetryQuota {
     /// A full one.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Mutex::new(Level { tokens: QUOTA, at: Duration::ZERO }))
     }
 
     fn change(&self, clock: &Clock, change: impl FnOnce(f64) -> Option<f64>) -> bool {
         let now = clock.monotonic();
-        let mut level = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut level = self.0.lock();
         let refill = now.saturating_sub(level.at).as_secs_f64() * REFILL_PER_SECOND;
         level.tokens = (level.tokens + refill).min(QUOTA);
         level.at = now;
@@ -188,14 +188,14 @@ impl Default for RetryQuota {
 
 impl fmt::Debug for RetryQuota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let level = self.0.lock();
         write!(f, "RetryQuota({:.0} of {QUOTA})", level.tokens)
     }
 }
 
 /// One call of a user and its attempts.
 #[derive(Debug)]
-pub struct Call<'a> {
+pub(crate) struct Call<'a> {
     clock: &'a Clock,
     policy: &'a Policy,
     quota: &'a RetryQuota,
@@ -212,7 +212,7 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// Starts a call.
     #[must_use]
-    pub fn begin(
+    pub(crate) fn begin(
         clock: &'a Clock,
         policy: &'a Policy,
         quota: &'a RetryQuota,
@@ -233,7 +233,7 @@ impl<'a> Call<'a> {
 
     /// The caller's deadline.
     #[must_use]
-    pub fn deadline(&self) -> Deadline {
+    pub(crate) fn deadline(&self) -> Deadline {
         self.deadline
     }
 
@@ -241,7 +241,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// `DeadlineExceeded`, `TransportTimeout`, or the attempt's own.
-    pub async fn attempt<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(crate) async fn attempt<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         let call_left = self.policy.call_limit.saturating_sub(self.counted());
         let attempt_limit = self.policy.attempt_limit.unwrap_or(Duration::MAX);
         let limited = async {
@@ -258,19 +258,23 @@ impl<'a> Call<'a> {
         self.deadline.bound(self.clock, limited).await
     }
 
-    /// Runs something that is bounded by the caller's deadline only.
+    /// Runs something within the caller's deadline. Its time does not count against the limit of the
+    /// call.
     ///
     /// # Errors
     /// `DeadlineExceeded`, or the thing's own.
-    pub async fn aside<T>(&mut self, future: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(crate) async fn untimed<T>(
+        &mut self,
+        future: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         let before = self.clock.monotonic();
         let outcome = self.deadline.bound(self.clock, future).await;
         self.uncounted += self.clock.monotonic().saturating_sub(before);
         outcome
     }
 
-    /// Writes down an attempt that is followed by another one at once or after a pause of ours.
-    pub fn note(&mut self, error: &Error, wait: Duration) {
+    /// Records a failed attempt that another one follows, after this pause.
+    pub(crate) fn record_attempt(&mut self, error: &Error, wait: Duration) {
         self.attempts.push(Attempt { outcome: outcome(error), wait: Some(wait) });
     }
 
@@ -278,7 +282,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// `DeadlineExceeded` at once, with what was known before the wait.
-    pub async fn pause(&mut self, wait: Duration, because: Error) -> Result<()> {
+    pub(crate) async fn pause(&mut self, wait: Duration, because: Error) -> Result<()> {
         if self.deadline.left(self.clock).is_some_and(|left| left <= wait) {
             return Err(self.ended(deadline_exceeded(Some(because))));
         }
@@ -286,16 +290,16 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// Before an attempt: keeps to the rest of a pause that the service asked for.
+    /// Before an attempt: waits for the end of a pause that the service asked for.
     ///
     /// # Errors
     /// The error that asked, where it is longer than the policy waits; `DeadlineExceeded` at once
     /// where the deadline would pass meanwhile.
-    pub async fn keep_to(&mut self, left: Duration, because: Error) -> Result<()> {
+    pub(crate) async fn wait_out(&mut self, left: Duration, because: Error) -> Result<()> {
         if left > self.policy.max_retry_after {
             return Err(self.ended(because));
         }
-        let wait = a_little_more(left);
+        let wait = with_jitter(left);
         self.pause(wait, because).await?;
         self.uncounted += wait;
         Ok(())
@@ -305,7 +309,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// The error that the user gets, with all attempts in it.
-    pub async fn after(&mut self, error: Error) -> Result<()> {
+    pub(crate) async fn after(&mut self, error: Error) -> Result<()> {
         self.tries += 1;
         let transience = error.transience();
         let asked = error.context().retry_after;
@@ -323,10 +327,10 @@ impl<'a> Call<'a> {
         }
         self.reframed |= transience == Transience::Once;
         let wait = match asked {
-            Some(asked) if !asked.is_zero() => a_little_more(asked),
+            Some(asked) if !asked.is_zero() => with_jitter(asked),
             _ => self.policy.backoff(transience, self.tries),
         };
-        self.note(&error, wait);
+        self.record_attempt(&error, wait);
         if asked.is_some() {
             self.uncounted += wait;
         } else if self.counted() + wait >= self.policy.call_limit {
@@ -342,7 +346,7 @@ impl<'a> Call<'a> {
     }
 
     /// The call succeeded; at the first try that refills the quota a little.
-    pub fn succeeded(&self) {
+    pub(crate) fn succeeded(&self) {
         if self.tries == 0 {
             self.quota.refund(self.clock);
         }
@@ -350,7 +354,7 @@ impl<'a> Call<'a> {
 
     /// The error of a call that ends with this attempt.
     #[must_use]
-    pub fn failed(&mut self, error: Error) -> Error {
+    pub(crate) fn failed(&mut self, error: Error) -> Error {
         self.attempts.push(Attempt { outcome: outcome(&error), wait: None });
         self.ended(error)
     }
@@ -358,7 +362,7 @@ impl<'a> Call<'a> {
     /// The error of a call that ends between attempts. Attempts that the error already carries
     /// (those of a token request) follow the ones of this call.
     #[must_use]
-    pub fn ended(&mut self, error: Error) -> Error {
+    pub(crate) fn ended(&mut self, error: Error) -> Error {
         let attempts = std::mem::take(&mut self.attempts);
         let elapsed = self.clock.monotonic().saturating_sub(self.started);
         error.with(|context| {
@@ -399,9 +403,9 @@ fn outcome(error: &Error) -> String {
         return format!("timeout in {phase}");
     }
     match error.kind() {
-        Kind::Transport if context.unsent => "not connected".to_owned(),
-        Kind::Transport => "connection lost".to_owned(),
-        kind => kind.class_name().to_owned(),
+        Kind::TransportError if context.unsent => "not connected".to_owned(),
+        Kind::TransportError => "connection lost".to_owned(),
+        kind => kind.to_string(),
     }
 }
 

@@ -2,19 +2,28 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 
 /// The pause that a reply asks for. An HTTP-date is read against the reply's own `Date`, so that
 /// our clock plays no part; `now` stands in where it has none. What is past, negative, not whole or
 /// not a number is taken as absent; of several, the longest counts.
 #[must_use]
-pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     headers
         .get_all(RETRY_AFTER)
         .iter()
         .filter_map(|value| pause(value.to_str().ok()?.trim(), date(headers).unwrap_or(now)))
         .max()
+}
+
+/// When a pause that starts now ends; far beyond all calendars means never.
+#[must_use]
+pub(crate) fn end_of_pause(now: Timestamp, pause: Duration) -> Timestamp {
+    SignedDuration::try_from(pause)
+        .ok()
+        .and_then(|pause| now.checked_add(pause).ok())
+        .unwrap_or(Timestamp::MAX)
 }
 
 fn pause(text: &str, now: Timestamp) -> Option<Duration> {
@@ -28,13 +37,13 @@ fn pause(text: &str, now: Timestamp) -> Option<Duration> {
 
 /// The `Date` of a reply, if it has exactly one that can be read.
 #[must_use]
-pub fn date(headers: &HeaderMap) -> Option<Timestamp> {
+pub(crate) fn date(headers: &HeaderMap) -> Option<Timestamp> {
     http_date(single(headers, &DATE)?)
 }
 
 /// The value of a header that came exactly once and is text.
 #[must_use]
-pub fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+pub(crate) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)

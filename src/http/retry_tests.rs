@@ -53,7 +53,7 @@ async fn h19_what_cannot_pass_is_tried_once() {
 
 #[tokio::test]
 async fn h9_broken_framing_is_tried_twice() {
-    let broken = Error::new(Kind::Protocol, "not HTTP").with(|c| c.broken_framing = true);
+    let broken = Error::new(Kind::ProtocolError, "not HTTP").with(|c| c.broken_framing = true);
     let error = all_fail(&clock(), &Policy::data(), Deadline::NEVER, &broken).await;
     assert_eq!(error.context().attempts.len(), 2);
 }

@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::BaseUrl;
+use crate::lock::Mutex;
 
 /// One request as it came.
 #[derive(Debug, Clone)]
@@ -135,7 +136,7 @@ impl TestServer {
         let issued = AtomicUsize::new(0);
         Self::start(move |request| {
             let script = if request.is_token_request() { &tokens } else { &others };
-            let next = script.lock().expect("no panic").pop_front();
+            let next = script.lock().pop_front();
             match next {
                 Some(act) => act,
                 None if request.is_token_request() => {
@@ -186,7 +187,7 @@ pub(crate) fn token_body(token: &str) -> String {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 async fn serve(

@@ -2,8 +2,8 @@
 //! repeated or inflated behind our back.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,6 +25,8 @@ use super::retry_after::{date, single};
 use super::trust::Trust;
 use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW, ServiceTime};
 use crate::error::{Error, Kind, Phase, Result, excerpt};
+use crate::fork::Owned;
+use crate::lock::Mutex;
 
 /// The limits and ways of a connection.
 #[derive(Clone)]
@@ -86,7 +88,7 @@ impl fmt::Debug for TransportSettings {
 }
 
 /// One request, built anew for every attempt and spent by it.
-pub struct Request {
+pub(crate) struct Request {
     /// The address, with its query.
     pub url: Url,
     /// The value of `Authorization`, marked as sensitive by who made it.
@@ -131,19 +133,13 @@ impl fmt::Debug for Reply {
 }
 
 /// The connections of one client to one service.
-pub struct Transport {
+pub(crate) struct Transport {
     base: BaseUrl,
     settings: TransportSettings,
     /// Made at the first request: only then is a missing certificate store an error.
-    http: Mutex<Option<Pool>>,
+    http: Mutex<Owned<Result<Connections>>>,
     skew_told: AtomicBool,
     buffers: Buffers,
-}
-
-/// Open connections, and the process that drives them.
-struct Pool {
-    process: u32,
-    connections: Result<Connections>,
 }
 
 #[derive(Clone)]
@@ -159,17 +155,17 @@ impl Transport {
     /// # Errors
     /// `ConfigError` for an application name that cannot stand in a header, a proxy address that is
     /// none, or a bundle without a certificate.
-    pub fn new(base: BaseUrl, settings: TransportSettings) -> Result<Self> {
+    pub(crate) fn new(base: BaseUrl, settings: TransportSettings) -> Result<Self> {
         let agent = user_agent(&settings);
         if !agent.is_ascii() || HeaderValue::from_str(&agent).is_err() {
-            return Err(Error::new(Kind::Config, "application is not printable ASCII"));
+            return Err(Error::new(Kind::ConfigError, "application is not printable ASCII"));
         }
         settings.proxy.as_deref().map_or(Ok(()), proxy::check)?;
         settings.trust.check()?;
         Ok(Self {
             base,
             settings,
-            http: Mutex::new(None),
+            http: Mutex::default(),
             skew_told: AtomicBool::new(false),
             buffers: Buffers::default(),
         })
@@ -177,7 +173,7 @@ impl Transport {
 
     /// Where the requests go.
     #[must_use]
-    pub fn base_url(&self) -> &BaseUrl {
+    pub(crate) fn base_url(&self) -> &BaseUrl {
         &self.base
     }
 
@@ -189,7 +185,7 @@ impl Transport {
     /// `ProtocolError` for broken framing or a wrong `Content-Encoding`. A failure of a body keeps
     /// the status; that of a refusal stands in the reply. `unsent` tells that nothing of
     /// the request can have left.
-    pub async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
+    pub(crate) async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
         let method = if request.form.is_some() { "POST" } else { "GET" };
         let path = request.url.path().to_owned();
         let began = time.clock().monotonic();
@@ -202,7 +198,7 @@ impl Transport {
             ),
             Err(error) => log::debug!(
                 target: "siteline::http",
-                "{method} {path}: {}, {took} ms", error.kind().class_name()
+                "{method} {path}: {}, {took} ms", error.kind()
             ),
         }
         outcome
@@ -219,7 +215,9 @@ impl Transport {
         let waiting = tokio::time::timeout(self.settings.response_timeout, http.execute(request));
         let response = match waiting.await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(failure::of_request(error, &self.base, proxy.as_deref())),
+            Ok(Err(error)) => {
+                return Err(failure::from_request(error, &self.base, proxy.as_deref()));
+            }
             Err(_) => return Err(no_response(&path, self.settings.response_timeout)),
         };
         self.learn_time(response.headers(), sent, time);
@@ -253,20 +251,12 @@ impl Transport {
     }
 
     fn connections(&self) -> Result<Connections> {
-        let process = std::process::id();
-        let mut pool = self.http.lock().unwrap_or_else(PoisonError::into_inner);
-        // In a forked child nobody drives the parent's connections, and to drop them would touch
-        // them: they are left where they are.
-        if let Some(inherited) = pool.take_if(|pool| pool.process != process) {
-            std::mem::forget(inherited);
-        }
-        let made = || Pool { process, connections: self.connect() };
-        pool.get_or_insert_with(made).connections.clone()
+        self.http.lock().get_or_init(|| self.connect()).clone()
     }
 
     /// The next request opens a connection of its own; those under way end undisturbed.
     fn forget_connections(&self) {
-        *self.http.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.http.lock().take();
     }
 
     fn limits(&self) -> Limits {
@@ -279,7 +269,7 @@ impl Transport {
     }
 
     fn connect(&self) -> Result<Connections> {
-        let proxy = proxy::of(&self.base, self.settings.proxy.as_deref())?;
+        let proxy = proxy::for_service(&self.base, self.settings.proxy.as_deref())?;
         Ok(Connections { http: self.build()?, proxy: proxy.map(Into::into) })
     }
 
@@ -294,12 +284,12 @@ impl Transport {
         let of_the_machine = self.builder()?.build();
         of_the_machine.or_else(|error| match self.settings.trust.fallback() {
             Some(certificates) => self.build_trusting(certificates),
-            None => Err(failure::of_builder(error)),
+            None => Err(failure::from_builder(error)),
         })
     }
 
     fn build_trusting(&self, certificates: Vec<Certificate>) -> Result<reqwest::Client> {
-        self.builder()?.tls_certs_only(certificates).build().map_err(failure::of_builder)
+        self.builder()?.tls_certs_only(certificates).build().map_err(failure::from_builder)
     }
 
     fn builder(&self) -> Result<reqwest::ClientBuilder> {
@@ -316,7 +306,7 @@ impl Transport {
         match &self.settings.proxy {
             None => Ok(builder),
             Some(proxy) => {
-                Proxy::all(proxy).map(|proxy| builder.proxy(proxy)).map_err(failure::of_builder)
+                Proxy::all(proxy).map(|proxy| builder.proxy(proxy)).map_err(failure::from_builder)
             }
         }
     }

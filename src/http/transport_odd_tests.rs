@@ -1,6 +1,7 @@
 //! Odd headers, odd ways, and what a fork leaves behind.
 
 use super::*;
+use crate::fork::pretend;
 
 #[tokio::test]
 async fn t27_a_date_that_came_over_plain_http_from_beyond_loopback_teaches_nothing() {
@@ -31,7 +32,7 @@ async fn h24_on_the_plain_way_too_a_proxy_that_refuses_or_is_down_is_a_proxy_err
         }
         let transport = Transport::new(base.clone(), settings.clone()).expect("settings");
         let error = transport.send(get(&base), &frozen()).await.expect_err("no way through");
-        assert_eq!((error.kind(), error.context().unsent), (Kind::Proxy, true), "{error}");
+        assert_eq!((error.kind(), error.context().unsent), (Kind::ProxyError, true), "{error}");
         assert!(error.to_string().contains(why), "{error}");
     }
 }
@@ -40,14 +41,10 @@ async fn h24_on_the_plain_way_too_a_proxy_that_refuses_or_is_down_is_a_proxy_err
 async fn in_another_process_connections_are_opened_anew() {
     let server = TestServer::start(|_| Act::json(200, "{}")).await;
     let transport = Transport::new(server.base_url(), patient()).expect("settings");
-    for process in [std::process::id(), 0] {
+    for process in [0, 0, 1] {
+        let _child = pretend(process);
         transport.send(get(&server.base_url()), &frozen()).await.expect("a reply");
-        // What a fork leaves: connections that only the parent drives, and another process number.
-        if let Some(pool) = &mut *transport.http.lock().expect("no panic") {
-            pool.process = process;
-        }
     }
-    transport.send(get(&server.base_url()), &frozen()).await.expect("a reply");
     let connections: Vec<_> = server.requests().iter().map(|r| r.connection).collect();
     assert_eq!(connections, [0, 0, 1]);
 }
@@ -64,7 +61,7 @@ async fn headers_that_are_not_text_spoil_nothing() {
     let redirect = b"HTTP/1.1 302 Go\r\nLocation: \xff\r\nContent-Length: 0\r\n\r\n".to_vec();
     assert_eq!(failure(Act::Reply(redirect)).await.kind(), Kind::RedirectRefused);
     let encoded = b"HTTP/1.1 200 OK\r\nContent-Encoding: \xff\r\nContent-Length: 2\r\n\r\n{}";
-    assert_eq!(failure(Act::Reply(encoded.to_vec())).await.kind(), Kind::Protocol);
+    assert_eq!(failure(Act::Reply(encoded.to_vec())).await.kind(), Kind::ProtocolError);
 }
 
 #[test]

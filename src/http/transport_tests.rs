@@ -92,7 +92,7 @@ async fn h1_a_refused_connection_is_a_transport_error_and_nothing_was_sent() {
     let base = BaseUrl::parse(&format!("http://{address}"), false).expect("a base URL");
     let transport = Transport::new(base.clone(), impatient()).expect("settings");
     let error = transport.send(get(&base), &frozen()).await.expect_err("nobody is there");
-    assert_eq!((error.kind(), error.context().unsent), (Kind::Transport, true));
+    assert_eq!((error.kind(), error.context().unsent), (Kind::TransportError, true));
     assert_eq!(error.transience(), Transience::Transient);
     assert!(error.to_string().contains("refused"), "{error}");
 }
@@ -158,7 +158,11 @@ async fn h5_a_connection_that_ends_before_the_status_is_retried_and_spent() {
         Act::ReplyAndReset(b"HTTP/1.1 200 OK\r\nContent-".to_vec()),
     ] {
         let error = failure(act).await;
-        assert_eq!((error.kind(), error.context().unsent), (Kind::Transport, false), "{error}");
+        assert_eq!(
+            (error.kind(), error.context().unsent),
+            (Kind::TransportError, false),
+            "{error}"
+        );
         assert_eq!(error.transience(), Transience::Transient);
     }
 }
@@ -192,7 +196,7 @@ async fn h9_what_is_not_http_is_a_protocol_error_worth_one_repeat() {
         "<html>HTTP/0.9</html>\r\n\r\n",
     ] {
         let error = failure(Act::ReplyAndClose(reply.as_bytes().to_vec())).await;
-        assert_eq!(error.kind(), Kind::Protocol, "{reply:?}");
+        assert_eq!(error.kind(), Kind::ProtocolError, "{reply:?}");
         assert_eq!(error.transience(), Transience::Once, "{reply:?}");
     }
 }
@@ -231,7 +235,7 @@ async fn h12_headers_beyond_reason_are_a_protocol_error_and_not_retried() {
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X-A: a\r\n".repeat(2_000));
     for reply in [long, many] {
         let error = failure(Act::ReplyAndClose(reply.into_bytes())).await;
-        assert_eq!((error.kind(), error.transience()), (Kind::Protocol, Transience::Never));
+        assert_eq!((error.kind(), error.transience()), (Kind::ProtocolError, Transience::Never));
     }
 }
 
@@ -304,7 +308,7 @@ async fn e2_a_content_encoding_that_lies_is_named_and_not_retried() {
         (&["Content-Encoding: br"], body.clone()),
     ] {
         let error = failure(Act::Reply(http(200, headers, &body))).await;
-        assert_eq!((error.kind(), error.transience()), (Kind::Protocol, Transience::Never));
+        assert_eq!((error.kind(), error.transience()), (Kind::ProtocolError, Transience::Never));
         assert!(error.to_string().contains("Content-Encoding"), "{error}");
     }
 }
@@ -314,7 +318,7 @@ async fn h18_a_refusal_counts_by_its_status_even_if_its_body_cannot_be_read() {
     let reply = attempt(Act::Reply(http(503, &["Content-Encoding: br"], b"???"))).await;
     let reply = reply.expect("a reply");
     assert_eq!((reply.status, reply.body.len()), (503, 0));
-    assert_eq!(reply.broken_body.map(|error| error.kind()), Some(Kind::Protocol));
+    assert_eq!(reply.broken_body.map(|error| error.kind()), Some(Kind::ProtocolError));
 }
 
 #[tokio::test]
@@ -368,7 +372,7 @@ async fn h21_https_to_a_port_that_speaks_plain_http_is_a_tls_error_that_says_so(
     let settings = TransportSettings { trust: certificate(), ..TransportSettings::default() };
     let transport = Transport::new(base.clone(), settings).expect("settings");
     let error = transport.send(get(&base), &frozen()).await.expect_err("no TLS there");
-    assert_eq!((error.kind(), error.transience()), (Kind::Tls, Transience::Never));
+    assert_eq!((error.kind(), error.transience()), (Kind::TlsError, Transience::Never));
     assert!(error.context().unsent, "the handshake comes before the request");
     assert!(error.to_string().contains("plain HTTP") && error.to_string().contains("ca_bundle"));
 }
@@ -385,7 +389,7 @@ async fn h23_without_any_certificate_the_transport_is_made_and_the_first_https_s
     let settings = TransportSettings { trust, ..TransportSettings::default() };
     let transport = Transport::new(base.clone(), settings).expect("nothing is loaded yet");
     let error = transport.send(get(&base), &frozen()).await.expect_err("no certificate");
-    assert_eq!((error.kind(), error.context().unsent), (Kind::Tls, true));
+    assert_eq!((error.kind(), error.context().unsent), (Kind::TlsError, true));
     assert!(
         error.to_string().contains("ca_bundle=") && error.to_string().contains("SSL_CERT_FILE")
     );
@@ -407,7 +411,7 @@ async fn h24_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
         }
         let transport = Transport::new(base.clone(), settings.clone()).expect("settings");
         let error = transport.send(get(&base), &frozen()).await.expect_err("no way through");
-        assert_eq!((error.kind(), error.context().unsent), (Kind::Proxy, true), "{error}");
+        assert_eq!((error.kind(), error.context().unsent), (Kind::ProxyError, true), "{error}");
         assert!(!format!("{error:?}").contains("hunter2"));
         assert!(error.to_string().contains(&format!("http://127.0.0.1:{}", proxy.port())));
         let why = if down { "connection refused" } else { "(407)" };

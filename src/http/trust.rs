@@ -54,7 +54,7 @@ impl Trust {
         } else {
             return Ok(());
         };
-        Err(Error::new(Kind::Config, what)
+        Err(Error::new(Kind::ConfigError, what)
             .with_hint("It is a path, or the bytes, of certificates in PEM form."))
     }
 
@@ -80,7 +80,7 @@ impl Trust {
         }
         if certificates.is_empty() {
             return Err(Error::new(
-                Kind::Tls,
+                Kind::TlsError,
                 "SSL_CERT_FILE or SSL_CERT_DIR is set, and names no certificate that can be read, \
                  so that no service can be checked.",
             )
@@ -158,7 +158,7 @@ mod tests {
             Trust { folders: vec![folder.clone()], ..Trust::default() },
         ] {
             let error = trust.named().expect_err("nothing there");
-            assert_eq!(error.kind(), Kind::Tls);
+            assert_eq!(error.kind(), Kind::TlsError);
             let text = error.to_string();
             assert!(text.contains("ca_bundle=") && text.contains("SSL_CERT_FILE"), "{text}");
         }
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_bundle_without_a_certificate_is_refused() {
         let trust = Trust { ca_bundle: Some(b"nothing".to_vec()), ..Trust::default() };
-        assert_eq!(trust.check().unwrap_err().kind(), Kind::Config);
+        assert_eq!(trust.check().unwrap_err().kind(), Kind::ConfigError);
         assert!(Trust::default().check().is_ok());
         let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         let trust = Trust { ca_bundle: Some(broken.to_vec()), ..Trust::default() };

@@ -1,50 +1,27 @@
 //! The Python layer: thin. It converts arguments and results, and waits through one crossing
-//! ([`runtime`]); everything else is in the core.
+//! ([`bridge`]); everything else is in the core.
+//!
+//! A folder knows only those above it in this list:
+//!
+//! | folder | holds |
+//! |---|---|
+//! | [`bridge`] | the crossing: runtime, signals, fork, exit, logs, exceptions |
+//! | [`convert`] | values, tables, records and columns, from and to Python |
+//! | [`auth`] | keys and credentials |
+//! | [`client`] | the client, its scans and their pages |
+//! | [`store`] | a store and its points |
+//! | [`sync`] | a sync and its plan |
+//! | [`sandbox`] | the service on loopback |
 
 #![expect(clippy::doc_link_with_quotes, reason = "the docstrings of Python classes show Python")]
 
-mod allowance;
-mod awaitable;
-mod bookmark;
+mod auth;
+mod bridge;
 mod client;
-mod clock;
-mod columns;
-mod conversions;
-mod coverage;
-mod credential;
-mod errors;
-mod feed;
-mod follower;
-mod gather;
-mod ledger;
-mod logging;
-mod memory;
-mod page;
-mod passphrase;
-mod points;
-mod preview;
-mod private_key;
-mod process;
-mod progress;
-mod query;
-mod recipe;
-mod records;
-mod report;
-mod rows;
-mod runtime;
+mod convert;
 mod sandbox;
-mod scan;
-mod selected;
-mod settings;
-mod shape;
-mod snapshot;
-mod steps;
 mod store;
-mod stored;
-mod summary;
 mod sync;
-mod table;
-mod target;
 
 use pyo3::prelude::*;
 
@@ -52,47 +29,47 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _siteline {
     #[pymodule_export]
-    use super::allowance::PyAllowance;
+    use super::auth::credential::PyCredential;
     #[pymodule_export]
-    use super::bookmark::PyBookmark;
+    use super::auth::private_key::PyPrivateKey;
     #[pymodule_export]
     use super::client::PyClient;
     #[pymodule_export]
-    use super::clock::PyClock;
+    use super::client::allowance::PyAllowance;
     #[pymodule_export]
-    use super::credential::PyCredential;
+    use super::client::bookmark::PyBookmark;
     #[pymodule_export]
-    use super::feed::PyFeed;
+    use super::client::page::{PageIterator, PyPage};
     #[pymodule_export]
-    use super::page::{PageIterator, PyPage};
+    use super::client::query::PyQuery;
     #[pymodule_export]
-    use super::points::PyPoints;
+    use super::client::scan::PyScan;
     #[pymodule_export]
-    use super::private_key::PyPrivateKey;
+    use super::client::shape::PyShape;
     #[pymodule_export]
-    use super::query::PyQuery;
+    use super::convert::clock::PyClock;
     #[pymodule_export]
-    use super::rows::RecordIterator;
+    use super::convert::rows::RecordIterator;
+    #[pymodule_export]
+    use super::convert::table::PyTable;
     #[pymodule_export]
     use super::sandbox::PySandbox;
     #[pymodule_export]
-    use super::scan::PyScan;
-    #[pymodule_export]
-    use super::shape::PyShape;
-    #[pymodule_export]
     use super::store::PyStore;
     #[pymodule_export]
-    use super::table::PyTable;
+    use super::store::feed::PyFeed;
+    #[pymodule_export]
+    use super::store::points::PyPoints;
 
     use pyo3::prelude::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", crate::VERSION)?;
-        super::logging::install();
-        super::process::watch(module)?;
+        super::bridge::logging::install();
+        super::bridge::process::watch(module)?;
         #[cfg(debug_assertions)]
-        super::runtime::panic::export(module)?;
+        super::bridge::runtime::panic::export(module)?;
         Ok(())
     }
 }

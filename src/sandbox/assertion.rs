@@ -1,5 +1,8 @@
 //! Verifies client assertions, to the letter of §2.1. The caller learns only `invalid_client`; the
 //! reason goes to the statistics, for the author of a test.
+//!
+//! jsonwebtoken checks the signature. The claims are checked here: its own checks read the
+//! machine's clock, and accept an `aud` that is a list and a member that comes twice.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -13,56 +16,50 @@ use super::enrollment::Enrollments;
 
 /// Longest life of an assertion, `exp` less `iat`.
 const LONGEST_LIFE: i64 = 300;
-/// `nbf` is the current time less a tolerance: this is the most of it.
+/// How far `nbf` may lie before `iat`.
 const LARGEST_TOLERANCE: i64 = 60;
 const LONGEST_JTI: usize = 128;
 
-/// The outside of an assertion, read before anything in it is believed.
-pub(super) struct Presented {
-    signing_input: Vec<u8>,
-    signature: Vec<u8>,
+/// An assertion in its parts, before any of them is verified.
+pub(super) struct UnverifiedAssertion<'a> {
+    signing_input: &'a str,
+    signature: &'a str,
     header: Members,
     claims: Members,
 }
 
-/// What the verification needs to know of the service.
-pub(super) struct Verifier<'a> {
+/// What an assertion is verified against.
+pub(super) struct VerificationContext<'a> {
     pub(super) audience: &'a str,
     /// Unix seconds by the service's clock.
     pub(super) now: i64,
     pub(super) leeway: i64,
 }
 
-impl Presented {
-    /// Takes the compact form apart: three base64url parts, two of them JSON objects.
-    pub(super) fn parse(compact: &str) -> Result<Self, &'static str> {
-        let mut parts = compact.split('.');
-        let (Some(header), Some(claims), Some(signature), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
-            return Err("not three parts");
-        };
-        let signing_input = compact.as_bytes()[..header.len() + 1 + claims.len()].to_vec();
-        let signature =
-            URL_SAFE_NO_PAD.decode(signature).map_err(|_| "signature is not base64url")?;
+impl<'a> UnverifiedAssertion<'a> {
+    /// Splits the compact form: two JSON objects in base64url, and a signature.
+    pub(super) fn parse(compact: &'a str) -> Result<Self, &'static str> {
+        let (signing_input, signature) = compact.rsplit_once('.').ok_or("not three parts")?;
+        let (header, claims) = signing_input.split_once('.').ok_or("not three parts")?;
         Ok(Self { signing_input, signature, header: object(header)?, claims: object(claims)? })
     }
 
-    /// `iss` as claimed; nothing says yet that it is true.
+    /// `iss` as claimed, not verified.
     pub(super) fn claimed_issuer(&self) -> &str {
         self.claims.text("iss").unwrap_or_default()
     }
 
-    /// `jti` as claimed.
+    /// `jti` as claimed, not verified.
     pub(super) fn jti(&self) -> Option<&str> {
         self.claims.text("jti")
     }
 
-    /// Checks everything but the jti's newness; gives the subject, or why it is refused.
+    /// Checks everything but whether the jti is new. Returns the subject, or the reason of the
+    /// refusal.
     pub(super) fn verify(
         &self,
         enrollments: &Enrollments,
-        verifier: &Verifier<'_>,
+        context: &VerificationContext<'_>,
     ) -> Result<String, String> {
         self.check_header()?;
         let subject = self.claims.text("iss").ok_or("iss is not a string")?;
@@ -73,13 +70,13 @@ impl Presented {
         if self.header.text("kid") != Some(integration.key.thumbprint()) {
             return Err("kid is not the thumbprint of the enrolled key".to_owned());
         }
-        if !integration.key.verifies(&self.signing_input, &self.signature) {
+        if !integration.key.verifies(self.signing_input.as_bytes(), self.signature)? {
             return Err("signature does not verify with the enrolled key".to_owned());
         }
-        if self.claims.text("aud") != Some(verifier.audience) {
+        if self.claims.text("aud") != Some(context.audience) {
             return Err("aud is not the token endpoint's address as one string".to_owned());
         }
-        self.check_times(verifier)?;
+        self.check_times(context)?;
         let jti = self.jti().ok_or("jti is not a string")?;
         if jti.is_empty() || jti.chars().count() > LONGEST_JTI {
             return Err("jti is not 1 to 128 characters long".to_owned());
@@ -107,13 +104,13 @@ impl Presented {
         Ok(())
     }
 
-    fn check_times(&self, verifier: &Verifier<'_>) -> Result<(), String> {
+    fn check_times(&self, context: &VerificationContext<'_>) -> Result<(), String> {
         let whole = |name: &str| {
             let value = self.claims.0.get(name).and_then(Value::as_i64);
             value.ok_or_else(|| format!("{name} is not a JSON integer"))
         };
         let (issued, not_before, expires) = (whole("iat")?, whole("nbf")?, whole("exp")?);
-        let (now, leeway) = (verifier.now, verifier.leeway);
+        let (now, leeway) = (context.now, context.leeway);
         let life = expires.checked_sub(issued).unwrap_or_default();
         let checks = [
             ((1..=LONGEST_LIFE).contains(&life), "exp is not 1 to 300 seconds after iat"),
@@ -132,12 +129,12 @@ impl Presented {
     }
 }
 
-/// The jtis that were seen, by issuer. One is spent by every presentation, a failed one too.
+/// The jtis that were presented, by issuer, also in requests that failed.
 #[derive(Debug, Default)]
 pub(super) struct SpentJtis(HashSet<(String, String)>);
 
 impl SpentJtis {
-    /// True where this jti is new; it is spent from now on.
+    /// Spends a jti. True where it was new.
     pub(super) fn spend(&mut self, issuer: &str, jti: &str) -> bool {
         self.0.insert((issuer.to_owned(), jti.to_owned()))
     }

@@ -1,5 +1,5 @@
-//! Cursors: sealed positions (§4.4). What is inside is one number, how many items were given so
-//! far. The seal also covers all other parameters and the subject, so that a cursor of another
+//! Cursors: encrypted positions (§4.4). A cursor holds one number, how many items were sent so far.
+//! All other parameters and the subject are authenticated with it, so that a cursor of another
 //! query cannot be opened. No two cursors are the same, and all need URL-encoding.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, RandomizedNonceKey};
@@ -9,12 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::error::SandboxError;
 
-/// In front of each cursor: characters that a careless client escapes or loses.
+/// The start of each cursor: characters that a careless client escapes or loses.
 const PREFIX: &str = "~&%";
 const NONCE_LENGTH: usize = 12;
 const POSITION_LENGTH: usize = 8;
 
-/// Seals and opens cursors with a key of this process.
+/// Encrypts and decrypts cursors, with a key of its own.
 pub(super) struct CursorSeal(RandomizedNonceKey);
 
 impl CursorSeal {
@@ -34,7 +34,7 @@ impl CursorSeal {
             let nonce = self.0.seal_in_place_append_tag(Aad::from(binding), &mut octets).ok()?;
             let sealed = [nonce.as_ref().as_slice(), &octets].concat();
             let text = STANDARD.encode(sealed);
-            // Characters that mean something else in a URL are in every cursor, not in most.
+            // Every cursor, not most, has characters with another meaning in a URL.
             if text.contains('+') && text.contains('/') {
                 return Some(format!("{PREFIX}{text}"));
             }

@@ -1,13 +1,17 @@
 //! Enrolled integrations: a public key, its thumbprint, the scopes allowed to it, and whether the
 //! administrator has approved it (§1, §2.1).
+//!
+//! jsonwebtoken reads the key, computes its thumbprint and verifies with it: none of the client's
+//! own code for keys is used, so that an error there cannot hide here.
 
 use std::collections::BTreeMap;
 
-use aws_lc_rs::digest;
-use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::Value;
+use jsonwebtoken::crypto::aws_lc;
+use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, ThumbprintHash};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use serde_json::{Map, Value};
 
 use super::error::SandboxError;
 
@@ -20,65 +24,74 @@ const SMALLEST_MODULUS_BITS: usize = 2_048;
 /// The public key that was reviewed during enrollment.
 #[derive(Debug, Clone)]
 pub(super) struct EnrolledKey {
-    modulus: Vec<u8>,
-    exponent: Vec<u8>,
+    key: DecodingKey,
     thumbprint: String,
 }
 
 impl EnrolledKey {
     /// Reads a public RSA JWK. A private one is refused: it must never leave its owner.
-    pub(super) fn parse(jwk: &str) -> Result<Self, SandboxError> {
-        let members: BTreeMap<String, Value> = serde_json::from_str(jwk)
+    pub(super) fn parse(json: &str) -> Result<Self, SandboxError> {
+        // With two crypto backends in a program, which another crate can cause, jsonwebtoken panics
+        // at its first use unless one is installed (K15). It fails only where one already is.
+        let _ = aws_lc::DEFAULT_PROVIDER.install_default();
+        let members: Map<String, Value> = serde_json::from_str(json)
             .map_err(|_| SandboxError::new("the public JWK is not a JSON object"))?;
-        if let Some(name) = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]
-            .into_iter()
-            .find(|name| members.contains_key(*name))
-        {
-            return Err(SandboxError::new(format!(
-                "this JWK has the private member {name:?}: enroll the public one (public_jwk)"
-            )));
-        }
-        if members.get("kty").and_then(Value::as_str) != Some("RSA") {
-            return Err(SandboxError::new("the JWK's kty is not \"RSA\": RS256 needs an RSA key"));
-        }
-        let modulus = unsigned(&members, "n")?;
-        let exponent = unsigned(&members, "e")?;
+        check_public_rsa(&members)?;
+        let mut jwk: Jwk = serde_json::from_value(members.into()).map_err(unreadable)?;
+        let AlgorithmParameters::RSA(numbers) = &mut jwk.algorithm else {
+            return Err(SandboxError::new("the JWK's members \"n\" and \"e\" are not both text"));
+        };
+        let modulus = canonical("n", &mut numbers.n)?;
+        canonical("e", &mut numbers.e)?;
         let bits = modulus.len() * 8 - modulus[0].leading_zeros() as usize;
         if bits < SMALLEST_MODULUS_BITS {
             return Err(SandboxError::new(format!(
                 "the key has {bits} bits; {SMALLEST_MODULUS_BITS} are the least"
             )));
         }
-        let thumbprint = thumbprint(&modulus, &exponent);
-        Ok(Self { modulus, exponent, thumbprint })
+        let thumbprint = jwk.thumbprint(ThumbprintHash::SHA256).map_err(unreadable)?;
+        Ok(Self { key: DecodingKey::from_jwk(&jwk).map_err(unreadable)?, thumbprint })
     }
 
+    /// RFC 7638, with SHA-256.
     pub(super) fn thumbprint(&self) -> &str {
         &self.thumbprint
     }
 
-    /// RSASSA-PKCS1-v1_5 with SHA-256.
-    pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
-        RsaPublicKeyComponents { n: &self.modulus, e: &self.exponent }
-            .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
-            .is_ok()
+    /// Whether this base64url text is the RS256 signature (RSASSA-PKCS1-v1_5 with SHA-256) of the
+    /// message. `Err` where it is no base64url.
+    pub(super) fn verifies(&self, message: &[u8], signature: &str) -> Result<bool, String> {
+        jsonwebtoken::crypto::verify(signature, message, &self.key, Algorithm::RS256)
+            .map_err(|error| format!("the signature cannot be checked: {error}"))
     }
 }
 
-/// A base64url number without its leading zero octets; padding is tolerated.
-fn unsigned(members: &BTreeMap<String, Value>, name: &str) -> Result<Vec<u8>, SandboxError> {
-    let bad = || SandboxError::new(format!("the JWK's member {name:?} is not a base64url number"));
-    let text = members.get(name).and_then(Value::as_str).ok_or_else(bad)?;
-    let octets = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| bad())?;
-    let start = octets.iter().position(|octet| *octet != 0).ok_or_else(bad)?;
-    Ok(octets[start..].to_vec())
+fn unreadable(error: impl std::fmt::Display) -> SandboxError {
+    SandboxError::new(format!("the public JWK cannot be read: {error}"))
 }
 
-/// RFC 7638: SHA-256 over the three required members in alphabetical order.
-fn thumbprint(modulus: &[u8], exponent: &[u8]) -> String {
-    let (n, e) = (URL_SAFE_NO_PAD.encode(modulus), URL_SAFE_NO_PAD.encode(exponent));
-    let canonical = format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#);
-    URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, canonical.as_bytes()))
+fn check_public_rsa(members: &Map<String, Value>) -> Result<(), SandboxError> {
+    let private = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
+    if let Some(name) = private.into_iter().find(|name| members.contains_key(*name)) {
+        return Err(SandboxError::new(format!(
+            "this JWK has the private member {name:?}: enroll the public one (public_jwk)"
+        )));
+    }
+    if members.get("kty").and_then(Value::as_str) != Some("RSA") {
+        return Err(SandboxError::new("the JWK's kty is not \"RSA\": RS256 needs an RSA key"));
+    }
+    Ok(())
+}
+
+/// Rewrites a base64url number without padding and leading zero octets, the form that a thumbprint
+/// is computed from. Returns its octets.
+fn canonical(name: &str, text: &mut String) -> Result<Vec<u8>, SandboxError> {
+    let bad = || SandboxError::new(format!("the JWK's member {name:?} is not a base64url number"));
+    let octets = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| bad())?;
+    let zeros = octets.iter().position(|octet| *octet != 0).ok_or_else(bad)?;
+    let octets = octets[zeros..].to_vec();
+    *text = URL_SAFE_NO_PAD.encode(&octets);
+    Ok(octets)
 }
 
 /// One customer-managed integration.
@@ -97,7 +110,7 @@ pub(super) struct Enrollments {
 }
 
 impl Enrollments {
-    /// Takes a key in and returns the subject that identifies the integration from now on.
+    /// Enrolls a key; returns the subject of the new integration.
     pub(super) fn add(
         &mut self,
         jwk: &str,
@@ -151,10 +164,18 @@ mod tests {
     }
 
     #[test]
+    fn padding_and_leading_zeros_are_not_part_of_the_numbers() {
+        let padded = format!(r#"{{"kty":"RSA","n":"AAAA{MODULUS}==","e":"AAAAAQAB="}}"#);
+        let key = EnrolledKey::parse(&padded).expect("a key");
+        assert_eq!(key.thumbprint(), "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs");
+    }
+
+    #[test]
     fn a_private_key_or_one_of_another_kind_is_not_enrolled() {
         let private = format!(r#"{{"kty":"RSA","n":"{MODULUS}","e":"AQAB","d":"AQAB"}}"#);
         assert!(EnrolledKey::parse(&private).is_err());
         assert!(EnrolledKey::parse(r#"{"kty":"EC","x":"AQ","y":"AQ"}"#).is_err());
         assert!(EnrolledKey::parse(r#"{"kty":"RSA","n":"AQAB","e":"AQAB"}"#).is_err());
+        assert!(EnrolledKey::parse(r#"{"kty":"RSA","n":65537,"e":"AQAB"}"#).is_err());
     }
 }

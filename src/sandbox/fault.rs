@@ -1,25 +1,27 @@
-//! The script of faults: on which endpoint, when, and what goes wrong.
+//! Faults: on which endpoint, at which requests, and what goes wrong.
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One line of the script. Several may strike the same request; they act in the order in which
-/// they were set. A faulted request is worked through first: its jti is spent, its page counted
-/// in the allowance, as a real service would.
+/// One thing that goes wrong. Where several match a request, they act in the order in which they
+/// were set. The request is handled first: its jti is spent, its page counted in the allowance, as
+/// a real service would.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// The endpoint that it strikes.
+    /// The endpoint that fails.
     pub on: Endpoint,
     /// Which requests, counted per endpoint from the moment the fault was set.
     pub when: When,
     /// What goes wrong.
-    pub what: Act,
+    pub effect: Effect,
 }
 
 /// The endpoints of the interface (§4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Endpoint {
     /// `POST /api/customer/oauth/token`
     Token,
@@ -30,6 +32,8 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
+    pub(super) const ALL: [Self; 3] = [Self::Token, Self::Discovery, Self::Data];
+
     /// `token`, `discovery` or `data`.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -41,7 +45,7 @@ impl Endpoint {
     }
 }
 
-/// Which requests a fault strikes; the first one after it was set is number 1.
+/// Which requests a fault hits; the first one after it was set is number 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum When {
     /// This one only.
@@ -50,28 +54,28 @@ pub enum When {
     Every(u64),
     /// `count` in a row, after `skip` that go well.
     Times {
-        /// How many it strikes.
+        /// How many fail.
         count: u64,
-        /// How many before them it lets pass.
+        /// How many before them go well.
         skip: u64,
     },
     /// Each with this probability, drawn from the seed.
     Chance {
         /// Between 0 and 1.
         probability: f64,
-        /// Another seed strikes other requests.
+        /// Another seed picks other requests.
         seed: u64,
     },
 }
 
 impl When {
-    pub(super) fn strikes(self, request: u64) -> bool {
+    pub(super) fn applies_to(self, request: u64) -> bool {
         match self {
             Self::Nth(nth) => request == nth,
             Self::Every(step) => step > 0 && request.is_multiple_of(step),
             Self::Times { count, skip } => request > skip && request - skip <= count,
             Self::Chance { probability, seed } => {
-                super::synth::uniform(&[seed, request]) < probability
+                super::plant::uniform(&[seed, request]) < probability
             }
         }
     }
@@ -79,7 +83,7 @@ impl When {
 
 /// What goes wrong.
 #[derive(Debug, Clone)]
-pub enum Act {
+pub enum Effect {
     /// This reply in place of the right one; it is sent as it stands, never compressed.
     Reply {
         /// The status.
@@ -89,7 +93,8 @@ pub enum Act {
         /// The body's bytes.
         body: Bytes,
     },
-    /// `temporarily_unavailable` with the status of the shape.
+    /// `temporarily_unavailable` with
+    /// [`Options::unavailable_status`](super::Options::unavailable_status).
     Unavailable {
         /// `Retry-After` in seconds.
         retry_after: Option<u64>,
@@ -130,11 +135,11 @@ pub enum Act {
     Grant(Vec<String>),
 }
 
-/// The faults that are set, each with its own count of requests.
+/// The faults that are set, each with the number of requests that came since.
 #[derive(Debug, Default)]
-pub(super) struct Script(Vec<(Fault, u64)>);
+pub(super) struct ActiveFaults(Vec<(Fault, u64)>);
 
-impl Script {
+impl ActiveFaults {
     pub(super) fn add(&mut self, fault: Fault) {
         self.0.push((fault, 0));
     }
@@ -143,16 +148,16 @@ impl Script {
         self.0.clear();
     }
 
-    /// Counts a request and gives what strikes it.
-    pub(super) fn strike(&mut self, endpoint: Endpoint) -> Vec<Act> {
-        let mut acts = Vec::new();
-        for (fault, seen) in self.0.iter_mut().filter(|(fault, _)| fault.on == endpoint) {
-            *seen += 1;
-            if fault.when.strikes(*seen) {
-                acts.push(fault.what.clone());
+    /// Counts a request; gives what goes wrong with it.
+    pub(super) fn next_request(&mut self, endpoint: Endpoint) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for (fault, requests) in self.0.iter_mut().filter(|(fault, _)| fault.on == endpoint) {
+            *requests += 1;
+            if fault.when.applies_to(*requests) {
+                effects.push(fault.effect.clone());
             }
         }
-        acts
+        effects
     }
 }
 
@@ -160,16 +165,16 @@ impl Script {
 mod tests {
     use super::*;
 
-    fn struck(when: When) -> Vec<u64> {
-        (1..=8).filter(|request| when.strikes(*request)).collect()
+    fn hit(when: When) -> Vec<u64> {
+        (1..=8).filter(|request| when.applies_to(*request)).collect()
     }
 
     #[test]
-    fn a_fault_strikes_the_requests_that_it_names() {
-        assert_eq!(struck(When::Nth(3)), [3]);
-        assert_eq!(struck(When::Every(3)), [3, 6]);
-        assert_eq!(struck(When::Times { count: 2, skip: 4 }), [5, 6]);
-        assert_eq!(struck(When::Chance { probability: 1.0, seed: 1 }).len(), 8);
-        assert_eq!(struck(When::Chance { probability: 0.0, seed: 1 }).len(), 0);
+    fn a_fault_hits_the_requests_that_it_names() {
+        assert_eq!(hit(When::Nth(3)), [3]);
+        assert_eq!(hit(When::Every(3)), [3, 6]);
+        assert_eq!(hit(When::Times { count: 2, skip: 4 }), [5, 6]);
+        assert_eq!(hit(When::Chance { probability: 1.0, seed: 1 }).len(), 8);
+        assert_eq!(hit(When::Chance { probability: 0.0, seed: 1 }).len(), 0);
     }
 }

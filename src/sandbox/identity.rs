@@ -1,4 +1,4 @@
-//! Who a series is, and which series a query asks for.
+//! The identity of a series, and the selection of series by a query.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Identity {
     }
 }
 
-/// Which series: each list holds the accepted ids; an empty list accepts all.
+/// A selection of series: each list holds the accepted ids; an empty list accepts all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Selection {
     /// Accepted `siteId`s.

@@ -1,36 +1,40 @@
-//! The whole Customer Data Service on loopback: strict, deterministic, and without a line of the
-//! client's code, so that it can be its witness. It serves a generated plant or the user's own
-//! data, lets them arrive late and be revised, and does on request whatever goes wrong with real
-//! services.
+//! The whole Customer Data Service on loopback: strict, deterministic, and independent of the
+//! client's code, so that an error there cannot hide here. It serves a generated plant or the
+//! user's own data, with late points and revisions, and fails on request in the ways in which real
+//! services fail.
 //!
 //! ```text
-//! socket (server) -> faults (strike) -> endpoints (service) -> token | discovery | page (paging)
-//! page: query -> cursor -> answer (synth | loaded -> aggregate) -> render
+//! socket (server) -> faults (injection) -> endpoints (service) -> token | discovery | page
+//! page: query -> cursor -> snapshot (plant | dataset -> aggregation) -> body
+//! load: frame (columns) -> dataset
 //! ```
 //!
 //! It keeps the interface document to the letter where the document says something, and has a
-//! switch ([`ServiceShape`]) where it does not.
+//! switch in [`Options`] where it does not.
 
-mod aggregate;
-mod answer;
+mod aggregation;
 mod assertion;
+mod body;
+mod columns;
 mod cursor;
+mod dataset;
 mod enrollment;
 mod error;
 mod fault;
+mod fault_args;
 mod form;
+mod frame;
 mod identity;
-mod loaded;
+mod injection;
 mod options;
-mod paging;
+mod page;
+mod plant;
 mod query;
-mod render;
 mod reply;
 mod server;
 mod service;
+mod snapshot;
 mod stats;
-mod strike;
-mod synth;
 mod token;
 mod truth;
 
@@ -39,21 +43,26 @@ mod tests;
 
 use std::fmt;
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::clock::Clock;
+use crate::lock::Mutex;
 
+pub use dataset::{Point, Reading};
 pub use error::SandboxError;
-pub use fault::{Act, Endpoint, Fault, When};
+pub use fault::{Effect, Endpoint, Fault, When};
+pub use fault_args::{FaultArgs, RetryAfter, TextOrBytes};
+pub use frame::Frame;
 pub use identity::{Identity, Selection};
-pub use loaded::{Point, Reading};
-pub use options::{ErrorBody, Options, PageCounts, PointOrder, ServiceShape, TimestampForm};
-pub use stats::{Exchange, KEPT, Stats};
+pub use options::{ErrorBody, Options, PageCounts, PointOrder, TimestampForm};
+pub use stats::{LOG_LENGTH, LoggedRequest, Stats};
 pub use truth::{AsOf, Truth};
 
-use answer::Holdings;
+use dataset::Dataset;
+use frame::Rows;
 use server::{Server, Shared};
 use service::Service;
+use snapshot::DataSource;
 
 /// The scopes that an integration gets where none are named.
 pub const DEFAULT_SCOPES: [&str; 2] = [enrollment::DISCOVERY_SCOPE, enrollment::DATA_SCOPE];
@@ -71,8 +80,9 @@ impl Sandbox {
     /// Starts a service on a free port of 127.0.0.1, whose time is `clock`.
     ///
     /// # Errors
-    /// Where no socket or thread can be had.
+    /// For options that make no sense, and where no socket or thread can be had.
     pub fn start(options: Options, clock: Clock) -> Result<Self, SandboxError> {
+        options.check()?;
         let failed = |error: std::io::Error| SandboxError::new(format!("cannot listen: {error}"));
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -103,7 +113,7 @@ impl Sandbox {
     pub fn enroll(&self, public_jwk: &str, scopes: &[&str]) -> Result<String, SandboxError> {
         let mut service = self.shared.lock();
         let approved = service.options.approved;
-        service.desk.enrollments.add(public_jwk, scopes, approved)
+        service.token_endpoint.enrollments.add(public_jwk, scopes, approved)
     }
 
     /// The administrator approves an integration (§1).
@@ -111,7 +121,7 @@ impl Sandbox {
     /// # Errors
     /// For a subject that was never enrolled.
     pub fn approve(&self, subject: &str) -> Result<(), SandboxError> {
-        self.shared.lock().desk.enrollments.change(subject, |one| one.approved = true)
+        self.shared.lock().token_endpoint.enrollments.change(subject, |one| one.approved = true)
     }
 
     /// The administrator takes the approval back: no new tokens, and those given end.
@@ -120,8 +130,8 @@ impl Sandbox {
     /// For a subject that was never enrolled.
     pub fn revoke(&self, subject: &str) -> Result<(), SandboxError> {
         let mut service = self.shared.lock();
-        service.desk.enrollments.change(subject, |one| one.approved = false)?;
-        service.desk.forget_tokens_of(subject);
+        service.token_endpoint.enrollments.change(subject, |one| one.approved = false)?;
+        service.token_endpoint.forget_tokens_of(subject);
         Ok(())
     }
 
@@ -131,7 +141,7 @@ impl Sandbox {
     /// For a subject that was never enrolled, and for text that is no public RSA JWK.
     pub fn replace_key(&self, subject: &str, public_jwk: &str) -> Result<(), SandboxError> {
         let key = enrollment::EnrolledKey::parse(public_jwk)?;
-        self.shared.lock().desk.enrollments.change(subject, |one| one.key = key)
+        self.shared.lock().token_endpoint.enrollments.change(subject, |one| one.key = key)
     }
 
     /// Serves aggregated points. The first load of anything, an empty one too, replaces the
@@ -146,7 +156,7 @@ impl Sandbox {
         bucket_seconds: u32,
         series: Vec<(Identity, Vec<Point>)>,
     ) -> Result<(), SandboxError> {
-        self.change_loaded(|loaded| loaded.add_points(bucket_seconds, series))
+        self.change_dataset(|dataset| dataset.add_points(bucket_seconds, series))
     }
 
     /// Serves raw readings, aggregated by whatever interval is asked for: mean,
@@ -162,7 +172,27 @@ impl Sandbox {
         bucket_seconds: u32,
         series: Vec<(Identity, Vec<Reading>)>,
     ) -> Result<(), SandboxError> {
-        self.change_loaded(|loaded| loaded.add_readings(bucket_seconds, series))
+        self.change_dataset(|dataset| dataset.add_readings(bucket_seconds, series))
+    }
+
+    /// Serves the rows of a frame; gives their number. Aggregated points are loaded as by
+    /// [`Sandbox::load_points`] (without `bucket_seconds`: the widest bucket on whose grid all
+    /// timestamps lie, a day at most), others as by [`Sandbox::load_readings`].
+    ///
+    /// # Errors
+    /// As those two; for readings without `bucket_seconds`, and for points on no grid of whole
+    /// seconds. Nothing is loaded then.
+    pub fn load_frame(
+        &self,
+        frame: Frame,
+        bucket_seconds: Option<u32>,
+    ) -> Result<usize, SandboxError> {
+        let count = frame.rows();
+        match frame.into_rows(bucket_seconds)? {
+            Rows::Points(width, series) => self.load_points(width, series)?,
+            Rows::Readings(width, series) => self.load_readings(width, series)?,
+        }
+        Ok(count)
     }
 
     /// Gives a loaded series another version of a point (or a point that was not there), which the
@@ -196,37 +226,37 @@ impl Sandbox {
     ) -> Result<(), SandboxError> {
         let now = self.clock.wall().as_microsecond();
         point.available_at.get_or_insert(now);
-        self.change_loaded(|loaded| loaded.revise(identity, &point, present))
+        self.change_dataset(|dataset| dataset.revise(identity, &point, present))
     }
 
-    fn change_loaded(
+    fn change_dataset(
         &self,
-        change: impl FnOnce(&mut loaded::Loaded) -> Result<(), SandboxError>,
+        change: impl FnOnce(&mut Dataset) -> Result<(), SandboxError>,
     ) -> Result<(), SandboxError> {
         let mut service = self.shared.lock();
-        service.answers.clear();
-        if let Holdings::Loaded(loaded) = &mut service.holdings {
-            return change(loaded);
+        service.snapshots.clear();
+        if let DataSource::Loaded(dataset) = &mut service.source {
+            return change(dataset);
         }
-        let mut loaded = loaded::Loaded::default();
-        change(&mut loaded)?;
-        service.holdings = Holdings::Loaded(loaded);
+        let mut dataset = Dataset::default();
+        change(&mut dataset)?;
+        service.source = DataSource::Loaded(dataset);
         Ok(())
     }
 
     /// Sets a fault; it counts requests from now on.
     pub fn fault(&self, fault: Fault) {
-        self.shared.lock().script.add(fault);
+        self.shared.lock().faults.add(fault);
     }
 
     /// Ends all faults.
     pub fn clear_faults(&self) {
-        self.shared.lock().script.clear();
+        self.shared.lock().faults.clear();
     }
 
     /// The service forgets every access token: the next requests with them get 401.
     pub fn forget_tokens(&self) {
-        self.shared.lock().desk.forget_tokens();
+        self.shared.lock().token_endpoint.forget_tokens();
     }
 
     /// Every cursor given so far is refused from now on, as after a restart of the service.
@@ -234,7 +264,7 @@ impl Sandbox {
         self.shared.lock().forget_cursors();
     }
 
-    /// What the service has seen.
+    /// What the service has counted and logged so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.lock().stats.clone()
@@ -247,17 +277,17 @@ impl Sandbox {
         self.shared.wire()
     }
 
-    /// Stops the service and closes its connections. What was seen and the truth can still be
-    /// asked for. A second call does nothing.
+    /// Stops the service and closes its connections. Statistics and truth stay readable. A second
+    /// call does nothing.
     pub fn close(&self) {
-        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let server = self.server.lock().take();
         drop(server);
     }
 
     /// True after [`Sandbox::close`].
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.server.lock().is_none()
     }
 }
 

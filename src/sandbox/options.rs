@@ -1,11 +1,18 @@
 //! What a sandbox can be told at its start: limits of the service, and a switch for each thing that
-//! the interface document leaves open ([`ServiceShape`]).
+//! the interface document leaves open.
 
-use std::time::Duration;
+use serde::Deserialize;
+
+use super::error::SandboxError;
 
 /// How a sandbox behaves. `Options::default()` is a service that keeps every rule of the document
 /// and is generous where the document gives no number.
-#[derive(Debug, Clone)]
+///
+/// It can be deserialized from the keywords of Python's `Sandbox(...)`; what is left out has its
+/// default. [`Sandbox::start`](super::Sandbox::start) checks the values.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Options {
     /// Seed of the generated plant: the same seed gives the same series, values and delays.
     pub seed: u64,
@@ -13,58 +20,39 @@ pub struct Options {
     /// [`Sandbox::approve`](super::Sandbox::approve), as real ones do (§1).
     pub approved: bool,
     /// Token requests allowed to one integration in any 60 seconds (§5.4).
+    #[serde(rename = "token_rate")]
     pub token_requests_per_minute: u32,
     /// Data requests allowed to one integration in one UTC day (§8); `None`: no limit.
     pub daily_allowance: Option<u64>,
     /// How far the caller's clock may run ahead in `iat` and `nbf`, in seconds.
+    #[serde(skip)]
     pub leeway_seconds: i64,
-    /// Page size where the query names none.
-    pub default_page_size: u32,
+    /// Page size where the query names none; `None`: 1,000, or the largest where that is less.
+    #[serde(rename = "page_size")]
+    pub default_page_size: Option<u32>,
     /// Largest `pageSize`.
+    #[serde(rename = "max_page_size")]
     pub maximum_page_size: u32,
     /// Bucket width in seconds where the query names none (loaded data set their own).
+    #[serde(rename = "interval")]
     pub default_interval_seconds: u32,
     /// Largest `aggregationIntervalSeconds`.
+    #[serde(rename = "max_interval")]
     pub maximum_interval_seconds: u32,
-    /// Longest time range of one query.
-    pub maximum_range: Duration,
+    /// Longest time range of one query, in seconds.
+    #[serde(rename = "max_range")]
+    pub maximum_range_seconds: u32,
     /// True: generated data arrive late and are revised; false: all are there, final, two minutes
     /// after their bucket.
+    #[serde(rename = "late")]
     pub lateness: bool,
     /// Keep every byte that clients send, for wire checks. They hold assertions and tokens.
     pub record_wire: bool,
-    /// How the service's thread takes each of its steps, none of which waits: for whoever has to hold
-    /// it still between two of them.
+    /// Runs each poll of the service's tasks; a poll never waits. Whoever has to hold the service
+    /// still between two of them (before a fork, say) can do it here.
+    #[serde(skip)]
     pub take_step: fn(&mut dyn FnMut()),
-    /// What the document does not show.
-    pub shape: ServiceShape,
-}
 
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            seed: 7,
-            approved: true,
-            token_requests_per_minute: 30,
-            daily_allowance: None,
-            leeway_seconds: 30,
-            default_page_size: 1_000,
-            maximum_page_size: 10_000,
-            default_interval_seconds: 60,
-            maximum_interval_seconds: 86_400,
-            maximum_range: Duration::from_secs(366 * 86_400),
-            lateness: true,
-            record_wire: false,
-            take_step: |step| step(),
-            shape: ServiceShape::default(),
-        }
-    }
-}
-
-/// What the document leaves open, one switch each. A client must read all of them.
-#[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-pub struct ServiceShape {
     /// Name of the top-level array that holds the series envelopes (§2.3).
     pub array: String,
     /// How a bucket timestamp is written.
@@ -76,6 +64,7 @@ pub struct ServiceShape {
     /// Where pages count envelopes: most buckets in one envelope.
     pub envelope_points: u32,
     /// True: a bucket that begins at `to` belongs to the range.
+    #[serde(rename = "end_inclusive")]
     pub to_inclusive: bool,
     /// Status of `invalid_client`: 401 or 400.
     pub invalid_client_status: u16,
@@ -96,9 +85,22 @@ pub struct ServiceShape {
     pub spaced: bool,
 }
 
-impl Default for ServiceShape {
+impl Default for Options {
     fn default() -> Self {
         Self {
+            seed: 7,
+            approved: true,
+            token_requests_per_minute: 30,
+            daily_allowance: None,
+            leeway_seconds: 30,
+            default_page_size: None,
+            maximum_page_size: 10_000,
+            default_interval_seconds: 60,
+            maximum_interval_seconds: 86_400,
+            maximum_range_seconds: 366 * 86_400,
+            lateness: true,
+            record_wire: false,
+            take_step: |step| step(),
             array: "series".to_owned(),
             timestamps: TimestampForm::IsoZ,
             order: PointOrder::SeriesThenTime,
@@ -117,44 +119,132 @@ impl Default for ServiceShape {
     }
 }
 
+impl Options {
+    /// Page size where the query names none.
+    pub(super) fn page_size(&self) -> u32 {
+        self.default_page_size.unwrap_or_else(|| self.maximum_page_size.min(1_000))
+    }
+
+    /// What no type says of the values. The errors name the keywords of Python.
+    pub(super) fn check(&self) -> Result<(), SandboxError> {
+        let at_least_1 = [
+            ("max_page_size", self.maximum_page_size),
+            ("page_size", self.page_size()),
+            ("interval", self.default_interval_seconds),
+            ("max_interval", self.maximum_interval_seconds),
+            ("max_range", self.maximum_range_seconds),
+            ("envelope_points", self.envelope_points),
+        ];
+        if let Some((name, _)) = at_least_1.iter().find(|(_, value)| *value == 0) {
+            return Err(SandboxError::new(format!("{name}= is at least 1.")));
+        }
+        let (size, most) = (self.page_size(), self.maximum_page_size);
+        if size > most {
+            return Err(SandboxError::new(format!("page_size={size} is more than {most}.")));
+        }
+        if ["", "nextCursor", "generatedBy"].contains(&self.array.as_str()) {
+            let text = format!("array={:?} is no name for the array.", self.array);
+            return Err(SandboxError::new(text));
+        }
+        let statuses = [
+            ("invalid_client_status", self.invalid_client_status),
+            ("unavailable_status", self.unavailable_status),
+        ];
+        match statuses.iter().find(|(_, status)| !(400..600).contains(status)) {
+            Some((name, status)) => {
+                Err(SandboxError::new(format!("{name}={status} is no error status.")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// How a bucket timestamp is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum TimestampForm {
     /// `"2026-11-01T00:00:00Z"`
+    #[serde(rename = "iso")]
     IsoZ,
     /// `"2026-11-01T00:00:00+00:00"`
+    #[serde(rename = "iso_offset")]
     IsoOffset,
     /// `"2026-11-01T00:00:00.000Z"`
+    #[serde(rename = "iso_fraction")]
     IsoFraction,
     /// `1793491200`
+    #[serde(rename = "epoch_s")]
     EpochSeconds,
     /// `1793491200000`
+    #[serde(rename = "epoch_ms")]
     EpochMilliseconds,
 }
 
 /// The order of the points over the whole chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum PointOrder {
     /// All points of one series, then the next series.
+    #[serde(rename = "series")]
     SeriesThenTime,
     /// All series at one bucket, then the next bucket: a series is on every page.
+    #[serde(rename = "time")]
     TimeThenSeries,
 }
 
 /// What `pageSize` counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PageCounts {
     /// Points, over all series.
     Points,
-    /// Series envelopes, each of up to [`ServiceShape::envelope_points`] buckets.
+    /// Series envelopes, each of up to [`Options::envelope_points`] buckets.
     Envelopes,
 }
 
 /// The shape of an error body on discovery and data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ErrorBody {
     /// `{"error": "...", "error_description": "..."}`
     OAuth,
     /// RFC 9457 `application/problem+json`.
     Problem,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(keywords: Value) -> Result<Options, String> {
+        let options: Options = serde_json::from_value(keywords).map_err(|e| e.to_string())?;
+        options.check().map(|()| options).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn keywords_are_read_and_the_others_have_their_defaults() {
+        let keywords = json!({"token_rate": 5, "daily_allowance": null, "max_page_size": 10,
+            "late": false, "timestamps": "epoch_ms", "order": "time", "error_body": "oauth"});
+        let options = read(keywords).expect("options");
+        assert_eq!((options.token_requests_per_minute, options.page_size()), (5, 10));
+        assert_eq!(options.timestamps, TimestampForm::EpochMilliseconds);
+        assert_eq!(options.order, PointOrder::TimeThenSeries);
+        assert!(!options.lateness && options.approved && options.leeway_seconds == 30);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        for (keywords, words) in [
+            (json!({"colour": 1}), "`colour`"),
+            (json!({"take_step": null}), "`take_step`"),
+            (json!({"timestamps": "stardate"}), "`iso_offset`"),
+            (json!({"page_size": 0}), "page_size= is at least 1."),
+            (json!({"page_size": 11, "max_page_size": 10}), "page_size=11 is more than 10."),
+            (json!({"array": "nextCursor"}), "array=\"nextCursor\""),
+            (json!({"unavailable_status": 200}), "unavailable_status=200 is no error status."),
+        ] {
+            let error = read(keywords).expect_err("refused");
+            assert!(error.contains(words), "{error}");
+        }
+    }
 }

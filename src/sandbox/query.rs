@@ -1,7 +1,8 @@
-//! The query of a data request (§4.3), read strictly: each fault is named, none is forgiven.
+//! The query of a data request (§4.3), parsed strictly: the first mistake is an error that names
+//! it.
 
 use aws_lc_rs::digest;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::form;
 use super::identity::Selection;
@@ -9,8 +10,8 @@ use super::options::Options;
 
 const MICROSECONDS: i64 = 1_000_000;
 
-/// The parameters whose values may be read by anybody: all but the cursor.
-pub(super) const HARMLESS: [&str; 9] = [
+/// The parameters whose values stand in the log: all but the cursor.
+pub(super) const LOGGED_PARAMETERS: [&str; 9] = [
     "siteId",
     "lineId",
     "machineId",
@@ -22,10 +23,10 @@ pub(super) const HARMLESS: [&str; 9] = [
     "pageSize",
 ];
 
-/// Which points are wanted: bucket timestamps in `[from, to)`, on a grid of `interval`.
+/// The points of a query: bucket timestamps in `[from, to)`, on a grid of `interval`.
 /// Microseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Question {
+pub(super) struct PointQuery {
     pub(super) selection: Selection,
     pub(super) from: i64,
     pub(super) to: i64,
@@ -35,15 +36,14 @@ pub(super) struct Question {
 /// A whole data request.
 #[derive(Debug)]
 pub(super) struct DataQuery {
-    pub(super) question: Question,
+    pub(super) points: PointQuery,
     pub(super) page_size: u32,
     pub(super) cursor: Option<String>,
-    /// Everything that a cursor of this chain is bound to, but for the subject: all other
-    /// parameters as they were sent, in any order.
+    /// A digest of all parameters but the cursor: its cursors are valid for these only.
     binding: Vec<u8>,
 }
 
-/// What takes the place of parameters that were left out.
+/// Values for parameters that are left out.
 pub(super) struct Defaults {
     pub(super) now: Timestamp,
     pub(super) interval_seconds: u32,
@@ -86,23 +86,23 @@ impl DataQuery {
             i64::from(interval.unwrap_or(defaults.interval_seconds).max(1)) * MICROSECONDS;
         let (from, to) = range(from, to, interval, defaults.now);
         check_range(from, to, options)?;
-        // A range that takes in its end is one that ends a microsecond later.
-        let to = to.saturating_add(i64::from(options.shape.to_inclusive));
+        // An inclusive end is an exclusive one a microsecond later.
+        let to = to.saturating_add(i64::from(options.to_inclusive));
         Ok(Self {
-            question: Question { selection, from, to, interval },
-            page_size: page_size.unwrap_or(options.default_page_size),
+            points: PointQuery { selection, from, to, interval },
+            page_size: page_size.unwrap_or_else(|| options.page_size()),
             cursor,
             binding: binding(&pairs),
         })
     }
 
-    /// What a cursor of this chain and subject is bound to.
+    /// The data that is authenticated with a cursor of this chain and subject.
     pub(super) fn binding(&self, subject: &str) -> Vec<u8> {
         [subject.as_bytes(), b"\n", &self.binding].concat()
     }
 }
 
-/// A query left open at its end ends now; left open at its start, it is a day long.
+/// The range of a query: without an end it ends now; without a start it is a day long.
 pub(super) fn range(
     from: Option<i64>,
     to: Option<i64>,
@@ -110,7 +110,7 @@ pub(super) fn range(
     now: Timestamp,
 ) -> (i64, i64) {
     const DAY: i64 = 86_400 * MICROSECONDS;
-    let to = to.unwrap_or_else(|| super::aggregate::floor(now.as_microsecond(), interval));
+    let to = to.unwrap_or_else(|| super::aggregation::floor(now.as_microsecond(), interval));
     (from.unwrap_or_else(|| to.saturating_sub(DAY)), to)
 }
 
@@ -118,16 +118,16 @@ fn check_range(from: i64, to: i64, options: &Options) -> Result<(), String> {
     if from >= to {
         return Err("from is not before to".to_owned());
     }
-    let length = u64::try_from(to - from).unwrap_or(u64::MAX);
-    if u128::from(length) > options.maximum_range.as_micros() {
-        let days = options.maximum_range.as_secs() / 86_400;
+    let most = i64::from(options.maximum_range_seconds);
+    if to - from > most * MICROSECONDS {
+        let days = most / 86_400;
         return Err(format!("the range is longer than {days} days"));
     }
     Ok(())
 }
 
-fn once<T>(place: &mut Option<T>, name: &str, value: T) -> Result<(), String> {
-    match place.replace(value) {
+fn once<T>(target: &mut Option<T>, name: &str, value: T) -> Result<(), String> {
+    match target.replace(value) {
         None => Ok(()),
         Some(_) => Err(format!("{name} is given twice")),
     }
@@ -158,26 +158,16 @@ fn instant(name: &str, value: &str) -> Result<i64, String> {
     let local = value.strip_suffix('Z').or_else(|| value.strip_suffix("+00:00"));
     let local = local.ok_or_else(bad)?;
     let (seconds, fraction) = local.split_once('.').unwrap_or((local, "0"));
-    let shape: String = seconds.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let pattern: String =
+        seconds.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let fraction_is_good =
         (1..=9).contains(&fraction.len()) && fraction.bytes().all(|b| b.is_ascii_digit());
-    if shape != "0000-00-00T00:00:00" || !fraction_is_good || seconds.ends_with(":60") {
+    if pattern != "0000-00-00T00:00:00" || !fraction_is_good || seconds.ends_with(":60") {
         return Err(bad());
     }
     let timestamp: Timestamp = format!("{local}Z").parse().map_err(|_| bad())?;
-    // Cut, never rounded: a range does not grow by its notation.
-    Ok(timestamp.duration_since(Timestamp::UNIX_EPOCH).as_microseconds_floor())
-}
-
-/// Floor of a duration in microseconds.
-trait MicrosecondsFloor {
-    fn as_microseconds_floor(&self) -> i64;
-}
-
-impl MicrosecondsFloor for SignedDuration {
-    fn as_microseconds_floor(&self) -> i64 {
-        i64::try_from(self.as_nanos().div_euclid(1_000)).unwrap_or(i64::MAX)
-    }
+    // Rounded down, so that a finer notation never makes the range longer.
+    i64::try_from(timestamp.as_nanosecond().div_euclid(1_000)).map_err(|_| bad())
 }
 
 /// A digest of all parameters but the cursor.
@@ -206,9 +196,9 @@ mod tests {
     #[test]
     fn what_is_left_out_gets_its_default() {
         let query = parsed("").expect("a query");
-        assert_eq!(query.question.to - query.question.from, 86_400 * MICROSECONDS);
-        assert_eq!(query.question.to % (60 * MICROSECONDS), 0);
-        assert_eq!((query.question.interval, query.page_size), (60 * MICROSECONDS, 1_000));
+        assert_eq!(query.points.to - query.points.from, 86_400 * MICROSECONDS);
+        assert_eq!(query.points.to % (60 * MICROSECONDS), 0);
+        assert_eq!((query.points.interval, query.page_size), (60 * MICROSECONDS, 1_000));
     }
 
     #[test]

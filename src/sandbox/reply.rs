@@ -1,4 +1,4 @@
-//! What the service answers, and how it looks as bytes.
+//! Replies, and their bytes on the wire.
 
 use std::io::Write as _;
 
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::options::ErrorBody;
 
-pub(super) const JSON: &str = "application/json";
+const JSON: &str = "application/json";
 
-/// A reply before it is written: everything in it can still be changed by a fault.
+/// A reply before it is sent: a fault may still change everything in it.
 #[derive(Debug, Clone)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -20,18 +20,18 @@ pub(super) struct Reply {
     pub(super) body: Bytes,
 }
 
-/// What becomes of a request.
+/// How a request ends.
 pub(super) enum Outcome {
-    /// An orderly reply.
+    /// A whole reply.
     Reply(Reply),
-    /// Some bytes, whatever they are, and then the end.
-    Bytes(Vec<u8>, End),
+    /// These bytes, whatever they are, and then the end of the connection.
+    Bytes(Vec<u8>, ConnectionEnd),
 }
 
 /// What follows the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    /// An orderly close.
+pub(super) enum ConnectionEnd {
+    /// The end of the stream (FIN).
     Close,
     /// A TCP reset.
     Reset,
@@ -135,7 +135,7 @@ impl Reply {
     }
 }
 
-/// RFC 9110's IMF-fixdate.
+/// A time as an HTTP date (RFC 9110, IMF-fixdate).
 pub(super) fn http_date(now: Timestamp) -> String {
     now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }

@@ -1,12 +1,11 @@
-//! The service on a socket: a thread of its own, a connection at a time to each task, and the
-//! faults that need the socket itself.
+//! The service on a socket: a thread of its own, a task for each connection, and the faults that
+//! need the socket itself.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::TcpListener as StdListener;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
@@ -21,19 +20,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::error::SandboxError;
-use super::fault::Act;
-use super::reply::{End, Outcome, Reply};
+use super::fault::Effect;
+use super::reply::{ConnectionEnd, Outcome, Reply};
 use super::service::{Request, Service};
+use crate::lock::Mutex;
 
-/// No client of this interface sends more.
+/// No client of this interface sends a longer body.
 const LARGEST_REQUEST_BODY: usize = 1 << 20;
-/// A cursor in a URL may be long: hyper's own limit is meant to answer only beyond this.
+/// A cursor in a URL may be long; beyond this hyper refuses the request.
 const LARGEST_HEAD: usize = 1 << 20;
 
-/// What one connection has sent since its last whole request, if that is recorded.
+/// What a connection has received since its last whole request.
 type WireRecord = Arc<Mutex<Vec<u8>>>;
 
-/// What the thread and its owner share.
+/// What the thread and its owner share: the service, and the recorded requests.
 pub(super) struct Shared {
     service: Mutex<Service>,
     /// Whole requests in the order of their arrival, byte for byte.
@@ -47,24 +47,20 @@ impl Shared {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Service> {
-        self.service.lock().unwrap_or_else(PoisonError::into_inner)
+        self.service.lock()
     }
 
-    /// The requests that came in so far.
+    /// The requests that have been recorded.
     pub(super) fn wire(&self) -> Vec<Vec<u8>> {
-        self.wire.as_ref().map(|wire| locked(wire).clone()).unwrap_or_default()
+        self.wire.as_ref().map(|wire| wire.lock().clone()).unwrap_or_default()
     }
 
-    /// A request has been read to its end.
+    /// Keeps the bytes of a request that has been read to its end.
     fn record(&self, record: Option<&WireRecord>) {
         if let (Some(wire), Some(record)) = (&self.wire, record) {
-            locked(wire).push(std::mem::take(&mut *locked(record)));
+            wire.lock().push(std::mem::take(&mut *record.lock()));
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The running thread. Dropping it stops the service.
@@ -99,7 +95,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let thread = self.thread.take();
         if self.process != std::process::id() {
-            // To drop a channel wakes who waits at its other end, on a runtime that is not here.
+            // Dropping the channel would wake its receiver, on a runtime that only the parent has.
             std::mem::forget((thread, std::mem::replace(&mut self.stop, watch::channel(false).0)));
         } else if let Some(thread) = thread {
             // Both fail only if the thread is gone already.
@@ -109,7 +105,7 @@ impl Drop for Server {
     }
 }
 
-/// A future whose steps are taken so.
+/// A future whose polls go through `take_step`.
 fn in_steps<T>(
     take_step: fn(&mut dyn FnMut()),
     future: impl Future<Output = T>,
@@ -122,7 +118,7 @@ fn in_steps<T>(
     })
 }
 
-/// Takes connections until told to stop; then all of them end with the runtime.
+/// Accepts connections until the server stops; then all of them end with the runtime.
 async fn accept(listener: StdListener, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
     let take_step = shared.lock().options.take_step;
@@ -135,73 +131,66 @@ async fn accept(listener: StdListener, shared: Arc<Shared>, mut stopped: watch::
             Ok((stream, _)) => {
                 tokio::spawn(in_steps(take_step, serve(stream, Arc::clone(&shared))));
             }
-            // Out of file descriptors, say: what is open goes on.
+            // Out of file descriptors, say: open connections go on.
             Err(_) => tokio::task::yield_now().await,
         }
     }
 }
 
-/// Serves one connection until it ends, or until a fault takes the socket.
+/// Serves one connection until it ends, or until a fault needs the socket.
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
-    // A page goes out at once; without it there is only the delay.
+    // Sends a page at once; where it fails there is only a delay.
     let _ = stream.set_nodelay(true);
     let record = shared.wire.as_ref().map(|_| WireRecord::default());
-    let taken: Arc<Mutex<Option<LastBytes>>> = Arc::default();
+    let raw_reply: Arc<Mutex<Option<RawReply>>> = Arc::default();
     let service = service_fn(|request| {
-        let (shared, taken) = (Arc::clone(&shared), Arc::clone(&taken));
+        let (shared, raw_reply) = (Arc::clone(&shared), Arc::clone(&raw_reply));
         let record = record.clone();
         Box::pin(async move {
             match answer(request, &shared, record.as_ref()).await {
                 Outcome::Reply(reply) => response(reply),
                 Outcome::Bytes(bytes, end) => {
-                    *locked(&taken) = Some((bytes, end));
-                    Err(Taken)
+                    *raw_reply.lock() = Some((bytes, end));
+                    Err(EndedByFault)
                 }
             }
         })
     });
     let mut builder = http1::Builder::new();
     builder.auto_date_header(false).max_buf_size(LARGEST_HEAD);
-    let io = TokioIo::new(Tapped { stream, record: record.clone() });
+    let io = TokioIo::new(RecordingStream { stream, record: record.clone() });
     let mut connection = builder.serve_connection(io, service);
     let ended = poll_fn(|context| connection.poll_without_shutdown(context)).await;
     let mut stream = connection.into_parts().io.into_inner().stream;
-    let taken = locked(&taken).take();
-    let Some((bytes, end)) = taken else {
+    let raw_reply = raw_reply.lock().take();
+    let Some((bytes, end)) = raw_reply else {
         if ended.is_ok() {
             let _ = stream.shutdown().await;
         }
         return;
     };
-    // The client may be gone: that is its matter.
+    // Fails where the client is gone.
     let _ = stream.write_all(&bytes).await;
     match end {
-        End::Close => {
+        ConnectionEnd::Close => {
             let _ = stream.shutdown().await;
         }
-        End::Reset => {
+        ConnectionEnd::Reset => {
             let _ = stream.set_zero_linger();
         }
-        End::Hang => std::future::pending().await,
+        ConnectionEnd::Hang => std::future::pending().await,
     }
 }
 
-/// What goes out on a connection that a fault took, and how it ends.
-type LastBytes = (Vec<u8>, End);
+/// The last bytes of a connection that a fault ends, and how it ends.
+type RawReply = (Vec<u8>, ConnectionEnd);
 
-/// A fault took the connection away from HTTP.
-#[derive(Debug)]
-struct Taken;
+/// Ends HTTP on a connection: a fault sends its own bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("a fault ends this connection")]
+struct EndedByFault;
 
-impl fmt::Display for Taken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a fault ends this connection")
-    }
-}
-
-impl std::error::Error for Taken {}
-
-/// Takes a request through faults and service.
+/// Reads a request and has it handled by the service, under the faults that match it.
 async fn answer(
     request: hyper::Request<Incoming>,
     shared: &Shared,
@@ -215,7 +204,7 @@ async fn answer(
         Err(error) if error.is::<LengthLimitError>() => {
             return Outcome::Reply(Reply::token_error(413, "invalid_request"));
         }
-        Err(_) => return Outcome::Bytes(Vec::new(), End::Close),
+        Err(_) => return Outcome::Bytes(Vec::new(), ConnectionEnd::Close),
     };
     let headers = head.headers.iter().map(|(name, value)| {
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
@@ -227,31 +216,31 @@ async fn answer(
         headers: headers.collect(),
         body,
     };
-    let faults = shared.lock().arrived(&request);
-    for act in &faults {
-        if let Act::Delay(delay) = act {
+    let effects = shared.lock().receive(&request);
+    for effect in &effects {
+        if let Effect::Delay(delay) = effect {
             let clock = shared.lock().clock.clone();
             clock.sleep(*delay).await;
         }
     }
-    shared.lock().work(&request, &faults)
+    shared.lock().handle(&request, &effects)
 }
 
-fn response(reply: Reply) -> Result<hyper::Response<Full<Bytes>>, Taken> {
+fn response(reply: Reply) -> Result<hyper::Response<Full<Bytes>>, EndedByFault> {
     let mut response = hyper::Response::builder().status(reply.status);
     for (name, value) in &reply.headers {
         response = response.header(name, value);
     }
-    response.body(Full::new(reply.body)).map_err(|_| Taken)
+    response.body(Full::new(reply.body)).map_err(|_| EndedByFault)
 }
 
-/// A stream whose incoming bytes are written down on their way.
-struct Tapped {
+/// A stream that records the bytes it receives.
+struct RecordingStream {
     stream: TcpStream,
     record: Option<WireRecord>,
 }
 
-impl AsyncRead for Tapped {
+impl AsyncRead for RecordingStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -260,13 +249,13 @@ impl AsyncRead for Tapped {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
         if let Some(record) = &self.record {
-            locked(record).extend_from_slice(&buffer.filled()[before..]);
+            record.lock().extend_from_slice(&buffer.filled()[before..]);
         }
         polled
     }
 }
 
-impl AsyncWrite for Tapped {
+impl AsyncWrite for RecordingStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

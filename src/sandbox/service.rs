@@ -1,32 +1,35 @@
-//! The three endpoints (§4): what comes in, who may, what is counted, what goes out.
+//! The three endpoints (§4): authorization, the daily allowance, and replies.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use super::answer::{Answers, Holdings};
-use super::assertion::Verifier;
+use super::assertion::VerificationContext;
 use super::cursor::CursorSeal;
 use super::error::SandboxError;
-use super::fault::{Act, Endpoint, Script};
+use super::fault::{ActiveFaults, Effect, Endpoint};
 use super::options::Options;
 use super::reply::Reply;
-use super::stats::{Exchange, Stats};
-use super::token::{Bearer, Terms, TokenDesk, TokenRequest};
+use super::snapshot::{DataSource, SnapshotCache};
+use super::stats::{LoggedRequest, Stats};
+use super::token::{BearerStatus, ExchangeContext, TokenEndpoint, TokenRequest};
 use crate::clock::Clock;
 
 const TOKEN_PATH: &str = "/api/customer/oauth/token";
 const DISCOVERY_PATH: &str = "/api/customer/v1/discovery";
 const DATA_PATH: &str = "/api/customer/v1/data";
 
-/// A request as it came off the wire.
+/// A request as it was received.
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) query: String,
-    /// Names in lower case, in the order in which they came.
+    /// In the order of arrival; names in lower case.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
 }
@@ -47,24 +50,24 @@ impl Request {
     }
 }
 
-/// Everything that the service knows; one lock around it all.
+/// The state of the service, behind one lock.
 pub(super) struct Service {
-    pub(super) options: Options,
+    pub(super) options: Arc<Options>,
     pub(super) clock: Clock,
     pub(super) audience: String,
-    pub(super) desk: TokenDesk,
-    pub(super) holdings: Holdings,
-    pub(super) answers: Answers,
+    pub(super) token_endpoint: TokenEndpoint,
+    pub(super) source: DataSource,
+    pub(super) snapshots: SnapshotCache,
     pub(super) seal: CursorSeal,
-    pub(super) script: Script,
+    pub(super) faults: ActiveFaults,
     pub(super) stats: Stats,
     /// Data requests by subject and UTC day.
-    pub(super) allowance: std::collections::HashMap<(String, jiff::civil::Date), u64>,
-    /// Cursors in the order in which they were given, by what they are bound to.
-    pub(super) given: std::collections::HashMap<Vec<u8>, Vec<String>>,
+    allowance_used: HashMap<(String, Date), u64>,
+    /// Cursors in the order in which they were sent, by the binding of their chain.
+    pub(super) issued_cursors: HashMap<Vec<u8>, Vec<String>>,
 }
 
-/// A bearer that was let in.
+/// Whose access token a request came with.
 struct Caller {
     subject: String,
     scopes: Vec<String>,
@@ -76,19 +79,18 @@ impl Service {
         clock: Clock,
         base_url: &str,
     ) -> Result<Self, SandboxError> {
-        let (seed, digits) = (options.seed, options.shape.integer_ids);
-        let plant = super::synth::Plant::new(seed, options.lateness, digits);
+        let plant = super::plant::Plant::new(options.seed, options.lateness, options.integer_ids);
         Ok(Self {
             audience: format!("{base_url}{TOKEN_PATH}"),
-            desk: TokenDesk::default(),
-            holdings: Holdings::Generated(plant),
-            answers: Answers::default(),
+            token_endpoint: TokenEndpoint::default(),
+            source: DataSource::Generated(plant),
+            snapshots: SnapshotCache::default(),
             seal: CursorSeal::new()?,
-            script: Script::default(),
-            stats: Stats::default(),
-            allowance: std::collections::HashMap::new(),
-            given: std::collections::HashMap::new(),
-            options,
+            faults: ActiveFaults::default(),
+            stats: Stats::new(),
+            allowance_used: HashMap::new(),
+            issued_cursors: HashMap::new(),
+            options: Arc::new(options),
             clock,
         })
     }
@@ -97,36 +99,36 @@ impl Service {
         self.clock.wall()
     }
 
-    /// Counts a request that has come, and gives the faults that strike it.
-    pub(super) fn arrived(&mut self, request: &Request) -> Vec<Act> {
+    /// Counts a request; gives what goes wrong with it.
+    pub(super) fn receive(&mut self, request: &Request) -> Vec<Effect> {
         let today = today(self.now());
         let endpoint = request.endpoint();
-        self.stats.arrived(endpoint, today);
+        self.stats.count(endpoint, today);
         if let Some(agent) = request.header("user-agent") {
             self.stats.user_agents.insert(agent.to_owned());
         }
-        endpoint.map(|endpoint| self.script.strike(endpoint)).unwrap_or_default()
+        endpoint.map(|endpoint| self.faults.next_request(endpoint)).unwrap_or_default()
     }
 
-    /// Writes down what became of a request.
-    pub(super) fn ended(&mut self, request: &Request, status: u16) {
-        let exchange = Exchange {
+    /// Logs a request after its reply.
+    pub(super) fn log(&mut self, request: &Request, status: u16) {
+        let logged = LoggedRequest {
             at: self.now(),
             method: request.method.clone(),
             path: request.path.clone(),
-            query: hidden(&request.query),
+            query: redacted(&request.query),
             status,
         };
-        self.stats.ended(request.endpoint(), exchange);
+        self.stats.log(request.endpoint(), logged);
     }
 
-    /// The right reply to a request, as far as the faults that strike it leave it right.
-    pub(super) fn reply(&mut self, request: &Request, faults: &[Act]) -> Reply {
+    /// The reply to a request. Only effects that change what an endpoint does matter here.
+    pub(super) fn reply(&mut self, request: &Request, effects: &[Effect]) -> Reply {
         let now = self.now();
         match (request.method.as_str(), request.endpoint()) {
-            ("POST", Some(Endpoint::Token)) => self.token(request, now, faults),
+            ("POST", Some(Endpoint::Token)) => self.token(request, now, effects),
             ("GET", Some(Endpoint::Discovery)) => self.discovery(request, now),
-            ("GET", Some(Endpoint::Data)) => self.data(request, now, faults),
+            ("GET", Some(Endpoint::Data)) => self.data(request, now, effects),
             (_, Some(endpoint)) => {
                 let allowed = if endpoint == Endpoint::Token { "POST" } else { "GET" };
                 self.error(405, "method_not_allowed", "this method is not offered here")
@@ -136,9 +138,9 @@ impl Service {
         }
     }
 
-    fn token(&mut self, request: &Request, now: Timestamp, faults: &[Act]) -> Reply {
-        let granted_only = faults.iter().find_map(|act| match act {
-            Act::Grant(scopes) => Some(scopes.as_slice()),
+    fn token(&mut self, request: &Request, now: Timestamp, effects: &[Effect]) -> Reply {
+        let granted_only = effects.iter().find_map(|effect| match effect {
+            Effect::Grant(scopes) => Some(scopes.as_slice()),
             _ => None,
         });
         let token_request = TokenRequest {
@@ -148,59 +150,61 @@ impl Service {
             body: &request.body,
             granted_only,
         };
-        let terms = Terms {
-            verifier: Verifier {
+        let context = ExchangeContext {
+            verification: VerificationContext {
                 audience: &self.audience,
                 now: now.as_second(),
                 leeway: self.options.leeway_seconds,
             },
             monotonic: self.clock.monotonic(),
             requests_per_minute: self.options.token_requests_per_minute,
-            shape: &self.options.shape,
+            invalid_client_status: self.options.invalid_client_status,
         };
-        match self.desk.exchange(&token_request, &terms, &mut self.stats.jtis) {
+        match self.token_endpoint.exchange(&token_request, &context, &mut self.stats.jtis) {
             Ok(reply) => {
                 self.stats.tokens_issued += 1;
                 reply
             }
-            Err(refused) => {
-                self.stats.refuse(Endpoint::Token, &refused.reason);
-                refused.reply
+            Err(refusal) => {
+                self.stats.log_refusal(Endpoint::Token, &refusal.reason);
+                refusal.reply
             }
         }
     }
 
     fn discovery(&mut self, request: &Request, now: Timestamp) -> Reply {
-        let caller = match self.admit(request, now, Endpoint::Discovery) {
+        let caller = match self.authorize(request, now, Endpoint::Discovery) {
             Ok(caller) => caller,
             Err(reply) => return reply,
         };
         if !request.query.is_empty() {
             return self.refuse(Endpoint::Discovery, 400, "invalid_request", "no parameters here");
         }
-        let shape = &self.options.shape;
-        Reply::json(200, super::render::discovery(&self.holdings, &caller.subject, shape))
+        let body = super::body::discovery(&self.source, &caller.subject, &self.options);
+        Reply::json(200, body)
     }
 
-    fn data(&mut self, request: &Request, now: Timestamp, faults: &[Act]) -> Reply {
-        if let Err(reply) = self.count(request, now) {
+    fn data(&mut self, request: &Request, now: Timestamp, effects: &[Effect]) -> Reply {
+        if let Err(reply) = self.use_allowance(request, now) {
             return reply;
         }
-        match self.admit(request, now, Endpoint::Data) {
-            Ok(caller) => self.data_page(&request.query, &caller.subject, now, faults),
+        match self.authorize(request, now, Endpoint::Data) {
+            Ok(caller) => self.data_page(&request.query, &caller.subject, now, effects),
             Err(reply) => reply,
         }
     }
 
-    /// §8: counts a data request against the allowance of its subject, and refuses it beyond.
-    /// A token that has ended still says whose request it is.
-    fn count(&mut self, request: &Request, now: Timestamp) -> Result<(), Reply> {
+    /// §8: counts a data request against the daily allowance of its subject, and refuses it beyond.
+    /// A token that has expired still names its subject.
+    fn use_allowance(&mut self, request: &Request, now: Timestamp) -> Result<(), Reply> {
         let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
-        let subject = match token.map(|token| self.desk.bearer(token, now.as_second())) {
-            Some(Bearer::Valid(token) | Bearer::Ended(token)) => token.subject.clone(),
+        let subject = match token.map(|token| self.token_endpoint.status(token, now.as_second())) {
+            Some(BearerStatus::Valid(token) | BearerStatus::Expired(token)) => {
+                token.subject.clone()
+            }
             _ => return Ok(()),
         };
-        let used = self.allowance.entry((subject, today(now))).or_default();
+        let used = self.allowance_used.entry((subject, today(now))).or_default();
         *used += 1;
         match self.options.daily_allowance {
             Some(limit) if *used > limit => {
@@ -213,8 +217,8 @@ impl Service {
         }
     }
 
-    /// §5: who is it, and may he.
-    fn admit(
+    /// §5: authenticates the caller, and checks scope, `Accept` and body.
+    fn authorize(
         &mut self,
         request: &Request,
         now: Timestamp,
@@ -225,7 +229,7 @@ impl Service {
                 list.split(',').any(|one| one.split(';').next().map(str::trim) == Some(*kind))
             })
         };
-        let caller = self.identify(request, now, endpoint)?;
+        let caller = self.authenticate(request, now, endpoint)?;
         let needed = match endpoint {
             Endpoint::Discovery => super::enrollment::DISCOVERY_SCOPE,
             _ => super::enrollment::DATA_SCOPE,
@@ -247,7 +251,7 @@ impl Service {
         Ok(caller)
     }
 
-    fn identify(
+    fn authenticate(
         &mut self,
         request: &Request,
         now: Timestamp,
@@ -265,13 +269,15 @@ impl Service {
             let reply = self.refuse(endpoint, 401, "missing_token", reason);
             return Err(reply.with_header("WWW-Authenticate", "Bearer realm=\"customer\""));
         };
-        let reason = match self.desk.bearer(token, now.as_second()) {
-            Bearer::Valid(token) => {
+        let reason = match self.token_endpoint.status(token, now.as_second()) {
+            BearerStatus::Valid(token) => {
                 return Ok(Caller { subject: token.subject.clone(), scopes: token.scopes.clone() });
             }
-            Bearer::Ended(_) => "the access token has expired",
-            Bearer::Unknown if token.starts_with("eyJ") => "an assertion was sent as access token",
-            Bearer::Unknown => "the access token is not known",
+            BearerStatus::Expired(_) => "the access token has expired",
+            BearerStatus::Unknown if token.starts_with("eyJ") => {
+                "an assertion was sent as access token"
+            }
+            BearerStatus::Unknown => "the access token is not known",
         };
         let reply = self.refuse(endpoint, 401, "invalid_token", reason);
         let challenge = "Bearer realm=\"customer\", error=\"invalid_token\"";
@@ -285,16 +291,16 @@ impl Service {
         code: &str,
         detail: &str,
     ) -> Reply {
-        self.stats.refuse(endpoint, detail);
+        self.stats.log_refusal(endpoint, detail);
         self.error(status, code, detail)
     }
 
     fn error(&self, status: u16, code: &str, detail: &str) -> Reply {
-        Reply::error(self.options.shape.error_body, status, code, detail)
+        Reply::error(self.options.error_body, status, code, detail)
     }
 }
 
-fn today(now: Timestamp) -> jiff::civil::Date {
+fn today(now: Timestamp) -> Date {
     now.to_zoned(TimeZone::UTC).date()
 }
 
@@ -304,15 +310,15 @@ fn until_midnight(now: Timestamp) -> Duration {
     Duration::from_secs(86_400 - second.unsigned_abs())
 }
 
-/// A query string in which only the values of harmless parameters can be read: those of a cursor,
-/// and of everything that has no place in a query (a token, an assertion), are short hashes.
-fn hidden(query: &str) -> String {
+/// A query string for the log: the values of a cursor, and of all that does not belong in a query
+/// (a token, an assertion), are short hashes.
+fn redacted(query: &str) -> String {
     let short = |text: &str| {
-        let hash = super::synth::hash(&text.bytes().map(u64::from).collect::<Vec<_>>());
+        let hash = super::plant::hash(&text.bytes().map(u64::from).collect::<Vec<_>>());
         format!("#{:08x}", hash >> 32)
     };
     let hide = |pair: &str| match pair.split_once('=') {
-        Some((name, _)) if super::query::HARMLESS.contains(&name) => pair.to_owned(),
+        Some((name, _)) if super::query::LOGGED_PARAMETERS.contains(&name) => pair.to_owned(),
         Some((name, value)) => format!("{name}={}", short(value)),
         None if pair.is_empty() => String::new(),
         None => short(pair),

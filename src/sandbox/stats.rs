@@ -1,47 +1,49 @@
-//! What the service saw: for assertions in tests, and for a user who wants to know what his
-//! program really did.
+//! What the service counts and logs: for assertions in tests, and for users who want to know what
+//! their program really sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
+use serde::Serialize;
 
 use super::fault::Endpoint;
 
-/// So many requests and refusals are remembered: a sandbox may serve for days.
-pub const KEPT: usize = 10_000;
+/// The number of requests and of refusals that are kept: a sandbox may serve for days.
+pub const LOG_LENGTH: usize = 10_000;
 
 /// What a sandbox has seen since its start. A copy; it does not change any more.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Stats {
-    /// Requests by endpoint name (`token`, `discovery`, `data`, `other`) and status; 0 stands for
-    /// a request that got no orderly reply.
-    pub requests: BTreeMap<(&'static str, u16), u64>,
+    /// Requests by endpoint name (`token`, `discovery`, `data`, and `other` where such came) and
+    /// status; status 0 stands for a request that got no whole reply.
+    pub requests: BTreeMap<&'static str, BTreeMap<u16, u64>>,
     /// Requests to the token endpoint.
     pub token_requests: u64,
     /// Tokens issued.
     pub tokens_issued: u64,
     /// Requests to the discovery endpoint.
     pub discovery_requests: u64,
-    /// Requests to the data endpoint, whatever came of them.
+    /// Requests to the data endpoint, whatever their status.
     pub data_requests: u64,
     /// The same per UTC day of the service's clock.
     pub data_requests_by_day: BTreeMap<Date, u64>,
-    /// Points sent in orderly data replies.
+    /// Points sent in whole data replies.
     pub points_sent: u64,
     /// All jtis that were presented, in order, repeats too.
     pub jtis: Vec<String>,
-    /// Why requests were refused, in order: `"token: kid is not ..."`; the last [`KEPT`] of them.
+    /// Why requests were refused, in order: `"token: kid is not ..."`; the last [`LOG_LENGTH`] of
+    /// them.
     pub refusals: Vec<String>,
-    /// The `User-Agent`s that came.
+    /// The `User-Agent`s of the requests.
     pub user_agents: BTreeSet<String>,
-    /// One line for each request, in order; the last [`KEPT`] of them.
-    pub log: Vec<Exchange>,
+    /// One line for each request, in order; the last [`LOG_LENGTH`] of them.
+    pub log: Vec<LoggedRequest>,
 }
 
 /// One request and its status. Neither tokens nor cursors are in it.
-#[derive(Debug, Clone)]
-pub struct Exchange {
+#[derive(Debug, Clone, Serialize)]
+pub struct LoggedRequest {
     /// When it came, by the service's clock.
     pub at: Timestamp,
     /// The method.
@@ -51,11 +53,17 @@ pub struct Exchange {
     /// The query as sent; the values of `cursor`, and of parameters that the document does not
     /// name, replaced by a short hash.
     pub query: String,
-    /// The status; 0 where there was no orderly reply.
+    /// The status; 0 where there was no whole reply.
     pub status: u16,
 }
 
 impl Stats {
+    /// No requests yet, with an entry for every endpoint.
+    pub(super) fn new() -> Self {
+        let requests = Endpoint::ALL.map(|endpoint| (endpoint.name(), BTreeMap::new()));
+        Self { requests: requests.into(), ..Self::default() }
+    }
+
     /// Data requests in the UTC day of this time.
     #[must_use]
     pub fn data_requests_on(&self, date: Date) -> u64 {
@@ -65,15 +73,16 @@ impl Stats {
     /// Requests that this endpoint answered with this status.
     #[must_use]
     pub fn replies(&self, endpoint: Endpoint, status: u16) -> u64 {
-        self.requests.get(&(endpoint.name(), status)).copied().unwrap_or_default()
+        let by_status = self.requests.get(endpoint.name());
+        by_status.and_then(|counts| counts.get(&status)).copied().unwrap_or_default()
     }
 
-    pub(super) fn refuse(&mut self, endpoint: Endpoint, reason: &str) {
+    pub(super) fn log_refusal(&mut self, endpoint: Endpoint, reason: &str) {
         push(&mut self.refusals, format!("{}: {reason}", endpoint.name()));
     }
 
     /// Counts a request at its arrival.
-    pub(super) fn arrived(&mut self, endpoint: Option<Endpoint>, today: Date) {
+    pub(super) fn count(&mut self, endpoint: Option<Endpoint>, today: Date) {
         match endpoint {
             Some(Endpoint::Token) => self.token_requests += 1,
             Some(Endpoint::Discovery) => self.discovery_requests += 1,
@@ -85,19 +94,20 @@ impl Stats {
         }
     }
 
-    /// Writes down what became of it.
-    pub(super) fn ended(&mut self, endpoint: Option<Endpoint>, exchange: Exchange) {
+    /// Logs a request after its reply.
+    pub(super) fn log(&mut self, endpoint: Option<Endpoint>, request: LoggedRequest) {
         let name = endpoint.map_or("other", Endpoint::name);
-        *self.requests.entry((name, exchange.status)).or_default() += 1;
-        push(&mut self.log, exchange);
+        *self.requests.entry(name).or_default().entry(request.status).or_default() += 1;
+        push(&mut self.log, request);
     }
 }
 
-fn push<T>(kept: &mut Vec<T>, new: T) {
-    if kept.len() == KEPT {
-        kept.remove(0);
+/// Appends to a log of at most [`LOG_LENGTH`] entries.
+fn push<T>(log: &mut Vec<T>, entry: T) {
+    if log.len() == LOG_LENGTH {
+        log.remove(0);
     }
-    kept.push(new);
+    log.push(entry);
 }
 
 #[cfg(test)]
@@ -106,17 +116,26 @@ mod tests {
 
     #[test]
     fn a_long_run_is_remembered_by_its_counts_and_its_last_requests() {
-        let mut stats = Stats::default();
+        let mut stats = Stats::new();
         for status in 200..700 {
             for _ in 0..30 {
                 let (method, path, query) = (String::new(), String::new(), String::new());
                 let at = Timestamp::UNIX_EPOCH;
-                stats.ended(Some(Endpoint::Data), Exchange { at, method, path, query, status });
-                stats.refuse(Endpoint::Data, "a reason");
+                stats.log(Some(Endpoint::Data), LoggedRequest { at, method, path, query, status });
+                stats.log_refusal(Endpoint::Data, "a reason");
             }
         }
-        assert_eq!((stats.log.len(), stats.refusals.len()), (KEPT, KEPT));
+        assert_eq!((stats.log.len(), stats.refusals.len()), (LOG_LENGTH, LOG_LENGTH));
         assert_eq!(stats.log.last().map(|one| one.status), Some(699));
-        assert_eq!(stats.requests.values().sum::<u64>(), 15_000);
+        assert_eq!(stats.requests["data"].values().sum::<u64>(), 15_000);
+    }
+
+    #[test]
+    fn statistics_are_a_record_with_every_endpoint() {
+        let mut stats = Stats::new();
+        stats.count(Some(Endpoint::Data), jiff::civil::date(2026, 11, 20));
+        let json = serde_json::to_value(&stats).expect("a record");
+        assert_eq!(json["requests"], serde_json::json!({"token": {}, "discovery": {}, "data": {}}));
+        assert_eq!(json["data_requests_by_day"], serde_json::json!({"2026-11-20": 1}));
     }
 }

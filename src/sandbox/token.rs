@@ -1,4 +1,4 @@
-//! The token endpoint (§4.1) and the tokens that it gave (§2.2).
+//! The token endpoint (§4.1) and the tokens that it issued (§2.2).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -8,10 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
-use super::assertion::{Presented, SpentJtis, Verifier};
+use super::assertion::{SpentJtis, UnverifiedAssertion, VerificationContext};
 use super::enrollment::Enrollments;
 use super::form;
-use super::options::ServiceShape;
 use super::reply::Reply;
 
 /// Lifetime of an access token, seconds.
@@ -20,27 +19,28 @@ const RATE_WINDOW: Duration = Duration::from_secs(60);
 const CLIENT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const FIELDS: [&str; 4] = ["client_assertion", "client_assertion_type", "grant_type", "scope"];
 
-/// One token request, as far as this endpoint looks at it.
+/// What this endpoint reads of a token request.
 pub(super) struct TokenRequest<'a> {
     pub(super) content_type: Option<&'a str>,
     pub(super) has_authorization: bool,
     pub(super) query: &'a str,
     pub(super) body: &'a [u8],
-    /// Of a fault: grant only these.
+    /// What [`Effect::Grant`](super::fault::Effect::Grant) leaves of the scopes.
     pub(super) granted_only: Option<&'a [String]>,
 }
 
-/// A refusal: what the client sees and what the author of a test sees.
-pub(super) struct Refused {
+/// A refused request: the reply for the client, and the reason for the author of a test.
+pub(super) struct Refusal {
     pub(super) reply: Reply,
     pub(super) reason: String,
 }
 
-/// Who may ask for tokens, how often, and which tokens live.
+/// The enrolled integrations, their recent requests and their tokens.
 #[derive(Default)]
-pub(super) struct TokenDesk {
+pub(super) struct TokenEndpoint {
     pub(super) enrollments: Enrollments,
     spent: SpentJtis,
+    /// The times of each issuer's requests in the last minute.
     recent: HashMap<String, VecDeque<Duration>>,
     issued: HashMap<String, Token>,
 }
@@ -54,37 +54,38 @@ pub(super) struct Token {
     forgotten: bool,
 }
 
-/// Where a bearer token stands.
-pub(super) enum Bearer<'a> {
+/// Whether a bearer token is valid.
+pub(super) enum BearerStatus<'a> {
     Valid(&'a Token),
-    /// Once given, valid no more: the requests made with it still count for its subject.
-    Ended(&'a Token),
+    /// Expired, revoked or forgotten: requests with it still count for its subject.
+    Expired(&'a Token),
     Unknown,
 }
 
 /// The settings and the time of one exchange.
-pub(super) struct Terms<'a> {
-    pub(super) verifier: Verifier<'a>,
+pub(super) struct ExchangeContext<'a> {
+    pub(super) verification: VerificationContext<'a>,
     pub(super) monotonic: Duration,
     pub(super) requests_per_minute: u32,
-    pub(super) shape: &'a ServiceShape,
+    pub(super) invalid_client_status: u16,
 }
 
-impl TokenDesk {
-    /// Works through one request. `jtis` gets the jti presented, if there was one.
+impl TokenEndpoint {
+    /// Answers one request. The jti that it presents, if any, is appended to `jtis`.
     pub(super) fn exchange(
         &mut self,
         request: &TokenRequest<'_>,
-        terms: &Terms<'_>,
+        context: &ExchangeContext<'_>,
         jtis: &mut Vec<String>,
-    ) -> Result<Reply, Refused> {
+    ) -> Result<Reply, Refusal> {
         let pairs = pairs(request.body);
-        let is_new = self.presented(pairs.as_deref().unwrap_or_default(), terms, jtis)?;
+        let is_new =
+            self.record_presentation(pairs.as_deref().unwrap_or_default(), context, jtis)?;
         let fields =
             fields(request, pairs).map_err(|reason| refused(400, "invalid_request", reason))?;
         let invalid_client =
-            |reason: String| refused(terms.shape.invalid_client_status, "invalid_client", reason);
-        let presented = Presented::parse(&fields["client_assertion"])
+            |reason: String| refused(context.invalid_client_status, "invalid_client", reason);
+        let assertion = UnverifiedAssertion::parse(&fields["client_assertion"])
             .map_err(|reason| invalid_client(reason.to_owned()))?;
         if fields["grant_type"] != "client_credentials" {
             return Err(refused(400, "unsupported_grant_type", "grant_type".to_owned()));
@@ -93,7 +94,7 @@ impl TokenDesk {
             return Err(refused(400, "invalid_request", "client_assertion_type".to_owned()));
         }
         let subject =
-            presented.verify(&self.enrollments, &terms.verifier).map_err(invalid_client)?;
+            assertion.verify(&self.enrollments, &context.verification).map_err(invalid_client)?;
         if !is_new {
             return Err(invalid_client("jti was used before".to_owned()));
         }
@@ -102,73 +103,73 @@ impl TokenDesk {
             Some(only) => scopes.into_iter().filter(|scope| only.contains(scope)).collect(),
             None => scopes,
         };
-        self.issue(subject, scopes, terms)
+        self.issue(subject, scopes, context)
     }
 
-    /// Spends the jti of an assertion, and counts the request of its issuer, before anything is
-    /// checked: whatever is wrong with the request, the assertion has been presented. False where
-    /// its jti was spent before.
-    fn presented(
+    /// Spends the jti of an assertion and counts the request of its issuer before anything is
+    /// checked: an assertion is used up by a request that fails, too. False where its jti was spent
+    /// before.
+    fn record_presentation(
         &mut self,
         pairs: &[(String, String)],
-        terms: &Terms<'_>,
+        context: &ExchangeContext<'_>,
         jtis: &mut Vec<String>,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, Refusal> {
         let mut is_new = true;
         for (_, compact) in pairs.iter().filter(|(name, _)| name == "client_assertion") {
-            let Ok(presented) = Presented::parse(compact) else { continue };
-            let issuer = presented.claimed_issuer();
-            if let Some(jti) = presented.jti() {
+            let Ok(assertion) = UnverifiedAssertion::parse(compact) else { continue };
+            let issuer = assertion.claimed_issuer();
+            if let Some(jti) = assertion.jti() {
                 jtis.push(jti.to_owned());
                 is_new &= self.spent.spend(issuer, jti);
             }
-            self.hold_rate(issuer, terms)?;
+            self.limit_rate(issuer, context)?;
         }
         Ok(is_new)
     }
 
-    /// Where this bearer token stands at `now`, Unix seconds.
-    pub(super) fn bearer(&self, token: &str, now: i64) -> Bearer<'_> {
+    /// The status of this bearer token at `now`, Unix seconds.
+    pub(super) fn status(&self, token: &str, now: i64) -> BearerStatus<'_> {
         match self.issued.get(token) {
-            Some(token) if token.forgotten || now >= token.expires => Bearer::Ended(token),
-            Some(token) => Bearer::Valid(token),
-            None => Bearer::Unknown,
+            Some(token) if token.forgotten || now >= token.expires => BearerStatus::Expired(token),
+            Some(token) => BearerStatus::Valid(token),
+            None => BearerStatus::Unknown,
         }
     }
 
-    /// From now on no token is known.
+    /// Makes every token invalid.
     pub(super) fn forget_tokens(&mut self) {
         for token in self.issued.values_mut() {
             token.forgotten = true;
         }
     }
 
-    /// No token of this subject is good any more.
+    /// Makes the tokens of this subject invalid.
     pub(super) fn forget_tokens_of(&mut self, subject: &str) {
         for token in self.issued.values_mut().filter(|token| token.subject == subject) {
             token.forgotten = true;
         }
     }
 
-    /// §5.4: so many in any 60 seconds, over the whole integration.
-    fn hold_rate(&mut self, issuer: &str, terms: &Terms<'_>) -> Result<(), Refused> {
+    /// §5.4: refuses requests beyond the limit in any 60 seconds, over the whole integration.
+    fn limit_rate(&mut self, issuer: &str, context: &ExchangeContext<'_>) -> Result<(), Refusal> {
         let recent = self.recent.entry(issuer.to_owned()).or_default();
-        while recent.front().is_some_and(|at| *at + RATE_WINDOW <= terms.monotonic) {
+        while recent.front().is_some_and(|at| *at + RATE_WINDOW <= context.monotonic) {
             recent.pop_front();
         }
-        if recent.len() < terms.requests_per_minute as usize {
-            recent.push_back(terms.monotonic);
+        if recent.len() < context.requests_per_minute as usize {
+            recent.push_back(context.monotonic);
             return Ok(());
         }
-        let oldest = recent.front().copied().unwrap_or(terms.monotonic);
-        let free = (oldest + RATE_WINDOW).saturating_sub(terms.monotonic);
+        let oldest = recent.front().copied().unwrap_or(context.monotonic);
+        let free = (oldest + RATE_WINDOW).saturating_sub(context.monotonic);
         let mut refusal = refused(429, "slow_down", "too many token requests".to_owned());
         let seconds = free.as_secs() + u64::from(free.subsec_nanos() > 0);
         refusal.reply.set_header("Retry-After", Some(&seconds.to_string()));
         Err(refusal)
     }
 
-    fn granted(&self, subject: &str, asked: &str) -> Result<Vec<String>, Refused> {
+    fn granted(&self, subject: &str, asked: &str) -> Result<Vec<String>, Refusal> {
         let allowed = self.enrollments.get(subject).map(|one| one.scopes.as_slice());
         let allowed = allowed.unwrap_or_default();
         let mut scopes = Vec::new();
@@ -188,8 +189,8 @@ impl TokenDesk {
         &mut self,
         subject: String,
         scopes: Vec<String>,
-        terms: &Terms<'_>,
-    ) -> Result<Reply, Refused> {
+        context: &ExchangeContext<'_>,
+    ) -> Result<Reply, Refusal> {
         let mut octets = [0_u8; 32];
         rand::fill(&mut octets)
             .map_err(|_| refused(500, "server_error", "no random bytes".to_owned()))?;
@@ -200,13 +201,13 @@ impl TokenDesk {
             "expires_in": TOKEN_SECONDS,
             "scope": scopes.join(" "),
         });
-        let expires = terms.verifier.now.saturating_add(TOKEN_SECONDS);
+        let expires = context.verification.now.saturating_add(TOKEN_SECONDS);
         self.issued.insert(access_token, Token { subject, scopes, expires, forgotten: false });
         Ok(Reply::json(200, body.to_string()).with_header("Pragma", "no-cache"))
     }
 }
 
-/// A form, as far as a body can be read as one.
+/// Names and values of a form, in order.
 type Pairs = Vec<(String, String)>;
 
 fn pairs(body: &[u8]) -> Result<Pairs, String> {
@@ -238,6 +239,6 @@ fn fields(
     Ok(pairs.into_iter().collect())
 }
 
-fn refused(status: u16, code: &str, reason: String) -> Refused {
-    Refused { reply: Reply::token_error(status, code), reason }
+fn refused(status: u16, code: &str, reason: String) -> Refusal {
+    Refusal { reply: Reply::token_error(status, code), reason }
 }

@@ -1,29 +1,29 @@
 //! What a client must end up with: the same points, without pages, tokens or HTTP.
 
-use super::aggregate::Row;
-use super::answer::Holdings;
+use super::Sandbox;
+use super::aggregation::Row;
 use super::error::SandboxError;
 use super::identity::{Identity, Selection};
-use super::query::{Question, range};
-use super::{Sandbox, Service};
+use super::query::{PointQuery, range};
+use super::snapshot::DataSource;
 
-/// At which state of knowledge the truth is told.
+/// The moment as of which points are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AsOf {
     /// What the service would send now.
     Now,
     /// What it would send at this time, microseconds since the Unix epoch.
     Time(i64),
-    /// What it will send in the end, when all has arrived and been corrected.
+    /// What it will send when all points have arrived and been corrected.
     Final,
 }
 
-/// The points of a question in columns of equal length, sorted by identity, then timestamp.
+/// The points of a query in columns of equal length, sorted by identity, then timestamp.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Truth {
     /// The series, sorted.
     pub series: Vec<Identity>,
-    /// For each point, its place in `series`.
+    /// For each point, its index in `series`.
     pub series_of: Vec<u32>,
     /// Bucket timestamps, microseconds since the Unix epoch.
     pub timestamp: Vec<i64>,
@@ -61,10 +61,11 @@ impl Truth {
 }
 
 impl Sandbox {
-    /// The points of a selection with bucket timestamps in `[start, end)` (microseconds since the
-    /// Unix epoch; the end belongs to it where the shape says so), told by the same state of
-    /// knowledge that the data endpoint has. Left out: `interval_seconds` is what a query without one
-    /// gets; `start` and `end` are the extent of loaded data, or the last day of generated ones.
+    /// The points of a selection with bucket timestamps in `[start, end)`, microseconds since the
+    /// Unix epoch (with [`Options::to_inclusive`](super::Options::to_inclusive): `[start, end]`),
+    /// as the data endpoint would send them at that moment. Left out: `interval_seconds` is what a
+    /// query without one gets; `start` and `end` are the extent of loaded data, or the last day of
+    /// generated ones.
     ///
     /// # Errors
     /// For an interval that cannot be made of the data, and for a range that ends before it
@@ -78,36 +79,31 @@ impl Sandbox {
         as_of: AsOf,
     ) -> Result<Truth, SandboxError> {
         let now = self.clock.wall();
-        let mut service = self.shared.lock();
+        let service = self.shared.lock();
         let seconds = interval_seconds.unwrap_or_else(|| service.default_interval_seconds());
         if seconds == 0 {
             return Err(SandboxError::new("an interval is at least one second"));
         }
         let interval = i64::from(seconds) * 1_000_000;
-        let extent = match &service.holdings {
-            Holdings::Loaded(loaded) => loaded.extent(interval),
-            Holdings::Generated(_) => None,
+        let extent = match &service.source {
+            DataSource::Loaded(dataset) => dataset.extent(interval),
+            DataSource::Generated(_) => None,
         };
         let (first, last) = extent.unzip();
         let (from, to) = range(start.or(first), end.or(last), interval, now);
         if from > to {
             return Err(SandboxError::new("the range ends before it begins"));
         }
-        let view = match as_of {
+        let as_of = match as_of {
             AsOf::Now => now.as_microsecond(),
             AsOf::Time(time) => time,
             AsOf::Final => i64::MAX,
         };
-        let to = to.saturating_add(i64::from(service.options.shape.to_inclusive));
-        told(&mut service, &Question { selection, from, to, interval }, view)
+        let to = to.saturating_add(i64::from(service.options.to_inclusive));
+        let query = PointQuery { selection, from, to, interval };
+        let snapshot = service.source.snapshot(&query, as_of).map_err(SandboxError::new)?;
+        let mut truth = Truth { series: snapshot.series, ..Truth::default() };
+        snapshot.rows.iter().for_each(|row| truth.push(row));
+        Ok(truth)
     }
-}
-
-fn told(service: &mut Service, question: &Question, view: i64) -> Result<Truth, SandboxError> {
-    let answer = service.holdings.answer(question, view).map_err(SandboxError::new)?;
-    let mut truth = Truth { series: answer.series.clone(), ..Truth::default() };
-    for row in &answer.rows {
-        truth.push(row);
-    }
-    Ok(truth)
 }

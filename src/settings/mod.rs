@@ -4,94 +4,38 @@
 //! | file | noun |
 //! |---|---|
 //! | this | what variables and profile say together |
-//! | [`profile`] | one table of the file, and which members it may have |
-//! | [`place`] | where the file is |
+//! | [`options`] | the options of a client: one list |
+//! | `profile` | one table of the file, and which members it may have |
+//! | `key` | where a key and its passphrase come from |
+//! | `variables` | the names of the variables |
+//! | `surroundings` | where the file is, and what else lies around a program |
 //!
 //! Arguments win over variables, these over the profile, member by member; only what opens a key
 //! comes from where the key comes from, or from a variable.
 
-pub mod place;
-pub mod profile;
+mod key;
+pub mod options;
+mod profile;
+mod surroundings;
+mod variables;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-pub use self::place::{Platform, Surroundings};
-pub use self::profile::{Profile, Value};
+pub use self::key::{Key, KeySource, PassphraseSource};
+pub use self::options::{Form, OPTIONS, Options, Value};
+use self::profile::Profile;
+pub use self::surroundings::{Platform, Surroundings};
+pub use self::variables::{
+    AUDIENCE, BASE_URL, CONFIG, DAILY_ALLOWANCE, LEDGER, PASSPHRASE, PASSWORD_COMMAND, PRIVATE_KEY,
+    PRIVATE_KEY_FILE, PROFILE, SCOPES, SUBJECT,
+};
 use crate::error::{Error, Kind, Result};
-
-/// Address of the service, as `https://customer.example.com`.
-pub const BASE_URL: &str = "SITELINE_BASE_URL";
-/// The subject that enrollment returned.
-pub const SUBJECT: &str = "SITELINE_SUBJECT";
-/// Path of the private key.
-pub const PRIVATE_KEY_FILE: &str = "SITELINE_PRIVATE_KEY_FILE";
-/// The private key itself, PEM text or a JWK.
-pub const PRIVATE_KEY: &str = "SITELINE_PRIVATE_KEY";
-/// Passphrase of an encrypted private key.
-pub const PASSPHRASE: &str = "SITELINE_PASSPHRASE";
-/// A command that prints that passphrase.
-pub const PASSWORD_COMMAND: &str = "SITELINE_PASSWORD_COMMAND";
-/// Scopes, separated by spaces.
-pub const SCOPES: &str = "SITELINE_SCOPES";
-/// `aud` of the assertion, where it differs from the token endpoint that is dialled.
-pub const AUDIENCE: &str = "SITELINE_AUDIENCE";
-/// Requests a day that siteline may make.
-pub const DAILY_ALLOWANCE: &str = "SITELINE_DAILY_ALLOWANCE";
-/// Path of the file that counts them.
-pub const LEDGER: &str = "SITELINE_LEDGER";
-/// Path of the file of profiles.
-pub const CONFIG: &str = "SITELINE_CONFIG";
-/// Which profile of that file.
-pub const PROFILE: &str = "SITELINE_PROFILE";
 
 /// The profile that is read where none is named.
 pub const DEFAULT_PROFILE: &str = "default";
-
-const VARIABLES: [&str; 12] = [
-    BASE_URL,
-    SUBJECT,
-    PRIVATE_KEY_FILE,
-    PRIVATE_KEY,
-    PASSPHRASE,
-    PASSWORD_COMMAND,
-    SCOPES,
-    AUDIENCE,
-    DAILY_ALLOWANCE,
-    LEDGER,
-    CONFIG,
-    PROFILE,
-];
-
-/// Where the private key is.
-pub enum KeySource {
-    /// In a file.
-    File(PathBuf),
-    /// In [`PRIVATE_KEY`] itself.
-    Text(Zeroizing<String>),
-}
-
-/// Where the passphrase of an encrypted key comes from.
-pub enum PassphraseSource {
-    /// From [`PASSPHRASE`].
-    Text(Zeroizing<String>),
-    /// From the first line that a command prints: a text to be split into words, or the words.
-    Command(Value),
-}
-
-/// What a key is opened and checked with.
-pub struct Key {
-    /// Where it is.
-    pub source: KeySource,
-    /// What opens it, if it is encrypted.
-    pub passphrase: Option<PassphraseSource>,
-    /// What its thumbprint must be.
-    pub kid: Option<String>,
-    /// Whether a file that others can read is refused.
-    pub strict: bool,
-}
 
 /// What the arguments bring already, so that it is neither needed nor looked at here.
 #[derive(Debug, Clone, Copy, Default)]
@@ -109,7 +53,7 @@ pub struct Settings {
     /// The subject as it stands there, and the key; `None` only where a credential was given.
     pub credential: Option<(String, Key)>,
     /// All else, by the names of the client's keywords.
-    pub options: Vec<(&'static str, Value)>,
+    pub options: Options,
     /// The file and the profile that took part, for errors about their contents.
     pub profile: Option<(PathBuf, String)>,
 }
@@ -206,7 +150,7 @@ impl Found {
         .collect();
         if !missing.is_empty() {
             let message = format!("No client can be made: {} missing.", listed(&missing));
-            return Err(Error::new(Kind::Config, message).with_hint(looked_at()));
+            return Err(Error::new(Kind::ConfigError, message).with_hint(looked_at()));
         }
         Ok(Settings {
             base_url: self.base_url.filter(|_| !given.base_url),
@@ -228,7 +172,7 @@ fn listed(words: &[&str]) -> String {
 
 fn key_of_variables(around: &Surroundings<'_>) -> Result<Option<Key>> {
     let source = match (around.get(PRIVATE_KEY_FILE), around.get(PRIVATE_KEY)) {
-        (Some(_), Some(_)) => return Err(both(PRIVATE_KEY_FILE, PRIVATE_KEY, "key")),
+        (Some(_), Some(_)) => return Err(conflict(PRIVATE_KEY_FILE, PRIVATE_KEY, "key")),
         (Some(path), None) => KeySource::File(around.resolved(Path::new(""), path.trim())),
         (None, Some(text)) => KeySource::Text(Zeroizing::new(text)),
         (None, None) => return Ok(None),
@@ -246,27 +190,27 @@ fn key_of_profile(profile: &mut Profile, around: &Surroundings<'_>) -> Result<Op
 
 fn passphrase_of_variables(around: &Surroundings<'_>) -> Result<Option<PassphraseSource>> {
     match (around.get(PASSPHRASE), around.get(PASSWORD_COMMAND)) {
-        (Some(_), Some(_)) => Err(both(PASSPHRASE, PASSWORD_COMMAND, "passphrase")),
+        (Some(_), Some(_)) => Err(conflict(PASSPHRASE, PASSWORD_COMMAND, "passphrase")),
         (Some(text), None) => Ok(Some(PassphraseSource::Text(Zeroizing::new(text)))),
         (None, command) => Ok(command.map(|line| PassphraseSource::Command(Value::Text(line)))),
     }
 }
 
-fn both(one: &str, other: &str, what: &str) -> Error {
-    Error::new(Kind::Config, format!("{one} and {other} are both set."))
+fn conflict(one: &str, other: &str, what: &str) -> Error {
+    Error::new(Kind::ConfigError, format!("{one} and {other} are both set."))
         .with_hint(format!("Unset one: nobody can say which {what} is meant."))
 }
 
 fn allowance(text: &str) -> Result<Value> {
     text.trim().parse().map(Value::Whole).map_err(|_| {
-        Error::new(Kind::Config, format!("{DAILY_ALLOWANCE} is not a number of requests."))
+        Error::new(Kind::ConfigError, format!("{DAILY_ALLOWANCE} is not a number of requests."))
             .with_hint("It is a whole number, such as 5000.")
     })
 }
 
 /// Of every variable whether it is set, of the file whether it was found: never what they hold.
 fn looked_at(around: &Surroundings<'_>, profile: &Profile) -> String {
-    let mut places: Vec<String> = VARIABLES
+    let mut places: Vec<String> = variables::ALL
         .iter()
         .map(|name| {
             format!("{name} ({})", if around.get(name).is_some() { "set" } else { "not set" })

@@ -6,65 +6,26 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value as Toml};
 
-use super::place::Surroundings;
-use super::{CONFIG, Key, KeySource, PROFILE, PassphraseSource};
+use super::key::{Key, KeySource, PassphraseSource};
+use super::options::{Form, OPTIONS, Options, Value};
+use super::surroundings::Surroundings;
+use super::variables::{CONFIG, PROFILE};
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// A value as a profile holds it.
-#[derive(Clone, PartialEq)]
-pub enum Value {
-    /// Text.
-    Text(String),
-    /// A list of texts.
-    Words(Vec<String>),
-    /// A whole number.
-    Whole(i64),
-    /// Any other number.
-    Number(f64),
-    /// True or false.
-    Flag(bool),
-    /// A path, resolved.
-    Path(PathBuf),
-}
-
-/// What a member may be.
-#[derive(Clone, Copy)]
-enum Form {
-    Text,
-    Words,
-    Whole,
-    Duration,
-    Flag,
-    Path,
-}
-
-const MEMBERS: [(&str, Form); 25] = [
+/// The members that make up the credential, and the address; all others are [`OPTIONS`].
+const CREDENTIAL: [(&str, Form); 6] = [
     ("base_url", Form::Text),
     ("subject", Form::Text),
     ("private_key_file", Form::Path),
     ("password_command", Form::Words),
     ("kid", Form::Text),
     ("strict", Form::Flag),
-    ("scopes", Form::Words),
-    ("audience", Form::Text),
-    ("daily_allowance", Form::Whole),
-    ("allowance_resets", Form::Text),
-    ("ledger", Form::Path),
-    ("settle_lag", Form::Duration),
-    ("assertion_lifetime", Form::Duration),
-    ("clock_tolerance", Form::Duration),
-    ("typ", Form::Flag),
-    ("max_retry_after", Form::Duration),
-    ("tries", Form::Whole),
-    ("connect_timeout", Form::Duration),
-    ("response_timeout", Form::Duration),
-    ("idle_timeout", Form::Duration),
-    ("max_body_bytes", Form::Whole),
-    ("application", Form::Text),
-    ("allow_http", Form::Flag),
-    ("ca_bundle", Form::Path),
-    ("proxy", Form::Text),
 ];
+
+/// What a profile may say.
+fn known_members() -> impl Iterator<Item = (&'static str, Form)> {
+    CREDENTIAL.into_iter().chain(OPTIONS)
+}
 
 /// What has no place in a profile, and what to write instead.
 const REFUSED: [(&str, &str); 5] = [
@@ -75,15 +36,15 @@ const REFUSED: [(&str, &str); 5] = [
     ("clock", "a clock is for tests: give clock= in the program"),
 ];
 
-/// How alike two names must be for the one to be told as what was meant by the other.
-const ALIKE: f64 = 0.75;
+/// From this likeness on, an error offers a known name for an unknown one.
+const SIMILAR: f64 = 0.75;
 
 /// One profile, or what is known where there is none.
-pub struct Profile {
+pub(super) struct Profile {
     name: String,
     file: Option<PathBuf>,
     file_found: bool,
-    members: Option<Vec<(&'static str, Value)>>,
+    members: Option<Options>,
 }
 
 impl Profile {
@@ -134,8 +95,11 @@ impl Profile {
     fn absent(&self, why: &str) -> Error {
         let place =
             self.file.as_deref().map_or_else(String::new, |file| format!(" ({})", file.display()));
-        Error::new(Kind::Config, format!("No profile {:?}: {why}{place}.", excerpt(&self.name)))
-            .with_hint(format!("{CONFIG} names the file, {PROFILE} the profile in it."))
+        Error::new(
+            Kind::ConfigError,
+            format!("No profile {:?}: {why}{place}.", excerpt(&self.name)),
+        )
+        .with_hint(format!("{CONFIG} names the file, {PROFILE} the profile in it."))
     }
 
     /// Takes a text out.
@@ -166,11 +130,11 @@ impl Profile {
     }
 
     /// What is left: the keywords of a client.
-    pub(super) fn into_options(self) -> Vec<(&'static str, Value)> {
-        let credential =
-            ["private_key_file", "password_command", "kid", "strict", "base_url", "subject"];
+    pub(super) fn into_options(self) -> Options {
+        let is_option =
+            |name: &str| CREDENTIAL.iter().all(|(of_credential, _)| *of_credential != name);
         let members = self.members.unwrap_or_default();
-        members.into_iter().filter(|(name, _)| !credential.contains(name)).collect()
+        members.into_iter().filter(|(name, _)| is_option(name)).collect()
     }
 
     /// The file and the name, where the profile is there.
@@ -211,12 +175,12 @@ fn parse(text: &str) -> Result<Table, String> {
 }
 
 fn wrong(file: &Path, what: &str) -> Error {
-    Error::new(Kind::Config, format!("{what}, in the file {}.", file.display()))
+    Error::new(Kind::ConfigError, format!("{what}, in the file {}.", file.display()))
 }
 
 fn no_such_profile(profiles: &Table, file: &Path, name: &str) -> Error {
     let names: Vec<String> = profiles.keys().map(|name| format!("{:?}", excerpt(name))).collect();
-    let hint = match alike(name, profiles.keys().map(String::as_str)) {
+    let hint = match similar(name, profiles.keys().map(String::as_str)) {
         Some(near) => format!("Is {near:?} meant? "),
         None => String::new(),
     };
@@ -228,10 +192,10 @@ fn no_such_profile(profiles: &Table, file: &Path, name: &str) -> Error {
         .with_hint(format!("{hint}{known}"))
 }
 
-fn alike<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+fn similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|known| (strsim::normalized_damerau_levenshtein(name, known), known))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .filter(|(likeness, _)| *likeness >= SIMILAR)
         .max_by(|(one, _), (other, _)| one.total_cmp(other))
         .map(|(_, known)| known)
 }
@@ -241,12 +205,12 @@ fn members(
     file: &Path,
     profile: &str,
     around: &Surroundings<'_>,
-) -> Result<Vec<(&'static str, Value)>> {
+) -> Result<Options> {
     let place = format!("in the profile {:?}", excerpt(profile));
     let unknown: Vec<&str> = table
         .keys()
         .map(String::as_str)
-        .filter(|name| !MEMBERS.iter().any(|(known, _)| known == name))
+        .filter(|name| known_members().all(|(known, _)| known != *name))
         .collect();
     if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| unknown.contains(refused)) {
         return Err(wrong(file, &format!("{instead}; it stands {place}")));
@@ -255,17 +219,16 @@ fn members(
         let names: Vec<String> = unknown.iter().map(|name| excerpt(name)).collect();
         let meant: Vec<String> = unknown
             .iter()
-            .filter_map(|name| alike(name, MEMBERS.iter().map(|(known, _)| *known)))
+            .filter_map(|name| similar(name, known_members().map(|(known, _)| known)))
             .map(|near| format!("Is {near} meant? "))
             .collect();
-        let all: Vec<&str> = MEMBERS.iter().map(|(known, _)| *known).collect();
+        let all: Vec<&str> = known_members().map(|(known, _)| known).collect();
         return Err(wrong(file, &format!("unknown {place}: {}", names.join(", ")))
             .with_hint(format!("{}Known are: {}.", meant.concat(), all.join(", "))));
     }
     let folder = file.parent().unwrap_or(Path::new(""));
-    MEMBERS
-        .iter()
-        .filter_map(|(name, form)| Some((*name, *form, table.get(*name)?)))
+    known_members()
+        .filter_map(|(name, form)| Some((name, form, table.get(name)?)))
         .map(|(name, form, given)| match form.read(given, folder, around) {
             Ok(value) => Ok((name, value)),
             Err(expected) => Err(wrong(file, &format!("{name} is no {expected} {place}"))),
@@ -283,8 +246,8 @@ impl Form {
     ) -> Result<Value, &'static str> {
         let text = given.as_str().map(ToOwned::to_owned);
         match self {
-            Self::Text => text.map(Value::Text).ok_or("text"),
-            Self::Path => {
+            Self::Text | Self::TimeOfDay => text.map(Value::Text).ok_or("text"),
+            Self::Path | Self::Certificates => {
                 text.map(|path| Value::Path(around.resolved(folder, &path))).ok_or("path")
             }
             Self::Words => {

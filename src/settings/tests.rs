@@ -50,7 +50,7 @@ fn profile(name: &str, pairs: &[(&str, &str)], file: Option<&str>) -> Result<Set
 
 fn refused(outcome: Result<Settings>) -> String {
     let error = outcome.expect_err("refused");
-    assert_eq!(error.kind(), Kind::Config);
+    assert_eq!(error.kind(), Kind::ConfigError);
     let text = error.to_string();
     assert!(!text.contains("hunter2") && !text.contains("BEGIN"), "{text}");
     text

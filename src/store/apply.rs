@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use arrow_array::Array as _;
 use rusqlite::Connection;
 
-use super::block::{Row, Values};
-use super::directory::{Directory, Known, Place};
-use super::failure::{Outcome, Trouble};
+use super::block::{PointVersion, Values};
+use super::directory::{BlockKey, Directory, FeedIndex};
+use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
-use super::history::{Tally, merge};
-use super::pages::{self, Later, PageRow};
-use super::seen::{self, Seen};
+use super::history::merge;
+use super::pages::{self, LaterPages, PageRow};
+use super::seen::{self, SeenPoints};
 use super::target::{Applied, Delivery};
 use crate::data::{Envelope, Page, PointColumns};
 
@@ -20,18 +20,18 @@ use crate::data::{Envelope, Page, PointColumns};
 const BUCKETS: i64 = 128;
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
-/// Once in so many pages one looks for what can be forgotten.
+/// After so many pages, old seen points are deleted.
 const FORGET_EVERY: i64 = 64;
 
-/// Puts it down, all but the commit. What is known of the feed comes and goes by value: after a
-/// failure it is gone.
+/// Writes it, all but the commit. The index of the feed is passed by value: after a failure it is
+/// dropped, as it may say what was rolled back.
 pub(super) fn apply(
     connection: &Connection,
-    known: Option<Known>,
+    known: Option<FeedIndex>,
     name: &str,
     delivery: Option<&Delivery<'_>>,
     state: &[u8],
-) -> Outcome<(Option<Known>, Applied)> {
+) -> StoreResult<(Option<FeedIndex>, Applied)> {
     let feeds = Feeds::load(connection)?;
     let mut feed = feeds.find_or_new(name);
     let Some(delivery) = delivery else {
@@ -40,33 +40,33 @@ pub(super) fn apply(
     };
     let mut known = match known {
         Some(known) if known.generation == feed.generation => known,
-        _ => Known::load(connection, &feed)?,
+        _ => FeedIndex::load(connection, &feed)?,
     };
-    let tally = deliver(connection, &mut known, &mut feed, delivery)?;
+    let applied = deliver(connection, &mut known, &mut feed, delivery)?;
     known.generation = feed.generation;
     feeds.save(connection, feed, state)?;
-    let Tally { inserted, revised, unchanged, flagged } = tally;
-    Ok((Some(known), Applied { inserted, revised, unchanged, flagged }))
+    Ok((Some(known), applied))
 }
 
 fn deliver(
     connection: &Connection,
-    known: &mut Known,
+    known: &mut FeedIndex,
     feed: &mut FeedRow,
     delivery: &Delivery<'_>,
-) -> Outcome<Tally> {
+) -> StoreResult<Applied> {
     let mut log = log_row(delivery)?;
     if log.sequence <= feed.sequence
         && let Some(done) = pages::after(connection, feed.id, log.sequence - 1)?.first()
         && done.sequence == log.sequence
     {
-        // It is there already: its commit was not heard of. Another one would be lost.
+        // It was applied before: the caller did not learn of the commit. A different page with
+        // this number would be lost.
         if (PageRow { tally: done.tally, read_at: done.read_at, ..log }) != *done {
             let what = format!("page request {} is there already, and another one", log.sequence);
-            return Err(Trouble::Refused(what, "Each page request has a number of its own."));
+            return Err(StoreFailure::Refused(what, "Each page request has a number of its own."));
         }
-        let Tally { inserted, revised, unchanged, .. } = done.tally;
-        return Ok(Tally { unchanged: inserted + revised + unchanged, ..Tally::default() });
+        let Applied { inserted, revised, unchanged, .. } = done.tally;
+        return Ok(Applied { unchanged: inserted + revised + unchanged, ..Applied::default() });
     }
     let points = points(connection, known, feed, delivery.page)?;
     if feed.span == 0 && !points.is_empty() {
@@ -82,14 +82,16 @@ fn deliver(
         pages::verify_seen(connection, feed)?;
         known.seen = true;
     }
-    let later = if late { Later::load(connection, feed, &log, &runs)? } else { Later::default() };
-    let mut work = Work { log, later, brought: None, news: in_blocks(points, feed.span) };
+    let later =
+        if late { LaterPages::load(connection, feed, &log, &runs)? } else { LaterPages::default() };
+    let mut page_merge =
+        PageMerge { log, later, brought: None, news: in_blocks(points, feed.span) };
     if log.is_last {
-        work.brought = pages::since_chain(connection, feed.id, &log, &runs)?;
+        page_merge.brought = pages::since_chain(connection, feed.id, &log, &runs)?;
     }
-    log.tally = work.put(Directory::new(connection, feed.id)?, known, feed)?;
+    log.tally = page_merge.run(Directory::new(connection, feed.id)?, known, feed)?;
     log.save(connection, feed)?;
-    let finished = if log.is_last { log.sequence } else { work.later.finished(log.chain) };
+    let finished = if log.is_last { log.sequence } else { page_merge.later.finished(log.chain) };
     pages::remember(connection, feed, &log, finished, runs)?;
     feed.sequence = feed.sequence.max(log.sequence);
     feed.generation += 1;
@@ -99,12 +101,12 @@ fn deliver(
     Ok(log.tally)
 }
 
-fn log_row(delivery: &Delivery<'_>) -> Outcome<PageRow> {
+fn log_row(delivery: &Delivery<'_>) -> StoreResult<PageRow> {
     let (page, chain) = (delivery.page, delivery.chain);
     if chain.first == 0 || chain.first > page.sequence || i64::try_from(page.sequence).is_err() {
         let (first, number) = (chain.first, page.sequence);
         let what = format!("page request {number} can't be of a chain that began with {first}");
-        return Err(Trouble::Refused(what, "Page requests count from 1."));
+        return Err(StoreFailure::Refused(what, "Page requests count from 1."));
     }
     Ok(PageRow {
         sequence: page.sequence,
@@ -114,19 +116,19 @@ fn log_row(delivery: &Delivery<'_>) -> Outcome<PageRow> {
         read_at: delivery.read_at.as_microsecond(),
         is_last: page.is_last,
         points: i64::try_from(page.rows()).unwrap_or(i64::MAX),
-        tally: Tally::default(),
+        tally: Applied::default(),
     })
 }
 
 /// A page's points by series, ascending, each once: the later row wins.
 fn points(
     connection: &Connection,
-    known: &mut Known,
+    known: &mut FeedIndex,
     feed: &mut FeedRow,
     page: &Page,
-) -> Outcome<BTreeMap<i64, Vec<Row>>> {
+) -> StoreResult<BTreeMap<i64, Vec<PointVersion>>> {
     let mut series: Vec<Option<i64>> = Vec::new();
-    let mut points: BTreeMap<i64, Vec<Row>> = BTreeMap::new();
+    let mut points: BTreeMap<i64, Vec<PointVersion>> = BTreeMap::new();
     for envelope in page.points.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
         if series.len() <= envelope.series {
             series.resize(envelope.series + 1, None);
@@ -148,20 +150,20 @@ fn points(
     Ok(points)
 }
 
-fn read_rows(page: &Page, envelope: &Envelope, rows: &mut Vec<Row>) {
+fn read_rows(page: &Page, envelope: &Envelope, rows: &mut Vec<PointVersion>) {
     let PointColumns { timestamps, numbers, sample_counts: counts, .. } = &*page.points;
     rows.extend(envelope.rows.clone().map(|row| {
         let number = numbers.each_ref().map(|array| array.is_valid(row).then(|| array.value(row)));
         let count = counts.is_valid(row).then(|| counts.value(row));
         let values = Values::new(number, count);
         let timestamp = timestamps.value(row);
-        Row { timestamp, version: page.sequence, absent: false, values }
+        PointVersion { timestamp, version: page.sequence, absent: false, values }
     }));
 }
 
 /// How much time a block spans: so many buckets; where no width is known, so many of the smallest
 /// steps on the first page that has points, but neither less than minutes nor more than a month.
-fn span(interval_seconds: Option<u32>, points: &BTreeMap<i64, Vec<Row>>) -> i64 {
+fn span(interval_seconds: Option<u32>, points: &BTreeMap<i64, Vec<PointVersion>>) -> i64 {
     if let Some(seconds) = interval_seconds.filter(|seconds| *seconds > 0) {
         return BUCKETS * i64::from(seconds) * SECOND;
     }
@@ -172,10 +174,13 @@ fn span(interval_seconds: Option<u32>, points: &BTreeMap<i64, Vec<Row>>) -> i64 
     steps.min().map_or(DAY, |step| step.saturating_mul(BUCKETS).clamp(least, 32 * DAY))
 }
 
-fn in_blocks(points: BTreeMap<i64, Vec<Row>>, span: i64) -> BTreeMap<Place, Vec<Row>> {
+fn in_blocks(
+    points: BTreeMap<i64, Vec<PointVersion>>,
+    span: i64,
+) -> BTreeMap<BlockKey, Vec<PointVersion>> {
     let mut blocks = BTreeMap::new();
     for (series, rows) in points {
-        let stretch = |row: &Row| row.timestamp.div_euclid(span);
+        let stretch = |row: &PointVersion| row.timestamp.div_euclid(span);
         for rows in rows.chunk_by(|one, next| stretch(one) == stretch(next)) {
             blocks.insert((series, stretch(&rows[0])), rows.to_vec());
         }
@@ -183,38 +188,38 @@ fn in_blocks(points: BTreeMap<i64, Vec<Row>>, span: i64) -> BTreeMap<Place, Vec<
     blocks
 }
 
-/// A page on its way into blocks.
-struct Work {
+/// Merges one page into the blocks.
+struct PageMerge {
     log: PageRow,
-    later: Later,
+    later: LaterPages,
     /// With the last page of a chain: what was brought since the chain began, where that is known.
-    brought: Option<Seen>,
-    news: BTreeMap<Place, Vec<Row>>,
+    brought: Option<SeenPoints>,
+    news: BTreeMap<BlockKey, Vec<PointVersion>>,
 }
 
-impl Work {
-    fn put(
+impl PageMerge {
+    fn run(
         &mut self,
         mut directory: Directory<'_>,
-        known: &mut Known,
+        known: &mut FeedIndex,
         feed: &mut FeedRow,
-    ) -> Outcome<Tally> {
-        let mut tally = Tally::default();
+    ) -> StoreResult<Applied> {
+        let mut tally = Applied::default();
         let PageRow { start, end, .. } = self.log;
         if self.brought.is_some() && start < end && feed.span > 0 {
             let stretches = start.div_euclid(feed.span)..(end - 1).div_euclid(feed.span) + 1;
-            for (place, _) in directory.blocks(known, &stretches)? {
-                self.news.entry(place).or_default();
+            for (key, _) in directory.blocks(known, &stretches)? {
+                self.news.entry(key).or_default();
             }
         }
-        for (place, mut news) in std::mem::take(&mut self.news) {
-            let rows = directory.rows_at(known, place)?;
+        for (key, mut news) in std::mem::take(&mut self.news) {
+            let rows = directory.rows_of(known, key)?;
             if let Some(brought) = &self.brought {
-                self.add_absent(place, &rows, brought, &mut news);
+                self.add_absent(key, &rows, brought, &mut news);
             }
-            let later = |timestamp| self.later.events(place.0, timestamp);
+            let later = |timestamp| self.later.events(key.0, timestamp);
             if let Some(rows) = merge(&rows, &news, later, &mut tally) {
-                directory.store(known, place, &rows)?;
+                directory.store(known, key, &rows)?;
             }
         }
         directory.finish(known, feed)?;
@@ -223,13 +228,19 @@ impl Work {
 
     /// Adds an absent row for each stored point of the chain's range that nobody has brought since
     /// the chain began.
-    fn add_absent(&self, place: Place, rows: &[Row], brought: &Seen, news: &mut Vec<Row>) {
+    fn add_absent(
+        &self,
+        key: BlockKey,
+        rows: &[PointVersion],
+        brought: &SeenPoints,
+        news: &mut Vec<PointVersion>,
+    ) {
         let PageRow { sequence, start, end, .. } = self.log;
-        let mut finder = brought.of(place.0);
+        let mut finder = brought.finder(key.0);
         let before = news.len();
         for row in rows.chunk_by(|one, next| one.timestamp == next.timestamp).map(|all| all[0]) {
             if (start..end).contains(&row.timestamp) && !finder.holds(row.timestamp) {
-                news.push(Row { version: sequence, absent: true, ..row });
+                news.push(PointVersion { version: sequence, absent: true, ..row });
             }
         }
         if news.len() > before {

@@ -55,7 +55,7 @@ impl Values {
 
 /// One version of one point. Rows of a block are sorted by timestamp, then version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct PointVersion {
     pub(super) timestamp: i64,
     /// Sequence number of the page request that said so.
     pub(super) version: u64,
@@ -64,7 +64,7 @@ pub(super) struct Row {
     pub(super) values: Values,
 }
 
-impl Row {
+impl PointVersion {
     /// Whether both say the same of a point.
     #[inline]
     pub(super) fn same(&self, other: &Self) -> bool {
@@ -73,7 +73,7 @@ impl Row {
 }
 
 /// The bytes of a block.
-pub(super) fn encode(rows: &[Row]) -> Vec<u8> {
+pub(super) fn encode(rows: &[PointVersion]) -> Vec<u8> {
     let mut sink = Sink(Vec::with_capacity(64 + rows.len() * 28));
     sink.0.push(FORM);
     sink.length(rows.len());
@@ -97,12 +97,12 @@ pub(super) fn encode(rows: &[Row]) -> Vec<u8> {
     sink.0
 }
 
-fn mark(row: &Row) -> u8 {
+fn mark(row: &PointVersion) -> u8 {
     row.values.nulls | if row.absent { ABSENT } else { 0 }
 }
 
 /// The block in those bytes; `None` where [`encode`] did not write them.
-pub(super) fn decode(bytes: &[u8]) -> Option<Vec<Row>> {
+pub(super) fn decode(bytes: &[u8]) -> Option<Vec<PointVersion>> {
     let (form, rest) = bytes.split_first()?;
     let mut source = Source(rest);
     let count = source.length()?;
@@ -111,7 +111,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Vec<Row>> {
     }
     let mut rows = Vec::new();
     source.steps(count, |timestamp| {
-        rows.push(Row { timestamp, version: 0, absent: false, values: Values::default() });
+        rows.push(PointVersion { timestamp, version: 0, absent: false, values: Values::default() });
     })?;
     let mut at = 0;
     source.steps(count, |version| {
@@ -139,7 +139,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Vec<Row>> {
     source.0.is_empty().then_some(rows)
 }
 
-fn read_counts(source: &mut Source<'_>, rows: &mut [Row]) -> Option<()> {
+fn read_counts(source: &mut Source<'_>, rows: &mut [PointVersion]) -> Option<()> {
     let known = rows.iter().filter(|row| row.values.nulls & COUNT_NULL == 0).count();
     let mut slots = rows.iter_mut().filter(|row| row.values.nulls & COUNT_NULL == 0);
     match source.take(1)? {
@@ -154,7 +154,7 @@ fn read_counts(source: &mut Source<'_>, rows: &mut [Row]) -> Option<()> {
     }
 }
 
-fn read_numbers(source: &mut Source<'_>, rows: &mut [Row], index: usize) -> Option<()> {
+fn read_numbers(source: &mut Source<'_>, rows: &mut [PointVersion], index: usize) -> Option<()> {
     let known = rows.iter().filter(|row| row.values.nulls & (1 << index) == 0).count();
     let (numbers, _) = source.take(known.checked_mul(8)?)?.as_chunks::<8>();
     let slots = rows.iter_mut().filter(|row| row.values.nulls & (1 << index) == 0);

@@ -4,13 +4,22 @@ use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::Connection;
 
-use super::Delays;
-use super::block::Row;
-use super::directory::{Directory, Known};
-use super::failure::{Outcome, Trouble};
+use super::block::PointVersion;
+use super::directory::{Directory, FeedIndex};
+use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
 use super::pages::{self, PageRow};
-use super::read::{EVER, wanted_blocks};
+use super::read::{ALL_TIME, overlapping_blocks};
+
+/// How late points and revisions came, where a range had been read completely before: seconds from
+/// the end of a point's bucket to the read that brought it, each with a count, ascending.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Delays {
+    /// Of points that were not there at the first complete read.
+    pub points: Vec<(i64, u64)>,
+    /// Of other values for points that were there.
+    pub revisions: Vec<(i64, u64)>,
+}
 
 /// Until when each time had first been read completely: sequence numbers of the last pages of the
 /// chains that did, by time.
@@ -51,20 +60,21 @@ impl FirstReads {
 }
 
 /// How late points and revisions came, with buckets of this width in microseconds.
-pub(super) fn delays(connection: &Connection, feed: &FeedRow, width: i64) -> Outcome<Delays> {
+pub(super) fn delays(connection: &Connection, feed: &FeedRow, width: i64) -> StoreResult<Delays> {
     let log = pages::all(connection, feed)?;
     let first = FirstReads::new(&log);
     let pages: HashMap<u64, &PageRow> = log.iter().map(|page| (page.sequence, page)).collect();
-    let known = Known::load(connection, feed)?;
+    let known = FeedIndex::load(connection, feed)?;
     let mut directory = Directory::new(connection, feed.id)?;
     let (mut points, mut revisions) = (BTreeMap::new(), BTreeMap::new());
-    for (place, entry) in wanted_blocks(connection, &known, feed, EVER)? {
-        let rows = directory.rows(place, &entry)?;
+    for (key, entry) in overlapping_blocks(connection, &known, feed, ALL_TIME)? {
+        let rows = directory.rows(key, &entry)?;
         for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
             let Some(read) = first.at(history[0].timestamp) else { continue };
             for (index, row) in history.iter().enumerate() {
                 let other = index == 0 || history[index - 1].values != row.values;
-                let unknown = Trouble::Corrupt("a point came with a page that is not in its log");
+                let unknown =
+                    StoreFailure::Corrupt("a point came with a page that is not in its log");
                 let page = pages.get(&row.version).ok_or(unknown)?;
                 if other && read < page.chain {
                     let delays = if index == 0 { &mut points } else { &mut revisions };
@@ -78,6 +88,6 @@ pub(super) fn delays(connection: &Connection, feed: &FeedRow, width: i64) -> Out
 }
 
 /// From the end of a point's bucket to the read that brought it.
-fn seconds(row: &Row, page: &PageRow, width: i64) -> i64 {
+fn seconds(row: &PointVersion, page: &PageRow, width: i64) -> i64 {
     page.read_at.saturating_sub(row.timestamp.saturating_add(width)).div_euclid(1_000_000)
 }

@@ -1,5 +1,5 @@
-//! What `SQLite` says, as our errors. Inside the room a failure is a [`Trouble`]; it becomes an
-//! error, which names the store's path, at the room's door.
+//! The errors of the store. Inside this folder a failure is a [`StoreFailure`]; where it leaves the
+//! folder it becomes an [`Error`], which names the store's path.
 
 use std::path::Path;
 
@@ -9,47 +9,39 @@ use rusqlite::ffi::{SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRI
 use crate::error::{Error, Kind, excerpt};
 
 /// A failure inside the store.
-#[derive(Debug)]
-pub(super) enum Trouble {
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StoreFailure {
     /// `SQLite` failed.
-    Sqlite(rusqlite::Error),
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
     /// What is stored is not what was written.
+    #[error("{0}")]
     Corrupt(&'static str),
-    /// It can't be done, and what to do now.
+    /// The store does not do it; and what to do instead.
+    #[error("{0}")]
     Refused(String, &'static str),
-    /// All else.
-    Other(Error),
+    /// An error that names all it has to already.
+    #[error(transparent)]
+    Core(#[from] Error),
 }
 
-/// The result inside the store.
-pub(super) type Outcome<T> = Result<T, Trouble>;
+/// The result of what the store does inside.
+pub(super) type StoreResult<T> = Result<T, StoreFailure>;
 
-impl From<rusqlite::Error> for Trouble {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
-    }
-}
-
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Self {
-        Self::Other(error)
-    }
-}
-
-impl Trouble {
+impl StoreFailure {
     /// True where `SQLite` does not take the file for one of its own.
     pub(super) fn is_no_database(&self) -> bool {
         matches!(self, Self::Sqlite(error)
             if error.sqlite_error_code() == Some(ErrorCode::NotADatabase))
     }
 
-    /// The error for a user.
-    pub(super) fn at(self, path: &Path) -> Error {
+    /// The error for a user of the store at this path.
+    pub(super) fn into_error(self, path: &Path) -> Error {
         match self {
             Self::Sqlite(error) => sqlite(path, &error),
             Self::Corrupt(what) => corrupt(path, what),
             Self::Refused(what, hint) => other(path, &what).with_hint(hint),
-            Self::Other(error) => error,
+            Self::Core(error) => error,
         }
     }
 }
@@ -74,7 +66,7 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         // A quota that is used up comes as a failed write; a full disk, where the shared memory is
         // made, as memory that can't be.
         _ if matches!(failure.extended_code, SQLITE_IOERR_WRITE | SQLITE_IOERR_SHMOPEN)
-            && !has_room(path) =>
+            && !has_free_space(path) =>
         {
             full(path)
         }
@@ -91,19 +83,19 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
     }
 }
 
-/// Somebody else writes.
+/// Another connection writes.
 pub(super) fn busy(path: &Path) -> Error {
     Error::new(Kind::StoreBusy, format!("store {}: somebody else writes to it", path.display()))
         .with_hint("Wait until the other thread or process is done, then try again.")
 }
 
-/// Somebody else writes a feed.
+/// Another sync has locked a feed.
 pub(super) fn taken(path: &Path, feed: &str) -> Error {
     let message = format!("store {}: somebody else writes to its feed {feed:?}", path.display());
     busy(path).with(|context| context.message = message)
 }
 
-/// No room is left.
+/// The disk, or a quota, is full.
 pub(super) fn full(path: &Path) -> Error {
     let message = format!("store {}: there is no room left to write", path.display());
     Error::new(Kind::StoreFull, message)
@@ -117,7 +109,7 @@ pub(super) fn corrupt(path: &Path, what: &str) -> Error {
 }
 
 fn other(path: &Path, what: &str) -> Error {
-    Error::new(Kind::Store, format!("store {}: {}", path.display(), excerpt(what)))
+    Error::new(Kind::StoreError, format!("store {}: {}", path.display(), excerpt(what)))
 }
 
 /// What the operating system refused.
@@ -129,10 +121,10 @@ pub(super) fn system(path: &Path, doing: &str, error: &std::io::Error) -> Error 
     }
 }
 
-/// False where a small file beside the store can't be written for want of room.
-fn has_room(path: &Path) -> bool {
+/// False where the disk is too full for a small file beside the store.
+fn has_free_space(path: &Path) -> bool {
     let mut beside = path.as_os_str().to_owned();
-    beside.push(format!("-room-{}", std::process::id()));
+    beside.push(format!("-space-{}", std::process::id()));
     let written = std::fs::write(&beside, vec![0; 1 << 16]);
     // It may not be there at all.
     let _gone = std::fs::remove_file(&beside);

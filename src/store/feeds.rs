@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::bytes::Checksum;
-use super::failure::{Outcome, Trouble};
+use super::failure::{StoreFailure, StoreResult};
 use super::schema::Root;
 
 /// A feed's row.
@@ -22,7 +22,7 @@ pub(super) struct FeedRow {
     pub(super) state_sum: i64,
     /// Digests of the tables of that name.
     pub(super) series: i64,
-    pub(super) shelves: i64,
+    pub(super) directory: i64,
     pub(super) pages: i64,
     pub(super) seen: i64,
 }
@@ -38,7 +38,7 @@ impl FeedRow {
             forgotten: 0,
             state_sum: 0,
             series: 0,
-            shelves: 0,
+            directory: 0,
             pages: 0,
             seen: 0,
         }
@@ -48,11 +48,11 @@ impl FeedRow {
         let sum = Checksum::new("feeds").number(self.id).bytes(self.name.as_bytes());
         let (sequence, forgotten) = (self.sequence.cast_signed(), self.forgotten.cast_signed());
         let numbers = [sequence, self.generation, self.span, forgotten, self.state_sum];
-        let digests = [self.series, self.shelves, self.pages, self.seen];
+        let digests = [self.series, self.directory, self.pages, self.seen];
         sum.numbers(&numbers).numbers(&digests).value()
     }
 
-    fn save(&self, connection: &Connection) -> Outcome<()> {
+    fn save(&self, connection: &Connection) -> StoreResult<()> {
         let sql = "INSERT OR REPLACE INTO feeds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
         connection.execute(
             sql,
@@ -65,7 +65,7 @@ impl FeedRow {
                 self.forgotten.cast_signed(),
                 self.state_sum,
                 self.series,
-                self.shelves,
+                self.directory,
                 self.pages,
                 self.seen,
                 self.check()
@@ -75,13 +75,13 @@ impl FeedRow {
     }
 
     /// The state that was applied last.
-    pub(super) fn state(&self, connection: &Connection) -> Outcome<Vec<u8>> {
+    pub(super) fn state(&self, connection: &Connection) -> StoreResult<Vec<u8>> {
         let sql = "SELECT bytes FROM states WHERE feed = ?1";
         let state: Option<Vec<u8>> =
             connection.query_row(sql, [self.id], |row| row.get(0)).optional()?;
         state
             .filter(|state| state_sum(self.id, state) == self.state_sum)
-            .ok_or(Trouble::Corrupt("the state of a feed does not match its checksum"))
+            .ok_or(StoreFailure::Corrupt("the state of a feed does not match its checksum"))
     }
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Feeds {
 }
 
 impl Feeds {
-    pub(super) fn load(connection: &Connection) -> Outcome<Self> {
+    pub(super) fn load(connection: &Connection) -> StoreResult<Self> {
         let root = Root::load(connection)?;
         let mut statement = connection.prepare("SELECT * FROM feeds ORDER BY id")?;
         let mut found = statement.query([])?;
@@ -112,18 +112,18 @@ impl Feeds {
                 forgotten: row.get::<_, i64>(5)?.cast_unsigned(),
                 state_sum: row.get(6)?,
                 series: row.get(7)?,
-                shelves: row.get(8)?,
+                directory: row.get(8)?,
                 pages: row.get(9)?,
                 seen: row.get(10)?,
             };
             if feed.check() != row.get::<_, i64>(11)? {
-                return Err(Trouble::Corrupt("the row of a feed does not match its checksum"));
+                return Err(StoreFailure::Corrupt("the row of a feed does not match its checksum"));
             }
             digest = digest.wrapping_add(feed.check());
             rows.push(feed);
         }
         if digest != root.digest {
-            return Err(Trouble::Corrupt("a feed is gone"));
+            return Err(StoreFailure::Corrupt("a feed is gone"));
         }
         Ok(Self { root, rows })
     }
@@ -148,7 +148,7 @@ impl Feeds {
         connection: &Connection,
         mut feed: FeedRow,
         state: &[u8],
-    ) -> Outcome<()> {
+    ) -> StoreResult<()> {
         let sum = state_sum(feed.id, state);
         let before = self.find(&feed.name);
         if before.is_none_or(|before| before.state_sum != sum) {

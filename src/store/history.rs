@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 
-use super::block::Row;
-use super::{Flagged, View};
+use super::block::PointVersion;
+use super::target::Applied;
+use super::view::{Flagged, View};
 
 /// What a newer page request had said of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,26 +16,17 @@ pub(super) enum Event {
     Absent(u64),
 }
 
-/// What merging did to the points as they are known now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) inserted: u64,
-    pub(super) revised: u64,
-    pub(super) unchanged: u64,
-    pub(super) flagged: u64,
-}
-
 /// Merges what one page says, ascending and each timestamp once, into a block. An absent row says
 /// that the chain which ended with that page had not brought the point; its values are not looked
 /// at. `later` is what newer page requests had said of a point, ascending: nothing, where the page
 /// is the newest. `None`: the block stays as it is.
 pub(super) fn merge(
-    rows: &[Row],
-    news: &[Row],
+    rows: &[PointVersion],
+    news: &[PointVersion],
     mut later: impl FnMut(i64) -> Vec<Event>,
-    tally: &mut Tally,
-) -> Option<Vec<Row>> {
-    let mut merged: Option<Vec<Row>> = None;
+    tally: &mut Applied,
+) -> Option<Vec<PointVersion>> {
+    let mut merged: Option<Vec<PointVersion>> = None;
     let mut done = 0;
     for new in news {
         let start = done + rows[done..].partition_point(|row| row.timestamp < new.timestamp);
@@ -66,7 +58,12 @@ pub(super) fn merge(
     Some(merged)
 }
 
-fn count(before: Option<&Row>, after: Option<&Row>, new: &Row, tally: &mut Tally) {
+fn count(
+    before: Option<&PointVersion>,
+    after: Option<&PointVersion>,
+    new: &PointVersion,
+    tally: &mut Applied,
+) {
     match (before, after) {
         (None, Some(_)) => tally.inserted += 1,
         (Some(before), Some(after)) if new.absent => {
@@ -78,17 +75,17 @@ fn count(before: Option<&Row>, after: Option<&Row>, new: &Row, tally: &mut Tally
 }
 
 /// The history of one point after one more page request said something of it.
-fn observe(group: &[Row], new: &Row, later: &[Event]) -> Vec<Row> {
+fn observe(group: &[PointVersion], new: &PointVersion, later: &[Event]) -> Vec<PointVersion> {
     let older = group.partition_point(|row| row.version < new.version);
     let mut history = group[..older].to_vec();
-    let add = |history: &mut Vec<Row>, row: Row| {
+    let add = |history: &mut Vec<PointVersion>, row: PointVersion| {
         if history.last().is_none_or(|last| !last.same(&row)) {
             history.push(row);
         }
     };
-    let absent = |history: &mut Vec<Row>, version| {
+    let absent = |history: &mut Vec<PointVersion>, version| {
         if let Some(last) = history.last().copied() {
-            add(history, Row { version, absent: true, ..last });
+            add(history, PointVersion { version, absent: true, ..last });
         }
     };
     if new.absent {
@@ -103,7 +100,7 @@ fn observe(group: &[Row], new: &Row, later: &[Event]) -> Vec<Row> {
                 // What it said is what the history says as of then: it is the last one up to it.
                 let known = group[..group.partition_point(|row| row.version <= version)].last();
                 if let Some(known) = known {
-                    add(&mut history, Row { version, absent: false, ..*known });
+                    add(&mut history, PointVersion { version, absent: false, ..*known });
                 }
             }
         }
@@ -126,11 +123,11 @@ impl Change {
 
 /// Gives the points of a block that a view shows, ascending.
 pub(super) fn show(
-    rows: &[Row],
+    rows: &[PointVersion],
     times: &Range<i128>,
     view: View,
     flagged: Flagged,
-    mut give: impl FnMut(&Row, Change),
+    mut give: impl FnMut(&PointVersion, Change),
 ) {
     let first = rows.partition_point(|row| i128::from(row.timestamp) < times.start);
     let end = rows.partition_point(|row| i128::from(row.timestamp) < times.end);
@@ -140,7 +137,7 @@ pub(super) fn show(
         while next < end && rows[next].timestamp == rows[at].timestamp {
             next += 1;
         }
-        if let Some((row, change)) = seen(&rows[at..next], view)
+        if let Some((row, change)) = shown(&rows[at..next], view)
             && match flagged {
                 Flagged::Keep => true,
                 Flagged::Drop => !row.absent,
@@ -155,7 +152,7 @@ pub(super) fn show(
 
 /// What a view shows of one point.
 #[inline]
-fn seen(history: &[Row], view: View) -> Option<(&Row, Change)> {
+fn shown(history: &[PointVersion], view: View) -> Option<(&PointVersion, Change)> {
     let last = history.last()?;
     let as_of = |version| history[..history.partition_point(|row| row.version <= version)].last();
     match view {

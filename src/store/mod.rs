@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Delivery -> apply -> history::merge -> block (bytes) -> directory -> one commit
-//! Wanted -> Reader -> directory -> block -> history::show -> RecordBatch
+//! PointFilter -> Reader -> directory -> block -> history::show -> RecordBatch
 //! ```
 //!
 //! All that is kept has a checksum, verified from the top down (`schema`).
@@ -16,16 +16,17 @@ mod connection;
 mod delays;
 mod directory;
 mod failure;
+mod feed_lock;
 mod feeds;
 mod history;
-pub mod ledger;
 mod pages;
-mod place;
-mod process;
+mod path;
 mod read;
 mod schema;
 mod seen;
-pub mod target;
+mod target;
+mod view;
+mod writer;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,69 +34,25 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 
-use self::connection::{Link, PATIENCE};
-use self::directory::{Directory, Known};
-use self::failure::{Outcome, Trouble, system};
+use self::connection::{BUSY_TIMEOUT, StoreConnection};
+pub use self::delays::Delays;
+use self::directory::{Directory, FeedIndex};
+use self::failure::{StoreFailure, StoreResult, system};
 use self::feeds::Feeds;
-pub use self::ledger::{FileLedger, Integration, UsualLedger};
-use self::process::{Slots, Writer};
 pub use self::read::Reader;
-use self::read::{EVER, find, wanted_blocks};
+use self::read::{ALL_TIME, find, overlapping_blocks};
 use self::schema::{APPLICATION, SCHEMA, Schema};
 pub use self::target::{Applied, Delivery, Span, Target};
+pub use self::view::{Flagged, PointFilter, View};
+use self::writer::{Writer, Writers};
 use crate::error::{Error, Kind, Result};
 
 /// One store file. Shared by threads and, each with its own connection, by processes.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
-    patience: Duration,
-    writers: Slots,
-}
-
-/// At which state of knowledge points are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
-    /// As they are known now.
-    Latest,
-    /// As they were known when this page request had been applied.
-    AsOf(u64),
-    /// Only those that are new or changed since then, with a column `change`: `new`, `revised`,
-    /// `absent` (flagged since), `returned` (no longer flagged).
-    ChangedSince(u64),
-}
-
-/// What becomes of points that a later complete read of their window did not bring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Flagged {
-    /// They are given like all others.
-    #[default]
-    Keep,
-    /// They are left out.
-    Drop,
-    /// Only they are given.
-    Only,
-}
-
-/// What to read of a feed.
-#[derive(Debug, Clone)]
-pub struct Wanted {
-    /// Bucket timestamps in these half-open ranges, microseconds, ascending and apart; `None`: all.
-    pub ranges: Option<Vec<(i64, i64)>>,
-    /// At which state of knowledge.
-    pub view: View,
-    /// What of flagged points.
-    pub flagged: Flagged,
-}
-
-/// How late points and revisions came, where a range had been read completely before: seconds from
-/// the end of a point's bucket to the read that brought it, ascending.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Delays {
-    /// Of points that were not there at the first complete read.
-    pub points: Vec<(i64, u64)>,
-    /// Of other values for points that were.
-    pub revisions: Vec<(i64, u64)>,
+    busy_timeout: Duration,
+    writers: Writers,
 }
 
 impl Store {
@@ -105,19 +62,20 @@ impl Store {
     /// `StoreError` naming the path: not a store, made by a newer siteline, on a network
     /// filesystem, not readable; `StoreCorrupt`; `StoreFull`.
     pub fn open(path: &Path) -> Result<Self> {
-        Self::open_with(path, PATIENCE, &SCHEMA)
+        Self::open_with(path, BUSY_TIMEOUT, &SCHEMA)
     }
 
-    fn open_with(path: &Path, patience: Duration, schema: &Schema) -> Result<Self> {
-        let path = place::resolve(path)?;
-        let opened = Link::open(&path, true, patience).and_then(|link| link.prepared(schema));
-        let link = opened.map_err(|trouble| {
+    fn open_with(path: &Path, busy_timeout: Duration, schema: &Schema) -> Result<Self> {
+        let path = path::resolve(path)?;
+        let opened =
+            StoreConnection::open(&path, true, busy_timeout).and_then(|link| link.prepared(schema));
+        let link = opened.map_err(|failure| {
             // Only of what no connection can have open: to close a file takes the locks of all of
             // this process's connections to it away.
-            let foreign = trouble.is_no_database().then(|| not_ours(&path)).flatten();
-            foreign.unwrap_or_else(|| trouble.at(&path))
+            let foreign = failure.is_no_database().then(|| not_ours(&path)).flatten();
+            foreign.unwrap_or_else(|| failure.into_error(&path))
         })?;
-        Ok(Self { writers: Slots::new(Writer::new(link)), path, patience })
+        Ok(Self { writers: Writers::new(Writer::new(link)), path, busy_timeout })
     }
 
     /// Where it is.
@@ -170,8 +128,8 @@ impl Store {
     /// # Errors
     /// `StoreError` for a feed that is not there; the others.
     #[expect(clippy::needless_pass_by_value, reason = "a reader has its own")]
-    pub fn read(&self, feed: &str, wanted: Wanted) -> Result<Reader> {
-        self.at(self.connect().and_then(|link| Reader::new(&self.path, link, feed, &wanted)))
+    pub fn read(&self, feed: &str, wanted: PointFilter) -> Result<Reader> {
+        self.with_path(self.connect().and_then(|link| Reader::new(&self.path, link, feed, &wanted)))
     }
 
     /// For each range whether the feed has any point in it, flagged ones too.
@@ -182,13 +140,13 @@ impl Store {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
             let Some(feed) = feeds.find(feed) else { return Ok(vec![false; ranges.len()]) };
-            let known = Known::load(connection, feed)?;
+            let known = FeedIndex::load(connection, feed)?;
             let mut directory = Directory::new(connection, feed.id)?;
             let held = |range: &(i64, i64)| {
                 let range = i128::from(range.0)..i128::from(range.1);
                 let blocks = std::slice::from_ref(&range);
-                for (place, entry) in wanted_blocks(connection, &known, feed, blocks)? {
-                    let mut rows = directory.rows(place, &entry)?.into_iter();
+                for (key, entry) in overlapping_blocks(connection, &known, feed, blocks)? {
+                    let mut rows = directory.rows(key, &entry)?.into_iter();
                     if rows.any(|row| range.contains(&i128::from(row.timestamp))) {
                         return Ok(true);
                     }
@@ -215,16 +173,19 @@ impl Store {
     /// # Errors
     /// `StoreError` where something is there already; `StoreFull`; the others.
     pub fn backup(&self, to: &Path) -> Result<()> {
-        let to = place::resolve(to)?;
+        let to = path::resolve(to)?;
         let there = || {
-            Error::new(Kind::Store, format!("backup {}: something is there already", to.display()))
-                .with_hint("Name a file that is not there yet.")
+            Error::new(
+                Kind::StoreError,
+                format!("backup {}: something is there already", to.display()),
+            )
+            .with_hint("Name a file that is not there yet.")
         };
         if to.exists() {
             return Err(there());
         }
         let mut part = to.as_os_str().to_owned();
-        part.push(format!("-part-{}", connection::process()));
+        part.push(format!("-part-{}", std::process::id()));
         let part = PathBuf::from(part);
         let copied = self.snapshot(|connection| copy(connection, &part)).and_then(|()| {
             // A link never takes the place of what is there; some filesystems have none.
@@ -240,7 +201,7 @@ impl Store {
         copied
     }
 
-    /// Reads everything and holds it against its checksums.
+    /// Reads everything and verifies its checksums.
     ///
     /// # Errors
     /// `StoreCorrupt`.
@@ -249,17 +210,17 @@ impl Store {
             let feeds = Feeds::load(connection)?;
             for feed in feeds.rows() {
                 feed.state(connection)?;
-                let known = Known::load(connection, feed)?;
+                let known = FeedIndex::load(connection, feed)?;
                 let mut directory = Directory::new(connection, feed.id)?;
-                for (place, entry) in wanted_blocks(connection, &known, feed, EVER)? {
-                    directory.rows(place, &entry)?;
+                for (key, entry) in overlapping_blocks(connection, &known, feed, ALL_TIME)? {
+                    directory.rows(key, &entry)?;
                 }
                 pages::all(connection, feed)?;
                 pages::check_seen(connection, feed)?;
             }
             let sql = "PRAGMA quick_check(1)";
             let verdict: String = connection.query_row(sql, [], |row| row.get(0))?;
-            let damaged = Trouble::Corrupt("its file is damaged");
+            let damaged = StoreFailure::Corrupt("its file is damaged");
             if verdict == "ok" { Ok(()) } else { Err(damaged) }
         })
     }
@@ -269,19 +230,19 @@ impl Store {
         self.writers.close();
     }
 
-    fn at<T>(&self, outcome: Outcome<T>) -> Result<T> {
-        outcome.map_err(|trouble| trouble.at(&self.path))
+    fn with_path<T>(&self, outcome: StoreResult<T>) -> Result<T> {
+        outcome.map_err(|failure| failure.into_error(&self.path))
     }
 
     /// A connection to read with.
-    fn connect(&self) -> Outcome<Link> {
+    fn connect(&self) -> StoreResult<StoreConnection> {
         self.writers.refuse_closed()?;
-        Link::open(&self.path, false, self.patience)
+        StoreConnection::open(&self.path, false, self.busy_timeout)
     }
 
     /// Reads at one state of the file.
-    fn snapshot<T>(&self, read: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
-        self.at(self.connect().and_then(|link| {
+    fn snapshot<T>(&self, read: impl FnOnce(&Connection) -> StoreResult<T>) -> Result<T> {
+        self.with_path(self.connect().and_then(|link| {
             let connection = link.get()?;
             connection.execute_batch("BEGIN")?;
             read(connection)
@@ -297,7 +258,7 @@ fn not_ours(path: &Path) -> Option<Error> {
     let known = std::io::Read::read_exact(&mut file, &mut header);
     let foreign = || {
         let what = format!("store {}: it is not a store of siteline", path.display());
-        Some(Error::new(Kind::Store, what).with_hint(schema::OTHER_PATH))
+        Some(Error::new(Kind::StoreError, what).with_hint(schema::OTHER_PATH))
     };
     match known {
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
@@ -311,7 +272,7 @@ fn not_ours(path: &Path) -> Option<Error> {
 }
 
 /// Copies the snapshot that a connection reads to a file that is not there.
-fn copy(connection: &Connection, to: &Path) -> Outcome<()> {
+fn copy(connection: &Connection, to: &Path) -> StoreResult<()> {
     connection.query_row("SELECT COUNT(*) FROM store", [], |_| Ok(()))?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let copied = Connection::open_with_flags(to, flags).and_then(|mut copy| {
@@ -322,15 +283,15 @@ fn copy(connection: &Connection, to: &Path) -> Outcome<()> {
         )?;
         copy.close().map_err(|(_, error)| error)
     });
-    copied.map_err(|error| Trouble::Other(Trouble::Sqlite(error).at(to)))?;
+    copied.map_err(|error| StoreFailure::Core(StoreFailure::Sqlite(error).into_error(to)))?;
     let synced = std::fs::File::open(to).and_then(|file| file.sync_all());
-    synced.map_err(|error| Trouble::Other(system(to, "the copy cannot be kept", &error)))
+    synced.map_err(|error| StoreFailure::Core(system(to, "the copy cannot be kept", &error)))
 }
 
 impl Target for Store {
     fn lock(&self, feed: &str) -> Result<Box<dyn std::any::Any + Send>> {
-        self.at(self.writers.refuse_closed())?;
-        Ok(Box::new(place::Lock::take(&self.path, feed)?))
+        self.with_path(self.writers.refuse_closed())?;
+        Ok(Box::new(feed_lock::FeedLock::take(&self.path, feed)?))
     }
 
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
@@ -341,8 +302,8 @@ impl Target for Store {
     }
 
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
-        self.at(self.writers.write(
-            || Link::open(&self.path, false, self.patience)?.prepared(&SCHEMA),
+        self.with_path(self.writers.write(
+            || StoreConnection::open(&self.path, false, self.busy_timeout)?.prepared(&SCHEMA),
             |writer| writer.apply(feed, delivery, state),
         ))
     }

@@ -4,10 +4,11 @@
 use rusqlite::{Connection, Row as SqlRow};
 
 use super::bytes::Checksum;
-use super::failure::{Outcome, Trouble};
+use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
-use super::history::{Event, Tally};
-use super::seen::Seen;
+use super::history::Event;
+use super::seen::SeenPoints;
+use super::target::Applied;
 
 /// Of so many of the newest pages the points that they brought are known one by one.
 pub(super) const KEPT: u64 = 1_024;
@@ -26,7 +27,7 @@ pub(super) struct PageRow {
     pub(super) read_at: i64,
     pub(super) is_last: bool,
     pub(super) points: i64,
-    pub(super) tally: Tally,
+    pub(super) tally: Applied,
 }
 
 impl PageRow {
@@ -34,7 +35,7 @@ impl PageRow {
         inserted, revised, unchanged, flagged, "check""#;
 
     fn numbers(&self) -> [i64; 11] {
-        let Tally { inserted, revised, unchanged, flagged } = self.tally;
+        let Applied { inserted, revised, unchanged, flagged } = self.tally;
         let [inserted, revised, unchanged, flagged] =
             [inserted, revised, unchanged, flagged].map(u64::cast_signed);
         let (sequence, chain) = (self.sequence.cast_signed(), self.chain.cast_signed());
@@ -50,10 +51,10 @@ impl PageRow {
         Checksum::new("pages").number(feed).numbers(&self.numbers()).value()
     }
 
-    fn read(feed: i64, row: &SqlRow<'_>) -> Outcome<Self> {
+    fn read(feed: i64, row: &SqlRow<'_>) -> StoreResult<Self> {
         let number = |index: usize| row.get::<_, i64>(index);
-        let count = |index| Ok::<_, Trouble>(number(index)?.cast_unsigned());
-        let tally = Tally {
+        let count = |index| Ok::<_, StoreFailure>(number(index)?.cast_unsigned());
+        let tally = Applied {
             inserted: count(7)?,
             revised: count(8)?,
             unchanged: count(9)?,
@@ -70,7 +71,7 @@ impl PageRow {
             tally,
         };
         if page.check(feed) != number(11)? {
-            return Err(Trouble::Corrupt("the row of a page does not match its checksum"));
+            return Err(StoreFailure::Corrupt("the row of a page does not match its checksum"));
         }
         Ok(page)
     }
@@ -81,7 +82,7 @@ impl PageRow {
     }
 
     /// Adds it to the log.
-    pub(super) fn save(&self, connection: &Connection, feed: &mut FeedRow) -> Outcome<()> {
+    pub(super) fn save(&self, connection: &Connection, feed: &mut FeedRow) -> StoreResult<()> {
         let sql =
             "INSERT INTO pages VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
         let check = self.check(feed.id);
@@ -93,7 +94,11 @@ impl PageRow {
 }
 
 /// The pages after a sequence number, ascending.
-pub(super) fn after(connection: &Connection, feed: i64, sequence: u64) -> Outcome<Vec<PageRow>> {
+pub(super) fn after(
+    connection: &Connection,
+    feed: i64,
+    sequence: u64,
+) -> StoreResult<Vec<PageRow>> {
     let columns = PageRow::COLUMNS;
     let sql =
         format!("SELECT {columns} FROM pages WHERE feed = ?1 AND sequence > ?2 ORDER BY sequence");
@@ -107,11 +112,11 @@ pub(super) fn after(connection: &Connection, feed: i64, sequence: u64) -> Outcom
 }
 
 /// All pages, none missing.
-pub(super) fn all(connection: &Connection, feed: &FeedRow) -> Outcome<Vec<PageRow>> {
+pub(super) fn all(connection: &Connection, feed: &FeedRow) -> StoreResult<Vec<PageRow>> {
     let pages = after(connection, feed.id, 0)?;
     let digest = pages.iter().fold(0_i64, |sum, page| sum.wrapping_add(page.check(feed.id)));
     if digest != feed.pages {
-        return Err(Trouble::Corrupt("a page of its log is gone"));
+        return Err(StoreFailure::Corrupt("a page of its log is gone"));
     }
     Ok(pages)
 }
@@ -132,7 +137,7 @@ impl SeenRow {
         Checksum::new("seen").number(feed).numbers(&numbers).bytes(&self.runs).value()
     }
 
-    fn save(&self, connection: &Connection, feed: &mut FeedRow) -> Outcome<()> {
+    fn save(&self, connection: &Connection, feed: &mut FeedRow) -> StoreResult<()> {
         let check = self.check(feed.id);
         let numbers = [self.sequence, self.chain, self.finished].map(u64::cast_signed);
         let [sequence, chain, finished] = numbers;
@@ -149,7 +154,7 @@ fn seen_rows(
     feed: i64,
     chain: Option<u64>,
     from: u64,
-) -> Outcome<Vec<SeenRow>> {
+) -> StoreResult<Vec<SeenRow>> {
     let sql = r#"SELECT sequence, chain, finished, "check", runs FROM seen
         WHERE feed = ?1 AND chain BETWEEN ?2 AND ?3 AND sequence >= ?4"#;
     let mut statement = connection.prepare(sql)?;
@@ -162,7 +167,7 @@ fn seen_rows(
         let (sequence, chain, finished) = (number(0)?, number(1)?, number(2)?);
         let seen = SeenRow { sequence, chain, finished, runs: row.get(4)? };
         if seen.check(feed) != row.get::<_, i64>(3)? {
-            return Err(Trouble::Corrupt("what a page brought does not match its checksum"));
+            return Err(StoreFailure::Corrupt("what a page brought does not match its checksum"));
         }
         rows.push(seen);
     }
@@ -170,37 +175,38 @@ fn seen_rows(
 }
 
 /// No row of what pages brought is missing.
-pub(super) fn verify_seen(connection: &Connection, feed: &FeedRow) -> Outcome<()> {
+pub(super) fn verify_seen(connection: &Connection, feed: &FeedRow) -> StoreResult<()> {
     let sql = r#"SELECT COALESCE(SUM("check"), 0) FROM seen WHERE feed = ?1"#;
     let digest: i64 = connection.query_row(sql, [feed.id], |row| row.get(0))?;
     if digest != feed.seen {
-        return Err(Trouble::Corrupt("what a page brought is gone"));
+        return Err(StoreFailure::Corrupt("what a page brought is gone"));
     }
     Ok(())
 }
 
 /// Reads all of it.
-pub(super) fn check_seen(connection: &Connection, feed: &FeedRow) -> Outcome<()> {
+pub(super) fn check_seen(connection: &Connection, feed: &FeedRow) -> StoreResult<()> {
     verify_seen(connection, feed)?;
     unite(&seen_rows(connection, feed.id, None, 0)?, |_| true).map(drop)
 }
 
-fn unite(rows: &[SeenRow], pick: impl Fn(&SeenRow) -> bool) -> Outcome<Seen> {
-    let mut seen = Seen::default();
+fn unite(rows: &[SeenRow], pick: impl Fn(&SeenRow) -> bool) -> StoreResult<SeenPoints> {
+    let mut seen = SeenPoints::default();
     for row in rows.iter().filter(|row| pick(row)) {
-        seen.add(&row.runs).ok_or(Trouble::Corrupt("what a page brought cannot be read"))?;
+        seen.add(&row.runs).ok_or(StoreFailure::Corrupt("what a page brought cannot be read"))?;
     }
     Ok(seen.sorted())
 }
 
-/// Remembers what a page brought. Where a chain has ended, all its pages are told.
+/// Saves which points a page brought. With the last page of a chain, all its pages are marked as
+/// finished.
 pub(super) fn remember(
     connection: &Connection,
     feed: &mut FeedRow,
     page: &PageRow,
     finished: u64,
     runs: Vec<u8>,
-) -> Outcome<()> {
+) -> StoreResult<()> {
     let (sequence, chain) = (page.sequence, page.chain);
     SeenRow { sequence, chain, finished, runs }.save(connection, feed)?;
     if !page.is_last {
@@ -216,9 +222,9 @@ pub(super) fn remember(
     Ok(())
 }
 
-/// Forgets what old pages of chains that ended long ago brought, but for what is asked for when a
-/// chain ends that began before them; and of chains that nobody has gone on with for long.
-pub(super) fn forget(connection: &Connection, feed: &mut FeedRow) -> Outcome<()> {
+/// Deletes the seen points of old pages whose chain ended long ago, except those that the end of a
+/// chain that began before them still needs; and those of chains that were given up.
+pub(super) fn forget(connection: &Connection, feed: &mut FeedRow) -> StoreResult<()> {
     let old = |kept| feed.sequence.saturating_sub(kept).cast_signed();
     let abandoned = r#"DELETE FROM seen WHERE feed = ?1 AND finished = 0 AND chain IN (
             SELECT chain FROM seen WHERE feed = ?1 AND finished = 0
@@ -247,7 +253,7 @@ pub(super) fn since_chain(
     feed: i64,
     last: &PageRow,
     runs: &[u8],
-) -> Outcome<Option<Seen>> {
+) -> StoreResult<Option<SeenPoints>> {
     let mut rows = seen_rows(connection, feed, Some(last.chain), 0)?;
     let (sequence, chain) = (last.sequence, last.chain);
     if rows.len() as u64 != sequence - chain {
@@ -264,26 +270,26 @@ pub(super) fn since_chain(
     unite(&rows, |row| last.is_after(row)).map(Some)
 }
 
-/// What newer pages had said, for one that comes late (S11).
+/// What newer pages said, for a page that is applied after them (S11).
 #[derive(Debug, Default)]
-pub(super) struct Later {
-    pages: Vec<(u64, Seen)>,
-    ended: Vec<(PageRow, Seen)>,
+pub(super) struct LaterPages {
+    pages: Vec<(u64, SeenPoints)>,
+    ended: Vec<(PageRow, SeenPoints)>,
 }
 
-impl Later {
+impl LaterPages {
     pub(super) fn load(
         connection: &Connection,
         feed: &FeedRow,
         page: &PageRow,
         runs: &[u8],
-    ) -> Outcome<Self> {
+    ) -> StoreResult<Self> {
         if page.sequence <= feed.forgotten {
             let what = format!(
                 "page request {} comes too late: those up to {} are no longer known one by one",
                 page.sequence, feed.forgotten
             );
-            return Err(Trouble::Refused(what, "Read its range again."));
+            return Err(StoreFailure::Refused(what, "Read its range again."));
         }
         let mut rows = seen_rows(connection, feed.id, None, 0)?;
         let newer = rows.iter().filter(|row| row.sequence > page.sequence);
@@ -299,14 +305,14 @@ impl Later {
         Ok(later)
     }
 
-    /// The last page of a chain, where it came already.
+    /// The last page of a chain; 0 while it has not come.
     pub(super) fn finished(&self, chain: u64) -> u64 {
         self.ended.iter().find(|(last, _)| last.chain == chain).map_or(0, |(last, _)| last.sequence)
     }
 
-    /// What they said of a point, ascending.
+    /// What they said of a point, by sequence number, ascending.
     pub(super) fn events(&self, series: i64, timestamp: i64) -> Vec<Event> {
-        let brought = |seen: &Seen| seen.of(series).holds(timestamp);
+        let brought = |seen: &SeenPoints| seen.finder(series).holds(timestamp);
         let pages = self.pages.iter().filter(|(_, seen)| brought(seen));
         let absent = self
             .ended

@@ -10,26 +10,26 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use super::connection::Link;
-use super::directory::{Directory, Entry, Known, Place};
-use super::failure::{Outcome, Trouble};
+use super::connection::StoreConnection;
+use super::directory::{BlockEntry, BlockKey, Directory, FeedIndex};
+use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
 use super::history::{Change, show};
-use super::{Flagged, View, Wanted};
+use super::view::{Flagged, PointFilter, View};
 use crate::data::{Identity, TableBuilder, schema};
 use crate::error::{Error, Kind, Result};
 
-/// Points of a batch where nobody asked for a number.
+/// Points of a batch where the caller gives no number.
 const BATCH: usize = 65_536;
 /// All of time.
-pub(super) const EVER: &[Range<i128>] = std::slice::from_ref(&(i128::MIN..i128::MAX));
+pub(super) const ALL_TIME: &[Range<i128>] = std::slice::from_ref(&(i128::MIN..i128::MAX));
 
 /// Reads a snapshot of a feed on a connection of its own, series by series in canonical order, then
 /// by time.
 #[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
-    link: Link,
+    link: StoreConnection,
     schema: SchemaRef,
     feed: i64,
     span: i64,
@@ -38,18 +38,23 @@ pub struct Reader {
     flagged: Flagged,
     identities: Vec<Identity>,
     /// The blocks to read: which of the identities, where, what.
-    blocks: Vec<(usize, Place, Entry)>,
+    blocks: Vec<(usize, BlockKey, BlockEntry)>,
     at: usize,
 }
 
 impl Reader {
-    pub(super) fn new(path: &Path, link: Link, name: &str, wanted: &Wanted) -> Outcome<Self> {
+    pub(super) fn new(
+        path: &Path,
+        link: StoreConnection,
+        name: &str,
+        wanted: &PointFilter,
+    ) -> StoreResult<Self> {
         let connection = link.get()?;
         connection.execute_batch("BEGIN")?;
         let feed = find(&Feeds::load(connection)?, name)?.clone();
-        let known = Known::load(connection, &feed)?;
+        let known = FeedIndex::load(connection, &feed)?;
         let ranges = wanted.ranges.as_ref().map_or_else(
-            || EVER.to_vec(),
+            || ALL_TIME.to_vec(),
             |ranges| ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect(),
         );
         let mut series: Vec<(Identity, i64)> = known.series.clone().into_iter().collect();
@@ -61,13 +66,13 @@ impl Reader {
         }
         let since = if let View::ChangedSince(version) = wanted.view { version } else { 0 };
         let mut blocks = Vec::new();
-        for (place, entry) in wanted_blocks(connection, &known, &feed, &ranges)? {
-            let of = usize::try_from(place.0).unwrap_or_default().min(series.len());
+        for (key, entry) in overlapping_blocks(connection, &known, &feed, &ranges)? {
+            let of = usize::try_from(key.0).unwrap_or_default().min(series.len());
             if entry.changed > since {
-                blocks.push((order[of], place, entry));
+                blocks.push((order[of], key, entry));
             }
         }
-        blocks.sort_unstable_by_key(|(of, place, _)| (*of, place.1));
+        blocks.sort_unstable_by_key(|(of, key, _)| (*of, key.1));
         Ok(Self {
             path: path.to_owned(),
             schema: schema_of(wanted.view),
@@ -95,14 +100,14 @@ impl Reader {
     /// `StoreCorrupt` and the other `StoreError`s; nothing follows an error. `ForkError` in another
     /// process than the one that began the read.
     pub fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
-        let batch = self.next_points(rows.max(1)).map_err(|trouble| trouble.at(&self.path));
+        let batch = self.next_points(rows.max(1)).map_err(|failure| failure.into_error(&self.path));
         if batch.is_err() {
             self.at = self.blocks.len();
         }
         batch
     }
 
-    fn next_points(&mut self, rows: usize) -> Outcome<Option<RecordBatch>> {
+    fn next_points(&mut self, rows: usize) -> StoreResult<Option<RecordBatch>> {
         if self.at == self.blocks.len() {
             return Ok(None);
         }
@@ -110,11 +115,11 @@ impl Reader {
         let mut table = TableBuilder::new(rows.min(BATCH));
         let mut changes = Vec::new();
         while table.rows() < rows
-            && let Some((of, place, entry)) = self.blocks.get(self.at)
+            && let Some((of, key, entry)) = self.blocks.get(self.at)
         {
             self.at += 1;
-            let block = directory.rows(*place, entry)?;
-            for range in overlapping(&self.ranges, &times(place.1, self.span)) {
+            let block = directory.rows(*key, entry)?;
+            for range in overlapping(&self.ranges, &times(key.1, self.span)) {
                 show(&block, range, self.view, self.flagged, |row, change| {
                     table.push(row.timestamp, row.values.numbers(), row.values.count());
                     if matches!(self.view, View::ChangedSince(_)) {
@@ -134,9 +139,10 @@ impl Reader {
         }
     }
 
-    fn with_changes(&self, batch: &RecordBatch, changes: Vec<i32>) -> Outcome<RecordBatch> {
+    fn with_changes(&self, batch: &RecordBatch, changes: Vec<i32>) -> StoreResult<RecordBatch> {
         let names = StringArray::from_iter_values(Change::NAMES);
-        let broken = |error| Error::new(Kind::Internal, format!("a column of changes: {error}"));
+        let broken =
+            |error| Error::new(Kind::InternalError, format!("a column of changes: {error}"));
         let column =
             DictionaryArray::<Int32Type>::try_new(Int32Array::from(changes), Arc::new(names))
                 .map_err(broken)?;
@@ -173,14 +179,14 @@ fn schema_of(view: View) -> SchemaRef {
 }
 
 /// The feed of that name.
-pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> Outcome<&'f FeedRow> {
+pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> StoreResult<&'f FeedRow> {
     feeds.find(name).ok_or_else(|| {
         let what = format!("it has no feed {name:?}");
-        Trouble::Refused(what, "A feed is there once it was synced.")
+        StoreFailure::Refused(what, "A feed is there once it was synced.")
     })
 }
 
-/// When the points of a stretch are.
+/// The timestamps of a stretch.
 pub(super) fn times(stretch: i64, span: i64) -> Range<i128> {
     let start = i128::from(stretch) * i128::from(span);
     start..start + i128::from(span)
@@ -194,12 +200,12 @@ pub(super) fn overlapping<'r>(ranges: &'r [Range<i128>], times: &Range<i128>) ->
 }
 
 /// The blocks that share a time with these ranges.
-pub(super) fn wanted_blocks(
+pub(super) fn overlapping_blocks(
     connection: &rusqlite::Connection,
-    known: &Known,
+    known: &FeedIndex,
     feed: &FeedRow,
     ranges: &[Range<i128>],
-) -> Outcome<Vec<(Place, Entry)>> {
+) -> StoreResult<Vec<(BlockKey, BlockEntry)>> {
     let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(Vec::new()) };
     if feed.span == 0 {
         return Ok(Vec::new());
@@ -210,6 +216,6 @@ pub(super) fn wanted_blocks(
     };
     let stretches = stretch(first.start)..stretch(last.end).saturating_add(1);
     let mut blocks = Directory::new(connection, feed.id)?.blocks(known, &stretches)?;
-    blocks.retain(|(place, _)| !overlapping(ranges, &times(place.1, feed.span)).is_empty());
+    blocks.retain(|(key, _)| !overlapping(ranges, &times(key.1, feed.span)).is_empty());
     Ok(blocks)
 }

@@ -1,14 +1,17 @@
-//! The tables, and how an older file becomes one of today.
+//! The tables of the file, and the migration of an older file.
 //!
 //! Everything is verified from the top: `store` has one row with the digest of `feeds`; a feed's
-//! row has the digests of its series, shelves, pages and seen points; a shelf lists its blocks,
-//! each with the checksum of its content. A digest is the sum of the rows' checksums, so that a row
-//! that is gone, or an old one, is noticed as well as a changed one (S7).
+//! row has the digests of its series, directory pages, page log and seen points; a directory page
+//! lists blocks, each with the checksum of its chunk. A digest is the sum of the rows' checksums: it
+//! shows a row that is missing or old as well as one that was changed (S7).
+//!
+//! In the file, directory pages stand in `shelves` and chunks in `contents`: these names are part of
+//! format 1, and of its checksums.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::bytes::Checksum;
-use super::failure::{Outcome, Trouble};
+use super::failure::{StoreFailure, StoreResult};
 use crate::error::excerpt;
 
 /// `SLST`, in the file's header.
@@ -16,7 +19,7 @@ pub(super) const APPLICATION: i32 = 0x534C_5354;
 /// Measured against 8 and 16 KiB: the smallest file, and the least log for a small change.
 const PAGE_SIZE: i64 = 4_096;
 
-/// What to do about a file that is no store.
+/// The hint of the error for a file that is not a store.
 pub(super) const OTHER_PATH: &str = "Name another file, or one that is not there yet.";
 
 const TABLES: &str = r#"
@@ -52,7 +55,7 @@ pub(super) struct Schema {
     pub(super) steps: &'static [&'static str],
 }
 
-/// Today's.
+/// The schema of this version.
 pub(super) const SCHEMA: Schema = Schema { version: 1, tables: TABLES, steps: &[] };
 
 /// The one row of `store`.
@@ -66,7 +69,7 @@ pub(super) struct Root {
 }
 
 impl Root {
-    pub(super) fn load(connection: &Connection) -> Outcome<Self> {
+    pub(super) fn load(connection: &Connection) -> StoreResult<Self> {
         let sql = r#"SELECT version, made_by, layout, digest, "check" FROM store WHERE id = 1"#;
         let (root, check) = connection.query_row(sql, [], |row| {
             let (version, made_by) = (row.get(0)?, row.get(1)?);
@@ -74,7 +77,7 @@ impl Root {
             Ok((root, row.get::<_, i64>(4)?))
         })?;
         if root.check() != check {
-            return Err(Trouble::Corrupt("its first row does not match its checksum"));
+            return Err(StoreFailure::Corrupt("its first row does not match its checksum"));
         }
         Ok(root)
     }
@@ -85,7 +88,7 @@ impl Root {
         sum.numbers(&[self.layout, self.digest]).value()
     }
 
-    pub(super) fn save(&self, connection: &Connection) -> Outcome<()> {
+    pub(super) fn save(&self, connection: &Connection) -> StoreResult<()> {
         let sql = "INSERT OR REPLACE INTO store VALUES (1, ?1, ?2, ?3, ?4, ?5)";
         let row = (self.version, &self.made_by, self.layout, self.digest, self.check());
         connection.execute(sql, row)?;
@@ -93,27 +96,28 @@ impl Root {
     }
 }
 
-/// Readers and a writer side by side need the write-ahead log, which needs shared memory.
-fn log_ahead(connection: &Connection) -> Outcome<()> {
+/// Switches to the write-ahead log, which lets readers and a writer work at the same time. It needs
+/// shared memory.
+fn log_ahead(connection: &Connection) -> StoreResult<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode.eq_ignore_ascii_case("wal") {
         return Ok(());
     }
     let what = "this filesystem has no shared memory, which a write-ahead log needs";
-    Err(Trouble::Refused(what.to_owned(), "Keep the store on a local disk."))
+    Err(StoreFailure::Refused(what.to_owned(), "Keep the store on a local disk."))
 }
 
 impl Schema {
     /// Makes the tables in an empty file, brings an older one up to date, and refuses all others.
-    pub(super) fn prepare(&self, connection: &mut Connection) -> Outcome<()> {
+    pub(super) fn prepare(&self, connection: &mut Connection) -> StoreResult<()> {
         if connection.is_readonly("main")? {
-            return Err(Trouble::Sqlite(rusqlite::Error::SqliteFailure(
+            return Err(StoreFailure::Sqlite(rusqlite::Error::SqliteFailure(
                 rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY),
                 None,
             )));
         }
-        // One snapshot: somebody else may be making the tables between two looks.
+        // One snapshot: another process may create the tables between two queries.
         let seen = connection.transaction()?;
         let is_today = self.standing(&seen)? == Standing::Today;
         if is_today {
@@ -126,7 +130,7 @@ impl Schema {
         connection.pragma_update(None, "page_size", PAGE_SIZE)?;
         log_ahead(connection)?;
         let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Somebody else may have been quicker.
+        // Another process may have done it meanwhile.
         match self.standing(&changes)? {
             Standing::Today => {}
             Standing::Empty => self.create(&changes)?,
@@ -136,30 +140,33 @@ impl Schema {
         Ok(changes.commit()?)
     }
 
-    fn standing(&self, connection: &Connection) -> Outcome<Standing> {
+    fn standing(&self, connection: &Connection) -> StoreResult<Standing> {
         let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         let (application, version) = (number("application_id")?, number("user_version")?);
         if application == 0 && version == 0 && layout(connection)?.is_none() {
             return Ok(Standing::Empty);
         }
         if application != APPLICATION {
-            return Err(Trouble::Refused("it is not a store of siteline".to_owned(), OTHER_PATH));
+            return Err(StoreFailure::Refused(
+                "it is not a store of siteline".to_owned(),
+                OTHER_PATH,
+            ));
         }
         match version {
             today if today == self.version => Ok(Standing::Today),
             older if (1..self.version).contains(&older) => Ok(Standing::Older(older)),
             newer if newer > self.version => Err(self.newer(connection, newer)),
-            _ => Err(Trouble::Corrupt("the number of its schema is damaged")),
+            _ => Err(StoreFailure::Corrupt("the number of its schema is damaged")),
         }
     }
 
-    fn create(&self, connection: &Connection) -> Outcome<()> {
+    fn create(&self, connection: &Connection) -> StoreResult<()> {
         connection.execute_batch(self.tables)?;
         connection.pragma_update(None, "application_id", APPLICATION)?;
         self.finish(connection, 0)
     }
 
-    fn migrate(&self, connection: &Connection, from: i32) -> Outcome<()> {
+    fn migrate(&self, connection: &Connection, from: i32) -> StoreResult<()> {
         let digest = Root::load(connection)?.digest;
         for step in &self.steps[usize::try_from(from - 1).unwrap_or_default()..] {
             connection.execute_batch(step)?;
@@ -167,7 +174,7 @@ impl Schema {
         self.finish(connection, digest)
     }
 
-    fn finish(&self, connection: &Connection, digest: i64) -> Outcome<()> {
+    fn finish(&self, connection: &Connection, digest: i64) -> StoreResult<()> {
         connection.pragma_update(None, "user_version", self.version)?;
         let layout = layout(connection)?.unwrap_or_default();
         let made_by = format!("siteline {}", crate::VERSION);
@@ -175,21 +182,21 @@ impl Schema {
     }
 
     /// The header and the tables are those that were made.
-    fn verify(&self, connection: &Connection) -> Outcome<()> {
+    fn verify(&self, connection: &Connection) -> StoreResult<()> {
         let root = Root::load(connection)?;
         if root.version != i64::from(self.version) || Some(root.layout) != layout(connection)? {
-            return Err(Trouble::Corrupt("its tables are not those that were made"));
+            return Err(StoreFailure::Corrupt("its tables are not those that were made"));
         }
         Ok(())
     }
 
-    fn newer(&self, connection: &Connection, newer: i32) -> Trouble {
+    fn newer(&self, connection: &Connection, newer: i32) -> StoreFailure {
         let made_by = connection
             .query_row("SELECT made_by FROM store", [], |row| row.get::<_, String>(0))
             .map_or_else(|_| "a newer siteline".to_owned(), |text| excerpt(&text));
         let known = self.version;
         let what = format!("it was made by {made_by}: schema {newer}, this siteline knows {known}");
-        Trouble::Refused(what, "Upgrade siteline.")
+        StoreFailure::Refused(what, "Upgrade siteline.")
     }
 }
 
@@ -201,7 +208,7 @@ enum Standing {
 }
 
 /// The checksum of the texts that made the tables; `None` where there are none.
-fn layout(connection: &Connection) -> Outcome<Option<i64>> {
+fn layout(connection: &Connection) -> StoreResult<Option<i64>> {
     let mut statement =
         connection.prepare("SELECT type || ' ' || name || ' ' || sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY 1")?;
     let mut sum = None;

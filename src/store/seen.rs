@@ -7,7 +7,7 @@ use super::bytes::{Sink, Source};
 
 /// Timestamps `first`, `first + step`, ... `count` of them, ascending.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct TimestampRun {
     first: i64,
     step: i64,
     count: u64,
@@ -15,7 +15,7 @@ struct Run {
     reach: i64,
 }
 
-impl Run {
+impl TimestampRun {
     fn last(&self) -> i64 {
         // At most as many steps as timestamps lie between two of them, so nothing overflows.
         self.first.wrapping_add(self.step.wrapping_mul((self.count - 1).cast_signed()))
@@ -31,8 +31,8 @@ impl Run {
 
 /// The points that some pages brought.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    series: HashMap<i64, Vec<Run>>,
+pub(super) struct SeenPoints {
+    series: HashMap<i64, Vec<TimestampRun>>,
 }
 
 /// The bytes for one page: each series once, its timestamps ascending and each once.
@@ -47,7 +47,7 @@ pub(super) fn encode<'t>(series: impl ExactSizeIterator<Item = (i64, &'t [i64])>
     sink.0
 }
 
-impl Seen {
+impl SeenPoints {
     /// Adds what [`encode`] wrote; `None` where it did not.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Option<()> {
         let mut source = Source(bytes);
@@ -58,7 +58,7 @@ impl Seen {
             let mut last = 0_i64;
             source.runs(count, |step, length| {
                 let first = last.wrapping_add(step);
-                let mut run = Run { first, step, count: length as u64, reach: 0 };
+                let mut run = TimestampRun { first, step, count: length as u64, reach: 0 };
                 last = run.last();
                 run.reach = last;
                 runs.push(run);
@@ -81,15 +81,15 @@ impl Seen {
     }
 
     /// Answers for one series, quickest where it is asked in ascending order.
-    pub(super) fn of(&self, series: i64) -> Finder<'_> {
+    pub(super) fn finder(&self, series: i64) -> Finder<'_> {
         Finder { runs: self.series.get(&series).map_or(&[], Vec::as_slice), at: 0 }
     }
 }
 
-/// See [`Seen::of`].
+/// See [`SeenPoints::finder`].
 #[derive(Debug)]
 pub(super) struct Finder<'s> {
-    runs: &'s [Run],
+    runs: &'s [TimestampRun],
     at: usize,
 }
 

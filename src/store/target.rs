@@ -1,5 +1,5 @@
-//! What a sync needs of a home for its points: two calls. [`crate::store::Store`] is one; whoever
-//! keeps points elsewhere implements it for that.
+//! The interface that a sync writes to. [`crate::store::Store`] implements it, and so does the
+//! adapter of a Python object (`siteline.StoreTarget`).
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use crate::data::Page;
 use crate::error::Result;
 
-/// A home for points. Its calls may block.
+/// Keeps points and states. Its calls may block.
 pub trait Target: Send + Sync + Debug {
-    /// Takes a feed for writing, until what it gives is dropped.
+    /// Locks a feed for writing, until the value that it returns is dropped.
     ///
     /// # Errors
-    /// `StoreBusy` at once where somebody else has taken it.
+    /// `StoreBusy` at once where another writer has locked it.
     fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>>;
 
     /// The state that was applied last for a feed, byte for byte; `None` for one that is not there.
@@ -23,7 +23,7 @@ pub trait Target: Send + Sync + Debug {
     /// `StoreError`s.
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>>;
 
-    /// Puts a page's points in and the state that follows from it, both or neither. Without a page
+    /// Writes the points of a page and the state that follows from it, both or neither. Without a page
     /// only the state changes. A point is the same by series and timestamp; the higher sequence
     /// number wins, then the later row.
     ///

@@ -3,17 +3,18 @@
 //! Only a chain that was begun without a cursor and read to its end covers its range (§4.5.5); the
 //! time that counts is when it *began*.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::feed::Feed;
 use super::ranges::{Range, Ranges, floor, instant};
-use super::state::State;
 
 /// A range, and when the newest chain that read all of it began: seconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(i64, i64, i64)", into = "(i64, i64, i64)")]
-pub struct Read {
+pub struct CoveredRange {
     /// What was read.
     pub range: Range,
     /// When the chain began, by the service's time.
@@ -23,22 +24,22 @@ pub struct Read {
 /// What has been read: ranges in order, apart from each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Coverage(Vec<Read>);
+pub struct Coverage(Vec<CoveredRange>);
 
-impl From<(i64, i64, i64)> for Read {
+impl From<(i64, i64, i64)> for CoveredRange {
     fn from((start, end, read_at): (i64, i64, i64)) -> Self {
         Self { range: Range::new(start, end), read_at }
     }
 }
 
-impl From<Read> for (i64, i64, i64) {
-    fn from(read: Read) -> Self {
+impl From<CoveredRange> for (i64, i64, i64) {
+    fn from(read: CoveredRange) -> Self {
         (read.range.start, read.range.end, read.read_at)
     }
 }
 
 impl Coverage {
-    /// Takes note of a range that was read. What a later chain has read stays that chain's.
+    /// Adds a range that was read. Where a later chain has read it too, that chain's time stays.
     pub fn cover(&mut self, range: Range, read_at: i64) {
         let mut pieces = Vec::with_capacity(self.0.len() + 2);
         let mut newer = Vec::new();
@@ -50,13 +51,13 @@ impl Coverage {
                 newer.push(read.range);
             } else {
                 for rest in Ranges::from(read.range).without(&range.into()).iter() {
-                    pieces.push(Read { range: rest, ..*read });
+                    pieces.push(CoveredRange { range: rest, ..*read });
                 }
             }
         }
         let newer: Ranges = newer.into_iter().collect();
         let own = Ranges::from(range).without(&newer);
-        pieces.extend(own.iter().map(|range| Read { range, read_at }));
+        pieces.extend(own.iter().map(|range| CoveredRange { range, read_at }));
         pieces.sort_unstable_by_key(|read| read.range);
         pieces.dedup_by(|next, one| {
             let same = next.range.start == one.range.end && next.read_at == one.read_at;
@@ -70,7 +71,7 @@ impl Coverage {
 
     /// In order.
     #[must_use]
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Read> + '_ {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = CoveredRange> + '_ {
         self.0.iter().copied()
     }
 
@@ -89,7 +90,7 @@ impl Coverage {
     /// What was read by chains that began after its lateness.
     #[must_use]
     pub fn settled(&self, feed: &Feed) -> Ranges {
-        let final_part = |read: Read| {
+        let final_part = |read: CoveredRange| {
             Range::new(read.range.start, read.range.end.min(feed.settled_before(read.read_at)))
         };
         self.iter().map(final_part).collect()
@@ -101,13 +102,14 @@ impl Coverage {
         self.0.last().map(|read| read.range.end)
     }
 
-    /// Makes one of neighbours in a window that none of them settles, as old as the oldest: they are
-    /// to be read again in any case. What a feed that is read by the minute would keep otherwise
-    /// grows with its lateness.
+    /// Joins neighbours within a window that none of them settles, with the time of the oldest: the
+    /// window will be read again in any case. Otherwise the coverage of a feed that is read every
+    /// minute would grow with its lateness.
     pub(super) fn thin(&mut self, feed: &Feed) {
-        let window = |read: &Read| floor(read.range.start, feed.window());
-        let is_open = |read: &Read| feed.settled_before(read.read_at) <= window(read);
-        let within = |read: &Read| read.range.end <= window(read).saturating_add(feed.window());
+        let window = |read: &CoveredRange| floor(read.range.start, feed.window());
+        let is_open = |read: &CoveredRange| feed.settled_before(read.read_at) <= window(read);
+        let within =
+            |read: &CoveredRange| read.range.end <= window(read).saturating_add(feed.window());
         self.0.dedup_by(|next, one| {
             let alike = next.range.start == one.range.end
                 && window(next) == window(one)
@@ -140,7 +142,8 @@ impl Coverage {
 }
 
 /// What is known of a stretch of a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WindowState {
     /// Never read to the end of a chain.
     Unread,
@@ -150,6 +153,12 @@ pub enum WindowState {
     Settling,
     /// Read after the lateness.
     Settled,
+}
+
+impl fmt::Display for WindowState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// A stretch of one window, all of it in one state.
@@ -168,8 +177,7 @@ pub struct Window {
 /// The windows from the feed's beginning to `now` less the settle lag, in order, without gaps. What
 /// has been read beyond that is left out.
 #[must_use]
-pub fn windows(state: &State, now: Timestamp) -> Vec<Window> {
-    let feed = state.feed();
+pub(super) fn windows(feed: &Feed, coverage: &Coverage, now: Timestamp) -> Vec<Window> {
     let now = now.as_second();
     let due_before = feed.settled_before(now);
     let whole = feed.range_to(feed.horizon(now));
@@ -190,7 +198,7 @@ pub fn windows(state: &State, now: Timestamp) -> Vec<Window> {
         }
     };
     let mut reached = whole.start;
-    for read in state.coverage().iter() {
+    for read in coverage.iter() {
         push(Range::new(reached, read.range.start), WindowState::Unread, None);
         let settled = read.range.start.max(read.range.end.min(feed.settled_before(read.read_at)));
         let settling = settled.max(read.range.end.min(due_before));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::ranges::{Range, ceil, floor};
 use crate::data::{Query, QueryInput};
@@ -16,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(3_660 * DAY);
 const LONGEST_NAME: usize = 200;
 
 /// The parts of a feed before they are checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedInput {
     /// What the store calls it.
     pub name: String,
@@ -76,12 +77,12 @@ impl FeedInput {
         }
     }
 
-    fn query(&self, start: Timestamp, end: Timestamp) -> Result<Query> {
+    fn query(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> Result<Query> {
         Query::new(QueryInput {
             site: self.site.clone(),
             line: self.line.clone(),
-            start: Some(start),
-            end: Some(end),
+            start,
+            end,
             interval_seconds: self.interval_seconds,
             page_size: self.page_size,
             filters: self.filters.clone(),
@@ -97,7 +98,8 @@ impl Feed {
     pub fn new(mut input: FeedInput) -> Result<Self> {
         check_name(&input.name)?;
         let soon = input.since.checked_add(SignedDuration::from_secs(1));
-        let query = input.query(input.since, soon.unwrap_or(input.since)).map_err(|error| {
+        let end = soon.unwrap_or(input.since);
+        let query = input.query(Some(input.since), Some(end)).map_err(|error| {
             error.with(|context| context.message = format!("feed: {}", context.message))
         })?;
         input.filters.clone_from(&query.input().filters);
@@ -122,7 +124,14 @@ impl Feed {
     /// # Errors
     /// As [`Query::new`].
     pub fn query(&self, start: Timestamp, end: Timestamp) -> Result<Query> {
-        self.0.query(start, end)
+        self.0.query(Some(start), Some(end))
+    }
+
+    /// The parameters of its queries but for their range: `everything` where it sends none.
+    #[must_use]
+    pub fn parameters(&self) -> String {
+        let sent = self.0.query(None, None).map(|query| query.to_string()).unwrap_or_default();
+        if sent.is_empty() { "everything".to_owned() } else { sent }
     }
 
     /// The query of the buckets that begin in a range, each whole: a window may begin within one.
@@ -242,7 +251,7 @@ fn shown(input: &FeedInput) -> [(&'static str, String, bool); 11] {
 
 /// A duration as it can be written in an argument: `1d`, `1h30m`, `0s`.
 #[must_use]
-pub fn spelled(duration: Duration) -> String {
+pub(crate) fn spelled(duration: Duration) -> String {
     let mut seconds = duration.as_secs();
     let mut text = String::new();
     for (unit, length) in [("d", DAY), ("h", 3_600), ("m", 60), ("s", 1)] {
@@ -254,8 +263,22 @@ pub fn spelled(duration: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
+/// Refuses two feeds of one name.
+///
+/// # Errors
+/// `QueryError` naming it.
+pub(super) fn check_distinct(feeds: &[Feed]) -> Result<()> {
+    for (number, feed) in feeds.iter().enumerate() {
+        if feeds[..number].iter().any(|other| other.name() == feed.name()) {
+            let message = format!("the feed {:?} comes twice", feed.name());
+            return Err(Error::new(Kind::QueryError, message));
+        }
+    }
+    Ok(())
+}
+
 fn check_name(name: &str) -> Result<()> {
-    let refused = |why: &str| Err(Error::new(Kind::Query, format!("the feed's name {why}")));
+    let refused = |why: &str| Err(Error::new(Kind::QueryError, format!("the feed's name {why}")));
     if name.trim().is_empty() {
         refused("is empty")
     } else if name.trim() != name || name.chars().any(char::is_control) {
@@ -268,7 +291,7 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 fn check_times(input: &FeedInput) -> Result<()> {
-    let refused = |message: String| Err(Error::new(Kind::Query, message));
+    let refused = |message: String| Err(Error::new(Kind::QueryError, message));
     let FeedInput { settle_lag, overlap, lateness, window, .. } = input;
     for (name, time) in [
         ("settle_lag", settle_lag),
@@ -290,7 +313,7 @@ fn check_times(input: &FeedInput) -> Result<()> {
             excerpt(&spelled(*window))
         );
         return Err(
-            Error::new(Kind::Query, message).with_hint("\"1h\", \"6h\", \"1d\", \"7d\" are.")
+            Error::new(Kind::QueryError, message).with_hint("\"1h\", \"6h\", \"1d\", \"7d\" are.")
         );
     }
     match input.interval_seconds {
@@ -353,7 +376,7 @@ mod tests {
         ];
         for input in wrong {
             let error = Feed::new(input.clone()).expect_err(&format!("{input:?}"));
-            assert_eq!(error.kind(), Kind::Query, "{error}");
+            assert_eq!(error.kind(), Kind::QueryError, "{error}");
         }
     }
 

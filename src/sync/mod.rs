@@ -5,39 +5,52 @@
 //! then it is settled. What was never read is filled with what the allowance leaves.
 //!
 //! ```text
-//! State -> plan (pure) -> Run: chain by chain -> fetch a page -> apply it with the state after it -> Report
+//! FeedState -> plan (pure) -> Run: chain by chain -> fetch a page -> apply it with the state after it -> SyncReport
 //! ```
 //!
 //! | file | noun |
 //! |---|---|
-//! | `feed` | what is read, and how it is kept right |
+//! | `feed` | a named query without an end, and the times that keep it right |
 //! | `ranges` | sets of time |
-//! | `coverage` | what has been read and when; windows as a user sees them |
-//! | `unfinished` | a chain under way |
-//! | `state` | all of these, as a target keeps them |
+//! | `task` | one planned chain, as users see it |
+//! | `settings` | the settings of a run |
+//! | `coverage` | which ranges were read and when; the windows as users see them |
+//! | `unfinished` | a chain that was begun and has not ended |
+//! | `state` | all of these for one feed, as a target keeps them |
+//! | `chains` | cuts and joins ranges to chains |
 //! | `plan` | what is read next, and why |
-//! | `chains` | ranges cut and joined to chains |
+//! | `run_state` | what a run has done, and what waits to be applied |
 //! | `run` | one run, page by page |
-//! | `work` | what a run has done, and what waits |
-//! | `report` | what it did, for people |
+//! | `report` | what a run did |
+//! | `stored` | what a store knows of its feeds |
+//! | `read` | which points of a stored feed are read, from which snapshot |
 
 mod chains;
-pub mod coverage;
-pub mod feed;
-pub mod plan;
-pub mod ranges;
-pub mod report;
-pub mod run;
-pub mod state;
+mod coverage;
+mod feed;
+mod plan;
+mod ranges;
+mod read;
+mod report;
+mod run;
+mod run_state;
+mod settings;
+mod state;
+mod stored;
+mod task;
 mod unfinished;
-mod work;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::coverage::{Window, WindowState, windows};
+pub use self::coverage::{Coverage, CoveredRange, Window, WindowState};
 pub use self::feed::{Feed, FeedInput};
-pub use self::plan::{Plan, Task, Why, plan};
-pub use self::report::{FeedReport, Report};
-pub use self::run::{Run, SyncSettings};
-pub use self::state::State;
+pub use self::plan::{Plan, plan, plan_scans};
+pub use self::ranges::{Range, Ranges};
+pub use self::read::{ReadSpec, Snapshot};
+pub use self::report::{FeedReport, SyncReport};
+pub use self::run::Run;
+pub use self::settings::SyncSettings;
+pub use self::state::FeedState;
+pub use self::stored::{FeedCoverage, FeedLateness, read_state, read_states};
+pub use self::task::{Task, Why};

@@ -1,52 +1,23 @@
-//! What a run reads, in which order, and what it is expected to cost. All but [`plan`] itself is
-//! arithmetic: it knows no clock and makes no request.
-
-use std::fmt;
+//! What a run reads, in which order, and what that is expected to cost. Except [`plan`] and
+//! [`plan_scans`] it is arithmetic: no clock, no request.
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::chains::chains;
-use super::feed::Feed;
+use super::coverage::Coverage;
+use super::feed::{Feed, check_distinct};
 use super::ranges::{Range, Ranges, floor};
-use super::run::SyncSettings;
-use super::state::State;
-use super::work::{check_feeds, load, reread_ranges, until_second};
+use super::settings::SyncSettings;
+use super::state::FeedState;
+use super::stored::read_states;
+use super::task::{Task, Why};
+use super::unfinished::UnfinishedChain;
 use crate::client::Client;
+use crate::client::collect::CollectOnce;
+use crate::data::Query;
 use crate::error::Result;
 use crate::http::AllowanceState;
-use crate::store::Target;
-
-/// Why a range is read, in the order of urgency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Why {
-    /// Its chain was begun and not ended.
-    Resume,
-    /// It was asked for.
-    Reread,
-    /// It is fresh.
-    Edge,
-    /// Its lateness is over.
-    Settle,
-    /// It was never read.
-    Fill,
-}
-
-/// One chain to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
-    /// The feed's name.
-    pub feed: String,
-    /// Why.
-    pub why: Why,
-    /// Where it begins.
-    pub start: Timestamp,
-    /// Where it ends.
-    pub end: Timestamp,
-    /// Expected pages, where pages of the feed have been seen.
-    pub pages: Option<u64>,
-}
+use crate::store::{Store, Target};
 
 /// What the next run would read.
 #[derive(Debug, Clone)]
@@ -65,17 +36,17 @@ pub struct Plan {
 
 /// What planning knows of one feed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a> {
-    pub(super) state: &'a State,
+pub(super) struct PlannedFeed<'a> {
+    pub(super) state: &'a FeedState,
     /// What this run has read, or leaves to another one.
     pub(super) done: &'a Ranges,
     /// Ranges of unfinished chains that this run leaves to another one.
     pub(super) put_off: &'a Ranges,
 }
 
-/// What planning is told besides. Seconds since the Unix epoch, by the service's time.
+/// The settings of planning. Seconds since the Unix epoch, by the service's time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Terms<'a> {
+pub(super) struct PlanTerms<'a> {
     pub(super) now: i64,
     pub(super) until: Option<i64>,
     pub(super) reread: &'a Ranges,
@@ -83,32 +54,32 @@ pub(super) struct Terms<'a> {
 
 /// One chain to be, of the feed with this number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct PlanStep {
     pub(super) feed: usize,
     pub(super) why: Why,
     pub(super) range: Range,
     pub(super) pages: Option<u64>,
-    /// It fills what was never read, now or when it began: it leaves the pages of all else.
+    /// It fills what was never read, now or when it began: it spends no page that another needs.
     pub(super) fills: bool,
 }
 
-impl Terms<'_> {
+impl PlanTerms<'_> {
     fn edge(&self, feed: &Feed) -> i64 {
         feed.horizon(self.now).min(self.until.unwrap_or(i64::MAX))
     }
 }
 
 /// What is to be read of all feeds, in order.
-pub(super) fn steps(feeds: &[Known<'_>], terms: &Terms<'_>) -> Vec<Step> {
+pub(super) fn steps(feeds: &[PlannedFeed<'_>], terms: &PlanTerms<'_>) -> Vec<PlanStep> {
     let numbered = feeds.iter().enumerate();
-    let mut steps: Vec<Step> =
+    let mut steps: Vec<PlanStep> =
         numbered.flat_map(|(number, known)| steps_of(number, known, terms)).collect();
     steps.sort_by_key(|step| (step.why, step.range.start, step.feed));
     steps
 }
 
-fn steps_of(number: usize, known: &Known<'_>, terms: &Terms<'_>) -> Vec<Step> {
-    let State { density, coverage, .. } = known.state;
+fn steps_of(number: usize, known: &PlannedFeed<'_>, terms: &PlanTerms<'_>) -> Vec<PlanStep> {
+    let FeedState { density, coverage, .. } = known.state;
     let feed = known.state.feed();
     let mut coverage = coverage.clone();
     let mut steps = Vec::new();
@@ -116,17 +87,17 @@ fn steps_of(number: usize, known: &Known<'_>, terms: &Terms<'_>) -> Vec<Step> {
         let pages = density.pages(chain.range().seconds());
         let pages = pages.map(|pages| pages.saturating_sub(chain.pages).max(1));
         let (range, fills) = (chain.range(), chain.why == Why::Fill);
-        steps.push(Step { feed: number, why: Why::Resume, range, pages, fills });
-        // What follows is planned as if it had been read to its end.
+        steps.push(PlanStep { feed: number, why: Why::Resume, range, pages, fills });
+        // All else is planned as if this chain had been read to its end.
         let began = chain.began.unwrap_or(terms.now);
         coverage.cover(range.and(feed.range_to(feed.horizon(began))), began);
     }
-    let needs = Needs::of(feed, &coverage, terms);
+    let needs = Needs::new(feed, &coverage, terms);
     let out = known.done.with(known.put_off);
     for (why, ranges) in needs.in_order() {
         for range in chains(&ranges.without(&out), feed, density) {
             let pages = density.pages(range.seconds());
-            steps.push(Step { feed: number, why, range, pages, fills: why == Why::Fill });
+            steps.push(PlanStep { feed: number, why, range, pages, fills: why == Why::Fill });
         }
     }
     steps
@@ -134,9 +105,9 @@ fn steps_of(number: usize, known: &Known<'_>, terms: &Terms<'_>) -> Vec<Step> {
 
 /// The unfinished chains that are worth going on with.
 fn resumable<'a>(
-    known: &'a Known<'_>,
-    terms: &'a Terms<'_>,
-) -> impl Iterator<Item = &'a super::unfinished::Unfinished> {
+    known: &'a PlannedFeed<'_>,
+    terms: &'a PlanTerms<'_>,
+) -> impl Iterator<Item = &'a UnfinishedChain> {
     known.state.chains.iter().filter(|chain| {
         !known.state.is_superseded(chain, terms.now)
             && terms.until.is_none_or(|until| chain.end <= until)
@@ -153,7 +124,7 @@ struct Needs {
 }
 
 impl Needs {
-    fn of(feed: &Feed, coverage: &super::coverage::Coverage, terms: &Terms<'_>) -> Self {
+    fn new(feed: &Feed, coverage: &Coverage, terms: &PlanTerms<'_>) -> Self {
         let whole = Ranges::from(feed.range_to(terms.edge(feed)));
         let (covered, settled) = (coverage.covered(), coverage.settled(feed));
         let reread = terms.reread.widened(feed.width()).and(&whole);
@@ -179,7 +150,7 @@ impl Needs {
 
 /// What is fresh, and the overlap with what was read last. After a pause that was longer than a
 /// window only the last window is fresh; nothing is where there is no new bucket.
-fn edge(feed: &Feed, last: Option<i64>, terms: &Terms<'_>, settled: &Ranges) -> Ranges {
+fn edge(feed: &Feed, last: Option<i64>, terms: &PlanTerms<'_>, settled: &Ranges) -> Ranges {
     let end = terms.edge(feed);
     let line = floor(end.saturating_sub(1), feed.window());
     let Some(last) = last else { return Range::new(line, end).into() };
@@ -195,7 +166,7 @@ fn edge(feed: &Feed, last: Option<i64>, terms: &Terms<'_>, settled: &Ranges) -> 
 /// Pages to hold back for the windows that were read and become due after `now` and before the
 /// allowance begins anew. One that was never read waits for its turn like all that is filled.
 pub(super) fn reserve<'a>(
-    states: impl Iterator<Item = &'a State>,
+    states: impl Iterator<Item = &'a FeedState>,
     now: i64,
     allowance: &AllowanceState,
 ) -> u64 {
@@ -203,7 +174,7 @@ pub(super) fn reserve<'a>(
         return 0;
     }
     let end = allowance.resets_at.as_second().saturating_sub(1);
-    let of_feed = |state: &State| {
+    let of_feed = |state: &FeedState| {
         let feed = state.feed();
         let becoming_due = Range::new(feed.settled_before(now), feed.settled_before(end));
         let read = state.coverage.covered().widened(feed.window()).and(&becoming_due.into());
@@ -213,8 +184,8 @@ pub(super) fn reserve<'a>(
     states.map(of_feed).sum()
 }
 
-impl Step {
-    pub(super) fn task(&self, state: &State) -> Task {
+impl PlanStep {
+    pub(super) fn task(&self, state: &FeedState) -> Task {
         let (start, end) = self.range.instants();
         let feed = state.feed().name().to_owned();
         Task { feed, why: self.why, start, end, pages: self.pages }
@@ -231,17 +202,17 @@ pub fn plan(
     feeds: &[Feed],
     settings: &SyncSettings,
 ) -> Result<Plan> {
-    check_feeds(feeds)?;
-    let reread = reread_ranges(settings)?;
+    check_distinct(feeds)?;
+    let reread = settings.reread_ranges()?;
     let now = settings.now.unwrap_or_else(|| client.time().now());
     let service = client.base_url().as_str();
-    let states: Vec<State> =
-        feeds.iter().map(|feed| load(target, feed, service)).collect::<Result<_>>()?;
+    let states: Vec<FeedState> =
+        feeds.iter().map(|feed| FeedState::load(target, feed, service)).collect::<Result<_>>()?;
     let none = Ranges::none();
-    let known: Vec<Known<'_>> =
-        states.iter().map(|state| Known { state, done: &none, put_off: &none }).collect();
-    let until = until_second(settings);
-    let terms = Terms { now: now.as_second(), until, reread: &reread };
+    let known: Vec<PlannedFeed<'_>> =
+        states.iter().map(|state| PlannedFeed { state, done: &none, put_off: &none }).collect();
+    let until = settings.until_second();
+    let terms = PlanTerms { now: now.as_second(), until, reread: &reread };
     let steps = steps(&known, &terms);
     let allowance = client.allowance()?;
     Ok(Plan {
@@ -253,14 +224,45 @@ pub fn plan(
     })
 }
 
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Resume => "resume",
-            Self::Reread => "reread",
-            Self::Edge => "edge",
-            Self::Settle => "settle",
-            Self::Fill => "fill",
-        })
+/// What reading these scans would cost, a chain each. How many pages one takes is known where the
+/// client has read its like, or the store has a feed with the same parameters. A scan that is
+/// remembered costs nothing. Costs no request.
+///
+/// # Errors
+/// `StoreError`s; those of the allowance's ledger.
+pub fn plan_scans(client: &Client, store: Option<&Store>, scans: &[&CollectOnce]) -> Result<Plan> {
+    let states = store.map_or(Ok(Vec::new()), read_states)?;
+    let now = client.time().now();
+    let tasks: Vec<Task> = scans.iter().map(|scan| scan_task(client, &states, scan, now)).collect();
+    let pages = tasks.iter().map(|task| task.pages).sum();
+    Ok(Plan { tasks, pages, allowance: client.allowance()?, reserve: 0, now })
+}
+
+fn scan_task(
+    client: &Client,
+    states: &[(String, FeedState)],
+    whole: &CollectOnce,
+    now: Timestamp,
+) -> Task {
+    let query = whole.scan().query();
+    let (feed, pages) = match pages_by_feed(states, query) {
+        Some((feed, pages)) => (feed, Some(pages)),
+        None => (String::new(), client.expected_pages(query)),
+    };
+    Task {
+        feed,
+        why: Why::Fill,
+        start: query.start().unwrap_or(Timestamp::UNIX_EPOCH),
+        end: query.end().unwrap_or(now),
+        pages: whole.pages_left(pages),
     }
+}
+
+/// The first feed that sends what the query sends and has shown how many pages that takes.
+fn pages_by_feed(states: &[(String, FeedState)], query: &Query) -> Option<(String, u64)> {
+    let (start, end) = (query.start()?, query.end()?);
+    states.iter().find_map(|(name, state)| {
+        state.feed().query(start, end).ok().filter(|same| same == query)?;
+        Some((name.clone(), state.expected_pages(start, end)?))
+    })
 }

@@ -171,19 +171,19 @@ impl FromIterator<Range> for Ranges {
 
 /// The last line of the grid that is not after `at`.
 #[must_use]
-pub fn floor(at: i64, step: i64) -> i64 {
+pub(crate) fn floor(at: i64, step: i64) -> i64 {
     at.saturating_sub(at.rem_euclid(step))
 }
 
 /// The first line of the grid that is not before `at`.
 #[must_use]
-pub fn ceil(at: i64, step: i64) -> i64 {
+pub(crate) fn ceil(at: i64, step: i64) -> i64 {
     at.saturating_add((-at).rem_euclid(step))
 }
 
 /// The instant of a second; the last one there is for those beyond it.
 #[must_use]
-pub fn instant(second: i64) -> Timestamp {
+pub(crate) fn instant(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(if second < 0 {
         Timestamp::MIN
     } else {

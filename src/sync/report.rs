@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 
-use super::plan::Task;
+use super::task::Task;
 use crate::http::AllowanceState;
 use crate::store::Applied;
 
 /// What a run did, over all of its feeds.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct SyncReport {
     /// Each feed, in the order given.
     pub feeds: Vec<FeedReport>,
     /// Requests made, repeats included.
@@ -44,7 +44,7 @@ pub struct FeedReport {
     pub read_through: Option<Timestamp>,
 }
 
-impl Report {
+impl SyncReport {
     /// Pages read, over all feeds.
     #[must_use]
     pub fn pages(&self) -> u64 {

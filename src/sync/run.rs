@@ -1,40 +1,27 @@
 //! One run: chain after chain, page by page, until nothing is left to read or the allowance is.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::feed::Feed;
-use super::plan::Step;
-use super::report::Report;
-use super::state::State;
-use super::unfinished::Unfinished;
-use super::work::{Waiting, Work, check_feeds, load};
-use crate::client::pages::Sender;
+use super::feed::{Feed, check_distinct};
+use super::plan::PlanStep;
+use super::report::SyncReport;
+use super::run_state::{PendingWrite, RunState};
+use super::settings::SyncSettings;
+use super::state::FeedState;
+use super::unfinished::UnfinishedChain;
+use crate::client::page_request::Sender;
 use crate::client::progress::Progress;
 use crate::client::{Client, Spending};
 use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW};
-use crate::data::{Bookmark, Chain, DecodeSettings, Page, Shape};
+use crate::data::{Bookmark, Chain, DecodeSettings, Page};
 use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
+use crate::lock::Mutex;
 use crate::store::Target;
-
-/// What a run is told.
-#[derive(Debug, Clone, Default)]
-pub struct SyncSettings {
-    /// Reads no bucket that begins here or later.
-    pub until: Option<Timestamp>,
-    /// Plans as if it were then; the service's time by default.
-    pub now: Option<Timestamp>,
-    /// Ranges to read again whatever is known of them.
-    pub reread: Vec<(Timestamp, Timestamp)>,
-    /// How pages are decoded.
-    pub shape: Shape,
-    /// Bounds the whole run.
-    pub deadline: Option<Duration>,
-}
 
 /// A run under way. Reading a page and applying it are two steps: the first waits for the service
 /// and can be given up at any time, the second writes. The feeds are taken until it is dropped.
@@ -43,7 +30,7 @@ pub struct Run {
     client: Client,
     target: Arc<dyn Target>,
     settings: SyncSettings,
-    /// When it is to be over.
+    /// Its deadline.
     deadline: Deadline,
     /// The wall time at which it began.
     begun: Timestamp,
@@ -52,7 +39,7 @@ pub struct Run {
     following: tokio::sync::Mutex<Option<Following>>,
     /// One page is written at a time.
     applying: Mutex<()>,
-    work: Mutex<Work>,
+    work: Mutex<RunState>,
     locks: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
@@ -61,14 +48,15 @@ pub struct Run {
 struct Following {
     chain: Chain,
     feed: usize,
-    record: Unfinished,
+    record: UnfinishedChain,
     begun_here: bool,
     spending: Arc<Spending>,
 }
 
-/// The moment before a request: the earlier of two clocks says how long ago it was.
+/// The moment before a request, by two clocks. The one that shows more time since is right: a
+/// monotonic clock may stand still while the machine sleeps.
 #[derive(Debug, Clone, Copy)]
-struct Sent {
+struct SentAt {
     monotonic: Duration,
     wall: Timestamp,
 }
@@ -87,11 +75,11 @@ impl Run {
         feeds: &[Feed],
         settings: SyncSettings,
     ) -> Result<Self> {
-        check_feeds(feeds)?;
+        check_distinct(feeds)?;
         let locks = feeds.iter().map(|feed| target.lock(feed.name())).collect::<Result<_>>()?;
         let service = client.base_url().as_str();
-        let states = feeds.iter().map(|feed| load(&*target, feed, service));
-        let states: Vec<State> = states.collect::<Result<_>>()?;
+        let states = feeds.iter().map(|feed| FeedState::load(&*target, feed, service));
+        let states: Vec<FeedState> = states.collect::<Result<_>>()?;
         let now = settings.now.unwrap_or_else(|| client.time().now());
         let clock = client.time().clock();
         Ok(Self {
@@ -100,7 +88,7 @@ impl Run {
             process: std::process::id(),
             following: tokio::sync::Mutex::new(None),
             applying: Mutex::new(()),
-            work: Mutex::new(Work::new(states, &settings, now)?),
+            work: Mutex::new(RunState::new(states, &settings, now)?),
             locks: Mutex::new(locks),
             client: client.clone(),
             target,
@@ -148,7 +136,7 @@ impl Run {
             match following.chain.next(&sender).await {
                 Ok(Some(page)) => {
                     let is_last = page.is_last;
-                    let held = self.hold(following, page, sent);
+                    let held = self.keep_page(following, page, sent);
                     if is_last || held.is_err() {
                         *current = None;
                     }
@@ -164,16 +152,15 @@ impl Run {
         }
     }
 
-    /// Applies the page that waits; without one it only tells how far the run has come. For a target
-    /// of the core.
+    /// Applies the page that waits, if one does.
     ///
     /// # Errors
     /// `StoreError`s; the page waits on.
     pub fn apply(&self) -> Result<Progress> {
         self.check_process()?;
-        let _one_at_a_time = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.locks.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
-            return Err(Error::new(Kind::Closed, "this run is over: it has let go of its feeds"));
+        let _one_at_a_time = self.applying.lock();
+        if self.locks.lock().is_empty() {
+            return Err(Error::new(Kind::ClosedError, "this run is over: its feeds are unlocked"));
         }
         let (waiting, state) = {
             let work = self.work();
@@ -198,18 +185,18 @@ impl Run {
     ///
     /// # Errors
     /// As [`Run::fetch`] and [`Run::apply`].
-    pub async fn finish(&self) -> Result<Report> {
+    pub async fn finish(&self) -> Result<SyncReport> {
         while self.fetch().await? {
             self.apply()?;
         }
         self.report()
     }
 
-    /// Lets go of the feeds: the run is over, whoever still holds it.
+    /// Unlocks the feeds: the run is over, also for those that still hold it.
     pub fn release(&self) {
-        let _one_at_a_time = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.applying.lock();
         if self.check_process().is_ok() {
-            self.locks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.locks.lock().clear();
         }
     }
 
@@ -239,12 +226,12 @@ impl Run {
     ///
     /// # Errors
     /// `ForkError` in a forked child; those of the ledger.
-    pub fn report(&self) -> Result<Report> {
+    pub fn report(&self) -> Result<SyncReport> {
         self.check_process()?;
         let allowance = self.client.allowance()?;
         let work = self.work();
         let todo = work.todo();
-        Ok(Report {
+        Ok(SyncReport {
             feeds: work.reports(),
             requests: work.requests(),
             complete: todo.is_empty(),
@@ -281,15 +268,15 @@ impl Run {
             return Ok(());
         }
         let message = "this sync was begun by the parent, before the process forked";
-        Err(Error::new(Kind::Fork, message).with_hint("Begin a new one in the child."))
+        Err(Error::new(Kind::ForkError, message).with_hint("Begin a new one in the child."))
     }
 
-    fn work(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    fn work(&self) -> MutexGuard<'_, RunState> {
+        self.work.lock()
     }
 
-    /// Plans once more, for the same time; unless a reply has shown meanwhile that it was another.
-    fn next_step(&self) -> Result<Option<Step>> {
+    /// Plans again, for the same time, unless a reply has shown that the service's time is another.
+    fn next_step(&self) -> Result<Option<PlanStep>> {
         let allowance = self.client.allowance()?;
         let mut work = self.work();
         if self.settings.now.is_none() {
@@ -304,7 +291,7 @@ impl Run {
 
     /// The chain of a step, at its start or where its bookmark was made; `None` where that bookmark
     /// is not one of ours.
-    fn follow(&self, step: &Step) -> Result<Option<Following>> {
+    fn follow(&self, step: &PlanStep) -> Result<Option<Following>> {
         let mut work = self.work();
         let record = work.chain(step);
         let state = work.state(step.feed);
@@ -320,7 +307,7 @@ impl Run {
         let chain = match chain {
             Ok(chain) => chain.starting_at(state.next_sequence),
             Err(error) => {
-                work.waiting = Some(Arc::new(died(step.feed, &record, error)));
+                work.waiting = Some(Arc::new(after_dead_cursor(step.feed, &record, error)));
                 return Ok(None);
             }
         };
@@ -333,7 +320,7 @@ impl Run {
     }
 
     /// Keeps a page until it is applied.
-    fn hold(&self, following: &mut Following, page: Page, sent: Sent) -> Result<()> {
+    fn keep_page(&self, following: &mut Following, page: Page, sent: SentAt) -> Result<()> {
         self.check_skew()?;
         let record = &mut following.record;
         if record.began.is_none() {
@@ -343,7 +330,7 @@ impl Run {
         record.pages += 1;
         record.points += page.rows() as u64;
         record.bookmark = page.bookmark.as_ref().map(Bookmark::to_text);
-        let waiting = Waiting::Page {
+        let waiting = PendingWrite::Page {
             feed: following.feed,
             page: Box::new(page),
             read_at: self.client.time().now(),
@@ -360,12 +347,12 @@ impl Run {
         let Following { feed, record, .. } = following;
         match error.kind() {
             Kind::CursorRejected | Kind::CursorLoop => {
-                self.work().waiting = Some(Arc::new(died(*feed, record, error)));
+                self.work().waiting = Some(Arc::new(after_dead_cursor(*feed, record, error)));
                 Ok(true)
             }
             Kind::RequestRejected if self.may_be_too_long(following, &error) => {
                 let range = record.range();
-                self.work().waiting = Some(Arc::new(Waiting::TooLong { feed: *feed, range }));
+                self.work().waiting = Some(Arc::new(PendingWrite::TooLong { feed: *feed, range }));
                 Ok(true)
             }
             Kind::AllowanceExhausted => {
@@ -374,7 +361,7 @@ impl Run {
                 Ok(true)
             }
             // Where it stopped, it goes on in the next run.
-            Kind::RequestRejected | Kind::Protocol | Kind::BodyTooLarge => {
+            Kind::RequestRejected | Kind::ProtocolError | Kind::BodyTooLarge => {
                 self.work().leave_out(*feed, record.range(), error);
                 Ok(true)
             }
@@ -388,7 +375,7 @@ impl Run {
         let message = format!("a chain has given {} pages and does not end", record.pages);
         let error = Error::new(Kind::CursorLoop, message)
             .with_hint("If a window holds as many, give the feed a shorter one: window=.");
-        let given_up = Waiting::GivenUp { feed: *feed, range: record.range(), error };
+        let given_up = PendingWrite::GivenUp { feed: *feed, range: record.range(), error };
         self.work().waiting = Some(Arc::new(given_up));
     }
 
@@ -401,14 +388,14 @@ impl Run {
         refused && record.pages == 0 && record.range().seconds() > window
     }
 
-    fn sent(&self) -> Sent {
+    fn sent(&self) -> SentAt {
         let clock = self.client.time().clock();
-        Sent { monotonic: clock.monotonic(), wall: clock.wall() }
+        SentAt { monotonic: clock.monotonic(), wall: clock.wall() }
     }
 
     /// The service's time when a request left, as known after its reply, never later: what the
     /// machine slept through is not on its monotonic clock.
-    fn service_second(&self, sent: Sent) -> i64 {
+    fn service_second(&self, sent: SentAt) -> i64 {
         let clock = self.client.time().clock();
         let by_monotonic = clock.monotonic().saturating_sub(sent.monotonic);
         let by_wall = clock.wall().duration_since(sent.wall);
@@ -430,7 +417,7 @@ impl Run {
                 let ours = time.clock().wall();
                 let theirs = ours.checked_add(skew).unwrap_or(ours);
                 let message = format!("our clock says {ours}, the service's {theirs}");
-                Err(Error::new(Kind::ClockSkew, message)
+                Err(Error::new(Kind::ClockSkewError, message)
                     .with_hint("Set the machine's clock. Nothing of this reply was kept.")
                     .with(|context| context.skew_seconds = Some(skew.as_secs_f64())))
             }
@@ -439,11 +426,11 @@ impl Run {
     }
 }
 
-/// What is to be written where a chain's cursor is dead.
-fn died(feed: usize, record: &Unfinished, error: Error) -> Waiting {
+/// What is applied after a cursor died: the chain begins again, or is given up.
+fn after_dead_cursor(feed: usize, record: &UnfinishedChain, error: Error) -> PendingWrite {
     match record.again() {
-        Some(chain) => Waiting::Again { feed, chain },
-        None => Waiting::GivenUp { feed, range: record.range(), error },
+        Some(chain) => PendingWrite::Again { feed, chain },
+        None => PendingWrite::GivenUp { feed, range: record.range(), error },
     }
 }
 
@@ -451,7 +438,7 @@ impl Drop for Run {
     /// In a forked child the locks are the parent's.
     fn drop(&mut self) {
         if self.process != std::process::id() {
-            let locks = self.locks.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let locks = self.locks.get_mut();
             std::mem::forget(std::mem::take(locks));
         }
     }

@@ -14,12 +14,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::coverage::Coverage;
+use super::coverage::{Coverage, Window, windows};
 use super::feed::{Difference, Feed, FeedInput};
-use super::ranges::{Range, instant};
-use super::unfinished::Unfinished;
+use super::ranges::{Range, Ranges, instant};
+use super::unfinished::UnfinishedChain;
 use crate::client::density::Density;
 use crate::error::{Error, Kind, Result, excerpt};
+use crate::store::Target;
 
 const VERSION: u64 = 1;
 /// With more ranges than this the coverage is made coarser where that costs nothing.
@@ -27,13 +28,13 @@ const MOST_READS: usize = 1_000;
 
 /// The state of a feed in a store.
 #[derive(Debug, Clone, PartialEq)]
-pub struct State {
+pub struct FeedState {
     feed: Feed,
     /// The base URL of the service that it is read from.
     service: String,
     pub(super) next_sequence: u64,
     pub(super) coverage: Coverage,
-    pub(super) chains: Vec<Unfinished>,
+    pub(super) chains: Vec<UnfinishedChain>,
     pub(super) density: Density,
 }
 
@@ -46,7 +47,7 @@ struct Form {
     service: String,
     next_sequence: u64,
     coverage: Coverage,
-    chains: Vec<Unfinished>,
+    chains: Vec<UnfinishedChain>,
     density: Density,
 }
 
@@ -65,7 +66,7 @@ struct FeedForm {
     window: u64,
 }
 
-impl State {
+impl FeedState {
     /// That of a feed of which nothing has been read. `service` is the base URL.
     #[must_use]
     pub fn new(feed: &Feed, service: &str) -> Self {
@@ -77,6 +78,22 @@ impl State {
             chains: Vec::new(),
             density: Density::default(),
         }
+    }
+
+    /// The state of a feed in a target; that of a new feed where the target has none.
+    ///
+    /// # Errors
+    /// `FeedChanged` where the target knows the feed under another definition or from another
+    /// service; those of the target and of [`FeedState::from_bytes`].
+    pub(super) fn load(target: &dyn Target, feed: &Feed, service: &str) -> Result<Self> {
+        let Some(bytes) = target.state(feed.name())? else { return Ok(Self::new(feed, service)) };
+        let state = Self::from_bytes(&bytes).map_err(|error| {
+            error.with(|context| {
+                context.message = format!("feed {:?}: {}", feed.name(), context.message);
+            })
+        })?;
+        state.check(feed, service)?;
+        Ok(state)
     }
 
     /// The state in these bytes.
@@ -113,7 +130,7 @@ impl State {
         let form = Form {
             version: VERSION,
             made_by: crate::VERSION.to_owned(),
-            feed: FeedForm::of(self.feed.input()),
+            feed: FeedForm::from(self.feed.input()),
             service: self.service.clone(),
             next_sequence: self.next_sequence,
             coverage: self.coverage.clone(),
@@ -175,6 +192,22 @@ impl State {
         self.coverage.iter().map(|read| read.read_at).max().map(instant)
     }
 
+    /// The windows from the feed's beginning to `now` less the settle lag, in order, without gaps.
+    /// What was read beyond that is left out.
+    #[must_use]
+    pub fn windows(&self, now: Timestamp) -> Vec<Window> {
+        windows(&self.feed, &self.coverage, now)
+    }
+
+    /// All that is settled. It does not depend on the time: it was read after its lateness.
+    #[must_use]
+    pub fn settled(&self) -> Ranges {
+        let newest = self.coverage.iter().map(|read| read.read_at).max();
+        let Some(newest) = newest else { return Ranges::none() };
+        let whole = self.feed.range_to(self.feed.horizon(newest));
+        self.coverage.settled(&self.feed).and(&whole.into())
+    }
+
     /// How many pages a read of this range is expected to take, where pages have been seen.
     #[must_use]
     pub fn expected_pages(&self, start: Timestamp, end: Timestamp) -> Option<u64> {
@@ -217,8 +250,8 @@ impl State {
         })
     }
 
-    /// Takes note of a chain that stands here, in the place of one over the same range.
-    pub(super) fn keep_chain(&mut self, chain: Unfinished) {
+    /// Keeps an unfinished chain, instead of one over the same range.
+    pub(super) fn keep_chain(&mut self, chain: UnfinishedChain) {
         self.drop_chain(chain.range());
         self.chains.push(chain);
     }
@@ -228,9 +261,9 @@ impl State {
         self.chains.retain(|known| known.range() != range);
     }
 
-    /// True where ending this chain would add nothing: all of its range is to be read again anyway,
-    /// or a later chain has read it.
-    pub(super) fn is_superseded(&self, chain: &Unfinished, now: i64) -> bool {
+    /// True where the rest of this chain would add nothing: its whole range will be read again, or a
+    /// later chain has read it.
+    pub(super) fn is_superseded(&self, chain: &UnfinishedChain, now: i64) -> bool {
         let Some(began) = chain.began else { return false };
         let is_due = chain.end <= self.feed.settled_before(now);
         (is_due && self.feed.settled_before(began) <= chain.start)
@@ -244,9 +277,9 @@ impl State {
         self.chains = chains;
     }
 
-    /// Takes note of a chain that was read to its end: it covers what lay behind the settle lag when
-    /// it began, and no more, whatever was asked.
-    pub(super) fn cover(&mut self, chain: &Unfinished, on_last: u64) {
+    /// Adds a chain that was read to its end to the coverage. It covers what lay behind the settle lag
+    /// when it began, even where its query reached further.
+    pub(super) fn cover(&mut self, chain: &UnfinishedChain, on_last: u64) {
         self.drop_chain(chain.range());
         let Some(began) = chain.began else { return };
         let covered = chain.range().and(Range::new(i64::MIN, self.feed.horizon(began)));
@@ -260,8 +293,8 @@ impl State {
     }
 }
 
-impl FeedForm {
-    fn of(input: &FeedInput) -> Self {
+impl From<&FeedInput> for FeedForm {
+    fn from(input: &FeedInput) -> Self {
         Self {
             name: input.name.clone(),
             site: input.site.clone(),
@@ -276,7 +309,9 @@ impl FeedForm {
             window: input.window.as_secs(),
         }
     }
+}
 
+impl FeedForm {
     fn input(self) -> FeedInput {
         FeedInput {
             name: self.name,
@@ -305,7 +340,7 @@ fn damaged() -> Error {
 
 fn too_new(value: &Value) -> Error {
     let made_by = excerpt(value["made_by"].as_str().unwrap_or("unknown"));
-    Error::new(Kind::Store, format!("the state of the feed was made by siteline {made_by}"))
+    Error::new(Kind::StoreError, format!("the state of the feed was made by siteline {made_by}"))
         .with_hint(format!("This is siteline {}: upgrade it.", crate::VERSION))
 }
 

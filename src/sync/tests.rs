@@ -10,10 +10,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::feed::{Feed, FeedInput};
-use super::plan::{Known, Step, Terms, Why, steps};
+use super::plan::{PlanStep, PlanTerms, PlannedFeed, steps};
 use super::ranges::{Range, Ranges};
-use super::state::State;
-use super::unfinished::Unfinished;
+use super::state::FeedState;
+use super::task::Why;
+use super::unfinished::UnfinishedChain;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
@@ -33,36 +34,36 @@ fn feed(change: impl FnOnce(&mut FeedInput)) -> Feed {
     Feed::new(input).expect("a feed")
 }
 
-fn state(change: impl FnOnce(&mut FeedInput)) -> State {
-    State::new(&feed(change), "http://127.0.0.1:1")
+fn state(change: impl FnOnce(&mut FeedInput)) -> FeedState {
+    FeedState::new(&feed(change), "http://127.0.0.1:1")
 }
 
 /// What is planned for one feed.
-fn planned(state: &State, now: i64, done: &Ranges) -> Vec<Step> {
+fn planned(state: &FeedState, now: i64, done: &Ranges) -> Vec<PlanStep> {
     let none = Ranges::none();
-    let known = Known { state, done, put_off: &none };
-    steps(&[known], &Terms { now, until: None, reread: &none })
+    let known = PlannedFeed { state, done, put_off: &none };
+    steps(&[known], &PlanTerms { now, until: None, reread: &none })
 }
 
 /// Reads the range of a step in one chain of pages of a thousand points, one a minute.
-fn read(state: &mut State, step: &Step, began: i64) {
+fn read(state: &mut FeedState, step: &PlanStep, began: i64) {
     let points = (step.range.seconds() / MINUTE).unsigned_abs();
-    let chain = Unfinished {
+    let chain = UnfinishedChain {
         began: Some(began),
         pages: points / 1_000 + 1,
         points,
-        ..Unfinished::new(step.range, step.why, 0)
+        ..UnfinishedChain::new(step.range, step.why, 0)
     };
     state.cover(&chain, points % 1_000);
 }
 
 /// All that a run at this time reads, chain by chain; the service's time stands still.
-fn run(state: &mut State, now: i64) -> Vec<Step> {
+fn run(state: &mut FeedState, now: i64) -> Vec<PlanStep> {
     run_of(state, now, now)
 }
 
 /// A run that is planned for one time and happens at another.
-fn run_of(state: &mut State, planned_for: i64, now: i64) -> Vec<Step> {
+fn run_of(state: &mut FeedState, planned_for: i64, now: i64) -> Vec<PlanStep> {
     let mut done = Ranges::none();
     let mut read_steps = Vec::new();
     while let Some(step) = planned(state, planned_for, &done).first().copied() {

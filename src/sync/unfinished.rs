@@ -4,15 +4,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::Why;
 use super::ranges::Range;
+use super::task::Why;
 
-/// A dead cursor costs so many new beginnings; then its error is told.
+/// So often a chain begins again after its cursor died; then the error is raised.
 pub(super) const MOST_RESTARTS: u32 = 2;
 
 /// A chain under way. Its range, and with it its end, stays as it was when it began (§4.5.1).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Unfinished {
+pub(super) struct UnfinishedChain {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) why: Why,
@@ -24,11 +24,11 @@ pub(super) struct Unfinished {
     pub(super) restarts: u32,
     pub(super) pages: u64,
     pub(super) points: u64,
-    /// Where it goes on. It holds the cursor: shown to nobody.
+    /// Where it goes on. It holds the cursor, which is a secret: it is never shown.
     pub(super) bookmark: Option<String>,
 }
 
-impl Unfinished {
+impl UnfinishedChain {
     /// A chain that has not begun.
     pub(super) fn new(range: Range, why: Why, restarts: u32) -> Self {
         let Range { start, end } = range;
@@ -40,16 +40,16 @@ impl Unfinished {
         Range::new(self.start, self.end)
     }
 
-    /// The same range, to be begun again without a cursor; `None` where that was tried often enough.
+    /// The same range, to be begun again without a cursor; `None` after [`MOST_RESTARTS`].
     pub(super) fn again(&self) -> Option<Self> {
         let more = self.restarts < MOST_RESTARTS;
         more.then(|| Self::new(self.range(), self.why, self.restarts + 1))
     }
 }
 
-impl fmt::Debug for Unfinished {
+impl fmt::Debug for UnfinishedChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (start, end) = self.range().instants();
-        write!(f, "Unfinished({:?} {start} to {end} after {} pages)", self.why, self.pages)
+        write!(f, "UnfinishedChain({:?} {start} to {end} after {} pages)", self.why, self.pages)
     }
 }

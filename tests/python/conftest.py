@@ -1,4 +1,4 @@
-"""What every test here shares: the marks of the fault table, and where shared data lies."""
+"""The fixtures that tests share, and the marks of the fault table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 import siteline
-from tls_service import Authority
+
+pytest.register_assert_rewrite("kit")
+
+from kit.ranges import NOW  # noqa: E402
+from kit.tls_service import Authority  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 
@@ -21,8 +25,8 @@ def _fault_rows(request, record_property):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _state_of_its_own(tmp_path_factory):
-    """No test, and no process that it starts, counts in the ledger of whoever runs the tests."""
+def _separate_state(tmp_path_factory):
+    """Keep tests, and the processes that they start, out of the user's own ledger."""
     state = str(tmp_path_factory.mktemp("state"))
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_STATE_HOME", "LOCALAPPDATA"):
@@ -31,6 +35,53 @@ def _state_of_its_own(tmp_path_factory):
             patch.setenv("HOME", state)
         patch.delenv("SITELINE_LEDGER", raising=False)
         yield
+
+
+def _open_sandbox(node):
+    """A sandbox with the options of the mark `sandbox`, its clock at `kit.ranges.NOW`."""
+    mark = node.get_closest_marker("sandbox")
+    return siteline.Sandbox(**{"now": NOW, **(mark.kwargs if mark else {})})
+
+
+@pytest.fixture
+def sandbox(request):
+    """A sandbox for one test."""
+    with _open_sandbox(request.node) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="module")
+def shared_sandbox(request):
+    """A sandbox for all tests of a module; a test takes back what it changes in it."""
+    with _open_sandbox(request.node) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def client(sandbox) -> siteline.Client:
+    """A client of the sandbox."""
+    return sandbox.client()
+
+
+@pytest.fixture
+def store(tmp_path):
+    """An empty store."""
+    with siteline.Store(tmp_path / "plant.siteline") as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def key() -> siteline.PrivateKey:
+    """A private key."""
+    return siteline.PrivateKey.generate(2048)
+
+
+@pytest.fixture(scope="module")
+def key_file(key, tmp_path_factory) -> Path:
+    """The private key in a file."""
+    path = tmp_path_factory.mktemp("key") / "key.pem"
+    key.save(path)
+    return path
 
 
 @pytest.fixture
@@ -44,13 +95,5 @@ def machine_temperature() -> Path:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory) -> Authority:
-    """A certificate authority of the tests' own."""
+    """A certificate authority for the tests."""
     return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def key_file(tmp_path_factory) -> Path:
-    """A private key on disk."""
-    path = tmp_path_factory.mktemp("key") / "key.pem"
-    siteline.PrivateKey.generate(2048).save(path)
-    return path

@@ -1,4 +1,4 @@
-"""A whole life of siteline, with everything printed. Run by test_secrets.py on its own."""
+"""Uses most of siteline, and prints all objects and errors. Run by test_secrets.py."""
 
 import json
 import logging

@@ -1,6 +1,8 @@
-"""Real assertions off the wire, judged by PyJWT and not by us."""
+"""Assertions as they are on the wire, verified with PyJWT."""
 
+import asyncio
 import json
+import pickle
 import time
 from urllib.parse import parse_qs
 
@@ -16,14 +18,9 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-NOW = "2026-11-20T00:00:00Z"
+pytestmark = pytest.mark.sandbox(record_wire=True)
+
 NOW_SECONDS = 1_795_132_800
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
-        yield sandbox
 
 
 def token_requests(sandbox):
@@ -204,3 +201,62 @@ def test_an_encrypted_key_works_with_its_passphrase(sandbox):
     encrypted = pem(key, encryption=BestAvailableEncryption(b"correct horse"))
     loaded = siteline.PrivateKey(encrypted, passphrase="correct horse")
     exchange(sandbox, loaded)
+
+
+def kids(sandbox):
+    """The key that signed each token request, in their order."""
+    forms = [form for _, form in token_requests(sandbox)]
+    return [jwt.get_unverified_header(form["client_assertion"][0])["kid"] for form in forms]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.fault("T30")
+def test_a_token_is_used_to_its_end_and_the_next_one_asked_for_with_the_new_key(
+    sandbox, tmp_path, is_async
+):
+    old, new = (siteline.PrivateKey.generate(2048) for _ in range(2))
+    new.save(tmp_path / "new.pem")
+    subject = sandbox.enroll(old.public_jwk)
+    kind = siteline.AsyncClient if is_async else siteline.Client
+    client = kind(
+        sandbox.base_url,
+        credential=siteline.Credential(subject, old),
+        clock=sandbox.clock,
+    )
+
+    def discover():
+        return asyncio.run(client.discover()) if is_async else client.discover()
+
+    discover()
+    sandbox.replace_key(subject, new.public_jwk)
+    client.replace_credential(siteline.Credential(subject, tmp_path / "new.pem"))
+    discover()
+    assert kids(sandbox) == [old.thumbprint]
+    sandbox.clock.advance("11m")
+    discover()
+    assert kids(sandbox) == [old.thumbprint, new.thumbprint]
+
+
+def test_a_client_with_a_replaced_credential_travels_with_the_new_one(tmp_path):
+    old, new = (siteline.PrivateKey.generate(2048) for _ in range(2))
+    new.save(tmp_path / "new.pem")
+    # On the machine's time: a client on the sandbox's clock does not travel.
+    with siteline.Sandbox(record_wire=True) as sandbox:
+        subject = sandbox.enroll(old.public_jwk)
+        client = siteline.Client(sandbox.base_url, credential=siteline.Credential(subject, old))
+        with pytest.raises(TypeError, match="not pickled"):
+            pickle.dumps(client)
+        sandbox.replace_key(subject, new.public_jwk)
+        client.replace_credential(siteline.Credential(subject, tmp_path / "new.pem"))
+        pickle.loads(pickle.dumps(client)).discover()
+        assert kids(sandbox) == [new.thumbprint]
+
+
+def test_a_credential_of_another_subject_is_refused_and_nothing_changes(sandbox):
+    key = siteline.PrivateKey.generate(2048)
+    credential = siteline.Credential(sandbox.enroll(key.public_jwk), key)
+    client = siteline.Client(sandbox.base_url, credential=credential, clock=sandbox.clock)
+    with pytest.raises(siteline.ConfigError, match="keeps the subject"):
+        client.replace_credential(siteline.Credential("another", key))
+    client.discover()
+    assert kids(sandbox) == [key.thumbprint]

@@ -6,14 +6,7 @@ import logging
 
 import pytest
 import siteline
-
-DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "1h"}
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
+from kit.ranges import HOURLY
 
 
 def size(item):
@@ -35,7 +28,7 @@ def key(record):
 def test_an_iterator_that_was_cancelled_or_failed_goes_on_where_it_was(sandbox, way):
     async def read():
         async with sandbox.async_client() as client:
-            items = getattr(client.data(**DAY, page_size=50), way)()
+            items = getattr(client.data(**HOURLY, page_size=50), way)()
             got = [await anext(items)]
             sandbox.fault(on="data", hang=True)
             with pytest.raises(TimeoutError):
@@ -47,7 +40,7 @@ def test_an_iterator_that_was_cancelled_or_failed_goes_on_where_it_was(sandbox, 
             await take_all(items, got)
             return sum(map(size, got))
 
-    assert asyncio.run(read()) == len(sandbox.truth(**DAY))
+    assert asyncio.run(read()) == len(sandbox.truth(**HOURLY))
 
 
 @pytest.mark.parametrize("way", ["pages", "records"])
@@ -61,12 +54,12 @@ def test_tasks_share_an_iterator_and_each_item_is_given_once(sandbox, way):
 
     async def read():
         async with sandbox.async_client() as client:
-            items = getattr(client.data(**DAY, page_size=50), way)()
+            items = getattr(client.data(**HOURLY, page_size=50), way)()
             shares = await asyncio.gather(*(count(items) for _ in range(4)))
         return [item for share in shares for item in share]
 
     got = asyncio.run(read())
-    assert sum(map(size, got)) == len(sandbox.truth(**DAY))
+    assert sum(map(size, got)) == len(sandbox.truth(**HOURLY))
     if way == "records":
         assert len({key(record) for record in got}) == len(got)
 
@@ -90,11 +83,13 @@ def test_a_task_that_nobody_holds_is_not_collected_while_it_waits(sandbox):
 def test_records_may_be_named(sandbox):
     async def read():
         async with sandbox.async_client() as client:
-            return [record async for record in client.data(**DAY, page_size=50).records(named=True)]
+            return [
+                record async for record in client.data(**HOURLY, page_size=50).records(named=True)
+            ]
 
     named = asyncio.run(read())
     assert type(named[0]) is siteline.Record
-    assert len(named) == len(sandbox.truth(**DAY))
+    assert len(named) == len(sandbox.truth(**HOURLY))
 
 
 def test_a_log_handler_that_raises_stop_iteration_leaves_nobody_waiting(sandbox):

@@ -1,5 +1,4 @@
-"""The benchmark of reading measures what it says: its pages are the same data, and its server is
-one that siteline reads from as from any other."""
+"""The benchmark of reading: each set of pages is the same data, and siteline can read it."""
 
 import json
 import sys
@@ -12,7 +11,8 @@ pytest.importorskip("numpy")
 if sys.platform != "linux":
     pytest.skip("the server sends files as Linux can", allow_module_level=True)
 
-from speed import alike, render, server  # noqa: E402
+from speed import render, server  # noqa: E402
+from speed.summary import difference, summarize  # noqa: E402
 
 PAGES = 2
 POINTS = PAGES * render.SERIES * render.SLICE
@@ -96,5 +96,5 @@ def test_one_number_that_is_another_bit_for_bit_is_a_difference(client):
     other = frame.copy()
     other.loc[7, "value"] += 1e-12
 
-    assert alike.difference(alike.told(frame), alike.told(frame.sample(frac=1))) is None
-    assert "digest" in alike.difference(alike.told(frame), alike.told(other))
+    assert difference(summarize(frame), summarize(frame.sample(frac=1))) is None
+    assert "digest" in difference(summarize(frame), summarize(other))

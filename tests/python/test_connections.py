@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import siteline
-from tls_service import HOST, SELF, Proxy, TlsRelay, unused_port
+from kit.tls_service import HOST, SELF, Proxy, TlsRelay, unused_port
 
 PASSWORD = "hunter2"
 OURS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUEST_METHOD")
@@ -126,10 +126,10 @@ def test_a_ca_bundle_that_is_none_is_told_before_any_request(service, tmp_path):
 def test_variables_that_name_no_certificate_fail_at_the_first_https_not_before(
     service, variable, tmp_path
 ):
-    said = in_a_child(service, **{variable: tmp_path / "absent"})
-    assert said.startswith("TlsError")
-    assert "ca_bundle=" in said
-    assert "SSL_CERT_FILE" in said
+    printed = in_a_child(service, **{variable: tmp_path / "absent"})
+    assert printed.startswith("TlsError")
+    assert "ca_bundle=" in printed
+    assert "SSL_CERT_FILE" in printed
     plain = service.sandbox.base_url
     assert in_a_child(service, plain, **{variable: tmp_path / "absent"}) == WORKS
 
@@ -159,16 +159,16 @@ def test_without_a_store_the_package_certifi_is_trusted_and_without_it_the_error
     package = tmp_path / "certifi"
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('it is only looked for')")
-    said = in_a_child(service, before=storeless, PYTHONPATH=tmp_path)
-    assert said.startswith("TlsError")
-    assert "no store of trusted certificates" in said
-    assert "ca_bundle=" in said
-    assert "SSL_CERT_FILE" in said
+    printed = in_a_child(service, before=storeless, PYTHONPATH=tmp_path)
+    assert printed.startswith("TlsError")
+    assert "no store of trusted certificates" in printed
+    assert "ca_bundle=" in printed
+    assert "SSL_CERT_FILE" in printed
     (package / "cacert.pem").write_bytes(authority.pem)
     assert in_a_child(service, before=storeless, PYTHONPATH=tmp_path) == WORKS
     # What was named explicitly is not widened by it.
-    said = in_a_child(service, before=storeless, PYTHONPATH=tmp_path, SSL_CERT_FILE="absent")
-    assert said.startswith("TlsError")
+    printed = in_a_child(service, before=storeless, PYTHONPATH=tmp_path, SSL_CERT_FILE="absent")
+    assert printed.startswith("TlsError")
 
 
 # Which proxy it takes.
@@ -246,9 +246,9 @@ def test_a_proxy_that_refuses_or_is_down_is_a_proxy_error_without_its_password(
     assert HOST in str(error)
     assert (why if why != "403" else "refused") in str(error)
     assert used == 0
-    said = [str(error), repr(error), repr(vars(error)), repr(client), *caplog.messages]
+    printed = [str(error), repr(error), repr(vars(error)), repr(client), *caplog.messages]
     for secret in (PASSWORD, base64.b64encode(f"user:{PASSWORD}".encode()).decode()):
-        assert secret not in "\n".join(said)
+        assert secret not in "\n".join(printed)
 
 
 @pytest.mark.fault("H24")

@@ -1,4 +1,4 @@
-"""Coverage and lateness: what they tell, print and draw."""
+"""Coverage and lateness: figures, text and drawings."""
 
 import copy
 import itertools
@@ -9,15 +9,11 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import pytest
 import siteline
-from memory_store import FEED
-from test_notebooks import FORBIDDEN, KNOWN, Reader
+from kit.feeds import make_feed
+from kit.markup import FORBIDDEN, TAGS, Reader
 
 UTC = UTC
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-
-
-def feed_of(name="line-2", **options):
-    return siteline.Feed(name, **{**FEED, **options})
 
 
 def drawn(shown):
@@ -25,7 +21,7 @@ def drawn(shown):
     # Only the name of the language, which nothing is fetched by.
     assert not FORBIDDEN.search(html.replace('xmlns="http://www.w3.org/2000/svg"', ""))
     reader = Reader(html)
-    assert {tag for tag, _ in reader.seen} <= KNOWN | {"text", "title"}
+    assert {tag for tag, _ in reader.seen} <= TAGS | {"text", "title"}
     return reader
 
 
@@ -36,7 +32,7 @@ def window(start, end, state, read_at=None, empty=None):
 
 def sample(feed=None, days=40):
     """Forty days: settled, some empty, settling, provisional, an hour of the newest unread."""
-    feed = feed or feed_of(since="2026-10-11T00:00Z")
+    feed = feed or make_feed(since="2026-10-11T00:00Z")
     first, windows = feed.since, []
     for n in range(days):
         start = first + n * DAY
@@ -50,12 +46,6 @@ def sample(feed=None, days=40):
         else:
             windows.append(window(start, start + DAY, state, read, n in (12, 13)))
     return siteline.Coverage(feed, first + days * DAY, windows)
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
 
 
 def test_a_coverage_is_a_sequence_of_windows():
@@ -90,7 +80,7 @@ def test_it_prints_a_strip_of_months():
 
 
 def test_windows_of_hours_make_rows_of_days():
-    feed = feed_of(since="2026-11-18T00:00Z", window="1h")
+    feed = make_feed(since="2026-11-18T00:00Z", window="1h")
     at = feed.since
     windows = [
         window(at + n * HOUR, at + (n + 1) * HOUR, "settled" if n < 30 else "provisional", at + DAY,
@@ -102,17 +92,17 @@ def test_windows_of_hours_make_rows_of_days():
 
 
 def test_long_ones_show_the_newest_rows():
-    coverage = sample(feed_of(since="2016-01-01T00:00Z"), days=10 * 365)
+    coverage = sample(make_feed(since="2016-01-01T00:00Z"), days=10 * 365)
     text = repr(coverage)
     assert len(text.splitlines()) == 27
     assert "earlier rows" in text
     assert len(coverage.to_svg()) < 400_000
-    assert "… 84 earlier" in Reader(coverage.to_svg()).text, "what is not drawn is said"
+    assert "… 84 earlier" in Reader(coverage.to_svg()).text, "what is left out is counted"
     assert "earlier" not in Reader(sample().to_svg()).text
 
 
 def test_nothing_at_all_is_shown_too():
-    feed = feed_of()
+    feed = make_feed()
     coverage = siteline.Coverage(feed, feed.since, [])
     assert repr(coverage) == "Coverage of line-2 at 2026-11-15 00:00 UTC: nothing read yet"
     assert "nothing read yet" in drawn(coverage).text
@@ -137,7 +127,7 @@ def test_notebooks_draw_it_in_their_own_colours():
     shown = drawn(sample())
     assert "Coverage" in shown.text
     assert "<style" not in sample()._repr_html_()
-    evil = siteline.Coverage(feed_of('<script>alert("x")</script>'), feed_of().since, [])
+    evil = siteline.Coverage(make_feed('<script>alert("x")</script>'), make_feed().since, [])
     assert "script" not in {tag for tag, _ in drawn(evil).seen}
 
 
@@ -152,7 +142,7 @@ def test_it_becomes_a_frame():
 
 def test_a_store_tells_which_windows_are_settled(sandbox, tmp_path):
     with siteline.Store(tmp_path / "s.siteline") as store:
-        client, feed = sandbox.client(), feed_of()
+        client, feed = sandbox.client(), make_feed()
         client.sync(feed, store)
         coverage = store.coverage(feed, sandbox.clock.now())
         assert [one.state for one in coverage] == ["settled"] * 4 + ["provisional"]
@@ -191,7 +181,7 @@ def test_without_a_time_it_is_that_of_this_machine_or_of_the_newest_reading(tmp_
         siteline.Sandbox(now="2090-01-03T00:00:00Z") as sandbox,
         siteline.Store(tmp_path / "s.siteline") as store,
     ):
-        feed = feed_of(since="2090-01-01T00:00Z")
+        feed = make_feed(since="2090-01-01T00:00Z")
         sandbox.client().sync(feed, store)
         assert store.coverage(feed).now >= datetime(2090, 1, 3, tzinfo=UTC)
         assert store.coverage(feed).read_through == datetime(2090, 1, 2, 23, 55, tzinfo=UTC)
@@ -201,7 +191,7 @@ def test_without_a_time_it_is_that_of_this_machine_or_of_the_newest_reading(tmp_
 
 
 def lateness_of(points=(), revisions=(), settled=30 * DAY, **options):
-    return siteline.Lateness(feed_of(**options), list(points), list(revisions), settled)
+    return siteline.Lateness(make_feed(**options), list(points), list(revisions), settled)
 
 
 def test_quantiles_are_timedeltas():
@@ -218,7 +208,7 @@ def test_a_lateness_is_equal_to_what_is_counted_alike_and_travels():
 
 
 @pytest.mark.parametrize(
-    ("given", "suggested", "said"),
+    ("given", "suggested", "words"),
     [
         ({"settled": timedelta(0)}, None, "no window is settled yet"),
         ({}, DAY, "nothing late has been seen"),
@@ -230,12 +220,12 @@ def test_a_lateness_is_equal_to_what_is_counted_alike_and_travels():
         ({"points": [(3_600, 99_999), (400 * 3_600, 1)]}, 2 * HOUR, "2 h"),
     ],
 )
-def test_a_lateness_is_suggested_where_enough_is_known(given, suggested, said):
+def test_a_lateness_is_suggested_where_enough_is_known(given, suggested, words):
     lateness = lateness_of(**given)
     assert lateness.suggested == suggested
-    assert said in lateness.verdict
-    assert said in str(lateness)
-    assert said in drawn(lateness).text
+    assert words in lateness.verdict
+    assert words in str(lateness)
+    assert words in drawn(lateness).text
     assert "suggested" in repr(lateness)
 
 
@@ -247,7 +237,7 @@ def test_it_prints_a_table():
 
 def test_a_store_counts_what_came_late(sandbox, tmp_path):
     with siteline.Store(tmp_path / "s.siteline") as store:
-        client, feed = sandbox.client(), feed_of()
+        client, feed = sandbox.client(), make_feed()
         for _ in range(20):
             client.sync(feed, store)
             sandbox.clock.advance("6h")

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import pytest
 import siteline
+from kit.ranges import NOW
 from siteline import errors
 
 QUERY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "1m"}
@@ -62,7 +63,7 @@ def test_the_tree_is_as_it_is_drawn():
 
 
 def test_a_failure_in_mid_chain_carries_what_it_takes_to_go_on():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+    with siteline.Sandbox(now=NOW) as sandbox:
         client = sandbox.client()
         whole = client.data(**QUERY, page_size=700).to_pandas()
         scan = client.data(**QUERY, page_size=700)
@@ -106,11 +107,11 @@ def failing(client):
 
 def test_no_secret_is_in_any_text_that_a_user_can_come_by(caplog, recwarn, tmp_path):
     caplog.set_level(logging.DEBUG)
-    said = []
+    texts = []
     key = siteline.PrivateKey.generate(2048)
     path = tmp_path / "key.pem"
     key.save(path, passphrase="correct horse battery")
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z", record_wire=True) as sandbox:
+    with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
         credential = siteline.Credential(
             sandbox.enroll(key.public_jwk), path, passphrase="correct horse battery"
         )
@@ -134,7 +135,7 @@ def test_no_secret_is_in_any_text_that_a_user_can_come_by(caplog, recwarn, tmp_p
             sandbox.clear_faults()
             sandbox.fault(on="data", **{"skip": 1, "times": 5, **failure})
             error = failing(client)
-            said += [
+            texts += [
                 str(error),
                 repr(error),
                 repr(vars(error)),
@@ -171,11 +172,11 @@ def test_no_secret_is_in_any_text_that_a_user_can_come_by(caplog, recwarn, tmp_p
             sandbox,
             sandbox.clock,
         ]
-        said += [repr(thing) for thing in things] + [str(thing) for thing in things]
-    said += [record.getMessage() for record in caplog.records] + [
+        texts += [repr(thing) for thing in things] + [str(thing) for thing in things]
+    texts += [record.getMessage() for record in caplog.records] + [
         str(one.message) for one in recwarn
     ]
-    text = "\n".join(said).encode()
+    text = "\n".join(texts).encode()
     secrets = {
         path.read_text().splitlines()[5],
         "correct horse battery",
@@ -192,7 +193,7 @@ def test_no_secret_is_in_any_text_that_a_user_can_come_by(caplog, recwarn, tmp_p
 
 
 def test_the_loggers_are_named_and_quiet_by_default(caplog):
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+    with siteline.Sandbox(now=NOW) as sandbox:
         with caplog.at_level(logging.DEBUG):
             sandbox.client().data(**QUERY).to_pandas()
         names = {record.name for record in caplog.records}

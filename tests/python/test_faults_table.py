@@ -1,5 +1,6 @@
 """The table of proven rows (tests/faults.py) must not be made of runs that proved less."""
 
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -24,21 +25,24 @@ def case(name, row, inside=""):
     return f'<testcase classname="tests.python.test_x" name="{name}">{property_}{inside}</testcase>'
 
 
-ROWS = [f"{letter}{number}" for letter, all_ in TABLE["CLAIMED"].items() for number in all_]
+ROWS = TABLE["claimed_rows"]()
+MEANINGS = TABLE["MEANINGS"].read_text(encoding="utf-8")
 PROVEN = [case(f"test_{row}", row) for row in ROWS]
 
 
 @pytest.fixture
 def check(tmp_path, monkeypatch, capsys):
-    """Run the script over two results; give its exit status and what it says."""
+    """Run the script over two results; returns its exit status and what it prints."""
 
-    def run(rust_text, python_text, *options):
+    def run(rust_text, python_text, *options, meanings=MEANINGS):
         results = tmp_path / "rust.txt", tmp_path / "python.xml"
         for path, text in zip(results, (rust_text, python_text), strict=True):
             path.write_text(text, encoding="utf-8")
         files = ["--rust", str(results[0]), "--python", str(results[1])]
         monkeypatch.setattr(sys, "argv", ["faults.py", *files, *options])
-        monkeypatch.setitem(TABLE["main"].__globals__, "TABLE", tmp_path / "FAULTS.md")
+        (tmp_path / "meanings.md").write_text(meanings, encoding="utf-8")
+        for name, file in (("TABLE", "FAULTS.md"), ("MEANINGS", "meanings.md")):
+            monkeypatch.setitem(TABLE["main"].__globals__, name, tmp_path / file)
         return TABLE["main"](), capsys.readouterr().out
 
     return run
@@ -64,9 +68,9 @@ def test_a_row_whose_test_did_not_pass_is_not_proven(check, inside):
 @pytest.mark.parametrize("outcome", ["ignored", "FAILED"])
 def test_a_rust_test_that_did_not_pass_proves_nothing(check, outcome):
     line = f"a::tests::{ROWS[-1].lower()}_is_so ... {outcome}"
-    status, said = check(rust([line]), python(*PROVEN[:-1]), "--write")
+    status, printed = check(rust([line]), python(*PROVEN[:-1]), "--write")
     assert status == 1
-    assert ROWS[-1] in said
+    assert ROWS[-1] in printed
 
 
 def test_a_part_of_the_tests_is_no_run(check):
@@ -77,9 +81,9 @@ def test_a_part_of_the_tests_is_no_run(check):
         ((rust(["x ... ok"]), python()), "Python"),
         ((rust(["x ... ok"]), python(*PROVEN, case("test_y", "K1", "<error/>"))), "failed"),
     ):
-        status, said = check(*runs, "--write")
+        status, printed = check(*runs, "--write")
         assert status == 1
-        assert words in said
+        assert words in printed
 
 
 def test_a_row_that_nobody_knows_is_named(check):
@@ -88,6 +92,42 @@ def test_a_row_that_nobody_knows_is_named(check):
         (rust(["x ... ok"]), python(*PROVEN, case("test_y", "keys"))),
         (rust(["a::tests::d10_is_no_row ... ok"]), python(*PROVEN)),
     ):
-        status, said = check(*runs, "--write")
+        status, printed = check(*runs, "--write")
         assert status == 1
-        assert "nobody knows" in said
+        assert "does not have" in printed
+
+
+def test_the_meaning_of_a_row_stands_on_the_first_line_of_its_tests(check, tmp_path):
+    runs = rust(["x ... ok"]), python(*PROVEN, case("test_also", "K1"))
+    assert check(*runs, "--write")[0] == 0
+    lines = (tmp_path / "FAULTS.md").read_text(encoding="utf-8").splitlines()
+    first, second = (line for line in lines if line.startswith("| K1 |"))
+    meaning = TABLE["meanings"](MEANINGS)["K1"]
+    assert first == f"| K1 | {meaning} | `test_x::test_K1` |"
+    assert second == "| K1 | | `test_x::test_also` |"
+
+
+@pytest.mark.parametrize("line", ["", "| K1 | |\n"])
+def test_a_claimed_row_without_a_meaning_is_named(check, line):
+    meanings = re.sub(r"^\| K1 \|.*\n", line, MEANINGS, flags=re.MULTILINE)
+    status, printed = check(rust(["x ... ok"]), python(*PROVEN), "--write", meanings=meanings)
+    assert status == 1
+    assert "K1" in printed
+
+
+def test_a_row_with_two_meanings_is_named(check):
+    with pytest.raises(SystemExit, match=r"twice: K1$"):
+        check(rust(["x ... ok"]), python(*PROVEN), meanings=f"{MEANINGS}\n| K1 | another |\n")
+
+
+def test_the_table_in_the_repository_has_the_meanings_of_today():
+    """Without the runs: their tests may be others, the claimed rows and meanings may not."""
+    text = SCRIPT.with_name("FAULTS.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^\| ([A-Z]\d+) \| (.+) \| `.*` \|$", text, re.MULTILINE))
+    meanings = TABLE["meanings"](MEANINGS)
+    assert shown == {row: meanings[row] for row in ROWS}
+    assert list(shown) == ROWS
+
+
+def test_there_are_173_rows():
+    assert len(TABLE["meanings"](MEANINGS)) == 173

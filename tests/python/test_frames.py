@@ -1,8 +1,5 @@
 """Frames: exact dtypes whatever the result, and no package needed that is not used."""
 
-import subprocess
-import sys
-import textwrap
 import warnings
 
 import duckdb
@@ -12,6 +9,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
+from kit.interpreter import run_script
+from kit.ranges import NOW
+
+pytestmark = pytest.mark.sandbox(seed=3)
 
 IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
 QUERY = {
@@ -22,20 +23,14 @@ QUERY = {
 }
 
 
-@pytest.fixture(scope="module")
-def sandbox():
-    with siteline.Sandbox(seed=3, now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
+@pytest.fixture
+def scan(shared_sandbox):
+    return shared_sandbox.client().data(**QUERY)
 
 
 @pytest.fixture
-def scan(sandbox):
-    return sandbox.client().data(**QUERY)
-
-
-@pytest.fixture
-def empty(sandbox):
-    return sandbox.client().data(**{**QUERY, "filters": {"machineId": "no-such-machine"}})
+def empty(shared_sandbox):
+    return shared_sandbox.client().data(**{**QUERY, "filters": {"machineId": "no-such-machine"}})
 
 
 def expected_dtypes(ids):
@@ -82,8 +77,8 @@ def test_arrow_equals_pandas(scan):
     assert table.column("tag_guid").to_pylist() == frame["tag_guid"].to_list()
 
 
-def test_duckdb_asks_several_times_and_one_read_answers(sandbox):
-    client = sandbox.client()
+def test_duckdb_asks_several_times_and_one_read_answers(shared_sandbox):
+    client = shared_sandbox.client()
     before = client.allowance.used
     scan = client.data(**QUERY)
     total, mean = duckdb.sql("select count(*), avg(value) from scan").fetchall()[0]
@@ -92,8 +87,8 @@ def test_duckdb_asks_several_times_and_one_read_answers(sandbox):
     assert mean == pytest.approx(scan.to_pandas()["value"].mean())
 
 
-def test_the_schema_costs_no_request(sandbox):
-    client = sandbox.client()
+def test_the_schema_costs_no_request(shared_sandbox):
+    client = shared_sandbox.client()
     pa.schema(client.data(**QUERY))
     assert client.allowance.used == 0
 
@@ -105,7 +100,7 @@ def test_an_unknown_form_of_ids_is_refused(scan):
 
 
 def test_named_records_have_the_ten_columns_and_no_other():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z", extra_members=True) as sandbox:
+    with siteline.Sandbox(now=NOW, extra_members=True) as sandbox:
         table = sandbox.client().data(**QUERY, extra_columns=["quality"]).collect()
         assert "quality" in next(table.records())
         assert next(table.records(named=True))._fields == siteline.Record._fields
@@ -140,4 +135,4 @@ def test_frames_are_made_without_pyarrow_and_nothing_is_imported_before_it_is_us
             else:
                 raise AssertionError("to_arrow() worked without pyarrow")
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, timeout=120)
+    run_script(script)

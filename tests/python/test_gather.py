@@ -15,20 +15,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
+from kit.ranges import HOURLY
 from pandas.testing import assert_frame_equal
-
-DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "1h"}
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
-
-
-@pytest.fixture
-def client(sandbox):
-    return sandbox.client()
 
 
 def frames(tables):
@@ -46,7 +34,7 @@ def asked(sandbox):
 
 
 def test_parts_adjoin_and_are_together_the_range(client, sandbox):
-    scan = client.data(**DAY)
+    scan = client.data(**HOURLY)
     for by in (1, 2, 5, 24, "1h", "5h", timedelta(hours=7), "2d"):
         parts = scan.split(by)
         assert parts[0].query.start == scan.query.start
@@ -60,7 +48,7 @@ def test_parts_adjoin_and_are_together_the_range(client, sandbox):
 
 
 @pytest.mark.parametrize(
-    ("by", "said"),
+    ("by", "message"),
     [
         (0, "by=0 is not a whole number of 1 or more"),
         (-3, "by=-3"),
@@ -75,31 +63,31 @@ def test_parts_adjoin_and_are_together_the_range(client, sandbox):
         (None, "by=None is neither how many parts"),
     ],
 )
-def test_a_split_that_makes_no_sense_is_refused(client, by, said):
+def test_a_split_that_makes_no_sense_is_refused(client, by, message):
     with pytest.raises(siteline.QueryError) as caught:
-        client.data(**DAY).split(by)
-    assert said in str(caught.value)
+        client.data(**HOURLY).split(by)
+    assert message in str(caught.value)
 
 
 def test_what_has_no_grid_or_is_under_way_is_not_split(client):
     for left_out in ("start", "interval"):
-        scan = client.data(**{name: value for name, value in DAY.items() if name != left_out})
+        scan = client.data(**{name: value for name, value in HOURLY.items() if name != left_out})
         with pytest.raises(siteline.QueryError, match=f"without {left_out}="):
             scan.split(2)
-    scan = client.data(**DAY, page_size=50)
+    scan = client.data(**HOURLY, page_size=50)
     with pytest.raises(siteline.QueryError, match="bookmark"):
         scan.resume(next(scan.pages()).bookmark).split(2)
 
 
 def test_parts_read_by_the_settings_of_their_scan(client, sandbox):
-    told = []
-    scan = client.data(**DAY, page_size=50, max_pages=2, keep_raw=True, progress=told.append,
+    reported = []
+    scan = client.data(**HOURLY, page_size=50, max_pages=2, keep_raw=True, progress=reported.append,
                        extra_columns=["unit"], deadline="1h")  # fmt: skip
     part = scan.split(4)[1]
     page = next(part.pages())
     assert page.raw is not None
     assert pa.table(page).column_names[-1] == "unit"
-    assert len(told) == 1
+    assert len(reported) == 1
     with pytest.raises(siteline.QueryError, match="max_pages=2"):
         scan.split(2)[0].collect()
 
@@ -115,7 +103,7 @@ def test_gathered_parts_come_to_the_whole(end_inclusive, order):
         now="2026-11-20T00:00:00Z", end_inclusive=end_inclusive, order=order
     ) as sandbox:
         client = sandbox.client()
-        scan = client.data(**DAY, page_size=50)
+        scan = client.data(**HOURLY, page_size=50)
         parts = scan.split(8)
         gathered = client.gather(parts, concurrency=3)
         assert [len(table) for table in gathered] == [36 + 12 * end_inclusive] * 8
@@ -134,7 +122,7 @@ def test_gathered_parts_come_to_the_whole(end_inclusive, order):
 
 
 def test_the_whole_is_a_holder_of_points(client):
-    scan = client.data(**DAY)
+    scan = client.data(**HOURLY)
     gathered = client.gather(scan.split(3))
     whole = scan.collect()
     assert len(gathered) == 3
@@ -159,14 +147,14 @@ def test_the_whole_is_a_holder_of_points(client):
 
 def test_one_token_serves_eight_scans_from_cold_and_as_many_connections_as_asked_for(sandbox):
     client = sandbox.client()
-    client.gather(client.data(**DAY).split(8), concurrency=8)
+    client.gather(client.data(**HOURLY).split(8), concurrency=8)
     assert sandbox.stats["token_requests"] == 1
     assert sandbox.stats["data_requests"] == 8
     assert client.allowance.used == 8
 
 
 def test_scans_are_begun_in_the_order_asked(client, sandbox):
-    parts = client.data(**DAY).split(6)
+    parts = client.data(**HOURLY).split(6)
     turned = parts[::-1]
     gathered = client.gather(turned, concurrency=1)
     starts = [start for start, _ in asked(sandbox)]
@@ -186,7 +174,7 @@ def test_scans_are_begun_in_the_order_asked(client, sandbox):
 def test_no_more_are_read_at_a_time_than_asked_for(client, sandbox):
     client.discover()
     sandbox.fault(on="data", times=99, hang=True)
-    parts = client.data(**DAY, deadline=0.3).split(10)
+    parts = client.data(**HOURLY, deadline=0.3).split(10)
     with pytest.raises(siteline.DeadlineExceeded) as caught:
         client.gather(parts, concurrency=4)
     assert sandbox.stats["data_requests"] == 4
@@ -194,7 +182,7 @@ def test_no_more_are_read_at_a_time_than_asked_for(client, sandbox):
 
 
 def test_scans_of_two_kinds_are_gathered_but_are_no_one_table(client):
-    hours, days = client.data(**DAY), client.data(**{**DAY, "interval": "1d"})
+    hours, days = client.data(**HOURLY), client.data(**{**HOURLY, "interval": "1d"})
     gathered = client.gather([hours, days])
     assert [len(table) for table in gathered] == [288, 12]
     for of_all in (gathered.to_pandas, gathered.records, lambda: pl.DataFrame(gathered)):
@@ -202,13 +190,13 @@ def test_scans_of_two_kinds_are_gathered_but_are_no_one_table(client):
             of_all()
     assert "apart" in gathered._repr_html_()
     assert "2 tables" in repr(gathered)
-    with_unit = client.data(**DAY, extra_columns=["unit"])
+    with_unit = client.data(**HOURLY, extra_columns=["unit"])
     with pytest.raises(siteline.QueryError, match="extra columns"):
         _ = client.gather([hours, with_unit]).table
 
 
 def test_scans_that_do_not_adjoin_keep_their_queries(client):
-    first, _, last = client.data(**DAY).split(3)
+    first, _, last = client.data(**HOURLY).split(3)
     gathered = client.gather([first, last])
     query = gathered.to_pandas().attrs["siteline"]["query"]
     assert query == [str(first.collect().to_pandas().attrs["siteline"]["query"]),
@@ -217,9 +205,9 @@ def test_scans_that_do_not_adjoin_keep_their_queries(client):
 
 
 def test_what_cannot_be_gathered_is_refused_before_anything_is_spent(client, sandbox):
-    scan = client.data(**DAY)
-    other = sandbox.client().data(**DAY)
-    for scans, said in [
+    scan = client.data(**HOURLY)
+    other = sandbox.client().data(**HOURLY)
+    for scans, message in [
         ([], "nothing to gather"),
         (scan, "is a list of this client's scans"),
         ("scans", "is a list of this client's scans"),
@@ -229,7 +217,7 @@ def test_what_cannot_be_gathered_is_refused_before_anything_is_spent(client, san
     ]:
         with pytest.raises(siteline.QueryError) as caught:
             client.gather(scans)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
     for concurrency in (0, -1, True, "2"):
         with pytest.raises(siteline.QueryError, match="concurrency="):
             client.gather([scan], concurrency=concurrency)
@@ -244,7 +232,7 @@ def test_what_cannot_be_gathered_is_refused_before_anything_is_spent(client, san
 def test_the_first_error_tells_of_all_and_a_gather_of_its_scans_goes_on(
     client, sandbox, concurrency
 ):
-    scan = client.data(**DAY, page_size=20)
+    scan = client.data(**HOURLY, page_size=20)
     parts = scan.split(4)
     whole = parts[0].collect()
     sandbox.fault(on="data", status=503, skip=2, times=99)
@@ -272,7 +260,7 @@ def test_the_first_error_tells_of_all_and_a_gather_of_its_scans_goes_on(
 
 
 def test_what_the_error_tells_is_enough_to_go_on_by_hand_and_it_can_be_pickled(client, sandbox):
-    parts = client.data(**DAY, page_size=20).split(2)
+    parts = client.data(**HOURLY, page_size=20).split(2)
     sandbox.fault(on="data", status=400, skip=3, times=99)
     with pytest.raises(siteline.SitelineError) as caught:
         client.gather(parts, concurrency=2)
@@ -282,7 +270,7 @@ def test_what_the_error_tells_is_enough_to_go_on_by_hand_and_it_can_be_pickled(c
         part if bookmark is None else part.resume(bookmark, onto=partial)
         for part, bookmark, partial in zip(parts, error.bookmarks, error.partials, strict=True)
     ]
-    assert len(client.gather(again).table) == len(sandbox.truth(**DAY))
+    assert len(client.gather(again).table) == len(sandbox.truth(**HOURLY))
     back = pickle.loads(pickle.dumps(error))
     assert back.bookmarks == error.bookmarks
     assert (back.scan_index, list(back.scans), list(back.partials)) == (error.scan_index, [], [])
@@ -291,14 +279,14 @@ def test_what_the_error_tells_is_enough_to_go_on_by_hand_and_it_can_be_pickled(c
 def test_errors_of_one_scan_tell_of_no_others(client, sandbox):
     sandbox.fault(on="data", status=503, skip=1, times=4)
     with pytest.raises(siteline.SitelineError) as caught:
-        client.data(**DAY, page_size=50).collect()
+        client.data(**HOURLY, page_size=50).collect()
     assert (caught.value.scans, caught.value.scan_index) == ((), None)
 
 
 @pytest.mark.fault("B5")
 def test_nothing_is_spent_past_the_allowance(sandbox):
     client = sandbox.client(daily_allowance=5)
-    parts = client.data(**DAY, page_size=20).split(4)
+    parts = client.data(**HOURLY, page_size=20).split(4)
     with pytest.raises(siteline.AllowanceExhausted) as caught:
         client.gather(parts)
     assert sandbox.stats["data_requests"] == 5
@@ -315,14 +303,14 @@ def test_nothing_is_spent_past_the_allowance(sandbox):
 
 
 def test_max_pages_bounds_each_scan(client):
-    parts = client.data(**DAY, page_size=20, max_pages=1).split(2)
+    parts = client.data(**HOURLY, page_size=20, max_pages=1).split(2)
     with pytest.raises(siteline.QueryError, match="max_pages=1") as caught:
         client.gather(parts)
     assert caught.value.bookmark.pages == 1
 
 
 def test_a_closed_client_gathers_nothing_but_what_is_remembered(client):
-    parts = client.data(**DAY).split(2)
+    parts = client.data(**HOURLY).split(2)
     parts[0].collect()
     client.close()
     with pytest.raises(siteline.ClosedError) as caught:
@@ -335,21 +323,21 @@ def test_a_closed_client_gathers_nothing_but_what_is_remembered(client):
 
 
 def test_each_scan_tells_its_own_audience_and_a_bar_is_shared(client, capsys, monkeypatch):
-    told = {0: [], 1: []}
+    reported = {0: [], 1: []}
     scans = [
-        client.data(**{**DAY, "line": f"L{number + 1}"}, page_size=50,
-                    progress=lambda now, number=number: told[number].append(now))
-        for number in told
+        client.data(**{**HOURLY, "line": f"L{number + 1}"}, page_size=50,
+                    progress=lambda now, number=number: reported[number].append(now))
+        for number in reported
     ]  # fmt: skip
-    silent = client.data(**DAY)
+    silent = client.data(**HOURLY)
     gathered = client.gather([*scans, silent])
-    for number in told:
-        assert told[number][-1].done
-        assert told[number][-1].points == len(gathered[number])
-        assert [now.pages for now in told[number]] == list(range(1, len(told[number]) + 1))
+    for number in reported:
+        assert reported[number][-1].done
+        assert reported[number][-1].points == len(gathered[number])
+        assert [now.pages for now in reported[number]] == list(range(1, len(reported[number]) + 1))
     client.gather(scans)
-    assert told[0][-1].done
-    assert sum(now.done for now in told[0]) == 1, "what is remembered is not told again"
+    assert reported[0][-1].done
+    assert sum(now.done for now in reported[0]) == 1, "a collected scan reports nothing"
 
     made = []
     reporter = siteline.progress.reporter
@@ -363,7 +351,7 @@ def test_each_scan_tells_its_own_audience_and_a_bar_is_shared(client, capsys, mo
         "reporter",
         lambda progress, title: Bar(title) if progress is True else reporter(progress, title),
     )
-    parts = client.data(**DAY, page_size=50, progress=True).split(4)
+    parts = client.data(**HOURLY, page_size=50, progress=True).split(4)
     points = len(client.gather(parts).table)
     assert made[-1].points == points
     assert (made[-1].done, made[-1].fraction) == (True, 1)
@@ -378,7 +366,7 @@ def test_what_an_audience_raises_ends_the_gather_and_loses_nothing(client, sandb
     def stop(now):
         raise Stop
 
-    scan = client.data(**DAY, page_size=20, progress=stop)
+    scan = client.data(**HOURLY, page_size=20, progress=stop)
     parts = scan.split(3)
     with pytest.raises(Stop):
         client.gather(parts, concurrency=2)
@@ -388,7 +376,7 @@ def test_what_an_audience_raises_ends_the_gather_and_loses_nothing(client, sandb
         except Stop:
             continue
         break
-    assert_frame_equal(gathered.to_pandas(), client.data(**DAY).to_pandas())
+    assert_frame_equal(gathered.to_pandas(), client.data(**HOURLY).to_pandas())
     first = [start for start, goes_on in asked(sandbox) if not goes_on]
     # At the first stop two had been asked for, and one of them was dropped at most; one is the
     # whole, read to compare.
@@ -402,7 +390,7 @@ def test_ctrl_c_ends_a_gather_and_a_second_one_goes_on(progress):
         import siteline
         with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
             client = sandbox.client()
-            parts = client.data(**{DAY!r}, page_size=20, progress={progress}).split(4)
+            parts = client.data(**{HOURLY!r}, page_size=20, progress={progress}).split(4)
             sandbox.fault(on="data", skip=4, times=99, hang=True)
             try:
                 print("waiting", flush=True)
@@ -411,7 +399,7 @@ def test_ctrl_c_ends_a_gather_and_a_second_one_goes_on(progress):
                 print("interrupted", flush=True)
             sandbox.clear_faults()
             seen = sandbox.stats["data_requests"]
-            print(len(client.gather(parts).table) == len(sandbox.truth(**{DAY!r})), flush=True)
+            print(len(client.gather(parts).table) == len(sandbox.truth(**{HOURLY!r})), flush=True)
             print(sandbox.stats["data_requests"] - seen < 16, client.allowance.used, flush=True)
     """
     with subprocess.Popen(
@@ -432,7 +420,7 @@ def test_ctrl_c_ends_a_gather_and_a_second_one_goes_on(progress):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_forked_child_gathers_for_itself(client, sandbox):
-    parts = client.data(**DAY).split(3)
+    parts = client.data(**HOURLY).split(3)
     parts[0].collect()
     child = os.fork()
     if not child:
@@ -451,7 +439,7 @@ def test_a_gather_that_an_audience_forks_in_belongs_to_the_parent(client):
         if not children:
             children.append(os.fork())
 
-    parts = client.data(**DAY, page_size=20, progress=fork).split(3)
+    parts = client.data(**HOURLY, page_size=20, progress=fork).split(3)
     try:
         gathered = client.gather(parts)
     except siteline.ForkError:
@@ -468,7 +456,7 @@ def test_a_gather_that_an_audience_forks_in_belongs_to_the_parent(client):
 def test_async_scans_are_split_and_gathered(sandbox):
     async def read():
         async with sandbox.async_client() as client:
-            scan = client.data(**DAY, page_size=50)
+            scan = client.data(**HOURLY, page_size=50)
             parts = scan.split("6h")
             assert all(isinstance(part, siteline.AsyncScan) for part in parts)
             gathered = await client.gather(parts, concurrency=2)
@@ -482,13 +470,13 @@ def test_async_scans_are_split_and_gathered(sandbox):
 
 
 @pytest.mark.fault("R5")
-@pytest.mark.parametrize("told", [None, []])
-def test_an_async_gather_that_is_cancelled_or_fails_goes_on(sandbox, told):
-    audience = None if told is None else told.append
+@pytest.mark.parametrize("reported", [None, []])
+def test_an_async_gather_that_is_cancelled_or_fails_goes_on(sandbox, reported):
+    callback = None if reported is None else reported.append
 
     async def read():
         async with sandbox.async_client() as client:
-            parts = client.data(**DAY, page_size=20, progress=audience).split(4)
+            parts = client.data(**HOURLY, page_size=20, progress=callback).split(4)
             sandbox.fault(on="data", skip=6, times=99, hang=True)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(client.gather(parts), 0.5)
@@ -503,9 +491,9 @@ def test_an_async_gather_that_is_cancelled_or_fails_goes_on(sandbox, told):
             assert same.count(False) >= 1
             return len((await client.gather(error.scans)).table)
 
-    assert asyncio.run(read()) == len(sandbox.truth(**DAY))
-    if told is not None:
-        assert sum(now.done for now in told) == 4
+    assert asyncio.run(read()) == len(sandbox.truth(**HOURLY))
+    if reported is not None:
+        assert sum(now.done for now in reported) == 4
 
 
 def test_what_an_async_audience_raises_drops_the_open_requests(sandbox):
@@ -517,10 +505,10 @@ def test_what_an_async_audience_raises_drops_the_open_requests(sandbox):
 
     async def read():
         async with sandbox.async_client() as client:
-            parts = client.data(**DAY, page_size=20, progress=stop).split(3)
+            parts = client.data(**HOURLY, page_size=20, progress=stop).split(3)
             with pytest.raises(Stop):
                 await client.gather(parts)
-            quiet = client.data(**DAY)
+            quiet = client.data(**HOURLY)
             return len(await quiet.collect())
 
     assert asyncio.run(read()) == 288
@@ -532,11 +520,11 @@ def test_what_an_async_audience_raises_drops_the_open_requests(sandbox):
 @pytest.mark.fault("B13")
 def test_a_client_plans_by_what_it_has_seen(sandbox):
     client = sandbox.client(daily_allowance=100)
-    week = client.data(**{**DAY, "end": "2026-11-08T00:00Z"}, page_size=100)
+    week = client.data(**{**HOURLY, "end": "2026-11-08T00:00Z"}, page_size=100)
     unknown = client.plan(week)
     assert (unknown.pages, unknown.fits, unknown.kind) == (None, None, "scan")
     assert "not known yet" in str(unknown)
-    client.data(**DAY, page_size=100).collect()
+    client.data(**HOURLY, page_size=100).collect()
     plan = client.plan(week)
     assert plan.pages == 21
     assert plan.fits
@@ -567,9 +555,9 @@ def test_a_client_plans_by_what_it_has_seen(sandbox):
     with pytest.raises(siteline.QueryError, match=r"siteline\.Scan"):
         client.plan([week, "S1"])
     for option in (
-        {"until": DAY["end"]},
-        {"now": DAY["end"]},
-        {"reread": [(DAY["start"], DAY["end"])]},
+        {"until": HOURLY["end"]},
+        {"now": HOURLY["end"]},
+        {"reread": [(HOURLY["start"], HOURLY["end"])]},
     ):
         with pytest.raises(siteline.QueryError, match="of feeds"):
             client.plan(week, **option)
@@ -577,7 +565,7 @@ def test_a_client_plans_by_what_it_has_seen(sandbox):
 
 def test_fewer_requests_left_than_unknown_chains_are_known_to_be_too_few(sandbox):
     client = sandbox.client(daily_allowance=3)
-    days = client.data(**{**DAY, "end": "2026-11-05T00:00Z"}).split("1d")
+    days = client.data(**{**HOURLY, "end": "2026-11-05T00:00Z"}).split("1d")
     plan = client.plan(days)
     assert (plan.pages, plan.fits) == (None, False)
     assert "not enough" in str(plan)
@@ -589,7 +577,7 @@ def test_fewer_requests_left_than_unknown_chains_are_known_to_be_too_few(sandbox
 @pytest.mark.fault("B13")
 def test_a_plan_after_an_error_knows_which_scans_are_at_their_ends(sandbox):
     client = sandbox.client(daily_allowance=3)
-    parts = client.data(**{**DAY, "end": "2026-11-06T00:00Z"}).split("1d")
+    parts = client.data(**{**HOURLY, "end": "2026-11-06T00:00Z"}).split("1d")
     with pytest.raises(siteline.AllowanceExhausted) as caught:
         client.gather(parts)
     assert sum(partial is not None for partial in caught.value.partials) == 3
@@ -611,7 +599,7 @@ def test_what_is_no_list_of_scans_is_refused_in_asyncio_as_elsewhere(sandbox):
 
 def test_a_sync_teaches_its_client_as_well(client, tmp_path):
     feed = siteline.Feed("line", site="S1", interval="1h", since="2026-11-15T00:00Z")
-    scan = client.data(**DAY)
+    scan = client.data(**HOURLY)
     assert client.plan(scan).pages is None
     client.sync(feed, siteline.Store(tmp_path / "plant.siteline"))
     plan = client.plan(scan)
@@ -621,7 +609,7 @@ def test_a_sync_teaches_its_client_as_well(client, tmp_path):
 def test_an_async_client_plans_several_scans(sandbox):
     async def plan():
         async with sandbox.async_client() as client:
-            scan = client.data(**DAY)
+            scan = client.data(**HOURLY)
             await scan.collect()
             plan = await client.plan(scan.split(3))
             return plan.pages, (await client.plan(scan)).pages

@@ -3,9 +3,6 @@
 import contextlib
 import gc
 import pickle
-import subprocess
-import sys
-import textwrap
 import threading
 
 import numpy as np
@@ -13,6 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import siteline
+from kit.interpreter import run_script
+
+pytestmark = pytest.mark.sandbox(seed=3)
 
 QUERY = {
     "site": "S1",
@@ -25,30 +25,24 @@ LATER = pd.Timestamp("2030-01-01", tz="UTC")
 LENDS = int(pd.__version__.split(".")[0]) >= 3
 
 
-@pytest.fixture(scope="module")
-def sandbox():
-    with siteline.Sandbox(seed=3, now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
+@pytest.fixture
+def table(shared_sandbox):
+    return shared_sandbox.client().data(**QUERY).collect()
 
 
 @pytest.fixture
-def table(sandbox):
-    return sandbox.client().data(**QUERY).collect()
-
-
-@pytest.fixture
-def page(sandbox):
-    return next(sandbox.client().data(**QUERY, page_size=50).pages())
+def page(shared_sandbox):
+    return next(shared_sandbox.client().data(**QUERY, page_size=50).pages())
 
 
 def put(place, value):
-    """Write to the first place of an array, where it lets us."""
+    """Write to the first element of an array, unless it is read-only."""
     with contextlib.suppress(ValueError):
         place[0] = value
 
 
 def unlock(array):
-    """Make an array writable, where it lets us."""
+    """Make an array writable, unless that is refused."""
     with contextlib.suppress(ValueError):
         array.setflags(write=True)
     put(array, 1e9)
@@ -113,8 +107,8 @@ def test_whatever_is_written_to_a_frame_stays_in_it(request, source, ids):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_frame_can_be_written_to_when_its_table_is_gone(sandbox):
-    frame = sandbox.client().data(**QUERY).to_pandas(ids="category")
+def test_a_frame_can_be_written_to_when_its_table_is_gone(shared_sandbox):
+    frame = shared_sandbox.client().data(**QUERY).to_pandas(ids="category")
     column = frame["minimum"]
     gc.collect()
     frame.loc[0, ["value", "sample_count", "timestamp"]] = [1.5, 3, LATER]
@@ -151,13 +145,13 @@ def test_codes_are_as_small_as_they_can_be(table):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(not LENDS, reason="pandas 2 gets copies anyway")
 def test_where_pandas_has_changed_frames_get_memory_of_their_own(table, monkeypatch):
-    from siteline import _lending
+    from siteline import _zero_copy
 
     expected = table.to_pandas()
-    monkeypatch.setattr(_lending, "_known", [])
-    monkeypatch.setattr(_lending, "lend", lambda frame: 1 / 0)
+    monkeypatch.setattr(_zero_copy, "_known", [])
+    monkeypatch.setattr(_zero_copy, "share", lambda frame: 1 / 0)
     frame = table.to_pandas()
-    assert _lending._known == [False]
+    assert _zero_copy._known == [False]
     pd.testing.assert_frame_equal(frame, expected)
     assert not np.shares_memory(frame["value"].to_numpy(), expected["value"].to_numpy())
     frame["value"].array[0] = 1e9
@@ -227,5 +221,4 @@ def test_importing_siteline_imports_little_else():
         else:
             raise AssertionError("there is no such name")
     """
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    subprocess.run(command, check=True, timeout=120)
+    run_script(script)

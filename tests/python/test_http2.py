@@ -5,20 +5,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import siteline
-from h2_service import H2Service
+from kit.h2_service import H2Service
 from pandas.testing import assert_frame_equal
+
+# The sandbox's clock runs, as clients' do.
+pytestmark = pytest.mark.sandbox(now=None)
 
 END = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(days=3)
 RANGE = {"site": "S1", "start": END - timedelta(hours=24), "end": END, "interval": "1m"}
 # Pages of 200 kB.
 QUERY = {**RANGE, "page_size": 2_000}
-
-
-@pytest.fixture
-def sandbox():
-    """Its clock runs, as clients' do."""
-    with siteline.Sandbox() as sandbox:
-        yield sandbox
 
 
 @pytest.fixture
@@ -78,8 +74,11 @@ def test_a_stream_that_is_lost_is_asked_for_again_and_counted(
         assert sum(len(page) for page in scan.pages()) == len(truth)
     else:
         assert_frame_equal(scan.collect().to_pandas(), truth)
+    if (fault, way) == ("gone", "gather"):
+        # With the connection go the streams of the two other scans. Their requests have left the
+        # client, which counts them; the service has read them or closed before it did.
+        assert 0 <= client.allowance.used - service.asked <= 2
+        return
     assert client.allowance.used == service.asked
     lost = 0 if fault == "cut" else 1
-    # With the connection go all the streams that it has.
-    if (fault, way) != ("gone", "gather"):
-        assert sandbox.stats["data_requests"] - before == service.asked - lost
+    assert sandbox.stats["data_requests"] - before == service.asked - lost

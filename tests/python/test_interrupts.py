@@ -1,4 +1,4 @@
-"""Waiting: Ctrl-C ends it, other threads do not suffer, and code that runs within may ask too."""
+"""Waits: Ctrl-C ends them, other threads run on, and callbacks and handlers may use the client."""
 
 import asyncio
 import gc
@@ -11,8 +11,8 @@ import textwrap
 
 import pytest
 import siteline
-
-DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
+from kit.interpreter import FORK_BESIDE_THREADS, run_script
+from kit.ranges import DAY, NOW
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
@@ -51,13 +51,13 @@ def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(read):
         [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "waiting\n"
-        rest = press_until_it_ends(process)
+        rest = interrupt_until_it_ends(process)
     assert rest == "interrupted\nTrue\n"
     assert process.returncode == 0
 
 
-def press_until_it_ends(process):
-    """Press Ctrl-C; again only where Python itself has lost it, in a callback of its own."""
+def interrupt_until_it_ends(process):
+    """Send SIGINT; again only where Python itself has lost it, in one of its callbacks."""
     for _ in range(4):
         process.send_signal(signal.SIGINT)
         try:
@@ -65,7 +65,7 @@ def press_until_it_ends(process):
         except subprocess.TimeoutExpired:
             pass
     process.kill()
-    raise AssertionError("Ctrl-C is not answered")
+    raise AssertionError("SIGINT has no effect")
 
 
 HANDLED = """
@@ -97,7 +97,7 @@ HANDLED = """
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
 @pytest.mark.parametrize(
-    ("handle", "after", "said"),
+    ("handle", "after", "printed"),
     [
         pytest.param(
             "print(len(other.data(site='S1', interval='1h').collect()) > 0); raise Enough",
@@ -115,23 +115,15 @@ HANDLED = """
         ),
     ],
 )
-def test_a_signal_handler_may_do_so_while_a_call_waits(handle, after, said):
-    script = textwrap.dedent(HANDLED.format(handle=handle, after=after))
-    ran = subprocess.run(
-        # From 3.12 on Python warns of any fork beside threads.
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (ran.returncode, ran.stderr, ran.stdout.split()) == (0, "", said.split())
+def test_a_signal_handler_may_do_so_while_a_call_waits(handle, after, printed):
+    script = HANDLED.format(handle=handle, after=after)
+    assert run_script(script, *FORK_BESIDE_THREADS).split() == printed.split()
 
 
 HOLDING = f"""
     import os, signal, threading, time, siteline
     def handle(number, frame):
-        # The reply comes while the handler waits for what the call has taken.
+        # The reply comes while the handler waits for what the interrupted call holds.
         threading.Thread(target=sandbox.clock.advance, args=("2s",)).start()
         print(len(scan.collect()) == points, len(client.discover()), flush=True)
     def send():
@@ -153,26 +145,20 @@ HOLDING = f"""
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
 @pytest.mark.parametrize("endpoint", ["token", "data"])
 def test_a_signal_handler_may_wait_for_what_the_call_has_taken_under_it(endpoint):
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(HOLDING).replace("ENDPOINT", endpoint)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (ran.returncode, ran.stderr, ran.stdout.split()) == (0, "", ["True", "2"] * 2)
+    script = HOLDING.replace("ENDPOINT", endpoint)
+    assert run_script(script).split() == ["True", "2"] * 2
 
 
 def test_a_log_handler_may_use_the_client_while_it_waits():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+    with siteline.Sandbox(now=NOW) as sandbox:
         client = sandbox.client()
-        said = []
+        handled = []
 
         class Asking(logging.Handler):
             def emit(self, record):
-                if not said:
-                    said.append(record.getMessage())
-                    said.append(client.discover())
+                if not handled:
+                    handled.append(record.getMessage())
+                    handled.append(client.discover())
 
         logger = logging.getLogger("siteline")
         handler = Asking()
@@ -186,13 +172,13 @@ def test_a_log_handler_may_use_the_client_while_it_waits():
             logger.removeHandler(handler)
             logger.setLevel(level)
         assert len(frame) == len(sandbox.truth(**DAY))
-        assert len(said) == 2
+        assert len(handled) == 2
 
 
 @pytest.mark.parametrize("named", [False, True])
 def test_an_iterator_may_be_asked_while_it_builds_a_record(named):
     """Building allocates, so the collector of garbage runs, and with it whatever code."""
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+    with siteline.Sandbox(now=NOW) as sandbox:
         scan = sandbox.client().data(**DAY, page_size=2)
         records = scan.records(named=named)
         outer = [next(records)]
@@ -232,7 +218,7 @@ def test_what_is_raised_while_logging_ends_the_wait_and_loses_no_page(retried):
     handler = Stopping(logging.INFO)
     logger = logging.getLogger("siteline.http")
     level = logger.level
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+    with siteline.Sandbox(now=NOW) as sandbox:
         pages = sandbox.client().data(**DAY, page_size=1_000).pages()
         sandbox.fault(on="data", nth=retried, status=503)
         logger.addHandler(handler)
@@ -269,7 +255,7 @@ def test_a_panic_in_the_core_is_an_internal_error(at, capfd):
     not hasattr(siteline._siteline, "_panic"), reason="only a debug build can be made to panic"
 )
 def test_a_panic_in_an_awaited_call_is_an_internal_error_and_the_client_goes_on(capfd):
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+    with siteline.Sandbox(now=NOW) as sandbox:
         client = sandbox.async_client()
 
         async def main():

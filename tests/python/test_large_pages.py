@@ -1,18 +1,17 @@
-"""A large page is decoded while the next one is on its way: the same points and requests."""
+"""The next page is requested while a large one is decoded: same points, same requests."""
 
 import asyncio
 import itertools
 import os
 import re
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import siteline
+from kit.interpreter import FORK_BESIDE_THREADS, run_script
+from kit.ranges import NOW
 from pandas.testing import assert_frame_equal
 
 # Pages of 200 kB, 21 of them.
@@ -21,20 +20,9 @@ QUERY = {**RANGE, "page_size": 2_000}
 PAGES = 21
 
 
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
-
-
-@pytest.fixture
-def client(sandbox):
-    return sandbox.client()
-
-
 @pytest.fixture(scope="module")
 def truth():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+    with siteline.Sandbox(now=NOW) as sandbox:
         small = sandbox.client().data(**RANGE, page_size=300)
         return small.to_pandas()
 
@@ -44,17 +32,10 @@ def served(sandbox):
 
 
 def cursors(sandbox):
-    """What was asked for with status 200, in order."""
+    """The cursors of all requests that were answered with 200, in order."""
     log = [line for line in sandbox.stats["log"] if line["path"].endswith("/data")]
     found = [re.search(r"cursor=([^&]*)", line["query"]) for line in log if line["status"] == 200]
     return [match and match[1] for match in found]
-
-
-def wait_for(true):
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def test_each_page_is_asked_for_once_and_all_are_merged(client, sandbox, truth):
@@ -69,14 +50,14 @@ def test_each_page_is_asked_for_once_and_all_are_merged(client, sandbox, truth):
 def test_the_next_page_is_asked_for_before_this_one_is_given(client, sandbox):
     early = []
 
-    def hear(now):
+    def on_progress(now):
         if not early and not now.done:
             end = time.monotonic() + 0.5
             while time.monotonic() < end and served(sandbox) == now.pages:
                 time.sleep(0.001)
             early.extend([now.pages] * (served(sandbox) > now.pages))
 
-    client.data(**QUERY, progress=hear).collect()
+    client.data(**QUERY, progress=on_progress).collect()
     assert early, "no page of all was asked for while its forerunner was decoded"
     assert served(sandbox) == PAGES
 
@@ -169,7 +150,7 @@ def test_a_failure_leaves_the_bookmark_of_its_own_page(client, sandbox, truth):
 
 
 def large(end):
-    """A page that is as large as its end says it is, and wrong in its middle."""
+    """A large page with a correct cursor at its end and an error in its middle."""
     points = ",".join(
         f'{{"timestamp":"2026-11-01T00:{n // 60 % 60:02}:{n % 60:02}Z","value":1}}'
         for n in range(5_000)
@@ -200,8 +181,8 @@ def test_a_page_without_a_cursor_at_its_edges_is_read_all_the_same(client, sandb
 
 
 def test_several_who_share_a_read_ask_for_each_page_once(client, sandbox, truth):
-    told = []
-    scan = client.data(**QUERY, progress=lambda now: told.append(now.pages))
+    reported = []
+    scan = client.data(**QUERY, progress=lambda now: reported.append(now.pages))
     barrier = threading.Barrier(4)
 
     def collect(_):
@@ -213,7 +194,7 @@ def test_several_who_share_a_read_ask_for_each_page_once(client, sandbox, truth)
     assert all(table is tables[0] for table in tables)
     assert_frame_equal(tables[0].to_pandas(), truth)
     assert served(sandbox) == PAGES
-    assert sorted(told) == list(range(1, PAGES + 1))
+    assert sorted(reported) == list(range(1, PAGES + 1))
 
 
 def test_those_who_share_a_read_may_have_different_deadlines(client, sandbox, truth):
@@ -234,13 +215,13 @@ def test_who_is_told_may_raise_and_the_read_goes_on_from_there(client, sandbox, 
     class Enough(Exception):
         pass
 
-    def hear(now):
+    def on_progress(now):
         if now.pages in {3, 7} and now.pages not in raised:
             raised.append(now.pages)
             raise Enough
 
     raised = []
-    scan = client.data(**QUERY, progress=hear)
+    scan = client.data(**QUERY, progress=on_progress)
     for pages in (3, 7):
         with pytest.raises(Enough):
             scan.collect()
@@ -290,13 +271,13 @@ def test_an_awaited_read_whose_listener_raises_goes_on(sandbox, truth):
     async def main():
         raised = []
 
-        def hear(now):
+        def on_progress(now):
             if now.pages == 4 and not raised:
                 raised.append(now)
                 raise ZeroDivisionError
 
         async with sandbox.async_client() as client:
-            scan = client.data(**QUERY, progress=hear)
+            scan = client.data(**QUERY, progress=on_progress)
             with pytest.raises(ZeroDivisionError):
                 await scan.collect()
             table = await scan.collect()
@@ -314,7 +295,7 @@ def test_a_child_forked_between_two_pages_reads_for_itself(sandbox):
         with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
             children, points = [], len(sandbox.truth(**{RANGE!r}))
 
-            def hear(now):
+            def on_progress(now):
                 if now.pages != 3 or children:
                     return
                 child = os.fork()
@@ -325,19 +306,12 @@ def test_a_child_forked_between_two_pages_reads_for_itself(sandbox):
                 children.append(child)
 
             client = sandbox.client()
-            scan = client.data(**{QUERY!r}, progress=hear)
+            scan = client.data(**{QUERY!r}, progress=on_progress)
             table = scan.collect()
             status = os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1])
             print(status, len(table) == points)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.stdout, done.returncode) == ("0 True\n", 0), done.stderr
+    assert run_script(script, *FORK_BESIDE_THREADS) == "0 True"
 
 
 def test_scans_that_are_gathered_ask_for_each_page_once(client, sandbox, truth):

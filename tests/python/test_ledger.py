@@ -13,10 +13,15 @@ from pathlib import Path
 
 import pytest
 import siteline
+from kit.interpreter import run_script
+from kit.ranges import DAY
+from kit.waiting import wait_until
 
-DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
+# Processes count together only on a clock that runs.
+pytestmark = pytest.mark.sandbox(now=None)
 
-# Reads pages until it is killed, or so many of them (0: a chain to its end); says when it begins.
+
+# Prints "begun", then reads so many pages (0: one chain), or until it is killed.
 READER = """
 import sys
 import siteline
@@ -32,12 +37,6 @@ while done < pages or not done:
         if done == pages:
             break
 """
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox() as sandbox:
-        yield sandbox
 
 
 @pytest.fixture
@@ -61,15 +60,8 @@ def counted(sandbox, path):
     return sandbox.client(ledger=path).allowance
 
 
-def wait_for(true):
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-
 def settled(sandbox):
-    """What lay in a socket when its sender ended is still worked through: how many came in all."""
+    """Data requests in all, once the sandbox has worked through what was in its sockets."""
     last = -1
     while last != (last := sandbox.stats["data_requests"]):
         time.sleep(0.2)
@@ -84,7 +76,7 @@ def test_a_killed_process_counts_one_too_many_at_most_and_never_one_too_few(sand
         before = sandbox.stats["data_requests"]
         child = reader(sandbox, path, 1_000_000)
         try:
-            wait_for(lambda: sandbox.stats["data_requests"] > before + 3 * kill)  # noqa: B023
+            wait_until(lambda: sandbox.stats["data_requests"] > before + 3 * kill)  # noqa: B023
         finally:
             child.kill()
             child.wait()
@@ -205,7 +197,7 @@ def test_a_ledger_is_small_and_says_what_it_knows_and_no_secret(sandbox, path):
     assert "eyJ" not in text
 
 
-# Which ledger a client gets.
+# Which ledger a client uses.
 
 
 def loopback(sandbox, **options):
@@ -219,7 +211,7 @@ def state_files():
 
 @pytest.fixture
 def away(monkeypatch, tmp_path):
-    """A service that is not on loopback as far as its name goes: every connection fails."""
+    """Makes clients of a host that is not on loopback; every connection fails."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     key = siteline.PrivateKey.generate(2048)
 
@@ -250,7 +242,7 @@ def test_on_loopback_and_on_a_clock_of_its_own_a_client_counts_in_memory(sandbox
 def test_elsewhere_the_usual_file_counts_for_all_clients_of_the_integration(away):
     client = away()
     assert client.allowance.token_requests == 0
-    assert state_files() == [], "nothing is made before it is needed"
+    assert state_files() == [], "the file is made at the first request"
     ask(client)
     (file,) = state_files()
     made = client.allowance.token_requests
@@ -332,10 +324,10 @@ def test_the_day_begins_when_the_user_says(resets):
 @pytest.mark.fault("B11")
 def test_a_refusal_for_hours_holds_for_every_client_until_then_and_no_longer(path):
     with siteline.Sandbox(now="2026-11-20T12:00:00Z") as sandbox:
-        told = sandbox.client(ledger=path, daily_allowance=1_000)
+        refused = sandbox.client(ledger=path, daily_allowance=1_000)
         sandbox.fault(on="data", skip=500 // 50, status=429, retry_after=7_200)
         with pytest.raises(siteline.AllowanceExhausted):
-            told.data(**DAY, page_size=50).collect()
+            refused.data(**DAY, page_size=50).collect()
         other = sandbox.client(ledger=path, daily_allowance=1_000, allowance_resets="06:00Z")
         assert other.allowance.left == 0
         asked = sandbox.stats["data_requests"]
@@ -356,17 +348,14 @@ def test_a_pause_of_token_requests_holds_for_every_process(sandbox, path):
     with pytest.raises(siteline.RateLimited):
         sandbox.client(ledger=path).discover()
     until = datetime.now(UTC) + timedelta(seconds=600)
-    environment = {**os.environ, **sandbox.env(), "SITELINE_LEDGER": str(path)}
-    child = (
-        "import siteline\n"
-        "try:\n"
-        "    siteline.Client.from_env().discover()\n"
-        "except siteline.RateLimited as error:\n"
-        "    print(error.retry_at.isoformat())\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", child], env=environment, capture_output=True, text=True, check=True
-    )
-    told = datetime.fromisoformat(done.stdout.strip())
-    assert abs(told - until) < timedelta(seconds=60), done.stderr
+    script = """
+        import siteline
+        try:
+            siteline.Client.from_env().discover()
+        except siteline.RateLimited as error:
+            print(error.retry_at.isoformat())
+    """
+    environment = {**sandbox.env(), "SITELINE_LEDGER": str(path)}
+    retry_at = datetime.fromisoformat(run_script(script, environment=environment))
+    assert abs(retry_at - until) < timedelta(seconds=60)
     assert sandbox.stats["token_requests"] == 1

@@ -1,4 +1,4 @@
-"""What is logged, by whom and when: the stdlib's loggers, at the latest when a call ends."""
+"""Logging: which records reach which loggers of the standard library, and when."""
 
 import asyncio
 import logging
@@ -8,19 +8,16 @@ from contextlib import contextmanager
 
 import pytest
 import siteline
-from reading import DAY, SIZE, WAYS, points, until
+from kit.ranges import DAY, NOW
+from kit.reading import SIZE, WAYS, count_points
+from kit.threads import run_in_threads
+from kit.waiting import wait_until
 
 # Seven pages, six of 200 kB: while one of these is decoded the next is asked for.
 LARGE = {**DAY, "end": "2026-11-01T18:00Z", "interval": "1m", "page_size": 2_000}
 
 
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
-
-
-def said(caplog, name):
+def logged(caplog, name):
     return [(r.levelname, r.getMessage()) for r in caplog.records if r.name == f"siteline.{name}"]
 
 
@@ -35,16 +32,16 @@ def test_a_read_tells_its_token_its_requests_and_its_pages(sandbox, caplog):
         "siteline.http",
         "siteline.data",
     }
-    assert said(caplog, "token") == [("INFO", "a new access token, good for 600 s")]
-    data = said(caplog, "data")
+    assert logged(caplog, "token") == [("INFO", "a new access token, good for 600 s")]
+    data = logged(caplog, "data")
     assert data[0] == ("DEBUG", f"reading {scan.query}")
     assert [level for level, _ in data[1:]] == ["DEBUG"] * (len(pages) - 1) + ["INFO"]
     assert data[1][1].startswith(f"page 1: {len(pages[0])} points of ")
     assert "goes on at cursor#" in data[1][1]
-    requests = [text for level, text in said(caplog, "http") if level == "DEBUG"]
+    requests = [text for level, text in logged(caplog, "http") if level == "DEBUG"]
     assert requests[0].startswith("POST /api/customer/oauth/token: 200, ")
     assert sum("data: 200" in text for text in requests) == len(pages)
-    retries = [text for level, text in said(caplog, "http") if level == "INFO"]
+    retries = [text for level, text in logged(caplog, "http") if level == "INFO"]
     assert len(retries) == 1
     assert retries[0].startswith("try 1 of 4 ended with ")
 
@@ -52,7 +49,7 @@ def test_a_read_tells_its_token_its_requests_and_its_pages(sandbox, caplog):
 @pytest.mark.fault("R13")
 def test_no_record_holds_a_secret(caplog):
     caplog.set_level(logging.DEBUG)
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z", record_wire=True) as sandbox:
+    with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
         sandbox.fault(on="data", nth=2, status=503)
         sandbox.client().data(**DAY, page_size=1_000).collect()
         wire = "\n".join(sandbox.wire)
@@ -68,11 +65,11 @@ def test_no_record_holds_a_secret(caplog):
 def test_a_record_is_there_while_the_call_still_waits(sandbox):
     client = sandbox.client()
     client.discover()
-    heard = threading.Event()
+    received = threading.Event()
 
     class Hearing(logging.Handler):
         def emit(self, record):
-            heard.set()
+            received.set()
 
     handler = Hearing(logging.INFO)
     logger = logging.getLogger("siteline.http")
@@ -83,7 +80,7 @@ def test_a_record_is_there_while_the_call_still_waits(sandbox):
     thread = threading.Thread(target=lambda: read_until_closed(client))
     thread.start()
     try:
-        assert heard.wait(30), "the retry is told while the next attempt hangs"
+        assert received.wait(30), "the retry is logged while the next attempt hangs"
     finally:
         client.close()
         thread.join(30)
@@ -105,7 +102,7 @@ def test_records_of_a_call_are_there_when_it_returns(sandbox, caplog, door):
             sandbox.client().discover()
         else:
             asyncio.run(discover(sandbox))
-        assert "discovery: 200" in said(caplog, "http")[-1][1]
+        assert "discovery: 200" in logged(caplog, "http")[-1][1]
 
 
 async def discover(sandbox):
@@ -139,12 +136,7 @@ def test_a_hundred_threads_and_a_handler_that_asks_the_client_itself(sandbox):
     try:
         # Once: a request that is refused twice is an error, and rightly so (D2).
         sandbox.fault(on="data", times=1, forget_tokens=True)
-        threads = [threading.Thread(target=use, daemon=True) for _ in range(100)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(120)
-        assert not any(thread.is_alive() for thread in threads), "a deadlock"
+        run_in_threads(100, use)
     finally:
         logger.removeHandler(handler)
         logger.setLevel(logging.NOTSET)
@@ -152,14 +144,14 @@ def test_a_hundred_threads_and_a_handler_that_asks_the_client_itself(sandbox):
     assert len(done) > 100
 
 
-# What is said while a page is read ahead.
+# Records of a page that is read ahead.
 
 DOORS = ["sync", "async"]
 
 
 @pytest.fixture
-def told():
-    """What a handler hears from here on, one after another; the test adds what it takes."""
+def handled():
+    """Records from here on, in order, with their threads; a test adds the pages that it takes."""
     events = []
 
     class Hearing(logging.Handler):
@@ -182,14 +174,14 @@ def listening(handler):
         logger.setLevel(logging.NOTSET)
 
 
-def pages_told(events):
+def logged_pages(events):
     found = (re.match(r"page (\d+): ", text) for text, _ in events)
     return [int(number[1]) for number in found if number]
 
 
 def answered(sandbox, count):
     """Wait until so many data requests have been answered in all."""
-    until(lambda: sum(sandbox.stats["requests"].get("data", {}).values()) >= count)
+    wait_until(lambda: sum(sandbox.stats["requests"].get("data", {}).values()) >= count)
 
 
 async def in_turn(sandbox, door, way, **options):
@@ -205,39 +197,39 @@ async def in_turn(sandbox, door, way, **options):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("door", DOORS)
-def test_what_is_said_of_a_page_is_there_with_it_and_in_order(sandbox, told, door, way):
+def test_what_is_said_of_a_page_is_there_with_it_and_in_order(sandbox, handled, door, way):
     async def read():
         taken = 0
         async for item in in_turn(sandbox, door, way, page_size=50):
-            taken += points(item)
+            taken += count_points(item)
             # Of this page, and of no later one than the one that somebody may have waited for.
-            assert pages_told(told) == list(range(1, -(-taken // 50) + 1))
+            assert logged_pages(handled) == list(range(1, -(-taken // 50) + 1))
         return taken
 
     taken = asyncio.run(read())
     assert taken == len(sandbox.truth(**DAY))
-    replies = [text for text, _ in told if "data: 200" in text]
-    assert len(replies) == pages_told(told)[-1] == -(-taken // 50)
+    replies = [text for text, _ in handled if "data: 200" in text]
+    assert len(replies) == logged_pages(handled)[-1] == -(-taken // 50)
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("door", DOORS)
-def test_what_was_said_meanwhile_is_told_by_who_takes_the_page(sandbox, told, door, way):
+def test_what_was_said_meanwhile_is_told_by_who_takes_the_page(sandbox, handled, door, way):
     threads = []
 
     async def read():
         taken, number = 0, 0
         async for item in in_turn(sandbox, door, way, page_size=SIZE):
-            taken += points(item)
+            taken += count_points(item)
             if number == (number := -(-taken // SIZE)):
                 continue
-            threads.append(told[-1][1])
+            threads.append(handled[-1][1])
             if number > 1:
                 total = -(-len(sandbox.truth(**DAY)) // SIZE)
                 answered(sandbox, min(number + 1, total))
                 await another_request(sandbox)
-            # The next page is here, or as good as here; nobody was told.
-            assert pages_told(told) == list(range(1, number + 1))
+            # The next page has been read ahead, and nothing of it is logged yet.
+            assert logged_pages(handled) == list(range(1, number + 1))
 
     asyncio.run(read())
     assert threading.get_ident() in threads[2:]
@@ -251,16 +243,16 @@ async def another_request(sandbox):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_failure_of_a_page_that_is_read_ahead_is_told_when_it_is_raised(sandbox, told, way):
+def test_the_failure_of_a_page_that_is_read_ahead_is_told_when_it_is_raised(sandbox, handled, way):
     sandbox.fault(on="data", skip=2, times=1, status=410)
     items = getattr(sandbox.client().data(**DAY, page_size=SIZE), way)()
     for _ in range(2 if way == "pages" else 2 * SIZE):
         next(items)
     answered(sandbox, 3)
-    assert not any("data: 410" in text for text, _ in told)
+    assert not any("data: 410" in text for text, _ in handled)
     with pytest.raises(siteline.CursorRejected):
         next(items)
-    assert any("data: 410" in text for text, _ in told)
+    assert any("data: 410" in text for text, _ in handled)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -269,12 +261,12 @@ def test_a_retry_of_what_is_read_ahead_is_told_while_somebody_waits_for_it(sandb
     client = sandbox.client()
     sandbox.fault(on="data", nth=3, status=503)
     sandbox.fault(on="data", nth=4, hang=True)
-    heard = threading.Event()
+    received = threading.Event()
 
     class Hearing(logging.Handler):
         def emit(self, record):
             if record.getMessage().startswith("try 1 of 4 ended with "):
-                heard.set()
+                received.set()
 
     def wait(items):
         with pytest.raises(siteline.ClosedError):
@@ -289,8 +281,8 @@ def test_a_retry_of_what_is_read_ahead_is_told_while_somebody_waits_for_it(sandb
             await anext(items)
 
     def begun():
-        until(lambda: sandbox.stats["data_requests"] >= 4)
-        assert not heard.is_set(), "nobody has asked for that page"
+        wait_until(lambda: sandbox.stats["data_requests"] >= 4)
+        assert not received.is_set(), "that page was not requested yet"
 
     with listening(Hearing()):
         if door == "sync":
@@ -304,7 +296,7 @@ def test_a_retry_of_what_is_read_ahead_is_told_while_somebody_waits_for_it(sandb
             thread = threading.Thread(target=lambda: asyncio.run(await_it(over)))
         thread.start()
         try:
-            assert heard.wait(30), "the retry is told while the next attempt hangs"
+            assert received.wait(30), "the retry is logged while the next attempt hangs"
         finally:
             client.close()
             thread.join(30)
@@ -330,7 +322,7 @@ def test_what_a_handler_raises_loses_no_page(sandbox, door, way):
                 continue
             if item is None:
                 return got, raised
-            got += points(item)
+            got += count_points(item)
 
     with listening(Raising()):
         got, raised = asyncio.run(read())
@@ -367,15 +359,15 @@ def test_what_a_handler_raises_while_the_call_goes_on_is_raised_at_its_end(sandb
 
 
 @pytest.mark.fault("R1")
-def test_loggers_are_asked_for_once(sandbox, told, monkeypatch):
+def test_loggers_are_asked_for_once(sandbox, handled, monkeypatch):
     """It takes the one lock of `logging`, which Ctrl-C at the wrong moment leaves locked."""
     client = sandbox.client()
     list(client.data(**DAY, page_size=SIZE).pages())
-    before = len(told)
+    before = len(handled)
     with monkeypatch.context() as patches:
         patches.setattr(logging, "getLogger", None)
         list(client.data(**DAY, page_size=SIZE).pages())
-    assert len(told) > before > 0
+    assert len(handled) > before > 0
 
 
 @pytest.mark.fault("R9")
@@ -392,32 +384,26 @@ def test_a_handler_may_read_from_the_same_iterator_and_from_others(sandbox, way)
                 next(own)
             got.extend(item for item in [next(items, None)] if item is not None)
 
-    def read():
-        got.extend(items)
-
     with listening(Reading()):
-        threads = [threading.Thread(target=read, daemon=True) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(120)
-        assert not any(thread.is_alive() for thread in threads), "a deadlock"
-    assert sum(map(points, got)) == len(sandbox.truth(**DAY))
+        run_in_threads(4, lambda: got.extend(items))
+    assert sum(map(count_points, got)) == len(sandbox.truth(**DAY))
 
 
 @pytest.mark.parametrize("way", ["collect", "gather"])
 @pytest.mark.parametrize("progress", [False, True])
 @pytest.mark.parametrize("door", DOORS)
-def test_what_is_said_of_a_page_that_is_asked_for_early_is_told(sandbox, told, door, progress, way):
+def test_what_is_said_of_a_page_that_is_asked_for_early_is_told(
+    sandbox, handled, door, progress, way
+):
     client = sandbox.client()
 
-    def hear(now):
-        # The next page is refused meanwhile, with no step to hear of it.
-        until(lambda: sandbox.stats["data_requests"] >= now.requests)
+    def on_progress(now):
+        # The next page is refused meanwhile; no call runs that could log it.
+        wait_until(lambda: sandbox.stats["data_requests"] >= now.requests)
 
     async def read():
         over = client if door == "sync" else siteline.AsyncClient._over(client)
-        scan = over.data(**LARGE, progress=hear if progress else None)
+        scan = over.data(**LARGE, progress=on_progress if progress else None)
         begun = scan.collect() if way == "collect" else over.gather([scan])
         if door == "async":
             await begun
@@ -425,14 +411,22 @@ def test_what_is_said_of_a_page_that_is_asked_for_early_is_told(sandbox, told, d
     sandbox.fault(on="data", every=2, status=503)
     asyncio.run(read())
     refused = [line["status"] for line in sandbox.stats["log"]].count(503)
-    texts = [text for text, _ in told]
+    texts = [text for text, _ in handled]
     assert sum(text.startswith("try 1 of 4 ended with 503") for text in texts) == refused > 2
     assert sum(": 503, 0 bytes" in text for text in texts) == refused
 
 
 @pytest.mark.fault("R9")
-def test_a_handler_may_read_large_pages(sandbox):
+@pytest.mark.parametrize("door", DOORS)
+def test_a_handler_may_read_large_pages(sandbox, door):
     client = sandbox.client()
+
+    def read():
+        if door == "sync":
+            client.data(**LARGE).collect()
+        else:
+            asyncio.run(siteline.AsyncClient._over(client).data(**LARGE).collect())
+
     depth, deepest = 0, 0
 
     class Reading(logging.Handler):
@@ -441,7 +435,7 @@ def test_a_handler_may_read_large_pages(sandbox):
             depth += 1
             deepest = max(deepest, depth)
             if depth < 3:
-                client.data(**LARGE).collect()
+                read()
             depth -= 1
 
     with listening(Reading()):

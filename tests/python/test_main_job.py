@@ -1,18 +1,15 @@
-"""The main job, end to end: sign, exchange, discover, page, merge, and say what it cost."""
+"""The main job, end to end: sign, exchange, discover, page, merge, count requests."""
 
 import json
 
 import pandas as pd
 import pytest
 import siteline
+from kit.ranges import NOW
+
+pytestmark = pytest.mark.sandbox(seed=11)
 
 START, END = "2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(seed=11, now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
 
 
 def test_a_day_read_in_pages_is_the_truth_of_the_service(sandbox):
@@ -70,7 +67,7 @@ def test_the_whole_is_read_once_however_often_it_is_asked_for(sandbox):
 
 
 def test_what_was_not_set_is_not_sent():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z", record_wire=True) as sandbox:
+    with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
         client = sandbox.client()
         list(client.data(start=START, end=END).pages())
         line = next(text for text in sandbox.wire if "/api/customer/v1/data" in text)
@@ -112,7 +109,7 @@ def test_from_env_runs_unmodified_code_against_the_sandbox(sandbox, monkeypatch)
 
 
 def test_the_user_agent_names_siteline_and_the_application():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z", record_wire=True) as sandbox:
+    with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
         sandbox.client(application="plant-report/2.1").discover()
         agents = [
             line

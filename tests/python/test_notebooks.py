@@ -1,63 +1,15 @@
-"""What objects show of themselves: `repr`, and what notebooks draw."""
+"""`repr` of objects, and what notebooks draw."""
 
 import asyncio
 import itertools
 import math
 import re
-from html.parser import HTMLParser
 
 import pandas as pd
-import pytest
 import siteline
+from kit.markup import TAGS, Reader, read_html
 
 EVIL = '<script>alert("x")</script>'
-KNOWN = {"div", "span", "b", "table", "tbody", "tr", "td", "th", "svg", "rect", "path"}
-# What a page fetches or runs by itself, or may clash with another object's.
-FORBIDDEN = re.compile(r"href|src=|url\(|\son\w+=|javascript|\bid=|class=|<style|@import", re.I)
-
-
-class Reader(HTMLParser):
-    """Reads the elements, and that each is closed in turn."""
-
-    def __init__(self, text):
-        super().__init__(convert_charrefs=True)
-        self.open, self.seen, self.text = [], [], ""
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-        self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text = " ".join(f"{self.text} {data}".split())
-
-
-def read(shown):
-    """The HTML of an object, read; it holds nothing but plain elements."""
-    html = shown._repr_html_()
-    assert not FORBIDDEN.search(html)
-    reader = Reader(html)
-    assert {tag for tag, _ in reader.seen} <= KNOWN
-    colours = {
-        style for _, attrs in reader.seen for style in attrs.get("style", "").split(";")
-        if style.startswith(("color:", "background"))
-    }  # fmt: skip
-    assert colours <= {"color:inherit", "background:transparent"}, "themes set the colours"
-    return reader
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
 
 
 def scan_of(client, **options):
@@ -68,20 +20,20 @@ def scan_of(client, **options):
 
 def test_a_client_shows_where_it_reads_as_whom_and_what_is_left(sandbox):
     client = sandbox.client(daily_allowance=1_000)
-    assert "compared at the first reply" in read(client).text
+    assert "compared at the first reply" in read_html(client).text
     scan_of(client).collect()
-    shown = read(client)
+    shown = read_html(client)
     for word in (sandbox.base_url, client.subject, "3 used of 1,000", "997 left", "agree"):
         assert word in shown.text
     assert repr(client) == f'<Client {client.base_url} subject="{client.subject}">'
     client.close()
     assert repr(client).endswith(", closed>")
-    assert "· closed" in read(client).text
-    assert read(client.allowance).text.startswith("Allowance")
+    assert "· closed" in read_html(client).text
+    assert read_html(client.allowance).text.startswith("Allowance")
 
 
 def test_an_allowance_nobody_set_has_no_bar(sandbox):
-    shown = read(sandbox.client().allowance)
+    shown = read_html(sandbox.client().allowance)
     assert "no daily allowance is set" in shown.text
     assert not [tag for tag, _ in shown.seen if tag == "svg"]
 
@@ -89,31 +41,31 @@ def test_an_allowance_nobody_set_has_no_bar(sandbox):
 def test_a_scan_shows_its_query_and_reads_nothing(sandbox):
     client = sandbox.client()
     scan = scan_of(client, filters={"machineId": ["M1", "M2"]})
-    for shown in (read(scan), read(scan.query)):
+    for shown in (read_html(scan), read_html(scan.query)):
         for word in ("M1, M2", "1 h", "6 buckets a series", "2026-11-01 00:00 → 2026-11-01 06:00"):
             assert word in shown.text
-    assert "nothing read yet" in read(scan).text
+    assert "nothing read yet" in read_html(scan).text
     assert sandbox.stats["data_requests"] == sandbox.stats["token_requests"] == 0
     scan.collect()
     requests = sandbox.stats["data_requests"]
-    assert "nothing read yet" not in read(scan).text
+    assert "nothing read yet" not in read_html(scan).text
     assert sandbox.stats["data_requests"] == requests
 
 
 def test_the_asyncio_twins_show_the_same(sandbox):
     client = sandbox.async_client()
     scan = scan_of(client)
-    assert "Async" in read(client).text
-    assert read(scan).text.startswith("AsyncScan")
+    assert "Async" in read_html(client).text
+    assert read_html(scan).text.startswith("AsyncScan")
     assert repr(scan).startswith("<AsyncScan siteId=S1 ")
     assert repr(client).startswith("<AsyncClient http://127.0.0.1")
     asyncio.run(scan.collect())
-    assert "points" in read(scan).text
+    assert "points" in read_html(scan).text
 
 
 def test_a_table_shows_whence_it_comes_its_lines_and_its_first_points(sandbox):
     table = scan_of(sandbox.client()).collect()
-    shown = read(table)
+    shown = read_html(table)
     for word in ("72 points", "12 series", "3 pages", "127.0.0.1", "2026-11-20 00:00", "site S1",
                  "… and more series", "… and 67 more points", "sample_count"):  # fmt: skip
         assert word in shown.text
@@ -125,9 +77,9 @@ def test_a_page_shows_itself_as_a_table_does(sandbox):
     first, *_, last = scan_of(sandbox.client()).pages()
     assert repr(first) == "<Page 1 with 30 points of 5 series>"
     assert repr(last).endswith(", the last>")
-    assert read(first).text.startswith("Page 1")
-    assert "the last" in read(last).text
-    assert "30 points" in read(first).text
+    assert read_html(first).text.startswith("Page 1")
+    assert "the last" in read_html(last).text
+    assert "30 points" in read_html(first).text
 
 
 def test_one_is_singular(sandbox):
@@ -137,8 +89,8 @@ def test_one_is_singular(sandbox):
     table = scan.collect()
     assert repr(table) == "<Table 1 point, 1 series, 1 page>"
     assert repr(next(scan.pages())) == "<Page 1 with 1 point of 1 series, the last>"
-    assert "1 point " in read(table).text
-    assert "1 points" not in read(table).text
+    assert "1 point " in read_html(table).text
+    assert "1 points" not in read_html(table).text
 
 
 def one_series(points, tag="T1", value=float):
@@ -165,7 +117,7 @@ def test_texts_from_outside_are_escaped_cut_and_have_no_say_in_the_layout(sandbo
         assert "a" * 301 not in html
         reader = Reader(html)
         assert EVIL in reader.text
-        assert {tag for tag, _ in reader.seen} <= KNOWN
+        assert {tag for tag, _ in reader.seen} <= TAGS
 
 
 def lines(table):
@@ -188,22 +140,22 @@ def test_missing_points_are_missing_in_the_drawing(sandbox):
 
 def test_a_table_without_points_and_one_without_values_are_shown(sandbox):
     empty = scan_of(sandbox.client(), site="S1", filters={"tagGuid": "none"}).collect()
-    assert "no points" in read(empty).text
+    assert "no points" in read_html(empty).text
     sandbox.load(one_series(3, value=lambda _: None))
     table = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z")
-    assert "\N{EN DASH}" in read(table.collect()).text
+    assert "\N{EN DASH}" in read_html(table.collect()).text
 
 
 def test_what_is_odd_is_said(sandbox):
     sandbox.load(pd.concat([one_series(3), one_series(3).assign(minimum=9.0, maximum=1.0)]))
     scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z")
-    assert "Noted: " in read(scan.collect()).text
+    assert "Noted: " in read_html(scan.collect()).text
 
 
 def test_the_truth_of_the_sandbox_is_a_table_too(sandbox):
     truth = sandbox.truth(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
                           interval="1h")  # fmt: skip
-    assert read(truth).text.startswith(f"Table · {len(truth)} points")
+    assert read_html(truth).text.startswith(f"Table · {len(truth)} points")
     assert repr(truth) == f"<Table {len(truth)} points>"
 
 
@@ -223,7 +175,7 @@ def test_a_resumed_scan_says_so(sandbox):
     first = next(scan.pages())
     rest = scan.resume(first.bookmark)
     assert repr(rest).endswith(", going on after 1 page>")
-    assert "after 1 page that are not in it" in read(rest.collect()).text
+    assert "after 1 page that are not in it" in read_html(rest.collect()).text
 
 
 def test_the_examples_of_a_notebook_stand_side_by_side(sandbox):

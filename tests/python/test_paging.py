@@ -1,17 +1,16 @@
-"""Chains: to an explicit null, byte for byte, or an error that says where to go on."""
+"""Chains: read to an explicit null, or an error with a bookmark to resume from."""
 
+import itertools
 import json
 import pickle
-import threading
 from urllib.parse import parse_qs, urlsplit
 
 import pandas as pd
 import pytest
 import siteline
-from reading import until
-
-NOW = "2026-11-20T00:00:00Z"
-DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
+from kit.ranges import DAY, NOW
+from kit.threads import run_in_threads
+from kit.waiting import wait_until
 
 SHAPES = {
     "as the document draws it": {},
@@ -35,12 +34,6 @@ SHAPES = {
         "integer_ids": True,
     },
 }
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now=NOW) as sandbox:
-        yield sandbox
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -159,20 +152,7 @@ def test_one_iterator_in_eight_threads_gives_each_page_once(sandbox):
     client = sandbox.client()
     scan = client.data(**DAY, page_size=20)
     pages = scan.pages()
-    got, failed = [], []
-
-    def read():
-        try:
-            got.extend(len(page) for page in pages)
-        except Exception as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=read) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not failed
+    got = run_in_threads(8, lambda: sum(len(page) for page in pages))
     assert sum(got) == len(sandbox.truth(**DAY))
     one, two = scan.pages(), scan.pages()
     assert len(next(one)) == len(next(two)) == 20
@@ -229,7 +209,7 @@ def test_a_resumed_read_says_what_is_not_in_it(sandbox):
     assert table.report["resumed_after_pages"] == 2
     assert table.to_pandas().attrs["siteline"]["resumed_after_pages"] == 2
     assert "after 2 that are not in it" in repr(table)
-    # What is not there is still said when the rest fails half way and is resumed again.
+    # The missing pages are still reported after the rest failed half way and was resumed again.
     sandbox.fault(on="data", nth=2, status=410)
     with pytest.raises(siteline.CursorRejected) as caught:
         scan.resume(bookmark).collect()
@@ -328,12 +308,7 @@ def check_that_it_goes_on(sandbox, error, whole):
 def test_threads_that_ask_for_the_whole_at_once_cost_one_read(sandbox):
     client = sandbox.client()
     scan = client.data(**DAY, page_size=500)
-    tables = []
-    threads = [threading.Thread(target=lambda: tables.append(scan.collect())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    tables = run_in_threads(8, scan.collect)
     assert len(tables) == 8
     assert all(table is tables[0] for table in tables)
     assert client.allowance.used == tables[0].report["pages"]
@@ -342,21 +317,7 @@ def test_threads_that_ask_for_the_whole_at_once_cost_one_read(sandbox):
 @pytest.mark.fault("P8")
 def test_one_record_iterator_in_eight_threads_gives_each_point_once(sandbox):
     records = sandbox.client().data(**DAY, page_size=200).records(named=True)
-    got, failed = [], []
-
-    def read():
-        try:
-            mine = list(records)
-            got.extend(mine)
-        except Exception as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=read) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not failed
+    got = list(itertools.chain(*run_in_threads(8, lambda: list(records))))
     assert len(got) == len(set(got)) == len(sandbox.truth(**DAY))
 
 
@@ -428,7 +389,7 @@ def test_a_token_that_ends_in_mid_chain_is_renewed_and_the_cursor_goes_on(sandbo
         # No clock goes on by minutes while a request is in the air: the one for the page that is
         # read ahead is answered first.
         answered = taken if taken == 1 else min(taken + 1, whole)
-        until(lambda: sum(sandbox.stats["requests"]["data"].values()) >= answered)  # noqa: B023
+        wait_until(lambda: sum(sandbox.stats["requests"]["data"].values()) >= answered)  # noqa: B023
         sandbox.clock.advance("4m")
     assert points == expected
     assert sandbox.stats["requests"]["data"].get(401, 0) == 0

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import siteline
 
+pytestmark = pytest.mark.sandbox(now=None, record_wire=True)
+
 CERTIFICATE = Path(__file__).parent.parent / "keys" / "certificate.pem"
 PASSPHRASE = "correct horse battery"
 VARIABLES = (
@@ -20,20 +22,9 @@ VARIABLES = (
 )
 
 
-@pytest.fixture(scope="module")
-def key():
-    return siteline.PrivateKey.generate(2048)
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(record_wire=True) as sandbox:
-        yield sandbox
-
-
 @pytest.fixture
 def config(tmp_path, monkeypatch):
-    """The path of the file of profiles in a home of the test's own; no variable is set."""
+    """The path of the profiles file in a home directory of the test; no variable is set."""
     for name in VARIABLES:
         monkeypatch.delenv(f"SITELINE_{name}", raising=False)
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -48,7 +39,7 @@ def config(tmp_path, monkeypatch):
 
 @pytest.fixture
 def members(sandbox, key, config):
-    """What a profile of the sandbox must say; its key lies beside the file."""
+    """The members of a profile for the sandbox; its key is beside the file."""
     key.save(config.parent / "plant.pem")
     return {
         "base_url": sandbox.base_url,

@@ -1,4 +1,4 @@
-"""Progress: told between pages, truthful, and silent where nobody looks."""
+"""Progress: reported between pages, correct, and silent where there is no terminal."""
 
 import asyncio
 import io
@@ -12,20 +12,14 @@ from types import SimpleNamespace
 
 import pytest
 import siteline
+from kit.interpreter import run_script
+from kit.ranges import NOW, SIX_HOURS
+from kit.threads import run_in_threads
 from siteline import Progress, progress
-
-SIX_HOURS = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z",
-             "interval": "1h", "page_size": 30}  # fmt: skip
 
 
 class Stop(Exception):
-    """Raised by a callable that has heard enough."""
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
+    """Raised by a callback to stop a read."""
 
 
 WAYS = {
@@ -52,90 +46,90 @@ async def _async_collect(scan):
 ASYNC_WAYS = {"collect": _async_collect, "pages": _async_pages, "records": _async_records}
 
 
-def check_events(told):
-    assert [(now.pages, now.points, now.requests) for now in told] == [
+def check_events(reported):
+    assert [(now.pages, now.points, now.requests) for now in reported] == [
         (1, 30, 1),
         (2, 60, 3),
         (3, 72, 4),
     ]
-    assert [now.allowance_left for now in told] == [99, 97, 96]
-    assert [now.done for now in told] == [False, False, True]
-    assert [now.fraction for now in told] == [None, None, 1.0]
-    assert told[-1].newest.isoformat() == "2026-11-01T05:00:00+00:00"
-    assert all(type(now) is Progress for now in told)
+    assert [now.allowance_left for now in reported] == [99, 97, 96]
+    assert [now.done for now in reported] == [False, False, True]
+    assert [now.fraction for now in reported] == [None, None, 1.0]
+    assert reported[-1].newest.isoformat() == "2026-11-01T05:00:00+00:00"
+    assert all(type(now) is Progress for now in reported)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_to_read_tells_after_each_page(sandbox, way):
     sandbox.fault(on="data", nth=2, status=503)
-    told = []
-    scan = sandbox.client(daily_allowance=100).data(**SIX_HOURS, progress=told.append)
-    assert not told
+    reported = []
+    scan = sandbox.client(daily_allowance=100).data(**SIX_HOURS, progress=reported.append)
+    assert not reported
     assert WAYS[way](scan) == 72
-    check_events(told)
+    check_events(reported)
 
 
 @pytest.mark.parametrize("way", ASYNC_WAYS)
 def test_every_way_to_read_in_asyncio_tells_after_each_page(sandbox, way):
     sandbox.fault(on="data", nth=2, status=503)
-    told, threads = [], set()
+    reported, threads = [], set()
 
-    def hear(now):
-        told.append(now)
+    def on_progress(now):
+        reported.append(now)
         threads.add(threading.get_ident())
         asyncio.get_running_loop()
 
     async def main():
         async with sandbox.async_client(daily_allowance=100) as client:
-            return await ASYNC_WAYS[way](client.data(**SIX_HOURS, progress=hear))
+            return await ASYNC_WAYS[way](client.data(**SIX_HOURS, progress=on_progress))
 
     assert asyncio.run(main()) == 72
-    check_events(told)
-    assert threads == {threading.get_ident()}, "told in the loop's own thread"
+    check_events(reported)
+    assert threads == {threading.get_ident()}, "called in the event loop's thread"
 
 
 def test_what_was_read_before_is_remembered_and_told_of_no_more(sandbox):
-    told = []
-    scan = sandbox.client().data(**SIX_HOURS, progress=told.append)
+    reported = []
+    scan = sandbox.client().data(**SIX_HOURS, progress=reported.append)
     scan.to_pandas()
     scan.to_polars()
-    assert len(told) == 3
+    assert len(reported) == 3
     list(scan.pages())
-    assert len(told) == 6, "a new chain is a read of its own"
+    assert len(reported) == 6, "a new chain reports anew"
 
 
 def test_pages_in_order_of_time_show_how_much_of_the_range_lies_behind():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z", order="time") as sandbox:
-        told = []
-        sandbox.client().data(**{**SIX_HOURS, "page_size": 24}, progress=told.append).collect()
-    assert [now.fraction for now in told] == [None, 0.5, 1.0]
+    with siteline.Sandbox(now=NOW, order="time") as sandbox:
+        reported = []
+        sandbox.client().data(**{**SIX_HOURS, "page_size": 24}, progress=reported.append).collect()
+    assert [now.fraction for now in reported] == [None, 0.5, 1.0]
 
 
 @pytest.mark.parametrize("stop", [Stop, KeyboardInterrupt, SystemExit])
 def test_what_the_callable_raises_ends_the_read_which_goes_on_where_it_was(sandbox, stop):
-    heard = []
+    reported = []
 
-    def hear(now):
-        heard.append(now)
-        if now.pages == 2 and len(heard) == 2:
+    def on_progress(now):
+        reported.append(now)
+        if now.pages == 2 and len(reported) == 2:
             raise stop
 
-    scan = sandbox.client().data(**SIX_HOURS, progress=hear)
+    scan = sandbox.client().data(**SIX_HOURS, progress=on_progress)
     with pytest.raises(stop):
         scan.collect()
     assert sandbox.stats["data_requests"] == 2
     assert len(scan.collect()) == 72
     assert sandbox.stats["data_requests"] == 3, "no page was asked for twice"
-    assert [now.pages for now in heard] == [1, 2, 3]
+    assert [now.pages for now in reported] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("way", ["pages", "records"])
 def test_what_the_callable_raises_loses_no_page_of_an_iterator(sandbox, way):
-    def hear(now):
+    def on_progress(now):
         if now.pages == 2:
             raise Stop
 
-    scan = sandbox.client().data(**SIX_HOURS, progress=hear)
+    scan = sandbox.client().data(**SIX_HOURS, progress=on_progress)
     rows = getattr(scan, way)()
     read = []
     with pytest.raises(Stop):
@@ -148,13 +142,13 @@ def test_what_the_callable_raises_loses_no_page_of_an_iterator(sandbox, way):
 
 
 def test_in_asyncio_what_the_callable_raises_ends_the_read_which_goes_on(sandbox):
-    def hear(now):
+    def on_progress(now):
         if now.pages == 2 and sandbox.stats["data_requests"] == 2:
             raise Stop
 
     async def main():
         async with sandbox.async_client() as client:
-            scan = client.data(**SIX_HOURS, progress=hear)
+            scan = client.data(**SIX_HOURS, progress=on_progress)
             with pytest.raises(Stop):
                 await scan.collect()
             sandbox.fault(on="data", nth=3, status=503)
@@ -167,11 +161,11 @@ def test_in_asyncio_what_the_callable_raises_ends_the_read_which_goes_on(sandbox
 def test_a_cancelled_collect_goes_on_where_it_was(sandbox):
     async def main():
         async with sandbox.async_client() as client:
-            heard = asyncio.Event()
-            scan = client.data(**SIX_HOURS, progress=lambda _: heard.set())
+            reported = asyncio.Event()
+            scan = client.data(**SIX_HOURS, progress=lambda _: reported.set())
             sandbox.fault(on="data", nth=2, hang=True)
             task = asyncio.create_task(scan.collect())
-            await heard.wait()
+            await reported.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -183,14 +177,14 @@ def test_a_cancelled_collect_goes_on_where_it_was(sandbox):
 
 
 def test_a_failure_still_carries_its_bookmark_and_what_was_read(sandbox):
-    told = []
+    reported = []
     sandbox.fault(on="data", status=503, skip=2, times=4)
-    scan = sandbox.client().data(**SIX_HOURS, progress=told.append)
+    scan = sandbox.client().data(**SIX_HOURS, progress=reported.append)
     with pytest.raises(siteline.ServiceUnavailable) as failure:
         scan.collect()
     rest = scan.resume(failure.value.bookmark, onto=failure.value.partial)
     assert len(rest.collect()) == 72
-    assert [now.pages for now in told] == [1, 2, 1], "the rest is a read of its own"
+    assert [now.pages for now in reported] == [1, 2, 1], "a resumed read counts from 1"
 
 
 @pytest.mark.fault("R9")
@@ -198,28 +192,23 @@ def test_the_callable_may_use_the_client_and_even_the_scan(sandbox):
     client = sandbox.client()
     inner = []
 
-    def hear(now):
+    def on_progress(now):
         if now.pages == 1:
             client.discover()
             inner.append(len(scan.collect()))
 
-    scan = client.data(**SIX_HOURS, progress=hear)
+    scan = client.data(**SIX_HOURS, progress=on_progress)
     assert len(scan.collect()) == 72
     assert inner == [72]
     assert sandbox.stats["data_requests"] == 3, "both read together"
 
 
 def test_threads_that_collect_together_are_told_of_each_page_once(sandbox):
-    told = []
-    scan = sandbox.client().data(**{**SIX_HOURS, "page_size": 4}, progress=told.append)
-    tables = []
-    threads = [threading.Thread(target=lambda: tables.append(scan.collect())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    reported = []
+    scan = sandbox.client().data(**{**SIX_HOURS, "page_size": 4}, progress=reported.append)
+    tables = run_in_threads(8, scan.collect)
     assert len({id(table) for table in tables}) == 1
-    assert sorted(now.pages for now in told) == list(range(1, 19))
+    assert sorted(now.pages for now in reported) == list(range(1, 19))
     assert sandbox.stats["data_requests"] == 18
 
 
@@ -239,7 +228,7 @@ def test_silence_may_be_asked_for(sandbox, silent):
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream whose isatty() is true."""
 
     def isatty(self):
         return True
@@ -335,9 +324,7 @@ SCRIPT = """
 
 @pytest.mark.fault("R18")
 def test_true_is_silent_in_a_pipe():
-    command = [sys.executable, "-W", "error", "-X", "dev", "-c", textwrap.dedent(SCRIPT)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert (ran.stdout, ran.stderr) == ("72\n", "")
+    assert run_script(SCRIPT, "-W", "error", "-X", "dev") == "72"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
@@ -354,7 +341,7 @@ def test_true_is_a_bar_in_a_real_terminal():
         while True:
             try:
                 piece = os.read(ours, 65_536)
-            except OSError:  # all that held the other end are gone
+            except OSError:  # the child has closed the other end
                 break
             if not piece:
                 break
@@ -372,12 +359,12 @@ def test_ctrl_c_between_pages_leaves_the_read_where_it_was():
     script = """
         import signal, siteline
         with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-            def hear(now):
+            def on_progress(now):
                 if now.pages == 2:
                     signal.raise_signal(signal.SIGINT)
             scan = sandbox.client().data(
                 site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z", interval="1h",
-                page_size=30, progress=hear,
+                page_size=30, progress=on_progress,
             )
             try:
                 scan.collect()
@@ -385,9 +372,7 @@ def test_ctrl_c_between_pages_leaves_the_read_where_it_was():
                 print("interrupted", len(scan.collect()), sandbox.stats["data_requests"])
     """
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True,
-                         text=True, timeout=120, check=True)  # fmt: skip
-    assert ran.stdout == "interrupted 72 3\n"
+    assert run_script(script) == "interrupted 72 3"
 
 
 GATHERING = """
@@ -413,7 +398,7 @@ GATHERING = """
         reader.start()
         reader.join()
 
-    def hear(now):
+    def on_progress(now):
         if not got:
             got.append(None)
             HOW()
@@ -423,13 +408,13 @@ GATHERING = """
         points = len(sandbox.truth(**RANGE))
         if "HOW" != "in_asyncio":
             client = sandbox.client()
-            parts = client.data(**RANGE, page_size=500, progress=hear).split(4)
+            parts = client.data(**RANGE, page_size=500, progress=on_progress).split(4)
             gathered = client.gather(parts)
         else:
             async def main():
                 global parts
                 async with sandbox.async_client() as client:
-                    parts = client.data(**RANGE, page_size=500, progress=hear).split(4)
+                    parts = client.data(**RANGE, page_size=500, progress=on_progress).split(4)
                     return await client.gather(parts)
             gathered = asyncio.run(main())
         print(got[1] == points == len(gathered.table), sandbox.stats["data_requests"])
@@ -438,17 +423,10 @@ GATHERING = """
 
 @pytest.mark.parametrize("how", ["collect", "in_a_thread", "in_asyncio"])
 def test_who_is_told_of_a_gather_may_read_the_same_scans(how):
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(GATHERING).replace("HOW", how)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+    printed = run_script(GATHERING.replace("HOW", how))
+    with siteline.Sandbox(now=NOW) as sandbox:
         day = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-03T00:00Z"}
         client = sandbox.client()
         for part in client.data(**day, interval="5m", page_size=500).split(4):
             part.collect()
-        assert ran.stdout.split() == ["True", str(sandbox.stats["data_requests"])], ran.stderr
-    assert ran.returncode == 0
+        assert printed.split() == ["True", str(sandbox.stats["data_requests"])]

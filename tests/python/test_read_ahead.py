@@ -6,13 +6,8 @@ import threading
 
 import pytest
 import siteline
-from reading import DAY, NOW, SIZE, WAYS, Asked, points, take
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now=NOW) as sandbox:
-        yield sandbox
+from kit.ranges import DAY
+from kit.reading import SIZE, WAYS, RequestCount, count_points, take
 
 
 @pytest.fixture
@@ -28,41 +23,41 @@ def whole(sandbox):
 def test_a_look_at_the_first_page_costs_one_request_and_any_other_stop_one_more(
     sandbox, whole, way
 ):
-    asked = Asked(sandbox)
-    items = getattr(asked.client.data(**DAY, page_size=SIZE), way)()
+    requests = RequestCount(sandbox)
+    items = getattr(requests.client.data(**DAY, page_size=SIZE), way)()
     for taken in range(1, whole[0]):
         take(items, 1, way)
-        asked.until(min(taken + (taken > 1), whole[0]))
-    assert sum(map(points, items)) == whole[1] - (whole[0] - 1) * SIZE
-    asked.until(whole[0])
+        requests.wait_for(min(taken + (taken > 1), whole[0]))
+    assert sum(map(count_points, items)) == whole[1] - (whole[0] - 1) * SIZE
+    requests.wait_for(whole[0])
 
 
 @pytest.mark.fault("R16", "P9")
 @pytest.mark.parametrize("way", WAYS)
 def test_an_iterator_that_is_dropped_asks_for_nothing_more(sandbox, whole, way):
-    asked = Asked(sandbox)
-    client = asked.client
+    requests = RequestCount(sandbox)
+    client = requests.client
     for taken in range(1, 4):
         items = getattr(client.data(**DAY, page_size=SIZE), way)()
         take(items, taken, way)
         del items
         gc.collect()
-        asked.given_up += 1
+        requests.dropped += 1
         client.discover()
-    assert asked() <= 1 + 3 + 4
+    assert requests() <= 1 + 3 + 4
 
 
 @pytest.mark.fault("R16", "P8")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_page_is_asked_for_once_however_fast_it_is_taken(sandbox, way, threads):
-    asked = Asked(sandbox)
-    client = asked.client
+    requests = RequestCount(sandbox)
+    client = requests.client
     got, failed, pages = [], [], 0
 
     def read(items):
         try:
-            got.extend(points(item) for item in items)
+            got.extend(count_points(item) for item in items)
         except Exception as error:
             failed.append(error)
 
@@ -77,31 +72,31 @@ def test_a_page_is_asked_for_once_however_fast_it_is_taken(sandbox, way, threads
         pages += -(-len(sandbox.truth(**DAY)) // size)
     assert not failed
     assert sum(got) == 4 * len(sandbox.truth(**DAY))
-    assert asked() == pages
+    assert requests() == pages
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_failure_ahead_is_told_once_to_whoever_asks_for_that_page(sandbox, whole, way):
-    asked = Asked(sandbox)
-    client = asked.client
+    requests = RequestCount(sandbox)
+    client = requests.client
     sandbox.fault(on="data", skip=2, times=1, status=410)
     items = getattr(client.data(**DAY, page_size=SIZE), way)()
     got = take(items, 2, way)
-    asked.until(3)
+    requests.wait_for(3)
     with pytest.raises(siteline.CursorRejected) as caught:
         next(items)
     assert caught.value.bookmark.pages == 2
-    assert asked() == 3
+    assert requests() == 3
     got.extend(items)
-    assert sum(map(points, got)) == whole[1]
-    assert asked() == whole[0] + 1
+    assert sum(map(count_points, got)) == whole[1]
+    assert requests() == whole[0] + 1
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_end_of_the_allowance_is_told_when_the_page_beyond_it_is_asked_for(sandbox, way):
     client = sandbox.client(daily_allowance=3)
     items = getattr(client.data(**DAY, page_size=SIZE), way)()
-    assert sum(map(points, take(items, 3, way))) == 3 * SIZE
+    assert sum(map(count_points, take(items, 3, way))) == 3 * SIZE
     assert (client.allowance.used, client.allowance.left) == (3, 0)
     for _ in range(2):
         with pytest.raises(siteline.AllowanceExhausted) as caught:
@@ -123,28 +118,28 @@ def test_max_pages_is_told_when_one_more_is_asked_for(sandbox, way):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("size", [20, SIZE])
 def test_progress_is_told_once_for_each_page_in_order_and_before_it_is_given(sandbox, way, size):
-    told = []
-    scan = sandbox.client().data(**DAY, page_size=size, progress=told.append)
+    reported = []
+    scan = sandbox.client().data(**DAY, page_size=size, progress=reported.append)
     given = 0
     for item in getattr(scan, way)():
-        given += points(item)
-        assert given <= told[-1].points
-        assert told[-1].points - given < size
-    assert [one.pages for one in told] == list(range(1, -(-given // size) + 1))
-    assert given == told[-1].points == len(sandbox.truth(**DAY))
+        given += count_points(item)
+        assert given <= reported[-1].points
+        assert reported[-1].points - given < size
+    assert [one.pages for one in reported] == list(range(1, -(-given // size) + 1))
+    assert given == reported[-1].points == len(sandbox.truth(**DAY))
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_progress_raises_loses_no_page(sandbox, whole, way):
-    told = []
+    reported = []
 
-    def hear(progress):
-        told.append(progress.pages)
-        if len(told) % 2:
+    def on_progress(progress):
+        reported.append(progress.pages)
+        if len(reported) % 2:
             raise LookupError(progress.pages)
 
-    asked = Asked(sandbox)
-    items = getattr(asked.client.data(**DAY, page_size=SIZE, progress=hear), way)()
+    requests = RequestCount(sandbox)
+    items = getattr(requests.client.data(**DAY, page_size=SIZE, progress=on_progress), way)()
     got, raised = [], []
     while True:
         try:
@@ -153,66 +148,66 @@ def test_what_progress_raises_loses_no_page(sandbox, whole, way):
             break
         except LookupError as error:
             raised.append(error.args[0])
-    assert told == list(range(1, whole[0] + 1))
-    assert raised == told[::2]
-    assert sum(map(points, got)) == whole[1]
-    assert asked() == whole[0]
+    assert reported == list(range(1, whole[0] + 1))
+    assert raised == reported[::2]
+    assert sum(map(count_points, got)) == whole[1]
+    assert requests() == whole[0]
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_closed_client_gives_what_was_read_and_no_more(sandbox, whole, way):
-    asked = Asked(sandbox)
-    client = asked.client
+    requests = RequestCount(sandbox)
+    client = requests.client
     items = getattr(client.data(**DAY, page_size=SIZE), way)()
     got = take(items, 2, way)
-    asked.until(3)
+    requests.wait_for(3)
     client.close()
     with pytest.raises(siteline.ClosedError) as caught:
         got.extend(items)
     assert caught.value.bookmark.pages in (2, 3)
-    assert asked() == 3
+    assert requests() == 3
 
 
 @pytest.mark.fault("R16")
 @pytest.mark.parametrize("way", WAYS)
 def test_asyncio_costs_the_same(sandbox, whole, way):
-    asked, told = Asked(sandbox), []
-    client = siteline.AsyncClient._over(asked.client)
-    scan = client.data(**DAY, page_size=SIZE, progress=told.append)
+    requests, reported = RequestCount(sandbox), []
+    client = siteline.AsyncClient._over(requests.client)
+    scan = client.data(**DAY, page_size=SIZE, progress=reported.append)
 
     async def read():
         items, got = getattr(scan, way)(), 0
         for taken in range(1, 4):
             for _ in range(1 if way == "pages" else SIZE):
-                got += points(await anext(items))
+                got += count_points(await anext(items))
             expected = min(taken + (taken > 1), whole[0])
-            asked.until(expected)
+            requests.wait_for(expected)
         async for item in items:
-            got += points(item)
+            got += count_points(item)
         return got
 
     assert asyncio.run(read()) == whole[1]
-    assert asked() == whole[0]
-    assert [one.pages for one in told] == list(range(1, whole[0] + 1))
+    assert requests() == whole[0]
+    assert [one.pages for one in reported] == list(range(1, whole[0] + 1))
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_in_asyncio_a_failure_ahead_waits_for_who_asks(sandbox, whole, way):
-    asked = Asked(sandbox)
-    client = siteline.AsyncClient._over(asked.client)
+    requests = RequestCount(sandbox)
+    client = siteline.AsyncClient._over(requests.client)
     sandbox.fault(on="data", skip=2, times=1, status=410)
 
     async def read():
         items, got = getattr(client.data(**DAY, page_size=SIZE), way)(), 0
         for _ in range(2 if way == "pages" else 2 * SIZE):
-            got += points(await anext(items))
-        asked.until(3)
+            got += count_points(await anext(items))
+        requests.wait_for(3)
         with pytest.raises(siteline.CursorRejected) as caught:
             await anext(items)
         assert caught.value.bookmark.pages == 2
         async for item in items:
-            got += points(item)
+            got += count_points(item)
         return got
 
     assert asyncio.run(read()) == whole[1]
-    assert asked() == whole[0] + 1
+    assert requests() == whole[0] + 1

@@ -1,11 +1,9 @@
-"""What becomes of a page that is read ahead where nobody wants it any more, or the process ends."""
+"""A page that is being read ahead when its iterator, its client or the process ends."""
 
 import asyncio
 import gc
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 import threading
 import weakref
@@ -13,16 +11,13 @@ from collections import deque
 
 import pytest
 import siteline
-from reading import DAY, NOW, SIZE, WAYS, points, until
+from kit.interpreter import FORK_BESIDE_THREADS, run_script
+from kit.ranges import DAY, NOW
+from kit.reading import SIZE, WAYS, count_points
+from kit.waiting import wait_until
 from torture.server import Server
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX systems")
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now=NOW) as sandbox:
-        yield sandbox
 
 
 def asked_for(server):
@@ -73,9 +68,9 @@ def test_whoever_hears_of_the_progress_of_what_it_keeps_is_collected_on_the_way(
 
     class Job:
         def __init__(self):
-            self.items = getattr(client.data(site="S1", progress=self.hear), way)()
+            self.items = getattr(client.data(site="S1", progress=self.on_progress), way)()
 
-        def hear(self, now):
+        def on_progress(self, now):
             self.now = now
 
     job = Job()
@@ -102,7 +97,7 @@ def test_in_asyncio_the_open_request_ends_with_who_waits_for_it(silent, way, ste
         await asyncio.to_thread(server.await_request, "/data", count=3)
         assert not server.closed_at
         task = asyncio.ensure_future(anext(items))
-        # From the first step of the task on: it waits, though nothing may have been begun for it.
+        # It waits from the first step of the task on, even if nothing was started for it.
         for _ in range(steps):
             await asyncio.sleep(0)
         task.cancel()
@@ -110,7 +105,7 @@ def test_in_asyncio_the_open_request_ends_with_who_waits_for_it(silent, way, ste
             await task
         await asyncio.to_thread(server.await_close)
         assert asked_for(server) == client.allowance.used == 3
-        # The second time it is asked for, and given up, as if there were no reading ahead.
+        # The second time it is requested, and cancelled, as without reading ahead.
         task = asyncio.ensure_future(anext(items))
         await asyncio.to_thread(server.await_request, "/data", count=4)
         task.cancel()
@@ -168,7 +163,7 @@ def test_whenever_a_wait_is_cancelled_no_page_is_lost_and_each_cost_one_request(
 
     client = sandbox.async_client()
     got, cancelled = asyncio.run(read(client, 50))
-    assert sum(map(points, got)) == len(sandbox.truth(**DAY))
+    assert sum(map(count_points, got)) == len(sandbox.truth(**DAY))
     if way == "pages":
         assert [page.sequence for page in got] == list(range(1, len(got) + 1))
     pages = -(-len(sandbox.truth(**DAY)) // 50)
@@ -178,18 +173,9 @@ def test_whenever_a_wait_is_cancelled_no_page_is_lost_and_each_cost_one_request(
 
 
 def run(script, status=0):
-    """Run it in a fresh interpreter; what it printed, which must be all that it said."""
+    """Run it in a fresh interpreter after `BEGUN`; returns the words that it printed."""
     script = textwrap.dedent(BEGUN) + textwrap.dedent(script)
-    done = subprocess.run(
-        # From 3.12 on Python warns of a fork beside threads.
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stderr == ""
-    assert done.returncode == status
-    return done.stdout.split()
+    return run_script(script, *FORK_BESIDE_THREADS, status=status, timeout=60).split()
 
 
 BEGUN = f"""
@@ -214,7 +200,7 @@ BEGUN = f"""
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("hang", [False, True])
 def test_a_fork_on_the_way_leaves_the_chain_to_the_parent(way, hang):
-    said = run(f"""
+    printed = run(f"""
         items = begun({way!r}, {hang})
         child = os.fork()
         if not child:
@@ -234,8 +220,8 @@ def test_a_fork_on_the_way_leaves_the_chain_to_the_parent(way, hang):
             rest = sum(len(item) if {way!r} == "pages" else 1 for item in items)
             print(rest + {2 * SIZE} == len(sandbox.truth(**{DAY!r})))
     """)
-    assert said[:3] == ["ForkError", "ForkError", "2"]
-    assert said[3:] in (["left", "2"], ["left", "3"]) if hang else said[3:] == ["True"]
+    assert printed[:3] == ["ForkError", "ForkError", "2"]
+    assert printed[3:] in (["left", "2"], ["left", "3"]) if hang else printed[3:] == ["True"]
 
 
 @pytest.mark.fault("R4")
@@ -255,7 +241,7 @@ def test_a_fork_on_the_way_leaves_the_chain_to_the_parent(way, hang):
 )
 def test_the_process_ends_with_a_page_on_its_way(way, hang, end):
     if hang and "atexit" in end:
-        pytest.skip("it waits for the silent service, as it was told to")
+        pytest.skip("the exit handler waits for the silent service")
     assert run(f"items = begun({way!r}, {hang})\n{end}") in ([], ["True"])
 
 
@@ -321,7 +307,7 @@ def test_ctrl_c_ends_a_read_whose_pages_are_always_there(sandbox, way):
     items = getattr(sandbox.client().data(**DAY, page_size=5), way)()
 
     def press():
-        until(lambda: sandbox.stats["data_requests"] >= 5)
+        wait_until(lambda: sandbox.stats["data_requests"] >= 5)
         os.kill(os.getpid(), signal.SIGINT)
 
     presser = threading.Thread(target=press)
@@ -332,4 +318,4 @@ def test_ctrl_c_ends_a_read_whose_pages_are_always_there(sandbox, way):
     asked = sandbox.stats["data_requests"]
     presser.join()
     assert asked < total
-    assert sum(map(points, items)) > 0
+    assert sum(map(count_points, items)) > 0

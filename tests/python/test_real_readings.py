@@ -1,8 +1,9 @@
-"""Real readings of a machine, through the sandbox and back, judged by pandas' own resample."""
+"""Real readings of a machine, through the sandbox and back, compared with pandas' resample."""
 
 import pandas as pd
 import pytest
 import siteline
+from kit.ranges import NOW
 
 
 @pytest.mark.parametrize("minutes", [5, 15])
@@ -13,7 +14,7 @@ def test_real_readings_come_back_as_pandas_would_resample_them(machine_temperatu
     assert not readings["timestamp"].is_monotonic_increasing
     readings["timestamp"] = readings["timestamp"].dt.tz_localize("UTC")
 
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+    with siteline.Sandbox(now=NOW) as sandbox:
         sandbox.load(readings, bucket="5m", site="plant", line="L7")
         scan = sandbox.client().data(
             site="plant",

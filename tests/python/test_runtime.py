@@ -1,43 +1,28 @@
-"""The runtime of Python itself: other builds, other interpreters, strict modes, streams."""
+"""Python's own runtime: other builds, subinterpreters, strict modes, streams, forks."""
 
 import gc
+import itertools
 import os
 import shutil
 import subprocess
-import sys
-import textwrap
-import threading
 import weakref
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 import siteline
-from reading import until
+from kit.interpreter import FORK_BESIDE_THREADS, run_script
+from kit.ranges import HOURLY, NOW
+from kit.threads import run_in_threads
+from kit.waiting import wait_until
 from torture.server import Server
 
-NOW = "2026-11-20T00:00:00Z"
-DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "1h"}
 FREE_THREADED = ("python3.13t", "python3.14t", "python3.15t")
-
-
-def run(script, *options, python=sys.executable, **environment):
-    """Run it in a fresh interpreter; what it printed, which must be all that it said."""
-    done = subprocess.run(
-        [python, *options, "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **environment},
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return done.stdout.strip()
 
 
 READ = f"""
     import asyncio, siteline
-    day = {DAY!r}
+    day = {HOURLY!r}
     with siteline.Sandbox(now="{NOW}") as sandbox:
         with sandbox.client() as client:
             scan = client.data(**day, page_size=50)
@@ -61,12 +46,12 @@ READ = f"""
     "options", [["-W", "error"], ["-X", "dev"], ["-OO"], ["-OO", "-W", "error", "-X", "dev"]]
 )
 def test_it_is_clean_under_strict_modes(options):
-    assert run(READ, *options) == "BookmarkError\nTrue"
+    assert run_script(READ, *options) == "BookmarkError\nTrue"
 
 
 @pytest.mark.fault("R18")
 def test_it_is_clean_with_pythonoptimize():
-    assert run(READ, PYTHONOPTIMIZE="2") == "BookmarkError\nTrue"
+    assert run_script(READ, environment={"PYTHONOPTIMIZE": "2"}) == "BookmarkError\nTrue"
 
 
 @pytest.mark.fault("R11")
@@ -84,7 +69,7 @@ def test_a_subinterpreter_refuses_the_import_cleanly_or_works():
         with siteline.Sandbox() as sandbox:
             print(sandbox.client().discover() is not None)
     """
-    assert run(script).split("\n") in (["refused", "True"], ["works", "True"])
+    assert run_script(script).split("\n") in (["refused", "True"], ["works", "True"])
 
 
 @pytest.mark.fault("R10")
@@ -96,7 +81,7 @@ def test_a_free_threaded_interpreter_shares_a_client_between_threads(name):
     known = subprocess.run([found, "-c", "import siteline"], capture_output=True, timeout=60)
     if known.returncode:
         pytest.skip(f"{name} has no siteline, which needs a build of its own there: NOT tested")
-    scripts = Path(__file__).parents[2] / "benches" / "torture" / "scripts"
+    scripts = Path(__file__).parents[1] / "stress" / "torture" / "scripts"
     for what in ("client", "iterator", "records"):
         with Server() as server:
             url = server.url("page" if what == "client" else "endless")
@@ -105,17 +90,11 @@ def test_a_free_threaded_interpreter_shares_a_client_between_threads(name):
         assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now=NOW) as sandbox:
-        yield sandbox
-
-
 @pytest.mark.fault("R14")
 def test_a_client_closes_twice_and_refuses_what_comes_later(sandbox):
     client = sandbox.client()
-    scan = client.data(**DAY)
-    pages = client.data(**DAY, page_size=10).pages()
+    scan = client.data(**HOURLY)
+    pages = client.data(**HOURLY, page_size=10).pages()
     next(pages)
     client.close()
     client.close()
@@ -129,15 +108,40 @@ def test_a_client_that_nobody_closed_goes_without_a_word(sandbox):
     # Warnings are errors here, and those of finalizers fail the test as well.
     client = sandbox.client()
     client.discover()
-    pages = client.data(**DAY, page_size=10).pages()
+    pages = client.data(**HOURLY, page_size=10).pages()
     next(pages)
     del client, pages
     gc.collect()
 
 
+def test_the_process_ends_while_a_daemon_thread_makes_a_client():
+    run_script("""
+        import sys, threading, time
+        import siteline
+
+        credential = siteline.Credential("a", private_key=siteline.PrivateKey.generate(2048))
+        began = threading.Event()
+
+        class SlowFinder:
+            def find_spec(self, name, path=None, target=None):
+                if name == "certifi":
+                    began.set()
+                    end = time.monotonic() + 0.4
+                    while time.monotonic() < end:
+                        time.sleep(0.0001)
+
+        def make():
+            siteline.Client("http://127.0.0.1:9", credential=credential)
+
+        sys.meta_path.insert(0, SlowFinder())
+        threading.Thread(target=make, daemon=True).start()
+        assert began.wait(10)
+    """)
+
+
 @pytest.mark.fault("R15")
 def test_an_arrow_stream_that_is_left_half_way_is_released_once(sandbox):
-    scan = sandbox.client().data(**DAY, page_size=100)
+    scan = sandbox.client().data(**HOURLY, page_size=100)
     whole = len(scan.collect())
     for _ in range(50):
         reader = pa.RecordBatchReader.from_stream(scan)
@@ -152,7 +156,7 @@ def test_an_arrow_stream_that_is_left_half_way_is_released_once(sandbox):
 
 @pytest.mark.fault("R15")
 def test_a_capsule_that_was_consumed_is_not_consumed_again(sandbox):
-    table = sandbox.client().data(**DAY).collect()
+    table = sandbox.client().data(**HOURLY).collect()
 
     class Given:
         def __init__(self):
@@ -170,7 +174,7 @@ def test_a_capsule_that_was_consumed_is_not_consumed_again(sandbox):
 @pytest.mark.fault("R15")
 @pytest.mark.parametrize("consume", [pa.table, pa.RecordBatchReader.from_stream])
 def test_a_stream_that_fails_on_its_third_page_raises_the_typed_error(sandbox, consume):
-    scan = sandbox.client().data(**DAY, page_size=50)
+    scan = sandbox.client().data(**HOURLY, page_size=50)
     sandbox.fault(on="data", skip=2, times=1, status=400)
     with pytest.raises(siteline.RequestRejected) as caught:
         consume(scan)
@@ -182,12 +186,12 @@ def test_a_stream_that_fails_on_its_third_page_raises_the_typed_error(sandbox, c
 @pytest.mark.fault("R16")
 def test_a_slow_reader_has_one_page_read_ahead_and_none_before_it_took_the_second(sandbox):
     client = sandbox.client()
-    pages = client.data(**DAY, page_size=10).pages()
+    pages = client.data(**HOURLY, page_size=10).pages()
     for number in range(1, 6):
         next(pages)
         expected = number + (number > 1)
-        until(lambda: sandbox.stats["requests"]["data"].get(200, 0) >= expected)  # noqa: B023
-        # However long it waits: here for as long as other requests take, and a minute by the clock.
+        wait_until(lambda: sandbox.stats["requests"]["data"].get(200, 0) >= expected)  # noqa: B023
+        # However long it waits: here as long as five other requests, and a minute by the clock.
         for _ in range(5):
             client.discover()
             sandbox.clock.advance("12s")
@@ -199,15 +203,15 @@ def test_a_slow_reader_has_one_page_read_ahead_and_none_before_it_took_the_secon
 def test_whoever_hears_of_the_progress_of_what_it_keeps_is_collected(sandbox, kept):
     class Job:
         def __init__(self, client):
-            scan = client.data(**DAY, progress=self.hear)
+            scan = client.data(**HOURLY, progress=self.on_progress)
             self.kept = scan if kept == "scan" else getattr(scan, kept)()
             # One that was resumed has a reference of its own.
-            first = next(client.data(**DAY, page_size=50).pages())
-            self.resumed = client.data(**DAY, page_size=50, progress=self.hear).resume(
+            first = next(client.data(**HOURLY, page_size=50).pages())
+            self.resumed = client.data(**HOURLY, page_size=50, progress=self.on_progress).resume(
                 first.bookmark
             )
 
-        def hear(self, now):
+        def on_progress(self, now):
             self.now = now
 
     job = Job(sandbox.client())
@@ -220,42 +224,29 @@ def test_whoever_hears_of_the_progress_of_what_it_keeps_is_collected(sandbox, ke
 
 
 def test_threads_get_each_page_once(sandbox):
-    pages = sandbox.client().data(**DAY, page_size=10).pages()
-    got = []
-
-    def read():
-        got.extend(pages)
-
-    threads = [threading.Thread(target=read) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(map(len, got)) == len(sandbox.truth(**DAY))
+    pages = sandbox.client().data(**HOURLY, page_size=10).pages()
+    got = list(itertools.chain(*run_in_threads(8, lambda: list(pages))))
+    assert sum(map(len, got)) == len(sandbox.truth(**HOURLY))
     assert sandbox.stats["data_requests"] == len(got)
 
 
-@pytest.mark.fault("R3")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_threads_that_share_the_points_of_a_store_go_on_beside_one_that_forks(tmp_path):
-    script = f"""
-        import os, threading, siteline
-        over = threading.Event()
+FORKING = f"""
+    import os, threading, siteline
+    over = threading.Event()
 
-        def fork():
-            while not over.is_set():
-                child = os.fork()
-                if child == 0:
-                    os._exit(0)
-                os.waitpid(child, 0)
+    def fork():
+        while not over.is_set():
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
 
-        path = {str(tmp_path / "plant")!r}
+    def share_points(path):
         with siteline.Sandbox(now="{NOW}") as sandbox, siteline.Store(path) as store:
             feed = siteline.Feed("S1", site="S1", interval="5m", since="2026-11-17T00:00Z")
             sandbox.client().sync(feed, store)
             points = store.points("S1")
             size, given = len(points), []
-            forker = threading.Thread(target=fork)
             forker.start()
             for _ in range(200):
                 records, counts = points.records(), []
@@ -266,9 +257,24 @@ def test_threads_that_share_the_points_of_a_store_go_on_beside_one_that_forks(tm
                 for thread in threads:
                     thread.join()
                 given.append(sum(counts))
-            over.set()
-            forker.join()
-            print(given == [size] * 200)
-    """
-    # From 3.12 on Python warns of a fork beside threads.
-    assert run(script, "-W", "ignore::DeprecationWarning") == "True"
+            assert given == [size] * 200
+
+    def leave_sandboxes(_):
+        forker.start()
+        for _ in range(4_000):
+            siteline.Sandbox(now="{NOW}")
+
+    forker = threading.Thread(target=fork)
+    WORK("PATH")
+    over.set()
+    forker.join()
+    print("ended")
+"""
+
+
+@pytest.mark.fault("R3")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize("work", ["share_points", "leave_sandboxes"])
+def test_threads_go_on_beside_one_that_forks(tmp_path, work):
+    script = FORKING.replace("WORK", work).replace("PATH", str(tmp_path / "plant"))
+    assert run_script(script, *FORK_BESIDE_THREADS) == "ended"

@@ -3,9 +3,6 @@
 import json
 import math
 import os
-import subprocess
-import sys
-import textwrap
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -15,16 +12,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
+from kit.interpreter import FORK_BESIDE_THREADS, run_script
+from kit.ranges import NOW
 
-NOW = "2026-11-20T00:00:00Z"
 START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
 ORIGIN = pd.Timestamp(START)
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now=NOW) as sandbox:
-        yield sandbox
 
 
 def minutes(count):
@@ -331,6 +323,33 @@ def test_an_empty_frame_is_an_empty_service(sandbox):
             assert other.client().discover()["sites"] == []
 
 
+def test_a_stream_without_a_batch_is_an_empty_frame(sandbox):
+    schema = pa.Table.from_pandas(points(0), preserve_index=False).schema
+    stream = pa.RecordBatchReader.from_batches(schema, [])
+    assert sandbox.load(stream) == 0
+    with pytest.raises(siteline.ConfigError, match='no column "value"'):
+        sandbox.load(pa.RecordBatchReader.from_batches(schema.remove(1), []))
+
+
+def test_subclasses_and_object_columns_of_pandas_are_loaded():
+    class Subclass(pd.DataFrame):
+        pass
+
+    times = [ORIGIN.to_pydatetime(), "2026-11-01T00:01:00Z", ORIGIN + pd.Timedelta("2min")]
+    frame = Subclass({"timestamp": pd.Series(times, dtype=object), "value": [1, None, 2.5]})
+    frame["site_id"] = pd.Series(["A", 1, None], dtype=object)
+    with siteline.Sandbox(now=NOW) as sandbox:
+        assert sandbox.load(frame, bucket="1m") == 3
+        truth = sandbox.truth().to_pandas()
+    assert set(zip(truth["timestamp"], truth["value"], strict=True)) == {
+        (ORIGIN, 1.0),
+        (ORIGIN + pd.Timedelta("2min"), 2.5),
+    }
+    naive = frame.assign(timestamp=pd.Series([START, ORIGIN.tz_localize(None), START]))
+    with pytest.raises(siteline.ConfigError, match="holds a Timestamp, not a time with a zone"):
+        sandbox.load(naive, bucket="1m")
+
+
 def test_what_people_have_by_mistake_is_named(sandbox):
     readings = points()[["timestamp", "value"]]
     day = readings["timestamp"].dt.date
@@ -391,6 +410,42 @@ def test_faults_and_settings_that_would_do_nothing_are_refused(sandbox):
             siteline.Sandbox(**settings)
 
 
+def test_keywords_are_named_in_the_errors_of_their_values(sandbox):
+    for wrong, error, words in (
+        ({"status": "500"}, TypeError, "'status'"),
+        ({"hang": "no"}, TypeError, "'hang'"),
+        ({"hang": 1}, TypeError, "'hang'"),
+        ({"drop": "scope"}, TypeError, "'drop'"),
+        ({"members": ["scope"]}, TypeError, "'members'"),
+        ({"body": 5}, TypeError, "'body'"),
+        ({"headers": {"A": 5}}, TypeError, "'headers'"),
+        ({"statu": 500}, TypeError, "'statu'. Did you mean 'status'?"),
+        ({"members": {"a": math.nan}}, siteline.ConfigError, "members= holds"),
+    ):
+        with pytest.raises(error) as caught:
+            sandbox.fault(on="data", **wrong)
+        assert words in "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    for wrong, error, words in (
+        ({"approved": 1}, TypeError, "'approved'"),
+        ({"array": 5}, TypeError, "'array'"),
+        ({"late": None}, TypeError, "'late'"),
+        ({"tokn_rate": 5}, TypeError, "'tokn_rate'. Did you mean 'token_rate'?"),
+        ({"order": "up"}, siteline.ConfigError, 'order="up" is none of "series", "time".'),
+        ({"max_range": 0.5}, siteline.ConfigError, "max_range= is not a whole number of seconds."),
+    ):
+        with pytest.raises(error) as caught:
+            siteline.Sandbox(**wrong)
+        assert words in "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    with pytest.raises(TypeError, match="Did you mean 'site'"):
+        sandbox.revise(START, 1.0, sit="S1")
+
+
+@pytest.mark.parametrize("body", ["text", b"text", bytearray(b"text"), memoryview(b"text")])
+def test_a_body_is_text_or_any_bytes(sandbox, body):
+    sandbox.fault(on="discovery", body=body)
+    assert get(sandbox, "/api/customer/v1/discovery")[2] == b"text"
+
+
 def test_temporarily_unavailable_takes_a_status_and_headers_of_its_own(sandbox):
     path = "/api/customer/v1/discovery"
     sandbox.fault(
@@ -431,44 +486,5 @@ def test_a_child_that_is_forked_while_the_service_works_knows_its_truth():
         reader.join()
         print(len(client.discover()))
     """
-    done = subprocess.run(
-        # From 3.12 on Python warns of a fork beside threads.
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.stderr == ""
-    assert done.stdout.split()[:20] == ["0"] * 20
-
-
-@pytest.mark.fault("R3")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_sandbox_that_nobody_closed_ends_beside_a_thread_that_forks():
-    script = f"""
-        import os, threading, siteline
-        over = threading.Event()
-
-        def fork():
-            while not over.is_set():
-                child = os.fork()
-                if child == 0:
-                    os._exit(0)
-                os.waitpid(child, 0)
-
-        forker = threading.Thread(target=fork)
-        forker.start()
-        for _ in range(4_000):
-            siteline.Sandbox(now="{NOW}")
-        over.set()
-        forker.join()
-        print("ended")
-    """
-    done = subprocess.run(
-        # From 3.12 on Python warns of a fork beside threads.
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (done.stdout, done.stderr) == ("ended\n", "")
+    printed = run_script(script, *FORK_BESIDE_THREADS, timeout=300)
+    assert printed.split()[:20] == ["0"] * 20

@@ -38,7 +38,7 @@ def found(secret: bytes, text: bytes) -> bool:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """What a whole life of siteline says with all logging on, and the secrets in it."""
+    """The output of the scenario with all logging on, and the secrets that it used."""
     folder = tmp_path_factory.mktemp("secrets")
     environment = {
         **os.environ,

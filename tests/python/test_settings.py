@@ -1,4 +1,4 @@
-"""Settings: what is wrong is said before any request leaves, and without the secret."""
+"""Settings: a wrong one is refused before any request, and no secret is in the message."""
 
 from datetime import time
 from pathlib import Path

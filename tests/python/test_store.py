@@ -16,15 +16,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
-from memory_store import FEED
-from test_notebooks import read
+from kit.feeds import make_feed
+from kit.markup import read_html
+from kit.ranges import NOW
 
-NOW = "2026-11-20T00:00:00Z"
 DAY = ("2026-11-16T00:00Z", "2026-11-17T00:00Z")
-
-
-def feed_of(name="line-2", **options):
-    return siteline.Feed(name, **{**FEED, **options})
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +29,7 @@ def filled(tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "plant.siteline"
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(path) as store:
         client = sandbox.client()
-        yield sandbox, client, store, client.sync(feed_of(), store)
+        yield sandbox, client, store, client.sync(make_feed(), store)
 
 
 @pytest.fixture
@@ -52,9 +48,9 @@ def test_a_store_is_a_context_manager_with_a_path(tmp_path, monkeypatch):
         assert store.path == tmp_path / "plant.siteline"
         assert repr(store) == f"<Store {store.path}>"
         assert store.feeds == {}
-        assert "0 feeds" in read(store).text
+        assert "0 feeds" in read_html(store).text
     store.close()
-    assert "closed" in read(store).text
+    assert "closed" in read_html(store).text
     for call in (lambda: store.feeds, store.check, lambda: len(store.points("line-2"))):
         with pytest.raises(siteline.ClosedError):
             call()
@@ -141,7 +137,7 @@ def test_a_stream_that_is_let_go_of_half_way_leaves_nothing_behind(filled):
     next(records)
     del reader, records
     gc.collect()
-    assert sandbox.client().sync(feed_of(), store).complete
+    assert sandbox.client().sync(make_feed(), store).complete
 
 
 def test_points_are_sorted_by_series_then_time(frame):
@@ -175,20 +171,20 @@ def test_settled_only_leaves_out_what_may_change(filled, frame):
 
 def test_frames_say_where_they_come_from(filled):
     _, _, store, report = filled
-    said = store.points(feed_of(), *DAY, flagged="drop").to_pandas().attrs["siteline"]
-    assert said["store"] == str(store.path)
-    assert said["feed"] == "line-2"
-    assert said["query"] == "siteId=S1 lineId=L2 aggregationIntervalSeconds=300"
-    assert said["sequence"] == report["line-2"].sequence
-    assert said["start"] == "2026-11-16T00:00:00Z"
-    assert (said["settled_only"], said["flagged"]) == (False, "drop")
+    attributes = store.points(make_feed(), *DAY, flagged="drop").to_pandas().attrs["siteline"]
+    assert attributes["store"] == str(store.path)
+    assert attributes["feed"] == "line-2"
+    assert attributes["query"] == "siteId=S1 lineId=L2 aggregationIntervalSeconds=300"
+    assert attributes["sequence"] == report["line-2"].sequence
+    assert attributes["start"] == "2026-11-16T00:00:00Z"
+    assert (attributes["settled_only"], attributes["flagged"]) == (False, "drop")
     changes = store.changes("line-2", since=0).to_pandas()
     assert changes.attrs["siteline"]["since"] == 0
 
 
 def test_changes_are_what_a_later_sync_brought(tmp_path):
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(tmp_path / "s.siteline") as store:
-        client, feed = sandbox.client(), feed_of()
+        client, feed = sandbox.client(), make_feed()
         first = client.sync(feed, store)
         before = store.points(feed).to_pandas()
         sandbox.clock.advance("1d")
@@ -215,7 +211,7 @@ def test_changes_are_what_a_later_sync_brought(tmp_path):
 
 def test_a_report_of_another_feed_and_a_number_ahead_are_refused(filled):
     _sandbox, client, store, report = filled
-    other = client.sync(feed_of("line-1", line="L1", since="2026-11-19T00:00Z"), store)
+    other = client.sync(make_feed("line-1", line="L1", since="2026-11-19T00:00Z"), store)
     for call in (store.changes, store.as_of):
         for given, match in ((other, "not of the feed 'line-2'"), (10**6, "lies ahead"),
                              (-1, "sequence number"), (None, "SyncReport"), (True, "SyncReport"),
@@ -255,20 +251,20 @@ def test_points_that_a_later_read_does_not_bring_are_flagged_and_kept(tmp_path):
 
 def test_what_feeds_it_holds(filled):
     _, _client, store, _ = filled
-    assert store.feeds["line-2"] == feed_of()
-    shown = read(store).text
+    assert store.feeds["line-2"] == make_feed()
+    shown = read_html(store).text
     for word in ("line-2", "settled through", "2026-11-19 00:00", str(store.path)):
         assert word in shown
-    assert "lateness" in read(feed_of()).text
-    assert "1 d" in read(feed_of()).text
+    assert "lateness" in read_html(make_feed()).text
+    assert "1 d" in read_html(make_feed()).text
 
 
 def test_points_show_their_first_ones(store):
-    shown = read(store.points("line-2"))
+    shown = read_html(store.points("line-2"))
     for word in ("Points", "line-2", "timestamp", "sample_count", "points"):
         assert word in shown.text
     assert any(tag == "svg" for tag, _ in shown.seen)
-    assert "no points" in read(store.points("line-2", "2030-01-01T00:00Z")).text
+    assert "no points" in read_html(store.points("line-2", "2030-01-01T00:00Z")).text
     assert repr(store.points("line-2", *DAY, settled_only=True, flagged="drop")) == (
         "<Points line-2, from 2026-11-16T00:00:00Z, to 2026-11-17T00:00:00Z, settled only, "
         "without flagged>"
@@ -418,4 +414,4 @@ def test_lateness_says_what_is_known(filled):
     lateness = store.lateness("line-2")
     assert lateness.points.count == 0
     assert "Lateness of line-2, 1 d: " in str(lateness)
-    assert "late points" in read(lateness).text
+    assert "late points" in read_html(lateness).text

@@ -1,4 +1,4 @@
-"""`client.sync` into a store of siteline's own: what it reads, tells, spends and leaves."""
+"""`client.sync` into a `siteline.Store`: what it reads, reports, spends and stores."""
 
 import json
 import os
@@ -10,36 +10,16 @@ from datetime import UTC, date, datetime, timedelta
 import pandas as pd
 import pytest
 import siteline
-from memory_store import FEED, truth
-from test_notebooks import read
+from kit.feeds import FEED, make_feed, stored_points, true_points
+from kit.markup import read_html
+from kit.ranges import NOW
 
 UTC = UTC
 
 
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
-
-
-@pytest.fixture
-def store(tmp_path):
-    with siteline.Store(tmp_path / "plant.siteline") as store:
-        yield store
-
-
-def feed_of(name="line-2", **options):
-    return siteline.Feed(name, **{**FEED, **options})
-
-
-def points(store, feed="line-2", *which, **options):
-    rows = store.points(feed, *which, **options).records()
-    return {tuple(row.values())[:6]: tuple(row.values())[6:] for row in rows}
-
-
 @pytest.mark.fault("S10")
 def test_a_store_converges_to_the_truth(sandbox, store):
-    client, feed = sandbox.client(), feed_of()
+    client, feed = sandbox.client(), make_feed()
     first = client.sync(feed, store)
     assert first.complete
     assert first.inserted == len(store.points(feed)) > 1000
@@ -51,14 +31,14 @@ def test_a_store_converges_to_the_truth(sandbox, store):
     assert report.complete
     assert report.revised > 0
     end = report.settled_through
-    assert points(store, feed, None, end) == truth(sandbox, end)
-    assert points(store, feed, settled_only=True) == truth(sandbox, end)
+    assert stored_points(store, feed, None, end) == true_points(sandbox, end)
+    assert stored_points(store, feed, settled_only=True) == true_points(sandbox, end)
     assert spent == sandbox.stats["data_requests"]
 
 
 def test_a_report_tells_it_all_and_prints_well(sandbox, store):
     client = sandbox.client(daily_allowance=5_000)
-    feeds = [feed_of(), feed_of("line-1", line="L1")]
+    feeds = [make_feed(), make_feed("line-1", line="L1")]
     report = client.sync(feeds, store)
     assert list(report.feeds) == ["line-2", "line-1"]
     assert report["line-1"] == report.feeds["line-1"]
@@ -81,7 +61,7 @@ def test_a_report_tells_it_all_and_prints_well(sandbox, store):
 
 @pytest.mark.fault("R12")
 def test_a_report_goes_into_json_and_travels(sandbox, store):
-    report = sandbox.client().sync(feed_of(), store)
+    report = sandbox.client().sync(make_feed(), store)
     plain = json.loads(json.dumps(report.to_dict()))
     assert plain["complete"] is True
     assert plain["feeds"][0]["sequence"] == report["line-2"].sequence
@@ -93,7 +73,7 @@ def test_a_report_goes_into_json_and_travels(sandbox, store):
 
 
 def test_a_second_sync_reads_little_and_never_the_newest_minute(sandbox, store):
-    client, feed = sandbox.client(), feed_of()
+    client, feed = sandbox.client(), make_feed()
     first = client.sync(feed, store)
     assert client.sync(feed, store).requests == 0
     sandbox.clock.advance("1h")
@@ -104,7 +84,7 @@ def test_a_second_sync_reads_little_and_never_the_newest_minute(sandbox, store):
 
 @pytest.mark.fault("B13")
 def test_where_the_allowance_ends_a_sync_returns_and_the_next_day_goes_on(sandbox, store):
-    client, feed = sandbox.client(daily_allowance=12), feed_of(page_size=500)
+    client, feed = sandbox.client(daily_allowance=12), make_feed(page_size=500)
     plan = client.plan(feed, store)
     assert plan.fits is None
     report = client.sync(feed, store)
@@ -115,7 +95,7 @@ def test_where_the_allowance_ends_a_sync_returns_and_the_next_day_goes_on(sandbo
     assert "incomplete" in repr(report)
     assert "still to do" in str(report)
     for word in ("incomplete", "Still to do", "fill", "0 left", "line-2"):
-        assert word in read(report).text
+        assert word in read_html(report).text
     with pytest.raises(siteline.AllowanceExhausted) as caught:
         report.raise_for_incomplete()
     assert caught.value.retry_at == report.resumes_at
@@ -129,12 +109,12 @@ def test_where_the_allowance_ends_a_sync_returns_and_the_next_day_goes_on(sandbo
         assert report.requests <= 12
     assert sandbox.stats["data_requests"] == spent
     end = report.settled_through
-    assert points(store, feed, None, end) == truth(sandbox, end)
+    assert stored_points(store, feed, None, end) == true_points(sandbox, end)
 
 
 @pytest.mark.fault("B13")
 def test_a_plan_tells_what_a_sync_will_cost_and_that_it_does_not_fit(sandbox, store):
-    client, feed = sandbox.client(), feed_of(page_size=500)
+    client, feed = sandbox.client(), make_feed(page_size=500)
     client.sync(feed, store)
     sandbox.clock.advance("1d")
     before = sandbox.stats["data_requests"]
@@ -143,7 +123,7 @@ def test_a_plan_tells_what_a_sync_will_cost_and_that_it_does_not_fit(sandbox, st
     assert plan.pages == sum(task.pages for task in plan.tasks) > 1
     assert plan.fits is None, "no allowance is set"
     assert f"{plan.pages} pages expected" in str(plan)
-    assert "edge" in read(plan).text
+    assert "edge" in read_html(plan).text
     poor = sandbox.client(daily_allowance=1)
     plan = poor.plan(feed, store)
     assert plan.fits is False
@@ -165,12 +145,12 @@ def test_a_scan_is_planned_by_what_a_feed_of_the_same_kind_has_seen(sandbox, sto
     assert client.plan(week).pages is None
     assert client.plan(week, store).pages is None
     assert "not known yet" in str(client.plan(week, store))
-    sandbox.client().sync(feed_of(page_size=500), store)
+    sandbox.client().sync(make_feed(page_size=500), store)
     plan = client.plan(week, store)
     assert abs(plan.pages - sum(1 for _ in sandbox.client().data(
         **asked, start="2026-11-10T00:00Z", end="2026-11-17T00:00Z").pages())) <= 2  # fmt: skip
     assert str(plan).endswith("2026-11-10 00:00 to 2026-11-17 00:00, as the feed line-2 has shown")
-    assert "as the feed line-2 has shown" in read(plan).text
+    assert "as the feed line-2 has shown" in read_html(plan).text
     with pytest.raises(siteline.AllowanceExhausted):
         plan.raise_for_allowance()
     assert client.plan(client.data(line="L1", start="2026-11-10T00:00Z"), store).pages is None
@@ -178,12 +158,12 @@ def test_a_scan_is_planned_by_what_a_feed_of_the_same_kind_has_seen(sandbox, sto
 
 
 def test_until_bounds_a_run_and_now_rehearses_one(sandbox, store):
-    client, feed = sandbox.client(), feed_of()
+    client, feed = sandbox.client(), make_feed()
     until = datetime(2026, 11, 17, 12, tzinfo=UTC)
     report = client.sync(feed, store, until=until)
     assert report.complete
     assert report.read_through == until
-    assert max(key[5] for key in points(store)) < until
+    assert max(key[5] for key in stored_points(store)) < until
     again = client.sync(feed, store, until=until)
     assert (again.pages, again.inserted) == (0, 0)
     plan = client.plan(feed, store, now="2026-11-18T06:00Z")
@@ -192,7 +172,7 @@ def test_until_bounds_a_run_and_now_rehearses_one(sandbox, store):
 
 
 def test_the_time_of_a_report_can_be_given_back_as_it_is_written(sandbox, store):
-    client, feed = sandbox.client(), feed_of()
+    client, feed = sandbox.client(), make_feed()
     client.sync(feed, store)
     sandbox.clock.advance(3600.123456)  # as clocks have it outside of tests
     report = client.sync(feed, store)
@@ -204,11 +184,11 @@ def test_the_time_of_a_report_can_be_given_back_as_it_is_written(sandbox, store)
     with pytest.raises(siteline.QueryError, match=r"start .*finer than a second"):
         client.data(start=written)
     with pytest.raises(siteline.QueryError, match=r"since=.*whole second"):
-        feed_of(since=written)
+        make_feed(since=written)
 
 
 def test_a_feed_of_which_no_page_came_is_there_to_be_read(sandbox, store):
-    client, feed = sandbox.client(), feed_of("new-line", since="2026-11-20T00:00Z")
+    client, feed = sandbox.client(), make_feed("new-line", since="2026-11-20T00:00Z")
     first = client.sync(feed, store)
     assert first.complete
     assert (first.pages, first["new-line"].sequence) == (0, 0)
@@ -218,7 +198,7 @@ def test_a_feed_of_which_no_page_came_is_there_to_be_read(sandbox, store):
     sandbox.clock.advance("1h")
     assert client.sync(feed, store).inserted == len(store.changes(feed, since=first)) > 0
 
-    both = [feed_of("line-1", line="L1"), feed_of(page_size=500)]
+    both = [make_feed("line-1", line="L1"), make_feed(page_size=500)]
     report = sandbox.client(daily_allowance=1).sync(both, store)
     assert not report.complete
     assert {one.sequence for one in report.feeds.values()} == {0, 1}
@@ -226,7 +206,7 @@ def test_a_feed_of_which_no_page_came_is_there_to_be_read(sandbox, store):
 
 
 def test_a_range_is_read_again_where_that_is_asked_for(sandbox, store):
-    client, feed = sandbox.client(), feed_of()
+    client, feed = sandbox.client(), make_feed()
     client.sync(feed, store)
     day = ("2026-11-16T00:00Z", "2026-11-17T00:00Z")
     report = client.sync(feed, store, reread=day)
@@ -237,12 +217,12 @@ def test_a_range_is_read_again_where_that_is_asked_for(sandbox, store):
 
 
 def test_wrong_arguments_are_refused_before_any_request(sandbox, store):
-    client, feed = sandbox.client(), feed_of()
+    client, feed = sandbox.client(), make_feed()
     wrong = [
         ({"feeds": "line-2"}, "Feed"),
         ({"feeds": []}, "empty"),
         ({"feeds": [feed, "line-1"]}, "Feed"),
-        ({"feeds": [feed, feed_of(line="L1")]}, "line-2"),
+        ({"feeds": [feed, make_feed(line="L1")]}, "line-2"),
         ({"until": "2026-11-17"}, "without a time and zone"),
         ({"reread": "2026-11-17"}, "range"),
         ({"reread": ("2026-11-17T00:00Z", "2026-11-16T00:00Z")}, "not before"),
@@ -260,45 +240,45 @@ def test_wrong_arguments_are_refused_before_any_request(sandbox, store):
 
 
 def test_progress_is_told_after_each_page_and_what_it_raises_loses_none(sandbox, store):
-    client, feed = sandbox.client(), feed_of(page_size=1000)
-    told = []
+    client, feed = sandbox.client(), make_feed(page_size=1000)
+    reported = []
 
     def stop(now):
-        told.append(now)
-        if len(told) == 2:
+        reported.append(now)
+        if len(reported) == 2:
             raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
         client.sync(feed, store, progress=stop)
-    assert [now.pages for now in told] == [1, 2]
-    assert len(store.points(feed)) == told[-1].points > 1000
-    report = client.sync(feed, store, progress=told.append)
+    assert [now.pages for now in reported] == [1, 2]
+    assert len(store.points(feed)) == reported[-1].points > 1000
+    report = client.sync(feed, store, progress=reported.append)
     assert report.complete
-    assert told[-1].pages == report.pages
+    assert reported[-1].pages == report.pages
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent to this process")
 def test_ctrl_c_ends_a_sync_and_all_that_was_committed_stays(sandbox, store):
-    client, feed = sandbox.client(), feed_of(page_size=1000)
+    client, feed = sandbox.client(), make_feed(page_size=1000)
     sandbox.fault(on="data", skip=2, times=99, hang=True)
     pages = []
 
-    def told(now):
+    def reported(now):
         pages.append(now.points)
         if now.pages == 2:
             threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 
     with pytest.raises(KeyboardInterrupt):
-        client.sync(feed, store, progress=told)
+        client.sync(feed, store, progress=reported)
     sandbox.clear_faults()
     assert len(store.points(feed)) == pages[-1] > 1000
     report = client.sync(feed, store)
     assert report.complete
-    assert points(store, feed) == truth(sandbox, report.read_through)
+    assert stored_points(store, feed) == true_points(sandbox, report.read_through)
 
 
 def test_a_fault_ends_a_sync_and_the_next_one_goes_on(sandbox, store):
-    client, feed = sandbox.client(tries=2), feed_of(page_size=1000)
+    client, feed = sandbox.client(tries=2), make_feed(page_size=1000)
     sandbox.fault(on="data", skip=3, times=2, status=503)
     with pytest.raises(siteline.ServiceUnavailable):
         client.sync(feed, store)
@@ -309,11 +289,11 @@ def test_a_fault_ends_a_sync_and_the_next_one_goes_on(sandbox, store):
 
 @pytest.mark.fault("P6")
 def test_a_cursor_that_dies_costs_its_range_and_no_more(sandbox, store):
-    client, feed = sandbox.client(), feed_of(page_size=500)
+    client, feed = sandbox.client(), make_feed(page_size=500)
     sandbox.fault(on="data", forget_cursors=True, nth=3)
     report = client.sync(feed, store)
     assert report.complete
-    assert points(store, feed) == truth(sandbox, report.read_through)
+    assert stored_points(store, feed) == true_points(sandbox, report.read_through)
     sandbox.clock.advance("1d")
     sandbox.fault(on="data", forget_cursors=True, times=99)
     with pytest.raises(siteline.CursorRejected):
@@ -324,7 +304,7 @@ def test_a_cursor_that_dies_costs_its_range_and_no_more(sandbox, store):
 
 @pytest.mark.fault("S6")
 def test_a_second_sync_of_a_feed_is_refused_at_once(sandbox, store):
-    client, feed, other = sandbox.client(), feed_of(), feed_of("line-1", line="L1")
+    client, feed, other = sandbox.client(), make_feed(), make_feed("line-1", line="L1")
     seen = []
 
     def meanwhile(_):
@@ -345,41 +325,41 @@ def test_a_second_sync_of_a_feed_is_refused_at_once(sandbox, store):
 
 
 def test_another_definition_is_refused_and_times_may_be_redefined(sandbox, store):
-    client, feed = sandbox.client(), feed_of()
+    client, feed = sandbox.client(), make_feed()
     client.sync(feed, store)
-    later = feed_of(lateness="2d", page_size=500)
+    later = make_feed(lateness="2d", page_size=500)
     with pytest.raises(siteline.FeedChanged, match="lateness"):
         client.sync(later, store)
     store.redefine(later)
     assert store.feeds == {"line-2": later}
     assert client.sync(later, store).complete
     with pytest.raises(siteline.FeedChanged, match="line"):
-        store.redefine(feed_of(line="L1"))
+        store.redefine(make_feed(line="L1"))
     with pytest.raises(siteline.StoreError, match="line-9"):
-        store.redefine(feed_of("line-9"))
+        store.redefine(make_feed("line-9"))
 
 
 def test_a_deadline_bounds_the_whole_run(sandbox, store):
     sandbox.fault(on="data", skip=1, times=99, status=503, retry_after=50)
     with pytest.raises(siteline.DeadlineExceeded):
-        sandbox.client().sync(feed_of(page_size=1000), store, deadline="30s")
+        sandbox.client().sync(make_feed(page_size=1000), store, deadline="30s")
     assert len(store.points("line-2")) == 1000
 
 
 def test_a_closed_client_and_a_closed_store_are_told(sandbox, store):
     client = sandbox.client()
-    client.sync(feed_of(), store)
+    client.sync(make_feed(), store)
     client.close()
     with pytest.raises(siteline.ClosedError):
-        client.sync(feed_of(), store)  # nothing is left to read: it is told all the same
+        client.sync(make_feed(), store)  # nothing is left to read, and that is reported, too
     store.close()
     with pytest.raises(siteline.ClosedError):
-        sandbox.client().sync(feed_of(), store)
+        sandbox.client().sync(make_feed(), store)
 
 
 def test_a_shape_is_heard(store):
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z", array="rows") as sandbox:
-        feed = feed_of(since="2026-11-19T00:00Z")
+    with siteline.Sandbox(now=NOW, array="rows") as sandbox:
+        feed = make_feed(since="2026-11-19T00:00Z")
         with pytest.raises(siteline.ProtocolError):
             sandbox.client().sync(feed, store, shape=siteline.Shape(array="items"))
         assert sandbox.client().sync(feed, store, shape=siteline.Shape(array="rows")).complete
@@ -390,11 +370,11 @@ def test_a_shape_is_heard(store):
 
 @pytest.mark.fault("R12")
 def test_a_feed_is_immutable_equal_hashable_and_travels():
-    feed = feed_of(page_size=500, filters={"machineId": ["M1", "M2"]}, settle_lag="10m")
-    same = feed_of(page_size=500, filters={"machineId": ("M1", "M2")}, settle_lag=600)
+    feed = make_feed(page_size=500, filters={"machineId": ["M1", "M2"]}, settle_lag="10m")
+    same = make_feed(page_size=500, filters={"machineId": ("M1", "M2")}, settle_lag=600)
     assert feed == same
     assert hash(feed) == hash(same)
-    assert feed != feed_of()
+    assert feed != make_feed()
     again = pickle.loads(pickle.dumps(feed))
     assert again == feed
     assert repr(again) == repr(feed)

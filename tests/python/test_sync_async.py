@@ -6,36 +6,16 @@ import pickle
 
 import pytest
 import siteline
-from memory_store import FEED, MemoryStore, truth
-from siteline.aio import _whole
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
-
-
-@pytest.fixture
-def store(tmp_path):
-    with siteline.Store(tmp_path / "plant.siteline") as store:
-        yield store
-
-
-def feed_of(name="line-2", **options):
-    return siteline.Feed(name, **{**FEED, **options})
-
-
-def points(store, feed="line-2"):
-    rows = store.points(feed).records()
-    return {tuple(row.values())[:6]: tuple(row.values())[6:] for row in rows}
+from kit.feeds import make_feed, stored_points, true_points
+from kit.memory_store import MemoryStore
+from siteline.aio import _completed
 
 
 def test_it_gives_the_same_report_and_the_same_points(sandbox, store, tmp_path):
     async def main():
         async with sandbox.async_client() as client:
-            report = await client.sync(feed_of(), store)
-            plan = await client.plan(feed_of(), store)
+            report = await client.sync(make_feed(), store)
+            plan = await client.plan(make_feed(), store)
             scan = client.data(site="S1", line="L2", start="2026-11-15T00:00Z", interval="5m")
             return report, plan, await client.plan(scan, store)
 
@@ -43,34 +23,34 @@ def test_it_gives_the_same_report_and_the_same_points(sandbox, store, tmp_path):
     assert report.complete
     assert plan.tasks == ()
     assert of_scan.pages is not None
-    assert points(store) == truth(sandbox, report.read_through)
+    assert stored_points(store) == true_points(sandbox, report.read_through)
     other = siteline.Store(tmp_path / "other.siteline")
-    blocking = sandbox.client().sync(feed_of(), other)
+    blocking = sandbox.client().sync(make_feed(), other)
     assert {**blocking.to_dict(), "allowance": None} == {**report.to_dict(), "allowance": None}
     assert pickle.loads(pickle.dumps(report)) == report
 
 
 def test_progress_is_told_in_the_loop(sandbox, store):
-    told = []
+    reported = []
 
     async def main():
         async with sandbox.async_client() as client:
             here = asyncio.current_task()
 
-            def tell(now):
+            def on_progress(now):
                 assert asyncio.current_task() is here
-                told.append(now.pages)
+                reported.append(now.pages)
 
-            return await client.sync(feed_of(page_size=1000), store, progress=tell)
+            return await client.sync(make_feed(page_size=1000), store, progress=on_progress)
 
     report = asyncio.run(main())
-    assert told == list(range(1, report.pages + 1))
+    assert reported == list(range(1, report.pages + 1))
 
 
 def test_several_syncs_run_side_by_side_and_the_loop_goes_on(sandbox, store):
     async def main():
         async with sandbox.async_client() as client:
-            lines = [feed_of(f"line-{n}", line=f"L{n}", page_size=500) for n in (1, 2)]
+            lines = [make_feed(f"line-{n}", line=f"L{n}", page_size=500) for n in (1, 2)]
             syncs = asyncio.gather(*(client.sync(feed, store) for feed in lines))
             turns = 0
             while not syncs.done():
@@ -87,7 +67,7 @@ def test_several_syncs_run_side_by_side_and_the_loop_goes_on(sandbox, store):
 def test_cancelled_it_leaves_what_was_committed_and_the_feed_free(sandbox, store, moment):
     async def main():
         async with sandbox.async_client() as client:
-            feed = feed_of(page_size=500)
+            feed = make_feed(page_size=500)
             pages = []
             if moment == "waiting":
                 sandbox.fault(on="data", skip=3, times=99, hang=True)
@@ -114,17 +94,17 @@ def test_cancelled_it_leaves_what_was_committed_and_the_feed_free(sandbox, store
     before, report = asyncio.run(main())
     assert report.complete
     assert before + report.inserted == len(store.points("line-2"))
-    assert points(store) == truth(sandbox, report.read_through)
+    assert stored_points(store) == true_points(sandbox, report.read_through)
 
 
 @pytest.mark.parametrize("outcome", ["begun", siteline.StoreBusy("held by another job")])
 def test_cancelled_twice_it_is_over_only_when_the_step_under_way_is(outcome):
     async def main():
-        said, undone = [], []
+        handled, undone = [], []
         event_loop = asyncio.get_running_loop()
-        event_loop.set_exception_handler(lambda _, about: said.append(about))
+        event_loop.set_exception_handler(lambda _, about: handled.append(about))
         step = event_loop.create_future()
-        task = asyncio.create_task(_whole(step, undone.append))
+        task = asyncio.create_task(_completed(step, undone.append))
         for _ in range(3):
             await asyncio.sleep(0)
             task.cancel()
@@ -137,7 +117,7 @@ def test_cancelled_twice_it_is_over_only_when_the_step_under_way_is(outcome):
         del step
         gc.collect()
         await asyncio.sleep(0)
-        return said, undone
+        return handled, undone
 
     assert asyncio.run(main()) == ([], ["begun"] if outcome == "begun" else [])
 
@@ -145,7 +125,7 @@ def test_cancelled_twice_it_is_over_only_when_the_step_under_way_is(outcome):
 def test_cancelled_often_it_leaves_the_feed_free(sandbox, store):
     async def main():
         async with sandbox.async_client() as client:
-            feed = feed_of(page_size=500)
+            feed = make_feed(page_size=500)
             for moment in range(12):
                 task = asyncio.create_task(client.sync(feed, store))
                 for _ in range(moment):
@@ -161,7 +141,7 @@ def test_cancelled_often_it_leaves_the_feed_free(sandbox, store):
             return await client.sync(feed, store)
 
     report = asyncio.run(main())
-    assert points(store) == truth(sandbox, report.read_through)
+    assert stored_points(store) == true_points(sandbox, report.read_through)
 
 
 def test_a_timeout_ends_it_and_the_next_goes_on(sandbox, store):
@@ -169,9 +149,9 @@ def test_a_timeout_ends_it_and_the_next_goes_on(sandbox, store):
         async with sandbox.async_client() as client:
             sandbox.fault(on="data", skip=2, times=99, hang=True)
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(client.sync(feed_of(page_size=500), store), 0.5)
+                await asyncio.wait_for(client.sync(make_feed(page_size=500), store), 0.5)
             sandbox.clear_faults()
-            return await client.sync(feed_of(page_size=500), store)
+            return await client.sync(make_feed(page_size=500), store)
 
     assert asyncio.run(main()).complete
     assert len(store.points("line-2")) % 500 != 1
@@ -188,7 +168,7 @@ def test_what_a_store_of_ones_own_raises_comes_through(sandbox):
 
     async def main():
         async with sandbox.async_client() as client:
-            await client.sync(feed_of(page_size=500), Failing())
+            await client.sync(make_feed(page_size=500), Failing())
 
     with pytest.raises(LookupError) as caught:
         asyncio.run(main())
@@ -201,13 +181,13 @@ def test_arguments_are_those_of_the_client(sandbox, store):
             with pytest.raises(siteline.QueryError):
                 await client.sync([], store)
             with pytest.raises(TypeError):
-                await client.sync(feed_of(), store, shape="items")
+                await client.sync(make_feed(), store, shape="items")
             with pytest.raises(TypeError, match=r"deadlin'.*it takes until, .*deadline"):
-                await client.sync(feed_of(), store, deadlin="1h")
+                await client.sync(make_feed(), store, deadlin="1h")
             with pytest.raises(TypeError, match=r"deadline"):
-                await client.plan(feed_of(), store, deadline="1h")
-            report = await client.sync(feed_of(), store, until="2026-11-16T00:00Z", deadline="1h")
-            await client.sync(feed_of(), store, reread=("2026-11-15T00:00Z", "2026-11-15T06:00Z"))
+                await client.plan(make_feed(), store, deadline="1h")
+            report = await client.sync(make_feed(), store, until="2026-11-16T00:00Z", deadline="1h")
+            await client.sync(make_feed(), store, reread=("2026-11-15T00:00Z", "2026-11-15T06:00Z"))
             return report
 
     assert asyncio.run(main()).read_through.day == 16

@@ -5,22 +5,13 @@ import threading
 
 import pytest
 import siteline
-from memory_store import FEED, LockedStore, MemoryStore, truth
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
-
-
-def feed_of(name="line-2", **options):
-    return siteline.Feed(name, **{**FEED, **options})
+from kit.feeds import FEED, make_feed, true_points
+from kit.memory_store import LockedStore, MemoryStore
 
 
 @pytest.mark.fault("S10")
 def test_a_small_class_is_a_store_and_it_converges_to_the_truth(sandbox):
-    client, store, feed = sandbox.client(), MemoryStore(), feed_of()
+    client, store, feed = sandbox.client(), MemoryStore(), make_feed()
     assert isinstance(store, siteline.StoreTarget)
     first = client.sync(feed, store)
     assert first.complete
@@ -34,11 +25,11 @@ def test_a_small_class_is_a_store_and_it_converges_to_the_truth(sandbox):
     end = report.settled_through
     assert end is not None
     known = {key: one for key, one in store.points().items() if key[5] < end}
-    assert known == truth(sandbox, end)
+    assert known == true_points(sandbox, end)
 
 
 def test_a_second_sync_costs_the_overlap_only(sandbox):
-    client, store, feed = sandbox.client(), MemoryStore(), feed_of()
+    client, store, feed = sandbox.client(), MemoryStore(), make_feed()
     first = client.sync(feed, store)
     assert client.sync(feed, store).pages == 0, "the newest minute is never polled (§4.5.6)"
     sandbox.clock.advance("1h")
@@ -50,7 +41,7 @@ def test_a_second_sync_costs_the_overlap_only(sandbox):
 
 def test_a_page_says_its_number_its_query_and_whether_it_is_the_last(sandbox):
     store = MemoryStore()
-    sandbox.client().sync(feed_of(page_size=500), store)
+    sandbox.client().sync(make_feed(page_size=500), store)
     numbers = [number for number, _, _ in store.pages]
     assert numbers == list(range(1, len(numbers) + 1))
     assert store.pages[-1][1]
@@ -70,7 +61,7 @@ def test_pages_are_whole_pages(sandbox):
                 assert page.to_pandas().attrs["siteline"]["host"] == "127.0.0.1"
             return super().apply(feed, page, state)
 
-    assert sandbox.client().sync(feed_of(), Curious()).complete
+    assert sandbox.client().sync(make_feed(), Curious()).complete
 
 
 class Trouble(Exception):
@@ -91,7 +82,7 @@ class Failing(MemoryStore):
 
 @pytest.mark.parametrize("raised", [Trouble("the database went away"), KeyboardInterrupt()])
 def test_what_a_store_raises_comes_through_untouched_and_the_next_sync_goes_on(sandbox, raised):
-    client, store, feed = sandbox.client(), Failing(3, raised), feed_of(page_size=1000)
+    client, store, feed = sandbox.client(), Failing(3, raised), make_feed(page_size=1000)
     with pytest.raises(type(raised)) as caught:
         client.sync(feed, store)
     assert caught.value is raised
@@ -101,7 +92,7 @@ def test_what_a_store_raises_comes_through_untouched_and_the_next_sync_goes_on(s
     assert report.complete
     assert client.allowance.used == spent + report.requests
     end = report.read_through
-    assert store.points() == truth(sandbox, end)
+    assert store.points() == true_points(sandbox, end)
 
 
 def test_what_state_raises_comes_through_too(sandbox):
@@ -110,9 +101,9 @@ def test_what_state_raises_comes_through_too(sandbox):
             raise Trouble("no connection")
 
     with pytest.raises(Trouble, match="no connection"):
-        sandbox.client().sync(feed_of(), Broken())
+        sandbox.client().sync(make_feed(), Broken())
     with pytest.raises(Trouble, match="no connection"):
-        sandbox.client().plan(feed_of(), Broken())
+        sandbox.client().plan(make_feed(), Broken())
     assert sandbox.stats["data_requests"] == 0
 
 
@@ -123,7 +114,7 @@ def test_counts_that_are_none_are_told(sandbox, counts):
             return counts
 
     with pytest.raises(TypeError, match=r"it gives \(inserted, revised, unchanged\)"):
-        sandbox.client().sync(feed_of(), Wrong())
+        sandbox.client().sync(make_feed(), Wrong())
 
 
 def test_a_state_that_is_not_bytes_is_told(sandbox):
@@ -132,11 +123,11 @@ def test_a_state_that_is_not_bytes_is_told(sandbox):
             return "text"
 
     with pytest.raises(TypeError, match="gave a str"):
-        sandbox.client().sync(feed_of(), Wrong())
+        sandbox.client().sync(make_feed(), Wrong())
     store = MemoryStore()
     store.states["line-2"] = b"something else"
     with pytest.raises(siteline.StoreCorrupt):
-        sandbox.client().sync(feed_of(), store)
+        sandbox.client().sync(make_feed(), store)
 
 
 def test_what_is_no_store_is_refused_before_any_request(sandbox):
@@ -146,31 +137,31 @@ def test_what_is_no_store_is_refused_before_any_request(sandbox):
 
     for store in (None, "plant.siteline", object(), {}):
         with pytest.raises(siteline.QueryError, match="StoreTarget"):
-            sandbox.client().sync(feed_of(), store)
-    with pytest.raises(siteline.QueryError, match="async"):
-        sandbox.client().sync(feed_of(), Async())
+            sandbox.client().sync(make_feed(), store)
+    with pytest.raises(siteline.ConfigError, match="async"):
+        sandbox.client().sync(make_feed(), Async())
     assert sandbox.stats["token_requests"] == 0
 
 
 def test_a_lock_is_held_for_the_sync_and_let_go_whatever_happens(sandbox):
     client, store = sandbox.client(), LockedStore()
-    two = [feed_of(), feed_of("line-1", line="L1")]
+    two = [make_feed(), make_feed("line-1", line="L1")]
     seen = []
-    client.sync(two, store, progress=lambda _: seen.append(list(store.held)))
+    client.sync(two, store, progress=lambda _: seen.append(list(store.locks)))
     assert seen[0] == ["+line-2", "+line-1"]
-    assert sorted(store.held) == ["+line-1", "+line-2", "-line-1", "-line-2"]
+    assert sorted(store.locks) == ["+line-1", "+line-2", "-line-1", "-line-2"]
     sandbox.clock.advance("1h")
     sandbox.fault(on="data", status=400, error="invalid_request", times=9)
     with pytest.raises(siteline.RequestRejected):
         client.sync(two, store)
-    assert len(store.held) == 8
-    assert not set(store.held[-2:]) & {"+line-1", "+line-2"}
+    assert len(store.locks) == 8
+    assert not set(store.locks[-2:]) & {"+line-1", "+line-2"}
 
 
 def test_a_lock_of_another_kind_is_let_alone_and_a_wrong_one_is_told(sandbox):
     client, store = sandbox.client(), MemoryStore()
     store.lock = threading.Lock()  # its own business
-    assert client.sync(feed_of(), store).complete
+    assert client.sync(make_feed(), store).complete
 
     class Generator(MemoryStore):
         def lock(self, feed):
@@ -181,9 +172,9 @@ def test_a_lock_of_another_kind_is_let_alone_and_a_wrong_one_is_told(sandbox):
             raise AssertionError("nobody awaits it")
 
     with pytest.raises(TypeError, match=r"generator.*context manager"):
-        client.sync(feed_of(), Generator())
-    with pytest.raises(siteline.QueryError, match=r"lock\(\).*async"):
-        client.sync(feed_of(), Async())
+        client.sync(make_feed(), Generator())
+    with pytest.raises(siteline.ConfigError, match="async"):
+        client.sync(make_feed(), Async())
 
 
 def test_a_lock_that_is_taken_ends_the_sync_before_any_request(sandbox):
@@ -192,18 +183,18 @@ def test_a_lock_that_is_taken_ends_the_sync_before_any_request(sandbox):
             raise siteline.StoreBusy("held by another job")
 
     with pytest.raises(siteline.StoreBusy, match="another job"):
-        sandbox.client().sync(feed_of(), Taken())
+        sandbox.client().sync(make_feed(), Taken())
     assert sandbox.stats["data_requests"] == 0
 
 
 def test_a_store_is_called_on_the_thread_that_asked(sandbox):
     store = MemoryStore()
-    sandbox.client().sync(feed_of(), store)
+    sandbox.client().sync(make_feed(), store)
     assert store.threads == {threading.get_ident()}
 
     async def main():
         async with sandbox.async_client() as client:
-            return await client.sync(feed_of(), store)
+            return await client.sync(make_feed(), store)
 
     sandbox.clock.advance("1h")
     assert asyncio.run(main()).complete
@@ -218,18 +209,18 @@ def test_a_store_may_use_the_client_that_feeds_it(sandbox):
             client.data(site="S1", start="2026-11-15T00:00Z", interval="1d").collect()
             return super().apply(feed, page, state)
 
-    assert client.sync(feed_of(), Curious()).complete
+    assert client.sync(make_feed(), Curious()).complete
 
 
 def test_a_plan_reads_the_state_of_any_store_and_costs_nothing(sandbox):
     client, store = sandbox.client(), MemoryStore()
-    plan = client.plan(feed_of(), store)
+    plan = client.plan(make_feed(), store)
     assert plan.pages is None
     assert plan.tasks[0].why == "edge"
     assert sandbox.stats["data_requests"] == 0
-    client.sync(feed_of(), store)
+    client.sync(make_feed(), store)
     sandbox.clock.advance("1h")
-    assert client.plan(feed_of(), store).pages == client.sync(feed_of(), store).pages
+    assert client.plan(make_feed(), store).pages == client.sync(make_feed(), store).pages
 
 
 class Tee:

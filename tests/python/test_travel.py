@@ -13,18 +13,7 @@ import siteline
 
 PASSPHRASE = "correct horse battery"
 QUERY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z", "interval": "1h"}
-pytestmark = pytest.mark.fault("R12")
-
-
-@pytest.fixture(scope="module")
-def key():
-    return siteline.PrivateKey.generate(2048)
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox() as sandbox:
-        yield sandbox
+pytestmark = [pytest.mark.fault("R12"), pytest.mark.sandbox(now=None)]
 
 
 @pytest.fixture

@@ -15,26 +15,22 @@ IDENTITY = {"siteId": "S1", "lineId": "L1", "machineId": "M1", "deviceId": "D1",
 
 
 @pytest.fixture(scope="module")
-def sandbox():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox
+def serve(shared_sandbox):
+    """Reads one page whose body is exactly these bytes, or this as JSON."""
+    client = shared_sandbox.client()
+    headers = {"Content-Type": "application/json"}
 
+    def read(body, **options):
+        if not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        shared_sandbox.clear_faults()
+        shared_sandbox.fault(on="data", status=200, body=body, headers=headers)
+        try:
+            return client.data(**QUERY, **options).collect()
+        finally:
+            shared_sandbox.clear_faults()
 
-@pytest.fixture(scope="module")
-def client(sandbox):
-    return sandbox.client()
-
-
-def serve(sandbox, client, body, **options):
-    """Read one page whose body is exactly these bytes."""
-    if not isinstance(body, bytes):
-        body = json.dumps(body).encode()
-    sandbox.clear_faults()
-    sandbox.fault(on="data", status=200, body=body, headers={"Content-Type": "application/json"})
-    try:
-        return client.data(**QUERY, **options).collect()
-    finally:
-        sandbox.clear_faults()
+    return read
 
 
 def page(values, **members):
@@ -56,7 +52,7 @@ def bits(value):
 
 
 @pytest.mark.fault("J7")
-def test_a_million_random_doubles_are_bit_equal_to_those_of_python(sandbox, client):
+def test_a_million_random_doubles_are_bit_equal_to_those_of_python(serve):
     generator = random.Random(20261101)
     texts = []
     for n in range(1_000_000):
@@ -81,15 +77,15 @@ def test_a_million_random_doubles_are_bit_equal_to_those_of_python(sandbox, clie
         ids = {**IDENTITY, "tagGuid": f"T{start:08}"}
         envelopes.append(json.dumps(ids)[:-1] + f',"points":[{points}]}}')
     body = f'{{"series":[{",".join(envelopes)}],"nextCursor":null}}'.encode()
-    values = serve(sandbox, client, body).to_pandas(ids="category")["value"].to_numpy()
+    values = serve(body).to_pandas(ids="category")["value"].to_numpy()
     expected = [json.loads(text) for text in texts]
     assert values.astype("<f8").tobytes() == struct.pack(f"<{len(expected)}d", *expected)
 
 
 @pytest.mark.fault("J8")
-def test_the_edges_of_a_double_are_bit_equal(sandbox, client):
+def test_the_edges_of_a_double_are_bit_equal(serve):
     edges = [-0.0, 5e-324, 1.7976931348623157e308, 0.1, 2.2250738585072014e-308, 1 / 3]
-    values = [row["value"] for row in serve(sandbox, client, page(edges)).records()]
+    values = [row["value"] for row in serve(page(edges)).records()]
     assert [bits(value) for value in values] == [bits(edge) for edge in edges]
 
 
@@ -115,7 +111,7 @@ def test_the_edges_of_a_double_are_bit_equal(sandbox, client):
 )
 @pytest.mark.fault("J18")
 def test_any_layout_with_any_unknown_members_reads_as_python_reads_it(
-    sandbox, client, values, indent, shuffled, unknown
+    serve, values, indent, shuffled, unknown
 ):
     known = {"timestamp", "value", "minimum", "maximum", "sampleCount"}
     unknown = {name: member for name, member in unknown.items() if name not in known}
@@ -126,7 +122,7 @@ def test_any_layout_with_any_unknown_members_reads_as_python_reads_it(
         body = {name: body[name] for name in reversed(body)}
         body["series"] = [{name: one[name] for name in reversed(one)} for one in body["series"]]
     text = json.dumps(body, indent=indent).encode()
-    read = [row["value"] for row in serve(sandbox, client, text).records()]
+    read = [row["value"] for row in serve(text).records()]
     expected = [point["value"] for point in json.loads(text)["series"][0]["points"]]
     assert [value if value is None else bits(value) for value in read] == [
         value if value is None else bits(value) for value in expected
@@ -160,9 +156,7 @@ def layout():
     steady=st.integers(1, 12),
 )
 @pytest.mark.fault("J7", "J18")
-def test_a_layout_that_changes_in_mid_page_reads_as_python_reads_it(
-    sandbox, client, rows, layouts, steady
-):
+def test_a_layout_that_changes_in_mid_page_reads_as_python_reads_it(serve, rows, layouts, steady):
     points = []
     for n, (value, minimum, which) in enumerate(rows):
         # The same layout for a while, then one of the others for a single point.
@@ -178,8 +172,8 @@ def test_a_layout_that_changes_in_mid_page_reads_as_python_reads_it(
         points.append(f"{before}{{{','.join(written)}}}{after}")
     ids = json.dumps(IDENTITY)[:-1]
     text = f'{{"series":[{ids},"points":[{",".join(points)}]}}],"nextCursor":null}}'
-    table = serve(sandbox, client, text.encode())
-    # Python reads -0 as the whole number 0 unless it is told that it is a double.
+    table = serve(text.encode())
+    # Python reads -0 as the integer 0, not as a double.
     expected = json.loads(text, parse_int=float)["series"][0]["points"]
     for name, column in [
         ("value", "value"),
@@ -192,10 +186,10 @@ def test_a_layout_that_changes_in_mid_page_reads_as_python_reads_it(
 
 
 @pytest.mark.fault("J9", "J10")
-def test_nulls_are_null_in_every_form_of_the_result(sandbox, client):
+def test_nulls_are_null_in_every_form_of_the_result(serve):
     body = page([1.5, None])
     body["series"][0]["points"][0]["sampleCount"] = None
-    table = serve(sandbox, client, body)
+    table = serve(body)
     frame = table.to_pandas()
     assert frame["sample_count"].isna().tolist() == [True, False]
     assert frame["value"].isna().tolist() == [False, True]
@@ -224,33 +218,33 @@ def test_nulls_are_null_in_every_form_of_the_result(sandbox, client):
         (lambda point, envelope: envelope.pop("tagGuid"), "$.series[0].tagGuid"),
     ],
 )
-def test_what_breaks_the_interface_is_named_by_its_path(sandbox, client, change, path):
+def test_what_breaks_the_interface_is_named_by_its_path(serve, change, path):
     body = page([1.0, 2.0])
     change(body["series"][0]["points"][1], body["series"][0])
     with pytest.raises(siteline.ProtocolError) as caught:
-        serve(sandbox, client, body)
+        serve(body)
     assert caught.value.path == path
     assert path in str(caught.value)
 
 
 @pytest.mark.fault("J19")
-def test_the_array_is_found_by_shape_and_named_in_the_report(sandbox, client):
+def test_the_array_is_found_by_shape_and_named_in_the_report(serve):
     body = page([1.0])
     body["meters"] = body.pop("series")
-    assert serve(sandbox, client, body).report["arrays"] == ["meters"]
+    assert serve(body).report["arrays"] == ["meters"]
     body["sensors"] = body["meters"]
     with pytest.raises(siteline.ProtocolError, match=r"(?s)meters.*sensors"):
-        serve(sandbox, client, body)
+        serve(body)
     shape = siteline.Shape(array="sensors")
-    assert serve(sandbox, client, body, shape=shape).report["arrays"] == ["sensors"]
+    assert serve(body, shape=shape).report["arrays"] == ["sensors"]
 
 
 @pytest.mark.fault("J18")
-def test_unknown_members_are_kept_where_asked(sandbox, client):
+def test_unknown_members_are_kept_where_asked(serve):
     body = page([1.0, 2.0])
     body["series"][0]["unit"] = "°C"
     body["series"][0]["points"][1]["quality"] = {"good": True}
-    table = serve(sandbox, client, body, extra_columns=["quality", "unit"])
+    table = serve(body, extra_columns=["quality", "unit"])
     frame = table.to_pandas()
     assert frame["unit"].map(json.loads).tolist() == ["°C", "°C"]
     assert json.loads(frame["quality"][1]) == {"good": True}
@@ -259,22 +253,22 @@ def test_unknown_members_are_kept_where_asked(sandbox, client):
 
 
 @pytest.mark.fault("J20")
-def test_a_page_of_200_000_points_and_a_name_of_a_megabyte_work(sandbox, client):
+def test_a_page_of_200_000_points_and_a_name_of_a_megabyte_work(serve):
     name = "x" * 1_000_000
     points = ",".join(f'{{"timestamp":{1_793_491_200 + n},"value":{n}}}' for n in range(200_000))
     ids = json.dumps({**IDENTITY, "tagGuid": name})[:-1]
     body = f'{{"series":[{ids},"points":[{points}]}}],"nextCursor":null}}'.encode()
-    table = serve(sandbox, client, body)
+    table = serve(body)
     assert len(table) == 200_000
     assert table.to_pandas(ids="category")["tag_guid"].iloc[0] == name
 
 
 @pytest.mark.fault("J12")
 @pytest.mark.parametrize("timestamp", [1_793_491_260, 1_793_491_260_000, "2026-11-01T00:01:00Z"])
-def test_every_form_of_a_timestamp_is_the_same_instant(sandbox, client, timestamp):
+def test_every_form_of_a_timestamp_is_the_same_instant(serve, timestamp):
     body = page([1.0])
     body["series"][0]["points"][0]["timestamp"] = timestamp
-    (row,) = serve(sandbox, client, body).records()
+    (row,) = serve(body).records()
     assert row["timestamp"].isoformat() == "2026-11-01T00:01:00+00:00"
 
 
@@ -282,7 +276,7 @@ def test_every_form_of_a_timestamp_is_the_same_instant(sandbox, client, timestam
 @pytest.mark.parametrize(
     "body", [b"<html>captive portal</html>", b"", b"null", b"[]", b'{"error":"x"}']
 )
-def test_a_200_that_is_no_page_is_an_error(sandbox, client, body):
+def test_a_200_that_is_no_page_is_an_error(serve, body):
     with pytest.raises(siteline.SitelineError) as caught:
-        serve(sandbox, client, body)
+        serve(body)
     assert isinstance(caught.value, siteline.ProtocolError | siteline.TruncatedBody)

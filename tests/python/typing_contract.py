@@ -8,9 +8,10 @@ from typing import Any, assert_type
 import pandas as pd
 import polars as pl
 import siteline
+from siteline._display import coverage_svg, coverage_text, html, sync_html
 
 
-def told(now: siteline.Progress) -> None:
+def on_progress(now: siteline.Progress) -> None:
     assert_type(now.pages, int)
     assert_type(now.newest, datetime | None)
     assert_type(now.fraction, float | None)
@@ -33,16 +34,20 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(siteline.AsyncClient.from_profile("plant-a"), siteline.AsyncClient)
     siteline.Credential("s", "key.pem", password_command=["pass", "show", "plant"])
     client.data(site="S1", progress=True)
-    client.data(site="S1", progress=told)
+    client.data(site="S1", progress=on_progress)
     for record in scan.records(named=True):
         assert_type(record, siteline.Record)
         assert_type(record.value, float | None)
     for page in scan.pages():
         assert_type(page, siteline.Page)
         assert_type(page.bookmark, siteline.Bookmark | None)
+        assert_type(page.report, siteline.PageReport)
+        assert_type(page.report["off_grid"], int)
     try:
         table = scan.collect()
         assert_type(table, siteline.Table)
+        assert_type(table.report, siteline.TableReport)
+        assert_type(table.report["unknown_members"], list[str])
     except siteline.AllowanceExhausted as error:
         assert_type(error.retry_at, datetime | None)
         if error.bookmark is not None:
@@ -68,7 +73,10 @@ def kept(client: siteline.Client, path: Path) -> None:
         report = client.sync([feed], store, reread=("2026-01-01T00:00Z", "2026-01-02T00:00Z"))
         assert_type(report, siteline.SyncReport)
         assert_type(report["line-2"], siteline.FeedReport)
-        assert_type(report.to_dict(), dict[str, Any])
+        assert_type(report.to_dict(), siteline.SyncReportDict)
+        assert_type(report.to_dict()["todo"][0], siteline.TaskDict)
+        assert_type(report.to_dict()["feeds"][0]["read_through"], str | None)
+        assert_type(report.to_dict()["allowance"]["left"], int | None)
         assert_type(client.plan(feed, store).tasks[0].pages, int | None)
         assert_type(client.plan(client.data(site="S1")).fits, bool | None)
         points = store.points(feed, settled_only=True, flagged="drop")
@@ -77,6 +85,7 @@ def kept(client: siteline.Client, path: Path) -> None:
         assert_type(store.changes("line-2", since=report), siteline.Points)
         assert_type(store.as_of(feed, "2026-02-01T00:00Z"), siteline.Points)
         assert_type(store.coverage(feed)[0].empty, bool | None)
+        assert_type(store.coverage(feed).spans["unread"], timedelta)
         assert_type(store.lateness(feed).suggested, timedelta | None)
         assert_type(store.feeds, dict[str, siteline.Feed])
 
@@ -91,10 +100,30 @@ class Mine:
         return (0, 0, 0)
 
 
+class MineAwaited:
+    """An async one."""
+
+    async def state(self, feed: str) -> bytes | None:
+        return None
+
+    async def apply(
+        self, feed: str, page: siteline.Page | None, state: bytes
+    ) -> tuple[int, int, int]:
+        return (0, 0, 0)
+
+
+async def sign(data: bytes) -> bytes:
+    return data
+
+
 async def kept_elsewhere(client: siteline.AsyncClient, feed: siteline.Feed) -> None:
     target: siteline.StoreTarget = Mine()
     assert_type(await client.sync(feed, target, deadline="1h"), siteline.SyncReport)
     assert_type(await client.plan(feed, target), siteline.Plan)
+    awaited: siteline.AsyncStoreTarget = MineAwaited()
+    assert_type(await client.sync(feed, awaited), siteline.SyncReport)
+    assert_type(await client.plan(feed, awaited), siteline.Plan)
+    siteline.Credential("s", signer=sign, public_jwk="{}")
     parts = client.data(site="S1").split(3)
     assert_type(parts, list[siteline.AsyncScan])
     assert_type(await client.gather(parts), siteline.Gathered)
@@ -105,4 +134,35 @@ def sandboxed() -> None:
     with siteline.Sandbox(seed=1, timestamps="epoch_ms") as sandbox:
         assert_type(sandbox.client(), siteline.Client)
         assert_type(sandbox.truth(), siteline.Table)
+        assert_type(sandbox.stats, siteline.SandboxStats)
+        assert_type(sandbox.stats["requests"]["data"][200], int)
+        assert_type(sandbox.stats["log"][0], siteline.SandboxRequest)
         assert_type(sandbox.client().discover(), siteline.Discovery)
+
+
+def enrolled(key: siteline.PrivateKey) -> None:
+    assert_type(key.public_jwk, siteline.PublicJwk)
+    credential = siteline.Credential("s", public_jwk=key.public_jwk, signer=lambda text: text)
+    assert_type(credential.public_jwk["kid"], str)
+
+
+def drawn(
+    client: siteline.Client, scan: siteline.Scan, page: siteline.Page, store: siteline.Store
+) -> None:
+    """The core calls these by name: the classes that it draws have what the protocols ask for."""
+    html.client(client)
+    html.allowance(client.allowance)
+    html.query(scan.query)
+    html.scan(scan)
+    html.table(scan.collect())
+    html.page(page)
+    html.gathered(client.gather([scan]))
+    sync_html.feed(store.feeds["line-2"])
+    sync_html.store(store)
+    sync_html.points(store.points("line-2"))
+    sync_html.coverage(store.coverage("line-2"))
+    sync_html.lateness(store.lateness("line-2"))
+    sync_html.report(client.sync([], store))
+    sync_html.plan(client.plan([], store))
+    coverage_svg.document(store.coverage("line-2"))
+    coverage_text.lines(store.coverage("line-2"))

@@ -13,12 +13,12 @@ use siteline::http::BaseUrl;
 use siteline::sandbox::{AsOf, DEFAULT_SCOPES, Options, Sandbox, Selection};
 use siteline::store::Target;
 use siteline::sync::{
-    Feed, FeedInput, Report, Run, State, SyncSettings, Window, WindowState, windows,
+    Feed, FeedInput, FeedState, Run, SyncReport, SyncSettings, Window, WindowState,
 };
 use siteline::{Kind, Result, sync};
 
-use crate::home::{Home, Key, Values};
 use crate::model::Model;
+use crate::target::{Key, TestTarget, Values};
 
 pub(crate) const MINUTE: u64 = 60;
 pub(crate) const HOUR: u64 = 60 * MINUTE;
@@ -32,7 +32,7 @@ pub(crate) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// One machine of the plant, three tags, by ten minutes in windows of six hours, from midnight.
+/// One machine, three tags, buckets of ten minutes, windows of six hours, from midnight on.
 pub(crate) fn input() -> FeedInput {
     FeedInput {
         site: Some("S1".to_owned()),
@@ -49,7 +49,7 @@ pub(crate) fn input() -> FeedInput {
 pub(crate) struct Bench {
     pub(crate) sandbox: Sandbox,
     pub(crate) client: Client,
-    pub(crate) target: Arc<dyn Home>,
+    pub(crate) target: Arc<dyn TestTarget>,
     pub(crate) feed: Feed,
     pub(crate) settings: SyncSettings,
 }
@@ -81,11 +81,11 @@ impl Bench {
         Run::begin(&self.client, target, &feeds, self.settings.clone())
     }
 
-    pub(crate) async fn sync(&self) -> Result<Report> {
+    pub(crate) async fn sync(&self) -> Result<SyncReport> {
         self.begin()?.finish().await
     }
 
-    /// Reads and applies so many pages, and lets the run go, as a kill would.
+    /// Reads and applies so many pages, and returns the unfinished run, as a kill would leave it.
     pub(crate) async fn sync_pages(&self, pages: usize) -> Result<Run> {
         let run = self.begin()?;
         for _ in 0..pages {
@@ -110,23 +110,23 @@ impl Bench {
         self.sandbox.clock().wall()
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> FeedState {
         let bytes = self.target.state(self.feed.name()).expect("a target").expect("a state");
-        State::from_bytes(&bytes).expect("a sound state")
+        FeedState::from_bytes(&bytes).expect("a sound state")
     }
 
     pub(crate) fn windows(&self) -> Vec<Window> {
-        windows(&self.state(), self.now())
+        self.state().windows(self.now())
     }
 
-    /// What the target holds before `end`.
-    pub(crate) fn held(&self, end: Timestamp) -> BTreeMap<Key, Values> {
+    /// The points of the target before `end`.
+    pub(crate) fn stored(&self, end: Timestamp) -> BTreeMap<Key, Values> {
         let mut points = self.target.points(self.feed.name());
         points.retain(|(_, time), _| *time < end.as_microsecond());
         points
     }
 
-    /// What the service says in the end, from the feed's beginning to `end`.
+    /// The points of the service from the feed's beginning to `end`.
     pub(crate) fn truth(&self, end: Timestamp, as_of: AsOf) -> BTreeMap<Key, Values> {
         let input = self.feed.input();
         let selection = Selection {
@@ -157,8 +157,8 @@ impl Bench {
             .collect()
     }
 
-    /// Passes the lateness, reads on for as many days as the allowance takes, and holds what is
-    /// there against the truth.
+    /// Waits until the lateness window is over, syncs for as many days as the allowance needs, and
+    /// compares the target with the truth.
     pub(crate) async fn settle(&mut self) {
         let input = self.feed.input().clone();
         let day = SignedDuration::from_hours(24);
@@ -183,15 +183,15 @@ impl Bench {
             self.windows().into_iter().filter(|window| window.start < end).collect();
         let is_settled = |window: &Window| window.state == WindowState::Settled;
         assert!(!seen.is_empty() && seen.iter().all(is_settled), "{seen:#?}");
-        let (held, truth) = (self.held(end), self.truth(end, AsOf::Final));
+        let (stored, truth) = (self.stored(end), self.truth(end, AsOf::Final));
         assert!(!truth.is_empty());
-        let differs = truth.iter().find(|(key, values)| held.get(key) != Some(values));
-        assert_eq!(differs, None, "a point is missing or old");
-        let too_much = held.keys().find(|key| !truth.contains_key(key));
-        assert_eq!(too_much, None, "a point that there is not");
+        let differs = truth.iter().find(|(key, values)| stored.get(key) != Some(values));
+        assert_eq!(differs, None, "a point is missing or outdated");
+        let extra = stored.keys().find(|key| !truth.contains_key(key));
+        assert_eq!(extra, None, "a point that the service does not have");
     }
 
-    /// Every request was counted, by us as by the service.
+    /// The client has counted as many requests as the service.
     pub(crate) fn check_ledger(&self) {
         assert_eq!(self.client.data_requests(), self.sandbox.stats().data_requests);
     }
@@ -215,10 +215,10 @@ pub(crate) fn client_of(
 }
 
 impl Bench {
-    /// Chains that were begun and not ended.
+    /// Chains that were started and not finished.
     pub(crate) fn state_chains(&self) -> usize {
         let state = self.target.state(self.feed.name()).expect("a target");
-        let state = state.map(|bytes| State::from_bytes(&bytes).expect("a sound state"));
+        let state = state.map(|bytes| FeedState::from_bytes(&bytes).expect("a sound state"));
         state.map_or(0, |state| state.unfinished_chains())
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever happened before: past the lateness, one more sync makes the target equal to the truth.
+//! Random runs and faults: after the lateness window one more sync makes the target the truth.
 
 use std::sync::Arc;
 
@@ -7,21 +7,22 @@ use siteline::Kind;
 use siteline::clock::Clock;
 use siteline::data::{MissingCursor, Shape};
 use siteline::sandbox::{
-    Act, Endpoint, ErrorBody, Fault, Options, PageCounts, PointOrder, ServiceShape, TimestampForm,
-    When,
+    Effect, Endpoint, ErrorBody, Fault, Options, PageCounts, PointOrder, TimestampForm, When,
 };
 use siteline::sync::{FeedInput, SyncSettings};
 
 use crate::bench::{Bench, DAY, HOUR, MINUTE, at, input, seconds};
-use crate::home::{Home, Stored};
 use crate::model::Model;
+use crate::target::{Stored, TestTarget};
 
 fn pick<T: Copy>(random: &mut Rng, all: &[T]) -> T {
     all[random.usize(..all.len())]
 }
 
-fn shape(random: &mut Rng) -> ServiceShape {
-    ServiceShape {
+fn options(random: &mut Rng) -> Options {
+    Options {
+        seed: random.u64(..),
+        daily_allowance: (random.u8(..3) == 0).then(|| random.u64(25..80)),
         array: pick(random, &["series", "data", "items"]).to_owned(),
         timestamps: pick(
             random,
@@ -42,21 +43,12 @@ fn shape(random: &mut Rng) -> ServiceShape {
         omit_nulls: random.bool(),
         omit_last_cursor: random.u8(..4) == 0,
         spaced: random.bool(),
-        ..ServiceShape::default()
-    }
-}
-
-fn options(random: &mut Rng) -> Options {
-    Options {
-        seed: random.u64(..),
-        daily_allowance: (random.u8(..3) == 0).then(|| random.u64(25..80)),
-        shape: shape(random),
         ..Options::default()
     }
 }
 
-fn feed(random: &mut Rng, shape: &ServiceShape) -> FeedInput {
-    let envelopes = shape.page_counts == PageCounts::Envelopes;
+fn feed(random: &mut Rng, options: &Options) -> FeedInput {
+    let envelopes = options.page_counts == PageCounts::Envelopes;
     FeedInput {
         interval_seconds: Some(pick(random, &[300, 420, 600, 900])),
         page_size: Some(if envelopes { random.u32(2..9) } else { random.u32(9..90) }),
@@ -71,9 +63,9 @@ fn feed(random: &mut Rng, shape: &ServiceShape) -> FeedInput {
     }
 }
 
-/// What may go wrong in the requests of one run.
+/// A random fault of the requests of one run.
 fn fault(random: &mut Rng) -> Fault {
-    let reply = |status: u16, after: Option<u64>| Act::Reply {
+    let reply = |status: u16, after: Option<u64>| Effect::Reply {
         status,
         headers: after
             .map(|seconds| ("Retry-After".to_owned(), seconds.to_string()))
@@ -81,18 +73,18 @@ fn fault(random: &mut Rng) -> Fault {
             .collect(),
         body: "{}".into(),
     };
-    let what = match random.u8(..10) {
+    let effect = match random.u8(..10) {
         0 => reply(401, None),
         1 => reply(429, Some(3)),
         2 => reply(429, None),
         3 => reply(503, None),
         // Shorter than any body: a connection that ends after a whole reply is found closed only by
         // the next request, which we count and the service never sees.
-        4 => Act::Cut { after: random.usize(..2) },
-        5 => Act::ForgetCursors,
-        6 => Act::ForgetTokens,
-        7 => Act::CycleCursors(random.usize(1..4)),
-        8 => Act::EmptyPage,
+        4 => Effect::Cut { after: random.usize(..2) },
+        5 => Effect::ForgetCursors,
+        6 => Effect::ForgetTokens,
+        7 => Effect::CycleCursors(random.usize(1..4)),
+        8 => Effect::EmptyPage,
         _ => reply(429, Some(4_000)),
     };
     let when = match random.u8(..3) {
@@ -100,14 +92,14 @@ fn fault(random: &mut Rng) -> Fault {
         1 => When::Times { count: random.u64(1..4), skip: random.u64(..9) },
         _ => When::Chance { probability: 0.1, seed: random.u64(..) },
     };
-    Fault { on: Endpoint::Data, when, what }
+    Fault { on: Endpoint::Data, when, effect }
 }
 
-/// These end a run; the next one goes on.
+/// Errors that end a run, and after which the next one continues.
 fn is_expected(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::Authentication
+        Kind::AuthenticationError
             | Kind::RateLimited
             | Kind::ServiceUnavailable
             | Kind::TruncatedBody
@@ -118,8 +110,8 @@ fn is_expected(kind: Kind) -> bool {
     )
 }
 
-/// What a run may be told: an end within a bucket, what is to be read again, another time.
-fn told(random: &mut Rng, bench: &mut Bench) {
+/// Random settings of a run: an end within a bucket, ranges to read again, another time.
+fn change_settings(random: &mut Rng, bench: &mut Bench) {
     let now = bench.now();
     let before =
         |random: &mut Rng| now.checked_sub(seconds(random.u64(..30 * HOUR))).expect("a time");
@@ -133,8 +125,8 @@ fn told(random: &mut Rng, bench: &mut Bench) {
     }
 }
 
-/// A run that is left at any time: at its end, by an error, between two pages, or between a page
-/// and its being written.
+/// A run that stops at any point: at its end, at an error, between two pages, or between a page and
+/// its write.
 async fn one_run(bench: &Bench, random: &mut Rng) {
     let run = match bench.begin() {
         Ok(run) => run,
@@ -164,24 +156,24 @@ async fn one_run(bench: &Bench, random: &mut Rng) {
     }
 }
 
-async fn converges(seed: u64, home: Arc<dyn Home>) {
+async fn converges(seed: u64, target: Arc<dyn TestTarget>) {
     let mut random = Rng::with_seed(seed);
     let options = options(&mut random);
     let clock = Clock::frozen_at(at("2026-11-01T16:00:00Z"));
-    let feed = feed(&mut random, &options.shape);
+    let feed = feed(&mut random, &options);
     let allowance = options.daily_allowance.filter(|_| random.bool());
     let missing_cursor =
-        if options.shape.omit_last_cursor { MissingCursor::End } else { MissingCursor::Error };
+        if options.omit_last_cursor { MissingCursor::End } else { MissingCursor::Error };
     let mut bench = Bench::with(options, feed, clock.clone(), clock, |settings| {
         settings.daily_allowance = allowance;
     });
-    bench.target = home;
+    bench.target = target;
     bench.settings.shape = Shape { missing_cursor, ..Shape::default() };
     for _ in 0..random.usize(4..14) {
         for _ in 0..random.usize(..3) {
             bench.sandbox.fault(fault(&mut random));
         }
-        told(&mut random, &mut bench);
+        change_settings(&mut random, &mut bench);
         one_run(&bench, &mut random).await;
         bench.target.fail(0);
         bench.sandbox.clear_faults();
@@ -192,21 +184,21 @@ async fn converges(seed: u64, home: Arc<dyn Home>) {
     bench.check_ledger();
 }
 
-/// Fifty of the two hundred, on a thread of the test's own; each into a home of its own.
-fn fifty(first: u64, home: impl Fn() -> Arc<dyn Home>) {
+/// Fifty of the two hundred seeds, each with a new target.
+fn fifty(first: u64, target: impl Fn() -> Arc<dyn TestTarget>) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     for seed in first..first + 50 {
         eprintln!("seed {seed}");
-        runtime.block_on(converges(seed, home()));
+        runtime.block_on(converges(seed, target()));
     }
 }
 
-fn model() -> Arc<dyn Home> {
+fn model() -> Arc<dyn TestTarget> {
     Arc::new(Model::default())
 }
 
-fn store() -> Arc<dyn Home> {
+fn store() -> Arc<dyn TestTarget> {
     Arc::new(Stored::new())
 }
 

@@ -1,4 +1,4 @@
-//! A home for points as small as it can be: the contract of [`Target`] in a map.
+//! The smallest target: the contract of [`Target`] in a map.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use siteline::store::{Applied, Delivery, Target};
 use siteline::{Error, Kind, Result};
 
-use crate::home::{Home, Key, Values, values};
+use crate::target::{Key, TestTarget, Values, values};
 
 #[derive(Debug, Clone)]
 struct Version {
@@ -24,7 +24,7 @@ struct Feed {
     sequence: u64,
 }
 
-/// Keeps feeds in memory. It can be told to fail.
+/// Keeps feeds in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     feeds: Mutex<HashMap<String, Feed>>,
@@ -48,7 +48,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Home for Model {
+impl TestTarget for Model {
     fn points(&self, feed: &str) -> BTreeMap<Key, Values> {
         let feeds = lock(&self.feeds);
         let points = feeds.get(feed).into_iter().flat_map(|feed| &feed.points);

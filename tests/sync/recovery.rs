@@ -1,10 +1,10 @@
-//! What goes wrong in the middle of a chain, and runs that end there.
+//! Failures in the middle of a chain, and runs that end there.
 
 use std::sync::Arc;
 
 use siteline::Kind;
-use siteline::sandbox::{Act, AsOf, Endpoint, Fault, Options, When};
-use siteline::sync::{FeedInput, State};
+use siteline::sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
+use siteline::sync::{FeedInput, FeedState};
 
 use crate::bench::{Bench, DAY, HOUR, at, client_of, input, seconds};
 
@@ -14,19 +14,19 @@ fn one_chain() -> Bench {
     Bench::new(Options { lateness: false, ..Options::default() }, input)
 }
 
-fn on_data(when: When, what: Act) -> Fault {
-    Fault { on: Endpoint::Data, when, what }
+fn on_data(when: When, effect: Effect) -> Fault {
+    Fault { on: Endpoint::Data, when, effect }
 }
 
-fn is_whole(bench: &Bench) -> bool {
-    bench.held(bench.now()) == bench.truth(bench.now(), AsOf::Now)
+fn is_true(bench: &Bench) -> bool {
+    bench.stored(bench.now()) == bench.truth(bench.now(), AsOf::Now)
 }
 
-/// The pages of the chain when nothing goes wrong.
+/// The pages of the chain without a failure.
 async fn pages() -> u64 {
     let bench = one_chain();
     let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_whole(&bench));
+    assert!(report.complete && is_true(&bench));
     assert_eq!((report.feeds[0].chains, report.requests), (1, report.pages()));
     report.pages()
 }
@@ -37,7 +37,7 @@ async fn p6_a_dead_cursor_costs_its_chain_a_new_beginning() {
     drop(bench.sync_pages(4).await.expect("four pages"));
     bench.sandbox.forget_cursors();
     let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_whole(&bench));
+    assert!(report.complete && is_true(&bench));
     assert_eq!(report.feeds[0].applied.flagged, 0);
     assert_eq!(bench.sandbox.stats().data_requests, 4 + 1 + pages);
     assert_eq!(bench.state().sequence(), 4 + pages, "one number for each page that came");
@@ -45,20 +45,20 @@ async fn p6_a_dead_cursor_costs_its_chain_a_new_beginning() {
 
 #[tokio::test]
 async fn p6_the_third_dead_cursor_is_told_and_the_next_run_begins_anew() {
-    for what in [Act::ForgetCursors, Act::CycleCursors(1)] {
+    for effect in [Effect::ForgetCursors, Effect::CycleCursors(1)] {
         let bench = one_chain();
-        let expected = match what {
-            Act::ForgetCursors => Kind::CursorRejected,
+        let expected = match effect {
+            Effect::ForgetCursors => Kind::CursorRejected,
             _ => Kind::CursorLoop,
         };
-        bench.sandbox.fault(on_data(When::Every(2), what));
+        bench.sandbox.fault(on_data(When::Every(2), effect));
         let error = bench.sync().await.expect_err("no chain goes on");
         assert_eq!(error.kind(), expected);
         assert_eq!(bench.sandbox.stats().data_requests, 6, "begun three times, two pages each");
         assert_eq!(bench.state().unfinished_chains(), 0);
         assert!(bench.state().coverage().covered().is_empty());
         bench.sandbox.clear_faults();
-        assert!(bench.sync().await.expect("a sync").complete && is_whole(&bench));
+        assert!(bench.sync().await.expect("a sync").complete && is_true(&bench));
     }
 }
 
@@ -87,27 +87,28 @@ fn several_chains() -> Bench {
 
 #[tokio::test]
 async fn what_is_wrong_with_one_range_is_told_when_all_else_has_been_read() {
-    let page = |status, body: &'static str| Act::Reply {
+    let page = |status, body: &'static str| Effect::Reply {
         status,
         headers: vec![],
         body: body.as_bytes().into(),
     };
-    for (what, kind) in [(page(404, ""), Kind::RequestRejected), (page(200, "[]"), Kind::Protocol)]
+    for (effect, kind) in
+        [(page(404, ""), Kind::RequestRejected), (page(200, "[]"), Kind::ProtocolError)]
     {
         let bench = several_chains();
-        bench.sandbox.fault(on_data(When::Nth(1), what));
+        bench.sandbox.fault(on_data(When::Nth(1), effect));
         let error = bench.sync().await.expect_err("one range is left out");
         assert_eq!(error.kind(), kind);
         let left: Vec<_> = bench.plan().tasks;
         assert_eq!(left.len(), 1, "all else was read: {left:?}");
-        assert!(bench.sync().await.expect("a sync").complete && is_whole(&bench));
+        assert!(bench.sync().await.expect("a sync").complete && is_true(&bench));
     }
 }
 
 #[tokio::test]
 async fn a_feed_that_is_refused_again_and_again_costs_no_more_than_three_requests_a_run() {
     let bench = several_chains();
-    let reply = Act::Reply { status: 404, headers: vec![], body: Vec::new().into() };
+    let reply = Effect::Reply { status: 404, headers: vec![], body: Vec::new().into() };
     bench.sandbox.fault(on_data(When::Every(1), reply));
     let error = bench.sync().await.expect_err("nothing can be read");
     assert_eq!((error.kind(), bench.sandbox.stats().data_requests), (Kind::RequestRejected, 3));
@@ -119,7 +120,7 @@ async fn p6_a_bookmark_of_another_subject_costs_a_new_beginning() {
     drop(bench.sync_pages(4).await.expect("four pages"));
     bench.client = client_of(&bench.sandbox, bench.sandbox.clock().clone(), |_| {});
     let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_whole(&bench));
+    assert!(report.complete && is_true(&bench));
     assert_eq!(report.requests, pages().await);
 }
 
@@ -131,7 +132,7 @@ async fn s15_a_run_interrupted_after_any_page_goes_on_from_its_bookmark() {
         drop(bench.sync_pages(usize::try_from(read).expect("few")).await.expect("pages"));
         assert_eq!(bench.state_chains(), usize::from(read > 0 && read < pages), "{read}");
         let report = bench.sync().await.expect("a sync");
-        assert!(report.complete && is_whole(&bench), "after {read} pages");
+        assert!(report.complete && is_true(&bench), "after {read} pages");
         assert_eq!(bench.sandbox.stats().data_requests, pages, "no page was read twice");
         assert_eq!(report.feeds[0].sequence, pages);
     }
@@ -150,11 +151,11 @@ async fn s15_a_state_that_an_older_version_wrote_is_gone_on_from() {
         .replace("SERVICE", bench.client.base_url().as_str())
         .replace("BOOKMARK", bookmark.expect("a bookmark"));
     let older = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes())).into_bytes();
-    let (ours, theirs) = (State::from_bytes(text.as_bytes()), State::from_bytes(&older));
+    let (ours, theirs) = (FeedState::from_bytes(text.as_bytes()), FeedState::from_bytes(&older));
     assert_eq!(ours.expect("a state"), theirs.expect("a state"), "\n{text}");
     bench.target.replace_state("feed", &older);
     let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_whole(&bench));
+    assert!(report.complete && is_true(&bench));
     assert_eq!(bench.sandbox.stats().data_requests, pages().await);
 }
 
@@ -169,7 +170,7 @@ async fn a_chain_that_waited_while_others_were_read_goes_on_with_new_numbers() {
     assert_eq!(bench.state_chains(), 1);
     bench.settings.until = None;
     let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_whole(&bench));
+    assert!(report.complete && is_true(&bench));
     assert_eq!(report.feeds[0].applied.flagged, 0);
     assert_eq!(bench.state().sequence(), pages().await + between.pages());
 }
@@ -183,7 +184,7 @@ async fn a_page_that_was_fetched_and_not_applied_is_fetched_again() {
     assert_eq!(bench.sandbox.stats().data_requests, 4);
     drop(run);
     let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_whole(&bench));
+    assert!(report.complete && is_true(&bench));
     assert_eq!(bench.sandbox.stats().data_requests, pages().await + 1);
 }
 
@@ -199,7 +200,7 @@ async fn a_page_that_could_not_be_applied_waits() {
         assert!(bench.target.state("feed").expect("a target").is_none(), "nothing went down");
     }
     assert_eq!(run.apply().expect("room").pages, 1);
-    assert!(run.finish().await.expect("the rest").complete && is_whole(&bench));
+    assert!(run.finish().await.expect("the rest").complete && is_true(&bench));
     assert_eq!(bench.sandbox.stats().data_requests, pages().await);
 }
 
@@ -233,7 +234,7 @@ async fn a_fetch_that_is_dropped_half_way_leaves_the_chain_where_it_was() {
     }
     assert!(dropped > 20, "only {dropped} were dropped");
     let report = run.report().expect("a report");
-    assert!(report.complete && is_whole(&bench));
+    assert!(report.complete && is_true(&bench));
     assert_eq!(report.pages(), pages().await);
     // Those that were dropped may have left or not: counted too often, never too seldom.
     let (ours, theirs) = (bench.client.data_requests(), bench.sandbox.stats().data_requests);
@@ -245,11 +246,11 @@ async fn an_error_in_mid_chain_leaves_the_run_where_it_was() {
     let bench = one_chain();
     let run = bench.sync_pages(3).await.expect("three pages");
     let body = "{}".into();
-    let act = Act::Reply { status: 403, headers: vec![], body };
-    bench.sandbox.fault(on_data(When::Nth(1), act));
+    let effect = Effect::Reply { status: 403, headers: vec![], body };
+    bench.sandbox.fault(on_data(When::Nth(1), effect));
     assert!(run.fetch().await.is_err());
     let report = run.finish().await.expect("it goes on");
-    assert!(report.complete && is_whole(&bench));
+    assert!(report.complete && is_true(&bench));
     assert_eq!(bench.sandbox.stats().data_requests, pages().await + 1);
 }
 
@@ -257,11 +258,11 @@ async fn an_error_in_mid_chain_leaves_the_run_where_it_was() {
 async fn a_range_of_several_windows_that_the_service_refuses_is_read_window_by_window() {
     let input = FeedInput { page_size: Some(5_000), settle_lag: seconds(0), ..input() };
     let bench = Bench::new(Options { lateness: false, ..Options::default() }, input);
-    let refusal = Act::Reply { status: 400, headers: vec![], body: r#"{"error":"no"}"#.into() };
+    let refusal = Effect::Reply { status: 400, headers: vec![], body: r#"{"error":"no"}"#.into() };
     // The last window is read, then the two before it together.
     bench.sandbox.fault(on_data(When::Nth(2), refusal.clone()));
     let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_whole(&bench));
+    assert!(report.complete && is_true(&bench));
     assert_eq!((report.requests, report.feeds[0].chains), (4, 3));
     // It is remembered: what becomes due together is not asked for together.
     bench.advance(4 * DAY);
@@ -271,7 +272,7 @@ async fn a_range_of_several_windows_that_the_service_refuses_is_read_window_by_w
     assert_eq!(long, None, "a window, or the fresh one with its overlap");
     bench.sandbox.fault(on_data(When::Nth(1), refusal));
     assert_eq!(bench.sync().await.expect_err("refused").kind(), Kind::RequestRejected);
-    assert!(bench.sync().await.expect("a sync").complete && is_whole(&bench));
+    assert!(bench.sync().await.expect("a sync").complete && is_true(&bench));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Points that come late, change and go, after they were read (§4.4.6, §4.5.4, §4.5.5).
+//! Points that come late, are revised or withdrawn after they were read (§4.4.6, §4.5.4, §4.5.5).
 
 use siteline::sandbox::{AsOf, Identity, Options, Point};
 use siteline::sync::{FeedInput, WindowState};
@@ -15,7 +15,7 @@ fn series(number: usize) -> Identity {
     Identity::new("S1", "L1", "M1", "D11", &format!("tag-{number}"))
 }
 
-/// Two series of loaded points by the hour, since midnight, all there at six in the evening.
+/// Two series of hourly points since midnight, loaded at six in the evening.
 fn loaded(overlap: u64) -> Bench {
     let input = FeedInput { interval_seconds: Some(3_600), overlap: seconds(overlap), ..input() };
     let bench = Bench::new(Options::default(), FeedInput { page_size: Some(3), ..input });
@@ -41,9 +41,9 @@ async fn s10_what_changed_after_it_was_read_is_right_after_the_lateness() {
     bench.advance(HOUR);
     let report = bench.sync().await.expect("a sync");
     assert_eq!(report.feeds[0].applied.revised, 0, "there is no overlap");
-    assert_ne!(bench.held(bench.now()), bench.truth(bench.now(), AsOf::Now));
+    assert_ne!(bench.stored(bench.now()), bench.truth(bench.now(), AsOf::Now));
     bench.settle().await;
-    assert_eq!(bench.held(bench.now()).len(), 2 * 17);
+    assert_eq!(bench.stored(bench.now()).len(), 2 * 17);
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn p6_what_a_chain_brought_before_it_began_again_does_not_count() {
     let bench = loaded(0);
     drop(bench.sync_pages(2).await.expect("two pages"));
     let gone = at("2026-11-01T12:00:00Z").as_microsecond();
-    assert!(bench.held(bench.now()).keys().any(|(_, time)| *time == gone));
+    assert!(bench.stored(bench.now()).keys().any(|(_, time)| *time == gone));
     bench.sandbox.withdraw(&series(0), gone, None).expect("a point");
     bench.advance(2 * HOUR);
     bench.sandbox.forget_cursors();
@@ -85,7 +85,7 @@ async fn p10_the_overlap_brings_what_came_a_little_late() {
     let report = bench.sync().await.expect("a sync");
     let applied = report.feeds[0].applied;
     assert_eq!((applied.inserted, applied.revised), (1, 1), "{report:?}");
-    assert_eq!(bench.held(bench.now()), bench.truth(bench.now(), AsOf::Now));
+    assert_eq!(bench.stored(bench.now()), bench.truth(bench.now(), AsOf::Now));
 }
 
 #[tokio::test]

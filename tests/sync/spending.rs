@@ -1,10 +1,10 @@
-//! What a run spends of the daily allowance, in which order, and what it leaves (§4.5.6, §8).
+//! How much of the daily allowance a run spends, in which order, and how much it leaves (§4.5.6, §8).
 
 use jiff::Timestamp;
 use siteline::Kind;
 use siteline::client::ClientSettings;
 use siteline::clock::Clock;
-use siteline::sandbox::{Act, AsOf, Endpoint, Fault, Options, When};
+use siteline::sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
 use siteline::sync::{Feed, FeedInput, Why};
 
 use crate::bench::{Bench, DAY, HOUR, MINUTE, at, input};
@@ -160,8 +160,8 @@ async fn a_repeat_that_would_eat_the_reserve_puts_off_its_chain_and_no_other() {
     });
     bench.sync().await.expect("a sync");
     bench.advance(DAY + 11 * HOUR);
-    let everything = Act::Reply { status: 503, headers: vec![], body: "{}".into() };
-    let fault = Fault { on: Endpoint::Data, when: When::Every(1), what: everything };
+    let everything = Effect::Reply { status: 503, headers: vec![], body: "{}".into() };
+    let fault = Fault { on: Endpoint::Data, when: When::Every(1), effect: everything };
     bench.sandbox.fault(fault);
     let report = loop {
         match bench.sync().await {
@@ -200,5 +200,5 @@ async fn what_is_asked_for_comes_before_what_is_fresh_and_that_before_what_is_ol
     assert_eq!(begun[..2], edge, "{begun:?}");
     assert_eq!(begun[2], "2026-11-01T00", "settling, without what was just read");
     let end = at("2026-11-04T17:50:00Z");
-    assert!(bench.held(end) == bench.truth(end, AsOf::Now));
+    assert!(bench.stored(end) == bench.truth(end, AsOf::Now));
 }

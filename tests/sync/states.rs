@@ -1,4 +1,4 @@
-//! Who may run, what a definition binds, and clocks that are wrong.
+//! Locks, feed definitions that conflict with a state, and wrong clocks.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use siteline::Kind;
 use siteline::clock::Clock;
 use siteline::data::Identity;
 use siteline::sandbox::{AsOf, Options};
-use siteline::sync::{Feed, FeedInput, Run, State, SyncSettings, WindowState};
+use siteline::sync::{Feed, FeedInput, FeedState, Run, SyncSettings, WindowState};
 
 use crate::bench::{Bench, DAY, HOUR, MINUTE, at, input, seconds};
 
@@ -48,9 +48,9 @@ async fn a_feed_that_comes_twice_and_a_range_that_is_none_are_refused() {
     let mut bench = bench();
     let feeds = [bench.feed.clone(), bench.feed.clone()];
     let begun = Run::begin(&bench.client, bench.target.clone(), &feeds, SyncSettings::default());
-    assert_eq!(begun.expect_err("twice").kind(), Kind::Query);
+    assert_eq!(begun.expect_err("twice").kind(), Kind::QueryError);
     bench.settings.reread = vec![(at("2026-11-01T02:00:00Z"), at("2026-11-01T02:00:00Z"))];
-    assert_eq!(bench.begin().expect_err("no range").kind(), Kind::Query);
+    assert_eq!(bench.begin().expect_err("no range").kind(), Kind::QueryError);
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn until_bounds_a_run_and_the_same_again_asks_for_nothing() {
     let report = bench.sync().await.expect("a sync");
     assert!(report.complete);
     assert_eq!(report.feeds[0].read_through, Some(until));
-    assert_eq!(bench.held(bench.now()), bench.truth(until, AsOf::Now));
+    assert_eq!(bench.stored(bench.now()), bench.truth(until, AsOf::Now));
     assert_eq!(bench.sync().await.expect("a sync").requests, 0);
 }
 
@@ -72,7 +72,7 @@ async fn a_bucket_that_begins_before_until_is_read_whole() {
     bench.settings.until = Some(until);
     let report = bench.sync().await.expect("a sync");
     assert_eq!((report.complete, report.feeds[0].read_through), (true, Some(until)));
-    assert!(bench.held(bench.now()) == bench.truth(at("2026-11-01T09:10:00Z"), AsOf::Now));
+    assert!(bench.stored(bench.now()) == bench.truth(at("2026-11-01T09:10:00Z"), AsOf::Now));
     let log = bench.sandbox.stats().log;
     assert!(log.iter().any(|one| one.query.contains("T09%3A10%3A00")), "{log:?}");
     assert_eq!(bench.sync().await.expect("a sync").requests, 0);
@@ -134,7 +134,7 @@ async fn a_deadline_ends_a_run_and_the_next_goes_on() {
     assert!(bench.sync().await.expect("a sync").complete);
 }
 
-/// A sync, and the service's clock and ours: ours is wrong by so many hours.
+/// After a sync, with the service's clock and ours, which is wrong by so many hours.
 fn with_clock(hours: i64) -> (Bench, Clock, Clock) {
     with_clock_by(SignedDuration::from_hours(hours))
 }
@@ -200,7 +200,7 @@ async fn s9_a_clock_set_back_between_two_runs_asks_for_nothing_until_there_is_mo
     }
     let report = bench.sync().await.expect("a sync");
     assert_eq!(report.feeds[0].read_through, Some(at("2026-11-01T18:50:00Z")));
-    assert_eq!(bench.held(bench.now()), bench.truth(at("2026-11-01T18:50:00Z"), AsOf::Now));
+    assert_eq!(bench.stored(bench.now()), bench.truth(at("2026-11-01T18:50:00Z"), AsOf::Now));
 }
 
 #[tokio::test]
@@ -211,7 +211,7 @@ async fn s9_clocks_more_than_a_day_apart_cover_nothing() {
     // The token that is there is still good for both.
     ours.shift_wall(SignedDuration::from_hours(-25));
     let error = bench.sync().await.expect_err("days apart");
-    assert_eq!(error.kind(), Kind::ClockSkew, "{error}");
+    assert_eq!(error.kind(), Kind::ClockSkewError, "{error}");
     assert!(error.context().skew_seconds.is_some_and(|skew| skew > 86_400.0));
     assert_eq!(bench.state(), state);
     ours.shift_wall(SignedDuration::from_hours(25));
@@ -238,7 +238,7 @@ async fn a_run_can_be_shared_by_threads_and_its_reading_sent_to_one() {
     assert!(report.complete);
     assert_eq!(report.requests, report.pages(), "each page once");
     let end = at("2026-11-01T17:50:00Z");
-    assert!(bench.held(end) == bench.truth(end, AsOf::Now));
+    assert!(bench.stored(end) == bench.truth(end, AsOf::Now));
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn a_state_that_is_damaged_or_newer_is_told_with_its_feed() {
     let error = bench.begin().expect_err("damaged");
     assert_eq!(error.kind(), Kind::StoreCorrupt);
     assert!(error.to_string().contains("feed \"feed\""), "{error}");
-    let fresh = State::new(&bench.feed, bench.client.base_url().as_str());
+    let fresh = FeedState::new(&bench.feed, bench.client.base_url().as_str());
     bench.target.replace_state("feed", &fresh.to_bytes());
     let run = Arc::new(bench.begin().expect("a run"));
     assert!(run.check_process().is_ok());

@@ -17,7 +17,7 @@ use crate::timestamp::Timestamps;
 pub struct Columns {
     pub(crate) identities: [Identity; 5],
     pub(crate) timestamps: Vec<i64>,
-    /// Value, minimum, maximum; NaN, which JSON cannot say, stands for null.
+    /// Value, minimum, maximum; NaN, which JSON does not have, stands for null.
     pub(crate) numbers: [Vec<f64>; 3],
     pub(crate) sample_counts: Vec<i64>,
     pub(crate) counted: NullBufferBuilder,

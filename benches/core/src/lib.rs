@@ -1,4 +1,4 @@
-//! What siteline's decoder is held against: other people's JSON readers on the same pages.
+//! Other JSON readers on the same pages, to compare siteline's decoder with.
 //!
 //! | | |
 //! |---|---|

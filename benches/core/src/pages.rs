@@ -34,7 +34,7 @@ pub fn of_folder(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
 pub enum Layout {
     /// Without a space, members as the interface names them.
     A,
-    /// Spaces after colons and commas, members in another order, one that nobody knows.
+    /// Spaces after colons and commas, members in another order, one of them unknown.
     B,
 }
 
@@ -95,7 +95,7 @@ fn point(layout: Layout, minute: u32, chance: &mut Chance) -> String {
     }
 }
 
-/// Chance that falls the same way each time.
+/// A seeded generator of random numbers.
 struct Chance(u64);
 
 impl Chance {

@@ -1,5 +1,5 @@
-//! A page straight into columns: visitors that push what they are shown, so that no struct lies
-//! between the text and the columns. Members may come in any order; unknown ones are passed over.
+//! A page straight into columns: visitors push each value into a column, with no struct between.
+//! Members may come in any order; unknown ones are skipped.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use crate::columns::Columns;
 /// Reads one body with sonic-rs into the columns; gives the cursor of the next page.
 ///
 /// # Errors
-/// What sonic-rs says about a body that is no page.
+/// sonic-rs's error for a body that is not a page.
 pub fn read<'a>(body: &'a [u8], columns: &mut Columns) -> Result<Option<&'a str>, sonic_rs::Error> {
     let mut reader = sonic_rs::Deserializer::from_slice(body);
     let cursor = Page(columns).deserialize(&mut reader)?;
@@ -19,7 +19,7 @@ pub fn read<'a>(body: &'a [u8], columns: &mut Columns) -> Result<Option<&'a str>
     Ok(cursor)
 }
 
-/// A seed that is its own visitor: asks for a kind of value, says what it expected.
+/// A seed that is its own visitor: asks for a kind of value, and names it in errors.
 macro_rules! seed {
     ($name:ident, $asks:ident, $value:ty, $expects:literal, $($visit:item)*) => {
         impl<'de> DeserializeSeed<'de> for $name<'_> {

@@ -1,4 +1,4 @@
-//! What a page comes to: readers that disagree on it are not compared for speed.
+//! A checksum of a page: only readers that agree on it are compared for speed.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, Float64Array, RecordBatch};

@@ -1,7 +1,7 @@
-//! `2026-09-01T00:00:00Z` to microseconds: the one form that the rendered pages have, by hand;
-//! whatever else is left to siteline.
+//! `2026-09-01T00:00:00Z` to microseconds: the one form that rendered pages have; other forms
+//! are left to siteline.
 
-/// Reads timestamps; the day of the last one is kept, since neighbours mostly share it.
+/// Reads timestamps; keeps the day of the last one, which neighbours mostly share.
 #[derive(Debug, Default)]
 pub struct Timestamps {
     date: [u8; 10],

@@ -1,5 +1,5 @@
 //! A page as structs, read by serde's derive from whichever JSON reader: texts are borrowed from the
-//! body, members come in any order, unknown ones are passed over. A timestamp stays text.
+//! body, members come in any order, unknown ones are skipped. A timestamp stays text.
 
 use serde::Deserialize;
 

@@ -3,10 +3,18 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::super::Signer as _;
-use super::super::tests::{KEY, Vault, credential};
+use super::super::tests::{KEY, Vault, credential, finished, verified_claims};
 use super::*;
 
 const AUDIENCE: &str = "https://customer.example.com/api/customer/oauth/token";
+
+fn make(
+    credential: &Credential,
+    settings: &AssertionSettings,
+    now: Timestamp,
+) -> Result<Assertion> {
+    finished(super::make(credential, settings, now))
+}
 
 fn settings() -> AssertionSettings {
     AssertionSettings::new(AUDIENCE)
@@ -16,19 +24,13 @@ fn now() -> Timestamp {
     "2026-11-01T12:00:00.987654321Z".parse().expect("a timestamp")
 }
 
-fn object(part: &str) -> Map<String, Value> {
-    let json = URL_SAFE_NO_PAD.decode(part).expect("base64url without padding");
-    serde_json::from_slice(&json).expect("a JSON object")
-}
-
-/// Header and claims of an assertion whose signature was checked.
+/// Header and claims of an assertion that jsonwebtoken has verified.
 fn opened(assertion: Assertion) -> (Map<String, Value>, Map<String, Value>) {
     let text = assertion.into_form_value();
-    let (input, signature) = text.rsplit_once('.').expect("three parts");
-    let signature = URL_SAFE_NO_PAD.decode(signature).expect("base64url without padding");
-    assert!(KEY.public_jwk().verify(input.as_bytes(), &signature));
-    let (header, claims) = input.split_once('.').expect("three parts");
-    (object(header), object(claims))
+    let claims = verified_claims(&text, &KEY.public_jwk().to_json(), AUDIENCE);
+    let (header, _) = text.split_once('.').expect("three parts");
+    let header = URL_SAFE_NO_PAD.decode(header).expect("base64url without padding");
+    (serde_json::from_slice(&header).expect("a JSON object"), claims)
 }
 
 #[test]
@@ -94,7 +96,7 @@ fn a_lifetime_over_five_minutes_or_under_a_second_is_refused() {
     for milliseconds in [0, 999, 1_500, 300_001, 301_000] {
         let error = make(&credential(), &with(Duration::from_millis(milliseconds)), now())
             .expect_err("refused");
-        assert_eq!(error.kind(), Kind::Config);
+        assert_eq!(error.kind(), Kind::ConfigError);
         assert!(error.to_string().contains("1 to 300"), "{error}");
     }
 }
@@ -112,7 +114,7 @@ fn a_tolerance_over_a_minute_is_refused() {
 fn an_audience_with_stray_white_space_is_refused() {
     for audience in ["", " https://a", "https://a\n", "https://a\nb"] {
         let error = AssertionSettings::new(audience).check().expect_err("refused");
-        assert_eq!(error.kind(), Kind::Config, "{audience:?}");
+        assert_eq!(error.kind(), Kind::ConfigError, "{audience:?}");
     }
 }
 
@@ -123,7 +125,7 @@ fn a_wrong_signature_of_a_signer_never_becomes_an_assertion() {
         .expect("a credential")
         .value;
     let error = make(&credential, &settings(), now()).expect_err("refused");
-    assert_eq!(error.kind(), Kind::Credential);
+    assert_eq!(error.kind(), Kind::CredentialError);
 }
 
 #[test]

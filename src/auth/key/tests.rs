@@ -2,7 +2,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use pkcs8::der::Document;
 
-use super::super::tests::KEY;
+use super::super::tests::{KEY, verifies};
 use super::*;
 
 /// Of `tests/keys/pkcs8.pem`, computed with openssl and Python.
@@ -18,7 +18,7 @@ macro_rules! fixture {
 /// The message of a refusal, which quotes nothing of the key.
 fn refusal(bytes: &[u8], passphrase: Option<&[u8]>) -> String {
     let error = PrivateKey::parse(bytes, passphrase).expect_err("refused");
-    assert_eq!(error.kind(), Kind::Credential);
+    assert_eq!(error.kind(), Kind::CredentialError);
     let text = format!("{error}\n{error:?}");
     assert_no_part_of(bytes, &text);
     text
@@ -60,7 +60,7 @@ fn k1_a_missing_file_a_directory_and_a_huge_file_are_named_by_path() {
     let directory = temporary();
     let missing = directory.join("absent.pem");
     let error = PrivateKey::load(&missing, None, false).expect_err("refused");
-    assert_eq!(error.kind(), Kind::Credential);
+    assert_eq!(error.kind(), Kind::CredentialError);
     assert!(error.to_string().contains("absent.pem") && error.to_string().contains("not exist"));
 
     let error = PrivateKey::load(&directory, None, false).expect_err("refused");
@@ -310,7 +310,7 @@ fn k7_a_public_jwk_has_the_members_that_enrollment_asks_for_and_no_private_one()
     ];
     for json in bad.map(str::to_owned).into_iter().chain([json.replace("AQAB", "AQAA")]) {
         let error = PublicJwk::parse(&json).expect_err("refused");
-        assert_eq!(error.kind(), Kind::Credential, "{json}");
+        assert_eq!(error.kind(), Kind::CredentialError, "{json}");
     }
 }
 
@@ -366,8 +366,9 @@ fn k15_a_signature_needs_no_process_wide_provider_and_threads_share_a_key() {
             std::thread::spawn(move || {
                 let message = [number; 100];
                 let signature = KEY.sign(&message).expect("a signature");
-                assert!(KEY.public_jwk().verify(&message, &signature));
-                assert!(!KEY.public_jwk().verify(b"another", &signature));
+                let public_jwk = KEY.public_jwk().to_json();
+                assert!(verifies(&public_jwk, &message, &signature));
+                assert!(!verifies(&public_jwk, b"another", &signature));
             })
         })
         .collect();

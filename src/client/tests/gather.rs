@@ -1,10 +1,16 @@
-//! Scans read side by side, and what they come to together.
+//! Scans read side by side, and what they come to joined.
 
+use futures_util::FutureExt as _;
+
+use super::prefetch::{a_while, large, until};
+use super::reads::{body, next};
 use super::*;
+use crate::client::ReadSettings;
+use crate::client::collect::CollectOnce;
 use crate::client::gather::{GatherFailure, Gathering};
-use crate::client::scan::{ReadSettings, Scan, Table};
+use crate::client::scan::Scan;
 use crate::client::split::Cut;
-use crate::client::whole::Whole;
+use crate::client::table::Table;
 use crate::data::query::QueryInput;
 use crate::data::{DecodeSettings, Query, Shape};
 use crate::http::test_server::{Recorded, token_body};
@@ -30,9 +36,9 @@ fn scan(client: &Client) -> Scan {
 }
 
 /// The parts of the range, an hour each.
-fn parts(client: &Client) -> Vec<Arc<Whole>> {
+fn parts(client: &Client) -> Vec<Arc<CollectOnce>> {
     let parts = scan(client).split(Cut::Parts(PARTS as u64)).expect("parts");
-    parts.into_iter().map(|part| Arc::new(Whole::new(part))).collect()
+    parts.into_iter().map(|part| Arc::new(CollectOnce::new(part))).collect()
 }
 
 /// The hours that a request asks for.
@@ -85,10 +91,10 @@ fn while_set(
 
 async fn gather(
     bench: &Bench,
-    wholes: &[Arc<Whole>],
+    collects: &[Arc<CollectOnce>],
     concurrency: usize,
 ) -> Result<Vec<Arc<Table>>, GatherFailure> {
-    let gathering = Gathering::new(&bench.client, wholes.to_vec(), concurrency);
+    let gathering = Gathering::new(&bench.client, collects.to_vec(), concurrency);
     gathering.expect("scans of this client").finish().await
 }
 
@@ -99,21 +105,21 @@ fn points(table: &Table) -> usize {
 #[tokio::test]
 async fn parts_that_are_gathered_come_to_the_whole_and_seams_count_once() {
     let bench = bench(|_| None).await;
-    let wholes = parts(&bench.client);
-    let tables = gather(&bench, &wholes, 8).await.expect("read");
+    let collects = parts(&bench.client);
+    let tables = gather(&bench, &collects, 8).await.expect("read");
     // Each part has the hour at its `to` as well.
     assert_eq!(tables.iter().map(|table| points(table)).collect::<Vec<_>>(), [2; PARTS]);
     let starts = tables.iter().map(|table| table.provenance.query.start());
     assert!(starts.is_sorted(), "in the order asked");
-    let together = Table::together(&tables).expect("one table");
-    let whole = Whole::new(scan(&bench.client)).table().await.expect("read");
+    let joined = Table::concat(&tables).expect("one table");
+    let whole = CollectOnce::new(scan(&bench.client)).table().await.expect("read");
     let batch = |table: &Table| table.merged.points.batch().expect("columns");
-    assert_eq!(batch(&together), batch(&whole));
-    assert_eq!(together.provenance.query, whole.provenance.query);
-    assert!(together.provenance.further.is_empty());
-    let report = &together.merged.report;
+    assert_eq!(batch(&joined), batch(&whole));
+    assert_eq!(joined.provenance.query, whole.provenance.query);
+    assert!(joined.provenance.further.is_empty());
+    let report = &joined.merged.report;
     assert_eq!((report.pages, report.repeated, report.revised), (8, PARTS as u64 - 1, 0));
-    assert_eq!((together.provenance.pages, report.points_read), (8, 8));
+    assert_eq!((joined.provenance.pages, report.points_read), (8, 8));
     assert_eq!(bench.server.token_requests().len(), 1, "one token");
 }
 
@@ -126,9 +132,9 @@ async fn scans_are_begun_in_the_order_asked_and_no_more_at_a_time_than_allowed()
     assert_eq!(bench.server.requests().last().map(|r| r.connection), Some(0), "one connection");
 
     let bench = self::bench(|_| Some(Act::hang())).await;
-    let wholes = parts(&bench.client);
+    let collects = parts(&bench.client);
     let reading = {
-        let gathering = Gathering::new(&bench.client, wholes, 3).expect("scans");
+        let gathering = Gathering::new(&bench.client, collects, 3).expect("scans");
         tokio::spawn(gathering.finish())
     };
     while bench.server.other_requests().len() < 3 {
@@ -146,14 +152,14 @@ async fn scans_are_begun_in_the_order_asked_and_no_more_at_a_time_than_allowed()
 #[tokio::test]
 async fn what_has_been_read_costs_nothing() {
     let bench = bench(|_| None).await;
-    let wholes = parts(&bench.client);
-    let first = wholes[2].table().await.expect("read");
+    let collects = parts(&bench.client);
+    let first = collects[2].table().await.expect("read");
     assert_eq!(bench.server.other_requests().len(), 2);
-    let tables = gather(&bench, &wholes, 2).await.expect("read");
+    let tables = gather(&bench, &collects, 2).await.expect("read");
     assert!(Arc::ptr_eq(&tables[2], &first));
     assert_eq!(bench.server.other_requests().len(), 8);
-    gather(&bench, &wholes, 2).await.expect("remembered");
-    wholes[0].table().await.expect("remembered");
+    gather(&bench, &collects, 2).await.expect("remembered");
+    collects[0].table().await.expect("remembered");
     assert_eq!(bench.server.other_requests().len(), 8);
 }
 
@@ -168,38 +174,35 @@ async fn the_first_error_cancels_the_rest_and_a_second_gather_goes_on_where_each
             _ => None,
         });
     let bench = bench(answer).await;
-    let wholes = parts(&bench.client);
-    wholes[0].table().await.expect("read before");
-    let failure = gather(&bench, &wholes, 3).await.expect_err("part 1");
+    let collects = parts(&bench.client);
+    collects[0].table().await.expect("read before");
+    let failure = gather(&bench, &collects, 3).await.expect_err("part 1");
     assert_eq!((failure.index, failure.error.kind()), (1, Kind::CursorRejected));
     assert_eq!(failure.bookmark().map(crate::data::Bookmark::pages), Some(1));
     assert_eq!(failure.scans.len(), PARTS);
     assert!(failure.scans[0].is_whole && failure.scans[0].bookmark.is_none());
-    let read = |index: usize| failure.scans[index].partial.as_deref().map_or(0, points);
+    let read = |index: usize| failure.scans[index].table.as_deref().map_or(0, points);
     assert_eq!((read(0), read(1)), (2, 1));
     for scan in &failure.scans {
         let under_way = scan.bookmark.is_some();
-        assert_eq!(under_way, scan.partial.is_some() && !scan.is_whole);
+        assert_eq!(under_way, scan.table.is_some() && !scan.is_whole);
     }
 
     broken.store(false, Ordering::SeqCst);
-    let mut again = wholes.clone();
+    let mut again = collects.clone();
     let stopped = &failure.scans[1];
     let rest =
-        wholes[1].scan().resume(stopped.bookmark.clone().expect("one"), stopped.partial.clone());
-    again[1] = Arc::new(Whole::new(rest.expect("its own bookmark")));
+        collects[1].scan().resume(stopped.bookmark.clone().expect("one"), stopped.table.clone());
+    again[1] = Arc::new(CollectOnce::new(rest.expect("its own bookmark")));
     let tables = gather(&bench, &again, 8).await.expect("the rest");
     for (part, scan) in (0..).zip(&failure.scans) {
         let sent = bench.server.other_requests();
         let is_first = |r: &&Recorded| hours(r).0 == part && !r.raw.contains("cursor=");
         let asked = sent.iter().filter(is_first).count();
-        assert!(
-            asked == 1 || scan.partial.is_none(),
-            "part {part}: what was read is not read again"
-        );
+        assert!(asked == 1 || scan.table.is_none(), "part {part}: what was read is not read again");
     }
-    let together = Table::together(&tables).expect("one table");
-    assert_eq!((points(&together), together.provenance.resumed_after_pages), (5, 0));
+    let joined = Table::concat(&tables).expect("one table");
+    assert_eq!((points(&joined), joined.provenance.resumed_after_pages), (5, 0));
 }
 
 #[tokio::test]
@@ -207,8 +210,8 @@ async fn a_gathering_that_is_given_up_leaves_each_scan_where_it_was() {
     let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let answer = while_set(&broken, |request| request.raw.contains("cursor=").then(Act::hang));
     let bench = bench(answer).await;
-    let wholes = parts(&bench.client);
-    let gathering = Gathering::new(&bench.client, wholes.clone(), 8).expect("scans");
+    let collects = parts(&bench.client);
+    let gathering = Gathering::new(&bench.client, collects.clone(), 8).expect("scans");
     let reading = tokio::spawn(gathering.finish());
     while bench.server.other_requests().len() < 2 * PARTS {
         tokio::task::yield_now().await;
@@ -216,15 +219,51 @@ async fn a_gathering_that_is_given_up_leaves_each_scan_where_it_was() {
     reading.abort();
     reading.await.expect_err("given up");
     broken.store(false, Ordering::SeqCst);
-    for whole in &wholes {
-        let so_far = whole.so_far().expect("merged");
-        assert_eq!(so_far.bookmark.map(|bookmark| bookmark.pages()), Some(1));
-        assert_eq!(so_far.partial.as_deref().map(points), Some(1));
-        assert_eq!((whole.pages_left(Some(2)), whole.pages_left(None)), (Some(1), None));
+    for collect in &collects {
+        let partial = collect.partial().expect("merged");
+        assert_eq!(partial.bookmark.map(|bookmark| bookmark.pages()), Some(1));
+        assert_eq!(partial.table.as_deref().map(points), Some(1));
+        assert_eq!((collect.pages_left(Some(2)), collect.pages_left(None)), (Some(1), None));
     }
-    gather(&bench, &wholes, 8).await.expect("the rest");
+    gather(&bench, &collects, 8).await.expect("the rest");
     assert_eq!(bench.server.other_requests().len(), 3 * PARTS);
-    assert_eq!(wholes[0].pages_left(None), Some(0), "remembered");
+    assert_eq!(collects[0].pages_left(None), Some(0), "remembered");
+}
+
+#[tokio::test]
+async fn where_no_task_is_begun_scans_are_read_in_place() {
+    let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let answer = while_set(&broken, |request| match hours(request) {
+        (0, _) => Some(Act::with_headers(403, &[], "")),
+        _ => Some(Act::hang()),
+    });
+    let set = |settings: &mut ClientSettings| settings.spawner = Arc::new(|_| None);
+    let bench = Bench::of(service(answer).await, set);
+    let collects = parts(&bench.client);
+    let failure = gather(&bench, &collects, 8).await.expect_err("refused, and the others hang");
+    assert_eq!(failure.index, 0);
+    broken.store(false, Ordering::SeqCst);
+    assert_eq!(gather(&bench, &collects, 8).await.expect("read").len(), PARTS);
+}
+
+#[tokio::test]
+async fn r5_a_step_that_ends_after_the_gathering_leaves_no_request_behind() {
+    // As if each step were at its end when it is told to stop.
+    let set = |settings: &mut ClientSettings| {
+        settings.spawner = Arc::new(|work| {
+            tokio::spawn(work);
+            Some(tokio::spawn(async {}).abort_handle())
+        });
+    };
+    let script = vec![large(&body(0, Some("a"))), Act::hang()];
+    let bench = Bench::with(vec![], script, set).await;
+    let collect = Arc::new(CollectOnce::new(reads::scan(&bench)));
+    let mut gathering = Gathering::new(&bench.client, vec![Arc::clone(&collect)], 1).expect("one");
+    assert!(gathering.step().now_or_never().is_none(), "begun");
+    drop(gathering);
+    until(|| collect.partial().is_ok_and(|partial| partial.table.is_some())).await;
+    a_while().await;
+    assert!(bench.server.other_requests().len() == 2 && !collect.has_prefetched());
 }
 
 #[tokio::test]
@@ -236,7 +275,7 @@ async fn b5_nothing_is_spent_past_the_allowance() {
     assert_eq!(bench.server.other_requests().len(), 5);
     assert_eq!(bench.client.allowance().expect("memory").used, 5);
     let paid: usize =
-        failure.scans.iter().filter_map(|scan| scan.partial.as_deref()).map(points).sum();
+        failure.scans.iter().filter_map(|scan| scan.table.as_deref()).map(points).sum();
     assert_eq!(paid, 5, "what was paid for is here");
     assert!(failure.scans[failure.index].failed);
 }
@@ -260,7 +299,7 @@ async fn r3_a_gathering_is_not_gone_on_with_in_another_process() {
     let mut gathering = Gathering::new(&bench.client, parts(&bench.client), 2).expect("scans");
     gathering.step().await.expect("a page");
     gathering.inherit();
-    assert_eq!(gathering.step().await.expect_err("the parent's").error.kind(), Kind::Fork);
+    assert_eq!(gathering.step().await.expect_err("the parent's").error.kind(), Kind::ForkError);
 }
 
 #[tokio::test]
@@ -273,15 +312,15 @@ async fn r14_a_closed_client_ends_a_gathering() {
     }
     bench.client.close();
     let failure = reading.await.expect("no panic").expect_err("closed");
-    assert_eq!(failure.error.kind(), Kind::Closed);
+    assert_eq!(failure.error.kind(), Kind::ClosedError);
 }
 
 #[tokio::test]
 async fn scans_of_another_client_and_the_same_one_twice_are_refused() {
     let (bench, other) = (bench(|_| None).await, bench(|_| None).await);
-    let refused = |wholes: Vec<Arc<Whole>>| {
-        let error = Gathering::new(&bench.client, wholes, 8).expect_err("refused");
-        assert_eq!(error.kind(), Kind::Query);
+    let refused = |collects: Vec<Arc<CollectOnce>>| {
+        let error = Gathering::new(&bench.client, collects, 8).expect_err("refused");
+        assert_eq!(error.kind(), Kind::QueryError);
         error.to_string()
     };
     assert!(refused(vec![]).contains("nothing to gather"));
@@ -294,23 +333,25 @@ async fn scans_of_another_client_and_the_same_one_twice_are_refused() {
 #[tokio::test]
 async fn what_does_not_adjoin_keeps_its_queries_and_what_does_not_fit_is_no_table() {
     let bench = bench(|_| None).await;
-    let wholes = parts(&bench.client);
-    let tables = gather(&bench, &[wholes[3].clone(), wholes[0].clone()], 8).await.expect("read");
-    let together = Table::together(&tables).expect("one table").provenance;
-    assert_eq!(together.query, *wholes[3].scan().query());
-    assert_eq!(together.further, [wholes[0].scan().query().clone()]);
+    let collects = parts(&bench.client);
+    let tables =
+        gather(&bench, &[collects[3].clone(), collects[0].clone()], 8).await.expect("read");
+    let joined = Table::concat(&tables).expect("one table").provenance;
+    assert_eq!(joined.query, *collects[3].scan().query());
+    assert_eq!(joined.further, [collects[0].scan().query().clone()]);
     let minutes = scan_with(&bench.client, |input| input.interval_seconds = Some(60));
-    let minutes = Whole::new(minutes).table().await.expect("read");
-    let error = Table::together(&[Arc::clone(&tables[0]), minutes]).expect_err("two widths");
+    let minutes = CollectOnce::new(minutes).table().await.expect("read");
+    let error = Table::concat(&[Arc::clone(&tables[0]), minutes]).expect_err("two widths");
     assert!(error.to_string().contains("different widths"), "{error}");
-    assert_eq!(Table::together(&[]).expect_err("nothing").kind(), Kind::Query);
+    assert_eq!(Table::concat(&[]).expect_err("nothing").kind(), Kind::QueryError);
 }
 
 #[tokio::test]
 async fn a_scan_is_split_from_its_start_alone_and_with_its_settings() {
     let bench = bench(|_| None).await;
     let pages = scan(&bench.client).pages().expect("a chain");
-    let bookmark = pages.next().await.expect("read").expect("a page").bookmark.expect("more");
+    let first = next(&pages).await.expect("read").expect("a page");
+    let bookmark = first.bookmark.expect("more");
     let settings =
         ReadSettings { max_pages: Some(1), deadline: Some(Duration::from_secs(9)), keep_raw: true };
     let whole = scan(&bench.client);
@@ -340,7 +381,7 @@ async fn b13_a_client_knows_how_many_pages_a_question_takes_once_it_has_read_it(
     let bench = bench(|_| None).await;
     let whole = scan(&bench.client);
     assert_eq!(bench.client.expected_pages(whole.query()), None);
-    Whole::new(whole.clone()).table().await.expect("read");
+    CollectOnce::new(whole.clone()).table().await.expect("read");
     assert_eq!(bench.client.expected_pages(whole.query()), Some(5));
     let parts = whole.split(Cut::Parts(4)).expect("parts");
     let pages = parts.iter().map(|part| bench.client.expected_pages(part.query()));

@@ -173,7 +173,7 @@ async fn h1_what_never_left_is_tried_four_times_and_not_spent() {
     bench.client.discover(None).await.expect("discovery, and a token");
     bench.server.stop_listening().await;
     let error = bench.error().await;
-    assert_eq!((error.kind(), error.context().attempts.len()), (Kind::Transport, 4));
+    assert_eq!((error.kind(), error.context().attempts.len()), (Kind::TransportError, 4));
     assert_eq!(
         (bench.client.allowance().expect("memory").used, bench.client.data_requests()),
         (0, 0)

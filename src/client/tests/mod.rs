@@ -2,16 +2,27 @@
 
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
-mod early;
 mod gather;
 mod limits;
+mod prefetch;
 mod reads;
 mod recovery;
 mod replies;
 
-use super::*;
-use crate::auth::test_bench::{credential, noon};
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::reply;
+use super::{Client, ClientSettings, DATA_PATH, Spending};
+use crate::auth::Credential;
+use crate::auth::test_harness::{credential, noon};
+use crate::error::{Error, Kind, Result};
 use crate::http::test_server::{Act, TestServer};
+use crate::http::{Deadline, Reply};
 
 const QUERY: &str = "siteId=S1&from=2026-11-01T00%3A00%3A00Z";
 
@@ -123,7 +134,7 @@ async fn t30_a_new_key_is_used_from_the_next_exchange_on() {
     bench.get().await.expect("a page");
     let old = bench.server.token_requests()[0].assertion_part(0)["kid"].clone();
     let key = include_bytes!("../../../tests/keys/rsa.jwk.json");
-    let new = crate::auth::test_bench::credential_of(&bench.client.subject(), key);
+    let new = crate::auth::test_harness::credential_of(&bench.client.subject(), key);
     let new = if old == new.kid() {
         let fresh = crate::auth::PrivateKey::generate(2048).expect("a key");
         Credential::with_key(&bench.client.subject(), fresh, None).expect("a credential").value
@@ -163,9 +174,9 @@ async fn r14_a_closed_client_answers_new_and_waiting_calls_with_closed() {
     bench.client.close();
     bench.client.close();
     let error = waiting.await.expect("no panic").expect_err("closed");
-    assert_eq!(error.kind(), Kind::Closed);
-    assert_eq!(bench.error().await.kind(), Kind::Closed);
-    assert_eq!(bench.client.discover(None).await.expect_err("closed").kind(), Kind::Closed);
+    assert_eq!(error.kind(), Kind::ClosedError);
+    assert_eq!(bench.error().await.kind(), Kind::ClosedError);
+    assert_eq!(bench.client.discover(None).await.expect_err("closed").kind(), Kind::ClosedError);
     assert_eq!(bench.server.other_requests().len(), 1);
     assert!(bench.client.is_closed());
 }

@@ -1,11 +1,15 @@
 //! Reads that many ask for, that are given up half way, or that a fork has cut in two.
 
+use std::task::Poll;
+
 use super::*;
-use crate::client::pages::{Pages, Taken};
-use crate::client::scan::{ReadSettings, Scan, Step};
-use crate::client::whole::Whole;
+use crate::client::ReadSettings;
+use crate::client::collect::{CollectOnce, Step};
+use crate::client::page_stream::PageStream;
+use crate::client::scan::Scan;
+use crate::client::table::ReadFailure;
 use crate::data::query::QueryInput;
-use crate::data::{DecodeSettings, Query, Shape};
+use crate::data::{DecodeSettings, Page, Query, Shape};
 
 /// A page of one point in this minute.
 pub(super) fn page(minute: u32, cursor: Option<&str>) -> Act {
@@ -32,9 +36,15 @@ pub(super) fn scan(bench: &Bench) -> Scan {
     Scan::new(bench.client.clone(), query, decode, ReadSettings::default())
 }
 
-fn sequence(pages: &Pages) -> u64 {
-    match pages.take() {
-        Taken::Page(page) => page.sequence,
+pub(super) async fn next(stream: &Arc<PageStream>) -> Result<Option<Page>, ReadFailure> {
+    Ok(stream.next(Deadline::NEVER).await?.map(|(page, _)| page))
+}
+
+/// Takes the page that was read last.
+fn sequence(stream: &PageStream) -> u64 {
+    stream.pending();
+    match stream.take() {
+        Poll::Ready(Some(page)) => page.sequence,
         other => panic!("no page: {other:?}"),
     }
 }
@@ -42,30 +52,30 @@ fn sequence(pages: &Pages) -> u64 {
 #[tokio::test]
 async fn a_page_that_was_read_for_one_who_gave_up_is_there_for_the_next() {
     let bench = Bench::new(three_pages()).await;
-    let pages = scan(&bench).pages().expect("a chain");
-    assert!(matches!(pages.take(), Taken::Nothing));
-    pages.fill().await.expect("read");
+    let stream = scan(&bench).pages().expect("a chain");
+    assert!(stream.take().is_pending());
+    stream.fill().await.expect("read");
     // Nobody took it; asking again reads nothing.
-    pages.fill().await.expect("held");
+    stream.fill().await.expect("there");
     assert_eq!(bench.server.other_requests().len(), 1);
-    assert_eq!(sequence(&pages), 1);
-    assert!(matches!(pages.take(), Taken::Nothing));
+    assert_eq!(sequence(&stream), 1);
+    assert!(stream.take().is_pending());
     for expected in [Some(2), Some(3), None, None] {
-        let page = pages.next().await.expect("read");
+        let page = next(&stream).await.expect("read");
         assert_eq!(page.map(|page| page.sequence), expected);
     }
-    assert!(matches!(pages.take(), Taken::Ended));
+    assert!(matches!(stream.take(), Poll::Ready(None)));
     assert_eq!(bench.server.other_requests().len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r10_each_page_is_given_once_however_many_ask() {
     let bench = Bench::new(three_pages()).await;
-    let pages = Arc::new(scan(&bench).pages().expect("a chain"));
+    let stream = scan(&bench).pages().expect("a chain");
     let tasks: Vec<_> = (0..20)
         .map(|_| {
-            let pages = Arc::clone(&pages);
-            tokio::spawn(async move { pages.next().await.expect("read").map(|p| p.sequence) })
+            let stream = Arc::clone(&stream);
+            tokio::spawn(async move { next(&stream).await.expect("read").map(|p| p.sequence) })
         })
         .collect();
     let mut given = Vec::new();
@@ -82,18 +92,15 @@ async fn r5_a_read_that_is_given_up_asks_again_for_the_same_page() {
     let mut script = three_pages();
     script.insert(1, Act::hang());
     let bench = Bench::new(script).await;
-    let pages = Arc::new(scan(&bench).pages().expect("a chain"));
-    pages.next().await.expect("the first");
-    let waiting = {
-        let pages = Arc::clone(&pages);
-        tokio::spawn(async move { pages.next().await })
-    };
+    let stream = scan(&bench).pages().expect("a chain");
+    next(&stream).await.expect("the first");
+    let waiting = tokio::spawn(stream.fill());
     while bench.server.other_requests().len() < 2 {
         tokio::task::yield_now().await;
     }
     waiting.abort();
     waiting.await.expect_err("given up");
-    let second = pages.next().await.expect("read").expect("a page");
+    let second = next(&stream).await.expect("read").expect("a page");
     assert_eq!(second.sequence, 2);
     let sent = bench.server.other_requests();
     assert_eq!(sent[1].raw, sent[2].raw);
@@ -102,19 +109,20 @@ async fn r5_a_read_that_is_given_up_asks_again_for_the_same_page() {
 #[tokio::test]
 async fn r3_a_chain_is_not_followed_in_two_processes() {
     let bench = Bench::new(three_pages()).await;
-    let mut pages = scan(&bench).pages().expect("a chain");
-    pages.fill().await.expect("read");
-    pages.inherit();
-    assert!(matches!(pages.take(), Taken::Nothing), "the parent's page");
-    let failure = pages.next().await.expect_err("the parent's chain");
-    assert_eq!(failure.error.kind(), Kind::Fork);
+    let mut stream = scan(&bench).pages().expect("a chain");
+    stream.fill().await.expect("read");
+    stream.inherit();
+    assert!(stream.pending().is_none() && stream.take().is_pending(), "the parent's page");
+    assert!(!stream.is_here() && stream.fill_at_once().is_none() && !stream.may_prefetch());
+    let failure = next(&stream).await.expect_err("the parent's chain");
+    assert_eq!(failure.error.kind(), Kind::ForkError);
     assert_eq!(bench.server.other_requests().len(), 1);
 }
 
 #[tokio::test]
 async fn r3_what_the_parent_had_read_is_there_and_what_it_was_reading_is_read_anew() {
     let bench = Bench::new(three_pages()).await;
-    let whole = Whole::new(scan(&bench));
+    let whole = CollectOnce::new(scan(&bench));
     let held = whole.inherit();
     let _reading = held.lock().await;
     let table = whole.table().await.expect("a read of its own");
@@ -126,7 +134,7 @@ async fn r3_what_the_parent_had_read_is_there_and_what_it_was_reading_is_read_an
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_whole_is_read_once_however_many_ask() {
     let bench = Bench::new(three_pages()).await;
-    let whole = Arc::new(Whole::new(scan(&bench)));
+    let whole = Arc::new(CollectOnce::new(scan(&bench)));
     let tasks: Vec<_> = (0..10)
         .map(|_| {
             let whole = Arc::clone(&whole);
@@ -146,7 +154,7 @@ async fn r5_a_whole_that_is_given_up_goes_on_where_it_was() {
     let mut script = three_pages();
     script.insert(1, Act::hang());
     let bench = Bench::new(script).await;
-    let whole = Arc::new(Whole::new(scan(&bench)));
+    let whole = Arc::new(CollectOnce::new(scan(&bench)));
     let waiting = {
         let whole = Arc::clone(&whole);
         tokio::spawn(async move { whole.table().await })
@@ -168,7 +176,7 @@ async fn progress_counts_pages_points_and_every_request() {
     let mut script = three_pages();
     script.insert(1, Act::json(503, "{}"));
     let bench = Bench::new(script).await;
-    let whole = Whole::new(scan(&bench));
+    let whole = CollectOnce::new(scan(&bench));
     let mut told = Vec::new();
     let table = loop {
         match whole.step(Deadline::NEVER).await.expect("a step") {
@@ -185,113 +193,16 @@ async fn progress_counts_pages_points_and_every_request() {
 }
 
 #[tokio::test]
-async fn each_page_is_news_once() {
+async fn each_page_is_reported_once_and_before_it_is_given() {
     let bench = Bench::new(three_pages()).await;
-    let pages = scan(&bench).pages().expect("a chain");
-    assert!(pages.news().is_none());
-    pages.fill().await.expect("read");
-    assert_eq!(pages.news().map(|news| news.pages), Some(1));
-    assert!(pages.news().is_none());
-}
-
-fn many_pages(pages: u32) -> Vec<Act> {
-    let cursor = |minute| (minute + 1 < pages).then(|| format!("c{minute}"));
-    (0..pages).map(|minute| page(minute, cursor(minute).as_deref())).collect()
-}
-
-#[tokio::test]
-async fn r16_one_page_is_read_ahead_and_none_before_the_second_was_taken() {
-    let bench = Bench::new(many_pages(5)).await;
-    let pages = scan(&bench).pages().expect("a chain");
-    let asked = || bench.server.other_requests().len();
-    for number in 1..=4 {
-        assert_eq!(pages.next().await.expect("read").expect("a page").sequence, number);
-        for _ in 0..3 {
-            if let Some(turn) = pages.begin_ahead() {
-                pages.read_ahead(turn).await;
-            }
-        }
-        let ahead = usize::from(number >= 2);
-        assert_eq!(asked(), usize::try_from(number).expect("small") + ahead);
+    let stream = scan(&bench).pages().expect("a chain");
+    assert!(stream.pending().is_none());
+    for number in 1..=3 {
+        stream.fill().await.expect("read");
+        assert!(stream.take().is_pending(), "nobody heard of it yet");
+        assert_eq!(stream.pending().map(|progress| progress.pages), Some(number));
+        assert!(stream.pending().is_none());
+        assert!(matches!(stream.take(), Poll::Ready(Some(page)) if page.sequence == number));
     }
-    assert_eq!(pages.next().await.expect("read").map(|page| page.sequence), Some(5));
-    assert!(!pages.begins_ahead(), "it was the last");
-    assert!(matches!(pages.take(), Taken::Ended));
-    assert_eq!(asked(), 5);
-}
-
-#[tokio::test]
-async fn a_failure_of_what_was_read_ahead_is_told_once_to_whoever_asks() {
-    let mut script = many_pages(3);
-    script.insert(2, Act::json(404, "{}"));
-    let bench = Bench::new(script).await;
-    let pages = scan(&bench).pages().expect("a chain");
-    for _ in 0..2 {
-        pages.next().await.expect("read");
-    }
-    pages.read_ahead(pages.begin_ahead().expect("begun")).await;
-    assert!(pages.begin_ahead().is_none(), "a failure is not asked for again");
-    assert_eq!(bench.server.other_requests().len(), 3);
-    let failure = pages.next().await.expect_err("refused");
-    assert_eq!(failure.error.kind(), Kind::CursorRejected);
-    assert_eq!(failure.bookmark.expect("a bookmark").pages(), 2);
-    assert_eq!(bench.server.other_requests().len(), 3);
-    assert_eq!(pages.next().await.expect("asked again").expect("a page").sequence, 3);
-}
-
-#[tokio::test]
-async fn p9_what_is_read_ahead_ends_with_who_wanted_it_and_loses_no_page() {
-    let mut script = many_pages(3);
-    script.insert(2, Act::hang());
-    let bench = Bench::new(script).await;
-    let pages = Arc::new(scan(&bench).pages().expect("a chain"));
-    for _ in 0..2 {
-        pages.next().await.expect("read");
-    }
-    let ahead = {
-        let (pages, turn) = (Arc::clone(&pages), pages.begin_ahead().expect("begun"));
-        tokio::spawn(async move { pages.read_ahead(turn).await })
-    };
-    assert!(pages.begin_ahead().is_none(), "one is under way");
-    while bench.server.other_requests().len() < 3 {
-        tokio::task::yield_now().await;
-    }
-    ahead.abort();
-    ahead.await.expect_err("given up");
-    pages.give_up_ahead();
-    assert!(pages.begin_ahead().is_none(), "once for each page that was taken");
-    assert_eq!(pages.next().await.expect("read").expect("a page").sequence, 3);
-}
-
-#[tokio::test]
-async fn what_was_given_up_before_it_came_to_its_turn_asks_for_nothing() {
-    let bench = Bench::new(many_pages(4)).await;
-    let pages = scan(&bench).pages().expect("a chain");
-    for _ in 0..2 {
-        pages.next().await.expect("read");
-    }
-    let late = pages.begin_ahead().expect("begun");
-    pages.give_up_ahead();
-    pages.next().await.expect("read");
-    let turn = pages.begin_ahead().expect("begun");
-    pages.read_ahead(late).await;
-    assert_eq!(bench.server.other_requests().len(), 3);
-    assert!(!pages.begins_ahead(), "the other one is under way");
-    pages.read_ahead(turn).await;
-    assert_eq!(pages.next().await.expect("read").expect("a page").sequence, 4);
-    assert_eq!(bench.server.other_requests().len(), 4);
-}
-
-#[tokio::test]
-async fn a_page_that_came_by_itself_is_not_given_before_its_news_was_heard() {
-    let bench = Bench::new(many_pages(4)).await;
-    let pages = scan(&bench).pages().expect("a chain");
-    for number in 1..=4 {
-        // As if it had come after somebody heard that there is no news.
-        pages.fill().await.expect("read");
-        assert!(matches!(pages.take_heard(), Taken::Nothing));
-        assert_eq!(pages.news().map(|news| news.pages), Some(number));
-        assert!(matches!(pages.take_heard(), Taken::Page(page) if page.sequence == number));
-    }
-    assert!(matches!(pages.take_heard(), Taken::Ended));
+    assert!(matches!(stream.take(), Poll::Ready(None)));
 }

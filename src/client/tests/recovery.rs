@@ -21,7 +21,7 @@ async fn d1_a_refused_token_costs_one_token_request_and_one_repeat_of_the_same_b
 async fn d2_a_second_refusal_ends_it_with_the_challenge() {
     let bench = Bench::settled(vec![refused(), refused(), refused()]).await;
     let error = bench.error().await;
-    assert_eq!((error.kind(), bench.counts()), (Kind::Authentication, (1, 2)));
+    assert_eq!((error.kind(), bench.counts()), (Kind::AuthenticationError, (1, 2)));
     assert!(error.to_string().contains("invalid_token"), "{error}");
     assert_eq!(error.context().code.as_deref(), Some("invalid_token"));
     assert_eq!((error.context().status, error.context().attempts.len()), (Some(401), 2));
@@ -33,7 +33,7 @@ async fn d3_a_missing_scope_is_a_scope_error_and_costs_no_token_request() {
         "WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"a.read b.read\"";
     let bench = Bench::settled(vec![Act::with_headers(403, &[challenge], "")]).await;
     let error = bench.error().await;
-    assert_eq!((error.kind(), bench.counts()), (Kind::Scope, (0, 1)));
+    assert_eq!((error.kind(), bench.counts()), (Kind::ScopeError, (0, 1)));
     assert_eq!(error.context().missing, ["a.read", "b.read"]);
     assert_eq!(error.context().code.as_deref(), Some("insufficient_scope"));
 }
@@ -43,7 +43,7 @@ async fn t5_a_scope_that_was_never_confirmed_is_a_scope_error_at_the_data() {
     let body = r#"{"access_token":"good-token","token_type":"Bearer","expires_in":600}"#;
     let refusal = Act::json(403, r#"{"error":"insufficient_scope"}"#);
     let bench = Bench::with(vec![Act::json(200, body)], vec![refusal], |_| {}).await;
-    assert_eq!(bench.error().await.kind(), Kind::Scope);
+    assert_eq!(bench.error().await.kind(), Kind::ScopeError);
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn d7_a_token_refused_while_young_gets_a_second_to_arrive() {
 async fn d7_refused_again_it_is_replaced_once_and_three_data_requests_are_the_end() {
     let bench = Bench::new(vec![refused(); 8]).await;
     let error = bench.error().await;
-    assert_eq!(error.kind(), Kind::Authentication);
+    assert_eq!(error.kind(), Kind::AuthenticationError);
     assert_eq!(bench.server.token_requests().len(), 2);
     assert_eq!(bench.server.other_requests().len(), 3);
     assert_eq!(error.context().attempts.len(), 3);

@@ -34,7 +34,7 @@ async fn h9_broken_framing_is_asked_for_once_more() {
     let broken = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}".to_vec();
     let bench = Bench::new(vec![Act::ReplyAndClose(broken); 8]).await;
     let error = bench.error().await;
-    assert_eq!((error.kind(), bench.server.other_requests().len()), (Kind::Protocol, 2));
+    assert_eq!((error.kind(), bench.server.other_requests().len()), (Kind::ProtocolError, 2));
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn h17_a_success_that_the_interface_does_not_know_is_a_protocol_error() {
         let reply = format!("HTTP/1.1 {status} Odd\r\n\r\n").into_bytes();
         let bench = Bench::new(vec![Act::ReplyAndClose(reply)]).await;
         let error = bench.error().await;
-        assert_eq!(error.kind(), Kind::Protocol, "{status}: {error}");
+        assert_eq!(error.kind(), Kind::ProtocolError, "{status}: {error}");
         assert_eq!(bench.server.other_requests().len(), 1, "{status}");
     }
 }
@@ -113,7 +113,7 @@ async fn e4_json_is_believed_and_its_label_is_not() {
         assert_eq!(bench.get().await.expect("a page"), "{\"a\":1}");
         let bench = Bench::new(vec![Act::with_headers(200, headers, "<html></html>")]).await;
         let error = bench.error().await;
-        assert_eq!((error.kind(), bench.server.other_requests().len()), (Kind::Protocol, 1));
+        assert_eq!((error.kind(), bench.server.other_requests().len()), (Kind::ProtocolError, 1));
     }
 }
 
@@ -122,7 +122,7 @@ async fn e5_a_discovery_reply_that_is_no_object_is_a_protocol_error() {
     for body in ["", "null", "[]", "[[],null]", "{} {}", "{}}", "\u{feff}[]"] {
         let bench = Bench::new(vec![Act::json(200, body)]).await;
         let error = bench.client.discover(None).await.expect_err(body);
-        assert_eq!(error.kind(), Kind::Protocol, "{body}");
+        assert_eq!(error.kind(), Kind::ProtocolError, "{body}");
     }
 }
 

@@ -23,7 +23,7 @@ impl Script {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -33,8 +33,8 @@ impl Fetch for Script {
         wire: &str,
         read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
     ) -> Result<T> {
-        self.asked.lock().unwrap().push(wire.to_owned());
-        let reply = self.replies.lock().unwrap().pop_front();
+        self.asked.lock().push(wire.to_owned());
+        let reply = self.replies.lock().pop_front();
         read(&reply.expect("the script has a further reply").map(Bytes::from)?)
     }
 }
@@ -106,7 +106,10 @@ fn a_chain_follows_the_cursors_to_an_explicit_null() {
     let (pages, error) = drain(&mut chain, &script);
     assert!(pages == 2 && error.is_none());
     assert_eq!(script.asked(), ["siteId=S", "siteId=S&cursor=a%20b", "siteId=S&cursor="]);
-    assert_eq!((chain.state(), chain.bookmark(), chain.pages_read()), (&State::Done, None, 3));
+    assert_eq!(
+        (chain.state(), chain.bookmark(), chain.pages_read()),
+        (&PagingState::Done, None, 3)
+    );
     assert!(next(&mut chain, &script).unwrap().is_none());
     assert_eq!(script.asked().len(), 3);
 }
@@ -156,7 +159,7 @@ fn p2_a_chain_without_an_end_stops_at_max_pages_with_a_bookmark() {
     let mut chain = Chain::new(query(), settings(), "origin", Some(3));
     let (pages, error) = drain(&mut chain, &script);
     let error = error.unwrap();
-    assert_eq!((pages, error.kind()), (3, Kind::Query));
+    assert_eq!((pages, error.kind()), (3, Kind::QueryError));
     assert!(error.to_string().contains("max_pages=3"), "{error}");
     assert_eq!(script.asked().len(), 3);
     let bookmark = chain.bookmark().unwrap();
@@ -209,7 +212,7 @@ fn p6_a_cursor_refused_in_mid_chain_is_told_from_a_refused_query() {
 fn p7_after_any_error_the_same_bytes_are_asked_again() {
     let script = Script::new([
         Ok(page(Some("a&b"))),
-        Err(Error::new(Kind::Transport, "reset")),
+        Err(Error::new(Kind::TransportError, "reset")),
         Ok("{\"series\":3}".to_owned()),
         Err(rejected(409)),
         Ok(page(None)),
@@ -217,7 +220,7 @@ fn p7_after_any_error_the_same_bytes_are_asked_again() {
     let mut chain = chain();
     next(&mut chain, &script).unwrap();
     let bookmark = chain.bookmark();
-    for kind in [Kind::Transport, Kind::Protocol, Kind::RequestRejected] {
+    for kind in [Kind::TransportError, Kind::ProtocolError, Kind::RequestRejected] {
         assert_eq!(next(&mut chain, &script).unwrap_err().kind(), kind);
         assert_eq!(chain.bookmark(), bookmark);
     }
@@ -268,7 +271,7 @@ fn p12_a_bookmark_of_another_query_or_host_is_refused() {
     let other = Query::new(QueryInput::default()).unwrap();
     for (query, origin) in [(other, "origin"), (query(), "elsewhere")] {
         let refused = Chain::resume(query, settings(), origin, None, &bookmark);
-        assert_eq!(refused.unwrap_err().kind(), Kind::Bookmark);
+        assert_eq!(refused.unwrap_err().kind(), Kind::BookmarkError);
     }
 }
 

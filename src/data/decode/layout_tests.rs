@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use super::edge::cursor_at_an_edge;
 use super::tests::{counts, floats, microseconds, read, settings};
 use super::{Decoded, decode};
 use crate::data::cursor::Cursor;
-use crate::data::edge::cursor_at_an_edge;
 use crate::error::Kind;
 
 const FIRST_SECOND: i64 = 1_793_491_200;

@@ -2,8 +2,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, Float64Array};
 
+use super::settings::MOST_EXTRA_COLUMNS;
 use super::*;
-use crate::data::shape::MissingCursor;
+use crate::data::{Cursor, MissingCursor, Shape};
 
 const LAYOUT_A: &str = include_str!("../../../tests/pages/layout_a.json");
 const LAYOUT_B: &str = include_str!("../../../tests/pages/layout_b.json");
@@ -12,7 +13,7 @@ const FLIPPED_BODIES: u64 = 20_000;
 
 const IDS: &str = r#""siteId":"S","lineId":"L","machineId":"M","deviceId":"D","tagGuid":"T""#;
 
-pub(in crate::data) fn settings() -> DecodeSettings {
+pub(crate) fn settings() -> DecodeSettings {
     DecodeSettings {
         start: Some("2026-11-01T00:00:00Z".parse().unwrap()),
         end: Some("2026-11-08T00:00:00Z".parse().unwrap()),
@@ -21,39 +22,39 @@ pub(in crate::data) fn settings() -> DecodeSettings {
     }
 }
 
-pub(in crate::data) fn read(body: &str) -> Result<Decoded> {
+pub(crate) fn read(body: &str) -> Result<Decoded> {
     decode(body.as_bytes(), &settings())
 }
 
 /// A page with one series whose points are these.
-pub(in crate::data) fn page(points: &str) -> String {
+pub(crate) fn page(points: &str) -> String {
     format!(r#"{{"series":[{{{IDS},"points":[{points}]}}],"nextCursor":null}}"#)
 }
 
 /// A page with one point that has these members besides its timestamp.
-pub(in crate::data) fn point(members: &str) -> String {
+pub(crate) fn point(members: &str) -> String {
     page(&format!(r#"{{"timestamp":"2026-11-01T00:00:00Z",{members}}}"#))
 }
 
 /// A page of points with these timestamps, as JSON.
-pub(in crate::data) fn times(timestamps: &[&str]) -> Result<Decoded> {
+pub(crate) fn times(timestamps: &[&str]) -> Result<Decoded> {
     let points: Vec<String> =
         timestamps.iter().map(|time| format!(r#"{{"timestamp":{time},"value":1}}"#)).collect();
     read(&page(&points.join(",")))
 }
 
 /// The path and text of the `ProtocolError` that this body is.
-pub(in crate::data) fn refused(body: &str) -> (String, String) {
+pub(crate) fn refused(body: &str) -> (String, String) {
     refused_by(body, &settings())
 }
 
-pub(in crate::data) fn refused_by(body: &str, settings: &DecodeSettings) -> (String, String) {
+pub(crate) fn refused_by(body: &str, settings: &DecodeSettings) -> (String, String) {
     let error = decode(body.as_bytes(), settings).expect_err(body);
-    assert_eq!(error.kind(), Kind::Protocol, "{error}");
+    assert_eq!(error.kind(), Kind::ProtocolError, "{error}");
     (error.context().path.clone().unwrap_or_default(), error.to_string())
 }
 
-pub(in crate::data) fn floats(decoded: &Decoded, column: &str) -> Float64Array {
+pub(crate) fn floats(decoded: &Decoded, column: &str) -> Float64Array {
     decoded
         .points
         .batch()
@@ -64,11 +65,11 @@ pub(in crate::data) fn floats(decoded: &Decoded, column: &str) -> Float64Array {
         .clone()
 }
 
-pub(in crate::data) fn counts(decoded: &Decoded) -> Vec<Option<i64>> {
+pub(crate) fn counts(decoded: &Decoded) -> Vec<Option<i64>> {
     decoded.points.batch().unwrap().column(9).as_primitive::<Int64Type>().iter().collect()
 }
 
-pub(in crate::data) fn microseconds(decoded: &Decoded) -> Vec<i64> {
+pub(crate) fn microseconds(decoded: &Decoded) -> Vec<i64> {
     decoded
         .points
         .batch()
@@ -238,7 +239,7 @@ fn j18_extra_columns_that_cannot_be_are_refused() {
     {
         let extra_columns = names.into_iter().map(ToOwned::to_owned).collect();
         let settings = DecodeSettings { extra_columns, ..settings() };
-        assert_eq!(settings.check().unwrap_err().kind(), Kind::Config);
+        assert_eq!(settings.check().unwrap_err().kind(), Kind::ConfigError);
     }
     let extra_columns = (0..=MOST_EXTRA_COLUMNS).map(|n| n.to_string()).collect();
     assert!(DecodeSettings { extra_columns, ..settings() }.check().is_err());
@@ -329,7 +330,10 @@ fn j21_a_flipped_byte_gives_a_result_or_an_error_and_never_a_panic() {
         }
         if let Err(error) = decode(&body, &settings) {
             let kind = error.kind();
-            assert!(matches!(kind, Kind::Protocol | Kind::TruncatedBody), "seed {seed}: {error}");
+            assert!(
+                matches!(kind, Kind::ProtocolError | Kind::TruncatedBody),
+                "seed {seed}: {error}"
+            );
         }
     }
 }

@@ -128,7 +128,7 @@ fn nothing_merged_is_an_empty_table_with_all_columns() {
 #[test]
 fn a_page_with_other_columns_is_refused() {
     let mut merger = Merger::new(&[]);
-    assert_eq!(merger.push(&page(1, &[])).unwrap_err().kind(), Kind::Internal);
+    assert_eq!(merger.push(&page(1, &[])).unwrap_err().kind(), Kind::InternalError);
     assert_eq!((merger.pages(), merger.next_sequence()), (0, 1));
 }
 

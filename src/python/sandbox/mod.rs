@@ -1,30 +1,27 @@
 //! `siteline.Sandbox`: the whole service on loopback, for demos and for users' own tests.
 
 mod arguments;
-mod arrow;
-mod columns;
-mod fault;
-mod options;
-mod own;
-mod pandas;
-mod seen;
+mod errors;
+mod frame;
+mod integration;
 mod truth;
 
-use std::fmt;
-
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping, PyString};
+use pyo3::types::{PyDict, PyMapping, PyTuple};
 
-use crate::error::{Error, Kind};
-use crate::python::clock::PyClock;
-use crate::python::errors::raise;
-use crate::python::private_key::PyPrivateKey;
-use crate::python::process::{attached, undivided};
-use crate::python::runtime::{detached, step};
-use crate::python::table::PyTable;
+use crate::python::auth::private_key::PyPrivateKey;
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::process::{attached, detached, undivided};
+use crate::python::bridge::runtime::step;
+use crate::python::convert::clock::PyClock;
+use crate::python::convert::state::dict;
+use crate::python::convert::table::PyTable;
+use crate::python::convert::values::datetime;
 use crate::sandbox::{AsOf, DEFAULT_SCOPES, Point, Sandbox};
 
-use arguments::{identity, json_text, microseconds, whole_seconds};
+use arguments::{identity, json_text, microseconds, optional, whole_seconds};
+use errors::checked;
+use integration::Integration;
 
 /// The whole Customer Data Service on loopback: strict, deterministic, and yours to break.
 ///
@@ -70,16 +67,7 @@ use arguments::{identity, json_text, microseconds, whole_seconds};
 pub(crate) struct PySandbox {
     sandbox: Sandbox,
     clock: Py<PyClock>,
-    own: own::Own,
-}
-
-/// A failure of the sandbox is a wrong setting of the test that uses it.
-fn refused(py: Python<'_>, text: impl Into<String>) -> PyErr {
-    raise(py, &Error::new(Kind::Config, text))
-}
-
-fn done<T>(py: Python<'_>, outcome: Result<T, impl fmt::Display>) -> PyResult<T> {
-    outcome.map_err(|error| refused(py, error.to_string()))
+    integration: Integration,
 }
 
 impl PySandbox {
@@ -90,7 +78,7 @@ impl PySandbox {
         class: &str,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (key, subject) = self.own.get(py, &self.sandbox)?;
+        let (key, subject) = self.integration.credential(py, &self.sandbox)?;
         let package = py.import("siteline")?;
         let settings = PyDict::new(py);
         let key = Py::new(py, PyPrivateKey(key))?;
@@ -114,11 +102,11 @@ impl PySandbox {
         unavailable_status=503, error_body='oauth', extra_members=False, integer_ids=False, \
         omit_nulls=False, omit_last_cursor=False, spaced=False)")]
     fn new(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let (mut options, clock) = options::read(settings)?;
+        let (mut options, clock) = arguments::options(py, settings)?;
         options.take_step = |step| undivided(step);
-        let sandbox = done(py, Sandbox::start(options, clock.clone()))?;
+        let sandbox = checked(py, Sandbox::start(options, clock.clone()))?;
         let clock = Py::new(py, PyClock(clock))?;
-        Ok(Self { sandbox, clock, own: own::Own::default() })
+        Ok(Self { sandbox, clock, integration: Integration::default() })
     }
 
     /// ``http://127.0.0.1:PORT``: the service's address.
@@ -179,7 +167,7 @@ impl PySandbox {
     /// >>> print(*sorted(sandbox.env()))
     /// SITELINE_BASE_URL SITELINE_PRIVATE_KEY SITELINE_SUBJECT
     fn env<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (key, subject) = self.own.get(py, &self.sandbox)?;
+        let (key, subject) = self.integration.credential(py, &self.sandbox)?;
         let pem = key.to_pkcs8_pem(None).map_err(|error| raise(py, &error))?;
         let variables = PyDict::new(py);
         variables.set_item("SITELINE_BASE_URL", self.sandbox.base_url())?;
@@ -193,10 +181,7 @@ impl PySandbox {
     /// ``public_jwk`` is a mapping or JSON text, as ``PrivateKey.public_jwk``; ``scopes`` are those
     /// allowed to it, both of the document by default. :class:`ConfigError` for anything but a
     /// public RSA key of 2048 bits or more.
-    #[pyo3(
-        signature = (public_jwk, scopes=None),
-        text_signature = "($self, public_jwk, scopes=None)"
-    )]
+    #[pyo3(signature = (public_jwk, scopes=None))]
     fn enroll(
         &self,
         public_jwk: &Bound<'_, PyAny>,
@@ -205,23 +190,23 @@ impl PySandbox {
         let jwk = json_text(public_jwk)?;
         let scopes = scopes.unwrap_or_else(|| DEFAULT_SCOPES.map(str::to_owned).to_vec());
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        done(public_jwk.py(), self.sandbox.enroll(&jwk, &scopes))
+        checked(public_jwk.py(), self.sandbox.enroll(&jwk, &scopes))
     }
 
     /// Approve an integration, where the sandbox was made with ``approved=False`` (§1).
     fn approve(&self, py: Python<'_>, subject: &str) -> PyResult<()> {
-        done(py, self.sandbox.approve(subject))
+        checked(py, self.sandbox.approve(subject))
     }
 
     /// Take the approval back: no new token, and those given end.
     fn revoke(&self, py: Python<'_>, subject: &str) -> PyResult<()> {
-        done(py, self.sandbox.revoke(subject))
+        checked(py, self.sandbox.revoke(subject))
     }
 
     /// Put another public key in the place of the enrolled one; tokens already given stay good.
     fn replace_key(&self, subject: &str, public_jwk: &Bound<'_, PyAny>) -> PyResult<()> {
         let jwk = json_text(public_jwk)?;
-        done(public_jwk.py(), self.sandbox.replace_key(subject, &jwk))
+        checked(public_jwk.py(), self.sandbox.replace_key(subject, &jwk))
     }
 
     /// Serve your own data; the first load takes the place of the generated plant.
@@ -262,12 +247,11 @@ impl PySandbox {
         bucket: Option<&Bound<'_, PyAny>>,
         ids: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<usize> {
-        let identity = identity(ids)?;
-        let bucket = bucket.map(|bucket| whole_seconds(bucket, "bucket")).transpose()?;
-        let columns =
-            if pandas::is_frame(frame)? { pandas::columns(frame)? } else { arrow::columns(frame)? };
-        let loaded = step(py, || columns.load(&self.sandbox, &identity, bucket))?;
-        done(py, loaded)
+        let ids = identity(ids)?;
+        let bucket = optional(bucket, "bucket", whole_seconds)?;
+        let frame = frame::read(frame, ids)?;
+        let rows = step(py, || self.sandbox.load_frame(frame, bucket))?;
+        checked(py, rows)
     }
 
     /// Give a loaded point other values, or add a point that was not there.
@@ -300,9 +284,9 @@ impl PySandbox {
             minimum: minimum.or(value),
             maximum: maximum.or(value),
             sample_count: sample_count.or(value.map(|_| 1)),
-            available_at: at.map(|at| microseconds(at, "at")).transpose()?,
+            available_at: optional(at, "at", microseconds)?,
         };
-        done(py, self.sandbox.revise(&identity(ids)?, point))
+        checked(py, self.sandbox.revise(&identity(ids)?, point))
     }
 
     /// Take a loaded point back, at ``at`` or now: the pages of an older cursor then omit a point
@@ -320,8 +304,8 @@ impl PySandbox {
     ) -> PyResult<()> {
         let py = timestamp.py();
         let timestamp = microseconds(timestamp, "timestamp")?;
-        let at = at.map(|at| microseconds(at, "at")).transpose()?;
-        done(py, self.sandbox.withdraw(&identity(ids)?, timestamp, at))
+        let at = optional(at, "at", microseconds)?;
+        checked(py, self.sandbox.withdraw(&identity(ids)?, timestamp, at))
     }
 
     /// What a client must end up with, as a :class:`Table`: no pages, no tokens, no HTTP.
@@ -333,9 +317,7 @@ impl PySandbox {
     /// final a day after their bucket). Costs no request.
     #[pyo3(
         signature = (*, site=None, line=None, start=None, end=None, interval=None, filters=None,
-            at=None),
-        text_signature = "($self, *, site=None, line=None, start=None, end=None, interval=None, \
-            filters=None, at=None)"
+            at=None)
     )]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn truth(
@@ -350,24 +332,16 @@ impl PySandbox {
         at: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTable> {
         let selection = truth::selection(py, site, line, filters)?;
-        let time = |value: Option<&Bound<'_, PyAny>>, name| {
-            value.map(|value| microseconds(value, name)).transpose()
-        };
-        let is_final = |at: &Bound<'_, PyAny>| {
-            at.cast::<PyString>().is_ok_and(|text| text.to_cow().is_ok_and(|text| text == "final"))
-        };
-        let as_of = match at {
-            Some(at) if is_final(at) => AsOf::Final,
-            at => time(at, "at")?.map_or(AsOf::Now, AsOf::Time),
-        };
-        let (start, end) = (time(start, "start")?, time(end, "end")?);
-        let interval = interval.map(|interval| whole_seconds(interval, "interval")).transpose()?;
+        let start = optional(start, "start", microseconds)?;
+        let end = optional(end, "end", microseconds)?;
+        let interval = optional(interval, "interval", whole_seconds)?;
+        let as_of = optional(at, "at", truth::as_of)?.unwrap_or(AsOf::Now);
         let truth = step(py, || self.sandbox.truth(selection, start, end, interval, as_of))?;
-        let points = truth::points(&done(py, truth)?).map_err(|error| raise(py, &error))?;
+        let points = truth::points(&checked(py, truth)?).map_err(|error| raise(py, &error))?;
         Ok(PyTable::unread(points))
     }
 
-    /// What the service has seen so far, a dict; asked for again, a new one.
+    /// What the service has seen so far: a dict, :class:`SandboxStats`; asked for again, a new one.
     ///
     /// ``token_requests``, ``tokens_issued``, ``discovery_requests``, ``data_requests``,
     /// ``data_requests_by_day`` (ISO date to count, of all integrations, refused ones too),
@@ -379,8 +353,13 @@ impl PySandbox {
     /// >>> sandbox.stats.get("data_requests")
     /// 0
     #[getter]
-    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        seen::stats(py, &self.sandbox.stats())
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let stats = self.sandbox.stats();
+        let record = dict(py, &stats)?;
+        for (line, request) in record.get_item("log")?.try_iter()?.zip(&stats.log) {
+            line?.set_item("at", datetime(py, request.at)?)?;
+        }
+        Ok(record)
     }
 
     /// With ``record_wire=True``: each request as text, byte for byte, in order.
@@ -429,8 +408,8 @@ impl PySandbox {
             hang=False, reset=False, raw=None, repeat_cursor=False, cycle_cursors=None, \
             empty_page=False, forget_cursors=False, forget_tokens=False, grant=None)"
     )]
-    fn fault(&self, py: Python<'_>, on: &str, what: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        for fault in fault::read(py, on, what)? {
+    fn fault(&self, on: Bound<'_, PyAny>, what: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        for fault in arguments::faults(on, what)? {
             self.sandbox.fault(fault);
         }
         Ok(())
@@ -462,11 +441,7 @@ impl PySandbox {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _exception: &Bound<'_, pyo3::types::PyTuple>,
-    ) -> PyResult<()> {
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         self.close(py)
     }
 

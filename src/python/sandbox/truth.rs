@@ -5,10 +5,11 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyMapping, PyString};
 
-use super::refused;
+use super::arguments::microseconds;
+use super::errors::refused;
 use crate::data::{Identity, PointColumns, TableBuilder};
 use crate::error::Result;
-use crate::sandbox::{Selection, Truth};
+use crate::sandbox::{AsOf, Selection, Truth};
 
 /// The series that the keywords ask for.
 pub(super) fn selection(
@@ -37,6 +38,14 @@ pub(super) fn selection(
         }
     }
     Ok(selection)
+}
+
+/// `"final"`, or a time.
+pub(super) fn as_of(at: &Bound<'_, PyAny>, name: &str) -> PyResult<AsOf> {
+    match at.cast::<PyString>() {
+        Ok(text) if text.to_cow().is_ok_and(|text| text == "final") => Ok(AsOf::Final),
+        _ => microseconds(at, name).map(AsOf::Time),
+    }
 }
 
 fn text(id: &Bound<'_, PyAny>) -> PyResult<String> {

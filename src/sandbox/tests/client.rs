@@ -1,4 +1,4 @@
-//! A client that does what a test tells it, right or wrong: it shares nothing with siteline's own.
+//! A client that sends what a test says, right or wrong, without any of siteline's code.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

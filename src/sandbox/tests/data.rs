@@ -193,16 +193,16 @@ fn replies_are_compressed_for_those_who_ask() {
 #[test]
 fn generated_data_arrive_late_are_revised_and_settle_within_a_day() {
     let caller = Caller::new(Options::default());
-    let told = |as_of| {
+    let truth_as_of = |as_of| {
         let end = Some(at("2026-11-08T00:00:00Z"));
         let start = Some(at("2026-11-07T00:00:00Z"));
         caller.sandbox.truth(Selection::default(), start, end, None, as_of).expect("truth")
     };
-    let (now, settled) = (told(AsOf::Now), told(AsOf::Final));
+    let (now, settled) = (truth_as_of(AsOf::Now), truth_as_of(AsOf::Final));
     assert!(now.len() < settled.len());
     caller.sandbox.clock().advance(Duration::from_secs(86_400));
-    assert_eq!(told(AsOf::Now), settled);
-    assert_eq!(told(AsOf::Time(at(super::client::NOW))), now);
+    assert_eq!(truth_as_of(AsOf::Now), settled);
+    assert_eq!(truth_as_of(AsOf::Time(at(super::client::NOW))), now);
 }
 
 #[test]

@@ -1,17 +1,17 @@
-//! The script of faults, as it looks from outside.
+//! Faults, as a client sees them.
 
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::client::{Caller, DISCOVERY, target};
-use crate::sandbox::{Act, Endpoint, Fault, Options, ServiceShape, When};
+use crate::sandbox::{Effect, Endpoint, Fault, Options, When};
 
 const QUERY: &str = "siteId=S1&from=2026-11-01T00:00:00Z&to=2026-11-01T01:00:00Z&pageSize=20";
 
-fn struck(on: Endpoint, what: Act) -> Caller {
+fn with_fault(on: Endpoint, effect: Effect) -> Caller {
     let caller = Caller::new(Options::default());
-    caller.sandbox.fault(Fault { on, when: When::Nth(1), what });
+    caller.sandbox.fault(Fault { on, when: When::Nth(1), effect });
     caller
 }
 
@@ -22,12 +22,12 @@ fn raw(caller: &Caller, token: &str) -> Option<(String, Vec<u8>)> {
 
 #[test]
 fn a_reply_is_replaced_after_the_request_was_counted() {
-    let act = Act::Reply {
+    let effect = Effect::Reply {
         status: 502,
         headers: vec![("Content-Type".into(), "text/html".into())],
         body: "<html>bad gateway</html>".into(),
     };
-    let caller = struck(Endpoint::Data, act);
+    let caller = with_fault(Endpoint::Data, effect);
     let token = caller.token();
     let reply = caller.get(&target(QUERY, None), &token);
     assert_eq!((reply.status, reply.headers["content-type"].as_str()), (502, "text/html"));
@@ -41,10 +41,10 @@ fn a_reply_is_replaced_after_the_request_was_counted() {
 #[test]
 fn temporarily_unavailable_comes_with_the_status_of_the_shape() {
     for status in [503, 400, 500] {
-        let shape = ServiceShape { unavailable_status: status, ..ServiceShape::default() };
-        let caller = Caller::new(Options { shape, ..Options::default() });
-        let what = Act::Unavailable { retry_after: Some(2) };
-        caller.sandbox.fault(Fault { on: Endpoint::Token, when: When::Nth(1), what });
+        let options = Options { unavailable_status: status, ..Options::default() };
+        let caller = Caller::new(options);
+        let effect = Effect::Unavailable { retry_after: Some(2) };
+        caller.sandbox.fault(Fault { on: Endpoint::Token, when: When::Nth(1), effect });
         let reply = caller.exchange(&caller.header(), &caller.claims());
         assert_eq!(reply.status, status);
         assert_eq!(reply.json(), json!({"error": "temporarily_unavailable"}));
@@ -55,7 +55,7 @@ fn temporarily_unavailable_comes_with_the_status_of_the_shape() {
 
 #[test]
 fn a_cut_body_promises_more_than_it_holds() {
-    let caller = struck(Endpoint::Data, Act::Cut { after: 100 });
+    let caller = with_fault(Endpoint::Data, Effect::Cut { after: 100 });
     let (head, body) = raw(&caller, &caller.token()).expect("a head");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
@@ -66,16 +66,16 @@ fn a_cut_body_promises_more_than_it_holds() {
 
 #[test]
 fn a_reset_and_raw_bytes_are_no_http_reply() {
-    let caller = struck(Endpoint::Data, Act::Reset);
+    let caller = with_fault(Endpoint::Data, Effect::Reset);
     assert!(raw(&caller, &caller.token()).is_none());
-    let caller = struck(Endpoint::Data, Act::Raw("HTTP/1.1 200 OK\r\n\r\nhalf".into()));
+    let caller = with_fault(Endpoint::Data, Effect::Raw("HTTP/1.1 200 OK\r\n\r\nhalf".into()));
     let (head, body) = raw(&caller, &caller.token()).expect("bytes");
     assert_eq!((head.as_str(), body.as_slice()), ("HTTP/1.1 200 OK", b"half".as_slice()));
 }
 
 #[test]
 fn a_hanging_connection_ends_when_the_sandbox_closes() {
-    let caller = struck(Endpoint::Data, Act::Hang);
+    let caller = with_fault(Endpoint::Data, Effect::Hang);
     let token = caller.token();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| raw(&caller, &token));
@@ -98,11 +98,11 @@ fn cursors_repeat_and_cycle() {
         page["nextCursor"].as_str().expect("a cursor").to_owned()
     };
     let first = next(None);
-    let fault = |when, what| caller.sandbox.fault(Fault { on: Endpoint::Data, when, what });
-    fault(When::Nth(1), Act::RepeatCursor);
+    let fault = |when, effect| caller.sandbox.fault(Fault { on: Endpoint::Data, when, effect });
+    fault(When::Nth(1), Effect::RepeatCursor);
     assert_eq!(next(Some(&first)), first);
     caller.sandbox.clear_faults();
-    fault(When::Times { count: 9, skip: 2 }, Act::CycleCursors(2));
+    fault(When::Times { count: 9, skip: 2 }, Effect::CycleCursors(2));
     let a = next(None);
     let b = next(Some(&a));
     assert_ne!(a, b);
@@ -112,7 +112,7 @@ fn cursors_repeat_and_cycle() {
 
 #[test]
 fn pages_come_empty_or_without_their_cursor() {
-    let caller = struck(Endpoint::Data, Act::EmptyPage);
+    let caller = with_fault(Endpoint::Data, Effect::EmptyPage);
     let token = caller.token();
     let page = caller.get(&target(QUERY, None), &token).json();
     assert_eq!(page["series"], json!([]));
@@ -120,21 +120,21 @@ fn pages_come_empty_or_without_their_cursor() {
     let next = caller.get(&target(QUERY, Some(cursor)), &token).json();
     assert_eq!(next["series"], caller.get(&target(QUERY, None), &token).json()["series"]);
     let changes = vec![("nextCursor".to_owned(), None), ("more".to_owned(), Some(json!(1)))];
-    let caller = struck(Endpoint::Data, Act::Members(changes));
+    let caller = with_fault(Endpoint::Data, Effect::Members(changes));
     let page = caller.get(&target(QUERY, None), &caller.token()).json();
     assert!(page.get("nextCursor").is_none() && page["more"] == 1);
 }
 
 #[test]
 fn delays_move_the_clock_and_headers_change() {
-    let caller = struck(Endpoint::Discovery, Act::Delay(Duration::from_secs(3_600)));
+    let caller = with_fault(Endpoint::Discovery, Effect::Delay(Duration::from_secs(3_600)));
     let token = caller.token();
     let reply = caller.get(DISCOVERY, &token);
     assert_eq!(reply.status, 401, "the token ended while the request waited");
     assert_eq!(reply.headers["date"], "Sun, 08 Nov 2026 01:00:00 GMT");
     for value in [None, Some("Thu, 01 Jan 1970 00:00:00 GMT".to_owned())] {
         let changes = vec![("Date".to_owned(), value.clone())];
-        let caller = struck(Endpoint::Discovery, Act::Headers(changes));
+        let caller = with_fault(Endpoint::Discovery, Effect::Headers(changes));
         let reply = caller.get(DISCOVERY, &caller.token());
         assert_eq!(reply.headers.get("date"), value.as_ref());
     }
@@ -144,11 +144,11 @@ fn delays_move_the_clock_and_headers_change() {
 fn tokens_are_forgotten_and_scopes_shrink() {
     let caller = Caller::new(Options::default());
     let when = When::Every(2);
-    caller.sandbox.fault(Fault { on: Endpoint::Data, when, what: Act::ForgetTokens });
+    caller.sandbox.fault(Fault { on: Endpoint::Data, when, effect: Effect::ForgetTokens });
     let token = caller.token();
     let statuses = [(); 3].map(|()| caller.get(&target(QUERY, None), &token).status);
     assert_eq!(statuses, [200, 401, 401]);
-    let caller = struck(Endpoint::Token, Act::Grant(vec!["customer.data.read".into()]));
+    let caller = with_fault(Endpoint::Token, Effect::Grant(vec!["customer.data.read".into()]));
     let body = caller.exchange(&caller.header(), &caller.claims()).json();
     assert_eq!(body["scope"], "customer.data.read");
     assert_eq!(caller.get(DISCOVERY, body["access_token"].as_str().expect("text")).status, 403);

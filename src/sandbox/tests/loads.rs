@@ -169,5 +169,5 @@ fn a_chain_that_has_ended_leaves_nothing_behind() {
         let query = QUERY.replace("pageSize=3", &format!("pageSize={page_size}"));
         assert!(caller.chain(&query, &token).len() > 1);
     }
-    assert!(caller.sandbox.shared.lock().given.is_empty());
+    assert!(caller.sandbox.shared.lock().issued_cursors.is_empty());
 }

@@ -1,5 +1,5 @@
-//! Sentence by sentence (§2 to §9): what the document asks of a client, held against one that does
-//! otherwise.
+//! Each sentence of the document (§2 to §9) that asks something of a client, tested with a client
+//! that does otherwise.
 
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ fn assertion(caller: &Caller) -> String {
 fn assert_invalid_client(caller: &Caller, reply: &Response, reason: &str) {
     assert_eq!((reply.status, reply.json()), (401, json!({"error": "invalid_client"})), "{reason}");
     let stats = caller.sandbox.stats();
-    let said = stats.refusals.last().expect("a refusal");
-    assert!(said.contains(reason), "{said} is not {reason}");
+    let refusal = stats.refusals.last().expect("a refusal");
+    assert!(refusal.contains(reason), "{refusal} is not {reason}");
 }
 
 fn bearer(token: &str) -> String {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::{BOTH, Caller, DISCOVERY, TOKEN, encode, form, public_jwk, sign};
-use crate::sandbox::{ErrorBody, Options, ServiceShape};
+use crate::sandbox::{ErrorBody, Options};
 use std::time::Duration;
 
 fn changed(mut object: Value, name: &str, value: Value) -> Value {
@@ -256,12 +256,12 @@ fn an_integration_waits_for_approval_and_can_lose_it() {
 
 #[test]
 fn error_statuses_and_bodies_take_the_shape_that_is_asked_for() {
-    let shape = ServiceShape {
+    let options = Options {
         invalid_client_status: 400,
         error_body: ErrorBody::Problem,
-        ..ServiceShape::default()
+        ..Options::default()
     };
-    let caller = Caller::new(Options { shape, ..Options::default() });
+    let caller = Caller::new(options);
     assert_eq!(caller.exchange(&caller.header(), &json!({})).status, 400);
     let reply = caller.get(DISCOVERY, "unknown");
     assert_eq!(reply.headers["content-type"], "application/problem+json");

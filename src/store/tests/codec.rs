@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use crate::store::block::{Row, Values, decode, encode};
+use crate::store::Applied;
+use crate::store::block::{PointVersion, Values, decode, encode};
 use crate::store::bytes::{Sink, Source};
-use crate::store::history::{Tally, merge};
-use crate::store::seen::{Seen, encode as encode_seen};
+use crate::store::history::merge;
+use crate::store::seen::{SeenPoints, encode as encode_seen};
 
 fn double() -> impl Strategy<Value = Option<f64>> {
     prop_oneof![
@@ -30,9 +31,10 @@ fn timestamp() -> impl Strategy<Value = i64> {
     prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX), (-5..5_i64).prop_map(|n| n * 60)]
 }
 
-fn row() -> impl Strategy<Value = Row> {
-    (timestamp(), any::<u64>(), any::<bool>(), values())
-        .prop_map(|(timestamp, version, absent, values)| Row { timestamp, version, absent, values })
+fn row() -> impl Strategy<Value = PointVersion> {
+    (timestamp(), any::<u64>(), any::<bool>(), values()).prop_map(
+        |(timestamp, version, absent, values)| PointVersion { timestamp, version, absent, values },
+    )
 }
 
 proptest! {
@@ -59,17 +61,17 @@ proptest! {
         pages in prop::collection::vec(prop::collection::btree_set(timestamp(), 0..40), 0..5),
         others in prop::collection::vec(timestamp(), 0..40),
     ) {
-        let mut seen = Seen::default();
+        let mut seen = SeenPoints::default();
         for page in &pages {
             let times: Vec<i64> = page.iter().copied().collect();
             seen.add(&encode_seen([(7, times.as_slice())].into_iter())).unwrap();
         }
         let seen = seen.sorted();
-        let mut finder = seen.of(7);
+        let mut finder = seen.finder(7);
         for timestamp in pages.iter().flatten().chain(&others) {
             let known = pages.iter().any(|page| page.contains(timestamp));
             prop_assert_eq!(finder.holds(*timestamp), known);
-            prop_assert!(!seen.of(8).holds(*timestamp));
+            prop_assert!(!seen.finder(8).holds(*timestamp));
         }
     }
 
@@ -80,10 +82,10 @@ proptest! {
             prop::collection::btree_map(0..12_i64, (0..3_u8, any::<bool>()), 0..8), 0..8),
     ) {
         let mut model: BTreeMap<i64, Vec<(u64, u8, bool)>> = BTreeMap::new();
-        let mut block: Vec<Row> = Vec::new();
+        let mut block: Vec<PointVersion> = Vec::new();
         for (version, page) in (1..).zip(&pages) {
-            let mut expected = Tally::default();
-            let news: Vec<Row> = page.iter().map(|(timestamp, (value, absent))| {
+            let mut expected = Applied::default();
+            let news: Vec<PointVersion> = page.iter().map(|(timestamp, (value, absent))| {
                 let history = model.entry(*timestamp).or_default();
                 match (history.last().copied(), *absent) {
                     (None, false) => { expected.inserted += 1; history.push((version, *value, false)); }
@@ -99,15 +101,15 @@ proptest! {
                     _ => expected.unchanged += 1,
                 }
                 let values = Values::new([Some(f64::from(*value)), None, None], None);
-                Row { timestamp: *timestamp, version, absent: *absent, values }
+                PointVersion { timestamp: *timestamp, version, absent: *absent, values }
             }).collect();
-            let mut tally = Tally::default();
+            let mut tally = Applied::default();
             if let Some(merged) = merge(&block, &news, |_| Vec::new(), &mut tally) {
                 prop_assert_ne!(&merged, &block);
                 block = merged;
             }
             prop_assert_eq!(tally, expected);
-            let again = merge(&block, &news, |_| Vec::new(), &mut Tally::default());
+            let again = merge(&block, &news, |_| Vec::new(), &mut Applied::default());
             prop_assert_eq!(again, None, "merging is idempotent");
         }
         let rows: Vec<(i64, u64, u8, bool)> = model.iter().flat_map(|(timestamp, history)| {
@@ -124,10 +126,10 @@ proptest! {
 
 #[test]
 fn a_block_on_the_grid_takes_little_more_than_its_doubles() {
-    let rows: Vec<Row> = (0..512)
+    let rows: Vec<PointVersion> = (0..512)
         .map(|n| {
             let values = Values::new([Some(1.5), Some(1.0), Some(2.0)], Some(60));
-            Row { timestamp: n * 60_000_000, version: 7, absent: false, values }
+            PointVersion { timestamp: n * 60_000_000, version: 7, absent: false, values }
         })
         .collect();
     assert!(encode(&rows).len() < 512 * 24 + 40, "{}", encode(&rows).len());

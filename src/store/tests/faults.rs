@@ -64,7 +64,7 @@ fn flip(bytes: &[u8], path: &Path, bit: usize, truth: &Said) -> bool {
         }
         Err(error) => {
             let kind = error.kind();
-            assert!(matches!(kind, Kind::Store | Kind::StoreCorrupt), "bit {bit}: {error:?}");
+            assert!(matches!(kind, Kind::StoreError | Kind::StoreCorrupt), "bit {bit}: {error:?}");
             false
         }
     }
@@ -146,7 +146,10 @@ fn s7_a_file_that_was_cut_is_noticed() {
             Ok(now) => assert!(now == truth && length == bytes.len() - 1),
             Err(error) => {
                 let kind = error.kind();
-                assert!(matches!(kind, Kind::Store | Kind::StoreCorrupt), "{length}: {error:?}");
+                assert!(
+                    matches!(kind, Kind::StoreError | Kind::StoreCorrupt),
+                    "{length}: {error:?}"
+                );
             }
         }
     }
@@ -200,7 +203,10 @@ fn s7_one_flipped_bit_in_the_log_of_a_store_left_open_costs_at_most_the_newest_p
             Err(error) => {
                 let kind = error.kind();
                 assert!(bit.is_some(), "{error:?}");
-                assert!(matches!(kind, Kind::Store | Kind::StoreCorrupt), "{bit:?}: {error:?}");
+                assert!(
+                    matches!(kind, Kind::StoreError | Kind::StoreCorrupt),
+                    "{bit:?}: {error:?}"
+                );
                 refused += 1;
             }
         }

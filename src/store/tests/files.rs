@@ -1,6 +1,6 @@
 //! Files: made, refused, migrated, copied.
 
-use super::super::place::network_filesystem;
+use super::super::path::network_filesystem;
 use super::*;
 
 fn refused(path: &Path) -> Error {
@@ -26,7 +26,7 @@ fn a_store_is_made_once_and_opened_again() {
     let none = store.read("line", all(View::Latest, Flagged::Keep)).unwrap().next_batch(9);
     assert!(none.unwrap().is_none());
     let error = store.read("other", all(View::Latest, Flagged::Keep)).unwrap_err();
-    assert!(error.kind() == Kind::Store && error.to_string().contains("\"other\""), "{error}");
+    assert!(error.kind() == Kind::StoreError && error.to_string().contains("\"other\""), "{error}");
     // The log and its index are gone with the last connection.
     drop(store);
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
@@ -48,18 +48,18 @@ fn s15_a_store_that_was_opened_again_goes_on_from_its_checkpoint() {
 fn s5_a_folder_that_does_not_exist_is_told() {
     let folder = Folder::new();
     let error = refused(&folder.0.join("nowhere/plant.siteline"));
-    assert_eq!(error.kind(), Kind::Store);
+    assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.to_string().contains("does not exist"), "{error}");
-    assert_eq!(refused(&folder.0).kind(), Kind::Store);
-    assert_eq!(Store::open(Path::new("/")).unwrap_err().kind(), Kind::Store);
-    assert_eq!(Store::open(Path::new("")).unwrap_err().kind(), Kind::Store);
+    assert_eq!(refused(&folder.0).kind(), Kind::StoreError);
+    assert_eq!(Store::open(Path::new("/")).unwrap_err().kind(), Kind::StoreError);
+    assert_eq!(Store::open(Path::new("")).unwrap_err().kind(), Kind::StoreError);
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn s5_a_folder_that_may_not_be_written_is_told() {
     // Nobody can make a file there, not even root.
-    assert_eq!(refused(Path::new("/proc/self/plant.siteline")).kind(), Kind::Store);
+    assert_eq!(refused(Path::new("/proc/self/plant.siteline")).kind(), Kind::StoreError);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn s5_a_file_that_may_not_be_written_is_told() {
         return; // Root may.
     }
     let error = refused(&folder.file());
-    assert!(error.kind() == Kind::Store && error.to_string().contains("written"), "{error}");
+    assert!(error.kind() == Kind::StoreError && error.to_string().contains("written"), "{error}");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn what_is_no_store_is_refused_and_left_as_it_was() {
         make(&path);
         let before = std::fs::read(&path).unwrap();
         let error = refused(&path);
-        assert_eq!(error.kind(), Kind::Store, "{error}");
+        assert_eq!(error.kind(), Kind::StoreError, "{error}");
         assert!(error.to_string().contains("not a store of siteline"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), before, "{name}");
     };
@@ -108,7 +108,7 @@ fn s8_a_newer_schema_names_the_siteline_that_made_it() {
     connection.execute_batch(change).unwrap();
     drop(connection);
     let error = refused(&folder.file());
-    assert_eq!(error.kind(), Kind::Store);
+    assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.to_string().contains("made by siteline 9.1"), "{error}");
 }
 
@@ -123,7 +123,7 @@ fn s8_an_older_schema_is_brought_up_to_date_step_by_step() {
         tables: "",
         steps: &["CREATE TABLE extra (a INTEGER)", "INSERT INTO extra VALUES (7)"],
     };
-    let store = Store::open_with(&folder.file(), PATIENCE, &later).unwrap();
+    let store = Store::open_with(&folder.file(), BUSY_TIMEOUT, &later).unwrap();
     assert_eq!(latest(&store).len(), 1);
     assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"kept"[..]));
     drop(store);
@@ -131,7 +131,7 @@ fn s8_an_older_schema_is_brought_up_to_date_step_by_step() {
     let seven: i64 = connection.query_row("SELECT a FROM extra", [], |row| row.get(0)).unwrap();
     assert_eq!(seven, 7);
     drop(connection);
-    drop(Store::open_with(&folder.file(), PATIENCE, &later).unwrap());
+    drop(Store::open_with(&folder.file(), BUSY_TIMEOUT, &later).unwrap());
     assert!(refused(&folder.file()).to_string().contains("Upgrade"));
 }
 
@@ -141,8 +141,8 @@ fn s8_a_step_that_fails_leaves_the_older_schema() {
     drop(folder.store());
     let steps = &["CREATE TABLE extra (a INTEGER)", "no sql"];
     let broken = Schema { version: SCHEMA.version + 2, tables: "", steps };
-    let error = Store::open_with(&folder.file(), PATIENCE, &broken).unwrap_err();
-    assert_eq!(error.kind(), Kind::Store);
+    let error = Store::open_with(&folder.file(), BUSY_TIMEOUT, &broken).unwrap_err();
+    assert_eq!(error.kind(), Kind::StoreError);
     folder.store().check().unwrap();
 }
 
@@ -177,7 +177,7 @@ fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
         writer.join().unwrap();
     });
     let error = store.backup(&folder.0.join("copy-0")).unwrap_err();
-    assert!(error.kind() == Kind::Store && error.to_string().contains("already"), "{error}");
+    assert!(error.kind() == Kind::StoreError && error.to_string().contains("already"), "{error}");
     let left = std::fs::read_dir(&folder.0).unwrap().flatten();
     assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().contains("-part")));
 }

@@ -1,7 +1,7 @@
 //! Who may write, and until when: locks, busy files, closing, forks.
 
-use super::super::connection::pretended::fork;
 use super::*;
+use crate::fork::pretend;
 
 #[test]
 fn s6_a_second_sync_of_a_feed_is_busy_at_once() {
@@ -126,7 +126,7 @@ fn after_close_calls_are_refused_and_readers_go_on() {
         store.read("line", all(View::Latest, Flagged::Keep)).unwrap_err(),
         store.check().unwrap_err(),
     ];
-    assert!(closed.iter().all(|error| error.kind() == Kind::Closed), "{closed:?}");
+    assert!(closed.iter().all(|error| error.kind() == Kind::ClosedError), "{closed:?}");
 }
 
 #[test]
@@ -136,14 +136,14 @@ fn r12_a_forked_child_writes_with_a_connection_of_its_own() {
     Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"parent").unwrap();
     let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
     let lock = store.lock("line").unwrap();
-    fork(1);
-    assert_eq!(reader.next_batch(9).unwrap_err().kind(), Kind::Fork);
+    let child = pretend(1);
+    assert_eq!(reader.next_batch(9).unwrap_err().kind(), Kind::ForkError);
     assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"parent"[..]));
     Request::whole(2, 0, 9, &[(1, 1, Some(2.0))]).apply_to(&store, b"child").unwrap();
-    fork(2);
+    let grandchild = pretend(2);
     Request::whole(3, 0, 9, &[(1, 1, Some(3.0))]).apply_to(&store, b"grandchild").unwrap();
     assert_eq!(store.lock("line").unwrap_err().kind(), Kind::StoreBusy);
-    fork(0);
+    drop((grandchild, child));
     Request::whole(4, 0, 9, &[(1, 1, Some(4.0))]).apply_to(&store, b"parent").unwrap();
     assert_eq!(latest(&store), [(1, 1, Some(4.0_f64.to_bits()), None)]);
     drop(lock);
@@ -163,7 +163,7 @@ fn another_page_of_a_number_that_is_taken_is_refused_and_not_lost() {
         Request { end: 8, ..one.clone() },
     ] {
         let error = other.apply_to(&store, b"other").unwrap_err();
-        assert_eq!(error.kind(), Kind::Store, "{error}");
+        assert_eq!(error.kind(), Kind::StoreError, "{error}");
     }
     assert_eq!(one.apply_to(&store, b"again").unwrap().unchanged, 1);
     assert_eq!(store.state("line").unwrap(), Some(b"again".to_vec()));

@@ -110,11 +110,11 @@ impl Request {
 /// A row as it is read: series, minute, bits of the value, and what became of it.
 type Shown = (u8, i64, Option<u64>, Option<String>);
 
-fn all(view: View, flagged: Flagged) -> Wanted {
-    Wanted { ranges: None, view, flagged }
+fn all(view: View, flagged: Flagged) -> PointFilter {
+    PointFilter { ranges: None, view, flagged }
 }
 
-fn read(store: &Store, wanted: Wanted) -> Result<Vec<Shown>> {
+fn read(store: &Store, wanted: PointFilter) -> Result<Vec<Shown>> {
     let mut reader = store.read("line", wanted)?;
     let mut shown = Vec::new();
     while let Some(batch) = reader.next_batch(7)? {

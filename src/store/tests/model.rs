@@ -199,7 +199,7 @@ fn s11_a_page_older_than_all_that_is_known_one_by_one_is_refused() {
         Request::whole(sequence, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
     }
     let error = Request::whole(1, 0, 9, &[(1, 1, Some(2.0))]).apply_to(&store, b"x").unwrap_err();
-    assert_eq!(error.kind(), Kind::Store);
+    assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.to_string().contains("comes too late"), "{error}");
     assert_eq!(store.state("line").unwrap(), Some(Vec::new()));
     Request::whole(newest - 1, 0, 9, &[(1, 1, Some(2.0))]).apply_to(&store, b"y").unwrap();

@@ -28,10 +28,10 @@ fn a_range_gives_what_is_in_it_and_no_more() {
     let folder = Folder::new();
     let store = filled(&folder);
     let ranges = [(-5, 1), (510, 514), (1_499, 9_999)].map(|(a, b)| (a * MINUTE, b * MINUTE));
-    let wanted = Wanted { ranges: Some(ranges.to_vec()), ..all(View::Latest, Flagged::Keep) };
+    let wanted = PointFilter { ranges: Some(ranges.to_vec()), ..all(View::Latest, Flagged::Keep) };
     let minutes: Vec<i64> = read(&store, wanted).unwrap().iter().map(|row| row.1).collect();
     assert_eq!(minutes, [0, 510, 511, 512, 513, 1_499].repeat(3));
-    let none = Wanted { ranges: Some(Vec::new()), ..all(View::Latest, Flagged::Keep) };
+    let none = PointFilter { ranges: Some(Vec::new()), ..all(View::Latest, Flagged::Keep) };
     assert_eq!(read(&store, none).unwrap(), []);
     let asked = [(-5, 0), (0, 1), (1_499, 1_500), (1_500, 9_999), (i64::MIN / MINUTE, 9_999)];
     let held = store.holds("line", &asked.map(|(a, b)| (a * MINUTE, b * MINUTE))).unwrap();

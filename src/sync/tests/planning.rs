@@ -5,13 +5,13 @@ use super::super::plan::reserve;
 use super::*;
 use crate::http::AllowanceState;
 
-fn shown(steps: &[Step]) -> Vec<(Why, i64, i64)> {
+fn shown(steps: &[PlanStep]) -> Vec<(Why, i64, i64)> {
     let hours = |second: i64| (second - SINCE) / HOUR;
     steps.iter().map(|step| (step.why, hours(step.range.start), hours(step.range.end))).collect()
 }
 
 /// A feed by the hour, in windows of six hours, a day late, without a settle lag.
-fn hourly() -> State {
+fn hourly() -> FeedState {
     state(|input| {
         input.interval_seconds = Some(3_600);
         input.settle_lag = Duration::ZERO;
@@ -19,7 +19,7 @@ fn hourly() -> State {
     })
 }
 
-fn covered(state: &mut State, from: i64, to: i64, read_at: i64) {
+fn covered(state: &mut FeedState, from: i64, to: i64, read_at: i64) {
     state
         .coverage
         .cover(Range::new(SINCE + from * HOUR, SINCE + to * HOUR), SINCE + read_at * HOUR);
@@ -84,7 +84,7 @@ fn what_was_begun_is_resumed_first_unless_it_is_superseded() {
     covered(&mut state, 0, 2, 2);
     let range = Range::new(SINCE + HOUR, SINCE + 5 * HOUR);
     let began = Some(SINCE + 5 * HOUR);
-    state.keep_chain(Unfinished { began, ..Unfinished::new(range, Why::Edge, 0) });
+    state.keep_chain(UnfinishedChain { began, ..UnfinishedChain::new(range, Why::Edge, 0) });
     let steps = planned(&state, SINCE + 8 * HOUR, &Ranges::none());
     // The edge is planned as if the chain were at its end.
     let edge = [(Why::Edge, 4, 8)];
@@ -104,11 +104,11 @@ fn until_bounds_everything_and_reread_forces_a_range() {
     let mut state = hourly();
     covered(&mut state, 0, 20, 48);
     let none = Ranges::none();
-    let known = Known { state: &state, done: &none, put_off: &none };
+    let known = PlannedFeed { state: &state, done: &none, put_off: &none };
     let at = |hour: i64| SINCE + hour * HOUR;
     // The bucket that holds the beginning of what was corrected is read too.
     let reread = Ranges::from(Range::new(at(3) + 5, at(5)));
-    let terms = |until| Terms { now: at(48), until, reread: &reread };
+    let terms = |until| PlanTerms { now: at(48), until, reread: &reread };
     let steps_to = |hour| shown(&steps(&[known], &terms(Some(at(hour)))));
     assert_eq!(steps_to(4), [(Why::Reread, 3, 4)]);
     assert_eq!(steps_to(20), [(Why::Reread, 3, 5)]);
@@ -121,8 +121,8 @@ fn feeds_are_planned_together_in_order_of_class() {
     covered(&mut one, 0, 3, 3);
     covered(&mut other, 0, 29, 29);
     let none = Ranges::none();
-    let known = [&one, &other].map(|state| Known { state, done: &none, put_off: &none });
-    let terms = Terms { now: SINCE + 32 * HOUR, until: None, reread: &none };
+    let known = [&one, &other].map(|state| PlannedFeed { state, done: &none, put_off: &none });
+    let terms = PlanTerms { now: SINCE + 32 * HOUR, until: None, reread: &none };
     let order: Vec<_> = steps(&known, &terms).iter().map(|step| (step.why, step.feed)).collect();
     assert!(order.is_sorted_by_key(|(why, _)| *why), "{order:?}");
     assert_eq!(order[..2], [(Why::Edge, 1), (Why::Edge, 0)]);

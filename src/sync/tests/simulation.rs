@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
+use super::super::coverage::WindowState;
 use super::*;
 
 /// How often each hour since the beginning was read, by class.
-fn counts(history: &[Step], hours: i64, why: &[Why]) -> Vec<usize> {
+fn counts(history: &[PlanStep], hours: i64, why: &[Why]) -> Vec<usize> {
     let read = |hour: i64| {
         let range = Range::new(SINCE + hour * HOUR, SINCE + (hour + 1) * HOUR);
         history
@@ -53,7 +54,7 @@ fn what_a_feed_that_is_read_by_the_minute_keeps_does_not_grow() {
 }
 
 /// Any feed: windows, overlap, lateness, settle lag and buckets of many kinds.
-fn any_state() -> impl Strategy<Value = State> {
+fn any_state() -> impl Strategy<Value = FeedState> {
     let window = prop_oneof![Just(HOUR), Just(6 * HOUR), Just(DAY), Just(2 * DAY)];
     let width = prop_oneof![Just(None), Just(Some(60_u32)), Just(Some(420)), Just(Some(3_600))];
     (window, width, 0..3 * HOUR, 0..3 * DAY, 0..HOUR, 0..DAY).prop_map(
@@ -70,7 +71,17 @@ fn any_state() -> impl Strategy<Value = State> {
     )
 }
 
-fn whole(state: &State, now: i64) -> Range {
+/// The settled windows at the newest read.
+fn settled_windows(state: &FeedState) -> Ranges {
+    let Some(newest) = state.newest_read() else { return Ranges::none() };
+    let windows = state.windows(newest).into_iter();
+    windows
+        .filter(|window| window.state == WindowState::Settled)
+        .map(|window| Range::between(window.start, window.end))
+        .collect()
+}
+
+fn whole(state: &FeedState, now: i64) -> Range {
     let feed = state.feed();
     feed.range_to(feed.horizon(now))
 }
@@ -90,6 +101,7 @@ proptest! {
             let whole = whole(&state, now);
             prop_assert_eq!(state.coverage.covered(), Ranges::from(whole), "a gap at {}", now);
             prop_assert!(planned(&state, now, &Ranges::none()).is_empty());
+            prop_assert_eq!(state.settled(), settled_windows(&state));
             let due = Range::new(i64::MIN, state.feed().settled_before(now));
             let settled = state.coverage.settled(state.feed());
             prop_assert!(settled.contains(whole.and(due)), "due and not settled at {}", now);
@@ -178,7 +190,7 @@ proptest! {
     ) {
         for (start, length, began) in &reads {
             let range = Range::new(SINCE + start, SINCE + start + length);
-            let step = Step { feed: 0, why: Why::Edge, range, pages: None, fills: false };
+            let step = PlanStep { feed: 0, why: Why::Edge, range, pages: None, fills: false };
             read(&mut state, &step, SINCE + began);
         }
         let feed = state.feed().clone();

@@ -1,10 +1,10 @@
 //! What a target keeps.
 
-use super::super::coverage::{WindowState, windows};
+use super::super::coverage::WindowState;
 use super::*;
 use crate::error::Kind;
 
-fn full() -> State {
+fn full() -> FeedState {
     let mut state = state(|input| {
         input.site = Some("S1".to_owned());
         input.filters = vec![("machineId".to_owned(), vec!["M1".to_owned(), "M2".to_owned()])];
@@ -14,7 +14,11 @@ fn full() -> State {
     let range = Range::new(SINCE + 3 * DAY, SINCE + 4 * DAY);
     let bookmark = Some("secret-cursor".to_owned());
     let began = Some(SINCE + 4 * DAY);
-    state.keep_chain(Unfinished { began, bookmark, ..Unfinished::new(range, Why::Edge, 1) });
+    state.keep_chain(UnfinishedChain {
+        began,
+        bookmark,
+        ..UnfinishedChain::new(range, Why::Edge, 1)
+    });
     state.next_sequence = 17;
     state
 }
@@ -23,7 +27,7 @@ fn full() -> State {
 fn a_state_is_the_same_after_it_was_kept() {
     let state = full();
     let bytes = state.to_bytes();
-    let again = State::from_bytes(&bytes).expect("a state");
+    let again = FeedState::from_bytes(&bytes).expect("a state");
     assert_eq!(again, state);
     assert_eq!(again.to_bytes(), bytes);
     assert_eq!(again.sequence(), 16);
@@ -41,11 +45,11 @@ fn s7_every_flipped_bit_of_a_state_is_noticed() {
     for bit in 0..bytes.len() * 8 {
         let mut damaged = bytes.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        let error = State::from_bytes(&damaged).expect_err("damaged");
+        let error = FeedState::from_bytes(&damaged).expect_err("damaged");
         assert_eq!(error.kind(), Kind::StoreCorrupt, "bit {bit}");
     }
     for length in 0..bytes.len() {
-        assert!(State::from_bytes(&bytes[..length]).is_err(), "{length} bytes");
+        assert!(FeedState::from_bytes(&bytes[..length]).is_err(), "{length} bytes");
     }
 }
 
@@ -53,8 +57,8 @@ fn s7_every_flipped_bit_of_a_state_is_noticed() {
 fn s8_a_state_of_a_newer_siteline_says_who_made_it() {
     let line = r#"{"version":2,"made_by":"9.1.0","more":true}"#;
     let bytes = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes()));
-    let error = State::from_bytes(bytes.as_bytes()).expect_err("newer");
-    assert_eq!(error.kind(), Kind::Store);
+    let error = FeedState::from_bytes(bytes.as_bytes()).expect_err("newer");
+    assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.to_string().contains("made by siteline 9.1.0"), "{error}");
 }
 
@@ -120,7 +124,8 @@ fn windows_are_whole_without_gaps_and_each_stretch_in_one_state() {
     }
     let now = Timestamp::from_second(at(74)).expect("a timestamp");
     let hours = |at: Timestamp| (at.as_second() - SINCE) / HOUR;
-    let seen: Vec<_> = windows(&state, now)
+    let seen: Vec<_> = state
+        .windows(now)
         .iter()
         .map(|one| (hours(one.start), hours(one.end), one.state, one.read_at.map(hours)))
         .collect();

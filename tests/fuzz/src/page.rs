@@ -1,6 +1,6 @@
-//! Any bytes as the body of a page. Whether it is taken must not hang on its layout, and what is
-//! taken must be what `serde_json` reads: what is learnt of one point, and compared in place in the
-//! next, must never be taken for another.
+//! Any bytes as the body of a page. Whether it is accepted must not depend on its layout, and what is
+//! decoded must be what `serde_json` reads: the decoder compares a point's bytes with those of the
+//! point before, and must never confuse the two.
 #![no_main]
 
 use std::sync::Arc;
@@ -21,18 +21,18 @@ const SPACES: [&[u8]; 5] = [b" ", b"", b"\r\n\t ", b"\n", b""];
 fuzz_target!(|body: &[u8]| {
     let settings = DecodeSettings::default();
     let decoded = decode(body, &settings);
-    // UTF-16 and UTF-32 are told by the first bytes alone.
+    // UTF-16 and UTF-32 are detected by the first bytes.
     if !body.iter().take(4).any(|byte| *byte == 0) {
         compare(&decoded, &decode(&spaced(body), &settings));
     }
     if let Ok(decoded) = &decoded {
-        judge(body, decoded);
+        compare_with_serde_json(body, decoded);
         compare_cursors(body, decoded);
     }
 });
 
-/// The same JSON, with other spaces from member to member, so that nothing learnt of one holds for
-/// the next.
+/// The same JSON with spaces that differ from member to member, so that no two points have the same
+/// bytes.
 fn spaced(body: &[u8]) -> Vec<u8> {
     let mut spaced = Vec::with_capacity(2 * body.len());
     let mut spaces = SPACES.into_iter().cycle();
@@ -65,7 +65,7 @@ fn compare(one: &Result<Decoded>, other: &Result<Decoded>) {
     }
 }
 
-/// What stands in each row, doubles by their bits.
+/// The values of each row, doubles as bits.
 fn rows(decoded: &Decoded) -> Vec<(i64, [Option<u64>; 3], Option<i64>)> {
     let batch = batch(decoded);
     let times = batch["timestamp"].as_primitive::<TimestampMicrosecondType>();
@@ -85,14 +85,14 @@ fn batch(decoded: &Decoded) -> RecordBatch {
     decoded.points.batch().expect("what was decoded is a batch")
 }
 
-fn judge(body: &[u8], decoded: &Decoded) {
+fn compare_with_serde_json(body: &[u8], decoded: &Decoded) {
     let json = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     let tree: Value = match serde_json::from_slice(json) {
         Ok(tree) => tree,
         // An ignored number may be beyond a double; nesting may be deeper than the other reads.
         Err(error) if error.to_string().contains("out of range") => return,
         Err(error) if error.to_string().contains("recursion limit") => return,
-        Err(error) => panic!("taken, and no JSON: {error}"),
+        Err(error) => panic!("accepted, and not JSON: {error}"),
     };
     if tree["nextCursor"].as_str().is_some_and(|cursor| !cursor.is_empty()) {
         assert!(decoded.next_cursor.is_some(), "the chain is cut short");
@@ -134,7 +134,7 @@ fn judge_ids(series: &[Value], decoded: &Decoded) {
     }
 }
 
-/// The cursor that is seen before a page is decoded is the page's.
+/// The cursor found at the body's edge must be the page's.
 fn compare_cursors(body: &[u8], decoded: &Decoded) {
     let query = Query::new(QueryInput::default()).expect("a query");
     let chain = Chain::new(query, Arc::default(), "an origin", None);

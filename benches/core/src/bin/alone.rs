@@ -1,8 +1,8 @@
 //! `alone PAGES_DIR SET [SECONDS]`: decoding alone, on one core, of bodies that are in memory.
 //!
-//! siteline's whole decoder (timestamps, identities, columns, all its checks) beside other people's
-//! readers, page by page in turn; printed is one line of JSON: GB/s by the medians of many rounds, and
-//! siteline's over sonic-rs's. The typed ones do less: a timestamp stays text there.
+//! siteline's decoder with timestamps, identities, columns and all checks, beside other readers, page
+//! by page. Prints a line of JSON: GB/s by the medians of many rounds, and siteline's over sonic-rs's.
+//! The typed readers do less: they leave a timestamp text.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -19,15 +19,15 @@ use siteline_bench::tally::Tally;
 use siteline_bench::typed::Page;
 use siteline_bench::{pages, seeds};
 
-/// So many rounds at least, however long they take.
+/// The least number of rounds, however long they take.
 const LEAST_ROUNDS: usize = 7;
 /// Points of a page, which the client knows from the page before.
 const ROWS: usize = 10_000;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A way to read one body, of which it also has a copy that it may spoil. What was read is added to
-/// the tally where one is wanted.
+/// Reads one body; gets also a copy that it may overwrite. Adds what it read to the tally, if there
+/// is one.
 type Reader = fn(body: &[u8], spoilt: &mut [u8], tally: Option<&mut Tally>) -> Outcome<()>;
 
 const READERS: [(&str, Reader); 5] = [
@@ -60,7 +60,7 @@ const READERS: [(&str, Reader); 5] = [
     }),
 ];
 
-/// As the client has them for a query of the rendered range.
+/// The client's settings for a query of the rendered range.
 static SETTINGS: LazyLock<DecodeSettings> = LazyLock::new(|| DecodeSettings {
     start: parse_instant("2026-09-01T00:00:00Z").ok(),
     end: parse_instant("2026-10-05T17:20:00Z").ok(),
@@ -97,7 +97,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// What all readers find in the bodies; an error where one finds something else.
+/// What all readers find in the bodies; an error if they disagree.
 fn agreed(bodies: &[Vec<u8>]) -> Outcome<Tally> {
     let mut first = None;
     for (name, reader) in READERS {
@@ -112,18 +112,18 @@ fn agreed(bodies: &[Vec<u8>]) -> Outcome<Tally> {
     first.ok_or_else(|| "no reader".into())
 }
 
-/// GB/s of each reader over all bodies: for each body the median of its times. A body is read by
-/// all before the next one's turn, and each time another reader is the first, so that whatever else
-/// the machine does falls on all alike.
-fn rates(bodies: &[Vec<u8>], patience: Duration) -> Outcome<(usize, [f64; READERS.len()])> {
+/// GB/s of each reader over all bodies: for each body the median of its times. All readers read a
+/// body before the next one, each time in another order, so that other load on the machine affects
+/// them equally.
+fn rates(bodies: &[Vec<u8>], limit: Duration) -> Outcome<(usize, [f64; READERS.len()])> {
     let mut times = vec![<[Vec<f64>; READERS.len()]>::default(); bodies.len()];
     let mut spoilt = Vec::new();
     let began = Instant::now();
     let mut round = 0;
-    while round < LEAST_ROUNDS || began.elapsed() < patience {
+    while round < LEAST_ROUNDS || began.elapsed() < limit {
         for (index, body) in bodies.iter().enumerate() {
-            for turn in 0..READERS.len() {
-                let reader = (round + index + turn) % READERS.len();
+            for offset in 0..READERS.len() {
+                let reader = (round + index + offset) % READERS.len();
                 spoilt.clone_from(body);
                 let began = Instant::now();
                 READERS[reader].1(body, &mut spoilt, None)?;

@@ -1,8 +1,8 @@
-//! `bare BASE_URL SET`: what a careful hand would write without siteline, and nothing else: no token,
-//! no retry, no allowance, no merge. One chain of cursors, each body straight into columns, one
-//! Arrow batch of siteline's schema at the end.
+//! `bare BASE_URL SET`: a loop written by hand without siteline: no token, no retry, no allowance, no
+//! merge. One chain of cursors, each body straight into columns, one Arrow batch of siteline's schema
+//! at the end.
 //!
-//! A first request, which is not timed, opens the connection. Printed is one line of JSON.
+//! A first request, which is not timed, opens the connection. Prints a line of JSON.
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ use siteline_bench::seeds;
 use siteline_bench::tally::Tally;
 use tokio::runtime::Builder;
 
-/// Room for so many points from the start: more than are to come, so that no column is moved.
+/// Initial capacity: more points than there are, so that no column is reallocated.
 const ROWS: usize = 1 << 20;
 const RANGE: &str = "from=2026-09-01T00%3A00%3A00Z&to=2026-10-05T17%3A20%3A00Z";
 

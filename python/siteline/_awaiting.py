@@ -1,0 +1,135 @@
+"""Coroutine functions of the user's, as the core calls them: on the caller's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from siteline._siteline import Page
+    from siteline.targets import StoreTarget
+
+
+def is_async(function: Any) -> bool:
+    """Tell whether what this returns is to be awaited."""
+    return callable(function) and (
+        inspect.iscoroutinefunction(function)
+        or inspect.iscoroutinefunction(type(function).__call__)
+    )
+
+
+class Call:
+    """A call that begins when it is awaited, and can be cancelled before that."""
+
+    __slots__ = ("_arguments", "_function", "_is_cancelled", "_task")
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Keep what is to be called; nothing runs yet."""
+        self._function, self._arguments = function, arguments
+        self._task: asyncio.Task[Any] | None = None
+        self._is_cancelled = False
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Call, and await what that returns."""
+        return self._run().__await__()
+
+    async def _run(self) -> Any:
+        if self._is_cancelled:
+            raise asyncio.CancelledError
+        self._task = asyncio.current_task()
+        answer = self._function(*self._arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def cancel(self) -> None:
+        """Cancel it; in the thread of the loop once it may have begun."""
+        self._is_cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+
+
+class AsyncTarget:
+    """An async :class:`siteline.StoreTarget`, as one sync calls it: one call at a time."""
+
+    def __init__(self, target: StoreTarget) -> None:
+        """Wrap the user's object; the core finds out whether it has the methods."""
+        self._target = target
+        self._call: Call | None = None
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Cancel the call under way, and those to come but for ``release()``."""
+        self._is_stopped = True
+        if self._call is not None:
+            self._call.cancel()
+
+    def state(self, feed: str) -> Call:
+        """As ``StoreTarget.state``."""
+        return self._calling(self._target.state, feed)
+
+    def apply(self, feed: str, page: Page | None, state: bytes) -> Call:
+        """As ``StoreTarget.apply``."""
+        return self._calling(self._target.apply, feed, page, state)
+
+    def lock(self, feed: str) -> Call:
+        """Enter what ``lock()`` gives, where there is one; what comes is for ``release()``."""
+        return self._calling(_entered, getattr(self._target, "lock", None), feed)
+
+    def release(self, held: AsyncExitStack) -> Call:
+        """Leave what was entered."""
+        return Call(held.aclose)
+
+    def _calling(self, function: Callable[..., Any], *arguments: Any) -> Call:
+        self._call = call = Call(function, *arguments)
+        if self._is_stopped:
+            call.cancel()
+        return call
+
+
+def async_target(store: Any) -> AsyncTarget | None:
+    """Wrap an object with a method that is to be awaited; ``None`` for any other."""
+    lock = getattr(store, "lock", None)
+    methods = (getattr(store, "state", None), getattr(store, "apply", None), lock)
+    if any(is_async(method) for method in methods) or (
+        # @asynccontextmanager
+        callable(lock) and inspect.isasyncgenfunction(inspect.unwrap(lock))
+    ):
+        return AsyncTarget(store)
+    return None
+
+
+async def _entered(lock: Any, feed: str) -> AsyncExitStack:
+    stack = AsyncExitStack()
+    if not callable(lock):
+        return stack
+    held = lock(feed)
+    if inspect.isawaitable(held):
+        held = await held
+    if hasattr(type(held), "__aenter__"):
+        await stack.enter_async_context(held)
+    elif hasattr(type(held), "__enter__"):
+        stack.enter_context(held)
+    else:
+        kind = type(held).__name__
+        message = f"lock() of the store gave a {kind}: it gives a context manager."
+        raise TypeError(message)
+    return stack
+
+
+class KnownStates:
+    """What an async store says of its feeds, asked beforehand: for a plan, which reads no more."""
+
+    def __init__(self, states: dict[str, bytes | None]) -> None:
+        """Keep the states."""
+        self._states = states
+
+    def state(self, feed: str) -> bytes | None:
+        """As ``StoreTarget.state``."""
+        return self._states[feed]
+
+    def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int]:
+        """Refuse: a plan applies nothing."""
+        raise TypeError("a plan applies no page")

@@ -1,0 +1,90 @@
+"""The calendar of a coverage: rows of cells, and the pieces of windows in each cell.
+
+A row is a month with a cell for each day; where windows are shorter than a day, a row is a day with
+a cell for each hour.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from siteline._times import to_minute
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from siteline._display.protocols import Coverage, CoverageWindow
+
+__all__: list[str] = []
+
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+
+
+class Row(NamedTuple):
+    """A month or a day."""
+
+    label: str
+    start: datetime
+    end: datetime
+    cell: timedelta
+
+
+class Piece(NamedTuple):
+    """The part of a window that lies in one cell."""
+
+    start: datetime
+    end: datetime
+    window: CoverageWindow
+
+
+def calendar_rows(coverage: Coverage) -> list[Row]:
+    """Return the rows that the windows lie in, in order of time."""
+    windows = list(coverage)
+    if not windows:
+        return []
+    by_month = coverage.feed.window >= DAY
+    at = windows[0].start.replace(hour=0, minute=0, second=0, microsecond=0)
+    at = at.replace(day=1) if by_month else at
+    rows = []
+    while at < windows[-1].end:
+        end = (at.replace(day=1) + 32 * DAY).replace(day=1) if by_month else at + DAY
+        label = at.strftime("%Y-%m" if by_month else "%Y-%m-%d")
+        rows.append(Row(label, at, end, DAY if by_month else HOUR))
+        at = end
+    return rows
+
+
+def cells(coverage: Coverage, rows: list[Row]) -> Iterator[tuple[Row, datetime, list[Piece]]]:
+    """Give each cell of each row: its row, where it begins, and the pieces of windows in it."""
+    windows = list(coverage)
+    first = 0
+    for row in rows:
+        at = row.start
+        while at < row.end:
+            end = at + row.cell
+            while first < len(windows) and windows[first].end <= at:
+                first += 1
+            pieces = []
+            for window in windows[first:]:
+                if window.start >= end:
+                    break
+                pieces.append(Piece(max(at, window.start), min(end, window.end), window))
+            yield row, at, pieces
+            at = end
+
+
+def empty_time(coverage: Coverage) -> timedelta:
+    """Add up the windows that were read and hold no point."""
+    return sum((one.end - one.start for one in coverage if one.empty), timedelta(0))
+
+
+def summary(coverage: Coverage) -> str:
+    """Say how far the feed is settled and read."""
+    if coverage.read_through is None:
+        return "nothing read yet"
+    settled = "nothing settled yet"
+    if coverage.settled_through is not None:
+        settled = f"settled through {to_minute(coverage.settled_through)}"
+    return f"{settled}, read through {to_minute(coverage.read_through)}"

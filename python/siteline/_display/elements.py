@@ -1,0 +1,107 @@
+"""The HTML elements that the drawings are made of.
+
+Notebooks have style sheets of their own, so each element carries its style. Colours are inherited
+or translucent: they can be read on dark pages and on light ones.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from siteline._times import to_microsecond
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+__all__: list[str] = []
+
+NONE = "\N{EN DASH}"
+WIDTH = 200
+"""The width of a drawing within a table, in pixels."""
+
+# Colours that stand out from white and from black alike.
+BLUE, AMBER, RED = "#3d8fd1", "#c98a1b", "#d9534f"
+FAINT = "rgba(128,128,128,.16)"
+
+LEFT = "padding:2px 12px 2px 0;text-align:left;border:0;white-space:nowrap;vertical-align:middle"
+"""The style of a cell of text."""
+RIGHT = LEFT.replace("text-align:left", "text-align:right")
+"""The style of a cell of numbers."""
+_HEAD = "font-weight:normal;opacity:.65;"
+_TABLE = (
+    "border-collapse:collapse;border:0;margin:8px 0 0 0;font-size:inherit;"
+    "font-variant-numeric:tabular-nums;background:transparent;color:inherit"
+)
+_LONGEST = 60
+
+
+def card(title: str, facts: Iterable[str], *parts: str) -> str:
+    """Return the whole: a title, facts on the same line, and parts below."""
+    rest = "".join(f" {muted(f'· {fact}')}" for fact in facts)
+    style = "font-size:13px;line-height:1.5;color:inherit;max-width:100%;overflow-x:auto"
+    return f'<div style="{style}"><div><b>{title}</b>{rest}</div>{"".join(parts)}</div>'
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> str:
+    """Return a table of names and values."""
+    cells = "".join(
+        f'<tr style="background:transparent"><td style="{LEFT};{_HEAD}">{name}</td>'
+        f'<td style="{LEFT}">{value}</td></tr>'
+        for name, value in rows
+    )
+    return f'<table style="{_TABLE}"><tbody>{cells}</tbody></table>'
+
+
+def html_table(head: Iterable[tuple[str, str]], rows: Iterable[Iterable[tuple[str, str]]]) -> str:
+    """Return a table; each cell is its content and its style (:data:`LEFT` or :data:`RIGHT`)."""
+    body = "".join(_row("td", row) for row in rows)
+    return f'<table style="{_TABLE}">{_row("th", head, _HEAD)}{body}</table>'
+
+
+def _row(tag: str, cells: Iterable[tuple[str, str]], extra: str = "") -> str:
+    filled = "".join(
+        f'<{tag} style="{style};{extra}">{content}</{tag}>' for content, style in cells
+    )
+    return f'<tr style="background:transparent">{filled}</tr>'
+
+
+def svg(height: int, label: str) -> str:
+    """Return the start tag of a drawing :data:`WIDTH` pixels wide; the caller closes it."""
+    return (
+        f'<svg width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label="{label}" style="vertical-align:middle">'
+    )
+
+
+def muted(content: str, tag: str = "span") -> str:
+    """Return content in a fainter colour."""
+    return f'<{tag} style="opacity:.65">{content}</{tag}>'
+
+
+def cell(value: Any) -> str:
+    """Write a value of a record: a number, a time or text."""
+    if isinstance(value, float):
+        return number(value)
+    return to_microsecond(value) if hasattr(value, "isoformat") else text(value)
+
+
+def number(value: float | None) -> str:
+    """Write a number with six digits; a dash for ``None``."""
+    return NONE if value is None else f"{value:,.6g}"
+
+
+def instant(at: datetime | None) -> str:
+    """Write one end of a range; an ellipsis where it is open."""
+    return "…" if at is None else to_microsecond(at)
+
+
+def text(value: object, longest: int = _LONGEST) -> str:
+    """Escape text from outside: cut, and with unprintable characters as ``\\u`` escapes."""
+    if value is None:
+        return NONE
+    content = str(value)
+    content = content if len(content) <= longest else f"{content[: longest - 1]}…"
+    spelt = (one if one.isprintable() else f"\\u{ord(one):04x}" for one in content)
+    return escape("".join(spelt))

@@ -1,0 +1,228 @@
+"""What notebooks show of clients, queries and reads: plain HTML and SVG.
+
+No script, no style sheet, nothing loaded from elsewhere; text from outside is escaped and cut.
+Drawing makes no request.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from siteline._counts import counted
+from siteline._display.elements import (
+    AMBER,
+    BLUE,
+    FAINT,
+    LEFT,
+    RED,
+    RIGHT,
+    WIDTH,
+    card,
+    cell,
+    html_table,
+    instant,
+    muted,
+    pairs,
+    svg,
+    text,
+)
+from siteline._display.sparklines import sparklines
+from siteline._times import to_microsecond
+from siteline.errors import QueryError, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from siteline._display.protocols import (
+        Allowance,
+        Client,
+        Gathered,
+        Page,
+        Query,
+        Scan,
+        Table,
+    )
+    from siteline.reports import PageReport, TableReport
+
+__all__: list[str] = []
+
+_ROWS = 5
+_IDS_AND_TIME = 6
+
+_FINDINGS = {
+    "revised": "revised while reading",
+    "repeated": "came twice",
+    "outside_range": "outside the range",
+    "off_grid": "off the grid",
+    "minimum_above_maximum": "with minimum above maximum",
+    "value_outside_bounds": "with a value outside its bounds",
+    "timestamps_truncated": "with finer timestamps, cut to microseconds",
+    "leap_seconds": "at a leap second",
+    "numbers_as_text": "numbers that came as text",
+    "negative_counts": "with a negative sample count",
+    "cursors_missing": "pages without nextCursor",
+}
+
+
+def client(shown: Client, name: str = "Client") -> str:
+    """Show the service, the subject, and what is left of the daily allowance."""
+    rows = [
+        ("subject", text(shown.subject, 200)),
+        ("requests today", _requests_today(shown)),
+        ("clocks", _skew(shown.clock_skew)),
+    ]
+    state = ["closed"] if shown._is_closed() else []
+    return card(name, [text(shown.base_url, 200), *state], pairs(rows))
+
+
+def allowance(shown: Allowance) -> str:
+    """Show how much of the daily allowance is used."""
+    return card("Allowance", [], f'<div style="margin-top:4px">{allowance_bar(shown)}</div>')
+
+
+def query(shown: Query) -> str:
+    """Show the parameters of a query."""
+    return card("Query", [], _parameters(shown))
+
+
+def scan(shown: Scan, name: str = "Scan") -> str:
+    """Show the query, and the table where it was read."""
+    read = shown._known()
+    if read is None:
+        return card(name, ["nothing read yet"], _parameters(shown.query))
+    return card(name, ["read", *_size(read)], _parameters(shown.query), _points(read))
+
+
+def table(shown: Table) -> str:
+    """Show the origin of a table, its first series as lines, and its first points."""
+    parts = (_origin(shown._provenance()), _notes(shown.report), _points(shown))
+    return card("Table", _size(shown), *parts)
+
+
+def gathered(shown: Gathered) -> str:
+    """Show the merged table of several scans; where they cannot be merged, a line for each."""
+    tables = counted(len(shown), "table")
+    try:
+        whole = shown.table
+    except QueryError:
+        lines = "".join(f"<div>{text(one, 200)}</div>" for one in shown)
+        return card("Gathered", [tables, "apart"], lines)
+    parts = (_origin(whole._provenance()), _notes(whole.report), _points(whole))
+    return card("Gathered", [tables, *_size(whole)], *parts)
+
+
+def page(shown: Page) -> str:
+    """Show one page as a table is shown."""
+    source = shown._provenance()
+    report = shown.report
+    facts = [counted(len(shown), "point"), f"{report['series']:,} series"]
+    facts += ["the last"] if shown.bookmark is None else []
+    title = f"Page {source['resumed_after_pages'] + 1:,}"
+    return card(title, facts, _origin(source), _notes(report), _points(shown))
+
+
+def allowance_bar(shown: Allowance) -> str:
+    """Draw the used share of the daily allowance, with the counts beside it."""
+    used = f"{shown.used:,} used"
+    tokens = muted(f"· {counted(shown.token_requests, 'token request')}")
+    if shown.limit is None or shown.left is None:
+        return f"{used}; no daily allowance is set {tokens}"
+    share = min(1.0, (shown.limit - shown.left) / max(1, shown.limit))
+    colour = RED if shown.left == 0 else AMBER if share >= 0.9 else BLUE
+    length = f"{max(share * WIDTH, 2 if shown.used else 0):.0f}"
+    return (
+        f"{svg(10, f'{share:.0%} of the daily allowance is used')}"
+        f'<rect width="{WIDTH}" height="10" rx="3" fill="{FAINT}"/>'
+        f'<rect width="{length}" height="10" rx="3" fill="{colour}"/></svg> '
+        f"{used} of {shown.limit:,}, <b>{shown.left:,} left</b> "
+        f"{muted(f'until {to_microsecond(shown.resets_at)} UTC')} {tokens}"
+    )
+
+
+def _requests_today(shown: Client) -> str:
+    try:
+        return allowance_bar(shown.allowance)
+    except StoreError as error:
+        return f'<span style="color:{RED}">{text(error.args[0], 200)}</span>'
+
+
+def _skew(skew: float | None) -> str:
+    if skew is None:
+        return muted("compared at the first reply")
+    # The service's Date header has whole seconds.
+    if abs(skew) < 1:
+        return "agree to the second"
+    return f"the service is {abs(skew):,.0f} s {'ahead' if skew > 0 else 'behind'}"
+
+
+def _parameters(shown: Query) -> str:
+    rows = []
+    for name, value in (("site", shown.site), ("line", shown.line)):
+        if value is not None:
+            rows.append((name, text(value)))
+    rows += [(text(name), ", ".join(map(text, ids))) for name, ids in shown.filters.items()]
+    if shown.start is not None or shown.end is not None:
+        rows.append(("range", f"{instant(shown.start)} → {instant(shown.end)} UTC"))
+    if shown.interval_seconds is not None:
+        rows.append(("interval", _interval(shown)))
+    if shown.page_size is not None:
+        rows.append(("page size", f"{shown.page_size:,}"))
+    return pairs(rows)
+
+
+def _interval(shown: Query) -> str:
+    """Write the interval exactly, and how many buckets it makes of the range."""
+    seconds = shown.interval_seconds or 0
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    unit, size = next((unit, size) for unit, size in units if seconds % size == 0)
+    width = f"{seconds // size:,} {unit}"
+    if shown.start is None or shown.end is None:
+        return width
+    buckets = -(-(shown.end - shown.start).total_seconds() // max(1, seconds))
+    note = f"· {counted(int(buckets), 'bucket')} a series"
+    return f"{width} {muted(note)}"
+
+
+def _size(shown: Table) -> list[str]:
+    report = shown.report
+    facts = [counted(len(shown), "point")]
+    if not shown._provenance():
+        return facts
+    facts += [f"{report['series']:,} series", counted(report["pages"], "page")]
+    before = report["resumed_after_pages"]
+    return [*facts, f"after {counted(before, 'page')} that are not in it"] if before else facts
+
+
+def _origin(source: Mapping[str, Any]) -> str:
+    """Write where and when points were read, and the query; nothing for points of the sandbox."""
+    if not source:
+        return ""
+    where = f"{text(source['host'], 200)} · read {to_microsecond(source['read_at'])} UTC"
+    queries = source["query"] if isinstance(source["query"], str) else "; ".join(source["query"])
+    return muted(f"{where} · {text(queries, 300)}", "div")
+
+
+def _notes(report: PageReport | TableReport) -> str:
+    counts: Mapping[str, Any] = report
+    notes = [f"{counts[name]:,} {what}" for name, what in _FINDINGS.items() if counts.get(name)]
+    if unknown := report["unknown_members"]:
+        more = ", …" if len(unknown) > 5 else ""
+        notes.append("unknown members " + ", ".join(map(text, unknown[:5])) + more)
+    return f"<div>Noted: {' · '.join(notes)}</div>" if notes else ""
+
+
+def _points(shown: Table | Page) -> str:
+    if not len(shown):
+        return muted("no points", "div")
+    return sparklines(shown._preview()) + _first_rows(shown)
+
+
+def _first_rows(shown: Table | Page) -> str:
+    records = list(islice(shown.records(), _ROWS))
+    styles = [LEFT if n < _IDS_AND_TIME else RIGHT for n in range(len(records[0]))]
+    head = zip(map(text, records[0]), styles, strict=True)
+    rows = (zip(map(cell, one.values()), styles, strict=True) for one in records)
+    rest = len(shown) - len(records)
+    more = muted(f"… and {counted(rest, 'more point')}", "div") if rest else ""
+    return html_table(head, rows) + more

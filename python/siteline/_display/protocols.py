@@ -1,0 +1,304 @@
+"""What the drawings read of the objects that they draw: each named as the class it is part of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime, timedelta
+
+    from siteline.reports import PageReport, TableReport
+
+    _State: TypeAlias = Literal["settled", "settling", "provisional", "unread"]
+
+__all__: list[str] = []
+
+SeriesPreview: TypeAlias = tuple[
+    tuple[str | None, ...],
+    int,
+    float | None,
+    float | None,
+    list[list[tuple[int, float, float]]],
+]
+"""Of a series: its five ids, how many points, its lowest and highest value (``None`` without any),
+and its line: stretches without a gap, each a list of pixels (x, lowest, highest), the values scaled
+to 0..1."""
+
+
+class Preview(TypedDict):
+    """The first series of some points, ready to be drawn."""
+
+    start: datetime
+    """Where the axis of time begins."""
+    end: datetime
+    """Where it ends."""
+    more: bool
+    """Whether there are more series."""
+    series: list[SeriesPreview]
+    """The series, in the order in which they came."""
+
+
+class Allowance(Protocol):
+    """The daily allowance."""
+
+    @property
+    def used(self) -> int: ...
+    @property
+    def limit(self) -> int | None: ...
+    @property
+    def left(self) -> int | None: ...
+    @property
+    def resets_at(self) -> datetime: ...
+    @property
+    def token_requests(self) -> int: ...
+
+
+class Client(Protocol):
+    """A client."""
+
+    @property
+    def base_url(self) -> str: ...
+    @property
+    def subject(self) -> str: ...
+    @property
+    def allowance(self) -> Allowance: ...
+    @property
+    def clock_skew(self) -> float | None: ...
+    def _is_closed(self) -> bool: ...
+
+
+class Query(Protocol):
+    """A query."""
+
+    @property
+    def site(self) -> str | None: ...
+    @property
+    def line(self) -> str | None: ...
+    @property
+    def start(self) -> datetime | None: ...
+    @property
+    def end(self) -> datetime | None: ...
+    @property
+    def interval_seconds(self) -> int | None: ...
+    @property
+    def page_size(self) -> int | None: ...
+    @property
+    def filters(self) -> Mapping[str, Sequence[str]]: ...
+
+
+class _PointSource(Protocol):
+    """Points that were read: those of a page or of a table."""
+
+    def __len__(self) -> int: ...
+    def records(self) -> Iterator[Mapping[str, Any]]: ...
+    def _preview(self) -> Preview: ...
+    def _provenance(self) -> Mapping[str, Any]: ...
+
+
+class Page(_PointSource, Protocol):
+    """A page."""
+
+    @property
+    def report(self) -> PageReport: ...
+    @property
+    def bookmark(self) -> object | None: ...
+
+
+class Table(_PointSource, Protocol):
+    """A table."""
+
+    @property
+    def report(self) -> TableReport: ...
+
+
+class Scan(Protocol):
+    """A scan."""
+
+    @property
+    def query(self) -> Query: ...
+    def _known(self) -> Table | None: ...
+
+
+class Gathered(Protocol):
+    """The tables of several scans."""
+
+    @property
+    def table(self) -> Table: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[object]: ...
+
+
+class Feed(Protocol):
+    """A feed."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def since(self) -> datetime: ...
+    @property
+    def settle_lag(self) -> timedelta: ...
+    @property
+    def overlap(self) -> timedelta: ...
+    @property
+    def lateness(self) -> timedelta: ...
+    @property
+    def window(self) -> timedelta: ...
+    def _asks(self) -> str: ...
+
+
+class FeedOverview(TypedDict):
+    """How far a feed of a store is settled and read, and its sequence number."""
+
+    feed: Feed
+    settled_through: datetime | None
+    read_through: datetime | None
+    sequence: int
+
+
+class Store(Protocol):
+    """A store, with an overview of its feeds."""
+
+    @property
+    def path(self) -> object: ...
+    def _overview(self) -> Sequence[FeedOverview]: ...
+
+
+class Points(Protocol):
+    """Points of a store.
+
+    The preview: what is selected, the series of the first points, these points, how many they are,
+    and whether there are more.
+    """
+
+    def _preview(self) -> tuple[str, Preview, Iterator[Mapping[str, Any]], int, bool]: ...
+
+
+class CoverageWindow(Protocol):
+    """A stretch of a window, all of it in one state."""
+
+    @property
+    def start(self) -> datetime: ...
+    @property
+    def end(self) -> datetime: ...
+    @property
+    def state(self) -> _State: ...
+    @property
+    def read_at(self) -> datetime | None: ...
+    @property
+    def empty(self) -> bool | None: ...
+
+
+class Coverage(Protocol):
+    """The windows of a feed, in order of time."""
+
+    @property
+    def feed(self) -> Feed: ...
+    @property
+    def now(self) -> datetime: ...
+    @property
+    def settled_through(self) -> datetime | None: ...
+    @property
+    def read_through(self) -> datetime | None: ...
+    @property
+    def spans(self) -> Mapping[_State, timedelta]: ...
+    def __iter__(self) -> Iterator[CoverageWindow]: ...
+
+
+class Delays(Protocol):
+    """How late some points came."""
+
+    @property
+    def count(self) -> int: ...
+    def _quantiles(self) -> Sequence[str | None]: ...
+
+
+class Lateness(Protocol):
+    """How late the points and revisions of a feed came."""
+
+    @property
+    def feed(self) -> Feed: ...
+    @property
+    def lateness(self) -> timedelta: ...
+    @property
+    def points(self) -> Delays: ...
+    @property
+    def revisions(self) -> Delays: ...
+    @property
+    def verdict(self) -> str: ...
+
+
+class Task(Protocol):
+    """One range that a sync or a scan reads."""
+
+    @property
+    def feed(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def start(self) -> datetime: ...
+    @property
+    def end(self) -> datetime: ...
+    @property
+    def pages(self) -> int | None: ...
+
+
+class FeedReport(Protocol):
+    """What a sync did for one feed."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def pages(self) -> int: ...
+    @property
+    def inserted(self) -> int: ...
+    @property
+    def revised(self) -> int: ...
+    @property
+    def unchanged(self) -> int: ...
+    @property
+    def flagged(self) -> int: ...
+    @property
+    def settled_through(self) -> datetime | None: ...
+    @property
+    def read_through(self) -> datetime | None: ...
+
+
+class SyncReport(Protocol):
+    """What a sync did."""
+
+    @property
+    def feeds(self) -> Mapping[str, FeedReport]: ...
+    @property
+    def pages(self) -> int: ...
+    @property
+    def requests(self) -> int: ...
+    @property
+    def complete(self) -> bool: ...
+    @property
+    def resumes_at(self) -> datetime | None: ...
+    @property
+    def todo(self) -> Sequence[Task]: ...
+    @property
+    def allowance(self) -> Allowance: ...
+    @property
+    def now(self) -> datetime: ...
+
+
+class Plan(Protocol):
+    """What the next sync, or scans, would read."""
+
+    @property
+    def tasks(self) -> Sequence[Task]: ...
+    @property
+    def pages(self) -> int | None: ...
+    @property
+    def fits(self) -> bool | None: ...
+    @property
+    def allowance(self) -> Allowance: ...
+    @property
+    def reserve(self) -> int: ...
+    @property
+    def now(self) -> datetime: ...
+    @property
+    def kind(self) -> Literal["sync", "scan"]: ...

@@ -1,0 +1,173 @@
+"""What notebooks show of feeds, stores and syncs: plain HTML and SVG, as in ``html``."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from siteline._counts import counted
+from siteline._display import coverage_svg
+from siteline._display.elements import LEFT, NONE, RIGHT, card, cell, html_table, muted, pairs, text
+from siteline._display.html import allowance_bar
+from siteline._display.sparklines import sparklines
+from siteline._times import duration, to_microsecond
+from siteline.errors import ClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from siteline._display.protocols import (
+        Coverage,
+        Delays,
+        Feed,
+        Lateness,
+        Plan,
+        Points,
+        Store,
+        SyncReport,
+        Task,
+    )
+
+__all__: list[str] = []
+
+_ROWS = 5
+_TASKS = 12
+
+
+def feed(shown: Feed) -> str:
+    """Show the query of a feed, and the durations that its syncs go by."""
+    rows = [("asks", text(shown._asks(), 300)), ("since", f"{to_microsecond(shown.since)} UTC")]
+    names = ("settle_lag", "overlap", "lateness", "window")
+    rows += [(name.replace("_", " "), duration(getattr(shown, name))) for name in names]
+    return card("Feed", [text(shown.name)], pairs(rows))
+
+
+def store(shown: Store) -> str:
+    """Show the path of a store, and how far its feeds have been read."""
+    try:
+        feeds = shown._overview()
+    except ClosedError:
+        return card("Store", [text(shown.path, 200), "closed"])
+    facts = [text(shown.path, 200), counted(len(feeds), "feed")]
+    if not feeds:
+        return card("Store", facts)
+    rows = [
+        [
+            (f"<b>{text(one['feed'].name)}</b>", LEFT),
+            (text(one["feed"]._asks(), 100), LEFT),
+            (_through(one["settled_through"]), LEFT),
+            (_through(one["read_through"]), LEFT),
+            (f"{one['sequence']:,}", RIGHT),
+        ]
+        for one in feeds
+    ]
+    names = ["feed", "asks", "settled through", "read through"]
+    head = [*((name, LEFT) for name in names), ("sequence", RIGHT)]
+    return card("Store", facts, html_table(head, rows))
+
+
+def points(shown: Points) -> str:
+    """Show the first points as lines, and a few as rows."""
+    selected, preview, records, count, more = shown._preview()
+    if not count:
+        return card("Points", [text(selected, 200), "no points"])
+    first = list(islice(records, _ROWS))
+    styles = [RIGHT if isinstance(one, (int, float)) else LEFT for one in first[0].values()]
+    head = list(zip(map(text, first[0]), styles, strict=True))
+    body = [list(zip(map(cell, one.values()), styles, strict=True)) for one in first]
+    size = f"the first {counted(count, 'point')} of more" if more else counted(count, "point")
+    return card("Points", [text(selected, 200), size], sparklines(preview), html_table(head, body))
+
+
+def coverage(shown: Coverage) -> str:
+    """Show the calendar of a coverage."""
+    facts = [text(shown.feed.name), f"at {to_microsecond(shown.now)} UTC"]
+    return card("Coverage", facts, f'<div style="margin-top:6px">{coverage_svg.svg(shown)}</div>')
+
+
+def lateness(shown: Lateness) -> str:
+    """Show the quantiles and the verdict."""
+    names = ["", "count", "half", "90 %", "99 %", "all"]
+    head = [(name, RIGHT if name else LEFT) for name in names]
+    rows = [
+        [(name, LEFT), *_quantiles(one)]
+        for name, one in (("late points", shown.points), ("revisions", shown.revisions))
+    ]
+    facts = [text(shown.feed.name), duration(shown.lateness)]
+    return card("Lateness", facts, f"<div>{text(shown.verdict, 200)}</div>", html_table(head, rows))
+
+
+def _quantiles(one: Delays) -> list[tuple[str, str]]:
+    return [(f"{one.count:,}", RIGHT), *((delay or NONE, RIGHT) for delay in one._quantiles())]
+
+
+def report(shown: SyncReport) -> str:
+    """Show what a sync did, feed by feed, and what is left to read."""
+    facts = [
+        "complete" if shown.complete else "<b>incomplete</b>",
+        f"{to_microsecond(shown.now)} UTC",
+        counted(shown.pages, "page"),
+        counted(shown.requests, "request"),
+    ]
+    numbers = ("pages", "inserted", "revised", "unchanged", "flagged")
+    rows = [
+        [
+            (f"<b>{text(one.name)}</b>", LEFT),
+            *((f"{getattr(one, name):,}", RIGHT) for name in numbers),
+            (_through(one.settled_through), LEFT),
+            (_through(one.read_through), LEFT),
+        ]
+        for one in shown.feeds.values()
+    ]
+    head = [("feed", LEFT), *((name, RIGHT) for name in numbers)]
+    head += [("settled through", LEFT), ("read through", LEFT)]
+    left = f'<div style="margin-top:8px">{allowance_bar(shown.allowance)}</div>'
+    if shown.complete:
+        return card("Sync", facts, html_table(head, rows), left)
+    when = "" if shown.resumes_at is None else f" from {to_microsecond(shown.resumes_at)} UTC on"
+    todo = f'<div style="margin-top:8px">Still to do{when}:</div>{_tasks(shown.todo)}'
+    return card("Sync", facts, html_table(head, rows), left, todo)
+
+
+def plan(shown: Plan) -> str:
+    """Show what would be read, and whether the allowance is enough."""
+    if not shown.tasks:
+        return card("Plan", ["nothing to read", f"{to_microsecond(shown.now)} UTC"])
+    pages = "pages not known yet" if shown.pages is None else counted(shown.pages, "page")
+    fits = {True: "enough is left", False: "<b>not enough is left</b>", None: ""}[shown.fits]
+    facts = [counted(len(shown.tasks), "chain"), pages, *([fits] if fits else [])]
+    left = f'<div style="margin-top:8px">{allowance_bar(shown.allowance)}</div>'
+    if shown.kind == "scan" and len(shown.tasks) == 1:
+        task = shown.tasks[0]
+        seen = f", as the feed {text(task.feed)} has shown" if task.feed else ""
+        return card("Plan", facts, f"<div>{_range(task)} UTC{seen}</div>", left)
+    reserve = ""
+    if shown.reserve:
+        reserve = f"<div>{counted(shown.reserve, 'page')} held back for what becomes due</div>"
+    return card("Plan", facts, _tasks(shown.tasks, shown.kind), left, reserve)
+
+
+def _tasks(tasks: Sequence[Task], kind: str = "sync") -> str:
+    # Tasks of scans have neither a feed nor a reason.
+    rows = [
+        [
+            *([(text(task.feed) or NONE, LEFT), (task.why, LEFT)] if kind == "sync" else []),
+            (_range(task), LEFT),
+            (NONE if task.pages is None else f"{task.pages:,}", RIGHT),
+        ]
+        for task in tasks[:_TASKS]
+    ]
+    rest = len(tasks) - len(rows)
+    more = muted(f"… and {counted(rest, 'more chain')}", "div") if rest else ""
+    names = ["feed", "why", "range"] if kind == "sync" else ["range"]
+    head = [*((name, LEFT) for name in names), ("pages", RIGHT)]
+    return html_table(head, rows) + more
+
+
+def _range(task: Task) -> str:
+    return f"{to_microsecond(task.start)} → {to_microsecond(task.end)}"
+
+
+def _through(at: datetime | None) -> str:
+    return NONE if at is None else to_microsecond(at)

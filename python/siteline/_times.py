@@ -1,0 +1,48 @@
+"""Times and durations as text. Times are aware and in UTC."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, overload
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+__all__: list[str] = []
+
+
+@overload
+def iso(at: datetime) -> str: ...
+@overload
+def iso(at: datetime | None) -> str | None: ...
+def iso(at: datetime | None) -> str | None:
+    """Write a time as ISO 8601 text: ``2026-11-01T00:00:00Z``; ``None`` stays ``None``."""
+    return None if at is None else at.isoformat().replace("+00:00", "Z")
+
+
+def to_minute(at: datetime) -> str:
+    """Write ``2026-11-01 00:00``."""
+    return at.strftime("%Y-%m-%d %H:%M")
+
+
+def to_second(at: datetime) -> str:
+    """Write ``2026-11-01 00:00:30``, without the seconds where they are 0."""
+    return at.strftime("%Y-%m-%d %H:%M:%S").removesuffix(":00")
+
+
+def to_microsecond(at: datetime) -> str:
+    """Write ``2026-11-01 00:00:30.25``, without the parts of a minute that are 0."""
+    if not at.microsecond:
+        return to_second(at)
+    return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond:06d}".rstrip("0")
+
+
+def duration(length: timedelta) -> str:
+    """Write a duration in its largest unit, to a tenth: ``2.9 d``, ``25 h``, ``90 min``, ``5 s``.
+
+    The unit is one that fits at least twice, or without a remainder.
+    """
+    seconds = length.total_seconds()
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size or (seconds >= size and seconds % size == 0):
+            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{seconds:g} s"

@@ -1,0 +1,70 @@
+"""pandas columns over a table's own memory, without a copy, which pandas never writes to.
+
+A table's columns are immutable: Arrow consumers, other frames and other threads read the same
+memory, and NumPy knows it as read-only. pandas copies a column before it writes to it where
+something else refers to it (copy-on-write). This module keeps one such reference to each column, so
+that it always copies. Writing past pandas (``column.array[0] = 1``) raises ``ValueError``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The answer of can_share(), once it was tried; and the block that refers to all columns.
+_known: list[bool] = []
+_blocks: list[Any] = []
+
+
+def can_share(pandas: Any) -> bool:
+    """Whether this pandas copies a shared column before it writes to it: tried once.
+
+    pandas has no public interface for such a reference. Where what is used here has changed, and
+    under pandas 2, each frame gets memory of its own.
+    """
+    if not _known:
+        try:
+            _known.append(_try(pandas))
+        except Exception:  # any failure means that it cannot
+            _known.append(False)
+    return _known[0]
+
+
+def share(frame: pd.DataFrame) -> None:
+    """Refer to each column of the frame for as long as the column exists, in whatever frame."""
+    for block in frame._mgr.blocks:
+        block.refs.add_reference(_blocks[0])
+
+
+def timestamps(pandas: Any, microseconds: Any) -> Any:
+    """Return microseconds since the Unix epoch as a column of times in UTC, without a copy."""
+    return pandas.array(microseconds, dtype=pandas.DatetimeTZDtype("us", "UTC"), copy=False)
+
+
+def _try(pandas: Any) -> bool:
+    """Share three columns, write to them through pandas, and see whether the memory changed."""
+    import numpy as np
+
+    if int(pandas.__version__.split(".", 1)[0]) < 3:
+        return False
+    _blocks.append(pandas.DataFrame({"reference": np.zeros(1)})._mgr.blocks[0])
+    values = np.arange(2.0)
+    values.flags.writeable = False
+    counts = np.arange(2)
+    counts.flags.writeable = False
+    integers = pandas.arrays.IntegerArray(counts, np.zeros(2, dtype=bool), copy=False)
+    times = timestamps(pandas, counts)
+    if not np.shares_memory(times.asi8, counts) or times[1] != pandas.Timestamp(1000, tz="UTC"):
+        return False
+    frame = pandas.DataFrame({"value": values, "count": integers, "time": times}, copy=False)
+    if not np.shares_memory(values, frame["value"].to_numpy()):
+        return False
+    share(frame)
+    columns = [frame[name] for name in frame]
+    new = [7, 7, times[1]]
+    del frame
+    for column, value in zip(columns, new, strict=True):
+        column.iloc[0] = value
+    return [column.iloc[0] for column in columns] == new and values[0] == counts[0] == 0

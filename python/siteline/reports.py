@@ -1,0 +1,401 @@
+"""The dicts that siteline hands out, key by key.
+
+Each is a plain ``dict`` at run time; the classes here give type checkers its keys and the types of
+their values.
+
+>>> def late(report: siteline.TableReport) -> int:
+...     return report["outside_range"] + report["off_grid"]
+>>> late(scan.collect().report)
+0
+"""
+
+# Annotations stay objects here (no `from __future__ import annotations`): else Python does not know
+# at run time which keys are optional.
+from datetime import datetime
+from typing import Literal, NotRequired, TypedDict
+
+__all__ = [
+    "AllowanceDict",
+    "FeedReportDict",
+    "PageReport",
+    "Provenance",
+    "PublicJwk",
+    "SandboxRequest",
+    "SandboxStats",
+    "StoreProvenance",
+    "SyncReportDict",
+    "TableReport",
+    "TaskDict",
+]
+
+
+class _Findings(TypedDict):
+    """What the reports of a page and of a table have in common; a table's are sums over pages."""
+
+    arrays: list[str]
+    """Names of the array that held the series, sorted; found by shape where not given (§2.3)."""
+    timestamp_forms: list[Literal["iso", "epoch_seconds", "epoch_milliseconds"]]
+    """Forms in which timestamps came."""
+    unknown_members: list[str]
+    """JSON members that siteline does not know, such as ``points[].quality``; at most 200."""
+    outside_range: int
+    """Points before the query's start, or at or after its end."""
+    off_grid: int
+    """Points whose timestamp is no multiple of the aggregation interval."""
+    minimum_above_maximum: int
+    """Points with a minimum above their maximum."""
+    value_outside_bounds: int
+    """Points with a value below their minimum or above their maximum."""
+    timestamps_truncated: int
+    """Timestamps finer than a microsecond, cut to microseconds."""
+    leap_seconds: int
+    """Leap seconds, read as ``:59.999999``."""
+    numbers_as_text: int
+    """Numbers that came as JSON strings."""
+    negative_counts: int
+    """Points with a negative sample count."""
+    cursors_missing: int
+    """Pages without ``nextCursor``, taken as the last (``Shape(missing_cursor="end")`` only)."""
+
+
+class PageReport(_Findings):
+    """:attr:`Page.report`: what was assumed and seen on one page. Nothing counted was dropped.
+
+    - ``points``, ``series``: points on the page, repeats included, and different series
+    - ``arrays``, ``timestamp_forms``: found by shape, since the interface does not show them (§2.3)
+    - ``unknown_members``: members that siteline does not know
+    - ``outside_range``, ``off_grid``, ``minimum_above_maximum``, ``value_outside_bounds``,
+      ``negative_counts``: points that are allowed and odd
+    - ``repeated``: points whose series and timestamp came before on the page
+    - ``timestamps_truncated``, ``leap_seconds``, ``numbers_as_text``: values that were converted
+    - ``cursors_missing``: 1 where ``nextCursor`` was missing and that was allowed
+
+    >>> report: siteline.PageReport = next(scan.pages()).report
+    >>> report["points"], report["series"], report["timestamp_forms"]
+    (30, 5, ['iso'])
+    """
+
+    points: int
+    """Points on the page, repeats included."""
+    series: int
+    """Different series on the page."""
+    repeated: int
+    """Points whose series and timestamp came before on the page."""
+
+
+class TableReport(_Findings):
+    """:attr:`Table.report`: what was assumed, seen and counted in a whole read.
+
+    - ``pages``, ``points_read``: pages read, and points on them, repeats included
+    - ``resumed_after_pages``: pages before these whose points are not in the table; 0 for the whole
+    - ``points``, ``series``: rows of the table, and different series
+    - ``repeated``, ``revised``: points that came again with the same values, and with other values
+      (the later stands, §4.5.3)
+    - the others as in :class:`PageReport`, summed over pages
+
+    The table of :meth:`Sandbox.truth` was not read: its ``pages`` are 0.
+
+    >>> report: siteline.TableReport = scan.collect().report
+    >>> report["pages"], report["points"], report["revised"], report["unknown_members"]
+    (3, 72, 0, [])
+    """
+
+    pages: int
+    """Pages read."""
+    resumed_after_pages: int
+    """Pages before these whose points are not in the table: 0 for the whole."""
+    points_read: int
+    """Points on the pages, repeats included."""
+    points: int
+    """Rows of the table: each point once."""
+    series: int
+    """Different series."""
+    repeated: int
+    """Points that came again with the same values."""
+    revised: int
+    """Points that came again with other values: the later stands (§4.5.3)."""
+
+
+class Provenance(TypedDict):
+    """``frame.attrs["siteline"]`` of a pandas frame that was read: where its numbers come from.
+
+    - ``query``: the query as text; a list where several were gathered that do not adjoin
+    - ``host``: the service's host name
+    - ``read_at``: when the read began, by the service's clock, as ISO 8601 text in UTC
+    - ``pages``, ``resumed_after_pages``: as in :class:`TableReport`; of a page's frame, 1 and the
+      pages before it
+
+    A frame of :meth:`Sandbox.truth` has an empty dict.
+
+    >>> source: siteline.Provenance = scan.to_pandas().attrs["siteline"]
+    >>> source["host"], source["read_at"], source["pages"]
+    ('127.0.0.1', '2026-11-20T00:00:00Z', 3)
+    """
+
+    query: str | list[str]
+    """The query as text; a list where several were gathered that do not adjoin."""
+    host: str
+    """The service's host name."""
+    read_at: str
+    """When the read began, by the service's clock: ISO 8601 text in UTC."""
+    pages: int
+    """Pages read."""
+    resumed_after_pages: int
+    """Pages before these whose points are not in the frame."""
+
+
+class StoreProvenance(TypedDict):
+    """``frame.attrs["siteline"]`` of a pandas frame from a :class:`Store`: what was selected.
+
+    - ``store``, ``feed``, ``query``: the store's path, the feed's name, and what the feed asks
+    - ``sequence``: the newest page in it; :meth:`Store.as_of` takes it and gives the same points
+    - ``start``, ``end``: the range asked for, ISO 8601 text in UTC, or ``None``
+    - ``settled_only``, ``flagged``: as given to :meth:`Store.points`
+    - ``since``: of :meth:`Store.changes` only: the sequence number that they are counted from
+
+    >>> store = siteline.Store("plant.siteline")
+    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    ...                      since="2026-11-15T00:00Z")
+    >>> report = client.sync(feed, store)
+    >>> source: siteline.StoreProvenance = store.points(feed).to_pandas().attrs["siteline"]
+    >>> source["feed"], source["flagged"], source["sequence"] == report["line-2"].sequence
+    ('line-2', 'keep', True)
+    """
+
+    store: str
+    """The store's path."""
+    feed: str
+    """The feed's name."""
+    query: str
+    """What the feed asks, as text."""
+    sequence: int
+    """The number of the newest page in it."""
+    start: str | None
+    """Where the range begins: ISO 8601 text in UTC."""
+    end: str | None
+    """Where the range ends: ISO 8601 text in UTC."""
+    settled_only: bool
+    """Whether windows that may still change are left out."""
+    flagged: Literal["keep", "drop", "only"]
+    """What was done with flagged points."""
+    since: NotRequired[int]
+    """Of changes only: the sequence number that they are counted from."""
+
+
+class PublicJwk(TypedDict):
+    """A public key as a JSON Web Key, as enrollment asks for it (§2.1). Holds nothing secret.
+
+    - ``kty``, ``alg``, ``use``: ``"RSA"``, ``"RS256"``, ``"sig"``
+    - ``n``, ``e``: modulus and exponent, unsigned, big-endian, base64url
+    - ``kid``: the RFC 7638 thumbprint of the key
+
+    >>> jwk: siteline.PublicJwk = siteline.PrivateKey.generate(2048).public_jwk
+    >>> jwk["kty"], jwk["alg"], jwk["use"], jwk["e"]
+    ('RSA', 'RS256', 'sig', 'AQAB')
+    """
+
+    kty: str
+    """The key's type: ``"RSA"``."""
+    n: str
+    """The modulus: unsigned, big-endian, base64url."""
+    e: str
+    """The public exponent: unsigned, big-endian, base64url."""
+    kid: str
+    """The RFC 7638 thumbprint: SHA-256, base64url."""
+    alg: str
+    """The algorithm of its signatures: ``"RS256"``."""
+    use: str
+    """What it is used for: ``"sig"``."""
+
+
+class AllowanceDict(TypedDict):
+    """The daily allowance in :meth:`SyncReport.to_dict`: the members of :class:`Allowance`.
+
+    - ``used``, ``limit``, ``left``: requests of the day; ``limit`` and ``left`` are ``None`` where
+      no limit is known (§8)
+    - ``resets_at``: when the count is reset, ISO 8601 text in UTC
+
+    >>> feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
+    >>> report = client.sync(feed, siteline.Store("plant.siteline"))
+    >>> allowance: siteline.AllowanceDict = report.to_dict()["allowance"]
+    >>> allowance["limit"], allowance["resets_at"]
+    (None, '2026-11-21T00:00:00Z')
+    """
+
+    used: int
+    """Requests counted today."""
+    limit: int | None
+    """Requests a day; ``None`` where no limit is known."""
+    left: int | None
+    """Requests left today; ``None`` where no limit is known."""
+    resets_at: str
+    """When the count is reset: ISO 8601 text in UTC."""
+
+
+class TaskDict(TypedDict):
+    """A :class:`Task` in :meth:`SyncReport.to_dict`: its fields, times as ISO 8601 text in UTC.
+
+    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", page_size=50,
+    ...                      since="2026-11-15T00:00Z")
+    >>> frugal = sandbox.client(daily_allowance=2)
+    >>> report = frugal.sync(feed, siteline.Store("plant.siteline"))
+    >>> task: siteline.TaskDict = report.to_dict()["todo"][0]
+    >>> task["feed"], task["why"]
+    ('line-2', 'resume')
+    """
+
+    feed: str
+    """The feed's name."""
+    why: Literal["resume", "reread", "edge", "settle", "fill"]
+    """Why it is read: see :class:`Task`."""
+    start: str
+    """Where the range begins."""
+    end: str
+    """Where the range ends."""
+    pages: int | None
+    """Expected pages, where pages of the kind have been seen."""
+
+
+class FeedReportDict(TypedDict):
+    """A :class:`FeedReport` in :meth:`SyncReport.to_dict`: its fields, times as ISO 8601 text.
+
+    >>> feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
+    >>> report = client.sync(feed, siteline.Store("plant.siteline"))
+    >>> done: siteline.FeedReportDict = report.to_dict()["feeds"][0]
+    >>> done["name"], done["inserted"] > 0, done["read_through"]
+    ('line-2', True, '2026-11-19T23:00:00Z')
+    """
+
+    name: str
+    """The feed's name."""
+    chains: int
+    """Chains read to their end."""
+    pages: int
+    """Pages read."""
+    inserted: int
+    """Points that were not there."""
+    revised: int
+    """Points that were there with other values, or flagged."""
+    unchanged: int
+    """Points that were there as they came."""
+    flagged: int
+    """Points that a complete read of their range no longer brought."""
+    sequence: int
+    """The number of the newest page."""
+    settled_through: str | None
+    """All from the feed's beginning up to here is settled."""
+    read_through: str | None
+    """The newest end of what has been read."""
+
+
+class SyncReportDict(TypedDict):
+    """:meth:`SyncReport.to_dict`: what ``json.dumps`` takes, with times as ISO 8601 text in UTC.
+
+    Its keys are the members of :class:`SyncReport`; ``feeds`` is a list in the order given,
+    ``todo`` and ``allowance`` are plain dicts too.
+
+    >>> feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
+    >>> report = client.sync(feed, siteline.Store("plant.siteline"))
+    >>> line: siteline.SyncReportDict = report.to_dict()
+    >>> line["complete"], line["todo"], json.loads(json.dumps(line)) == line
+    (True, [], True)
+    """
+
+    now: str
+    """The time that the sync was planned for."""
+    complete: bool
+    """Whether all that was planned has been read."""
+    resumes_at: str | None
+    """When to go on, where it is not complete."""
+    pages: int
+    """Pages read."""
+    inserted: int
+    """Points that were not there."""
+    revised: int
+    """Points that were there with other values, or flagged."""
+    unchanged: int
+    """Points that were there as they came."""
+    flagged: int
+    """Points that a complete read of their range no longer brought."""
+    requests: int
+    """Requests made, repeats included."""
+    settled_through: str | None
+    """All feeds are settled from their beginning up to here."""
+    read_through: str | None
+    """All feeds have been read up to here."""
+    feeds: list[FeedReportDict]
+    """What was done for each feed, in the order given."""
+    todo: list[TaskDict]
+    """What is left to read."""
+    allowance: AllowanceDict
+    """The daily allowance at the end."""
+
+
+class SandboxRequest(TypedDict):
+    """One request in ``sandbox.stats["log"]``. Tokens and cursors are not in it.
+
+    - ``at``: when it came, by the sandbox's clock, an aware ``datetime`` in UTC
+    - ``method``, ``path``, ``query``: as sent; in the query a cursor is replaced by a hash
+    - ``status``: the HTTP status of the reply; 0 where there was no orderly reply
+
+    >>> _ = scan.collect()
+    >>> request: siteline.SandboxRequest = sandbox.stats["log"][-1]
+    >>> request["method"], request["path"], request["status"]
+    ('GET', '/api/customer/v1/data', 200)
+    """
+
+    at: datetime
+    """When it came, by the sandbox's clock (UTC)."""
+    method: str
+    """The HTTP method."""
+    path: str
+    """The path."""
+    query: str
+    """The query as sent, with a hash in the place of a cursor."""
+    status: int
+    """The HTTP status; 0 where there was no orderly reply."""
+
+
+class SandboxStats(TypedDict):
+    """:attr:`Sandbox.stats`: what the sandbox has seen since it was made, of all its clients.
+
+    - ``token_requests``, ``tokens_issued``, ``discovery_requests``, ``data_requests``: counts,
+      refused requests included
+    - ``data_requests_by_day``: ISO date of the sandbox's clock to count
+    - ``points_sent``: points in orderly replies
+    - ``requests``: endpoint (``"token"``, ``"discovery"``, ``"data"``, and ``"other"`` where
+      another path was asked for) to HTTP status to count; status 0 had no orderly reply
+    - ``jtis``: those of all assertions, in order
+    - ``refusals``: why requests were refused, in order: what the client is not told; the last
+      10,000
+    - ``user_agents``: those that came, sorted
+    - ``log``: a :class:`SandboxRequest` for each request, in order; the last 10,000
+
+    >>> _ = scan.collect()
+    >>> stats: siteline.SandboxStats = sandbox.stats
+    >>> stats["data_requests"], stats["requests"]["data"], stats["refusals"]
+    (3, {200: 3}, [])
+    """
+
+    token_requests: int
+    """Requests to the token endpoint."""
+    tokens_issued: int
+    """Tokens issued."""
+    discovery_requests: int
+    """Requests to the discovery endpoint."""
+    data_requests: int
+    """Requests to the data endpoint."""
+    data_requests_by_day: dict[str, int]
+    """ISO date of the sandbox's clock to data requests."""
+    points_sent: int
+    """Points in orderly replies."""
+    requests: dict[str, dict[int, int]]
+    """Endpoint to HTTP status to count."""
+    jtis: list[str]
+    """The ``jti`` of each assertion, in order."""
+    refusals: list[str]
+    """Why requests were refused, in order."""
+    user_agents: list[str]
+    """The ``User-Agent`` headers that came, sorted."""
+    log: list[SandboxRequest]
+    """Each request, in order."""

@@ -1,0 +1,20 @@
+//! The errors of a key that cannot be loaded. None shows any text of the key.
+
+use crate::error::{Error, Kind};
+
+/// A failure to load a key.
+pub(super) fn refused(message: impl Into<String>) -> Error {
+    Error::new(Kind::CredentialError, message)
+}
+
+/// K2.
+pub(super) fn not_rsa(found: &str) -> Error {
+    let hint = if found.starts_with("a public") || found.starts_with("a certificate") {
+        "Give the private key that belongs to it. It stays on this machine: only its public part \
+         is enrolled."
+    } else {
+        "Make one with siteline.PrivateKey.generate(), or: \
+         openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out key.pem; then enroll it."
+    };
+    refused(format!("RS256 needs an RSA private key; this is {found}.")).with_hint(hint)
+}

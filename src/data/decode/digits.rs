@@ -1,0 +1,81 @@
+//! Decimal digits, eight at a time.
+
+use std::hint::select_unpredictable;
+
+/// Powers of ten that fit into a `u64`.
+pub(super) const POWERS_OF_TEN: [u64; 20] = {
+    let mut powers = [1; 20];
+    let mut exponent = 1;
+    while exponent < powers.len() {
+        powers[exponent] = powers[exponent - 1] * 10;
+        exponent += 1;
+    }
+    powers
+};
+
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+/// The digits at the start of eight bytes: their value, and how many they are.
+#[inline]
+pub(super) fn leading_digits(bytes: [u8; 8]) -> (u64, usize) {
+    let digits = u64::from_le_bytes(bytes) ^ ZEROS;
+    let bits = digit_bits(digits);
+    (value(digits, bits), bits as usize / 8)
+}
+
+/// As [`leading_digits`], of sixteen bytes. Fractions have any length, so a branch on the
+/// word in which a fraction ends would be mispredicted: the word is computed instead.
+#[inline]
+pub(super) fn leading_sixteen(bytes: [u8; 16]) -> (u64, usize) {
+    let word = u128::from_le_bytes(bytes);
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half and the upper one")]
+    let (first, second) = (word as u64 ^ ZEROS, (word >> 64) as u64 ^ ZEROS);
+    let bits = digit_bits(first);
+    let more = select_unpredictable(bits == 64, digit_bits(second), 0);
+    let value = value(first, bits) * POWERS_OF_TEN[more as usize / 8] + value(second, more);
+    (value, (bits + more) as usize / 8)
+}
+
+/// How many bits from the lowest on are those of digits (`0..=9`, a byte each).
+#[inline]
+fn digit_bits(digits: u64) -> u32 {
+    // A carry can only flag bytes after a true hit, so the first one is true.
+    let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGHS;
+    others.trailing_zeros() & !7
+}
+
+/// The value of the digits in so many bits from the lowest on.
+#[inline]
+fn value(digits: u64, bits: u32) -> u64 {
+    // Zeros come before the digits in place of what comes after them.
+    let word = digits.checked_shl(64 - bits).unwrap_or(0);
+    // Neighbours are joined three times: digits to pairs, pairs to fours, fours to eight.
+    let word = (word.wrapping_mul(2_561) >> 8) & 0x00FF_00FF_00FF_00FF;
+    let word = (word.wrapping_mul(6_553_601) >> 16) & 0x0000_FFFF_0000_FFFF;
+    word.wrapping_mul(42_949_672_960_001) >> 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_counted_and_valued_up_to_the_first_other_byte() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..200_000 {
+            let mut bytes: [u8; 16] = std::array::from_fn(|_| random.u8(b'0'..=b'9'));
+            let count = random.usize(0..=16);
+            for byte in &mut bytes[count..] {
+                *byte = random.u8(..);
+            }
+            if bytes.get(count).is_some_and(u8::is_ascii_digit) {
+                continue;
+            }
+            let text = |count: usize| std::str::from_utf8(&bytes[..count]).unwrap().parse();
+            assert_eq!(leading_sixteen(bytes), (text(count).unwrap_or(0), count), "{bytes:?}");
+            let eight = *bytes.first_chunk().unwrap();
+            assert_eq!(leading_digits(eight), (text(count.min(8)).unwrap_or(0), count.min(8)));
+        }
+    }
+}

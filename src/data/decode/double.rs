@@ -1,0 +1,232 @@
+//! The double nearest to a decimal number, correctly rounded (bit-equal to Python's `json`).
+
+use super::digits::{POWERS_OF_TEN, leading_sixteen};
+
+/// Powers of ten from `10^-40` to `10^40` are tabled: far more than sensors have.
+const LARGEST_EXPONENT: i32 = 40;
+const POWERS: [Power; 81] = {
+    let mut powers = [Power::from_exponent(0); 81];
+    let mut exponent = -LARGEST_EXPONENT;
+    while exponent <= LARGEST_EXPONENT {
+        powers[exponent.abs_diff(-LARGEST_EXPONENT) as usize] = Power::from_exponent(exponent);
+        exponent += 1;
+    }
+    powers
+};
+/// The bias of a double's exponent, for a significand that is taken as a whole number.
+const BIAS: i32 = 1_075;
+
+/// A power of ten: its 128 leading bits as a whole number, rounded down, times a power of two.
+#[derive(Clone, Copy)]
+struct Power {
+    high: u64,
+    low: u64,
+    /// The exponent's bits of the double that a mantissa times this makes, where the mantissa has no
+    /// leading zero and the product has one.
+    exponent: u64,
+}
+
+impl Power {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "halves, bits")]
+    const fn from_exponent(exponent: i32) -> Self {
+        let five = 5_u128.pow(exponent.unsigned_abs());
+        let zeros = five.leading_zeros();
+        let (bits, binary) = if exponent >= 0 {
+            (five << zeros, exponent - zeros.cast_signed())
+        } else {
+            // Long division of a power of two, bit by bit: 5^40 has 93 bits.
+            let length = 128 - zeros;
+            let (mut quotient, mut rest, mut bit) = (0_u128, 1_u128 << (length - 1), 0);
+            while bit < 128 {
+                rest <<= 1;
+                quotient <<= 1;
+                if rest >= five {
+                    rest -= five;
+                    quotient |= 1;
+                }
+                bit += 1;
+            }
+            (quotient, exponent - 127 - length.cast_signed())
+        };
+        // 64 bits of the product are cut off, and 74 more for a significand of 53; the significand's
+        // leading bit adds one to the exponent where it is added.
+        let biased = binary + 64 + 74 + BIAS - 1;
+        Self { high: (bits >> 64) as u64, low: bits as u64, exponent: (biased as u64) << 52 }
+    }
+}
+
+/// The double nearest to `mantissa * 10^exponent`; `None` where that is not certain here: exponents
+/// that are not tabled, and numbers as good as halfway between two doubles.
+pub(super) fn nearest(mantissa: u64, exponent: i32) -> Option<f64> {
+    let place = exponent.checked_add(LARGEST_EXPONENT)?;
+    rounded(mantissa, POWERS.get(usize::try_from(place).ok()?)?)
+}
+
+#[expect(clippy::inline_always, reason = "measured: a call costs a tenth of the whole decoder")]
+#[inline(always)]
+fn rounded(mantissa: u64, power: &Power) -> Option<f64> {
+    if mantissa == 0 {
+        return Some(0.0);
+    }
+    let zeros = mantissa.leading_zeros();
+    let scaled = u128::from(mantissa << zeros);
+    // The product's 128 leading bits. Two things were cut off, each worth less than one: the power
+    // beyond its 128 bits and the product's last 64. So the true product lies in p..p + 2.
+    let product = scaled * u128::from(power.high) + ((scaled * u128::from(power.low)) >> 64);
+    let high = (product >> 64) as u64;
+    let large = high >> 63;
+    let cut = 10 + large;
+    // Anything else than a row of zeros or ones lies clearly above or below half.
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    let low = product as u64;
+    if low.wrapping_add(1) <= 1 && is_near_half(product, cut) {
+        return None;
+    }
+    let significand = ((high >> (cut - 1)) + 1) >> 1;
+    let exponent = power.exponent + (large << 52) - (u64::from(zeros) << 52);
+    // A significand that was rounded up to 2^53 carries into the exponent, as it should.
+    Some(f64::from_bits(exponent + significand))
+}
+
+/// True where the bits to be cut off are half, or one below: then the true ones may be above, below
+/// or exactly half. Anywhere else they are on the same side as these.
+#[cold]
+fn is_near_half(product: u128, cut: u64) -> bool {
+    let half = 1_u128 << (63 + cut);
+    let rest = product & (half + half - 1);
+    rest == half || rest == half - 1
+}
+
+/// The number at the start of `bytes` in the form that most have: not many digits, no exponent.
+/// Gives the nearest double and the number's length; `None` for any other form, right or wrong.
+#[inline]
+pub(super) fn take_double(bytes: &[u8]) -> Option<(f64, usize)> {
+    let sign = usize::from(*bytes.first()? == b'-');
+    let window = bytes.get(sign..)?.first_chunk::<32>()?;
+    // Neighbours mostly have as many whole digits, so this branch is mostly predicted.
+    let (mut whole, mut count) = (0, 0);
+    while let digit @ 0..=9 = window[count].wrapping_sub(b'0') {
+        whole = whole * 10 + u64::from(digit);
+        count += 1;
+        if count == 10 {
+            return None;
+        }
+    }
+    if count == 0 || (count > 1 && window[0] == b'0') {
+        return None;
+    }
+    let (mantissa, places) = if window[count] == b'.' {
+        let (fraction, places) = leading_sixteen(*window[count + 1..].first_chunk()?);
+        if places == 0 || count + places > 19 {
+            return None;
+        }
+        (whole * POWERS_OF_TEN[places] + fraction, places)
+    } else {
+        (whole, 0)
+    };
+    let length = count + if places == 0 { 0 } else { places + 1 };
+    if matches!(window[length], b'0'..=b'9' | b'e' | b'E') {
+        return None;
+    }
+    let value = rounded(mantissa, &POWERS[POWERS.len() / 2 - places])?;
+    Some((if sign == 1 { -value } else { value }, sign + length))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RANDOM_NUMBERS: usize = 300_000;
+
+    fn expected(mantissa: u64, exponent: i32) -> u64 {
+        format!("{mantissa}e{exponent}").parse::<f64>().unwrap().to_bits()
+    }
+
+    /// What `take_double` makes of a number with something after it, as bits and length.
+    fn taken(text: &str) -> Option<(u64, usize)> {
+        let body = format!("{text},\"minimum\":1.25,\"maximum\":1.25,\"sampleCount\":60}}");
+        take_double(body.as_bytes()).map(|(value, length)| (value.to_bits(), length))
+    }
+
+    #[test]
+    fn j7_the_nearest_double_is_bit_equal_to_the_standard_librarys_or_left_to_it() {
+        let mut random = fastrand::Rng::with_seed(11);
+        let mut certain = 0;
+        for _ in 0..RANDOM_NUMBERS {
+            let mantissa = random.u64(..) >> random.u32(0..64);
+            let exponent = random.i32(-45..=45);
+            if let Some(value) = nearest(mantissa, exponent) {
+                assert_eq!(value.to_bits(), expected(mantissa, exponent), "{mantissa}e{exponent}");
+                certain += 1;
+            }
+        }
+        assert!(certain > RANDOM_NUMBERS * 8 / 10, "{certain}");
+    }
+
+    #[test]
+    fn j7_numbers_halfway_between_two_doubles_and_next_to_that_are_bit_equal() {
+        let mut random = fastrand::Rng::with_seed(12);
+        for _ in 0..RANDOM_NUMBERS / 4 {
+            // A significand of 54 bits that ends in one lies halfway between two of 53.
+            let half = (1 << 53) | (random.u64(..) >> 11) | 1;
+            let power = random.u32(0..=10);
+            for mantissa in [half - 1, half, half + 1].map(|half| half << power) {
+                for exponent in -30..=30 {
+                    if let Some(value) = nearest(mantissa, exponent) {
+                        assert_eq!(value.to_bits(), expected(mantissa, exponent));
+                    }
+                }
+            }
+        }
+        for (mantissa, exponent) in [(9_007_199_254_740_993, 0), (90_071_992_547_409_930, -1)] {
+            assert_eq!(nearest(mantissa, exponent), None, "{mantissa}e{exponent}");
+        }
+        for exponent in -41..=41 {
+            for mantissa in [0, 1, 2, 5, u64::MAX, 1 << 63, (1 << 53) - 1, 10_u64.pow(19)] {
+                if let Some(value) = nearest(mantissa, exponent) {
+                    assert_eq!(value.to_bits(), expected(mantissa, exponent));
+                }
+            }
+        }
+        assert!(nearest(1, i32::MAX).is_none() && nearest(1, i32::MIN).is_none());
+    }
+
+    #[test]
+    fn usual_numbers_are_taken_whole_and_others_are_left() {
+        for text in ["0", "7", "-0", "-0.0", "0.5", "229.2028045343192", "-12345678.25", "0.0001"] {
+            let (bits, length) = taken(text).unwrap();
+            assert_eq!((bits, length), (text.parse::<f64>().unwrap().to_bits(), text.len()));
+        }
+        for text in
+            ["", "-", "01", "-01.5", "1.", ".5", "1e5", "1.5E5", "1.25e-3", "null", "\"1\"", "+1"]
+        {
+            assert_eq!(taken(text), None, "{text}");
+        }
+        assert_eq!(take_double(b"1.5,"), None, "too near to the end");
+    }
+
+    proptest! {
+        #[test]
+        fn j7_numbers_taken_are_bit_equal_to_the_standard_librarys(
+            text in "-?(0|[1-9][0-9]{0,12})(\\.[0-9]{1,20})?"
+        ) {
+            if let Some((bits, length)) = taken(&text) {
+                prop_assert_eq!(bits, text.parse::<f64>().unwrap().to_bits());
+                prop_assert_eq!(length, text.len());
+            } else {
+                prop_assert!(text.len() >= 10, "{}", text);
+            }
+        }
+
+        #[test]
+        fn j21_what_is_taken_of_any_bytes_is_a_number(body in "[0-9.eE+-]{1,12},{40}") {
+            let number = body.trim_end_matches(',');
+            if let Some((_, length)) = take_double(body.as_bytes()) {
+                let taken = &number[..length];
+                prop_assert!(serde_json::from_str::<f64>(taken).is_ok(), "{}", taken);
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! A strict pull parser for JSON (RFC 8259) over one whole body. The reader asks for what it
+//! expects; nothing is built, nothing is allocated per token, text without escapes is borrowed.
+//!
+//! Stricter than most where data could be lost in silence: lone surrogates, endless numbers, deep
+//! nesting and whatever follows the document are errors, in ignored members too. A body that ends
+//! early is [`Kind::TruncatedBody`] (H8), any other fault [`Kind::ProtocolError`].
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::ops::Range;
+
+use super::number::{LONGEST_NUMBER, Number, NumberFault};
+use super::string::{string_end, truncated, unescape};
+use crate::error::{Error, Kind, Result};
+
+/// Deepest nesting of arrays and objects that is read, ignored members included (E6).
+pub(super) const DEPTH_LIMIT: u32 = 128;
+
+/// A position in a document.
+#[derive(Clone)]
+pub(super) struct Parser<'a> {
+    /// UTF-8 as a whole, so between any two ASCII bytes too.
+    bytes: &'a [u8],
+    at: usize,
+    depth: u32,
+}
+
+/// The kind of a value, as its first byte shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ValueKind {
+    Object,
+    Array,
+    Text,
+    Number,
+    True,
+    False,
+    Null,
+}
+
+impl ValueKind {
+    /// For messages: "an object", "a number".
+    pub(super) fn described(self) -> &'static str {
+        match self {
+            Self::Object => "an object",
+            Self::Array => "an array",
+            Self::Text => "a string",
+            Self::Number => "a number",
+            Self::True => "true",
+            Self::False => "false",
+            Self::Null => "null",
+        }
+    }
+}
+
+impl<'a> Parser<'a> {
+    /// A parser at the start of a body, which must be UTF-8; a byte order mark is skipped (E3).
+    pub(super) fn open(body: &'a [u8]) -> Result<Self> {
+        let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+        if matches!(body, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0, _, ..] | [_, 0, ..]) {
+            return Err(Error::new(Kind::ProtocolError, "the body is UTF-16 or UTF-32, not UTF-8"));
+        }
+        // Most bodies are ASCII, which is found out faster than that they are UTF-8.
+        if !body.is_ascii()
+            && let Err(error) = std::str::from_utf8(body)
+        {
+            let end = error.valid_up_to();
+            return Err(match error.error_len() {
+                None => truncated(),
+                Some(_) => Error::new(
+                    Kind::ProtocolError,
+                    format!("the body is not UTF-8 from byte {end} on"),
+                ),
+            });
+        }
+        if body.iter().copied().all(is_space) {
+            return Err(Error::new(Kind::ProtocolError, "the body is empty"));
+        }
+        Ok(Self { bytes: body, at: 0, depth: 0 })
+    }
+
+    /// The whole body.
+    #[inline]
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// A stretch of the body between two ASCII bytes.
+    #[inline]
+    fn text(&self, stretch: Range<usize>) -> &'a str {
+        std::str::from_utf8(&self.bytes[stretch]).unwrap_or_default()
+    }
+
+    /// The offset of the next byte to be read.
+    #[inline]
+    pub(super) fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Goes on at an offset up to which the caller has read whole tokens in place.
+    #[inline]
+    pub(super) fn seek(&mut self, offset: usize) {
+        self.at = offset;
+    }
+
+    /// The offset of the next value or bracket: of what follows the white space.
+    pub(super) fn value_offset(&mut self) -> usize {
+        self.skip_space();
+        self.at
+    }
+
+    /// The kind of the next value.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Result<ValueKind> {
+        Ok(match self.next_byte()? {
+            b'{' => ValueKind::Object,
+            b'[' => ValueKind::Array,
+            b'"' => ValueKind::Text,
+            b'-' | b'0'..=b'9' => ValueKind::Number,
+            b't' => ValueKind::True,
+            b'f' => ValueKind::False,
+            b'n' => ValueKind::Null,
+            _ => return Err(self.unexpected("a value")),
+        })
+    }
+
+    /// Enters the object or array that [`Parser::peek`] showed.
+    pub(super) fn enter(&mut self) -> Result<()> {
+        self.deepen()?;
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Notes that an object or array was entered whose bracket the caller has read.
+    pub(super) fn deepen(&mut self) -> Result<()> {
+        if self.depth == DEPTH_LIMIT {
+            let message = format!("the body is nested deeper than {DEPTH_LIMIT} levels");
+            return Err(Error::new(Kind::ProtocolError, message));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// Steps to the next member's name; `false` at the object's end, which is left then.
+    #[inline]
+    pub(super) fn next_member(&mut self, first: &mut bool) -> Result<bool> {
+        if !self.step(b'}', first)? {
+            return Ok(false);
+        }
+        if self.next_byte()? == b'"' { Ok(true) } else { Err(self.unexpected("a member name")) }
+    }
+
+    /// Steps to the next element; `false` at the array's end, which is left then.
+    #[inline]
+    pub(super) fn next_element(&mut self, first: &mut bool) -> Result<bool> {
+        self.step(b']', first)
+    }
+
+    #[inline]
+    fn step(&mut self, end: u8, first: &mut bool) -> Result<bool> {
+        let byte = self.next_byte()?;
+        if byte == end {
+            self.at += 1;
+            self.depth -= 1;
+            return Ok(false);
+        }
+        if std::mem::take(first) {
+            return Ok(true);
+        }
+        if byte != b',' {
+            return Err(self.unexpected(if end == b'}' { "a comma or }" } else { "a comma or ]" }));
+        }
+        self.at += 1;
+        // A value or name must follow: both refuse the closing bracket of a trailing comma.
+        Ok(true)
+    }
+
+    /// Reads the member name and its colon.
+    pub(super) fn name(&mut self) -> Result<Cow<'a, str>> {
+        let name = self.string()?;
+        self.take_colon()?;
+        Ok(name)
+    }
+
+    #[inline]
+    fn take_colon(&mut self) -> Result<()> {
+        if self.next_byte()? != b':' {
+            return Err(self.unexpected("a colon"));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Reads the string that [`Parser::peek`] showed.
+    #[inline]
+    pub(super) fn string(&mut self) -> Result<Cow<'a, str>> {
+        let (start, end, escaped) = self.scan_string()?;
+        let text = self.text(start..end);
+        Ok(if escaped { Cow::Owned(unescape(text)) } else { Cow::Borrowed(text) })
+    }
+
+    /// Reads the number that [`Parser::peek`] showed.
+    #[inline]
+    pub(super) fn number(&mut self) -> Result<Number<'a>> {
+        match Number::scan(self.bytes, self.at) {
+            Ok((number, end)) => {
+                self.at = end;
+                Ok(number)
+            }
+            Err(NumberFault::Truncated) => Err(truncated()),
+            Err(NumberFault::TooLong) => Err(Error::new(
+                Kind::ProtocolError,
+                format!("a number of more than {LONGEST_NUMBER} characters at byte {}", self.at),
+            )),
+            Err(NumberFault::Syntax(at)) => {
+                self.at = at;
+                Err(self.unexpected("a digit"))
+            }
+        }
+    }
+
+    /// Reads the `true`, `false` or `null` that [`Parser::peek`] showed.
+    #[inline]
+    pub(super) fn literal(&mut self) -> Result<()> {
+        let rest = &self.bytes[self.at..];
+        for word in ["null", "true", "false"] {
+            if rest.starts_with(word.as_bytes()) {
+                self.at += word.len();
+                return Ok(());
+            }
+            if word.as_bytes().starts_with(rest) {
+                return Err(truncated());
+            }
+        }
+        Err(self.unexpected("a value"))
+    }
+
+    /// Reads over one value of any kind, checking all of it; gives its text.
+    pub(super) fn skip_value(&mut self) -> Result<&'a str> {
+        self.next_byte()?;
+        let start = self.at;
+        let floor = self.depth;
+        // One bit for each level entered here, set for an object: no stack to overflow.
+        let mut objects: u128 = 0;
+        loop {
+            let mut first = false;
+            match self.peek()? {
+                token @ (ValueKind::Object | ValueKind::Array) => {
+                    self.enter()?;
+                    objects = (objects << 1) | u128::from(token == ValueKind::Object);
+                    first = true;
+                }
+                ValueKind::Text => drop(self.scan_string()?),
+                ValueKind::Number => drop(self.number()?),
+                ValueKind::True | ValueKind::False | ValueKind::Null => self.literal()?,
+            }
+            while self.depth > floor && !self.skip_step(objects & 1 == 1, &mut first)? {
+                objects >>= 1;
+                first = false;
+            }
+            if self.depth == floor {
+                return Ok(self.text(start..self.at));
+            }
+        }
+    }
+
+    fn skip_step(&mut self, object: bool, first: &mut bool) -> Result<bool> {
+        if !object {
+            return self.next_element(first);
+        }
+        let more = self.next_member(first)?;
+        if more {
+            self.scan_string()?;
+            self.take_colon()?;
+        }
+        Ok(more)
+    }
+
+    /// Checks that nothing but white space follows.
+    pub(super) fn finish(mut self) -> Result<()> {
+        self.skip_space();
+        if self.at == self.bytes.len() { Ok(()) } else { Err(self.unexpected("the end")) }
+    }
+
+    #[inline]
+    fn skip_space(&mut self) {
+        while let Some(byte) = self.bytes.get(self.at)
+            && is_space(*byte)
+        {
+            self.at += 1;
+        }
+    }
+
+    /// The next byte that is not white space; stands on it.
+    #[inline]
+    fn next_byte(&mut self) -> Result<u8> {
+        self.skip_space();
+        self.bytes.get(self.at).copied().ok_or_else(truncated)
+    }
+
+    /// Start and end of the string's text, and whether it has escapes. All of it is checked.
+    #[inline]
+    fn scan_string(&mut self) -> Result<(usize, usize, bool)> {
+        let start = self.at + 1;
+        let (end, escaped) = string_end(self.bytes, start)?;
+        self.at = end + 1;
+        Ok((start, end, escaped))
+    }
+
+    #[cold]
+    fn unexpected(&self, wanted: &str) -> Error {
+        let rest = self.text(self.at..self.bytes.len());
+        let found = match rest.chars().next() {
+            None => return truncated(),
+            Some(found) => found.escape_debug(),
+        };
+        let mut message = format!("expected {wanted} at byte {}, found {found}", self.at);
+        if ["NaN", "Infinity", "-Infinity"].iter().any(|word| rest.starts_with(word)) {
+            message.push_str(" (NaN and Infinity are not JSON)");
+        }
+        Error::new(Kind::ProtocolError, message)
+    }
+}
+
+/// The failure with one more step at the front of its JSON path.
+#[cold]
+pub(super) fn under(error: Error, step: impl Display) -> Error {
+    error.with(|context| {
+        let rest = context.path.take().unwrap_or_default();
+        context.path = Some(format!("{step}{rest}"));
+    })
+}
+
+#[inline]
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+//! Member names of one level of a page, and what stands before them. Objects of one kind mostly
+//! have the same members in the same order with the same white space, so the bytes between two values
+//! (commas, brackets, the next member's name and colon) are learnt as a transition from one member to
+//! the next, and compared as a whole when the member comes again. Only new bytes are parsed.
+
+use super::json::Parser;
+use super::separator::Separator;
+use crate::error::Result;
+
+/// At most so many unknown names are learnt: a page with more has no order to learn.
+const MOST_UNKNOWN: usize = 64;
+
+/// At most so many older transitions are kept for a member, besides the last.
+const MOST_OLDER: usize = 7;
+
+/// The index of the transitions from the start of the level.
+const AT_START: usize = 0;
+/// The index of the transitions from a member that is not learnt: there are none.
+const AT_UNLEARNT: usize = 1;
+/// The index of the transitions from the first name; those of the other names follow.
+const AT_FIRST_NAME: usize = 2;
+
+/// A member of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Member {
+    /// The index of its name among those that [`MemberNames::new`] was given.
+    Known(u8),
+    /// Its name was not given.
+    Unknown,
+}
+
+impl Member {
+    /// A bit for each known name, 0 for an unknown one: it shows that a member comes twice.
+    #[inline]
+    pub(super) fn bit(self) -> u64 {
+        if let Self::Known(index) = self { 1 << index } else { 0 }
+    }
+}
+
+/// The names of a level, and the transitions between its members.
+pub(super) struct MemberNames {
+    /// The known names, then the unknown ones in the order in which they came.
+    names: Vec<String>,
+    known: u8,
+    /// The last transition: from the start, from a member that is not learnt, from each name.
+    last: Vec<Option<Transition>>,
+    /// The ones before that, for levels with members that are left out now and then.
+    older: Vec<Vec<Transition>>,
+    /// Where the next transition starts: an index of the two lists above.
+    from: usize,
+}
+
+/// The bytes between two values, and the member whose value follows them.
+struct Transition {
+    separator: Separator,
+    /// The index of its name.
+    name: usize,
+    member: Member,
+    bit: u64,
+    /// It is the first member of a further object.
+    opens: bool,
+}
+
+impl Transition {
+    #[inline]
+    fn step(&self, end: usize) -> FoundMember {
+        FoundMember { member: self.member, bit: self.bit, opens: self.opens, end }
+    }
+}
+
+/// A transition that was found in the body.
+pub(super) struct FoundMember {
+    /// The member whose value follows.
+    pub(super) member: Member,
+    /// Its bit.
+    pub(super) bit: u64,
+    /// It is the first member of a further object.
+    pub(super) opens: bool,
+    /// The offset of its value.
+    pub(super) end: usize,
+}
+
+impl MemberNames {
+    /// The known names in the order of their indices.
+    pub(super) fn new<'n>(known: impl IntoIterator<Item = &'n str>) -> Self {
+        let names: Vec<String> = known.into_iter().map(ToOwned::to_owned).collect();
+        let last = (0..AT_FIRST_NAME + names.len()).map(|_| None).collect();
+        let older = (0..AT_FIRST_NAME + names.len()).map(|_| Vec::new()).collect();
+        // Five, the points and fifty extra columns at most.
+        let known = u8::try_from(names.len()).unwrap_or(u8::MAX);
+        Self { names, known, last, older, from: AT_START }
+    }
+
+    /// Goes back to the start of the level.
+    #[inline]
+    pub(super) fn restart(&mut self) {
+        self.from = AT_START;
+    }
+
+    /// The step from the value that ends at `at` to the next one, if a learnt transition stands there.
+    #[expect(clippy::inline_always, reason = "measured: once for each value")]
+    #[inline(always)]
+    pub(super) fn follow(&mut self, bytes: &[u8], at: usize) -> Option<FoundMember> {
+        let last = self.last[self.from].as_ref()?;
+        let Some(end) = last.separator.match_at(bytes, at) else {
+            return self.follow_older(bytes, at);
+        };
+        self.from = last.name + AT_FIRST_NAME;
+        Some(last.step(end))
+    }
+
+    /// As [`MemberNames::follow`], by an older transition, which becomes the last one.
+    #[inline(never)]
+    fn follow_older(&mut self, bytes: &[u8], at: usize) -> Option<FoundMember> {
+        let mut older = self.older[self.from].iter_mut();
+        let (found, end) = older.find_map(|older| {
+            let end = older.separator.match_at(bytes, at)?;
+            Some((older, end))
+        })?;
+        let last = self.last[self.from].as_mut()?;
+        std::mem::swap(found, last);
+        self.from = last.name + AT_FIRST_NAME;
+        Some(last.step(end))
+    }
+
+    fn learn(&mut self, transition: Transition) {
+        let replaced = self.last[self.from].replace(transition);
+        let older = &mut self.older[self.from];
+        if older.len() == MOST_OLDER {
+            older.remove(0);
+        }
+        older.extend(replaced);
+    }
+
+    /// Steps to the value of the object's next member; `None` at the object's end, which is left
+    /// then. `note_unknown` gets each unknown name that is not learnt yet.
+    #[inline]
+    pub(super) fn next(
+        &mut self,
+        json: &mut Parser<'_>,
+        first: &mut bool,
+        note_unknown: impl FnOnce(&str),
+    ) -> Result<Option<Member>> {
+        if let Some(step) = self.follow(json.bytes(), json.offset()) {
+            json.seek(step.end);
+            *first = false;
+            return Ok(Some(step.member));
+        }
+        let from = json.offset();
+        if json.next_member(first)? {
+            self.read(json, from, false, note_unknown).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Reads a member's name and colon, and learns the bytes between `from`, the end of the value
+    /// before it, and its own value.
+    pub(super) fn read(
+        &mut self,
+        json: &mut Parser<'_>,
+        from: usize,
+        opens: bool,
+        note_unknown: impl FnOnce(&str),
+    ) -> Result<Member> {
+        let text = json.name()?;
+        let Some(name) = self.index(&text, note_unknown) else {
+            self.from = AT_UNLEARNT;
+            return Ok(Member::Unknown);
+        };
+        let known = u8::try_from(name).ok().filter(|index| *index < self.known);
+        let member = known.map_or(Member::Unknown, Member::Known);
+        if self.from != AT_UNLEARNT
+            && let Some(separator) = Separator::new(&json.bytes()[from..json.value_offset()])
+        {
+            self.learn(Transition { separator, name, member, bit: member.bit(), opens });
+        }
+        self.from = name + AT_FIRST_NAME;
+        Ok(member)
+    }
+
+    /// The index of a name; a new one is learnt, or `None` where too many are.
+    fn index(&mut self, text: &str, note_unknown: impl FnOnce(&str)) -> Option<usize> {
+        let found = self.names.iter().position(|name| name == text);
+        if found.is_none() {
+            note_unknown(text);
+            if self.names.len() >= usize::from(self.known) + MOST_UNKNOWN {
+                return None;
+            }
+            self.names.push(text.to_owned());
+            self.last.push(None);
+            self.older.push(Vec::new());
+        }
+        found.or(Some(self.names.len() - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Member::{Known, Unknown};
+    use super::*;
+
+    fn read_all(names: &mut MemberNames, body: &str) -> (Vec<Member>, Vec<String>) {
+        let mut json = Parser::open(body.as_bytes()).unwrap();
+        json.peek().unwrap();
+        json.enter().unwrap();
+        names.restart();
+        let (mut first, mut members, mut unknown) = (true, Vec::new(), Vec::new());
+        let mut note = |name: &str| unknown.push(name.to_owned());
+        while let Some(member) = names.next(&mut json, &mut first, &mut note).unwrap() {
+            members.push(member);
+            json.skip_value().unwrap();
+        }
+        (members, unknown)
+    }
+
+    #[test]
+    fn names_are_known_in_any_order_and_spelling() {
+        let mut names = MemberNames::new(["a", "b", "\"q"]);
+        for _ in 0..3 {
+            let (members, _) = read_all(&mut names, r#"{"a":1,"b":2,"\"q":3}"#);
+            assert_eq!(members, [Known(0), Known(1), Known(2)]);
+            let (members, _) = read_all(&mut names, r#"{ "\u0062" : 2, "x":{}, "a" :1 }"#);
+            assert_eq!(members, [Known(1), Unknown, Known(0)]);
+            let (members, _) = read_all(&mut names, r#"{"aa":1,"":2,"\"q":1,"\\":1}"#);
+            assert_eq!(members, [Unknown, Unknown, Known(2), Unknown]);
+        }
+    }
+
+    #[test]
+    fn j18_every_unknown_name_is_noted_and_a_flood_is_not_learnt() {
+        let mut names = MemberNames::new(["a"]);
+        let body: Vec<String> = (0..1_000).map(|n| format!("\"n{n}\":0")).collect();
+        let (members, unknown) = read_all(&mut names, &format!("{{{}}}", body.join(",")));
+        assert!(members.iter().all(|member| *member == Member::Unknown));
+        assert_eq!(unknown.len(), 1_000);
+        assert_eq!(names.names.len(), 1 + MOST_UNKNOWN);
+    }
+}

@@ -1,0 +1,273 @@
+//! The points of an envelope (§2.3): the loop that takes most of the time. Values in their most
+//! frequent form are read in place, and so is what stands between them ([`MemberNames`]); everything else
+//! is parsed value by value.
+
+use super::double::take_double;
+use super::json::{Parser, ValueKind, under};
+use super::names::{Member, MemberNames};
+use super::number::take_count;
+use super::numeral::{float, sample_count};
+use super::quality::DataQuality;
+use super::settings::DecodeSettings;
+use super::string::take_plain_string;
+use super::times::TimeReader;
+use crate::data::columns::{ColumnsBuilder, PointRow};
+use crate::data::report::{PageReport, shown_name};
+use crate::data::shape::TimestampForm;
+use crate::error::{Error, Result};
+
+/// The indices of a point's members: value, minimum and maximum lie between these, the extra columns
+/// follow.
+const TIMESTAMP: u8 = 0;
+const SAMPLE_COUNT: u8 = 4;
+const FIRST_EXTRA: u8 = 5;
+
+/// Reads points, and keeps what it learns from one to the next.
+pub(super) struct PointReader {
+    names: MemberNames,
+    member_names: Vec<String>,
+    times: TimeReader,
+    quality: DataQuality,
+}
+
+/// A point that is not read to its end.
+struct OpenPoint<'a> {
+    row: PointRow,
+    /// The bits of the members that were read.
+    seen: u64,
+    /// For each extra column the member's JSON text.
+    extras: Vec<Option<&'a str>>,
+    /// False between two points.
+    open: bool,
+}
+
+impl OpenPoint<'_> {
+    #[inline]
+    fn reopen(&mut self) {
+        self.row = PointRow::new(0);
+        self.seen = 0;
+        self.extras.fill(None);
+        self.open = true;
+    }
+}
+
+impl PointReader {
+    pub(super) fn new(settings: &DecodeSettings) -> Self {
+        let members = settings.shape.point_members().into_iter();
+        let all = members.chain(settings.extra_columns.iter().map(String::as_str));
+        let member_names: Vec<String> = all.map(ToOwned::to_owned).collect();
+        Self {
+            names: MemberNames::new(member_names.iter().map(String::as_str)),
+            member_names,
+            times: TimeReader::new(settings),
+            quality: DataQuality::new(settings),
+        }
+    }
+
+    /// The form of this page's timestamps, if it has any.
+    pub(super) fn timestamp_form(&self) -> Option<TimestampForm> {
+        self.times.form()
+    }
+
+    /// Reads an array of points into the columns.
+    pub(super) fn read<'a>(
+        &mut self,
+        json: &mut Parser<'a>,
+        columns: &mut ColumnsBuilder<'a>,
+        report: &mut PageReport,
+    ) -> Result<()> {
+        let token = json.peek()?;
+        if token != ValueKind::Array {
+            let message = format!("points are an array, not {}", token.described());
+            return Err(Error::protocol_at("", message));
+        }
+        json.enter()?;
+        self.names.restart();
+        let start = columns.rows();
+        let extras = vec![None; self.member_names.len() - usize::from(FIRST_EXTRA)];
+        let mut point = OpenPoint { row: PointRow::new(0), seen: 0, extras, open: false };
+        self.points(json, &mut point, columns, report).map_err(|error| {
+            let index = columns.rows() - start;
+            if point.open { under(error, format_args!("[{index}]")) } else { error }
+        })?;
+        self.quality.count(&columns.rows_from(start), report);
+        Ok(())
+    }
+
+    /// Reads points from the array's start to its end.
+    fn points<'a>(
+        &mut self,
+        json: &mut Parser<'a>,
+        point: &mut OpenPoint<'a>,
+        columns: &mut ColumnsBuilder<'a>,
+        report: &mut PageReport,
+    ) -> Result<()> {
+        let bytes = json.bytes();
+        let mut at = json.offset();
+        let (mut member, mut bit);
+        if let Some(step) = self.names.follow(bytes, at) {
+            (member, bit, at) = (step.member, step.bit, step.end);
+            json.deepen()?;
+            point.reopen();
+        } else {
+            let Some(next) = self.step(json, point, columns, report)? else { return Ok(()) };
+            (member, bit, at) = (next, next.bit(), json.offset());
+        }
+        loop {
+            if point.seen & bit != 0 {
+                return Err(self.seen_twice(member));
+            }
+            point.seen |= bit;
+            if let Some(length) = self.take(member, bytes.get(at..).unwrap_or_default(), point) {
+                at += length;
+            } else {
+                json.seek(at);
+                self.value(member, json, point, report)?;
+                at = json.offset();
+            }
+            if let Some(step) = self.names.follow(bytes, at) {
+                (member, bit, at) = (step.member, step.bit, step.end);
+                if step.opens {
+                    self.close(point, columns)?;
+                    point.reopen();
+                }
+            } else {
+                json.seek(at);
+                let Some(next) = self.step(json, point, columns, report)? else { return Ok(()) };
+                (member, bit, at) = (next, next.bit(), json.offset());
+            }
+        }
+    }
+
+    /// Parses up to the next value, into the next point if this one has ended; `None` at the array's
+    /// end.
+    fn step<'a>(
+        &mut self,
+        json: &mut Parser<'a>,
+        point: &mut OpenPoint<'a>,
+        columns: &mut ColumnsBuilder<'a>,
+        report: &mut PageReport,
+    ) -> Result<Option<Member>> {
+        let from = json.offset();
+        let mut opens = false;
+        if !point.open || !json.next_member(&mut false)? {
+            let mut first = !point.open;
+            if point.open {
+                self.close(point, columns)?;
+            }
+            if !json.next_element(&mut first)? {
+                return Ok(None);
+            }
+            point.reopen();
+            let token = json.peek()?;
+            if token != ValueKind::Object {
+                let message = format!("a point is an object, not {}", token.described());
+                return Err(Error::protocol_at("", message));
+            }
+            json.enter()?;
+            if !json.next_member(&mut true)? {
+                return Err(self.missing_timestamp());
+            }
+            opens = true;
+        }
+        let note = |name: &str| report.note_unknown(|| format!("points[].{}", shown_name(name)));
+        self.names.read(json, from, opens, note).map(Some)
+    }
+
+    /// Ends a point, and adds its row to the columns.
+    #[expect(clippy::inline_always, reason = "measured: once for each point")]
+    #[inline(always)]
+    fn close<'a>(&self, point: &mut OpenPoint<'a>, columns: &mut ColumnsBuilder<'a>) -> Result<()> {
+        if point.seen & (1 << TIMESTAMP) == 0 {
+            return Err(self.missing_timestamp());
+        }
+        columns.push(&point.row, &point.extras);
+        point.open = false;
+        Ok(())
+    }
+
+    #[cold]
+    fn seen_twice(&self, member: Member) -> Error {
+        let error = Error::protocol_at("", "this member comes twice");
+        if let Member::Known(index) = member { self.at_member(index, error) } else { error }
+    }
+
+    #[cold]
+    fn missing_timestamp(&self) -> Error {
+        self.at_member(TIMESTAMP, Error::protocol_at("", "the point has no such member"))
+    }
+
+    /// Reads a value in its most frequent form at the start of `bytes`, and gives its length; `None`
+    /// for any other, right or wrong.
+    #[inline]
+    fn take(&mut self, member: Member, bytes: &[u8], point: &mut OpenPoint<'_>) -> Option<usize> {
+        match member {
+            Member::Known(TIMESTAMP) => {
+                let (timestamp, length) = self.times.take(bytes)?;
+                point.row.timestamp = timestamp;
+                Some(length)
+            }
+            Member::Known(index @ 1..=3) => {
+                if let Some((number, length)) = take_double(bytes) {
+                    point.row.set_number(usize::from(index - 1), number);
+                    return Some(length);
+                }
+                bytes.starts_with(b"null").then_some(4)
+            }
+            Member::Known(SAMPLE_COUNT) => {
+                let (count, length) = take_count(bytes)?;
+                point.row.set_count(count);
+                Some(length)
+            }
+            Member::Known(_) => None,
+            Member::Unknown => take_plain_string(bytes),
+        }
+    }
+
+    /// Parses a value.
+    fn value<'a>(
+        &mut self,
+        member: Member,
+        json: &mut Parser<'a>,
+        point: &mut OpenPoint<'a>,
+        report: &mut PageReport,
+    ) -> Result<()> {
+        let Member::Known(index) = member else { return json.skip_value().map(drop) };
+        self.known(index, json, point, report).map_err(|error| self.at_member(index, error))
+    }
+
+    fn known<'a>(
+        &mut self,
+        index: u8,
+        json: &mut Parser<'a>,
+        point: &mut OpenPoint<'a>,
+        report: &mut PageReport,
+    ) -> Result<()> {
+        match index {
+            TIMESTAMP => point.row.timestamp = self.times.read(json, report)?,
+            SAMPLE_COUNT => {
+                if let Some(count) = sample_count(json, report)? {
+                    point.row.set_count(count);
+                }
+            }
+            FIRST_EXTRA.. => {
+                let text = json.skip_value()?;
+                point.extras[usize::from(index - FIRST_EXTRA)] = (text != "null").then_some(text);
+            }
+            index => {
+                if let Some(number) = float(json, report)? {
+                    point.row.set_number(usize::from(index - 1), number);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn at_member(&self, index: u8, error: Error) -> Error {
+        under(error, format_args!(".{}", shown_name(&self.member_names[usize::from(index)])))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! Odd points (J10, J14, J15, J16): counted in the report, and kept as they are. All points of an
+//! envelope are checked at once, column by column.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::settings::DecodeSettings;
+use crate::data::columns::RowSlice;
+use crate::data::report::PageReport;
+
+/// Counts the points that are odd under a query.
+pub(super) struct DataQuality {
+    start: i64,
+    /// The last microsecond of the range.
+    last: i64,
+    grid: Option<BucketGrid>,
+}
+
+impl DataQuality {
+    pub(super) fn new(settings: &DecodeSettings) -> Self {
+        let start = settings.start.map(jiff::Timestamp::as_microsecond);
+        let end = settings.end.map(jiff::Timestamp::as_microsecond);
+        Self {
+            start: start.unwrap_or(i64::MIN),
+            last: end.map_or(i64::MAX, |end| end - 1),
+            grid: settings.interval_seconds.map(|seconds| BucketGrid::new(seconds, start)),
+        }
+    }
+
+    /// Adds the counts of these points to the report.
+    pub(super) fn count(&self, rows: &RowSlice<'_>, report: &mut PageReport) {
+        let (start, last) = (self.start, self.last);
+        report.outside_range += count_if(rows.timestamps, |time| *time < start || *time > last);
+        if let Some(grid) = &self.grid {
+            report.off_grid += grid.count_off(rows.timestamps);
+        }
+        let [value, minimum, maximum] = rows.numbers;
+        // A null is NaN here, and a comparison with NaN is false: nulls are not counted.
+        for ((value, minimum), maximum) in value.iter().zip(minimum).zip(maximum) {
+            report.minimum_above_maximum += u64::from(minimum > maximum);
+            report.value_outside_bounds += u64::from(value < minimum || value > maximum);
+        }
+        report.negative_counts += count_if(rows.sample_counts, |count| *count < 0);
+    }
+}
+
+fn count_if<T>(column: &[T], is_odd: impl Fn(&T) -> bool) -> u64 {
+    column.iter().map(|item| u64::from(is_odd(item))).sum()
+}
+
+/// The grid of the buckets. The document does not show its origin: a point is on the grid if it is a
+/// multiple of the width from the epoch or from the query's start.
+struct BucketGrid {
+    width: i64,
+    start: i64,
+}
+
+impl BucketGrid {
+    fn new(seconds: u32, start: Option<i64>) -> Self {
+        Self { width: i64::from(seconds) * 1_000_000, start: start.unwrap_or(0) }
+    }
+
+    fn count_off(&self, timestamps: &[i64]) -> u64 {
+        let mut off = 0;
+        let mut last_on = 0;
+        for timestamp in timestamps {
+            // One width after a point on the grid is on the grid: this mostly saves the division.
+            let is_on = timestamp.wrapping_sub(last_on) == self.width
+                || timestamp % self.width == 0
+                || (timestamp - self.start) % self.width == 0;
+            if is_on {
+                last_on = *timestamp;
+            }
+            off += u64::from(!is_on);
+        }
+        off
+    }
+}
+
+/// The rows of one series on a page, to count its repeated timestamps (J16).
+#[derive(Default)]
+pub(super) struct SeriesRows {
+    rows: Vec<Range<usize>>,
+    latest: Option<i64>,
+    /// Its timestamps were not always ascending, so that some may be repeated.
+    disordered: bool,
+}
+
+impl SeriesRows {
+    /// Adds rows of the page, whose timestamps these are.
+    pub(super) fn add(&mut self, timestamps: &[i64], rows: Range<usize>) {
+        let added = &timestamps[rows.clone()];
+        let (Some(first), Some(last)) = (added.first(), added.last()) else { return };
+        let follows = self.latest.is_none_or(|latest| latest < *first);
+        self.disordered |= !follows || !added.is_sorted_by(|earlier, later| earlier < later);
+        self.latest = Some(*last);
+        self.rows.push(rows);
+    }
+
+    /// How many of its rows have a timestamp that an earlier one has.
+    pub(super) fn repeated(&self, timestamps: &[i64]) -> u64 {
+        if !self.disordered {
+            return 0;
+        }
+        let mut seen = HashSet::new();
+        let all = self.rows.iter().flat_map(|rows| &timestamps[rows.clone()]);
+        all.filter(|timestamp| !seen.insert(**timestamp)).count() as u64
+    }
+}

@@ -1,0 +1,250 @@
+//! The top level of a page: the cursor, the one array of series, and members that are ignored.
+
+use super::decoded::Decoded;
+use super::envelope::EnvelopeReader;
+use super::json::{Parser, ValueKind, under};
+use super::settings::DecodeSettings;
+use crate::data::cursor::Cursor;
+use crate::data::report::{PageReport, shown_name};
+use crate::data::shape::MissingCursor;
+use crate::error::{Error, Result, excerpt};
+
+/// So many names are listed in a message.
+const NAMES_SHOWN: usize = 20;
+
+/// What a top-level array holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Nothing.
+    Nothing,
+    /// Series envelopes: an element is an object with an array of points.
+    Series,
+    /// Nothing but texts, numbers, booleans and nulls.
+    Plain,
+    /// Anything else.
+    Other,
+}
+
+/// Reads one body.
+pub(super) struct PageReader<'a, 's> {
+    json: Parser<'a>,
+    settings: &'s DecodeSettings,
+    series: EnvelopeReader<'a, 's>,
+    report: PageReport,
+}
+
+/// The top-level arrays seen so far, by what they hold.
+#[derive(Default)]
+struct Arrays {
+    series: Vec<String>,
+    empty: Vec<String>,
+    plain: Vec<String>,
+    other: Vec<String>,
+    members: Vec<String>,
+}
+
+impl<'a, 's> PageReader<'a, 's> {
+    pub(super) fn new(body: &'a [u8], settings: &'s DecodeSettings, rows: usize) -> Result<Self> {
+        Ok(Self {
+            json: Parser::open(body)?,
+            settings,
+            series: EnvelopeReader::new(settings, rows),
+            report: PageReport::default(),
+        })
+    }
+
+    /// Reads the page. Errors carry their path without the `$`.
+    pub(super) fn page(mut self) -> Result<Decoded> {
+        let token = self.json.peek()?;
+        if token != ValueKind::Object {
+            let message = format!("a page is an object, not {}", token.described());
+            return Err(Error::protocol_at("", message));
+        }
+        self.json.enter()?;
+        let shape = &self.settings.shape;
+        let mut cursor: Option<Option<Cursor>> = None;
+        let mut arrays = Arrays::default();
+        let mut first = true;
+        while self.json.next_member(&mut first)? {
+            let name = self.json.name()?;
+            let step = || format!(".{}", shown_name(&name));
+            if *name == shape.next_cursor {
+                if cursor.is_some() {
+                    return Err(Error::protocol_at(step(), "this member comes twice"));
+                }
+                cursor = Some(self.cursor().map_err(|error| under(error, step()))?);
+            } else {
+                self.other_member(&name, &mut arrays).map_err(|error| under(error, step()))?;
+            }
+        }
+        self.json.clone().finish()?;
+        self.check_arrays(&arrays)?;
+        let next_cursor = match cursor {
+            Some(cursor) => cursor,
+            None => self.missing_cursor()?,
+        };
+        let points = self.series.finish(&mut self.report)?;
+        Ok(Decoded { points, next_cursor, report: self.report })
+    }
+
+    /// J2-J4: null ends the chain, any text goes on, and nothing else is a cursor.
+    fn cursor(&mut self) -> Result<Option<Cursor>> {
+        match self.json.peek()? {
+            ValueKind::Null => self.json.literal().map(|()| None),
+            ValueKind::Text => Ok(Some(Cursor::new(&self.json.string()?))),
+            token => {
+                let message = format!("a cursor is a string or null, not {}", token.described());
+                Err(Error::protocol_at("", message))
+            }
+        }
+    }
+
+    fn missing_cursor(&mut self) -> Result<Option<Cursor>> {
+        if self.settings.shape.missing_cursor == MissingCursor::End {
+            self.report.cursors_missing += 1;
+            return Ok(None);
+        }
+        let name = &self.settings.shape.next_cursor;
+        Err(Error::protocol_at(
+            format!(".{name}"),
+            format!(
+                "the page has no member {name}: without it nobody knows whether it is the last"
+            ),
+        )
+        .with_hint("If the service leaves it out on the last page: Shape(missing_cursor=\"end\")."))
+    }
+
+    fn other_member(&mut self, name: &str, arrays: &mut Arrays) -> Result<()> {
+        let shape = &self.settings.shape;
+        let token = self.json.peek()?;
+        if name == shape.error_member && token != ValueKind::Null {
+            let value = excerpt(self.json.skip_value()?);
+            return Err(Error::protocol_at("", format!("the page reports an error: {value}")));
+        }
+        if let Some(array) = &shape.array {
+            if name != array {
+                return self.ignore(name);
+            }
+            if token != ValueKind::Array {
+                let message = format!("Shape names this member, it is {}", token.described());
+                return Err(Error::protocol_at("", message));
+            }
+            return self.series_array(name, arrays);
+        }
+        if token != ValueKind::Array {
+            arrays.members.push(shown_name(name));
+            return self.ignore(name);
+        }
+        let mut probe = self.json.clone();
+        match content(&mut probe, &shape.points)? {
+            Content::Series => return self.series_array(name, arrays),
+            Content::Nothing => {
+                self.json = probe;
+                arrays.empty.push(name.to_owned());
+                return Ok(());
+            }
+            Content::Plain => arrays.plain.push(shown_name(name)),
+            Content::Other => arrays.other.push(shown_name(name)),
+        }
+        self.json = probe;
+        self.report.note_unknown(|| shown_name(name));
+        Ok(())
+    }
+
+    fn ignore(&mut self, name: &str) -> Result<()> {
+        self.json.skip_value()?;
+        self.report.note_unknown(|| shown_name(name));
+        Ok(())
+    }
+
+    fn series_array(&mut self, name: &str, arrays: &mut Arrays) -> Result<()> {
+        arrays.series.push(name.to_owned());
+        if arrays.series.len() > 1 {
+            // Only the user can say which one is meant: an error follows that lists their names.
+            self.json.skip_value()?;
+            return Ok(());
+        }
+        self.series.read_array(&mut self.json, name, &mut self.report)
+    }
+
+    /// Decides which array it was (J19), or why there is none.
+    fn check_arrays(&mut self, arrays: &Arrays) -> Result<()> {
+        let hint = "Name the array that holds the series: Shape(array=\"…\").";
+        let series: Vec<String> = arrays.series.iter().map(|name| shown_name(name)).collect();
+        match series.as_slice() {
+            [one] => {
+                self.report.arrays.insert(one.clone());
+                return Ok(());
+            }
+            [] => {}
+            several if self.settings.shape.array.is_some() => {
+                return Err(Error::protocol_at(format!(".{}", several[0]), "comes twice"));
+            }
+            several => {
+                let message = format!("several arrays hold series: {}", several.join(", "));
+                return Err(Error::protocol_at("", message).with_hint(hint));
+            }
+        }
+        if let Some(array) = &self.settings.shape.array {
+            let message =
+                format!("the page has no array {:?}, which Shape names", shown_name(array));
+            return Err(Error::protocol_at("", message));
+        }
+        if arrays.other.is_empty() && !arrays.empty.is_empty() {
+            if let [one] = arrays.empty.as_slice() {
+                self.report.arrays.insert(shown_name(one));
+            }
+            return Ok(());
+        }
+        let seen: Vec<&str> = [&arrays.other, &arrays.plain, &arrays.empty, &arrays.members]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .take(NAMES_SHOWN)
+            .collect();
+        let points = &self.settings.shape.points;
+        let message = format!(
+            "no member is an array of objects with {points}; the page has {}",
+            if seen.is_empty() { "no others".to_owned() } else { seen.join(", ") }
+        );
+        Err(Error::protocol_at("", message).with_hint(hint))
+    }
+}
+
+/// Tells what a top-level array holds (J19), and reads no further than it must: up to the first array
+/// of points in an array of series, so that only a few members are read twice.
+fn content(json: &mut Parser<'_>, points: &str) -> Result<Content> {
+    json.enter()?;
+    let mut content = Content::Nothing;
+    let mut first = true;
+    while json.next_element(&mut first)? {
+        match json.peek()? {
+            ValueKind::Object if carries_points(json, points)? => return Ok(Content::Series),
+            ValueKind::Object => content = Content::Other,
+            ValueKind::Array => {
+                json.skip_value()?;
+                content = Content::Other;
+            }
+            _ => {
+                json.skip_value()?;
+                if content == Content::Nothing {
+                    content = Content::Plain;
+                }
+            }
+        }
+    }
+    Ok(content)
+}
+
+fn carries_points(json: &mut Parser<'_>, points: &str) -> Result<bool> {
+    json.enter()?;
+    let mut first = true;
+    while json.next_member(&mut first)? {
+        let name = json.name()?;
+        if json.peek()? == ValueKind::Array && *name == *points {
+            return Ok(true);
+        }
+        json.skip_value()?;
+    }
+    Ok(false)
+}

@@ -1,0 +1,91 @@
+//! The bytes between two values of a body: commas, brackets, white space, a member's name and its
+//! colon. Bytes that were parsed once are valid wherever they stand between two values of the same
+//! members again, so they are compared as a whole, thirty-two at once.
+
+/// Longer ones are not kept: a page's indentation takes a few dozen bytes.
+const LONGEST: usize = 256;
+/// So many bytes are compared at once.
+const WINDOW: usize = 32;
+
+/// The bytes of a separator.
+#[derive(Debug, Clone)]
+pub(super) struct Separator {
+    head: Half,
+    tail: Half,
+    length: usize,
+    /// What is beyond the window.
+    rest: Vec<u8>,
+}
+
+/// Sixteen bytes, and a mask of those that count.
+#[derive(Debug, Clone, Copy)]
+struct Half {
+    bytes: u128,
+    mask: u128,
+}
+
+impl Half {
+    fn new(text: &[u8]) -> Self {
+        let (mut bytes, mut mask) = ([0; WINDOW / 2], [0; WINDOW / 2]);
+        bytes[..text.len()].copy_from_slice(text);
+        mask[..text.len()].fill(0xFF);
+        Self { bytes: u128::from_le_bytes(bytes), mask: u128::from_le_bytes(mask) }
+    }
+
+    /// True if these bytes are the same where they count.
+    #[inline]
+    fn is(self, bytes: [u8; WINDOW / 2]) -> bool {
+        u128::from_le_bytes(bytes) & self.mask == self.bytes
+    }
+}
+
+impl Separator {
+    /// `None` for one that is not worth keeping.
+    pub(super) fn new(text: &[u8]) -> Option<Self> {
+        if text.is_empty() || text.len() > LONGEST {
+            return None;
+        }
+        let (window, rest) = text.split_at(text.len().min(WINDOW));
+        let (head, tail) = window.split_at(window.len().min(WINDOW / 2));
+        let (head, tail) = (Half::new(head), Half::new(tail));
+        Some(Self { head, tail, length: text.len(), rest: rest.to_vec() })
+    }
+
+    /// The offset after this separator if it stands at `at`, and far enough from the body's end.
+    #[inline]
+    pub(super) fn match_at(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        let window = bytes.get(at..)?.first_chunk::<WINDOW>()?;
+        if !self.head.is(*window.first_chunk()?) {
+            return None;
+        }
+        let end = at + self.length;
+        if self.length > WINDOW / 2 && !self.tail.is(*window.last_chunk()?) {
+            return None;
+        }
+        let same = self.length <= WINDOW || bytes.get(at + WINDOW..end)? == self.rest;
+        same.then_some(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_separator_is_found_where_all_of_its_bytes_stand_and_nowhere_else() {
+        for length in 1..=LONGEST {
+            let text: Vec<u8> = (b' '..b'z').cycle().take(length).collect();
+            let separator = Separator::new(&text).unwrap();
+            let mut body = [b"123", text.as_slice(), &[b'0'; WINDOW]].concat();
+            assert_eq!(separator.match_at(&body, 3), Some(3 + length));
+            assert_eq!(separator.match_at(&body, 4), None);
+            for place in 3..3 + length {
+                body[place] ^= 0x20;
+                assert_eq!(separator.match_at(&body, 3), None, "{length} {place}");
+                body[place] ^= 0x20;
+            }
+            assert_eq!(separator.match_at(&body[..2 + length], 3), None);
+        }
+        assert!(Separator::new(b"").is_none() && Separator::new(&[b' '; LONGEST + 1]).is_none());
+    }
+}

@@ -1,0 +1,200 @@
+//! What belongs to one process, told by its number.
+//!
+//! A forked child has a copy of all memory of its parent, and none of its threads. A connection, a
+//! runtime or a lock that the parent had in use is neither used nor dropped in the child: to drop it
+//! would touch what is still the parent's (file locks, sockets), or wait for threads that are not
+//! there.
+
+use std::mem;
+use std::sync::OnceLock;
+
+/// One process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Process(u32);
+
+impl Process {
+    /// The one that this code runs in.
+    pub(crate) fn current() -> Self {
+        Self(number())
+    }
+
+    /// False in a child that was forked since.
+    pub(crate) fn is_current(self) -> bool {
+        self.0 == number()
+    }
+}
+
+/// A value of one process. A forked child finds it empty and may have a value of its own; the
+/// inherited one is leaked.
+#[derive(Debug)]
+pub(crate) struct Owned<T> {
+    first: Link<T>,
+}
+
+/// The values of a line of processes, each the child of the one before.
+type Link<T> = OnceLock<Box<Slot<T>>>;
+
+#[derive(Debug)]
+struct Slot<T> {
+    process: Process,
+    value: OnceLock<T>,
+    next: Link<T>,
+}
+
+impl<T> Owned<T> {
+    /// No value yet, in any process.
+    pub(crate) const fn empty() -> Self {
+        Self { first: OnceLock::new() }
+    }
+
+    /// A value of this process.
+    pub(crate) fn new(value: T) -> Self {
+        let slot = Slot { process: Process::current(), value: value.into(), next: OnceLock::new() };
+        Self { first: Box::new(slot).into() }
+    }
+
+    /// The value, in the process that it belongs to.
+    pub(crate) fn get(&self) -> Option<&T> {
+        let mut link = &self.first;
+        while let Some(slot) = link.get() {
+            if slot.process.is_current() {
+                return slot.value.get();
+            }
+            link = &slot.next;
+        }
+        None
+    }
+
+    /// As [`Owned::get`], to change it.
+    pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
+        self.slot_mut()?.value.get_mut()
+    }
+
+    /// The value of this process, made where there is none. In a child, no lock of the parent is
+    /// waited for.
+    pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+        let mut link = &self.first;
+        loop {
+            let slot = link.get_or_init(|| {
+                let process = Process::current();
+                Box::new(Slot { process, value: OnceLock::new(), next: OnceLock::new() })
+            });
+            if slot.process.is_current() {
+                return slot.value.get_or_init(make);
+            }
+            link = &slot.next;
+        }
+    }
+
+    /// Takes the value out, in the process that it belongs to.
+    pub(crate) fn take(&mut self) -> Option<T> {
+        self.slot_mut()?.value.take()
+    }
+
+    fn slot_mut(&mut self) -> Option<&mut Slot<T>> {
+        let mut link = &mut self.first;
+        while let Some(slot) = link.get_mut() {
+            if slot.process.is_current() {
+                return Some(slot);
+            }
+            link = &mut slot.next;
+        }
+        None
+    }
+}
+
+impl<T> Default for Owned<T> {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl<T> Drop for Slot<T> {
+    fn drop(&mut self) {
+        if !self.process.is_current() {
+            mem::forget(self.value.take());
+        }
+    }
+}
+
+#[cfg(not(test))]
+fn number() -> u32 {
+    std::process::id()
+}
+
+#[cfg(test)]
+use pretended::number;
+#[cfg(test)]
+pub(crate) use pretended::pretend;
+
+/// A test pretends to be a forked child: its thread has another process number.
+#[cfg(test)]
+mod pretended {
+    use std::cell::Cell;
+
+    thread_local! {
+        static CHILD: Cell<u32> = const { Cell::new(0) };
+    }
+
+    pub(super) fn number() -> u32 {
+        std::process::id() ^ (CHILD.get() << 24)
+    }
+
+    /// This thread is the child of that number until this is dropped.
+    #[must_use]
+    pub(crate) struct Child(u32);
+
+    pub(crate) fn pretend(child: u32) -> Child {
+        Child(CHILD.replace(child))
+    }
+
+    impl Drop for Child {
+        fn drop(&mut self) {
+            CHILD.set(self.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_child_finds_nothing_and_has_a_value_of_its_own() {
+        let owned = Owned::new(1);
+        let process = Process::current();
+        let child = pretend(1);
+        assert!(owned.get().is_none() && !process.is_current());
+        assert_eq!((*owned.get_or_init(|| 2), *owned.get_or_init(|| 3)), (2, 2));
+        let grandchild = pretend(2);
+        assert_eq!(*owned.get_or_init(|| 4), 4);
+        drop(grandchild);
+        assert_eq!(owned.get(), Some(&2));
+        drop(child);
+        assert!(owned.get() == Some(&1) && process.is_current());
+    }
+
+    #[test]
+    fn what_is_inherited_is_neither_taken_nor_dropped() {
+        let counted = Arc::new(());
+        let mut owned = Owned::new(Arc::clone(&counted));
+        let child = pretend(1);
+        assert!(owned.take().is_none() && owned.get_mut().is_none());
+        drop(Arc::clone(owned.get_or_init(|| Arc::clone(&counted))));
+        assert_eq!(Arc::strong_count(&counted), 3);
+        drop(owned);
+        assert_eq!(Arc::strong_count(&counted), 2, "the child's own was dropped");
+        drop(child);
+    }
+
+    #[test]
+    fn what_was_taken_is_made_anew() {
+        let mut owned = Owned::empty();
+        assert!(owned.get_mut().is_none());
+        owned.get_or_init(|| 1);
+        assert_eq!((owned.take(), owned.get()), (Some(1), None));
+        assert_eq!(*owned.get_or_init(|| 2), 2);
+    }
+}

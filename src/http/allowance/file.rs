@@ -1,0 +1,224 @@
+//! The ledger in a file: what an integration has spent of its daily allowance, shared by all of its
+//! processes (§8, §5.4). One small text file for each base URL and subject.
+//!
+//! Each operation opens the file, takes an exclusive lock, and writes the whole count back in place,
+//! in one write of less than a sector. Nothing is held between operations, so a fork needs no care,
+//! and a process that is killed leaves the old count or the new one. A kill between counting and
+//! sending therefore counts one request too many, and never one too few. The file is flushed to the
+//! disk only when it is made, because a flush takes longer than the request: only a power failure can
+//! lose the last counts.
+
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use jiff::Timestamp;
+
+use super::count::{Count, Reservation, Terms};
+use super::ledger::Ledger;
+use super::locked::{FileFailure, LockedFile};
+use super::state::AllowanceState;
+use super::text::{self, TextFault};
+use crate::error::{Error, Kind, Result};
+
+/// The lock is held for microseconds. A process that holds it for so long was stopped, and no caller
+/// is made to wait for it longer, unable to see Ctrl-C.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// Which integration a ledger belongs to: a short hash of base URL and subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Integration(String);
+
+impl Integration {
+    /// That of this subject at this service.
+    #[must_use]
+    pub fn new(base_url: &str, subject: &str) -> Self {
+        let hash = digest(&SHA256, format!("{base_url}\n{subject}").as_bytes());
+        let mut head = [0; 8];
+        head.copy_from_slice(&hash.as_ref()[..8]);
+        Self(format!("{:016x}", u64::from_be_bytes(head)))
+    }
+
+    /// The name of its file in the user's state folder.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        format!("ledger-{}.txt", self.0)
+    }
+}
+
+/// Counts in a file, for all processes that name it. The limit is the user's and stays outside.
+#[derive(Debug)]
+pub struct FileLedger {
+    path: PathBuf,
+    integration: Integration,
+    terms: Terms,
+    lock_wait: Duration,
+}
+
+/// Why an operation failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LedgerFailure {
+    /// The file itself.
+    #[error(transparent)]
+    File(#[from] FileFailure),
+    /// What stands in it.
+    #[error(transparent)]
+    Text(#[from] TextFault),
+    /// It is the ledger of another integration.
+    #[error("belongs to another base_url and subject")]
+    Foreign,
+}
+
+impl FileLedger {
+    /// Opens the ledger in this file, which is made where there is none. Its folder must exist.
+    ///
+    /// # Errors
+    /// `StoreError` naming the path where no file can be made or opened there, where it has a newer
+    /// form, or is another integration's; `StoreCorrupt` where it is damaged.
+    pub fn open(path: &Path, integration: Integration, terms: Terms) -> Result<Self> {
+        let ledger = Self::unopened(path, integration, terms);
+        ledger.update(|_| ())?;
+        Ok(ledger)
+    }
+
+    pub(super) fn unopened(path: &Path, integration: Integration, terms: Terms) -> Self {
+        // Absolute: the same file, whatever directory the process changes to.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Self { path, integration, terms, lock_wait: LOCK_WAIT }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn update<T>(&self, change: impl FnOnce(&mut Count) -> T) -> Result<T> {
+        self.try_update(change).map_err(|failure| self.error(&failure))
+    }
+
+    /// Reads, changes and writes back under an exclusive lock.
+    pub(super) fn try_update<T>(
+        &self,
+        change: impl FnOnce(&mut Count) -> T,
+    ) -> Result<T, LedgerFailure> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = LockedFile::open(&self.path, &options, File::try_lock, self.lock_wait)?;
+        let bytes = file.read()?;
+        let before = self.count_in(&bytes)?;
+        let mut count = before.clone();
+        let outcome = change(&mut count);
+        if bytes.is_empty() || count != before {
+            let text = text::write(&count, &self.integration.0);
+            file.write(text.as_bytes(), bytes.is_empty())?;
+        }
+        Ok(outcome)
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&Count) -> T) -> Result<T> {
+        self.try_read(read).map_err(|failure| self.error(&failure))
+    }
+
+    /// Reads under a shared lock. A file that does not exist has counted nothing, and reading does
+    /// not make it.
+    pub(super) fn try_read<T>(&self, read: impl FnOnce(&Count) -> T) -> Result<T, LedgerFailure> {
+        let mut options = OpenOptions::new();
+        let options = options.read(true);
+        match LockedFile::open(&self.path, options, File::try_lock_shared, self.lock_wait) {
+            Ok(file) => Ok(read(&self.count_in(&file.read()?)?)),
+            Err(FileFailure::System { error, .. }) if error.kind() == ErrorKind::NotFound => {
+                Ok(read(&Count::default()))
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// The count in these bytes. An empty file was made by a process that ended before it wrote:
+    /// nothing is counted.
+    fn count_in(&self, bytes: &[u8]) -> Result<Count, LedgerFailure> {
+        if bytes.is_empty() {
+            return Ok(Count::default());
+        }
+        let contents = text::read(bytes)?;
+        if contents.integration != self.integration.0 {
+            return Err(LedgerFailure::Foreign);
+        }
+        Ok(contents.count)
+    }
+
+    /// The error for a user.
+    pub(super) fn error(&self, failure: &LedgerFailure) -> Error {
+        let (kind, hint) = advice(failure);
+        let message = format!("the ledger {} {failure}", self.path.display());
+        Error::new(kind, message).with_hint(hint).with(|context| context.unsent = true)
+    }
+}
+
+fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
+    match failure {
+        LedgerFailure::File(FileFailure::Locked) => (
+            Kind::StoreBusy,
+            "It is held for microseconds: a process that counts there was stopped.",
+        ),
+        LedgerFailure::File(FileFailure::System { error, .. }) => {
+            let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+            (
+                if full { Kind::StoreFull } else { Kind::StoreError },
+                "Requests are counted before they are sent, so none is sent: ledger= names another \
+                 file.",
+            )
+        }
+        LedgerFailure::Text(TextFault::Damaged) => (
+            Kind::StoreCorrupt,
+            "Nothing is counted, and so nothing sent, until it is put right. If it is a ledger, \
+             delete it: siteline then counts today's requests from zero, without those it has made \
+             already, unless daily_allowance= is lowered for today. If it is another file, name \
+             another path.",
+        ),
+        LedgerFailure::Text(TextFault::Newer(_)) => {
+            (Kind::StoreError, "Update siteline, or name another path.")
+        }
+        LedgerFailure::Foreign => {
+            (Kind::StoreError, "Each integration counts in a ledger of its own: name another path.")
+        }
+    }
+}
+
+impl Ledger for FileLedger {
+    fn reserve(&self, now: Timestamp, keep: u64) -> Result<Reservation> {
+        self.update(|count| count.reserve(self.terms, now, keep))?
+    }
+
+    fn give_back(&self, reservation: Reservation) {
+        if let Err(error) = self.update(|count| count.give_back(&reservation)) {
+            log::warn!(target: "siteline::ledger", "one request is counted too many: {error}");
+        }
+    }
+
+    fn pin_until(&self, until: Timestamp, now: Timestamp) -> Result<()> {
+        self.update(|count| count.pin_until(self.terms, until, now))
+    }
+
+    fn state(&self, now: Timestamp) -> Result<AllowanceState> {
+        self.read(|count| count.state(self.terms, now))
+    }
+
+    fn count_token_request(&self, now: Timestamp) -> Result<()> {
+        self.update(|count| count.count_token_request(self.terms, now))
+    }
+
+    fn pause_tokens(&self, until: Timestamp, now: Timestamp) -> Result<()> {
+        self.update(|count| count.pause_tokens(until, now))
+    }
+
+    fn token_pause(&self, now: Timestamp) -> Result<Option<Timestamp>> {
+        self.read(|count| count.token_pause(now))
+    }
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

@@ -1,0 +1,181 @@
+//! The ledger in memory.
+
+use std::sync::MutexGuard;
+
+use jiff::Timestamp;
+
+use super::count::{Count, Reservation, Terms};
+use super::ledger::Ledger;
+use super::state::AllowanceState;
+use crate::error::Result;
+use crate::lock::Mutex;
+
+/// Counts in memory, for the life of a client. The day is the service's UTC day, or the stated one,
+/// until a long `Retry-After` shows when it really begins.
+#[derive(Debug)]
+pub struct MemoryLedger {
+    terms: Terms,
+    count: Mutex<Count>,
+}
+
+impl MemoryLedger {
+    /// Nothing counted yet; without a limit everything is counted and nothing refused.
+    #[must_use]
+    pub fn new(limit: Option<u64>) -> Self {
+        Self::with(Terms { limit, resets: None })
+    }
+
+    /// The same, with all that a user may state.
+    #[must_use]
+    pub fn with(terms: Terms) -> Self {
+        Self { terms, count: Mutex::default() }
+    }
+
+    fn count(&self) -> MutexGuard<'_, Count> {
+        self.count.lock()
+    }
+}
+
+impl Ledger for MemoryLedger {
+    fn reserve(&self, now: Timestamp, keep: u64) -> Result<Reservation> {
+        self.count().reserve(self.terms, now, keep)
+    }
+
+    fn give_back(&self, reservation: Reservation) {
+        self.count().give_back(&reservation);
+    }
+
+    fn pin_until(&self, until: Timestamp, now: Timestamp) -> Result<()> {
+        self.count().pin_until(self.terms, until, now);
+        Ok(())
+    }
+
+    fn state(&self, now: Timestamp) -> Result<AllowanceState> {
+        Ok(self.count().state(self.terms, now))
+    }
+
+    fn count_token_request(&self, now: Timestamp) -> Result<()> {
+        self.count().count_token_request(self.terms, now);
+        Ok(())
+    }
+
+    fn pause_tokens(&self, until: Timestamp, now: Timestamp) -> Result<()> {
+        self.count().pause_tokens(until, now);
+        Ok(())
+    }
+
+    fn token_pause(&self, now: Timestamp) -> Result<Option<Timestamp>> {
+        Ok(self.count().token_pause(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::error::Kind;
+    use crate::http::retry_after::end_of_pause;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a timestamp")
+    }
+
+    fn spend(ledger: &MemoryLedger, now: Timestamp, requests: u64) {
+        for _ in 0..requests {
+            drop(ledger.reserve(now, 0).expect("something is left"));
+        }
+    }
+
+    fn state(ledger: &MemoryLedger, now: &str) -> AllowanceState {
+        ledger.state(at(now)).expect("memory")
+    }
+
+    fn pin(ledger: &MemoryLedger, until: Timestamp, now: Timestamp) {
+        ledger.pin_until(until, now).expect("memory");
+    }
+
+    #[test]
+    fn b5_the_request_that_would_exceed_the_allowance_is_refused_with_its_reset() {
+        let ledger = MemoryLedger::new(Some(3));
+        let now = at("2026-11-01T22:00:00Z");
+        spend(&ledger, now, 3);
+        let error = ledger.reserve(now, 0).expect_err("nothing is left");
+        assert_eq!(error.kind(), Kind::AllowanceExhausted);
+        assert_eq!(error.context().retry_at, Some(at("2026-11-02T00:00:00Z")));
+        assert!(error.context().unsent);
+        assert_eq!(ledger.state(now).expect("memory").left, Some(0));
+    }
+
+    #[test]
+    fn b8_midnight_of_the_service_opens_a_new_count() {
+        let ledger = MemoryLedger::new(Some(3));
+        spend(&ledger, at("2026-11-01T23:59:59Z"), 3);
+        spend(&ledger, at("2026-11-02T00:00:00Z"), 1);
+        let state = state(&ledger, "2026-11-02T00:00:00Z");
+        assert_eq!((state.used, state.left), (1, Some(2)));
+        assert_eq!(state.resets_at, at("2026-11-03T00:00:00Z"));
+    }
+
+    #[test]
+    fn b8_a_clock_set_back_over_midnight_does_not_open_a_day_twice() {
+        let ledger = MemoryLedger::new(Some(3));
+        spend(&ledger, at("2026-11-02T00:00:01Z"), 2);
+        spend(&ledger, at("2026-11-01T23:59:59Z"), 1);
+        assert!(ledger.reserve(at("2026-11-02T00:00:02Z"), 0).is_err());
+    }
+
+    #[test]
+    fn a_clock_that_was_years_ahead_does_not_stop_the_days() {
+        let ledger = MemoryLedger::new(Some(1));
+        spend(&ledger, at("2036-11-01T00:00:00Z"), 1);
+        assert!(ledger.reserve(at("2026-11-01T12:00:00Z"), 0).is_err());
+        spend(&ledger, at("2026-11-02T00:00:00Z"), 1);
+    }
+
+    #[test]
+    fn b11_a_long_retry_after_empties_the_ledger_until_then_and_no_longer() {
+        let ledger = MemoryLedger::new(Some(1_000));
+        let now = at("2026-11-01T20:00:00Z");
+        spend(&ledger, now, 500);
+        pin(&ledger, at("2026-11-02T05:00:00Z"), now);
+        let error = ledger.reserve(at("2026-11-02T04:59:59Z"), 0).expect_err("pinned");
+        assert_eq!(error.context().retry_at, Some(at("2026-11-02T05:00:00Z")));
+        let state = state(&ledger, "2026-11-02T05:00:00Z");
+        assert_eq!((state.used, state.left), (0, Some(1_000)));
+        // The service has shown when its days begin.
+        assert_eq!(state.resets_at, at("2026-11-03T05:00:00Z"));
+    }
+
+    #[test]
+    fn a_pin_never_lasts_longer_than_a_day() {
+        let ledger = MemoryLedger::new(None);
+        let now = at("2026-11-01T20:00:00Z");
+        pin(&ledger, end_of_pause(now, Duration::MAX), now);
+        assert_eq!(ledger.state(now).expect("memory").resets_at, at("2026-11-02T20:00:00Z"));
+        assert_eq!(state(&ledger, "2026-11-02T20:00:00Z").left, None);
+    }
+
+    #[test]
+    fn a_request_that_never_left_is_given_back() {
+        let ledger = MemoryLedger::new(None);
+        let now = at("2026-11-01T20:00:00Z");
+        let reservation = ledger.reserve(now, 0).expect("no limit");
+        assert_eq!(ledger.state(now).expect("memory").used, 1);
+        ledger.give_back(reservation);
+        assert_eq!(ledger.state(now).expect("memory").used, 0);
+    }
+
+    #[test]
+    fn a_request_that_is_held_back_is_told_apart_from_one_that_is_not_there() {
+        let ledger = MemoryLedger::new(Some(3));
+        let now = at("2026-11-01T20:00:00Z");
+        let error = ledger.reserve(now, 3).expect_err("all are kept");
+        assert_eq!(error.kind(), Kind::AllowanceExhausted);
+        assert!(error.context().message.contains("3, is held back"), "{error}");
+        drop(ledger.reserve(now, 2).expect("one is not kept"));
+        spend(&ledger, now, 2);
+        let error = ledger.reserve(now, 2).expect_err("nothing is left");
+        assert!(error.context().message.contains("used up: 3 of 3"), "{error}");
+    }
+}

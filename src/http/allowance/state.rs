@@ -1,0 +1,49 @@
+//! What is used and left of the daily allowance, and the error where nothing is.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Kind};
+
+/// The state of the daily allowance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllowanceState {
+    /// Requests counted since the day began, those with unknown outcome included.
+    pub used: u64,
+    /// The day's allowance, where the user stated it; the interface does not show it.
+    pub limit: Option<u64>,
+    /// What may still be sent today; zero while the service says that nothing may.
+    pub left: Option<u64>,
+    /// When the count starts anew: midnight UTC until the service has shown another time.
+    pub resets_at: Timestamp,
+    /// Token requests since the day began, those that never left included (§5.4).
+    pub token_requests: u64,
+}
+
+/// The error of a request that is not sent because the allowance is used up, or because what is left
+/// of it is held back.
+#[must_use]
+pub(crate) fn exhausted(state: AllowanceState) -> Error {
+    let resets = state.resets_at;
+    let message = match state {
+        AllowanceState { left: Some(left @ 1..), .. } => format!(
+            "what is left of the daily request allowance, {left}, is held back for what must be read \
+             before {resets}; nothing else is asked for before then"
+        ),
+        AllowanceState { used, limit, .. } => {
+            let used = match limit {
+                Some(limit) if used >= limit => format!("{used} of {limit} requests"),
+                _ => format!("the service refuses more after {used} requests"),
+            };
+            format!("the daily request allowance is used up: {used}; none is sent before {resets}")
+        }
+    };
+    Error::new(Kind::AllowanceExhausted, message)
+        .with_hint(
+            "resume with the bookmark after that time, or raise daily_allowance= if it is wrong",
+        )
+        .with(|context| {
+            context.retry_at = Some(resets);
+            context.unsent = true;
+        })
+}

@@ -1,0 +1,130 @@
+//! A count as text: lines that a person can read, of one length for every count, the last of them a
+//! checksum of those before. A file is a ledger only if it is, byte for byte, what would be written.
+
+use jiff::Timestamp;
+
+use super::count::{Count, Origin, Pause, Tally};
+use super::time_of_day::TimeOfDay;
+
+/// The form that is written.
+const FORM: u32 = 1;
+const TITLE: &str = "siteline ledger, form ";
+const CHECK: &str = "check ";
+/// `check 01234567` and the end of the line.
+const CHECK_LINE: usize = CHECK.len() + 8 + 1;
+/// Stands in the place of a time that is not known.
+const NO_TIME: &str = "-";
+
+const ORIGINS: [(&str, Origin); 3] =
+    [("assumed", Origin::Assumed), ("stated", Origin::Stated), ("learnt", Origin::Learnt)];
+
+/// What a ledger says.
+pub(super) struct Contents {
+    /// Whose it is.
+    pub(super) integration: String,
+    pub(super) count: Count,
+}
+
+/// Why a text is no ledger of ours.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TextFault {
+    #[error("is damaged")]
+    Damaged,
+    #[error("was made by a newer siteline (form {0})")]
+    Newer(u32),
+}
+
+/// The text: the same length for every count.
+pub(super) fn write(count: &Count, integration: &str) -> String {
+    let origin =
+        ORIGINS.iter().find(|(_, origin)| *origin == count.origin).map_or("", |(name, _)| name);
+    let pause = |pause: Option<Pause>| {
+        let (until, said) = (pause.map(|pause| pause.until), pause.map(|pause| pause.said));
+        format!("{} said {}", padded(until), padded(said))
+    };
+    let text = format!(
+        "{TITLE}{FORM}\n\
+         integration {integration}\n\
+         requests {:20} since {}\n\
+         tokens   {:20} since {}\n\
+         days begin {} {origin:7}\n\
+         no request before {}\n\
+         no token before   {}\n",
+        count.requests.count,
+        padded(count.requests.since),
+        count.token_requests.count,
+        padded(count.token_requests.since),
+        count.day_begins,
+        pause(count.pin),
+        pause(count.token_pause),
+    );
+    format!("{text}{CHECK}{:08x}\n", crc32fast::hash(text.as_bytes()))
+}
+
+/// What a text says. Every form ends with the checksum, so that a newer form is told from damage.
+pub(super) fn read(bytes: &[u8]) -> Result<Contents, TextFault> {
+    let text = str::from_utf8(bytes).map_err(|_| TextFault::Damaged)?;
+    let split = text.len().checked_sub(CHECK_LINE).ok_or(TextFault::Damaged)?;
+    let (body, check) = text.split_at_checked(split).ok_or(TextFault::Damaged)?;
+    if check != format!("{CHECK}{:08x}\n", crc32fast::hash(body.as_bytes())) {
+        return Err(TextFault::Damaged);
+    }
+    let title = body.lines().next().and_then(|line| line.strip_prefix(TITLE));
+    match title.and_then(|form| form.parse().ok()) {
+        Some(FORM) => {}
+        Some(newer @ 2..) => return Err(TextFault::Newer(newer)),
+        _ => return Err(TextFault::Damaged),
+    }
+    let contents = parse(body)?;
+    if write(&contents.count, &contents.integration) != text {
+        return Err(TextFault::Damaged);
+    }
+    Ok(contents)
+}
+
+fn parse(body: &str) -> Result<Contents, TextFault> {
+    let mut lines = body.lines().skip(1);
+    let mut words = |name: &str| {
+        let line =
+            lines.next().and_then(|line| line.strip_prefix(name)).ok_or(TextFault::Damaged)?;
+        Ok(line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let [integration] = &words("integration ")?[..] else { return Err(TextFault::Damaged) };
+    let requests = tally(&words("requests ")?)?;
+    let token_requests = tally(&words("tokens ")?)?;
+    let [day_begins, origin] = &words("days begin ")?[..] else { return Err(TextFault::Damaged) };
+    let origin = ORIGINS.iter().find(|(name, _)| name == origin).ok_or(TextFault::Damaged)?.1;
+    let day_begins = TimeOfDay::parse(day_begins).map_err(|_| TextFault::Damaged)?;
+    let pin = pause(&words("no request before ")?)?;
+    let token_pause = pause(&words("no token before ")?)?;
+    let count = Count { requests, token_requests, day_begins, origin, pin, token_pause };
+    Ok(Contents { integration: integration.clone(), count })
+}
+
+fn tally(words: &[String]) -> Result<Tally, TextFault> {
+    let [count, _, since] = words else { return Err(TextFault::Damaged) };
+    let count = count.parse().map_err(|_| TextFault::Damaged)?;
+    Ok(Tally { count, since: time(since)? })
+}
+
+fn pause(words: &[String]) -> Result<Option<Pause>, TextFault> {
+    let [until, _, said] = words else { return Err(TextFault::Damaged) };
+    match (time(until)?, time(said)?) {
+        (Some(until), Some(said)) => Ok(Some(Pause { said, until })),
+        (None, None) => Ok(None),
+        _ => Err(TextFault::Damaged),
+    }
+}
+
+fn time(word: &str) -> Result<Option<Timestamp>, TextFault> {
+    if word == NO_TIME {
+        return Ok(None);
+    }
+    word.parse().map(Some).map_err(|_| TextFault::Damaged)
+}
+
+/// A time, padded to the length of the longest.
+fn padded(at: Option<Timestamp>) -> String {
+    let text = at.map_or_else(|| NO_TIME.to_owned(), |at| at.to_string());
+    format!("{text:33}")
+}

@@ -1,0 +1,132 @@
+//! When the service's day begins: a time of day, by UTC. The interface does not say (§8).
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::error::{Error, Kind, Result, excerpt};
+
+const DAY: i64 = 86_400;
+/// No zone is further from UTC than this.
+const FARTHEST: i64 = 18 * 3_600;
+
+/// A time of day in whole seconds, by UTC. Midnight by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TimeOfDay(i64);
+
+impl TimeOfDay {
+    /// So many seconds after midnight of a zone that is so many seconds ahead of UTC.
+    ///
+    /// # Errors
+    /// `ConfigError` beyond a day, or beyond all zones.
+    pub fn new(seconds: i64, ahead_of_utc: i64) -> Result<Self> {
+        if !(0..DAY).contains(&seconds) || ahead_of_utc.abs() > FARTHEST {
+            return Err(refused("is no time of day"));
+        }
+        Ok(Self((seconds - ahead_of_utc).rem_euclid(DAY)))
+    }
+
+    /// That of an instant, its fraction of a second cut.
+    #[must_use]
+    pub fn from_timestamp(at: Timestamp) -> Self {
+        Self(at.as_second().rem_euclid(DAY))
+    }
+
+    /// Reads `06:00Z`, `06:00:30Z`, `08:00+02:00`.
+    ///
+    /// # Errors
+    /// `ConfigError` for anything else; a time without a zone is refused.
+    pub fn parse(text: &str) -> Result<Self> {
+        let trimmed = text.trim();
+        let (time, zone) = match trimmed.find(['Z', 'z', '+', '-']) {
+            Some(at) => trimmed.split_at(at),
+            None => (trimmed, ""),
+        };
+        let what = format!("{:?}", excerpt(trimmed));
+        let Some(seconds) = clock_time(time) else {
+            return Err(refused(&format!("{what} is no time of day")));
+        };
+        match zone {
+            "" => Err(refused(&format!("{what} has no time zone"))),
+            "Z" | "z" => Self::new(seconds, 0),
+            offset => match clock_time(&offset[1..]) {
+                Some(ahead) if ahead <= FARTHEST => {
+                    Self::new(seconds, if offset.starts_with('-') { -ahead } else { ahead })
+                }
+                _ => Err(refused(&format!("{what} has no offset that any zone has"))),
+            },
+        }
+    }
+
+    /// When the day began that this instant falls in.
+    #[must_use]
+    pub fn start_of_day(self, now: Timestamp) -> Timestamp {
+        let into = (now.as_second() - self.0).rem_euclid(DAY);
+        Timestamp::from_second(now.as_second() - into).unwrap_or(Timestamp::MIN)
+    }
+}
+
+impl fmt::Display for TimeOfDay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0;
+        write!(f, "{:02}:{:02}:{:02}Z", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+    }
+}
+
+/// `HH:MM` or `HH:MM:SS`, in seconds.
+fn clock_time(text: &str) -> Option<i64> {
+    let mut parts = text.split(':').map(|part| {
+        let is_pair = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        is_pair.then(|| part.parse::<i64>().ok()).flatten()
+    });
+    let (hours, minutes) = (parts.next()??, parts.next()??);
+    let seconds = parts.next().unwrap_or(Some(0))?;
+    let fits = parts.next().is_none() && hours < 24 && minutes < 60 && seconds < 60;
+    fits.then_some(hours * 3_600 + minutes * 60 + seconds)
+}
+
+fn refused(what: &str) -> Error {
+    Error::new(Kind::ConfigError, what).with_hint(
+        "Write when the service's day begins as 06:00Z, or with an offset as 08:00+02:00.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_of_day_needs_a_zone_and_is_kept_by_utc() {
+        for (text, shown) in [
+            ("06:00Z", "06:00:00Z"),
+            (" 06:00:30z\n", "06:00:30Z"),
+            ("08:00+02:00", "06:00:00Z"),
+            ("01:00+02:00", "23:00:00Z"),
+            ("23:30-05:30", "05:00:00Z"),
+        ] {
+            let time = TimeOfDay::parse(text).expect(text);
+            assert_eq!(time.to_string(), shown, "{text}");
+            assert_eq!(TimeOfDay::parse(shown).expect(shown), time);
+        }
+        for wrong in
+            ["", "Z", "06:00", "6:00Z", "24:00Z", "06:60Z", "06Z", "06:00+19:00", "06:00ZZ"]
+        {
+            assert_eq!(TimeOfDay::parse(wrong).expect_err(wrong).kind(), Kind::ConfigError);
+        }
+        assert!(TimeOfDay::parse("06:00").expect_err("naive").to_string().contains("zone"));
+    }
+
+    #[test]
+    fn each_instant_falls_in_the_day_that_began_last() {
+        let six = TimeOfDay::parse("06:00Z").expect("a time");
+        for (now, began) in [
+            ("2026-11-01T05:59:59.9Z", "2026-10-31T06:00:00Z"),
+            ("2026-11-01T06:00:00Z", "2026-11-01T06:00:00Z"),
+            ("1969-12-31T23:00:00Z", "1969-12-31T06:00:00Z"),
+        ] {
+            let now: Timestamp = now.parse().expect("a timestamp");
+            assert_eq!(six.start_of_day(now).to_string(), began);
+        }
+        assert_eq!(six.start_of_day(Timestamp::MIN), Timestamp::MIN);
+    }
+}

@@ -1,0 +1,252 @@
+//! `siteline.PrivateKey`: thin, over `auth::key`; and how Python's values become keys.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use zeroize::Zeroizing;
+
+use crate::auth::{Loaded, PrivateKey};
+use crate::python::bridge::errors::{raise, warn};
+use crate::python::bridge::process::detached;
+use crate::python::convert::state::copies_are_itself;
+use crate::python::convert::state::{dict, json_text};
+use crate::python::convert::values::{described, octets};
+
+type Bytes = Zeroizing<Vec<u8>>;
+
+/// An RSA private key: what a credential signs its assertions with.
+///
+/// ``source`` is the path of a key file (``str`` or ``os.PathLike``), or the key itself: PEM text,
+/// ``bytes`` of PEM, DER or JSON, or a JWK as ``dict``. PKCS#8, encrypted PKCS#8 and PKCS#1 are
+/// read, of 2048 to 8192 bits; what came through a mail, an editor or an environment variable
+/// (other line ends, none, ``\n`` spelt out, a byte order mark) is read too. A PEM given as text is
+/// recognised and never taken for a path.
+///
+/// ``passphrase`` (``str`` or ``bytes``) opens an encrypted key. A key file that other users can
+/// read gives a :class:`SitelineWarning`; with ``strict=True`` it is refused.
+///
+/// Raises :class:`CredentialError` saying what was found instead and what to do; no message holds
+/// text of the key. Before enrollment: make a key, save it, and enroll its public JWK (§1, §2.1).
+///
+/// >>> import pathlib, tempfile
+/// >>> path = pathlib.Path(tempfile.mkdtemp()) / "key.pem"
+/// >>> key = siteline.PrivateKey.generate()
+/// >>> key.save(path)
+/// >>> siteline.PrivateKey(path).thumbprint == key.thumbprint
+/// True
+/// >>> " ".join(sorted(key.public_jwk))
+/// 'alg e kid kty n use'
+#[pyclass(frozen, name = "PrivateKey", module = "siteline")]
+pub(crate) struct PyPrivateKey(pub(crate) PrivateKey);
+
+copies_are_itself!(PyPrivateKey);
+
+#[pymethods]
+impl PyPrivateKey {
+    #[new]
+    #[pyo3(
+        signature = (source, *, passphrase=None, strict=false),
+        text_signature = "(source, *, passphrase=None, strict=False)"
+    )]
+    fn new(
+        source: &Bound<'_, PyAny>,
+        passphrase: Option<Passphrase>,
+        strict: bool,
+    ) -> PyResult<Self> {
+        private_key(source, passphrase, strict).map(Self)
+    }
+
+    /// Make a new key of 2048, 3072 (the default) or 4096 bits.
+    ///
+    /// Takes up to a few seconds, during which other threads run on. Raises
+    /// :class:`CredentialError` for another size.
+    ///
+    /// >>> siteline.PrivateKey.generate(2048).bits
+    /// 2048
+    #[staticmethod]
+    #[pyo3(signature = (bits=3072), text_signature = "(bits=3072)")]
+    fn generate(py: Python<'_>, bits: u32) -> PyResult<Self> {
+        detached(py, || PrivateKey::generate(bits))?.map(Self).map_err(|error| raise(py, &error))
+    }
+
+    /// Load a key file: as ``PrivateKey(path)``, but ``path`` is a path whatever it looks like.
+    ///
+    /// Raises :class:`CredentialError` naming the path for a file that is missing, a directory, or
+    /// not readable, and as the class itself.
+    ///
+    /// >>> siteline.PrivateKey.load("absent.pem")  # doctest: +ELLIPSIS
+    /// Traceback (most recent call last):
+    /// ...
+    /// siteline.errors.CredentialError: The private key file "absent.pem" does not exist...
+    #[staticmethod]
+    #[pyo3(
+        signature = (path, *, passphrase=None, strict=false),
+        text_signature = "(path, *, passphrase=None, strict=False)"
+    )]
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        passphrase: Option<Passphrase>,
+        strict: bool,
+    ) -> PyResult<Self> {
+        read(py, &Source::Path(path), passphrase, strict).map(Self)
+    }
+
+    /// Save the key as PKCS#8 PEM that its owner alone can read (mode 600), encrypted where a
+    /// ``passphrase`` is given (PBKDF2 and AES-256, as OpenSSL does it).
+    ///
+    /// An existing file is left alone, with :class:`CredentialError`, unless ``overwrite=True``;
+    /// then the new one takes its place in one step. An enrolled key that is lost cannot be had
+    /// back.
+    ///
+    /// >>> import pathlib, tempfile
+    /// >>> path = pathlib.Path(tempfile.mkdtemp()) / "key.pem"
+    /// >>> key = siteline.PrivateKey.generate(2048)
+    /// >>> key.save(path, passphrase="correct horse")
+    /// >>> siteline.PrivateKey(path, passphrase="correct horse").bits
+    /// 2048
+    #[pyo3(
+        signature = (path, *, passphrase=None, overwrite=false),
+        text_signature = "($self, path, *, passphrase=None, overwrite=False)"
+    )]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over")]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        passphrase: Option<Passphrase>,
+        overwrite: bool,
+    ) -> PyResult<()> {
+        detached(py, || self.0.save(&path, Passphrase::bytes(passphrase.as_ref()), overwrite))?
+            .map_err(|error| raise(py, &error))
+    }
+
+    /// The public key to enroll, a ``dict`` with ``kty``, ``n``, ``e``, ``kid``, ``alg`` and
+    /// ``use`` (§2.1). Holds nothing secret.
+    #[getter]
+    fn public_jwk<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dict(py, &self.0.public_jwk())
+    }
+
+    /// RFC 7638 thumbprint of the public key (SHA-256, base64url): the ``kid`` of its assertions.
+    #[getter]
+    fn thumbprint(&self) -> &str {
+        self.0.thumbprint()
+    }
+
+    /// The size of the key in bits.
+    #[getter]
+    fn bits(&self) -> u32 {
+        self.0.bits()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<PrivateKey RSA {} bits, thumbprint={}>", self.bits(), self.thumbprint())
+    }
+
+    #[expect(clippy::unused_self, reason = "the protocol asks the object")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "A PrivateKey is not pickled, for its text would go wherever the pickle goes: \
+             save() it once and pass the path.",
+        ))
+    }
+}
+
+/// Where a key comes from.
+pub(crate) enum Source {
+    Held(PrivateKey),
+    Path(PathBuf),
+    Bytes(Bytes),
+    /// What stands in `SITELINE_PRIVATE_KEY`.
+    Variable(Zeroizing<String>),
+}
+
+impl Source {
+    pub(crate) fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(key) = value.cast::<PyPrivateKey>() {
+            Ok(Self::Held(key.get().0.clone()))
+        } else if let Ok(text) = value.cast::<PyString>() {
+            let text = Zeroizing::new(text.to_cow()?.into_owned());
+            if text.trim().is_empty() || PrivateKey::looks_like_key_text(&text) {
+                Ok(Self::Bytes(Zeroizing::new(text.as_bytes().to_vec())))
+            } else {
+                Ok(Self::Path(PathBuf::from(text.as_str())))
+            }
+        } else if let Some(bytes) = octets(value)? {
+            Ok(Self::Bytes(bytes))
+        } else if value.is_instance_of::<PyDict>() {
+            Ok(Self::Bytes(Zeroizing::new(json_text(value)?.into_bytes())))
+        } else if value.hasattr(intern!(value.py(), "__fspath__"))? {
+            value.extract().map(Self::Path)
+        } else {
+            Err(PyTypeError::new_err(format!(
+                "A private key is a path, PEM text, bytes (PEM, DER or JSON), a JWK as dict, or a \
+                 PrivateKey; this is {}.",
+                described(value)?,
+            )))
+        }
+    }
+}
+
+/// A passphrase as text or bytes, wiped when it is dropped.
+pub(crate) struct Passphrase(Bytes);
+
+impl Passphrase {
+    pub(crate) fn new(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+
+    fn bytes(given: Option<&Self>) -> Option<&[u8]> {
+        given.map(|passphrase| passphrase.0.as_slice())
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Passphrase {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = value.cast::<PyString>() {
+            return Ok(Self(Zeroizing::new(text.to_cow()?.as_bytes().to_vec())));
+        }
+        match octets(&value)? {
+            Some(bytes) => Ok(Self(bytes)),
+            None => Err(PyTypeError::new_err(format!(
+                "A passphrase is str or bytes; this is {}.",
+                described(&value)?
+            ))),
+        }
+    }
+}
+
+/// A key from whatever Python gave, with its warnings raised.
+fn private_key(
+    source: &Bound<'_, PyAny>,
+    passphrase: Option<Passphrase>,
+    strict: bool,
+) -> PyResult<PrivateKey> {
+    read(source.py(), &Source::of(source)?, passphrase, strict)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is wiped once it was used")]
+pub(crate) fn read(
+    py: Python<'_>,
+    source: &Source,
+    passphrase: Option<Passphrase>,
+    strict: bool,
+) -> PyResult<PrivateKey> {
+    let passphrase = Passphrase::bytes(passphrase.as_ref());
+    let unwarned = |key| Loaded { key, warnings: Vec::new() };
+    let loaded = detached(py, || match source {
+        Source::Held(key) => Ok(unwarned(key.clone())),
+        Source::Path(path) => PrivateKey::load(path, passphrase, strict),
+        Source::Bytes(bytes) => PrivateKey::parse(bytes, passphrase).map(unwarned),
+        Source::Variable(text) => PrivateKey::parse(text.as_bytes(), passphrase).map(unwarned),
+    })?;
+    let Loaded { key, warnings } = loaded.map_err(|error| raise(py, &error))?;
+    warn(py, &warnings)?;
+    Ok(key)
+}

@@ -1,0 +1,141 @@
+//! Signers of the user's: a plain function on a thread of its own, or an async one on the caller's
+//! event loop.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::ready;
+use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::asyncio::CancelledError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::auth::{AsyncSigner, Checked, Credential, PublicJwk, SignFuture, Signer};
+use crate::error::{Error, Kind, Result};
+use crate::python::bridge::coroutine::{Caller, outcome_of};
+use crate::python::bridge::process::{Inside, attached};
+use crate::python::convert::values::{described, octets};
+
+/// A Python callable that signs.
+pub(crate) struct PySigner {
+    function: Arc<Py<PyAny>>,
+    is_async: bool,
+}
+
+impl PySigner {
+    /// # Errors
+    /// `TypeError` for what cannot be called.
+    pub(crate) fn new(signer: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if !signer.is_callable() {
+            return Err(PyTypeError::new_err(format!(
+                "signer= is called with the bytes to sign and returns the signature; this is {}.",
+                described(signer)?
+            )));
+        }
+        let _inside = Inside::enter(signer.py());
+        let helpers = signer.py().import("siteline._awaiting")?;
+        let is_async = helpers.call_method1("is_async", (signer,))?.is_truthy()?;
+        Ok(Self { function: Arc::new(signer.clone().unbind()), is_async })
+    }
+
+    /// The credential that it signs for.
+    ///
+    /// # Errors
+    /// As [`Credential::with_signer`].
+    pub(crate) fn credential(
+        self,
+        subject: &str,
+        public: PublicJwk,
+        kid: Option<&str>,
+    ) -> Result<Checked<Credential>> {
+        if self.is_async {
+            Credential::with_async_signer(subject, Arc::new(self), public, kid)
+        } else {
+            Credential::with_signer(subject, Arc::new(self), public, kid)
+        }
+    }
+}
+
+impl Signer for PySigner {
+    fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
+        attached(|py| {
+            let answer = self.function.bind(py).call1((PyBytes::new(py, signing_input),));
+            signature(py, answer)
+        })
+        .unwrap_or_else(|| {
+            Err(Error::new(
+                Kind::ClosedError,
+                "Python is shutting down: the signer cannot be called.",
+            ))
+        })
+    }
+}
+
+impl AsyncSigner for PySigner {
+    fn check(&self) -> Result<()> {
+        Caller::current().map(drop).ok_or_else(not_awaited)
+    }
+
+    fn sign(&self, signing_input: Vec<u8>) -> SignFuture {
+        let Some(caller) = Caller::current() else {
+            return ready(Err(not_awaited())).boxed();
+        };
+        let function = Arc::clone(&self.function);
+        async move {
+            let call = move |py: Python<'_>| {
+                let arguments = (&*function, PyBytes::new(py, &signing_input));
+                py.import(intern!(py, "siteline._awaiting"))?
+                    .call_method1(intern!(py, "Call"), arguments)
+                    .map(Bound::unbind)
+            };
+            let signed = outcome_of(caller, call, signature).await;
+            signed.unwrap_or_else(|lost| Err(lost.error("The signer")))
+        }
+        .boxed()
+    }
+}
+
+fn not_awaited() -> Error {
+    let message = "The signer of this credential is an async function, which this client cannot \
+                   await; nothing was sent.";
+    let hint = "Use siteline.AsyncClient, or give a plain function as signer=, which may block.";
+    Error::new(Kind::ConfigError, message).with_hint(hint)
+}
+
+/// The signature that was returned.
+fn signature(py: Python<'_>, answer: PyResult<Bound<'_, PyAny>>) -> Result<Vec<u8>> {
+    let answer = answer.map_err(|raised| signer_raised(py, raised))?;
+    match octets(&answer) {
+        Ok(Some(signature)) => Ok(signature.to_vec()),
+        Ok(None) => Err(signer_returned(&answer)),
+        Err(raised) => Err(signer_raised(py, raised)),
+    }
+}
+
+/// The exception itself is kept, and becomes the cause of ours; its text is not repeated.
+fn signer_raised(py: Python<'_>, raised: PyErr) -> Error {
+    if raised.is_instance_of::<CancelledError>(py) {
+        // It comes through as it is, to the one whose signer it was.
+        return Error::new(Kind::ClosedError, "The signer was cancelled.").with_source(raised);
+    }
+    let name = raised.get_type(py).name().map_or_else(|_| "an exception".into(), |n| n.to_string());
+    Error::new(Kind::CredentialError, format!("The signer raised {name}; nothing was sent."))
+        .with_hint("What it said is the cause of this error (__cause__).")
+        .with_source(raised)
+}
+
+fn signer_returned(answer: &Bound<'_, PyAny>) -> Error {
+    let found = described(answer).unwrap_or_else(|_| "something else".to_owned());
+    let hint = if answer.hasattr("__await__").unwrap_or_default() {
+        "It is a plain function that returns an awaitable: give the async function itself, or one \
+         that awaits it (async def sign(data): return await ...)."
+    } else {
+        "It must return the raw signature, not base64 and not an object that holds it."
+    };
+    Error::new(
+        Kind::CredentialError,
+        format!("The signer returned {found} where bytes were expected."),
+    )
+    .with_hint(hint)
+}

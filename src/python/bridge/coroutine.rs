@@ -1,0 +1,321 @@
+//! Coroutine functions of the user's that the core waits for: an async signer, an async store.
+//!
+//! pyo3-async-runtimes begins the awaitable on the event loop and brings its outcome
+//! ([`into_future_with_locals`]). What it does not do is done here: where the core gives up, the
+//! coroutine is cancelled; a loop that was closed in the middle is noticed; its future, which takes
+//! the interpreter when it is polled, is polled on a thread that drives no connections, and not once
+//! the process is ending; what it has the loop call runs Python code in a frame of the core, for which
+//! an exit waits ([`Inside`]).
+
+#![expect(clippy::disallowed_methods, reason = "part of the one crossing")]
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use pyo3::exceptions::asyncio::CancelledError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::IntoPyDict as _;
+use pyo3_async_runtimes::{TaskLocals, into_future_with_locals};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::error::{Error, Kind};
+use crate::python::bridge::process::{Inside, attached};
+
+/// How often a wait looks whether the loop was closed: nothing tells of it.
+const LOOK: Duration = Duration::from_millis(50);
+
+tokio::task_local! {
+    /// Who waits for the future of the core that is polled.
+    static CALLER: Caller;
+}
+
+thread_local! {
+    /// For whom this thread does work that may wait for coroutines.
+    static SERVED: RefCell<Option<Caller>> = const { RefCell::new(None) };
+}
+
+/// The event loop that a call came from, and the context variables it came with.
+#[derive(Clone)]
+pub(crate) struct Caller(TaskLocals);
+
+impl Caller {
+    /// The loop that is running in this thread.
+    ///
+    /// # Errors
+    /// `RuntimeError` where none is.
+    pub(crate) fn running(py: Python<'_>) -> PyResult<Self> {
+        Ok(Self(TaskLocals::with_running_loop(py)?.copy_context(py)?))
+    }
+
+    /// The caller of the future whose step runs on this thread; `None` where a thread waits for it.
+    pub(crate) fn current() -> Option<Self> {
+        CALLER.try_with(Self::clone).ok()
+    }
+
+    /// Whom the work on this thread is done for: see [`serving`].
+    pub(crate) fn served() -> Option<Self> {
+        SERVED.with_borrow(Option::clone)
+    }
+
+    /// The future as one that this caller waits for.
+    pub(crate) async fn waits<F: Future>(this: Option<Self>, future: F) -> F::Output {
+        match this {
+            Some(caller) => CALLER.scope(caller, future).await,
+            None => future.await,
+        }
+    }
+
+    /// Runs a step for this caller: the tasks that it starts are for it too.
+    pub(crate) fn during<T>(this: Option<Self>, step: impl FnOnce() -> T) -> T {
+        match this {
+            Some(caller) => CALLER.sync_scope(caller, step),
+            None => step(),
+        }
+    }
+
+    /// Begins an awaitable on the loop; nobody waits for it.
+    ///
+    /// # Errors
+    /// Where the loop is closed.
+    pub(crate) fn begin(&self, awaitable: Bound<'_, PyAny>) -> PyResult<()> {
+        self.outcome(awaitable).map(drop)
+    }
+
+    fn outcome(
+        &self,
+        awaitable: Bound<'_, PyAny>,
+    ) -> PyResult<impl Future<Output = PyResult<Py<PyAny>>> + Send + use<>> {
+        let py = awaitable.py();
+        let event_loop = Bound::new(py, CountedLoop(self.0.event_loop(py).unbind()))?;
+        let locals = TaskLocals::new(event_loop.into_any()).with_context(self.0.context(py));
+        into_future_with_locals(&locals, awaitable)
+    }
+
+    fn is_closed(&self, py: Python<'_>) -> bool {
+        let closed = self.0.event_loop(py).call_method0(intern!(py, "is_closed"));
+        closed.and_then(|closed| closed.is_truthy()).unwrap_or(true)
+    }
+}
+
+/// An event loop as pyo3-async-runtimes sees it: what it has called there counts as [`Inside`].
+#[pyclass(frozen)]
+struct CountedLoop(Py<PyAny>);
+
+#[pymethods]
+impl CountedLoop {
+    #[pyo3(signature = (callback, *, context))]
+    fn call_soon_threadsafe(
+        &self,
+        callback: Bound<'_, PyAny>,
+        context: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let py = callback.py();
+        let counted = Bound::new(py, Counted(callback.unbind()))?;
+        let keywords = [(intern!(py, "context"), context)].into_py_dict(py)?;
+        let call = intern!(py, "call_soon_threadsafe");
+        self.0.bind(py).call_method(call, (counted,), Some(&keywords)).map(drop)
+    }
+}
+
+#[pyclass(frozen)]
+struct Counted(Py<PyAny>);
+
+#[pymethods]
+impl Counted {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        let _inside = Inside::enter(py);
+        self.0.call0(py).map(drop)
+    }
+}
+
+/// Why a coroutine has no outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// Its event loop was closed.
+    Loop,
+    /// Nobody waits for it any more: it was cancelled.
+    Unwanted,
+    /// The process is ending.
+    Process,
+}
+
+impl Lost {
+    pub(crate) fn error(self, whose: &str) -> Error {
+        let why = match self {
+            Self::Loop => "the event loop that it ran on was closed",
+            Self::Unwanted => "nobody waits for it any more",
+            Self::Process => "Python is shutting down",
+        };
+        Error::new(Kind::ClosedError, format!("{whose} did not come to its end: {why}."))
+    }
+}
+
+/// A call of the user's, under way on its loop: a `siteline._awaiting.Call`, and its outcome.
+struct Begun<'a> {
+    caller: &'a Caller,
+    call: Py<PyAny>,
+    outcome: Pin<Box<dyn Future<Output = PyResult<Py<PyAny>>> + Send>>,
+}
+
+impl<'a> Begun<'a> {
+    fn begin(
+        caller: &'a Caller,
+        call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
+    ) -> Result<PyResult<Self>, Lost> {
+        attached(|py| match call(py) {
+            Ok(_) if caller.is_closed(py) => Err(Lost::Loop),
+            Ok(call) => {
+                let outcome = caller.outcome(call.bind(py).clone());
+                Ok(outcome.map(|outcome| Self { caller, call, outcome: Box::pin(outcome) }))
+            }
+            Err(raised) => Ok(Err(raised)),
+        })
+        .unwrap_or(Err(Lost::Process))
+    }
+
+    /// The outcome, once it is here.
+    async fn outcome(&mut self) -> Result<PyResult<Py<PyAny>>, Lost> {
+        let Self { caller, outcome, .. } = self;
+        poll_fn(|context| {
+            let polled = attached(|py| match outcome.as_mut().poll(context) {
+                // Nobody is told of handles and tasks that a closed loop drops, but by this.
+                Poll::Ready(Err(raised))
+                    if raised.is_instance_of::<CancelledError>(py) && caller.is_closed(py) =>
+                {
+                    Poll::Ready(Err(Lost::Loop))
+                }
+                polled => polled.map(Ok),
+            });
+            polled.unwrap_or(Poll::Ready(Err(Lost::Process)))
+        })
+        .await
+    }
+
+    /// Waits, and looks up now and then. Where `unwanted` comes to its end, the coroutine is
+    /// cancelled on its loop.
+    async fn wait(
+        &mut self,
+        mut unwanted: impl Future<Output = ()> + Unpin,
+    ) -> Result<PyResult<Py<PyAny>>, Lost> {
+        loop {
+            let step = async {
+                tokio::select! {
+                    biased;
+                    outcome = self.outcome() => outcome,
+                    () = &mut unwanted => Err(Lost::Unwanted),
+                }
+            };
+            match tokio::time::timeout(LOOK, step).await {
+                Ok(Err(Lost::Unwanted)) => {
+                    attached(|py| self.cancel(py));
+                    return Err(Lost::Unwanted);
+                }
+                Ok(outcome) => return outcome,
+                Err(_) => match attached(|py| self.caller.is_closed(py)) {
+                    Some(false) => {}
+                    Some(true) => return Err(Lost::Loop),
+                    None => return Err(Lost::Process),
+                },
+            }
+        }
+    }
+
+    fn cancel(&self, py: Python<'_>) {
+        let cancel = self.call.bind(py).getattr(intern!(py, "cancel"));
+        // Of a loop that was closed meanwhile nothing is left to cancel.
+        let _ = cancel.and_then(|cancel| {
+            let event_loop = self.caller.0.event_loop(py);
+            event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (cancel,))
+        });
+    }
+
+    fn drop_ref(self, py: Python<'_>) {
+        self.call.drop_ref(py);
+    }
+}
+
+/// Waits on this thread, which drives no connections and does not run the loop.
+fn wait_here<T>(
+    caller: &Caller,
+    call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
+    unwanted: impl Future<Output = ()> + Unpin,
+    finish: impl FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) -> T,
+) -> Result<T, Lost> {
+    let outcome = match Begun::begin(caller, call)? {
+        Err(raised) => Ok(Err(raised)),
+        Ok(mut begun) => {
+            let outcome = Handle::current().block_on(begun.wait(unwanted));
+            attached(|py| begun.drop_ref(py));
+            outcome
+        }
+    };
+    let outcome = outcome?;
+    attached(|py| finish(py, outcome.map(|value| value.into_bound(py)))).ok_or(Lost::Process)
+}
+
+/// Waits for a call of the user's on the loop of `caller`: `call` makes a
+/// `siteline._awaiting.Call`, `finish` reads its outcome. Dropped, it cancels the coroutine.
+pub(crate) async fn outcome_of<T: Send + 'static>(
+    caller: Caller,
+    call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send + 'static,
+    finish: impl FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) -> T + Send + 'static,
+) -> Result<T, Lost> {
+    let (wanted, dropped) = oneshot::channel::<()>();
+    let waiting = tokio::task::spawn_blocking(move || {
+        let unwanted = Box::pin(async { drop(dropped.await) });
+        wait_here(&caller, call, unwanted, finish)
+    });
+    let outcome = waiting.await;
+    drop(wanted);
+    match outcome {
+        Ok(outcome) => outcome,
+        Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+        Err(_) => Err(Lost::Process),
+    }
+}
+
+/// As [`outcome_of`], from work that is done for the caller on a thread of its own. It waits however
+/// long it takes.
+pub(crate) fn outcome_here<T>(
+    caller: &Caller,
+    call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
+    finish: impl FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) -> T,
+) -> Result<T, Lost> {
+    wait_here(caller, call, std::future::pending(), finish)
+}
+
+/// Does work for `caller` on a thread of its own, to its end: it may wait for coroutines there.
+///
+/// # Errors
+/// Those of the work.
+pub(crate) async fn serving<T: Send + 'static>(
+    caller: Caller,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let served = move || {
+        SERVED.set(Some(caller));
+        let _end = ServedUntilDropped;
+        work()
+    };
+    match tokio::task::spawn_blocking(served).await {
+        Ok(outcome) => outcome,
+        Err(lost) => match lost.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(Error::new(Kind::InternalError, "the runtime ended before its work")),
+        },
+    }
+}
+
+/// The thread goes back to its pool, after a panic too.
+struct ServedUntilDropped;
+
+impl Drop for ServedUntilDropped {
+    fn drop(&mut self) {
+        SERVED.take();
+    }
+}

@@ -1,0 +1,89 @@
+//! From the core's [`Error`] to the classes of `siteline.errors`, which are written in Python.
+
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
+
+use crate::error::Error;
+
+static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
+    let module = MODULE.get_or_try_init(py, || py.import("siteline.errors").map(Bound::unbind))?;
+    Ok(module.bind(py).getattr(name)?.cast_into::<PyType>()?)
+}
+
+/// The Python exception for a failure of the core, with its fields. An exception that a user's own
+/// code raised on the way (a signer's) stands as its cause.
+///
+/// Where that code raised what is no `Exception` (Ctrl-C, `SystemExit`), it passes through as it is.
+pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    let cause = error.foreign().and_then(|source| source.downcast_ref::<PyErr>());
+    if let Some(cause) = cause
+        && !cause.is_instance_of::<PyException>(py)
+    {
+        return cause.clone_ref(py);
+    }
+    match build(py, error) {
+        Ok(exception) => {
+            if let Some(cause) = cause {
+                exception.set_cause(py, Some(cause.clone_ref(py)));
+            }
+            exception
+        }
+        Err(failure) => failure,
+    }
+}
+
+fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    let context = error.context();
+    let fields = PyDict::new(py);
+    fields.set_item("retryable", error.retryable())?;
+    let attempt = class(py, "Attempt")?;
+    let attempts = context
+        .attempts
+        .iter()
+        .map(|one| attempt.call1((&one.outcome, one.wait.map(|wait| wait.as_secs_f64()))))
+        .collect::<PyResult<Vec<_>>>()?;
+    fields.set_item("attempts", PyTuple::new(py, attempts)?)?;
+    set(&fields, "hint", context.hint.as_deref())?;
+    set(&fields, "elapsed", context.elapsed.map(|elapsed| elapsed.as_secs_f64()))?;
+    set(&fields, "request_id", context.request_id.as_deref())?;
+    set(&fields, "phase", context.phase.map(|phase| phase.to_string()))?;
+    set(&fields, "path", context.path.as_deref())?;
+    set(&fields, "status", context.status)?;
+    set(&fields, "code", context.code.as_deref())?;
+    set(&fields, "detail", context.detail.as_deref())?;
+    set(&fields, "skew_seconds", context.skew_seconds)?;
+    if !context.missing.is_empty() {
+        fields.set_item("missing", PyTuple::new(py, &context.missing)?)?;
+    }
+    if let Some(retry_at) = context.retry_at {
+        fields.set_item("retry_at", retry_at)?;
+    }
+    let message = match &context.path {
+        Some(path) => format!("{} (at {path})", context.message),
+        None => context.message.clone(),
+    };
+    let exception = class(py, &error.kind().to_string())?.call((message,), Some(&fields))?;
+    Ok(PyErr::from_value(exception))
+}
+
+fn set<'py, T: IntoPyObject<'py>>(
+    fields: &Bound<'py, PyDict>,
+    name: &str,
+    value: Option<T>,
+) -> PyResult<()> {
+    value.map_or(Ok(()), |value| fields.set_item(name, value))
+}
+
+/// Warns once for each text, as `SitelineWarning`, at the caller's line.
+pub(crate) fn warn(py: Python<'_>, warnings: &[String]) -> PyResult<()> {
+    let category = class(py, "SitelineWarning")?;
+    for warning in warnings {
+        let text = std::ffi::CString::new(warning.as_str()).unwrap_or_default();
+        PyErr::warn(py, category.as_any(), &text, 1)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,10 @@
+//! The crossing between Python and the core: the only files that know threads, event loops, fork and
+//! the end of the process.
+
+pub(crate) mod awaitable;
+pub(crate) mod coroutine;
+pub(crate) mod errors;
+pub(crate) mod logging;
+pub(crate) mod process;
+pub(crate) mod runtime;
+mod steps;

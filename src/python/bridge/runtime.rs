@@ -1,0 +1,336 @@
+//! The one crossing between Python and the core. Whatever Python waits for goes through
+//! [`block_on`], or through [`spawn`] in asyncio: two doors to one future of the core. Whatever
+//! keeps a processor busy goes through [`detached`]. Nothing else in this crate releases the
+//! interpreter or blocks on a future.
+
+#![expect(clippy::disallowed_methods, reason = "the one crossing")]
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use pyo3::intern;
+use pyo3::prelude::*;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::AbortHandle;
+
+use crate::error::{Error, Kind};
+use crate::python::bridge::awaitable;
+use crate::python::bridge::coroutine::Caller;
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::logging::LogBuffer;
+use crate::python::bridge::process::{
+    Inside, detached, is_ending_here, panicked, stay_if_ending, undivided,
+};
+use crate::python::bridge::steps::{BackgroundSteps, Outcome, Steps};
+
+/// Threads that drive connections and the calls of asyncio; other calls run on the threads that
+/// wait for them.
+const DRIVER_THREADS: usize = 2;
+
+static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
+
+/// The runtime of this process. The interpreter is released meanwhile: a thread that is about to
+/// fork has the steps stand still, and may want the interpreter back before it does.
+fn runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
+    detached(py, || undivided(own_runtime))?.map_err(|error| raise(py, &error))
+}
+
+/// After a fork the child gets a new one; the inherited one is leaked, for its threads do not exist
+/// in the child and dropping it would wait for them.
+fn own_runtime() -> Result<Arc<Runtime>, Error> {
+    let process = std::process::id();
+    let mut slot = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    match slot.take() {
+        Some((owner, runtime)) if owner == process => {
+            *slot = Some((owner, Arc::clone(&runtime)));
+            return Ok(runtime);
+        }
+        Some(inherited) => std::mem::forget(inherited),
+        None => {}
+    }
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(DRIVER_THREADS)
+        .thread_name("siteline")
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Error::new(Kind::InternalError, format!("the runtime could not start: {error}"))
+        })?;
+    let runtime = Arc::new(runtime);
+    *slot = Some((process, Arc::clone(&runtime)));
+    Ok(runtime)
+}
+
+/// Waits for `future` with the interpreter released. Ctrl-C ends the wait with the exception that
+/// the signal handler raised; the future is dropped, and with it its request. A panic surfaces as
+/// `InternalError`.
+pub(crate) fn block_on<T, E, F>(py: Python<'_>, future: F) -> PyResult<Result<T, E>>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
+{
+    block_on_with(py, &Arc::default(), future)
+}
+
+/// As [`block_on`], with a log buffer that other calls share.
+pub(crate) fn block_on_with<T, E, F>(
+    py: Python<'_>,
+    buffer: &Arc<LogBuffer>,
+    future: F,
+) -> PyResult<Result<T, E>>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
+{
+    let _inside = Inside::enter(py);
+    buffer.set_awaited(false);
+    let runtime = runtime(py)?;
+    let hears_signals = is_main_thread(py)?;
+    let process = std::process::id();
+    let outcome = py.detach(|| {
+        let steps = Steps::new(future, Arc::clone(buffer));
+        let outcome = waited_for(&runtime, steps, hears_signals);
+        stay_if_ending();
+        outcome
+    });
+    let outcome = outcome.and_then(|outcome| outcome.map_err(|panic| panicked(py, &*panic)));
+    // Forked meanwhile: it is for the parent to hand over.
+    if std::process::id() == process {
+        buffer.flush(py)?;
+    }
+    outcome
+}
+
+/// Starts `future` on the runtime and gives an awaitable of the running asyncio loop; `finish` makes
+/// a Python object or an exception of the outcome. Cancelling the awaitable drops the future, and
+/// with it its request.
+///
+/// # Errors
+/// `RuntimeError` where no asyncio loop is running in this thread.
+pub(crate) fn spawn<T, E, F>(
+    py: Python<'_>,
+    future: F,
+    finish: impl FnOnce(Python<'_>, Result<T, E>) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Bound<'_, PyAny>>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
+{
+    spawn_with(py, Arc::default(), future, finish)
+}
+
+/// As [`spawn`], with a log buffer that other calls share.
+pub(crate) fn spawn_with<T, E, F>(
+    py: Python<'_>,
+    buffer: Arc<LogBuffer>,
+    future: F,
+    finish: impl FnOnce(Python<'_>, Result<T, E>) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Bound<'_, PyAny>>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
+{
+    let _inside = Inside::enter(py);
+    let future = Caller::waits(Some(Caller::running(py)?), future);
+    if is_ending_here() {
+        // No other thread may deliver any more, so it is waited for.
+        let outcome = block_on_with(py, &buffer, future)?;
+        return awaitable::done(py, finish(py, outcome));
+    }
+    buffer.set_awaited(true);
+    let runtime = runtime(py)?;
+    let mut steps = Steps::new(future, Arc::clone(&buffer));
+    awaitable::start(py, &runtime, async move {
+        let outcome = loop {
+            if let Some(outcome) = steps.for_a_while().await {
+                break outcome;
+            }
+        };
+        drop(steps);
+        let finish: awaitable::Finish = Box::new(move |py| {
+            buffer.flush(py)?;
+            match outcome {
+                Ok(outcome) => finish(py, outcome),
+                Err(panic) => Err(panicked(py, &*panic)),
+            }
+        });
+        finish
+    })
+}
+
+/// The [`Spawner`](crate::client::background::Spawner) of a client: a task that is run step by step like
+/// the call that starts it, for its [`Caller`], and logs to its buffer. `None` where the process is ending.
+///
+/// A panic has nobody to hear of it: whoever waits for the outcome hears that it is lost.
+pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
+    if is_ending_here() {
+        return None;
+    }
+    let work = Caller::waits(Caller::current(), work);
+    let work = async {
+        work.await;
+        Ok::<(), Error>(())
+    };
+    let steps = Steps::new(work, LogBuffer::current());
+    Some(tokio::spawn(async move { drop(steps.await) }).abort_handle())
+}
+
+/// Drives the future on this thread, and looks up now and then. The runtime is left for that: a
+/// signal handler may use siteline itself, and may fork. What it uses may be what this call has taken,
+/// a scan or the token: the future goes on in the background meanwhile.
+fn waited_for<T, E, F>(
+    runtime: &Runtime,
+    mut steps: Steps<F>,
+    hears_signals: bool,
+) -> PyResult<Outcome<T, E>>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
+{
+    // To drop the future may start a task, and takes this for it.
+    let _entered = runtime.enter();
+    let process = std::process::id();
+    loop {
+        if let Some(outcome) = runtime.block_on(steps.for_a_while()) {
+            return Ok(outcome);
+        }
+        stay_if_ending();
+        if !hears_signals {
+            continue;
+        }
+        let background = BackgroundSteps::begin(runtime, steps);
+        let heard = interrupted();
+        if std::process::id() != process {
+            // Nobody drives the runtime in the child, and the connections are the parent's.
+            std::mem::forget(background);
+            return Err(heard.err().unwrap_or_else(forked_meanwhile));
+        }
+        let outcome;
+        (steps, outcome) = runtime
+            .block_on(background.stop())
+            .map_err(|error| Python::attach(|py| raise(py, &error)))?;
+        heard?;
+        if let Some(outcome) = outcome {
+            return Ok(outcome);
+        }
+    }
+}
+
+fn forked_meanwhile() -> PyErr {
+    let error = Error::new(
+        Kind::ForkError,
+        "the process forked while this call waited, in a signal handler",
+    )
+    .with_hint("the parent's call goes on; call again in the child");
+    Python::attach(|py| raise(py, &error))
+}
+
+/// The exception of a signal handler that ran just now: `KeyboardInterrupt` for Ctrl-C.
+#[expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the method itself is not general enough over lifetimes"
+)]
+fn interrupted() -> PyResult<()> {
+    Python::attach(|py| py.check_signals())
+}
+
+/// Python runs signal handlers in its main thread only.
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import(intern!(py, "threading"))?;
+    let main = threading.call_method0(intern!(py, "main_thread"))?;
+    let here = threading.call_method0(intern!(py, "get_ident"))?;
+    main.getattr(intern!(py, "ident"))?.eq(here)
+}
+
+/// Drops what holds open requests, as a wait does that is given up.
+pub(crate) fn let_go<T: Send>(py: Python<'_>, held: T) -> PyResult<()> {
+    let runtime = runtime(py)?;
+    // To drop a future may start a task.
+    detached(py, move || {
+        let _entered = runtime.enter();
+        undivided(|| drop(held));
+    })
+}
+
+/// Runs a short step of the core that reads or writes files, on this thread, with the interpreter
+/// released; no fork cuts through it.
+pub(crate) fn step<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    detached(py, || undivided(work))
+}
+
+/// As [`step`], within the runtime, so that it may start tasks, and logging to a buffer. Where an event
+/// loop makes the calls of this buffer, the tasks are for the loop that runs in this thread.
+pub(crate) fn step_at<T: Send>(
+    py: Python<'_>,
+    buffer: &Arc<LogBuffer>,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    let _inside = Inside::enter(py);
+    let caller = if buffer.is_awaited() { Caller::running(py).ok() } else { None };
+    let buffer = LogBuffer::for_call(Arc::clone(buffer));
+    let done = detached(py, || {
+        let runtime = undivided(own_runtime)?;
+        let _entered = runtime.enter();
+        Ok(undivided(|| buffer.run(|| Caller::during(caller, work))))
+    })?;
+    done.map_err(|error| raise(py, &error))
+}
+
+/// As [`step`], on a thread of its own: gives an awaitable of the running asyncio loop, which is not
+/// held up. Once begun it is done to its end, whether or not somebody still waits for it.
+///
+/// # Errors
+/// `RuntimeError` where no asyncio loop is running in this thread.
+pub(crate) fn spawn_step<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Bound<'_, PyAny>> {
+    let done = async move {
+        match tokio::task::spawn_blocking(move || undivided(work)).await {
+            Ok(outcome) => outcome,
+            Err(lost) => match lost.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(Error::new(Kind::InternalError, "the runtime ended before its work")),
+            },
+        }
+    };
+    spawn(py, done, move |py, outcome| {
+        outcome.map_err(|error| raise(py, &error)).and_then(|value| finish(py, value))
+    })
+}
+
+/// A door for the tests: panics at each kind of entry, so that it is seen what becomes of it. No
+/// wheel that users get has it, for those are built without debug assertions.
+#[cfg(debug_assertions)]
+pub(crate) mod panic {
+    use pyo3::prelude::*;
+
+    use super::{block_on, spawn};
+    use crate::python::bridge::process::{detached, guarded};
+
+    fn defect<T>() -> PyResult<T> {
+        panic!("a panic for a test")
+    }
+
+    #[pyfunction]
+    fn _panic<'py>(py: Python<'py>, at: &str) -> PyResult<Bound<'py, PyAny>> {
+        match at {
+            "wait" => block_on(py, async { defect::<()>() })?.map(|()| py.None().into_bound(py)),
+            "await" => spawn(py, async { defect::<()>() }, |py, _| Ok(py.None())),
+            "work" => detached(py, defect::<()>)?.map(|()| py.None().into_bound(py)),
+            _ => guarded(defect),
+        }
+    }
+
+    /// Adds `_panic`, past `add_function`, which would list it in `__all__`.
+    pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.as_any().setattr("_panic", wrap_pyfunction!(_panic, module)?)
+    }
+}

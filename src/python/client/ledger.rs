@@ -1,0 +1,41 @@
+//! Which ledger a client counts in.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+
+use crate::client::ClientSettings;
+use crate::error::{Error, Kind};
+use crate::http::{DefaultLedger, FileLedger, Integration, Ledger};
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::process::detached;
+use crate::python::client::settings::with_surroundings;
+use crate::settings::{Options, Value};
+
+/// The ledger of a client with these settings; `None`: memory. A service on loopback, and a client on
+/// a clock of its own, are for tests: they count in memory unless a path is given. That is resolved
+/// among the options.
+pub(crate) fn choose(
+    py: Python<'_>,
+    options: &mut Options,
+    settings: &ClientSettings,
+) -> PyResult<Option<Arc<dyn Ledger>>> {
+    let integration = Integration::new(settings.base_url.as_str(), settings.credential.subject());
+    for option in options {
+        if let ("ledger", Value::Path(path)) = option {
+            if path.as_os_str().is_empty() {
+                return Err(raise(py, &Error::new(Kind::ConfigError, "ledger= is an empty path.")));
+            }
+            let opened = detached(py, || FileLedger::open(path, integration, settings.terms()))?;
+            let ledger = opened.map_err(|error| raise(py, &error))?;
+            ledger.path().clone_into(path);
+            return Ok(Some(Arc::new(ledger)));
+        }
+    }
+    if settings.base_url.is_loopback() || settings.clock.is_manual() {
+        return Ok(None);
+    }
+    let path = with_surroundings(|around| around.state_file(&integration.file_name()));
+    let usual = DefaultLedger::new(path.as_deref(), integration, settings.terms());
+    Ok(Some(Arc::new(usual)))
+}

@@ -1,0 +1,209 @@
+//! `siteline.Page` and the iterator that reads them.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
+
+use crate::client::table::Provenance;
+use crate::data::{Page, PointColumns};
+use crate::preview::Preview;
+use crate::python::bridge::process::{detached, guarded};
+use crate::python::client::bookmark::PyBookmark;
+use crate::python::client::page_reader::PageReader;
+use crate::python::client::query::PyQuery;
+use crate::python::convert::holder::{HoldsPoints, frame_methods, point_methods};
+use crate::python::convert::preview;
+use crate::python::convert::rows::PointSource as _;
+use crate::python::convert::state::dict;
+use crate::python::convert::table::provenance;
+use crate::python::convert::values::{html, many};
+use crate::store::Span;
+
+/// One page of a scan, as it was read: nothing merged, nothing sorted.
+///
+/// ``len(page)`` counts its points. The columns are those of :class:`Table`.
+///
+/// >>> page = next(scan.pages())
+/// >>> page, page.bookmark, page.report["off_grid"]
+/// (<Page 1 with 30 points of 5 series>, <Bookmark after 1 page>, 0)
+#[pyclass(frozen, name = "Page", module = "siteline")]
+pub(crate) struct PyPage {
+    pub(crate) page: Page,
+    pub(crate) provenance: Provenance,
+    /// The chain that it belongs to, where a sync read it.
+    pub(crate) chain: Option<Span>,
+}
+
+impl HoldsPoints for PyPage {
+    fn points(&self) -> &Arc<PointColumns> {
+        &self.page.points
+    }
+}
+
+frame_methods!(PyPage);
+point_methods!(PyPage);
+
+#[pymethods]
+impl PyPage {
+    fn __len__(&self) -> usize {
+        self.page.rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let last = if self.page.is_last { ", the last" } else { "" };
+        let (number, series) = (self.page.sequence, self.page.report.series);
+        let points = many(self.page.report.points, "point");
+        format!("<Page {number} with {points} of {series} series{last}>")
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "page")
+    }
+
+    /// What ``siteline._display.html`` draws.
+    fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let interval = self.provenance.query.interval_seconds();
+        let preview = detached(py, || Preview::from_points(&self.page.points, None, interval))?;
+        preview::dict(py, &preview)
+    }
+
+    /// The number of the page request: where the same point stands on several pages, the one of the
+    /// highest number is the one to keep (§4.5.3). In a sync the numbers of a feed go on for ever.
+    #[getter]
+    fn sequence(&self) -> u64 {
+        self.page.sequence
+    }
+
+    /// Whether it is the last page of its chain: the whole range has been read with it.
+    #[getter]
+    fn is_last(&self) -> bool {
+        self.page.is_last
+    }
+
+    /// What was asked: the range is that of the whole chain.
+    #[getter]
+    fn query(&self) -> PyQuery {
+        PyQuery(self.provenance.query.clone())
+    }
+
+    /// Where a read goes on after this page; ``None`` on the last page.
+    #[getter]
+    fn bookmark(&self) -> Option<PyBookmark> {
+        self.page.bookmark.clone().map(PyBookmark)
+    }
+
+    /// What was assumed and what was seen on this page: a dict, :class:`PageReport`.
+    ///
+    /// ``points`` and ``series`` are counted. ``arrays`` (the name of the array of series) and
+    /// ``timestamp_forms`` were found by shape (§2.3 does not show them). ``unknown_members`` lists
+    /// the members that siteline does not know. The others count what is allowed but odd:
+    /// ``outside_range``, ``off_grid`` (on no multiple of the bucket width),
+    /// ``minimum_above_maximum``, ``value_outside_bounds``, ``repeated`` (the same point twice on
+    /// the page), ``timestamps_truncated`` (to microseconds), ``leap_seconds``,
+    /// ``numbers_as_text``, ``negative_counts``, ``cursors_missing`` (only with
+    /// ``Shape(missing_cursor="end")``).
+    #[getter]
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dict(py, &self.page.report)
+    }
+
+    /// The body as it came, where the scan was made with ``keep_raw=True``; else ``None``.
+    #[getter]
+    fn raw<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.page.raw.as_ref().map(|raw| PyBytes::new(py, raw))
+    }
+
+    fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        provenance(py, &self.provenance)
+    }
+}
+
+/// The pages of one chain, read as they are asked for.
+///
+/// Safe to share between threads: each page is given once. A failure carries ``.bookmark``; the
+/// pages before it were emitted out already. From the second page on the next one is prefetched while
+/// you work on the one you have: who stops early has spent at most one page unseen, and none where it took
+/// only the first.
+///
+/// >>> [len(page) for page in scan.pages()]
+/// [30, 30, 12]
+#[pyclass(frozen, name = "PageIterator", module = "siteline")]
+pub(crate) struct PageIterator(PageReader);
+
+impl PageIterator {
+    pub(crate) fn new(reader: PageReader) -> Self {
+        Self(reader)
+    }
+
+    fn given(&self, py: Python<'_>, page: Page) -> PyPage {
+        self.0.prefetch(py);
+        let provenance = Provenance {
+            pages: 1,
+            resumed_after_pages: page.sequence.saturating_sub(1),
+            ..self.0.provenance().clone()
+        };
+        PyPage { page, provenance, chain: None }
+    }
+}
+
+#[pymethods]
+impl PageIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyPage>> {
+        loop {
+            match self.0.take_page() {
+                Poll::Ready(Some(page)) => return Ok(Some(self.given(py, page))),
+                Poll::Ready(None) => return self.0.finish(py).map(|()| None),
+                Poll::Pending => guarded(|| self.0.wait(py))?,
+            }
+        }
+    }
+
+    /// After ``_fill()``: reports the page to ``progress=``.
+    fn _report(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.report(py).map(drop)
+    }
+
+    /// For the garbage collector: ``progress=`` may be a method of whoever keeps the iterator.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.0.traverse(&visit)
+    }
+
+    /// After ``_fill()`` has failed: nothing more is reported.
+    fn _end(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.finish(py)
+    }
+
+    /// An awaitable of the running asyncio loop: reads the next page, for ``_take()``. Cancelled, it
+    /// loses no page.
+    fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.0.awaited(py)
+    }
+
+    /// The page that ``_fill()`` has read, or one that was prefetched, or ``None``; and whether the
+    /// chain has ended.
+    fn _take(&self, py: Python<'_>) -> PyResult<(Option<PyPage>, bool)> {
+        loop {
+            match self.0.take_page() {
+                Poll::Ready(Some(page)) => return Ok((Some(self.given(py, page)), false)),
+                Poll::Ready(None) => {
+                    return self.0.finish(py).map(|()| (None, true));
+                }
+                Poll::Pending => {
+                    if !self.0.report(py)? {
+                        return Ok((None, false));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! [`PageReader`]: a page stream that Python reads, with the log records and the progress of its
+//! pages.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::client::page_stream::PageStream;
+use crate::client::table::{Provenance, ReadFailure};
+use crate::data::Page;
+use crate::error::Result;
+use crate::python::bridge::logging::SharedLogBuffer;
+use crate::python::bridge::runtime::{block_on_with, spawn_with, step_at};
+use crate::python::client::failure::read_failure;
+use crate::python::client::progress::{ProgressCallback, finish};
+use crate::python::convert::rows::{PointSource, Taken};
+
+/// A page stream, and the callback that its pages are reported to. What is logged of a page,
+/// prefetched or not, is emitted over when somebody waits for that page or takes it.
+pub(crate) struct PageReader {
+    stream: Arc<PageStream>,
+    buffer: SharedLogBuffer,
+    callback: Option<ProgressCallback>,
+}
+
+impl PageReader {
+    pub(crate) fn new(stream: Arc<PageStream>, callback: Option<ProgressCallback>) -> Self {
+        Self { stream, buffer: SharedLogBuffer::default(), callback }
+    }
+
+    pub(crate) fn provenance(&self) -> &Provenance {
+        self.stream.provenance()
+    }
+
+    /// As [`PageStream::take`].
+    pub(crate) fn take_page(&self) -> Poll<Option<Page>> {
+        self.stream.take()
+    }
+
+    fn failed(&self, py: Python<'_>, failure: ReadFailure) -> PyErr {
+        match self.finish(py) {
+            Ok(()) => read_failure(py, failure),
+            Err(raised) => raised,
+        }
+    }
+}
+
+impl PointSource for PageReader {
+    fn take(&self) -> Taken {
+        match self.take_page() {
+            Poll::Ready(Some(page)) => Taken::Points(page.points),
+            Poll::Ready(None) => Taken::Ended,
+            Poll::Pending => Taken::Nothing,
+        }
+    }
+
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        // Where every page is here already, no wait would hear of Ctrl-C.
+        py.check_signals()?;
+        if self.report(py)? {
+            return Ok(());
+        }
+        let filled = block_on_with(py, &self.buffer.get(), self.stream.fill())?;
+        filled.map_err(|failure| self.failed(py, failure))?;
+        self.report(py).map(drop)
+    }
+
+    fn check_process(&self) -> Result<()> {
+        self.stream.check_process()
+    }
+
+    fn prefetch(&self, py: Python<'_>) {
+        if self.stream.may_prefetch() {
+            // Where it cannot be prefetched, it is read when it is wanted.
+            drop(step_at(py, &self.buffer.get(), || self.stream.prefetch()));
+        }
+    }
+
+    fn awaited<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        spawn_with(py, self.buffer.get(), self.stream.fill(), |py, filled| {
+            filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
+        })
+    }
+
+    /// # Errors
+    /// What a handler of `logging` or `progress=` raised, and why a prefetched page did not come.
+    fn report(&self, py: Python<'_>) -> PyResult<bool> {
+        let buffer = self.buffer.get();
+        let mut filled = None;
+        if self.stream.is_here() {
+            filled = step_at(py, &buffer, || self.stream.fill_at_once())?;
+        }
+        if filled.is_none() && !self.stream.has_pending() {
+            return Ok(false);
+        }
+        buffer.flush(py)?;
+        filled.unwrap_or(Ok(())).map_err(|failure| self.failed(py, failure))?;
+        let Some(progress) = self.stream.pending() else { return Ok(false) };
+        self.callback.as_ref().map_or(Ok(()), |callback| callback.report(py, &progress))?;
+        Ok(true)
+    }
+
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        finish(py, self.callback.as_ref())
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.callback.as_ref().map(|callback| &callback.0))
+    }
+}

@@ -1,0 +1,119 @@
+//! `progress=`: a callback that is called between two pages, by the thread that waits for them, with
+//! nothing locked.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyBool;
+
+use crate::client::progress::Progress;
+use crate::data::Query;
+use crate::error::Kind;
+use crate::http::Deadline;
+use crate::python::bridge::logging::SharedLogBuffer;
+use crate::python::convert::values::{datetime, refuse};
+
+/// The argument `progress=`: `True` or a callable. Each scan has a reference of its own, which it shows
+/// to the garbage collector.
+pub(crate) struct ProgressArg(pub(crate) Py<PyAny>);
+
+/// A `collect()` that takes its steps one by one, to report each.
+#[pyclass(frozen, name = "_Collecting", module = "siteline._siteline")]
+pub(crate) struct PyCollecting {
+    pub(crate) deadline: Deadline,
+    pub(crate) buffer: SharedLogBuffer,
+}
+
+impl PyCollecting {
+    pub(crate) fn begun(deadline: Deadline) -> Self {
+        Self { deadline, buffer: SharedLogBuffer::default() }
+    }
+}
+
+impl ProgressArg {
+    /// `None` for an argument that asks for nothing.
+    pub(crate) fn from_argument(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Self>> {
+        let Some(argument) = argument.filter(|argument| !argument.is_none()) else {
+            return Ok(None);
+        };
+        match argument.cast::<PyBool>() {
+            Ok(wanted) if !wanted.is_true() => return Ok(None),
+            Err(_) if !argument.is_callable() => {
+                let message = "progress= is True, or a callable that takes a siteline.Progress.";
+                return Err(refuse(argument.py(), Kind::QueryError, message));
+            }
+            Err(_) if is_async(argument)? => {
+                let message = "progress= is an async function, which nobody would await.";
+                return Err(refuse(argument.py(), Kind::QueryError, message));
+            }
+            _ => {}
+        }
+        Ok(Some(Self(argument.clone().unbind())))
+    }
+
+    /// For the same scan going on from a bookmark.
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self(self.0.clone_ref(py))
+    }
+
+    /// The callback of a read that begins now; `None` for a bar that nobody would see.
+    pub(crate) fn callback(
+        &self,
+        py: Python<'_>,
+        title: &str,
+    ) -> PyResult<Option<ProgressCallback>> {
+        let callback = module(py)?.getattr("reporter")?.call1((&self.0, title))?;
+        Ok((!callback.is_none()).then(|| ProgressCallback(callback.unbind())))
+    }
+}
+
+/// What a read of this query is called.
+pub(crate) fn title(query: &Query) -> String {
+    let ids = [&query.input().site, &query.input().line];
+    let ids: Vec<&str> = ids.into_iter().flatten().map(String::as_str).collect();
+    if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") }
+}
+
+fn is_async(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let inspect = argument.py().import("inspect")?;
+    inspect.call_method1("iscoroutinefunction", (argument,))?.is_truthy()
+}
+
+/// The callback of one read.
+pub(crate) struct ProgressCallback(pub(crate) Py<PyAny>);
+
+/// What a callback is called with: a `siteline.Progress`.
+pub(crate) fn event<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyAny>> {
+    let newest = progress.newest.map(|at| datetime(py, at)).transpose()?;
+    module(py)?.getattr("Progress")?.call1((
+        progress.pages,
+        progress.points,
+        progress.requests,
+        progress.allowance_left,
+        newest,
+        progress.fraction,
+        progress.done,
+    ))
+}
+
+impl ProgressCallback {
+    pub(crate) fn report(&self, py: Python<'_>, progress: &Progress) -> PyResult<()> {
+        self.0.call1(py, (event(py, progress)?,)).map(drop)
+    }
+
+    /// The read is over, or has failed.
+    pub(crate) fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        module(py)?.getattr("finish")?.call1((&self.0,)).map(drop)
+    }
+}
+
+/// The read is over, or has failed.
+pub(crate) fn finish(py: Python<'_>, callback: Option<&ProgressCallback>) -> PyResult<()> {
+    callback.map_or(Ok(()), |callback| callback.finish(py))
+}
+
+pub(crate) fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module =
+        MODULE.get_or_try_init(py, || py.import("siteline.progress").map(Bound::unbind))?;
+    Ok(module.bind(py))
+}

@@ -1,0 +1,229 @@
+//! `siteline.Query`: what is asked, immutable.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
+
+use crate::client::End;
+use crate::data::{Query, QueryInput};
+use crate::error::Kind;
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::process::guarded;
+use crate::python::convert::state::{Reduced, reduce, restore};
+use crate::python::convert::values::{count, datetime, duration, html, instant, refuse, text};
+
+/// What a scan asks: immutable, printable, hashable; equal when it asks the same (§4.3).
+///
+/// Made by ``client.data(...)``. What was not set is ``None`` and is not sent.
+///
+/// >>> query = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query
+/// >>> print(query)
+/// siteId=S1 from=2026-11-01T00:00:00Z to=2026-11-02T00:00:00Z
+#[pyclass(frozen, eq, hash, name = "Query", module = "siteline")]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct PyQuery(pub(crate) Query);
+
+#[pymethods]
+impl PyQuery {
+    /// The site filter, ``siteId`` on the wire.
+    #[getter]
+    fn site(&self) -> Option<&str> {
+        self.0.input().site.as_deref()
+    }
+
+    /// The line filter, ``lineId`` on the wire.
+    #[getter]
+    fn line(&self) -> Option<&str> {
+        self.0.input().line.as_deref()
+    }
+
+    /// Start of the range, an aware ``datetime`` in UTC; ``from`` on the wire.
+    #[getter]
+    fn start<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.0.start().map(|at| datetime(py, at)).transpose()
+    }
+
+    /// End of the range, an aware ``datetime`` in UTC; ``to`` on the wire.
+    #[getter]
+    fn end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.0.end().map(|at| datetime(py, at)).transpose()
+    }
+
+    /// The bucket width in seconds; ``aggregationIntervalSeconds`` on the wire.
+    #[getter]
+    fn interval_seconds(&self) -> Option<u32> {
+        self.0.interval_seconds()
+    }
+
+    /// Items asked for on each page; ``pageSize`` on the wire.
+    #[getter]
+    fn page_size(&self) -> Option<u32> {
+        self.0.input().page_size
+    }
+
+    /// Further filters: parameter name to the tuple of its values.
+    #[getter]
+    fn filters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        known_filters(py, &self.0.input().filters)
+    }
+
+    /// What ``pickle`` and ``copy`` make it again with.
+    #[staticmethod]
+    fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let input = restore(state)?;
+        guarded(|| Query::new(input).map(Self).map_err(|error| raise(state.py(), &error)))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduce(slf, slf.get().0.input())
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Query {}>", self.0)
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "query")
+    }
+}
+
+/// The arguments of `client.data` that make up a query, as Python gave them.
+pub(crate) struct Arguments<'a, 'py> {
+    pub(crate) site: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) line: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) start: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) end: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) interval: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) page_size: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) filters: Option<&'a Bound<'py, PyAny>>,
+}
+
+impl Arguments<'_, '_> {
+    /// The input of a query, `end` as it was given.
+    pub(crate) fn input(self) -> PyResult<QueryInput> {
+        Ok(QueryInput {
+            site: self.site.map(|site| one_value(site, "site")).transpose()?,
+            line: self.line.map(|line| one_value(line, "line")).transpose()?,
+            start: self.start.map(|start| instant(start, "start")).transpose()?,
+            end: self.end.map(|end| instant(end, "end")).transpose()?,
+            interval_seconds: self.interval.map(interval_seconds).transpose()?,
+            page_size: self.page_size.map(page_size).transpose()?,
+            filters: self.filters.map(filters).transpose()?.unwrap_or_default(),
+        })
+    }
+}
+
+fn interval_seconds(interval: &Bound<'_, PyAny>) -> PyResult<u32> {
+    let py = interval.py();
+    let width = duration(interval, "interval")?;
+    if width.subsec_nanos() != 0 || width.is_zero() {
+        let message = format!(
+            "interval={} is not a bucket width: it is a whole number of seconds, 1 or more.",
+            interval.str()?
+        );
+        return Err(refuse(py, Kind::QueryError, message));
+    }
+    u32::try_from(width.as_secs())
+        .map_err(|_| refuse(py, Kind::QueryError, "interval= is longer than 136 years."))
+}
+
+fn page_size(size: &Bound<'_, PyAny>) -> PyResult<u32> {
+    u32::try_from(count(size, "page_size", Kind::QueryError)?)
+        .map_err(|_| refuse(size.py(), Kind::QueryError, "page_size= is more than 4,294,967,295."))
+}
+
+fn filters(filters: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Vec<String>)>> {
+    let py = filters.py();
+    let Ok(filters) = filters.cast::<PyMapping>() else {
+        let message = "filters= is a mapping of parameter names to values, such as \
+                       {\"machineId\": [\"M1\", \"M2\"]}.";
+        return Err(refuse(py, Kind::QueryError, message));
+    };
+    filters
+        .items()?
+        .iter()
+        .map(|item| {
+            let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+            let Ok(name) = name.cast::<PyString>() else {
+                let message = format!("filters= has the name {}: a name is text.", name.repr()?);
+                return Err(refuse(py, Kind::QueryError, message));
+            };
+            let name = text(name, "filters", Kind::QueryError)?;
+            let what = format!("filters[{name:?}]");
+            let values = if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+                value.try_iter()?.map(|one| one_value(&one?, &what)).collect::<PyResult<_>>()?
+            } else {
+                vec![one_value(&value, &what)?]
+            };
+            Ok((name, values))
+        })
+        .collect()
+}
+
+/// One value of a parameter: text, or a whole number (J17: ids may be integers).
+fn one_value(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
+    if let Ok(string) = value.cast::<PyString>() {
+        return text(string, name, Kind::QueryError);
+    }
+    if !value.is_instance_of::<PyBool>()
+        && let Ok(number) = value.extract::<i64>()
+    {
+        return Ok(number.to_string());
+    }
+    let list = if name.starts_with("filters") { ", or a list of these" } else { "" };
+    let kind = value.get_type().name()?;
+    let message = format!("{name}= is a {kind}: give text or a whole number{list}.");
+    Err(refuse(value.py(), Kind::QueryError, message))
+}
+
+/// After an error of a query whose `end` was left out.
+pub(crate) const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
+                        (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
+
+/// Says so where the end of a query lies ahead.
+pub(crate) fn ahead(end: &End) -> Option<String> {
+    let (end, now) = (end.at, end.ahead_of?);
+    Some(format!(
+        "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete yet. Leave end \
+         out, or give lag= to pull it back."
+    ))
+}
+
+/// The names of extra columns.
+pub(crate) fn names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let refused = || {
+        let message = "extra_columns= is a list of member names, such as [\"quality\"].";
+        refuse(names.py(), Kind::QueryError, message)
+    };
+    if names.is_instance_of::<PyString>() {
+        return Err(refused());
+    }
+    names
+        .try_iter()
+        .map_err(|_| refused())?
+        .map(|name| {
+            text(
+                name?.cast::<PyString>().map_err(|_| refused())?,
+                "extra_columns",
+                Kind::QueryError,
+            )
+        })
+        .collect()
+}
+
+/// Filters as Python sees them: parameter name to the tuple of its values.
+pub(crate) fn known_filters<'py>(
+    py: Python<'py>,
+    filters: &[(String, Vec<String>)],
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, values) in filters {
+        dict.set_item(name, PyTuple::new(py, values)?)?;
+    }
+    Ok(dict)
+}

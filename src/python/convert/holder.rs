@@ -1,0 +1,78 @@
+//! What hands out points: frames made by `siteline.frames`, records, Arrow.
+
+use std::sync::Arc;
+
+use crate::data::PointColumns;
+
+/// A class with points at hand: see [`point_methods`].
+pub(crate) trait HoldsPoints {
+    fn points(&self) -> &Arc<PointColumns>;
+}
+
+/// The frames of a class that `siteline.frames` can ask for `_columns`, `_provenance` and Arrow.
+macro_rules! frame_methods {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            /// The points as a long pandas frame. ``ids="category"`` is faster and smaller than
+            /// ``"str"``.
+            #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
+            fn to_pandas<'py>(slf: &Bound<'py, Self>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
+                $crate::python::convert::frames::call_frames(slf, "to_pandas", Some(ids))
+            }
+
+            /// The points as a long polars frame, without pyarrow.
+            #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
+            fn to_polars<'py>(slf: &Bound<'py, Self>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
+                $crate::python::convert::frames::call_frames(slf, "to_polars", Some(ids))
+            }
+
+            /// The points as a ``pyarrow.Table``; the ids are dictionary-coded.
+            fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+                $crate::python::convert::frames::call_frames(slf, "to_arrow", None)
+            }
+        }
+    };
+}
+
+/// Records, Arrow and columns of a class that [`HoldsPoints`].
+macro_rules! point_methods {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            /// The points one by one, as plain dicts, or as :class:`Record` tuples with
+            /// ``named=True``, which have the ten columns alone: ``extra_columns`` are in the dicts.
+            #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
+            fn records(&self, named: bool) -> $crate::python::convert::rows::RecordIterator {
+                let points = ::std::sync::Arc::clone(HoldsPoints::points(self));
+                $crate::python::convert::rows::RecordIterator::over(points, named)
+            }
+
+            /// The Arrow PyCapsule interface.
+            #[pyo3(signature = (requested_schema=None))]
+            fn __arrow_c_stream__<'py>(
+                &self,
+                py: Python<'py>,
+                requested_schema: Option<Bound<'py, PyAny>>,
+            ) -> PyResult<Bound<'py, PyCapsule>> {
+                // The interface lets a producer keep its own schema; consumers cast.
+                drop(requested_schema);
+                $crate::python::convert::capsule::points_capsule(py, HoldsPoints::points(self))
+            }
+
+            /// The Arrow PyCapsule interface.
+            fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+                let schema = HoldsPoints::points(self).schema();
+                $crate::python::convert::capsule::schema_capsule(py, &schema)
+            }
+
+            /// The columns for ``siteline.frames``.
+            #[pyo3(name = "_columns")]
+            pub(crate) fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+                $crate::python::convert::columns::of_points(py, HoldsPoints::points(self))
+            }
+        }
+    };
+}
+
+pub(crate) use {frame_methods, point_methods};

@@ -1,0 +1,16 @@
+//! Values of Python and of the core, from one to the other.
+
+pub(crate) mod capsule;
+pub(crate) mod clock;
+pub(crate) mod columns;
+pub(crate) mod frames;
+pub(crate) mod holder;
+pub(crate) mod keywords;
+mod memory;
+pub(crate) mod preview;
+mod records;
+pub(crate) mod report;
+pub(crate) mod rows;
+pub(crate) mod state;
+pub(crate) mod table;
+pub(crate) mod values;

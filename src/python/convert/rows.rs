@@ -1,0 +1,284 @@
+//! `siteline.RecordIterator`: points one by one.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::data::PointColumns;
+use crate::error::{Error, Result};
+use crate::python::bridge::process::{self, guarded};
+use crate::python::bridge::runtime::spawn;
+use crate::python::convert::records::{Rows, Times};
+
+/// So many points are made at a time: locks and guards cost as much as a point.
+const BATCH: usize = 1 << 6;
+
+/// Where the further points of an iterator come from: the pages of a chain, the batches of a store.
+pub(crate) trait PointSource: Send + Sync {
+    /// Takes points that are here. Does not wait, runs no Python code.
+    fn take(&self) -> Taken;
+
+    /// Waits until there are points to take, or none any more.
+    ///
+    /// # Errors
+    /// Why they did not come, and what Python code raised meanwhile (Ctrl-C): no point is lost.
+    fn wait(&self, py: Python<'_>) -> PyResult<()>;
+
+    /// Whether this process may take points.
+    ///
+    /// # Errors
+    /// `ForkError` in a forked child, where they are the parent's.
+    fn check_process(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// After points were taken: may prefetch the next ones.
+    fn prefetch(&self, _py: Python<'_>) {}
+
+    /// As [`PointSource::wait`], an awaitable of the running asyncio loop; then
+    /// [`PointSource::report`].
+    ///
+    /// # Errors
+    /// `RuntimeError` where no loop is running in this thread.
+    fn awaited<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        spawn(py, async { Ok::<(), Error>(()) }, |py, _| Ok(py.None()))
+    }
+
+    /// Reports points that are here to `progress=`: whether there were any that had not been reported.
+    ///
+    /// # Errors
+    /// What the callback raised; no point is lost.
+    fn report(&self, _py: Python<'_>) -> PyResult<bool> {
+        Ok(false)
+    }
+
+    /// After the last points, or a failure: nothing more is reported.
+    ///
+    /// # Errors
+    /// What the callback raised.
+    fn finish(&self, _py: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
+
+    /// Shows the garbage collector what Python objects it holds.
+    ///
+    /// # Errors
+    /// Those of the visit.
+    fn traverse(&self, _visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        Ok(())
+    }
+}
+
+/// What [`PointSource::take`] finds.
+pub(crate) enum Taken {
+    Points(Arc<PointColumns>),
+    /// There are no further points.
+    Ended,
+    /// None are here yet: [`PointSource::wait`] first.
+    Nothing,
+}
+
+/// The points of a scan, a table or a store, one by one.
+///
+/// Safe to share between threads: each point is given once. A failure carries ``.bookmark``; the
+/// points before it were emitted out already. As :class:`PageIterator` it prefetches one page, from the
+/// second page on, and holds two at most.
+///
+/// >>> record = next(scan.records())
+/// >>> record["tag_guid"] is not None, record["timestamp"].isoformat()
+/// (True, '2026-11-01T00:00:00+00:00')
+#[pyclass(frozen, generic, name = "RecordIterator", module = "siteline")]
+pub(crate) struct RecordIterator {
+    /// `None` where all points are at hand.
+    source: Option<Box<dyn PointSource>>,
+    named: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The page at hand, until its last row is taken.
+    rows: Option<Arc<Rows>>,
+    /// The next row that no object was made of, and the envelope that it is in, or one before it.
+    row: usize,
+    envelope: usize,
+    /// Points that were made and are to be given next.
+    ready: VecDeque<PyResult<Py<PyAny>>>,
+    times: Times,
+    /// The forks of this process when the page was taken.
+    forks: usize,
+}
+
+impl RecordIterator {
+    /// Over points that are still to be read.
+    pub(crate) fn reading(source: Box<dyn PointSource>, named: bool) -> Self {
+        Self { source: Some(source), named, state: Mutex::default() }
+    }
+
+    /// Over points at hand.
+    pub(crate) fn over(points: Arc<PointColumns>, named: bool) -> Self {
+        let mut state = State::default();
+        state.begin(points);
+        Self { source: None, named, state: Mutex::new(state) }
+    }
+
+    /// The next point that is at hand. Making one runs Python code, which may ask for the next one
+    /// itself: so rows are taken under the lock, and points made outside.
+    fn take(&self, py: Python<'_>) -> PyResult<At> {
+        loop {
+            let (rows, envelope, numbers, mut times) = match self.rows() {
+                Next::Made(point) => return point.map(At::Point),
+                Next::Rows(rows, envelope, numbers, times) => (rows, envelope, numbers, times),
+                Next::End => return Ok(At::End),
+                Next::Nothing => return Ok(At::Nothing),
+            };
+            if let Some(source) = &self.source {
+                source.prefetch(py);
+            }
+            let made = guarded(|| Ok(rows.objects(py, envelope, numbers, &mut times, self.named)))?;
+            let mut state = self.lock();
+            state.times = times;
+            state.ready.extend(made);
+        }
+    }
+
+    /// As [`PointSource::report`].
+    fn report(&self, py: Python<'_>) -> PyResult<bool> {
+        self.source.as_ref().map_or(Ok(false), |source| source.report(py))
+    }
+
+    /// As [`PointSource::finish`].
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        self.source.as_ref().map_or(Ok(()), |source| source.finish(py))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rows(&self) -> Next {
+        let mut state = self.lock();
+        loop {
+            // Of pages the child of a fork gets none: filling says so. Points at hand are there for both.
+            if let Some(source) = &self.source
+                && state.forks != process::forks()
+            {
+                if source.check_process().is_err() {
+                    return Next::Nothing;
+                }
+                state.forks = process::forks();
+            }
+            if let Some(point) = state.ready.pop_front() {
+                return Next::Made(point);
+            }
+            if let Some(next) = state.take() {
+                return next;
+            }
+            match self.source.as_ref().map(|source| source.take()) {
+                Some(Taken::Points(points)) => state.begin(points),
+                Some(Taken::Nothing) => return Next::Nothing,
+                Some(Taken::Ended) | None => return Next::End,
+            }
+        }
+    }
+}
+
+/// Where the iterator stands.
+enum At {
+    Point(Py<PyAny>),
+    End,
+    /// The next page is to be read first.
+    Nothing,
+}
+
+/// What is to be done for the next point.
+enum Next {
+    Made(PyResult<Py<PyAny>>),
+    /// To be made: an envelope, and rows in it or after it.
+    Rows(Arc<Rows>, usize, Range<usize>, Times),
+    End,
+    Nothing,
+}
+
+#[pymethods]
+impl RecordIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        loop {
+            match (self.take(py)?, &self.source) {
+                (At::Point(point), _) => return Ok(Some(point)),
+                (At::Nothing, Some(source)) => guarded(|| source.wait(py))?,
+                (At::End | At::Nothing, _) => return self.finish(py).map(|()| None),
+            }
+        }
+    }
+
+    /// For the garbage collector: ``progress=`` may be a method of whoever keeps the iterator.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.source.as_ref().map_or(Ok(()), |source| source.traverse(&visit))
+    }
+
+    /// As that of :class:`PageIterator`.
+    fn _report(&self, py: Python<'_>) -> PyResult<()> {
+        self.report(py).map(drop)
+    }
+
+    /// As that of :class:`PageIterator`.
+    fn _end(&self, py: Python<'_>) -> PyResult<()> {
+        self.finish(py)
+    }
+
+    /// As that of :class:`PageIterator`.
+    fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.source {
+            Some(source) => source.awaited(py),
+            None => spawn(py, async { Ok::<(), Error>(()) }, |py, _| Ok(py.None())),
+        }
+    }
+
+    /// The next point that is at hand, or ``None``; and whether there is no further one.
+    fn _take(&self, py: Python<'_>) -> PyResult<(Option<Py<PyAny>>, bool)> {
+        loop {
+            match self.take(py)? {
+                At::Point(point) => return Ok((Some(point), false)),
+                At::End => return self.finish(py).map(|()| (None, true)),
+                At::Nothing => {
+                    if !self.report(py)? {
+                        return Ok((None, false));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// Goes on with these points, after those that are ready.
+    fn begin(&mut self, points: Arc<PointColumns>) {
+        (self.row, self.envelope, self.forks) = (0, 0, process::forks());
+        self.rows = Rows::new(points);
+    }
+
+    /// The next rows. With the last one the page is let go, before another is asked for.
+    fn take(&mut self) -> Option<Next> {
+        let rows = Arc::clone(self.rows.as_ref()?);
+        let (first, envelope) = (self.row, self.envelope);
+        self.row = (first + BATCH).min(rows.points.rows());
+        if self.row == rows.points.rows() {
+            self.rows = None;
+        } else {
+            while rows.points.envelopes[self.envelope].rows.end <= self.row {
+                self.envelope += 1;
+            }
+        }
+        let times = std::mem::take(&mut self.times);
+        Some(Next::Rows(rows, envelope, first..self.row, times))
+    }
+}

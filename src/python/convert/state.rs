@@ -1,0 +1,75 @@
+//! Records as plain dicts, and back: what a report says, and what `pickle` keeps of an object. Members
+//! have names: a state that an older siteline wrote still loads where a newer one has a member more.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pythonize::{depythonize, pythonize};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// What `__reduce__` gives: the class's `_restore`, and its one argument.
+pub(crate) type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyAny>,));
+
+/// A record as a dict, its lists as lists.
+///
+/// # Errors
+/// None but those of Python itself.
+pub(crate) fn dict<'py>(py: Python<'py>, record: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    Ok(pythonize(py, record)?)
+}
+
+/// What `pickle` and `copy` make an object again with: `_restore(state)` of its class.
+///
+/// # Errors
+/// None but those of Python itself.
+pub(crate) fn reduce<'py, T>(
+    object: &Bound<'py, T>,
+    state: &impl Serialize,
+) -> PyResult<Reduced<'py>> {
+    let restore = object.as_any().get_type().getattr("_restore")?;
+    Ok((restore, (dict(object.py(), state)?,)))
+}
+
+/// The record of a dict, as [`dict`] makes it.
+///
+/// # Errors
+/// `ValueError` or `TypeError` where it is none.
+pub(crate) fn restore<T: DeserializeOwned>(state: &Bound<'_, PyAny>) -> PyResult<T> {
+    Ok(depythonize(state)?)
+}
+
+/// For an immutable class: `copy` and `deepcopy` give the object itself.
+macro_rules! copies_are_itself {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            fn __copy__(slf: Py<Self>) -> Py<Self> {
+                slf
+            }
+
+            fn __deepcopy__(slf: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+                slf
+            }
+        }
+    };
+}
+pub(crate) use copies_are_itself;
+
+/// The JSON text of a Python object.
+///
+/// # Errors
+/// `TypeError` where JSON has no such thing.
+pub(crate) fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    restore::<serde_json::Value>(value).map(|value| value.to_string())
+}
+
+/// An object of a class that is written in Python, from its arguments by name.
+///
+/// # Errors
+/// None but those of Python itself.
+pub(crate) fn construct<'py>(
+    class: &Bound<'py, PyAny>,
+    arguments: impl IntoPyObject<'py, Target = PyDict, Output = Bound<'py, PyDict>, Error = PyErr>,
+) -> PyResult<Bound<'py, PyAny>> {
+    class.call((), Some(&arguments.into_pyobject(class.py())?))
+}

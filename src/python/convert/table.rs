@@ -1,0 +1,145 @@
+//! `siteline.Table` and what every holder of points shares: the Arrow hand-off and the columns.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+
+use crate::client::table::{Provenance, Table};
+use crate::data::PointColumns;
+use crate::preview::Preview;
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::process::detached;
+use crate::python::convert::holder::{HoldsPoints, frame_methods, point_methods};
+use crate::python::convert::preview;
+use crate::python::convert::report::{table_report, unread_report};
+use crate::python::convert::values::{datetime, html, many};
+
+/// What `frame.attrs["siteline"]` says.
+pub(crate) fn provenance<'py>(
+    py: Python<'py>,
+    provenance: &Provenance,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    if provenance.further.is_empty() {
+        dict.set_item("query", provenance.query.to_string())?;
+    } else {
+        let queries = [&provenance.query].into_iter().chain(&provenance.further);
+        dict.set_item("query", queries.map(ToString::to_string).collect::<Vec<_>>())?;
+    }
+    dict.set_item("host", &provenance.host)?;
+    dict.set_item("read_at", datetime(py, provenance.read_at)?)?;
+    dict.set_item("pages", provenance.pages)?;
+    dict.set_item("resumed_after_pages", provenance.resumed_after_pages)?;
+    Ok(dict)
+}
+
+/// A whole read: every point once, series merged over pages, in canonical order.
+///
+/// Ten columns: ``site_id``, ``line_id``, ``machine_id``, ``device_id``, ``tag_guid`` (text),
+/// ``timestamp`` (microseconds, UTC: the start of the bucket as the service names it), ``value``,
+/// ``minimum``, ``maximum`` (double), ``sample_count`` (integer); rows sorted by series, then time.
+/// Where a point came several times the one of the latest page request stands (§4.5.3).
+///
+/// A table is an Arrow stream (``pl.DataFrame(table)``, ``duckdb.sql("from table")``,
+/// ``pyarrow.table(table)``); the ids are dictionary-coded in it.
+///
+/// >>> table = scan.collect()
+/// >>> table, table.report["revised"]
+/// (<Table 72 points, 12 series, 3 pages>, 0)
+/// >>> table.to_pandas(ids="category")["machine_id"].nunique()
+/// 4
+#[pyclass(frozen, name = "Table", module = "siteline")]
+pub(crate) struct PyTable {
+    pub(crate) points: Arc<PointColumns>,
+    pub(crate) origin: Option<Arc<Table>>,
+}
+
+impl PyTable {
+    pub(crate) fn new(table: Arc<Table>) -> Self {
+        Self { points: Arc::clone(&table.merged.points), origin: Some(table) }
+    }
+
+    /// A table of other origin than a read: the sandbox's truth.
+    pub(crate) fn unread(points: PointColumns) -> Self {
+        Self { points: Arc::new(points), origin: None }
+    }
+}
+
+impl HoldsPoints for PyTable {
+    fn points(&self) -> &Arc<PointColumns> {
+        &self.points
+    }
+}
+
+frame_methods!(PyTable);
+point_methods!(PyTable);
+
+#[pymethods]
+impl PyTable {
+    fn __len__(&self) -> usize {
+        self.points.rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let points = many(self.points.rows() as u64, "point");
+        let Some(table) = &self.origin else {
+            return format!("<Table {points}>");
+        };
+        let pages = many(table.provenance.pages, "page");
+        let missing = match table.provenance.resumed_after_pages {
+            0 => String::new(),
+            before => format!(" after {before} that are not in it"),
+        };
+        let series = table.merged.report.series;
+        format!("<Table {points}, {series} series, {pages}{missing}>")
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "table")
+    }
+
+    /// What ``siteline._display.html`` draws.
+    fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let source = self.origin.as_ref().map(|table| &table.provenance);
+        let range = source.and_then(preview::asked);
+        let interval = source.and_then(|source| source.query.interval_seconds());
+        let preview = detached(py, || Preview::from_points(&self.points, range, interval))?;
+        preview::dict(py, &preview)
+    }
+
+    /// What was assumed, seen and counted while reading: a dict.
+    ///
+    /// ``pages``, ``resumed_after_pages`` (pages before these whose points are not here: 0 for the
+    /// whole), ``points_read``, ``points``, ``series``, ``repeated`` (came again unchanged),
+    /// ``revised`` (came again with other values; the later stands), and the sums of the pages'
+    /// own reports (see :attr:`Page.report`).
+    #[getter]
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.origin {
+            Some(table) => table_report(py, table),
+            None => unread_report(py, &self.points),
+        }
+    }
+
+    /// What :class:`Gathered` is of several tables: one.
+    #[staticmethod]
+    fn _together(tables: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let py = tables.py();
+        let origin = |one: Bound<'_, PyAny>| Ok(one.cast::<Self>()?.get().origin.clone());
+        let tables: Vec<_> =
+            tables.iter().filter_map(|one| origin(one).transpose()).collect::<PyResult<_>>()?;
+        let table = detached(py, || Table::concat(&tables))?;
+        table.map(|table| Self::new(Arc::new(table))).map_err(|error| raise(py, &error))
+    }
+
+    #[pyo3(name = "_provenance")]
+    pub(crate) fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        match &self.origin {
+            Some(table) => provenance(py, &table.provenance),
+            None => Ok(PyDict::new(py)),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Times and durations between Python and the core. Naive times are refused: a range in the wrong
+//! zone reads the wrong hours without any error (§4.3).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDateTime, PyDelta, PyMemoryView, PyString, PyTime, PyTzInfo,
+};
+use zeroize::Zeroizing;
+
+use crate::data::parse_instant;
+use crate::duration::parse_duration;
+use crate::error::{Error, Kind};
+use crate::http::TimeOfDay;
+use crate::python::bridge::errors::raise;
+use crate::settings::Value;
+
+const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, or ISO text \
+                            such as \"2026-11-01T00:00:00Z\".";
+const DURATION_HINT: &str = "Give seconds, a timedelta, or text such as \"1m\", \"90s\", \"1d\".";
+/// Beyond this (10,000 years) arithmetic with times overflows, and nobody means it.
+const LONGEST: Duration = Duration::from_secs(10_000 * 31_556_952);
+
+/// The argument is refused: a `QueryError` where it belongs to a query, a `ConfigError` where it is
+/// a setting.
+pub(crate) fn refuse(py: Python<'_>, kind: Kind, message: impl Into<String>) -> PyErr {
+    raise(py, &Error::new(kind, message))
+}
+
+/// The text of an argument. A text that is no Unicode (half a surrogate pair) is refused.
+pub(crate) fn text(value: &Bound<'_, PyString>, name: &str, kind: Kind) -> PyResult<String> {
+    value.to_cow().map(std::borrow::Cow::into_owned).map_err(|_| {
+        let message = format!("{name}= holds half a surrogate pair: it is no Unicode text.");
+        refuse(value.py(), kind, message)
+    })
+}
+
+/// The path of a file: text, or an `os.PathLike`.
+pub(crate) fn path_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<PathBuf> {
+    let is_path = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
+    if !is_path {
+        let what = described(given)?;
+        let message = format!("{name}= is the path of a file; this is {what}.");
+        return Err(PyTypeError::new_err(message));
+    }
+    given.extract()
+}
+
+/// A whole number of 1 or more.
+pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResult<u64> {
+    let number = if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() };
+    number.filter(|number| *number > 0).ok_or_else(|| {
+        let shown = value.repr().map_or_else(|_| "this".to_owned(), |repr| repr.to_string());
+        let message =
+            format!("{name}={} is not a whole number of 1 or more.", crate::error::excerpt(&shown));
+        refuse(value.py(), kind, message)
+    })
+}
+
+/// So many of them, for a `repr`: `1 page`, `2 pages`.
+pub(crate) fn many(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A `siteline.Discovery` of a body.
+pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
+    let body = body.map_err(|error| raise(py, &error))?;
+    py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
+}
+
+/// What a notebook shows: `siteline._display.html.NAME(shown)`.
+pub(crate) fn html<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    shown.py().import("siteline._display.html")?.getattr(name)?.call1((shown,))
+}
+
+/// What a notebook shows of a sync: `siteline._display.sync_html.NAME(shown)`.
+pub(crate) fn html_sync<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    shown.py().import("siteline._display.sync_html")?.getattr(name)?.call1((shown,))
+}
+
+/// An aware `datetime` in UTC.
+pub(crate) fn datetime(py: Python<'_>, at: Timestamp) -> PyResult<Bound<'_, PyAny>> {
+    datetime_from_microseconds(py, at.as_microsecond())
+}
+
+/// An aware `datetime` in UTC from microseconds since the Unix epoch, year 1 to 9999.
+pub(crate) fn datetime_from_microseconds(
+    py: Python<'_>,
+    microseconds: i64,
+) -> PyResult<Bound<'_, PyAny>> {
+    static EPOCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let epoch = EPOCH.get_or_try_init(py, || -> PyResult<_> {
+        let utc = PyTzInfo::utc(py)?.to_owned();
+        Ok(PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, Some(&utc))?.into_any().unbind())
+    })?;
+    epoch.bind(py).add(timedelta(py, microseconds)?)
+}
+
+/// A `timedelta` of so many microseconds.
+pub(crate) fn timedelta(py: Python<'_>, microseconds: i64) -> PyResult<Bound<'_, PyDelta>> {
+    let days = microseconds.div_euclid(86_400_000_000);
+    let rest = microseconds.rem_euclid(86_400_000_000);
+    let days = i32::try_from(days).unwrap_or(i32::MAX);
+    let seconds = i32::try_from(rest / 1_000_000).unwrap_or_default();
+    let micros = i32::try_from(rest % 1_000_000).unwrap_or_default();
+    PyDelta::new(py, days, seconds, micros, false)
+}
+
+/// An instant from an ISO 8601 string with a zone, an aware `datetime`, or a pandas `Timestamp`.
+///
+/// `name` is the argument, for the error's text. Errors: `QueryError` for a naive time, a time that
+/// does not exist in its zone (the gap when clocks are set forward), or anything else.
+pub(crate) fn instant(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
+    let py = value.py();
+    if let Ok(string) = value.cast::<PyString>() {
+        return parse_instant(&text(string, name, Kind::QueryError)?).map_err(|error| {
+            let named = |message: &str| format!("{name}={message}");
+            raise(py, &error.with(|context| context.message = named(&context.message)))
+        });
+    }
+    let refused = |what: &str| {
+        let message = format!("{name}= {what}");
+        raise(py, &Error::new(Kind::QueryError, message).with_hint(INSTANT_HINT))
+    };
+    if !value.hasattr(intern!(py, "utcoffset"))? || !value.hasattr(intern!(py, "astimezone"))? {
+        return Err(refused(&format!("is a {}, not a time with a zone.", type_name(value))));
+    }
+    // NaT answers with an exception, and years that no zone can turn into UTC do so too.
+    let whatever = |error: PyErr| {
+        if error.is_instance_of::<PyException>(py) {
+            refused("is not a time between the years 1 and 9999.")
+        } else {
+            error
+        }
+    };
+    if value.call_method0(intern!(py, "utcoffset")).map_err(whatever)?.is_none() {
+        return Err(refused("is a naive datetime: nobody knows which zone it means."));
+    }
+    let since = since_epoch(value).map_err(whatever)?;
+    if is_in_gap(value).map_err(whatever)? {
+        return Err(refused("does not exist in its zone: clocks were set forward over it."));
+    }
+    Timestamp::UNIX_EPOCH
+        .checked_add(since)
+        .map_err(|_| refused("is out of range: years 1 to 9999 can be asked for."))
+}
+
+fn type_name(value: &Bound<'_, PyAny>) -> String {
+    value.get_type().name().map_or_else(|_| "thing".to_owned(), |name| name.to_string())
+}
+
+fn since_epoch(value: &Bound<'_, PyAny>) -> PyResult<SignedDuration> {
+    let py = value.py();
+    let utc = PyTzInfo::utc(py)?.to_owned();
+    let epoch = PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, Some(&utc))?;
+    let delta = value.sub(epoch)?;
+    let days: i64 = delta.getattr(intern!(py, "days"))?.extract()?;
+    let seconds: i64 = delta.getattr(intern!(py, "seconds"))?.extract()?;
+    let microseconds: i64 = delta.getattr(intern!(py, "microseconds"))?.extract()?;
+    // Only pandas has it; a bound that fine is refused by the query.
+    let nanoseconds: i64 = match delta.getattr_opt(intern!(py, "nanoseconds"))? {
+        Some(nanoseconds) => nanoseconds.extract()?,
+        None => 0,
+    };
+    Ok(SignedDuration::from_secs(days * 86_400 + seconds)
+        + SignedDuration::from_micros(microseconds)
+        + SignedDuration::from_nanos(nanoseconds))
+}
+
+/// A local time inside the gap comes back from UTC as another local time.
+fn is_in_gap(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = value.py();
+    let zone = value.getattr(intern!(py, "tzinfo"))?;
+    let utc = PyTzInfo::utc(py)?.to_owned();
+    let back = value
+        .call_method1(intern!(py, "astimezone"), (utc,))?
+        .call_method1(intern!(py, "astimezone"), (zone,))?;
+    let naive = |time: &Bound<'_, PyAny>| -> PyResult<String> {
+        let text = time.call_method0(intern!(py, "isoformat"))?.extract::<String>()?;
+        Ok(text.get(..19).unwrap_or_default().to_owned())
+    };
+    Ok(naive(&back)? != naive(value)?)
+}
+
+/// A duration from seconds, a `timedelta`, or text such as `"1m"`, as an argument of a query.
+///
+/// Errors: `QueryError` for anything else, a negative one, or one of more than 10,000 years.
+pub(crate) fn duration(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
+    duration_or(value, name, Kind::QueryError)
+}
+
+/// As [`duration`], with the kind of error that a wrong one is.
+pub(crate) fn duration_or(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResult<Duration> {
+    let py = value.py();
+    let refused = |what: &str| {
+        let message = format!("{name}={what}");
+        raise(py, &Error::new(kind, message).with_hint(DURATION_HINT))
+    };
+    let length = if let Ok(string) = value.cast::<PyString>() {
+        parse_duration(&text(string, name, kind)?).map_err(|error| {
+            let named = |message: &str| format!("{name}={message}");
+            let error = error.into_kind(kind);
+            raise(py, &error.with(|context| context.message = named(&context.message)))
+        })?
+    } else {
+        let Some(seconds) = seconds(value)? else {
+            return Err(refused(&format!(" is a {}, not a duration.", type_name(value))));
+        };
+        if seconds.is_nan() {
+            return Err(refused(" is no number, so no duration."));
+        }
+        Duration::try_from_secs_f64(seconds).map_err(|_| {
+            refused(&format!("{seconds} is not a duration: it is 0 or more, and ends."))
+        })?
+    };
+    if length > LONGEST {
+        return Err(refused(" is longer than 10,000 years."));
+    }
+    Ok(length)
+}
+
+/// Seconds, where the value is a number or a `timedelta`. `NaT` and NaN give NaN.
+fn seconds(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    let py = value.py();
+    if value.hasattr(intern!(py, "total_seconds"))? {
+        return value.call_method0(intern!(py, "total_seconds"))?.extract().map(Some);
+    }
+    Ok(if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() })
+}
+
+/// What a value is, never what is in it.
+pub(crate) fn described(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if value.is_none() {
+        return Ok("None (is an environment variable unset?)".to_owned());
+    }
+    Ok(format!("an object of type {}", value.get_type().name()?))
+}
+
+/// The bytes of a bytes-like object, `None` for anything else.
+pub(crate) fn octets(value: &Bound<'_, PyAny>) -> PyResult<Option<Zeroizing<Vec<u8>>>> {
+    let bytes = if let Ok(bytes) = value.cast::<PyBytes>() {
+        bytes.as_bytes().to_vec()
+    } else if let Ok(bytes) = value.cast::<PyByteArray>() {
+        bytes.to_vec()
+    } else if value.is_instance_of::<PyMemoryView>() {
+        value.call_method0(intern!(value.py(), "tobytes"))?.extract()?
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(Zeroizing::new(bytes)))
+}
+
+/// A value of a profile as Python has it.
+pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Text(text) => text.into_pyobject(py)?.into_any(),
+        Value::Words(words) => words.into_pyobject(py)?.into_any(),
+        Value::Whole(number) => number.into_pyobject(py)?.into_any(),
+        Value::Number(number) => number.into_pyobject(py)?.into_any(),
+        Value::Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
+        Value::Path(path) => path.as_os_str().into_pyobject(py)?.into_any(),
+        Value::Duration(length) => length.into_pyobject(py)?.into_any(),
+        Value::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+    })
+}
+
+/// A time of day: text with a zone, or an aware `datetime.time`.
+pub(crate) fn time_of_day(given: &Bound<'_, PyAny>, name: &str) -> PyResult<TimeOfDay> {
+    let py = given.py();
+    let named = |error: Error| {
+        let message = format!("{name}= {}", error.context().message);
+        raise(py, &error.with(|context| context.message = message))
+    };
+    if let Ok(written) = given.cast::<PyString>() {
+        return TimeOfDay::parse(&text(written, name, Kind::ConfigError)?).map_err(named);
+    }
+    let Ok(time) = given.cast::<PyTime>() else {
+        let what = described(given)?;
+        return Err(PyTypeError::new_err(format!(
+            "{name}= is text such as \"06:00Z\" or an aware datetime.time; this is {what}."
+        )));
+    };
+    let offset = time.call_method0("utcoffset")?;
+    if offset.is_none() {
+        // So is one in a zone whose offset depends on the date.
+        let hint = "Write when the service's day begins as \"06:00Z\", or with an offset.";
+        let error = Error::new(Kind::ConfigError, "has no fixed offset from UTC.").with_hint(hint);
+        return Err(named(error));
+    }
+    let part = |of: &Bound<'_, PyAny>, name: &str| of.getattr(name)?.extract::<i64>();
+    let seconds = part(time, "hour")? * 3_600 + part(time, "minute")? * 60 + part(time, "second")?;
+    let ahead = part(&offset, "days")? * 86_400 + part(&offset, "seconds")?;
+    TimeOfDay::new(seconds, ahead).map_err(named)
+}

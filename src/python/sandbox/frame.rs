@@ -1,0 +1,122 @@
+//! Any frame for `Sandbox.load`, without pyarrow: an Arrow stream through its capsule, a pandas
+//! frame through NumPy.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::types::Int64Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Float64Array, LargeStringArray, RecordBatch, RecordBatchReader as _,
+    TimestampMicrosecondArray,
+};
+use pyo3::buffer::{Element, PyBuffer};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyString};
+
+use super::errors::{checked, refused};
+use crate::python::bridge::process::detached;
+use crate::python::convert::values::instant;
+use crate::sandbox::{Frame, Identity};
+
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// The rows of a frame; ids that are no column are those of `ids`. `ConfigError` for what is no
+/// frame, or does not fit.
+pub(super) fn read(given: &Bound<'_, PyAny>, ids: Identity) -> PyResult<Frame> {
+    let py = given.py();
+    let mut frame = Frame::new(ids);
+    let read = if let Some(batch) = pandas_batch(given)? {
+        detached(py, || frame.append(&batch).map_err(|error| error.to_string()))?
+    } else {
+        let reader = reader(given)?;
+        detached(py, || {
+            // A stream of no rows may have no batch at all.
+            let none = RecordBatch::new_empty(reader.schema());
+            std::iter::once(Ok(none)).chain(reader).try_for_each(|batch| {
+                let batch = batch.map_err(|error| error.to_string())?;
+                frame.append(&batch).map_err(|error| error.to_string())
+            })
+        })?
+    };
+    checked(py, read)?;
+    Ok(frame)
+}
+
+#[expect(unsafe_code, reason = "the Arrow boundary: the stream is moved out of its capsule")]
+fn reader(frame: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
+    let py = frame.py();
+    if !frame.hasattr(intern!(py, "__arrow_c_stream__"))? {
+        let kind = frame.get_type().name()?;
+        let text = format!("A {kind} is neither a pandas frame nor an Arrow stream.");
+        return Err(refused(py, text));
+    }
+    let capsule = frame.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
+    let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: a capsule of this name holds a valid stream (checked just now); `from_raw` leaves a
+    // released one in its place, so that the capsule's destructor releases nothing twice.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
+    reader.map_err(|error| refused(py, format!("The Arrow stream is broken: {error}")))
+}
+
+/// The columns of a pandas frame, as `siteline._pandas_load` gives them; `None` for anything else.
+fn pandas_batch(frame: &Bound<'_, PyAny>) -> PyResult<Option<RecordBatch>> {
+    let py = frame.py();
+    let module = py.import("siteline._pandas_load")?;
+    let columns: Option<Vec<(String, String, Bound<'_, PyAny>)>> =
+        module.call_method1("columns", (frame,))?.extract()?;
+    let Some(columns) = columns else { return Ok(None) };
+    let arrays = columns.into_iter().map(|(name, kind, values)| {
+        let array = array(&name, &kind, &values)?;
+        Ok((name, array))
+    });
+    checked(py, RecordBatch::try_from_iter(arrays.collect::<PyResult<Vec<_>>>()?)).map(Some)
+}
+
+fn array(name: &str, kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    Ok(match kind {
+        "double" => Arc::new(Float64Array::from(numpy::<f64>(values)?)),
+        "time" => {
+            let times = numpy::<i64>(values)?.into_iter();
+            let times = times.map(|time| (time != i64::MIN).then_some(time));
+            Arc::new(times.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
+        }
+        "text" => {
+            let (places, texts): (Bound<'_, PyAny>, Vec<String>) = values.extract()?;
+            let places = numpy::<i64>(&places)?.into_iter();
+            let places = places.map(|place| (place >= 0).then_some(place));
+            let texts = Arc::new(LargeStringArray::from(texts));
+            let array = DictionaryArray::<Int64Type>::try_new(places.collect(), texts);
+            Arc::new(checked(values.py(), array)?)
+        }
+        _ => {
+            let times = values.extract::<Vec<Option<Bound<'_, PyAny>>>>()?.into_iter();
+            let times = times.map(|time| time.map(|time| iso_text(name, &time)).transpose());
+            Arc::new(LargeStringArray::from(times.collect::<PyResult<Vec<_>>>()?))
+        }
+    })
+}
+
+/// The items of a NumPy array.
+fn numpy<T: Element>(array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
+    PyBuffer::get(array)?.to_vec(array.py())
+}
+
+/// Text as it is, an aware `datetime` as ISO text.
+fn iso_text(column: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(text.to_cow()?.into_owned());
+    }
+    let kind = value.get_type().name()?;
+    let wrong = |_| {
+        refused(
+            value.py(),
+            format!(
+                "The column {column:?} holds a {kind}, not a time with a zone. Use \
+                 pd.to_datetime(..., utc=True), for epoch numbers with unit=\"s\" or \"ms\"."
+            ),
+        )
+    };
+    Ok(instant(value, column).map_err(wrong)?.to_string())
+}

@@ -1,0 +1,157 @@
+//! The points of a snapshot, batch after batch, for Arrow consumers and for records.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::prelude::*;
+
+use crate::data::PointColumns;
+use crate::error::{Error, Result};
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::process::undivided_anywhere;
+use crate::python::bridge::runtime::step;
+use crate::python::convert::rows::{PointSource, Taken};
+use crate::store::Reader;
+
+/// Points of a batch, about: a few megabytes.
+pub(crate) const ROWS: usize = 1 << 16;
+
+/// Reads a snapshot. In a process that did not begin the read, it gives a `ForkError`.
+pub(crate) struct BatchStream {
+    reader: Option<Reader>,
+    schema: SchemaRef,
+    failure: Failure,
+}
+
+/// Holds the error that ended a stream: a consumer of the stream raises an exception of its own.
+pub(crate) type Failure = Arc<OnceLock<Error>>;
+
+impl BatchStream {
+    pub(crate) fn new(reader: Reader) -> Self {
+        let schema = reader.schema();
+        Self { reader: Some(reader), schema, failure: Failure::default() }
+    }
+
+    /// Where the failure of this stream will stand.
+    pub(crate) fn failure(&self) -> Failure {
+        Arc::clone(&self.failure)
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// The next points, `None` after the last. Called within a step of the core.
+    ///
+    /// # Errors
+    /// `StoreError`s; `ForkError` in a process that did not begin the read.
+    pub(crate) fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
+        let Some(reader) = &mut self.reader else { return Ok(None) };
+        let batch = reader.next_batch(rows);
+        if !matches!(batch, Ok(Some(_))) {
+            // The connection is closed at once, not when the consumer drops the stream.
+            self.reader = None;
+        }
+        batch
+    }
+}
+
+impl Drop for BatchStream {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            undivided_anywhere(|| drop(reader));
+        }
+    }
+}
+
+impl Iterator for BatchStream {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        undivided_anywhere(|| self.next_batch(ROWS)).transpose().map(|batch| {
+            batch.map_err(|error| {
+                // After the first one the stream has ended.
+                let _ = self.failure.set(error.clone());
+                ArrowError::ExternalError(Box::new(error))
+            })
+        })
+    }
+}
+
+impl RecordBatchReader for BatchStream {
+    fn schema(&self) -> SchemaRef {
+        Self::schema(self)
+    }
+}
+
+/// The next points, the interpreter released meanwhile; signals are handled between two batches.
+pub(crate) fn next_batch(
+    py: Python<'_>,
+    batches: &mut BatchStream,
+    rows: usize,
+) -> PyResult<Option<RecordBatch>> {
+    py.check_signals()?;
+    step(py, || batches.next_batch(rows))?.map_err(|error| raise(py, &error))
+}
+
+/// Points that records read at a time.
+const RECORDS: usize = 1 << 13;
+
+/// The points of a store for [`RecordIterator`](crate::python::convert::rows::RecordIterator).
+pub(crate) struct StoredPoints {
+    batches: Mutex<BatchStream>,
+    next: Mutex<NextBatch>,
+}
+
+/// The batch that was read and not yet taken.
+#[derive(Default)]
+enum NextBatch {
+    #[default]
+    Unread,
+    Read(Arc<PointColumns>),
+    Ended,
+}
+
+impl StoredPoints {
+    pub(crate) fn new(batches: BatchStream) -> Self {
+        Self { batches: Mutex::new(batches), next: Mutex::default() }
+    }
+
+    fn next(&self) -> MutexGuard<'_, NextBatch> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PointSource for StoredPoints {
+    fn take(&self) -> Taken {
+        let mut next = self.next();
+        match std::mem::take(&mut *next) {
+            NextBatch::Read(points) => Taken::Points(points),
+            NextBatch::Unread => Taken::Nothing,
+            NextBatch::Ended => {
+                *next = NextBatch::Ended;
+                Taken::Ended
+            }
+        }
+    }
+
+    /// Without the interpreter; a fork finds no lock held.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals()?;
+        let read = step(py, || {
+            let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+            // Another thread may have been faster.
+            if !matches!(*self.next(), NextBatch::Unread) {
+                return Ok(());
+            }
+            // Without the lock of `next`, for which others wait with the interpreter in hand.
+            let read = batches.next_batch(RECORDS)?;
+            *self.next() = read.map_or(NextBatch::Ended, |batch| {
+                NextBatch::Read(Arc::new(PointColumns::from_batch(&batch)))
+            });
+            Ok(())
+        })?;
+        read.map_err(|error: Error| raise(py, &error))
+    }
+}

@@ -1,0 +1,229 @@
+//! `siteline.Feed`: a named query without an end, and how it is kept right.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use pyo3::prelude::*;
+use pyo3::types::{PyDate, PyDateTime, PyDict, PyString};
+
+use crate::error::Kind;
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::process::guarded;
+use crate::python::client::query::{Arguments, known_filters};
+use crate::python::convert::state::{Reduced, reduce, restore};
+use crate::python::convert::values::{datetime, duration, html_sync, instant, refuse, text};
+use crate::sync::{Feed, FeedInput};
+
+/// A named query without an end, and how it is kept right (§4.5).
+///
+/// - ``name``: what the store calls it
+/// - ``site``, ``line``, ``interval``, ``page_size``, ``filters``: as of :meth:`Client.data`
+/// - ``since``: where it begins: an aware datetime, a pandas timestamp or ISO text with a zone; a
+///   date, as ``"2026-11-01"``, is its midnight in UTC, as the windows are
+/// - ``settle_lag``: how far behind the service's time it is read (§4.5.1): 5 minutes
+/// - ``overlap``: how much of what was read last is read again with what is fresh (§4.5.4): 1 hour
+/// - ``lateness``: how long after its end a window is read again for its final values (§4.5.5): 1
+///   day. :meth:`Store.lateness` shows whether that is long enough
+/// - ``window``: the grid of the windows, in UTC: a day, or what divides it, or whole days
+///
+/// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. Feeds are immutable, hashable,
+/// equal when all of it is, and can be pickled. A wrong argument is a :class:`QueryError`.
+///
+/// A store keeps the definition of each feed. Under the same name another one is refused:
+/// :class:`FeedChanged`. Times, page size and window may be changed by :meth:`Store.redefine`; what
+/// is asked may not: that is another feed, under another name.
+///
+/// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1m",
+/// ...                      since="2026-11-01T00:00Z", lateness="12h")
+/// >>> feed
+/// <Feed line-2: siteId=S1 lineId=L2 aggregationIntervalSeconds=60, since 2026-11-01T00:00:00Z>
+/// >>> feed.lateness, feed.overlap
+/// (datetime.timedelta(seconds=43200), datetime.timedelta(seconds=3600))
+#[pyclass(frozen, eq, name = "Feed", module = "siteline")]
+#[derive(PartialEq)]
+pub(crate) struct PyFeed(pub(crate) Feed);
+
+#[pymethods]
+impl PyFeed {
+    #[new]
+    #[pyo3(signature = (name, *, since, site=None, line=None, interval=None, page_size=None,
+        filters=None, settle_lag=None, overlap=None, lateness=None, window=None),
+        text_signature = "(name, *, since, site=None, line=None, interval=None, page_size=None, \
+        filters=None, settle_lag='5m', overlap='1h', lateness='1d', window='1d')")]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python class")]
+    fn new(
+        name: &Bound<'_, PyString>,
+        since: &Bound<'_, PyAny>,
+        site: Option<&Bound<'_, PyAny>>,
+        line: Option<&Bound<'_, PyAny>>,
+        interval: Option<&Bound<'_, PyAny>>,
+        page_size: Option<&Bound<'_, PyAny>>,
+        filters: Option<&Bound<'_, PyAny>>,
+        settle_lag: Option<&Bound<'_, PyAny>>,
+        overlap: Option<&Bound<'_, PyAny>>,
+        lateness: Option<&Bound<'_, PyAny>>,
+        window: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let py = name.py();
+        let since = beginning(since)?;
+        let (start, end) = (None, None);
+        let asked = Arguments { site, line, start, end, interval, page_size, filters }.input()?;
+        let name = text(name, "name", Kind::QueryError)?;
+        let usual = guarded(|| Ok(FeedInput::new(&name, since)))?;
+        let time = |given: Option<&Bound<'_, PyAny>>, name: &str, usual: Duration| {
+            given.map_or(Ok(usual), |given| duration(given, name))
+        };
+        let input = FeedInput {
+            site: asked.site,
+            line: asked.line,
+            filters: asked.filters,
+            interval_seconds: asked.interval_seconds,
+            page_size: asked.page_size,
+            settle_lag: time(settle_lag, "settle_lag", usual.settle_lag)?,
+            overlap: time(overlap, "overlap", usual.overlap)?,
+            lateness: time(lateness, "lateness", usual.lateness)?,
+            window: time(window, "window", usual.window)?,
+            ..usual
+        };
+        guarded(|| Feed::new(input).map(Self).map_err(|error| raise(py, &error)))
+    }
+
+    /// What the store calls it.
+    #[getter]
+    pub(crate) fn name(&self) -> &str {
+        &self.0.input().name
+    }
+
+    /// The site filter, ``siteId`` on the wire.
+    #[getter]
+    fn site(&self) -> Option<&str> {
+        self.0.input().site.as_deref()
+    }
+
+    /// The line filter, ``lineId`` on the wire.
+    #[getter]
+    fn line(&self) -> Option<&str> {
+        self.0.input().line.as_deref()
+    }
+
+    /// The bucket width, a ``timedelta``; ``aggregationIntervalSeconds`` on the wire.
+    #[getter]
+    fn interval(&self) -> Option<Duration> {
+        self.0.input().interval_seconds.map(|seconds| Duration::from_secs(seconds.into()))
+    }
+
+    /// Where it begins, an aware ``datetime`` in UTC.
+    #[getter]
+    fn since<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        datetime(py, self.0.input().since)
+    }
+
+    /// Items asked for on each page; ``pageSize`` on the wire.
+    #[getter]
+    fn page_size(&self) -> Option<u32> {
+        self.0.input().page_size
+    }
+
+    /// Further filters: parameter name to the tuple of its values.
+    #[getter]
+    fn filters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        known_filters(py, &self.0.input().filters)
+    }
+
+    /// How far behind the service's time it is read, a ``timedelta``.
+    #[getter]
+    fn settle_lag(&self) -> Duration {
+        self.0.input().settle_lag
+    }
+
+    /// How much of what was read last is read again with what is fresh, a ``timedelta``.
+    #[getter]
+    fn overlap(&self) -> Duration {
+        self.0.input().overlap
+    }
+
+    /// How long after its end a window is read again for its final values, a ``timedelta``.
+    #[getter]
+    fn lateness(&self) -> Duration {
+        self.0.input().lateness
+    }
+
+    /// The grid of the windows, a ``timedelta``.
+    #[getter]
+    fn window(&self) -> Duration {
+        self.0.input().window
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+        let mut hasher = DefaultHasher::new();
+        self.name().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// What ``pickle`` and ``copy`` make it again with.
+    #[staticmethod]
+    fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let input = restore(state)?;
+        guarded(|| Feed::new(input).map(Self).map_err(|error| raise(state.py(), &error)))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduce(slf, slf.get().0.input())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Feed {}: {}, since {}>", self.name(), self.0.parameters(), self.0.input().since)
+    }
+
+    /// The parameters of its queries but for their range.
+    fn _asks(&self) -> String {
+        self.0.parameters()
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html_sync(slf.as_any(), "feed")
+    }
+}
+
+/// The instant at which a feed begins. A date alone has no zone to be mistaken about here: windows
+/// are cut from days in UTC.
+fn beginning<'py>(since: &Bound<'py, PyAny>) -> PyResult<Timestamp> {
+    let midnight = |date: &Bound<'py, PyAny>| {
+        let written = format!("{}T00:00Z", date.str()?.to_str()?);
+        instant(PyString::new(date.py(), &written).as_any(), "since")
+    };
+    let is_date = match since.cast::<PyString>() {
+        Ok(written) => written.to_str().is_ok_and(is_date),
+        Err(_) => since.is_instance_of::<PyDate>() && !since.is_instance_of::<PyDateTime>(),
+    };
+    let at = if is_date { midnight(since) } else { instant(since, "since") }?;
+    if at.subsec_nanosecond() != 0 {
+        let message = format!("since= is {at}: it is a whole second.");
+        return Err(refuse(since.py(), Kind::QueryError, message));
+    }
+    Ok(at)
+}
+
+/// True for `2026-11-01`.
+fn is_date(text: &str) -> bool {
+    text.len() == 10
+        && text
+            .char_indices()
+            .all(|(at, c)| if matches!(at, 4 | 7) { c == '-' } else { c.is_ascii_digit() })
+}
+
+/// The name of a feed, given as the feed or as its name.
+pub(crate) fn feed_name(feed: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(feed) = feed.cast::<PyFeed>() {
+        return Ok(feed.get().name().to_owned());
+    }
+    if let Ok(name) = feed.cast::<PyString>() {
+        return text(name, "feed", Kind::QueryError);
+    }
+    let kind = feed.get_type().name()?;
+    let message = format!("feed= is a {kind}: give a siteline.Feed or the name of one.");
+    Err(refuse(feed.py(), Kind::QueryError, message))
+}

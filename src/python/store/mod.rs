@@ -1,0 +1,276 @@
+//! `siteline.Store`: one file that holds feeds.
+
+pub(crate) mod batches;
+mod coverage;
+pub(crate) mod feed;
+pub(crate) mod points;
+mod snapshot;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyTuple};
+
+use crate::error::{Kind, Result};
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::process::guarded;
+use crate::python::bridge::runtime::step;
+use crate::python::client::page::PyPage;
+use crate::python::convert::state::copies_are_itself;
+use crate::python::convert::values::{html_sync, instant, path_of, refuse};
+use crate::python::store::feed::{PyFeed, feed_name};
+use crate::store::{Delivery, Store, Target as _};
+use crate::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states};
+
+/// A store: one file that holds every version of every point of some feeds, and how far each has
+/// been read.
+///
+/// - ``path``: the file; made where there is none. It must lie on a local disk
+///
+/// :meth:`Client.sync` writes to it: each page with its bookmark and checkpoint in one transaction,
+/// so it can be killed at any moment (§4.5.2). Any number of threads and processes may read meanwhile,
+/// each a snapshot; one writes a feed at a time, and a second gets :class:`StoreBusy` at once. A
+/// forked child goes on with it. It is pickled as its path; copies are the store itself.
+///
+/// ``feed`` is a :class:`Feed` or its name everywhere. Raises :class:`StoreError` naming the path
+/// where it is no store, lies on a network filesystem or was made by a newer siteline,
+/// :class:`StoreCorrupt` where what is stored is not what was written, :class:`StoreFull`.
+///
+/// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+/// ...                      since="2026-11-15T00:00Z")
+/// >>> with siteline.Store("plant.siteline") as store:
+/// ...     report = client.sync(feed, store)
+/// ...     frame = store.points("line-2").to_pandas()
+/// >>> list(frame.columns)[5:7], report.complete
+/// (['timestamp', 'value'], True)
+#[pyclass(frozen, name = "Store", module = "siteline")]
+pub(crate) struct PyStore(pub(crate) Arc<Store>);
+
+impl PyStore {
+    pub(crate) fn work<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Store) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let store = &self.0;
+        guarded(|| step(py, || work(store))?.map_err(|error| raise(py, &error)))
+    }
+
+    /// A sequence number that the feed has reached, from a number or a report.
+    pub(crate) fn sequence(
+        &self,
+        feed: &str,
+        given: &Bound<'_, PyAny>,
+        name: &str,
+    ) -> PyResult<Option<u64>> {
+        let py = given.py();
+        let number = given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>();
+        let sequence: u64 = if number {
+            given.extract().map_err(|_| {
+                refuse(
+                    py,
+                    Kind::QueryError,
+                    format!("{name}= is not a sequence number: 0 or more."),
+                )
+            })?
+        } else if given.hasattr("_sequence_of")? {
+            given.call_method1("_sequence_of", (feed,))?.extract()?
+        } else {
+            return Ok(None);
+        };
+        let reached = self.work(py, |store| {
+            read_state(store, feed)?;
+            store.sequence(feed)
+        })?;
+        if sequence > reached {
+            let message = format!(
+                "{name}={sequence} lies ahead: the feed {feed:?} of this store has reached {reached}."
+            );
+            return Err(refuse(py, Kind::QueryError, message));
+        }
+        Ok(Some(sequence))
+    }
+}
+
+copies_are_itself!(PyStore);
+
+#[pymethods]
+impl PyStore {
+    #[new]
+    fn new(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let path = path_of(path, "path")?;
+        let open = || Store::open(&std::path::absolute(&path).unwrap_or(path));
+        let store = guarded(|| step(py, open)?.map_err(|error| raise(py, &error)))?;
+        Ok(Self(Arc::new(store)))
+    }
+
+    /// The file, a ``pathlib.Path``.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.0.path().to_path_buf()
+    }
+
+    /// The feeds that it holds, as it knows them: name to :class:`Feed`, sorted by name.
+    #[getter]
+    fn feeds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, state) in self.work(py, read_states)? {
+            dict.set_item(name, PyFeed(state.feed().clone()))?;
+        }
+        Ok(dict)
+    }
+
+    /// Which windows were never read, may still change, wait to be read for their final values, or
+    /// are settled: :class:`Coverage`.
+    ///
+    /// - ``now``: at which time; this machine's by default, or the newest reading where that is later
+    #[pyo3(signature = (feed, now=None), text_signature = "($self, feed, now=None)")]
+    fn coverage<'py>(
+        &self,
+        feed: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = feed.py();
+        let name = feed_name(feed)?;
+        let now = now.map(|now| instant(now, "now")).transpose()?;
+        coverage::coverage(py, self.work(py, |store| FeedCoverage::read(store, &name, now))?)
+    }
+
+    /// How late points and revisions came, and which lateness that suggests: :class:`Lateness`.
+    fn lateness<'py>(&self, feed: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = feed.py();
+        let name = feed_name(feed)?;
+        coverage::lateness(py, self.work(py, |store| FeedLateness::read(store, &name))?)
+    }
+
+    /// Keep a feed under another definition from now on: other times, page size or window.
+    ///
+    /// What is asked may not change: a :class:`FeedChanged` names it. Chains that were begun and not
+    /// ended are given up, and their ranges read anew. :class:`StoreBusy` while a sync runs.
+    fn redefine(&self, feed: &Bound<'_, PyFeed>) -> PyResult<()> {
+        let new = &feed.get().0;
+        self.work(feed.py(), |store| {
+            let name = &new.input().name;
+            read_state(store, name)?;
+            let _lock = store.lock(name)?;
+            // Read again: it may have been written since.
+            let redefined = read_state(store, name)?.redefine(new)?;
+            store.apply(name, None, &redefined.to_bytes()).map(drop)
+        })
+    }
+
+    /// The state that was applied last for a feed: a store is a :class:`StoreTarget` itself.
+    ///
+    /// Opaque, and as secret as a bookmark. ``None`` for a feed that is not there.
+    #[pyo3(name = "state")]
+    fn known_state<'py>(
+        &self,
+        py: Python<'py>,
+        feed: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let name = feed_name(feed)?;
+        let state = self.work(py, |store| store.state(&name))?;
+        Ok(state.map(|state| PyBytes::new(py, &state)))
+    }
+
+    /// Put a page in that :meth:`Client.sync` gave to a :class:`StoreTarget`, and its state, in one
+    /// transaction: for a target that keeps a store beside its own. Gives (inserted, revised,
+    /// unchanged).
+    ///
+    /// A :class:`QueryError` for a page of a scan: nobody knows which range its chain has read.
+    fn apply(
+        &self,
+        py: Python<'_>,
+        feed: &Bound<'_, PyAny>,
+        page: Option<&Bound<'_, PyPage>>,
+        state: &[u8],
+    ) -> PyResult<(u64, u64, u64)> {
+        let name = feed_name(feed)?;
+        let delivery = page.map(|page| delivery(py, page.get())).transpose()?;
+        let applied = self.work(py, |store| store.apply(&name, delivery.as_ref(), state))?;
+        Ok((applied.inserted, applied.revised, applied.unchanged))
+    }
+
+    /// Copy the store to another path, while it is in use. A :class:`StoreError` where something is
+    /// there already.
+    fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<()> {
+        let path = path_of(path, "path")?;
+        self.work(py, |store| store.backup(&std::path::absolute(&path).unwrap_or(path)))
+    }
+
+    /// Read everything and hold it against its checksums: :class:`StoreCorrupt` where it differs.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        self.work(py, Store::check)
+    }
+
+    /// Close its connections: later calls raise :class:`ClosedError`. Twice is fine.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.work(py, |store| {
+            store.close();
+            Ok(())
+        })
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let path = slf.get().path().into_os_string();
+        Ok((slf.get_type().into_any(), (path,).into_pyobject(slf.py())?))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Store {}>", self.0.path().display())
+    }
+
+    /// What notebooks show.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html_sync(slf.as_any(), "store")
+    }
+
+    /// What ``siteline._display.sync_html`` shows: a dict for each feed.
+    fn _overview(&self, py: Python<'_>) -> PyResult<Vec<FeedOverview>> {
+        self.work(py, |store| {
+            let overview = |(name, state): (String, FeedState)| {
+                Ok(FeedOverview {
+                    settled_through: state.settled_through(),
+                    read_through: state.read_through(),
+                    sequence: store.sequence(&name)?,
+                    feed: PyFeed(state.feed().clone()),
+                })
+            };
+            read_states(store)?.into_iter().map(overview).collect()
+        })
+    }
+}
+
+/// How far a feed has been read, as a dict.
+#[derive(IntoPyObject)]
+struct FeedOverview {
+    feed: PyFeed,
+    settled_through: Option<Timestamp>,
+    read_through: Option<Timestamp>,
+    sequence: u64,
+}
+
+/// A page as a target is given it.
+fn delivery<'a>(py: Python<'_>, page: &'a PyPage) -> PyResult<Delivery<'a>> {
+    let PyPage { page, provenance, chain } = page;
+    let Some(chain) = *chain else {
+        let message = "page= is of a scan: give one that client.sync() gave to a store of yours.";
+        return Err(refuse(py, Kind::QueryError, message));
+    };
+    let interval_seconds = provenance.query.interval_seconds();
+    Ok(Delivery { page, read_at: provenance.read_at, chain, interval_seconds })
+}

@@ -1,0 +1,292 @@
+//! `siteline.Points`: points of a store, read when they are asked for.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyAny, PyCapsule, PyString, PyTuple};
+
+use crate::data::{PointColumns, schema};
+use crate::error::Kind;
+use crate::preview::Preview;
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::process::detached;
+use crate::python::bridge::runtime::step;
+use crate::python::convert::capsule::{reader_capsule, schema_capsule};
+use crate::python::convert::frames::call_frames;
+use crate::python::convert::preview;
+use crate::python::convert::rows::RecordIterator;
+use crate::python::convert::state::{Reduced, dict, restore};
+use crate::python::convert::values::{html_sync, instant, refuse};
+use crate::python::store::PyStore;
+use crate::python::store::batches::{BatchStream, ROWS, StoredPoints, next_batch};
+use crate::python::store::feed::feed_name;
+use crate::python::store::snapshot::PySnapshot;
+use crate::store::{Flagged, View};
+use crate::sync::{ReadSpec, Snapshot, read_state};
+
+const AT: &str = "a siteline.SyncReport or a sequence number";
+/// What notebooks draw: the first so many.
+const SHOWN: usize = 1 << 17;
+
+/// Points of a store, read when they are asked for, and anew each time: a recipe.
+///
+/// The columns are those of :class:`Table`; those of :meth:`Store.changes` have one more, ``change``:
+/// ``"new"``, ``"revised"``, ``"absent"`` (flagged since) or ``"returned"`` (no longer flagged). Rows
+/// are sorted by series, then time; each point once, with the values of the latest page request that
+/// brought it (§4.5.3).
+///
+/// It is an Arrow stream that reads while it is consumed (``pl.DataFrame(points)``,
+/// ``duckdb.sql("from points")``, ``pyarrow.RecordBatchReader.from_stream(points)``); each consumer
+/// reads for itself, at a snapshot: a sync in another process changes nothing under it. ``len()``
+/// reads to count. ``frame.attrs["siteline"]`` says what was read: ``store``, ``feed``, ``query``,
+/// ``sequence`` (give it to :meth:`Store.as_of` for the same points again), ``start``, ``end``,
+/// ``settled_only``, ``flagged``, and ``since`` for changes.
+///
+/// Raises :class:`StoreError` where the store has no such feed or cannot be read,
+/// :class:`StoreCorrupt` where it is damaged. A consumer that raises its own exception instead
+/// (DuckDB) says the same in its text.
+///
+/// >>> store = siteline.Store("plant.siteline")
+/// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+/// ...                      since="2026-11-15T00:00Z")
+/// >>> report = client.sync(feed, store)
+/// >>> points = store.points("line-2", "2026-11-16T00:00Z", "2026-11-17T00:00Z")
+/// >>> len(points) == len(points.to_pandas()) > 0
+/// True
+#[pyclass(frozen, name = "Points", module = "siteline")]
+pub(crate) struct PyPoints {
+    store: Py<PyStore>,
+    spec: ReadSpec,
+}
+
+impl PyPoints {
+    fn open(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        let store = &*self.store.get().0;
+        step(py, || self.spec.open(store))?.map_err(|error| raise(py, &error))
+    }
+
+    fn batches(&self, py: Python<'_>) -> PyResult<BatchStream> {
+        Ok(BatchStream::new(self.open(py)?.reader))
+    }
+
+    /// A frame of a new snapshot. Where the consumer of its stream fails because the read failed, the
+    /// error of the read is raised instead of the consumer's.
+    fn frame<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        ids: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let store = self.store.get().0.path();
+        let (snapshot, failure) = PySnapshot::new(self.open(py)?, &self.spec, store);
+        let snapshot = Bound::new(py, snapshot)?;
+        call_frames(snapshot.as_any(), name, ids)
+            .map_err(|error| failure.get().map_or(error, |failure| raise(py, failure)))
+    }
+}
+
+#[pymethods]
+impl PyPoints {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let mut batches = self.batches(py)?;
+        let mut rows = 0;
+        while let Some(batch) = next_batch(py, &mut batches, ROWS)? {
+            rows += batch.num_rows();
+        }
+        Ok(rows)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Points {}>", self.spec)
+    }
+
+    /// What notebooks show: the first points.
+    #[pyo3(name = "_repr_html_")]
+    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html_sync(slf.as_any(), "points")
+    }
+
+    /// What ``siteline._display.sync_html`` shows: what is asked, the preview of the first points,
+    /// these one by one, how many they are, and whether there are more.
+    fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let Snapshot { reader, feed, .. } = self.open(py)?;
+        let mut batches = BatchStream::new(reader);
+        let first = next_batch(py, &mut batches, SHOWN)?;
+        let more = first.is_some() && next_batch(py, &mut batches, 1)?.is_some();
+        let first = first.unwrap_or_else(|| arrow_array::RecordBatch::new_empty(batches.schema()));
+        let (range, width) = (self.spec.bounds(), feed.input().interval_seconds);
+        let rows = first.num_rows();
+        let (first, drawn) = detached(py, || {
+            let first = Arc::new(PointColumns::from_batch(&first));
+            let drawn = Preview::from_points(&first, range, width);
+            (first, drawn)
+        })?;
+        let records = RecordIterator::over(first, false);
+        let spec = self.spec.to_string();
+        (spec, preview::dict(py, &drawn)?, records, rows, more).into_pyobject(py)
+    }
+
+    /// The long pandas frame. ``ids="category"`` is faster and smaller than ``"str"``.
+    #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
+    fn to_pandas<'py>(&self, py: Python<'py>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.frame(py, "to_pandas", Some(ids))
+    }
+
+    /// The long polars frame, without pyarrow.
+    #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
+    fn to_polars<'py>(&self, py: Python<'py>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.frame(py, "to_polars", Some(ids))
+    }
+
+    /// A ``pyarrow.Table``; the ids are dictionary-coded.
+    fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.frame(py, "to_arrow", None)
+    }
+
+    /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``, which
+    /// have the ten columns alone: ``change`` is in the dicts.
+    #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
+    fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
+        Ok(RecordIterator::reading(Box::new(StoredPoints::new(self.batches(py)?)), named))
+    }
+
+    /// The Arrow PyCapsule interface: each call begins to read anew, batch after batch.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        reader_capsule(py, Box::new(self.batches(py)?))
+    }
+
+    /// The Arrow PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        match self.spec.view {
+            View::ChangedSince(_) => schema_capsule(py, &self.batches(py)?.schema()),
+            _ => schema_capsule(py, &schema(&[])),
+        }
+    }
+
+    /// The recipe travels, with the path of the store.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        Ok((self.store.bind(py).getattr("_points")?, (dict(py, &self.spec)?,)))
+    }
+}
+
+fn points(
+    store: &Bound<'_, PyStore>,
+    feed: String,
+    (start, end): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    view: View,
+    flagged: &str,
+) -> PyResult<PyPoints> {
+    let py = store.py();
+    let start = start.map(|start| instant(start, "start")).transpose()?;
+    let end = end.map(|end| instant(end, "end")).transpose()?;
+    let spec = Flagged::parse(flagged)
+        .and_then(|flagged| Ok(ReadSpec { flagged, ..ReadSpec::new(feed, (start, end), view)? }))
+        .map_err(|error| raise(py, &error))?;
+    Ok(PyPoints { store: store.clone().unbind(), spec })
+}
+
+#[pymethods]
+impl PyStore {
+    /// The points of a feed as they are known now: :class:`Points`, read when they are asked for.
+    ///
+    /// - ``start``, ``end``: bucket timestamps, half-open; either may be left out
+    /// - ``settled_only``: only what is settled: read to its end, by a read that began after the
+    ///   lateness (§4.5.5)
+    /// - ``flagged``: points that a later complete read of their range did not bring: ``"keep"`` them
+    ///   as all others, ``"drop"`` them, or ``"only"`` them
+    #[pyo3(signature = (feed, start=None, end=None, *, settled_only=false, flagged="keep"),
+        text_signature = "($self, feed, start=None, end=None, *, settled_only=False, \
+        flagged='keep')")]
+    fn points(
+        slf: &Bound<'_, Self>,
+        feed: &Bound<'_, PyAny>,
+        start: Option<&Bound<'_, PyAny>>,
+        end: Option<&Bound<'_, PyAny>>,
+        settled_only: bool,
+        flagged: &str,
+    ) -> PyResult<PyPoints> {
+        let all = points(slf, feed_name(feed)?, (start, end), View::Latest, flagged)?;
+        Ok(PyPoints { spec: ReadSpec { settled_only, ..all.spec }, ..all })
+    }
+
+    /// What is new or revised since a sync: :class:`Points` with a column ``change``.
+    ///
+    /// - ``since``: the :class:`SyncReport` of that sync, or a sequence number (``report.feeds[…]
+    ///   .sequence``; 0 for everything). By sequence, not by time: nothing is missed or given twice,
+    ///   a value that went and came back (A, B, A) included
+    ///
+    /// Each point once, as it is now. A :class:`QueryError` where the report is not of that feed or
+    /// lies ahead.
+    ///
+    /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    /// ...                      since="2026-11-15T00:00Z")
+    /// >>> store = siteline.Store("plant.siteline")
+    /// >>> first = client.sync(feed, store)
+    /// >>> sandbox.clock.advance("6h")
+    /// >>> second = client.sync(feed, store)
+    /// >>> set(store.changes("line-2", since=first).to_pandas()["change"]) <= {"new", "revised"}
+    /// True
+    #[pyo3(signature = (feed, since, start=None, end=None),
+        text_signature = "($self, feed, since, start=None, end=None)")]
+    fn changes(
+        slf: &Bound<'_, Self>,
+        feed: &Bound<'_, PyAny>,
+        since: &Bound<'_, PyAny>,
+        start: Option<&Bound<'_, PyAny>>,
+        end: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyPoints> {
+        let feed = feed_name(feed)?;
+        let Some(since) = slf.get().sequence(&feed, since, "since")? else {
+            return Err(refuse(slf.py(), Kind::QueryError, format!("since= is {AT}.")));
+        };
+        points(slf, feed, (start, end), View::ChangedSince(since), "keep")
+    }
+
+    /// The points as they were known at a sync, or at a time: :class:`Points`, the same for ever.
+    ///
+    /// - ``at``: a :class:`SyncReport`, a sequence number, or a time (the service's, at which pages
+    ///   were read)
+    ///
+    /// A training set is made again from its report, whatever has been revised since.
+    #[pyo3(signature = (feed, at, start=None, end=None, *, flagged="keep"),
+        text_signature = "($self, feed, at, start=None, end=None, *, flagged='keep')")]
+    fn as_of(
+        slf: &Bound<'_, Self>,
+        feed: &Bound<'_, PyAny>,
+        at: &Bound<'_, PyAny>,
+        start: Option<&Bound<'_, PyAny>>,
+        end: Option<&Bound<'_, PyAny>>,
+        flagged: &str,
+    ) -> PyResult<PyPoints> {
+        let (py, name) = (slf.py(), feed_name(feed)?);
+        let sequence = match slf.get().sequence(&name, at, "at")? {
+            Some(sequence) => sequence,
+            None if at.is_instance_of::<PyString>() || at.hasattr("utcoffset")? => {
+                let at = instant(at, "at")?;
+                slf.get().work(py, |store| {
+                    read_state(store, &name)?;
+                    store.sequence_at(&name, at)
+                })?
+            }
+            None => {
+                return Err(refuse(
+                    py,
+                    Kind::QueryError,
+                    format!("at= is {AT}, or a time with a zone."),
+                ));
+            }
+        };
+        points(slf, name, (start, end), View::AsOf(sequence), flagged)
+    }
+
+    /// What ``pickle`` makes points again with.
+    fn _points(slf: &Bound<'_, Self>, state: &Bound<'_, PyAny>) -> PyResult<PyPoints> {
+        Ok(PyPoints { store: slf.clone().unbind(), spec: restore(state)? })
+    }
+}

@@ -1,0 +1,214 @@
+//! The arguments of `client.sync` and `client.plan`.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use crate::client::Client;
+use crate::error::{Error, Kind, Result};
+use crate::python::bridge::awaitable;
+use crate::python::bridge::coroutine::{Caller, serving};
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::process::guarded;
+use crate::python::bridge::runtime::{spawn, spawn_step, step};
+use crate::python::client::progress::{ProgressArg, ProgressCallback};
+use crate::python::client::shape::PyShape;
+use crate::python::convert::values::{duration, instant, refuse};
+use crate::python::store::PyStore;
+use crate::python::store::feed::PyFeed;
+use crate::python::sync::target::PyTarget;
+use crate::store::{Store, Target};
+use crate::sync::{Feed, SyncSettings};
+
+/// The checked arguments of `client.sync`.
+pub(crate) struct SyncArgs {
+    pub(crate) client: Client,
+    pub(crate) target: SyncTarget,
+    pub(crate) feeds: Vec<Feed>,
+    pub(crate) settings: SyncSettings,
+    pub(crate) callback: Option<ProgressCallback>,
+}
+
+/// Where the points go.
+#[derive(Clone)]
+pub(crate) enum SyncTarget {
+    /// A `siteline.Store`: it is used with the interpreter released.
+    Own(Arc<Store>),
+    /// A `siteline.StoreTarget`: it is called with the interpreter held.
+    Foreign(Arc<PyTarget>),
+    /// A `siteline.AsyncStoreTarget`: its methods are awaited on the event loop that runs the sync.
+    Awaited(Arc<PyTarget>),
+}
+
+impl SyncTarget {
+    /// # Errors
+    /// `QueryError` for what is no store, `ConfigError` for an async one that nobody awaits.
+    pub(crate) fn new(store: &Bound<'_, PyAny>, feeds: &[Feed], client: &Client) -> PyResult<Self> {
+        if let Ok(store) = store.cast::<PyStore>() {
+            return Ok(Self::Own(Arc::clone(&store.get().0)));
+        }
+        let host = client.base_url().host().to_owned();
+        let target = Arc::new(PyTarget::new(store, feeds, host)?);
+        Ok(if target.is_async() { Self::Awaited(target) } else { Self::Foreign(target) })
+    }
+
+    pub(crate) fn shared(&self) -> Arc<dyn Target> {
+        match self {
+            Self::Own(store) => Arc::clone(store) as Arc<dyn Target>,
+            Self::Foreign(target) | Self::Awaited(target) => Arc::clone(target) as Arc<dyn Target>,
+        }
+    }
+
+    /// Runs a step that reads or writes the store, on this thread.
+    pub(crate) fn step<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> Result<T> + Send,
+    ) -> PyResult<T> {
+        match self {
+            Self::Own(_) => step(py, work)?.map_err(|error| raise(py, &error)),
+            Self::Foreign(target) | Self::Awaited(target) => target.outcome(py, work()),
+        }
+    }
+
+    /// As [`SyncTarget::step`], as an awaitable of the running asyncio loop, which neither a
+    /// `siteline.Store` nor an async target blocks. Once begun it is done to its end.
+    pub(crate) fn spawn<'py, T: Send + 'static>(
+        &self,
+        py: Python<'py>,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+        finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Own(_) => spawn_step(py, work, finish),
+            Self::Foreign(target) => {
+                let outcome = guarded(|| target.outcome(py, work()));
+                awaitable::done(py, outcome.and_then(|value| finish(py, value)))
+            }
+            Self::Awaited(target) => {
+                let target = Arc::clone(target);
+                spawn(py, serving(Caller::running(py)?, work), move |py, outcome| {
+                    target.outcome(py, outcome).and_then(|value| finish(py, value))
+                })
+            }
+        }
+    }
+}
+
+impl SyncArgs {
+    /// # Errors
+    /// `QueryError` for wrong arguments, `TypeError` for a keyword that is not known. `ClosedError`
+    /// for a closed client: a run with nothing to read would send no request and not notice it.
+    pub(crate) fn new<'py>(
+        client: &Client,
+        given: &Bound<'py, PyAny>,
+        store: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Self> {
+        let py = given.py();
+        let names = ["until", "now", "reread", "shape", "progress", "deadline"];
+        let [until, now, again, shape, progress, deadline] = keywords("sync", names, options)?;
+        let shape = shape.map(Bound::cast_into::<PyShape>).transpose()?;
+        if client.is_closed() {
+            return Err(raise(py, &Error::new(Kind::ClosedError, "the client is closed")));
+        }
+        let feeds = feeds(given, "a siteline.Feed, or a list of them")?;
+        let progress = ProgressArg::from_argument(progress.as_ref())?;
+        let settings = SyncSettings {
+            shape: shape.map(|shape| shape.get().0.clone()).unwrap_or_default(),
+            deadline: deadline.map(|deadline| duration(&deadline, "deadline")).transpose()?,
+            ..plan_settings([until, now, again])?
+        };
+        let target = SyncTarget::new(store, &feeds, client)?;
+        let title = feeds.iter().map(Feed::name).collect::<Vec<_>>().join(", ");
+        let callback = progress.map(|progress| progress.callback(py, &title)).transpose()?;
+        Ok(Self { client: client.clone(), target, feeds, settings, callback: callback.flatten() })
+    }
+}
+
+/// The settings that a plan takes: `until`, `now` and `reread`.
+pub(crate) fn plan_settings(
+    [until, now, again]: [Option<Bound<'_, PyAny>>; 3],
+) -> PyResult<SyncSettings> {
+    Ok(SyncSettings {
+        until: until.map(|until| instant(&until, "until")).transpose()?,
+        now: now.map(|now| instant(&now, "now")).transpose()?,
+        reread: again.map(|ranges| reread(&ranges)).transpose()?.unwrap_or_default(),
+        ..SyncSettings::default()
+    })
+}
+
+/// The keywords of a method of the client, by name; what is `None` was not given.
+///
+/// # Errors
+/// `TypeError` for one that is not known: a misspelt bound would bound nothing.
+pub(crate) fn keywords<'py, const COUNT: usize>(
+    method: &str,
+    names: [&str; COUNT],
+    given: Option<&Bound<'py, PyDict>>,
+) -> PyResult<[Option<Bound<'py, PyAny>>; COUNT]> {
+    let mut values = [const { None }; COUNT];
+    for (name, value) in given.into_iter().flatten() {
+        let Some(place) = names.iter().position(|known| name.eq(known).unwrap_or(false)) else {
+            return Err(PyTypeError::new_err(format!(
+                "{method}() got an unexpected keyword argument {}: it takes {}.",
+                name.repr()?,
+                names.join(", ")
+            )));
+        };
+        values[place] = Some(value).filter(|value| !value.is_none());
+    }
+    Ok(values)
+}
+
+/// One feed or several; `known` says what is taken.
+pub(crate) fn feeds(feeds: &Bound<'_, PyAny>, known: &str) -> PyResult<Vec<Feed>> {
+    let py = feeds.py();
+    if let Ok(feed) = feeds.cast::<PyFeed>() {
+        return Ok(vec![feed.get().0.clone()]);
+    }
+    let refused = || refuse(py, Kind::QueryError, format!("feeds= is {known}."));
+    if feeds.is_instance_of::<PyString>() {
+        return Err(refused());
+    }
+    let one = |feed: PyResult<Bound<'_, PyAny>>| {
+        Ok(feed?.cast::<PyFeed>().map_err(|_| refused())?.get().0.clone())
+    };
+    let feeds = feeds.try_iter().map_err(|_| refused())?.map(one).collect::<PyResult<Vec<_>>>()?;
+    if feeds.is_empty() {
+        return Err(refuse(py, Kind::QueryError, "feeds= is empty: there is nothing to read."));
+    }
+    Ok(feeds)
+}
+
+/// One range or a list of them.
+fn reread(ranges: &Bound<'_, PyAny>) -> PyResult<Vec<(Timestamp, Timestamp)>> {
+    let py = ranges.py();
+    let refused = || {
+        let message = "reread= is a range (start, end), or a list of such ranges.";
+        refuse(py, Kind::QueryError, message)
+    };
+    let range = |range: &Bound<'_, PyAny>| -> PyResult<(Timestamp, Timestamp)> {
+        let (start, end): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+            range.extract().map_err(|_| refused())?;
+        let (start, end) = (instant(&start, "reread")?, instant(&end, "reread")?);
+        if start >= end {
+            let message = format!("reread= has a range whose start, {start}, is not before {end}.");
+            return Err(refuse(py, Kind::QueryError, message));
+        }
+        Ok((start, end))
+    };
+    if let Ok(pair) = ranges.cast::<PyTuple>()
+        && pair.len() == 2
+        && !pair.get_item(0)?.is_instance_of::<PyTuple>()
+    {
+        return Ok(vec![range(ranges)?]);
+    }
+    if ranges.is_instance_of::<PyString>() {
+        return Err(refused());
+    }
+    ranges.try_iter().map_err(|_| refused())?.map(|one| range(&one?)).collect()
+}

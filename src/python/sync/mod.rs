@@ -1,0 +1,187 @@
+//! A sync: fetch and apply, page after page. Fetching waits for the service and can be given up at
+//! any time; applying writes, and is done to its end.
+
+mod arguments;
+mod plan;
+mod summary;
+mod target;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::client::progress::Progress;
+use crate::error::{Error, Kind};
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::process::guarded;
+use crate::python::bridge::runtime::{block_on, spawn};
+use crate::python::client::PyClient;
+use crate::python::client::progress::{ProgressCallback, event, finish};
+use crate::python::sync::arguments::{SyncArgs, SyncTarget};
+use crate::sync::Run;
+
+/// `client.sync`: to the end, on this thread.
+fn sync(py: Python<'_>, arguments: SyncArgs) -> PyResult<Bound<'_, PyAny>> {
+    guarded(|| {
+        let SyncArgs { client, target, feeds, settings, callback } = arguments;
+        let begin = || Run::begin(&client, target.shared(), &feeds, settings);
+        let run = target.step(py, begin)?;
+        let run = PyRun::new(target, run, callback);
+        let report = run.finish(py);
+        run.end(py)?;
+        report
+    })
+}
+
+/// `client.sync` for asyncio: an awaitable of a `_Run`.
+fn begin(py: Python<'_>, arguments: SyncArgs) -> PyResult<Bound<'_, PyAny>> {
+    let SyncArgs { client, target, feeds, settings, callback } = arguments;
+    let shared = target.shared();
+    let begin = move || Run::begin(&client, shared, &feeds, settings);
+    target
+        .clone()
+        .spawn(py, begin, |py, run| Ok(Py::new(py, PyRun::new(target, run, callback))?.into_any()))
+}
+
+/// A run under way, for `siteline.aio`.
+#[pyclass(frozen, name = "_Run", module = "siteline._siteline")]
+pub(crate) struct PyRun {
+    target: SyncTarget,
+    run: Mutex<Option<Arc<Run>>>,
+    callback: Option<ProgressCallback>,
+}
+
+impl PyRun {
+    fn new(target: SyncTarget, run: Run, callback: Option<ProgressCallback>) -> Self {
+        Self { target, run: Mutex::new(Some(Arc::new(run))), callback }
+    }
+
+    fn run(&self, py: Python<'_>) -> PyResult<Arc<Run>> {
+        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        run.ok_or_else(|| raise(py, &Error::new(Kind::ClosedError, "this run is over")))
+    }
+
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let run = self.run(py)?;
+        let fetched = || {
+            let run = Arc::clone(&run);
+            block_on(py, async move { run.fetch().await })?.map_err(|error| raise(py, &error))
+        };
+        while fetched()? {
+            let progress = self.target.step(py, || run.apply())?;
+            if let Some(callback) = &self.callback {
+                callback.report(py, &progress)?;
+            }
+            // A page that comes at once leaves no wait in which a signal would be handled.
+            py.check_signals()?;
+        }
+        let report = self.target.step(py, || run.keep().and_then(|()| run.report()))?;
+        summary::report(py, &report)
+    }
+
+    /// Releases the feeds. An awaitable where the store is async.
+    fn end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = finish(py, self.callback.as_ref());
+        let release = || {
+            // The feeds are released even where a cancelled call still holds the run.
+            run.inspect(|run| run.release());
+            Ok(())
+        };
+        if matches!(self.target, SyncTarget::Awaited(_)) {
+            let released = self.target.spawn(py, release, move |py, ()| ended.map(|()| py.None()));
+            return released.map(Some);
+        }
+        self.target.step(py, release)?;
+        ended.map(|()| None)
+    }
+}
+
+#[pymethods]
+impl PyRun {
+    /// The callable that is given its progress, or ``None``.
+    fn _progress_callback(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.callback.as_ref().map(|callback| callback.0.clone_ref(py))
+    }
+
+    /// An awaitable: reads the next page; ``False`` where nothing is left to do. Cancelled, it leaves
+    /// the run where it was.
+    fn _fetch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let run = self.run(py)?;
+        spawn(py, async move { run.fetch().await }, |py, more| {
+            let more = more.map_err(|error| raise(py, &error))?;
+            Ok(more.into_pyobject(py)?.to_owned().into_any().unbind())
+        })
+    }
+
+    /// An awaitable: applies the page; a ``Progress``. Cancelled, it is done to its end all the same.
+    fn _apply<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let run = self.run(py)?;
+        let tell = |py: Python<'_>, now: Progress| event(py, &now).map(Bound::unbind);
+        self.target.spawn(py, move || run.apply(), tell)
+    }
+
+    /// An awaitable: the ``SyncReport``.
+    fn _report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let run = self.run(py)?;
+        let made = |py: Python<'_>, report| summary::report(py, &report).map(Bound::unbind);
+        self.target.spawn(py, move || run.keep().and_then(|()| run.report()), made)
+    }
+
+    /// Releases the feeds: ``None``, or an awaitable where the store is async.
+    fn _end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        guarded(|| self.end(py))
+    }
+
+    /// For the garbage collector: ``progress=`` may be a method of whoever keeps the run.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(self.callback.as_ref().map(|callback| &callback.0))
+    }
+}
+
+#[pymethods]
+impl PyClient {
+    /// Bring feeds up to date in a store: the fresh edge, what has become due, what was never read.
+    ///
+    /// A page and its bookmark go down in one transaction: killed at any moment, the next run goes on
+    /// (§4.5.2). Where the allowance is spent it stops and returns, ``complete`` False.
+    /// - ``feeds``: a :class:`Feed` or a list of them, planned together
+    /// - ``store``: a :class:`Store`, or an object of yours: :class:`StoreTarget`
+    /// - ``until``: read no bucket that begins here or later; ``now``: plan as if it were then
+    /// - ``reread``: a range ``(start, end)``, or a list of them, to read again whatever is known; what
+    ///   lies before a feed's ``since`` or within its ``settle_lag`` of now is left out
+    /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run
+    ///
+    /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, those of a read and
+    /// of the store; what is wrong with one range alone is raised when all else has been read.
+    /// Interrupted or failed, all that was committed stays.
+    ///
+    /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    /// ...                      since="2026-11-15T00:00Z")
+    /// >>> client.sync(feed, siteline.Store("plant.siteline")).complete
+    /// True
+    #[pyo3(signature = (feeds, store, **options), text_signature = "($self, feeds, store, *, until=None, \
+        now=None, reread=None, shape=None, progress=None, deadline=None)")]
+    fn sync<'py>(
+        &self,
+        py: Python<'py>,
+        feeds: &Bound<'py, PyAny>,
+        store: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        sync(py, SyncArgs::new(&self.client, feeds, store, options)?)
+    }
+
+    /// As ``sync()``, an awaitable of the running asyncio loop: a run.
+    fn _begin<'py>(
+        &self,
+        feeds: &Bound<'py, PyAny>,
+        store: &Bound<'py, PyAny>,
+        options: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        begin(options.py(), SyncArgs::new(&self.client, feeds, store, Some(options))?)
+    }
+}

@@ -1,0 +1,262 @@
+//! A store of the user's own: a Python object that keeps pages and states. See `siteline.StoreTarget`.
+//!
+//! A plain one is called with the interpreter held, on the thread that called the sync (in asyncio:
+//! the loop's), between two futures of the core and never inside one. An async one is called on the
+//! event loop, while the step of the sync waits for it on a thread of its own.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::call::PyCallArgs;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::client::table::Provenance;
+use crate::error::{Error, Kind, Result};
+use crate::python::bridge::coroutine::{Caller, outcome_here};
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::process::{Inside, attached};
+use crate::python::client::page::PyPage;
+use crate::python::convert::values::refuse;
+use crate::store::{Applied, Delivery, Target};
+use crate::sync::Feed;
+
+const WANTED: &str =
+    "store= is a siteline.Store, or an object with state() and apply(): see siteline.StoreTarget.";
+
+/// A Python object as a [`Target`].
+#[derive(Debug)]
+pub(crate) struct PyTarget {
+    object: Arc<Py<PyAny>>,
+    /// A `siteline._awaiting.AsyncTarget`: its methods give awaitables.
+    is_async: bool,
+    feeds: HashMap<String, Feed>,
+    host: String,
+    /// What it raised: it comes through as it is.
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl PyTarget {
+    /// # Errors
+    /// `QueryError` for an object that is none, `ConfigError` for an async one that nobody awaits.
+    pub(crate) fn new(object: &Bound<'_, PyAny>, feeds: &[Feed], host: String) -> PyResult<Self> {
+        let _inside = Inside::enter(object.py());
+        let helpers = object.py().import("siteline._awaiting")?;
+        let is_async = object.is_instance(&helpers.getattr("AsyncTarget")?)?;
+        let of_user = if is_async { &object.getattr("_target")? } else { object };
+        check_methods(of_user)?;
+        if !is_async && !helpers.call_method1("async_target", (object,))?.is_none() {
+            return Err(raise(object.py(), &not_awaited()));
+        }
+        let feeds = feeds.iter().map(|feed| (feed.input().name.clone(), feed.clone())).collect();
+        let object = Arc::new(object.clone().unbind());
+        Ok(Self { object, is_async, feeds, host, raised: Mutex::default() })
+    }
+
+    /// Whether its methods are to be awaited.
+    pub(crate) fn is_async(&self) -> bool {
+        self.is_async
+    }
+
+    /// What the core gives back, or what the object raised on the way.
+    ///
+    /// # Errors
+    /// These.
+    pub(crate) fn outcome<T>(&self, py: Python<'_>, outcome: Result<T>) -> PyResult<T> {
+        let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+        outcome.map_err(|error| raised.unwrap_or_else(|| raise(py, &error)))
+    }
+
+    /// Runs Python code; what it raises is kept, for [`PyTarget::outcome`].
+    fn call<T>(&self, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+        attached(work).ok_or_else(ending)?.map_err(|raised| self.keep(raised))
+    }
+
+    /// Calls a method, and waits for what it gives where that is an awaitable. What is raised is kept.
+    fn method<A, T>(
+        &self,
+        name: &str,
+        arguments: impl FnOnce(Python<'_>) -> PyResult<A>,
+        read: impl FnOnce(Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Result<T>
+    where
+        A: for<'py> PyCallArgs<'py>,
+    {
+        let answer = |py: Python<'_>| {
+            self.object.bind(py).call_method1(name, arguments(py)?).map(Bound::unbind)
+        };
+        if !self.is_async {
+            return self.call(|py| read(answer(py)?.into_bound(py)));
+        }
+        let caller = Caller::served().ok_or_else(not_awaited)?;
+        outcome_here(&caller, answer, |_, outcome| outcome.and_then(read))
+            .map_err(|lost| lost.error("The store"))?
+            .map_err(|raised| self.keep(raised))
+    }
+
+    fn keep(&self, raised: PyErr) -> Error {
+        *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
+        Error::new(Kind::StoreError, "the store raised an exception")
+    }
+
+    /// The page as Python sees it; what was asked is the range of its chain.
+    fn page<'py>(
+        &self,
+        py: Python<'py>,
+        feed: &str,
+        delivery: &Delivery<'_>,
+    ) -> PyResult<Bound<'py, PyPage>> {
+        let Delivery { page, read_at, chain, .. } = *delivery;
+        let feed = self.feeds.get(feed).ok_or_else(|| {
+            let message = format!("a page came for the feed {feed:?}, which was not asked for");
+            refuse(py, Kind::InternalError, message)
+        })?;
+        let query = feed.query(chain.start, chain.end).map_err(|error| raise(py, &error))?;
+        let provenance = Provenance {
+            query,
+            further: Vec::new(),
+            host: self.host.clone(),
+            read_at,
+            pages: 1,
+            resumed_after_pages: page.sequence.saturating_sub(chain.first),
+        };
+        Bound::new(py, PyPage { page: page.clone(), provenance, chain: Some(chain) })
+    }
+}
+
+/// # Errors
+/// `QueryError` for what is no store.
+fn check_methods(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    for name in ["state", "apply"] {
+        if object.getattr_opt(name)?.is_none_or(|method| !method.is_callable()) {
+            return Err(refuse(object.py(), Kind::QueryError, WANTED));
+        }
+    }
+    Ok(())
+}
+
+fn not_awaited() -> Error {
+    let message = "The store is async, and a siteline.Client cannot await it; nothing was sent.";
+    Error::new(Kind::ConfigError, message).with_hint("Use siteline.AsyncClient.")
+}
+
+fn ending() -> Error {
+    Error::new(Kind::ClosedError, "the process is ending")
+}
+
+/// What `lock()` gave, entered.
+fn entered(lock: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !lock.hasattr("__enter__")? || !lock.hasattr("__exit__")? {
+        let kind = lock.get_type().name()?;
+        let message = format!("lock() of the store gave a {kind}: it gives a context manager.");
+        return Err(PyTypeError::new_err(message));
+    }
+    lock.call_method0("__enter__").map(drop)
+}
+
+fn bytes_or_none(state: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
+    if state.is_none() {
+        return Ok(None);
+    }
+    let Ok(bytes) = state.cast::<PyBytes>() else {
+        let kind = state.get_type().name()?;
+        let message = format!(
+            "state() of the store gave a {kind}: it gives the bytes of the newest apply(), or None."
+        );
+        return Err(PyTypeError::new_err(message));
+    };
+    Ok(Some(bytes.as_bytes().to_vec()))
+}
+
+fn counts(given: &Bound<'_, PyAny>) -> PyResult<Applied> {
+    let three = || -> PyResult<(u64, u64, u64)> { given.cast::<PyTuple>()?.extract() };
+    let (inserted, revised, unchanged) = three().map_err(|_| {
+        let shown = given.repr().map(|shown| shown.to_string()).unwrap_or_default();
+        PyTypeError::new_err(format!(
+            "apply() of the store gave {}: it gives (inserted, revised, unchanged).",
+            crate::error::excerpt(&shown)
+        ))
+    })?;
+    Ok(Applied { inserted, revised, unchanged, flagged: 0 })
+}
+
+impl Target for PyTarget {
+    fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>> {
+        if self.is_async {
+            // It is entered there, and what comes is released there.
+            let object = Arc::clone(&self.object);
+            let caller = Caller::served().ok_or_else(not_awaited)?;
+            let held = self.method("lock", |_| Ok((feed.to_owned(),)), |held| Ok(held.unbind()))?;
+            return Ok(Box::new(LockOnLoop { object, caller, held: Some(held) }));
+        }
+        self.call(|py| {
+            let lock = self.object.bind(py).getattr_opt("lock")?;
+            let Some(lock) = lock.filter(Bound::is_callable) else {
+                return Ok(Box::new(()) as Box<dyn Any + Send>);
+            };
+            let lock = lock.call1((feed,))?;
+            entered(&lock)?;
+            Ok(Box::new(EnteredLock(Some(lock.unbind()))) as Box<dyn Any + Send>)
+        })
+    }
+
+    fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
+        self.method("state", |_| Ok((feed.to_owned(),)), |state| bytes_or_none(&state))
+    }
+
+    fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
+        let arguments = |py: Python<'_>| {
+            let page = delivery.map(|delivery| self.page(py, feed, delivery)).transpose()?;
+            let state = PyBytes::new(py, state).unbind();
+            Ok((feed.to_owned(), page.map(Bound::unbind), state))
+        };
+        self.method("apply", arguments, |given| counts(&given))
+    }
+}
+
+/// The context manager that `lock()` returned, entered. It is exited when the run is over.
+struct EnteredLock(Option<Py<PyAny>>);
+
+impl Drop for EnteredLock {
+    fn drop(&mut self) {
+        let Some(held) = self.0.take() else { return };
+        let _ = attached(|py| {
+            let nothing = (py.None(), py.None(), py.None());
+            if let Err(raised) = held.bind(py).call_method1("__exit__", nothing) {
+                raised.write_unraisable(py, Some(held.bind(py)));
+            }
+            held.drop_ref(py);
+        });
+    }
+}
+
+/// The context manager that `lock()` of an async store returned, entered. It is exited on its loop when
+/// the run is over; a thread that works for that loop waits until it is.
+struct LockOnLoop {
+    object: Arc<Py<PyAny>>,
+    caller: Caller,
+    held: Option<Py<PyAny>>,
+}
+
+impl Drop for LockOnLoop {
+    fn drop(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        let object = Arc::clone(&self.object);
+        let release = move |py: Python<'_>| {
+            object.bind(py).call_method1("release", (held,)).map(Bound::unbind)
+        };
+        let Some(caller) = Caller::served() else {
+            let begun = |py: Python<'_>| self.caller.begin(release(py)?.into_bound(py));
+            let _ = attached(begun);
+            return;
+        };
+        // On a loop that was closed nothing can be left.
+        let _ = outcome_here(&caller, release, |py, left| {
+            if let Err(raised) = left {
+                raised.write_unraisable(py, None);
+            }
+        });
+    }
+}

@@ -1,0 +1,259 @@
+//! The user's own data: points of a bucket width, with the versions that they had over time, or
+//! raw readings.
+
+use std::collections::BTreeMap;
+
+use super::aggregation::{Aggregator, Row, Sample, floor};
+use super::error::SandboxError;
+use super::identity::Identity;
+use super::query::PointQuery;
+
+const SECOND: i64 = 1_000_000;
+/// 0001-01-01T00:00:00Z
+const FIRST_YEAR: i64 = -62_135_596_800 * SECOND;
+
+/// One aggregated point to load. Times are microseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Point {
+    /// Bucket timestamp; a multiple of the bucket width.
+    pub timestamp: i64,
+    /// `value`
+    pub value: Option<f64>,
+    /// `minimum`
+    pub minimum: Option<f64>,
+    /// `maximum`
+    pub maximum: Option<f64>,
+    /// `sampleCount`
+    pub sample_count: Option<i64>,
+    /// From when the service sends it; `None`: always.
+    pub available_at: Option<i64>,
+}
+
+/// One raw reading to load. Times are microseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    /// When it was taken.
+    pub timestamp: i64,
+    /// What was read.
+    pub value: f64,
+    /// From when the service sends it; `None`: always.
+    pub available_at: Option<i64>,
+}
+
+/// All loaded series in the order of their identities.
+#[derive(Debug, Default)]
+pub(super) struct Dataset {
+    series: BTreeMap<Identity, LoadedSeries>,
+    /// Width of the first load: what a query without an interval gets.
+    default_interval_seconds: Option<u32>,
+}
+
+/// One series, sorted by timestamp; versions of a point by the time of their arrival.
+#[derive(Debug)]
+pub(super) struct LoadedSeries {
+    kind: SeriesKind,
+    records: Vec<Record>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SeriesKind {
+    /// Points of this bucket width in microseconds; a later version replaces an earlier one.
+    Points(i64),
+    /// Raw readings; all count.
+    Readings,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    sample: Sample,
+    available_at: i64,
+    /// False: the point is withdrawn.
+    present: bool,
+}
+
+impl Dataset {
+    pub(super) fn series(&self) -> impl Iterator<Item = (&Identity, &LoadedSeries)> {
+        self.series.iter()
+    }
+
+    pub(super) fn default_interval_seconds(&self) -> Option<u32> {
+        self.default_interval_seconds
+    }
+
+    /// First timestamp and the end of the last bucket over all series.
+    pub(super) fn extent(&self, interval: i64) -> Option<(i64, i64)> {
+        let times = || self.series.values().flat_map(|series| &series.records);
+        let first = times().map(|record| record.sample.timestamp).min()?;
+        let last = times().map(|record| record.sample.timestamp).max()?;
+        Some((floor(first, interval), floor(last, interval) + interval))
+    }
+
+    pub(super) fn add_points(
+        &mut self,
+        bucket_seconds: u32,
+        series: Vec<(Identity, Vec<Point>)>,
+    ) -> Result<(), SandboxError> {
+        let width = i64::from(bucket_seconds) * SECOND;
+        if width == 0 {
+            return Err(SandboxError::new("a bucket is at least one second wide"));
+        }
+        let points = || series.iter().flat_map(|(_, points)| points);
+        if let Some(point) = points().find(|point| point.timestamp.rem_euclid(width) != 0) {
+            return Err(SandboxError::new(format!(
+                "the timestamp {} is no multiple of the bucket width of {bucket_seconds} s; raw \
+                 readings are loaded as timestamp and value only",
+                shown(point.timestamp)
+            )));
+        }
+        let records = |point: &Point| Record::version(point, true);
+        self.insert(bucket_seconds, SeriesKind::Points(width), series, records)
+    }
+
+    pub(super) fn add_readings(
+        &mut self,
+        bucket_seconds: u32,
+        series: Vec<(Identity, Vec<Reading>)>,
+    ) -> Result<(), SandboxError> {
+        if bucket_seconds == 0 {
+            return Err(SandboxError::new("a bucket is at least one second wide"));
+        }
+        let records = |reading: &Reading| Record {
+            sample: Sample::reading(reading.timestamp, reading.value),
+            available_at: reading.available_at.unwrap_or(i64::MIN),
+            present: true,
+        };
+        self.insert(bucket_seconds, SeriesKind::Readings, series, records)
+    }
+
+    /// Adds a version of a point of a known series; `present` false withdraws the point.
+    pub(super) fn revise(
+        &mut self,
+        identity: &Identity,
+        point: &Point,
+        present: bool,
+    ) -> Result<(), SandboxError> {
+        let series = self.series.get_mut(identity);
+        let series = series.ok_or_else(|| SandboxError::new("no such series is loaded"))?;
+        let SeriesKind::Points(width) = series.kind else {
+            return Err(SandboxError::new("readings are not revised, only points"));
+        };
+        if point.timestamp.rem_euclid(width) != 0 {
+            let shown = shown(point.timestamp);
+            return Err(SandboxError::new(format!("{shown} is no bucket timestamp of the series")));
+        }
+        let record = Record::version(point, present);
+        record.check()?;
+        series.extend([record]);
+        Ok(())
+    }
+
+    /// Adds all of it or, where anything does not fit, nothing.
+    fn insert<T>(
+        &mut self,
+        bucket_seconds: u32,
+        kind: SeriesKind,
+        series: Vec<(Identity, Vec<T>)>,
+        record: impl Fn(&T) -> Record,
+    ) -> Result<(), SandboxError> {
+        for (identity, items) in &series {
+            if self.series.get(identity).is_some_and(|known| known.kind != kind) {
+                return Err(SandboxError::new(
+                    "a series is loaded as points of one bucket width or as readings, not both",
+                ));
+            }
+            items.iter().try_for_each(|item| record(item).check())?;
+        }
+        for (identity, items) in series {
+            let new = || LoadedSeries { kind, records: Vec::new() };
+            self.series.entry(identity).or_insert_with(new).extend(items.iter().map(&record));
+            self.default_interval_seconds.get_or_insert(bucket_seconds);
+        }
+        Ok(())
+    }
+
+    /// `Err` where the selected series cannot be aggregated by this interval.
+    pub(super) fn check_interval(&self, query: &PointQuery) -> Result<(), String> {
+        for (identity, series) in &self.series {
+            if let SeriesKind::Points(width) = series.kind
+                && query.selection.accepts(identity)
+                && query.interval % width != 0
+            {
+                let seconds = width / SECOND;
+                return Err(format!("aggregationIntervalSeconds is no multiple of {seconds}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LoadedSeries {
+    /// Of two versions that arrive together the later load wins, and readings of one time stay in
+    /// the order of the file, so that sums are taken in it: the sort is stable.
+    fn extend(&mut self, records: impl IntoIterator<Item = Record>) {
+        self.records.extend(records);
+        match self.kind {
+            SeriesKind::Points(_) => {
+                self.records.sort_by_key(|record| (record.sample.timestamp, record.available_at));
+            }
+            SeriesKind::Readings => self.records.sort_by_key(|record| record.sample.timestamp),
+        }
+    }
+
+    /// Appends the points that are visible at `as_of` to `rows`, as those of the series with this
+    /// index. Returns when that changes next.
+    pub(super) fn read(
+        &self,
+        series: u32,
+        query: &PointQuery,
+        as_of: i64,
+        rows: &mut Vec<Row>,
+    ) -> i64 {
+        let interval = query.interval;
+        let first = floor(query.from.saturating_add(interval - 1), interval);
+        let end = floor(query.to.saturating_add(interval - 1), interval);
+        let from = self.records.partition_point(|record| record.sample.timestamp < first);
+        let to = from.max(self.records.partition_point(|record| record.sample.timestamp < end));
+        let records = &self.records[from..to];
+        let mut aggregator = Aggregator::new(series, interval, rows);
+        let versions = |one: &Record, other: &Record| {
+            self.kind != SeriesKind::Readings && one.sample.timestamp == other.sample.timestamp
+        };
+        for versions in records.chunk_by(versions) {
+            let visible = versions.iter().rfind(|record| record.available_at <= as_of);
+            if let Some(record) = visible.filter(|record| record.present) {
+                aggregator.add(record.sample);
+            }
+        }
+        aggregator.flush();
+        let later = records.iter().map(|record| record.available_at).filter(|at| *at > as_of);
+        later.min().unwrap_or(i64::MAX)
+    }
+}
+
+impl Record {
+    fn version(point: &Point, present: bool) -> Self {
+        let Point { timestamp, value, minimum, maximum, sample_count: count, .. } = *point;
+        let sample = Sample { timestamp, value, minimum, maximum, count };
+        Self { sample, available_at: point.available_at.unwrap_or(i64::MIN), present }
+    }
+
+    /// `Err` for values that JSON or a calendar cannot express: truth and pages would differ.
+    fn check(&self) -> Result<(), SandboxError> {
+        let Sample { timestamp, value, minimum, maximum, .. } = self.sample;
+        if timestamp < FIRST_YEAR || jiff::Timestamp::from_microsecond(timestamp).is_err() {
+            return Err(SandboxError::new("a timestamp lies outside the years 1 to 9999"));
+        }
+        match [value, minimum, maximum].into_iter().flatten().find(|value| !value.is_finite()) {
+            Some(value) => Err(SandboxError::new(format!(
+                "at {} stands {value}, which is no number in JSON",
+                shown(timestamp)
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn shown(timestamp: i64) -> String {
+    jiff::Timestamp::from_microsecond(timestamp)
+        .map_or_else(|_| format!("{timestamp} us"), |timestamp| timestamp.to_string())
+}

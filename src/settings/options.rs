@@ -1,0 +1,73 @@
+//! The options of a client: one list, which the keywords of `siteline.Client`, the members of a
+//! profile, the variables and the pickle of a client share.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The options by name, and how each is written. The address and the credential are none of them.
+pub const OPTIONS: [(&str, Form); 19] = [
+    ("scopes", Form::Words),
+    ("audience", Form::Text),
+    ("daily_allowance", Form::Whole),
+    ("allowance_resets", Form::TimeOfDay),
+    ("ledger", Form::Path),
+    ("settle_lag", Form::Duration),
+    ("assertion_lifetime", Form::Duration),
+    ("clock_tolerance", Form::Duration),
+    ("typ", Form::Flag),
+    ("max_retry_after", Form::Duration),
+    ("tries", Form::Whole),
+    ("connect_timeout", Form::Duration),
+    ("response_timeout", Form::Duration),
+    ("idle_timeout", Form::Duration),
+    ("max_body_bytes", Form::Whole),
+    ("application", Form::Text),
+    ("allow_http", Form::Flag),
+    ("ca_bundle", Form::Certificates),
+    ("proxy", Form::Text),
+];
+
+/// Options that were given, by their names in [`OPTIONS`], each once.
+pub type Options = Vec<(&'static str, Value)>;
+
+/// How an option is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Text.
+    Text,
+    /// Text that is split at spaces, or a list of texts.
+    Words,
+    /// A whole number of 1 or more.
+    Whole,
+    /// Seconds, or text such as `"5m"`.
+    Duration,
+    /// True or false.
+    Flag,
+    /// The path of a file.
+    Path,
+    /// A time of day with a zone, such as `"06:00Z"`.
+    TimeOfDay,
+    /// The path of a PEM file; in a program also its bytes.
+    Certificates,
+}
+
+/// The value of an option.
+#[derive(Clone, PartialEq)]
+pub enum Value {
+    /// Text.
+    Text(String),
+    /// A list of texts.
+    Words(Vec<String>),
+    /// A whole number.
+    Whole(i64),
+    /// Any other number.
+    Number(f64),
+    /// A duration that was read.
+    Duration(Duration),
+    /// True or false.
+    Flag(bool),
+    /// A path, resolved.
+    Path(PathBuf),
+    /// Certificates in PEM form.
+    Bytes(Vec<u8>),
+}

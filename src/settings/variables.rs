@@ -1,0 +1,42 @@
+//! The names of the `SITELINE_*` variables.
+
+/// Address of the service, as `https://customer.example.com`.
+pub const BASE_URL: &str = "SITELINE_BASE_URL";
+/// The subject that enrollment returned.
+pub const SUBJECT: &str = "SITELINE_SUBJECT";
+/// Path of the private key.
+pub const PRIVATE_KEY_FILE: &str = "SITELINE_PRIVATE_KEY_FILE";
+/// The private key itself, PEM text or a JWK.
+pub const PRIVATE_KEY: &str = "SITELINE_PRIVATE_KEY";
+/// Passphrase of an encrypted private key.
+pub const PASSPHRASE: &str = "SITELINE_PASSPHRASE";
+/// A command that prints that passphrase.
+pub const PASSWORD_COMMAND: &str = "SITELINE_PASSWORD_COMMAND";
+/// Scopes, separated by spaces.
+pub const SCOPES: &str = "SITELINE_SCOPES";
+/// `aud` of the assertion, where it differs from the token endpoint that is dialled.
+pub const AUDIENCE: &str = "SITELINE_AUDIENCE";
+/// Requests a day that siteline may make.
+pub const DAILY_ALLOWANCE: &str = "SITELINE_DAILY_ALLOWANCE";
+/// Path of the file that counts them.
+pub const LEDGER: &str = "SITELINE_LEDGER";
+/// Path of the file of profiles.
+pub const CONFIG: &str = "SITELINE_CONFIG";
+/// Which profile of that file.
+pub const PROFILE: &str = "SITELINE_PROFILE";
+
+/// All of them.
+pub(super) const ALL: [&str; 12] = [
+    BASE_URL,
+    SUBJECT,
+    PRIVATE_KEY_FILE,
+    PRIVATE_KEY,
+    PASSPHRASE,
+    PASSWORD_COMMAND,
+    SCOPES,
+    AUDIENCE,
+    DAILY_ALLOWANCE,
+    LEDGER,
+    CONFIG,
+    PROFILE,
+];

@@ -1,0 +1,117 @@
+//! Path checks: a store is a file on a local disk.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use super::failure::system;
+use crate::error::{Error, Kind, Result};
+
+/// Filesystems where the locks and the shared memory of a store can't be relied upon; a kind that
+/// ends with `*` stands for all that begin so.
+const NETWORK: [&str; 21] = [
+    "nfs*",
+    "cifs",
+    "smb*",
+    "afs",
+    "ceph",
+    "lustre",
+    "glusterfs",
+    "beegfs",
+    "gpfs",
+    "gfs2",
+    "ocfs2",
+    "coda",
+    "orangefs",
+    "ncpfs",
+    "fuse.sshfs",
+    "fuse.gluster*",
+    "fuse.ceph*",
+    "fuse.s3fs",
+    "fuse.gcsfuse",
+    "fuse.rclone",
+    "fuse.davfs*",
+];
+
+/// The path of a store, absolute, as `SQLite` is given it.
+pub(super) fn resolve(path: &Path) -> Result<PathBuf> {
+    let refused = |what: &str, hint: &str| {
+        let message = format!("store {}: {what}", path.display());
+        Err(Error::new(Kind::StoreError, message).with_hint(hint))
+    };
+    let Some(name) = path.file_name() else {
+        return refused("this is no name of a file", "Name a file, as plant.siteline.");
+    };
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = match folder.unwrap_or(Path::new(".")).canonicalize() {
+        Ok(folder) if folder.is_dir() => folder,
+        Ok(_) => return refused("its folder is a file", "Name a file in a folder."),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return refused("its folder does not exist", "Make the folder first.");
+        }
+        Err(error) => return Err(system(path, "its folder cannot be read", &error)),
+    };
+    let whole = folder.join(name);
+    // A link leads to the file beside which its log and its locks lie.
+    let whole = whole.canonicalize().unwrap_or(whole);
+    if whole.is_dir() {
+        return refused("this is a folder", "Name a file, as plant.siteline.");
+    }
+    if whole.exists() && !whole.is_file() {
+        return refused(
+            "this is no file, but a device or a pipe",
+            "Name a file, as plant.siteline.",
+        );
+    }
+    if let Ok(mounts) = std::fs::read_to_string("/proc/self/mountinfo")
+        && let Some(kind) = network_filesystem(&mounts, &whole)
+    {
+        let what = format!("it lies on a network filesystem ({kind})");
+        return refused(&what, "Locks cannot be relied upon there; keep it on a local disk.");
+    }
+    Ok(whole)
+}
+
+/// The kind of the network filesystem that a path lies on, by the text of `/proc/self/mountinfo`;
+/// `None` on all others.
+pub(super) fn network_filesystem(mounts: &str, path: &Path) -> Option<String> {
+    let mut nearest: Option<(PathBuf, &str)> = None;
+    for line in mounts.lines() {
+        // "36 35 98:0 /root /mount/point rw,noatime master:1 - ext3 /dev/root rw"
+        let Some((mount, kind)) = line.split_once(" - ") else { continue };
+        let (Some(point), Some(kind)) = (mount.split(' ').nth(4), kind.split(' ').next()) else {
+            continue;
+        };
+        let point = unescape(point);
+        let covers = path.starts_with(&point);
+        // A later mount on the same point hides the earlier one.
+        let length = |point: &Path| point.components().count();
+        if covers && nearest.as_ref().is_none_or(|(near, _)| length(&point) >= length(near)) {
+            nearest = Some((point, kind));
+        }
+    }
+    let (_, kind) = nearest?;
+    let matches = |known: &str| match known.strip_suffix('*') {
+        Some(beginning) => kind.starts_with(beginning),
+        None => kind == known,
+    };
+    NETWORK.iter().any(|known| matches(known)).then(|| kind.to_owned())
+}
+
+/// A mount point with its `\040` as the bytes they stand for.
+fn unescape(text: &str) -> PathBuf {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        let octal = (*byte == b'\\').then(|| after.get(..3)).flatten();
+        let code = octal.and_then(|digits| std::str::from_utf8(digits).ok());
+        if let Some(code) = code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            bytes.push(code);
+            rest = &after[3..];
+        } else {
+            bytes.push(*byte);
+            rest = after;
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}

@@ -1,0 +1,104 @@
+//! The connection that writes: each process that uses a store has its own. A child neither uses nor
+//! closes the writer that it inherited, and does not touch its mutex, which a thread of the parent may
+//! have held.
+
+use std::collections::HashMap;
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rusqlite::TransactionBehavior;
+
+use super::apply::apply;
+use super::connection::StoreConnection;
+use super::directory::FeedIndex;
+use super::failure::{StoreFailure, StoreResult};
+use super::schema::Schema;
+use super::target::{Applied, Delivery};
+use crate::error::{Error, Kind};
+use crate::fork::Owned;
+use crate::lock::Mutex;
+
+/// A connection to write with, and what it knows of feeds.
+#[derive(Debug)]
+pub(super) struct Writer {
+    link: StoreConnection,
+    known: HashMap<String, FeedIndex>,
+}
+
+impl StoreConnection {
+    /// Ready to write: with today's tables.
+    pub(super) fn prepared(mut self, schema: &Schema) -> StoreResult<Self> {
+        schema.prepare(self.get_mut()?)?;
+        self.gather()?;
+        Ok(self)
+    }
+}
+
+impl Writer {
+    pub(super) fn new(link: StoreConnection) -> Self {
+        Self { link, known: HashMap::new() }
+    }
+
+    pub(super) fn apply(
+        &mut self,
+        feed: &str,
+        delivery: Option<&Delivery<'_>>,
+        state: &[u8],
+    ) -> StoreResult<Applied> {
+        // It is kept only after the commit, so that it never says what was rolled back.
+        let known = self.known.remove(feed);
+        let connection = self.link.get_mut()?;
+        let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let (known, applied) = apply(&changes, known, feed, delivery, state)?;
+        changes.commit()?;
+        if let Some(known) = known {
+            self.known.insert(feed.to_owned(), known);
+        }
+        Ok(applied)
+    }
+}
+
+/// The writer of each process that uses this store.
+#[derive(Debug)]
+pub(super) struct Writers {
+    writer: Owned<Mutex<Option<Writer>>>,
+    closed: AtomicBool,
+}
+
+impl Writers {
+    pub(super) fn new(writer: Writer) -> Self {
+        Self { writer: Owned::new(Mutex::new(Some(writer))), closed: AtomicBool::new(false) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.writer.get_or_init(Mutex::default).lock()
+    }
+
+    pub(super) fn refuse_closed(&self) -> StoreResult<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(StoreFailure::Core(Error::new(Kind::ClosedError, "this store was closed")));
+        }
+        Ok(())
+    }
+
+    /// Writes with this process's writer; makes it where there is none.
+    pub(super) fn write<T>(
+        &self,
+        open: impl FnOnce() -> StoreResult<StoreConnection>,
+        write: impl FnOnce(&mut Writer) -> StoreResult<T>,
+    ) -> StoreResult<T> {
+        // A panic has rolled back: the transaction is dropped before the mutex is unlocked.
+        let mut slot = self.lock();
+        self.refuse_closed()?;
+        let writer = match slot.take() {
+            Some(writer) => slot.insert(writer),
+            None => slot.insert(Writer::new(open()?)),
+        };
+        write(writer)
+    }
+
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        *self.lock() = None;
+    }
+}

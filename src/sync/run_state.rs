@@ -1,0 +1,315 @@
+//! The state of a run: what it has done, what waits to be applied, what it leaves to another run.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::feed::Feed;
+use super::plan::{PlanStep, PlanTerms, PlannedFeed, reserve, steps};
+use super::ranges::{Range, Ranges};
+use super::report::FeedReport;
+use super::settings::SyncSettings;
+use super::state::FeedState;
+use super::task::{Task, Why};
+use super::unfinished::UnfinishedChain;
+use crate::client::Spending;
+use crate::data::{Page, Query};
+use crate::error::{Error, Result};
+use crate::http::AllowanceState;
+use crate::store::{Applied, Delivery, Span};
+
+/// A page, or a change of a chain, that is not in the target yet.
+#[derive(Debug)]
+pub(super) enum PendingWrite {
+    /// A page, and its chain as it stands after it.
+    Page {
+        feed: usize,
+        page: Box<Page>,
+        read_at: Timestamp,
+        chain: UnfinishedChain,
+        begun_here: bool,
+    },
+    /// A cursor died: the chain begins again.
+    Again { feed: usize, chain: UnfinishedChain },
+    /// The service does not begin a chain as long as this one: the next plan has shorter ones.
+    TooLong { feed: usize, range: Range },
+    /// The cursor died once too often: the next plan begins the chain anew.
+    GivenUp { feed: usize, range: Range, error: Error },
+}
+
+/// One feed of a run.
+#[derive(Debug)]
+struct FeedRun {
+    state: FeedState,
+    done: Ranges,
+    put_off: Ranges,
+    /// Ranges that were left out because something is wrong with them.
+    failures: usize,
+    chains: u64,
+    pages: u64,
+    applied: Applied,
+}
+
+/// After so many failures a run reads no more of a feed: what is wrong with these ranges is wrong
+/// with all of them, and each has cost a request.
+const MOST_FAILURES: usize = 3;
+
+/// The state of a run.
+#[derive(Debug)]
+pub(super) struct RunState {
+    parts: Vec<FeedRun>,
+    reread: Ranges,
+    until: Option<i64>,
+    /// The service's time that the run is planned for.
+    pub(super) now: Timestamp,
+    pub(super) waiting: Option<Arc<PendingWrite>>,
+    /// The allowance is spent, until then.
+    stopped: Option<Timestamp>,
+    /// What is left of the allowance is not for filling.
+    no_fill: bool,
+    /// The error of the first range that was left out.
+    failure: Option<Error>,
+    pub(super) spending: Arc<Spending>,
+    /// Requests of the chains before.
+    requests: u64,
+    pub(super) points: u64,
+    pub(super) newest: Option<i64>,
+}
+
+impl PendingWrite {
+    pub(super) fn feed(&self) -> usize {
+        match self {
+            Self::Page { feed, .. }
+            | Self::Again { feed, .. }
+            | Self::TooLong { feed, .. }
+            | Self::GivenUp { feed, .. } => *feed,
+        }
+    }
+
+    /// What the target is given, where it is a page.
+    pub(super) fn delivery(&self, feed: &Feed) -> Option<Delivery<'_>> {
+        let Self::Page { page, read_at, chain, .. } = self else { return None };
+        let (start, end) = chain.range().instants();
+        let span = Span { first: chain.first, start, end };
+        let interval_seconds = feed.input().interval_seconds;
+        Some(Delivery { page, read_at: *read_at, chain: span, interval_seconds })
+    }
+
+    /// The query of a chain that ended with this page, and how many pages and points it had, of
+    /// which so many came last.
+    pub(super) fn ended(&self, feed: &Feed) -> Option<(Query, u64, u64, u64)> {
+        let Self::Page { page, chain, .. } = self else { return None };
+        let query = feed.query_of(chain.range()).ok().filter(|_| page.is_last)?;
+        Some((query, chain.pages, chain.points, page.rows() as u64))
+    }
+}
+
+impl RunState {
+    pub(super) fn new(
+        states: Vec<FeedState>,
+        settings: &SyncSettings,
+        now: Timestamp,
+    ) -> Result<Self> {
+        let part = |state| FeedRun {
+            state,
+            done: Ranges::none(),
+            put_off: Ranges::none(),
+            failures: 0,
+            chains: 0,
+            pages: 0,
+            applied: Applied::default(),
+        };
+        Ok(Self {
+            parts: states.into_iter().map(part).collect(),
+            reread: settings.reread_ranges()?,
+            until: settings.until_second(),
+            now,
+            waiting: None,
+            stopped: None,
+            no_fill: false,
+            failure: None,
+            spending: Arc::default(),
+            requests: 0,
+            points: 0,
+            newest: None,
+        })
+    }
+
+    pub(super) fn state(&self, feed: usize) -> &FeedState {
+        &self.parts[feed].state
+    }
+
+    fn terms(&self) -> PlanTerms<'_> {
+        PlanTerms { now: self.now.as_second(), until: self.until, reread: &self.reread }
+    }
+
+    /// All that this run would still read, whether it may or not.
+    fn rest(&self) -> Vec<PlanStep> {
+        let none = Ranges::none();
+        self.steps(|_| &none)
+    }
+
+    /// What it may still read, in order.
+    fn open(&self) -> Vec<PlanStep> {
+        if self.stopped.is_some() {
+            return Vec::new();
+        }
+        let mut open = self.steps(|part| &part.put_off);
+        open.retain(|step| !(step.fills && self.no_fill));
+        open.retain(|step| self.parts[step.feed].failures < MOST_FAILURES);
+        open
+    }
+
+    /// Leaves a range to another run.
+    pub(super) fn leave_out(&mut self, feed: usize, range: Range, error: Error) {
+        let (name, (start, end)) = (self.state(feed).feed().name(), range.instants());
+        log::warn!(target: "siteline::sync", "{name}: {start} to {end} is left out: {error:?}");
+        self.parts[feed].failures += 1;
+        self.parts[feed].put_off.add(range);
+        self.failure.get_or_insert(error);
+    }
+
+    /// The error of the first range that was left out; `None` the next time.
+    pub(super) fn take_failure(&mut self) -> Option<Error> {
+        self.failure.take()
+    }
+
+    fn steps<'a>(&'a self, put_off: impl Fn(&'a FeedRun) -> &'a Ranges) -> Vec<PlanStep> {
+        let known = |part: &'a FeedRun| PlannedFeed {
+            state: &part.state,
+            done: &part.done,
+            put_off: put_off(part),
+        };
+        steps(&self.parts.iter().map(known).collect::<Vec<_>>(), &self.terms())
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.waiting.is_none() && self.open().is_empty()
+    }
+
+    /// The next chain, and what it may spend: filling leaves the pages of all that is more urgent,
+    /// and of windows that become due before the allowance begins anew (§4.5.6); repeats of what is
+    /// urgent leave the latter.
+    pub(super) fn next(&mut self, allowance: &AllowanceState) -> Option<PlanStep> {
+        let open = self.open();
+        let step = *open.first()?;
+        let states = self.parts.iter().map(|part| &part.state);
+        let reserve = reserve(states, self.now.as_second(), allowance);
+        let urgent = open.iter().filter(|step| !step.fills).map(|step| step.pages.unwrap_or(1));
+        let keep = if step.fills { reserve.saturating_add(urgent.sum()) } else { 0 };
+        self.requests = self.requests();
+        let spending =
+            Spending { keep, keep_from_repeats: reserve.max(keep), ..Spending::default() };
+        self.spending = Arc::new(spending);
+        Some(step)
+    }
+
+    /// The chain of a step: one that goes on, or a new one.
+    pub(super) fn chain(&self, step: &PlanStep) -> UnfinishedChain {
+        let state = self.state(step.feed);
+        let known = state.chains.iter().find(|chain| chain.range() == step.range);
+        match known {
+            Some(known) if step.why == Why::Resume => known.clone(),
+            _ => UnfinishedChain::new(step.range, step.why, 0),
+        }
+    }
+
+    /// The service or the allowance refused a request of this chain.
+    pub(super) fn refused(
+        &mut self,
+        feed: usize,
+        chain: &UnfinishedChain,
+        allowance: &AllowanceState,
+        retry_at: Option<Timestamp>,
+    ) {
+        if allowance.left.is_none_or(|left| left == 0) {
+            self.stopped = Some(retry_at.unwrap_or(allowance.resets_at));
+        } else if chain.why == Why::Fill {
+            self.no_fill = true;
+        } else {
+            // A repeat would have spent the reserve. Other chains may need no repeat.
+            self.parts[feed].put_off.add(chain.range());
+        }
+    }
+
+    /// The state that follows from what waits.
+    pub(super) fn after(&self, waiting: &PendingWrite) -> FeedState {
+        let mut state = self.state(waiting.feed()).clone();
+        match waiting {
+            PendingWrite::Page { page, chain, .. } => {
+                state.next_sequence = page.sequence.saturating_add(1);
+                state.drop_superseded(self.now.as_second());
+                if page.is_last {
+                    state.cover(chain, page.rows() as u64);
+                } else {
+                    state.keep_chain(chain.clone());
+                }
+            }
+            PendingWrite::Again { chain, .. } => state.keep_chain(chain.clone()),
+            PendingWrite::TooLong { range, .. } => {
+                state.drop_chain(*range);
+                state.density.refuse(range.seconds());
+            }
+            PendingWrite::GivenUp { range, .. } => state.drop_chain(*range),
+        }
+        state
+    }
+
+    /// The target has applied it, with this state.
+    pub(super) fn applied(&mut self, waiting: &PendingWrite, state: FeedState, applied: Applied) {
+        self.waiting = None;
+        self.parts[waiting.feed()].state = state;
+        if let PendingWrite::GivenUp { feed, range, error } = waiting {
+            self.leave_out(*feed, *range, error.clone());
+        }
+        let part = &mut self.parts[waiting.feed()];
+        let PendingWrite::Page { page, chain, begun_here, .. } = waiting else { return };
+        part.pages += 1;
+        part.applied.inserted += applied.inserted;
+        part.applied.revised += applied.revised;
+        part.applied.unchanged += applied.unchanged;
+        part.applied.flagged += applied.flagged;
+        if page.is_last {
+            part.chains += 1;
+            // The range of a chain that an older run began may have to be read again: the next
+            // plan decides that.
+            if *begun_here {
+                part.done.add(chain.range());
+            }
+        }
+        let times = &page.points.timestamps;
+        self.newest = self.newest.max(times.values().iter().max().copied());
+        self.points += page.rows() as u64;
+    }
+
+    pub(super) fn pages(&self) -> u64 {
+        self.parts.iter().map(|part| part.pages).sum()
+    }
+
+    pub(super) fn requests(&self) -> u64 {
+        self.requests + self.spending.requests.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    pub(super) fn todo(&self) -> Vec<Task> {
+        self.rest().iter().map(|step| step.task(self.state(step.feed))).collect()
+    }
+
+    /// When to go on, where the allowance ended the run.
+    pub(super) fn resumes_at(&self, allowance: &AllowanceState) -> Option<Timestamp> {
+        let held_back = self.no_fill || self.parts.iter().any(|part| !part.put_off.is_empty());
+        self.stopped.or(held_back.then_some(allowance.resets_at))
+    }
+
+    pub(super) fn reports(&self) -> Vec<FeedReport> {
+        let report = |part: &FeedRun| FeedReport {
+            name: part.state.feed().name().to_owned(),
+            chains: part.chains,
+            pages: part.pages,
+            applied: part.applied,
+            sequence: part.state.sequence(),
+            settled_through: part.state.settled_through(),
+            read_through: part.state.read_through(),
+        };
+        self.parts.iter().map(report).collect()
+    }
+}

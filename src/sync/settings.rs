@@ -1,0 +1,46 @@
+//! The settings of one run.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::ranges::{Range, Ranges, instant};
+use crate::data::Shape;
+use crate::error::{Error, Kind, Result};
+
+/// The settings of one run.
+#[derive(Debug, Clone, Default)]
+pub struct SyncSettings {
+    /// Reads no bucket that begins at this time or later.
+    pub until: Option<Timestamp>,
+    /// Plans for this time; by default for the service's time at the beginning.
+    pub now: Option<Timestamp>,
+    /// Ranges to read again, whatever is known of them.
+    pub reread: Vec<(Timestamp, Timestamp)>,
+    /// How pages are decoded.
+    pub shape: Shape,
+    /// Bounds the whole run.
+    pub deadline: Option<Duration>,
+}
+
+impl SyncSettings {
+    pub(super) fn until_second(&self) -> Option<i64> {
+        self.until.map(Timestamp::as_second)
+    }
+
+    /// `reread` in whole seconds, rounded outwards.
+    ///
+    /// # Errors
+    /// `QueryError` for a range that is empty or reversed.
+    pub(super) fn reread_ranges(&self) -> Result<Ranges> {
+        let range = |(start, end): &(Timestamp, Timestamp)| {
+            if start >= end {
+                let message = format!("reread: {start} is not before {end}");
+                return Err(Error::new(Kind::QueryError, message));
+            }
+            let is_cut = instant(end.as_second()) < *end;
+            Ok(Range::new(start.as_second(), end.as_second() + i64::from(is_cut)))
+        };
+        self.reread.iter().map(range).collect()
+    }
+}

@@ -1,0 +1,98 @@
+//! What a store knows of its feeds: their states, coverage and lateness.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::coverage::Window;
+use super::feed::Feed;
+use super::state::FeedState;
+use crate::clock::Clock;
+use crate::error::{Error, Kind, Result};
+use crate::store::{Delays, Store, Target as _};
+
+/// The state of a feed.
+///
+/// # Errors
+/// `StoreError` for a feed that is not there, naming those that are; the others.
+pub fn read_state(store: &Store, feed: &str) -> Result<FeedState> {
+    match store.state(feed)? {
+        Some(state) => FeedState::from_bytes(&state),
+        None => Err(unknown_feed(store, feed)),
+    }
+}
+
+/// The states of all feeds with their names, sorted by name.
+///
+/// # Errors
+/// `StoreError`s.
+pub fn read_states(store: &Store) -> Result<Vec<(String, FeedState)>> {
+    let names = store.feeds()?.into_iter();
+    names.map(|name| Ok((name.clone(), read_state(store, &name)?))).collect()
+}
+
+fn unknown_feed(store: &Store, feed: &str) -> Error {
+    let message = format!("the store {} has no feed {feed:?}", store.path().display());
+    let known = store.feeds().unwrap_or_default();
+    let hint = if known.is_empty() {
+        "It has none yet: client.sync(feed, store) makes it.".to_owned()
+    } else {
+        format!("It has {}.", known.join(", "))
+    };
+    Error::new(Kind::StoreError, message).with_hint(hint)
+}
+
+/// The windows of a feed, and which of them hold points.
+#[derive(Debug, Clone)]
+pub struct FeedCoverage {
+    /// The feed, as the store knows it.
+    pub feed: Feed,
+    /// The time that the windows' states hold for.
+    pub now: Timestamp,
+    /// In order, without gaps; each with whether the store has any point in it.
+    pub windows: Vec<(Window, bool)>,
+}
+
+impl FeedCoverage {
+    /// Reads it at a time; by default at the machine's, or at the newest read where that is later.
+    ///
+    /// # Errors
+    /// `StoreError` for a feed that is not there; the others.
+    pub fn read(store: &Store, feed: &str, now: Option<Timestamp>) -> Result<Self> {
+        let state = read_state(store, feed)?;
+        let now = now.unwrap_or_else(|| {
+            let newest = state.newest_read().unwrap_or(Timestamp::MIN);
+            Clock::system().wall().max(newest)
+        });
+        let windows = state.windows(now);
+        let range = |window: &Window| (window.start.as_microsecond(), window.end.as_microsecond());
+        let holds = store.holds(feed, &windows.iter().map(range).collect::<Vec<_>>())?;
+        let windows = windows.into_iter().zip(holds).collect();
+        Ok(Self { feed: state.feed().clone(), now, windows })
+    }
+}
+
+/// How late the points of a feed came.
+#[derive(Debug, Clone)]
+pub struct FeedLateness {
+    /// The feed, as the store knows it.
+    pub feed: Feed,
+    /// Of points and of revisions.
+    pub delays: Delays,
+    /// How much time is settled.
+    pub settled: Duration,
+}
+
+impl FeedLateness {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// `StoreError` for a feed that is not there; the others.
+    pub fn read(store: &Store, feed: &str) -> Result<Self> {
+        let state = read_state(store, feed)?;
+        let width = i64::from(state.feed().input().interval_seconds.unwrap_or_default());
+        let delays = store.delays(feed, width.saturating_mul(1_000_000))?;
+        let settled = Duration::from_secs(state.settled().seconds().unsigned_abs());
+        Ok(Self { feed: state.feed().clone(), delays, settled })
+    }
+}

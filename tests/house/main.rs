@@ -1,0 +1,97 @@
+//! The house is as it is drawn: every path in the source is followed to the file that defines what
+//! it names, and held against the tables in `rooms.rs`. Arrows point down only. `make house` shows
+//! what is there.
+
+mod circles;
+mod drawing;
+mod examples;
+mod names;
+mod reader;
+mod rooms;
+mod source;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use crate::names::Link;
+use crate::rooms::{ARROWS, CIRCLES, FOLDERS, may_know, room};
+use crate::source::{Source, Texts};
+
+/// The source of this crate, and which of its files knows which.
+static HOUSE: LazyLock<(Source, Vec<Link>)> = LazyLock::new(|| {
+    let mut texts = Texts::new();
+    source::collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut texts);
+    let source = reader::read(&texts);
+    let links = source.links();
+    (source, links)
+});
+
+/// What no table allows, tests included: a line for each.
+fn forbidden(links: &[Link]) -> Vec<String> {
+    let wrong = links.iter().filter(|it| !may_know(room(&it.from), room(&it.to)));
+    wrong.map(|it| format!("{}:{} knows {} of {}", it.from, it.line, it.name, it.to)).collect()
+}
+
+#[test]
+fn every_room_knows_only_the_rooms_that_it_may_know() {
+    let (source, links) = &*HOUSE;
+    let wrong = forbidden(links);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(source.files.len() > 100 && links.len() > 500, "too little was read");
+}
+
+#[test]
+fn nothing_leads_out_unseen() {
+    let hidden = HOUSE.0.hidden();
+    assert!(hidden.is_empty(), "{hidden:#?}");
+}
+
+#[test]
+fn every_room_is_in_the_table() {
+    for file in &HOUSE.0.files {
+        let room = room(&file.path);
+        let is_drawn = ARROWS.iter().chain(&FOLDERS).any(|(name, _)| *name == room);
+        assert!(is_drawn || room == "lib", "{} is in no row", file.path);
+    }
+}
+
+#[test]
+fn no_folders_know_each_other_in_a_circle() {
+    let circles = circles::circles(drawing::arrows(&HOUSE.1));
+    assert!(circles.is_empty(), "{circles:#?}");
+}
+
+#[test]
+fn no_files_know_each_other_in_a_circle() {
+    let links = &HOUSE.1;
+    let found = circles::file_circles(links);
+    let new = found.iter().filter(|circle| rooms::reason(circle).is_none());
+    let new: Vec<_> = new.map(|circle| circles::ties(circle, links)).collect();
+    assert!(new.is_empty(), "{new:#?}");
+    assert_eq!(found.len(), CIRCLES.len(), "a circle in the list is no more");
+}
+
+#[test]
+fn the_map_of_the_crate_is_this_table() {
+    let map = include_str!("../../src/lib.rs");
+    for (room, known) in ARROWS {
+        let row = map.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
+        let mut row = row.filter(|cells| cells.len() == 5);
+        let row = row.find(|cells| cells[1].trim_matches(['[', ']', '`']) == room);
+        let row = row.unwrap_or_else(|| panic!("{room} is not on the map in src/lib.rs"));
+        let drawn: BTreeSet<_> = row[3].split(", ").filter(|room| *room != "-").collect();
+        assert_eq!(drawn, known.iter().copied().collect(), "{room}");
+    }
+}
+
+/// `make house` runs this test alone and shows what it prints.
+#[test]
+#[expect(clippy::print_stdout, reason = "it is there to be read")]
+fn the_house_is_drawn() {
+    let (source, links) = &*HOUSE;
+    let text = drawing::draw(source, links);
+    println!("\n{text}");
+    let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 100).collect();
+    assert!(wide.is_empty(), "{wide:#?}");
+}

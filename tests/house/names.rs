@@ -1,0 +1,106 @@
+//! What a path stands for: the file that defines the item, through imports and re-exports.
+
+use std::collections::BTreeSet;
+
+use crate::source::{Binding, Kind, Mention, Source};
+
+/// How many imports and re-exports may lie between a name and its item.
+const STEPS: usize = 8;
+
+/// A file uses what another one defines.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Link {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) name: String,
+    pub(crate) line: usize,
+    pub(crate) is_test: bool,
+}
+
+impl Source {
+    /// Every use of one file by another. A module's re-export of what its own children define is
+    /// none: it declares them, as `mod` does.
+    pub(crate) fn links(&self) -> Vec<Link> {
+        let mut links = BTreeSet::new();
+        for mention in &self.mentions {
+            let from = self.path(mention.module);
+            let children = ["lib.rs", "mod.rs"].into_iter().find_map(|end| from.strip_suffix(end));
+            let children = children.map_or(from.replace(".rs", "/"), str::to_owned);
+            for node in self.meant(mention) {
+                let to = self.path(node);
+                let declares = mention.kind == Kind::Reexport && to.starts_with(&children);
+                if from != to && !declares {
+                    let Mention { line, is_test, .. } = *mention;
+                    let (from, to, name) = (from.to_owned(), to.to_owned(), item(&mention.path));
+                    links.insert(Link { from, to, name, line, is_test });
+                }
+            }
+        }
+        links.into_iter().collect()
+    }
+
+    /// What hides a link: what the reader refused, and another name for the crate's root.
+    pub(crate) fn hidden(&self) -> Vec<String> {
+        let imports = self.mentions.iter().filter(|mention| mention.kind != Kind::Code);
+        let roots = imports.filter(|mention| self.meant(mention).contains(&0));
+        let told = roots.map(|it| {
+            format!("{}:{}: another name for the crate's root", self.path(it.module), it.line)
+        });
+        self.refused.iter().cloned().chain(told).collect()
+    }
+
+    fn path(&self, node: usize) -> &str {
+        &self.files[self.nodes[node].file].path
+    }
+
+    fn meant(&self, mention: &Mention) -> BTreeSet<usize> {
+        let mut found = self.resolve(mention.module, &mention.path, STEPS);
+        if mention.kind == Kind::Code && mention.path.len() == 1 {
+            found.retain(|node| !self.nodes[*node].is_module); // A module is no value.
+        }
+        found
+    }
+
+    fn resolve(&self, module: usize, path: &[String], steps: usize) -> BTreeSet<usize> {
+        let mut found = BTreeSet::from([module]);
+        for (at, name) in path.iter().enumerate() {
+            // Before `::` a module is meant, where a function has the same name.
+            if found.iter().any(|node| self.nodes[*node].is_module) {
+                found.retain(|node| self.nodes[*node].is_module);
+            }
+            let step = |node: usize| match name.as_str() {
+                "crate" => [0].into(),
+                "self" => [node].into(),
+                "super" => [self.nodes[node].parent].into(),
+                name => match self.lookup(node, name, steps) {
+                    // A variant, a method, or what a macro defines: it is in the same file.
+                    Some(found) if found.is_empty() && at > 0 => [node].into(),
+                    found => found.unwrap_or_default(),
+                },
+            };
+            found = found.into_iter().flat_map(step).collect();
+        }
+        found
+    }
+
+    /// A name in the scope of a module; nothing where it leads on and on.
+    fn lookup(&self, module: usize, name: &str, steps: usize) -> Option<BTreeSet<usize>> {
+        let steps = steps.checked_sub(1)?;
+        let node = &self.nodes[module];
+        if let Some(bindings) = node.names.get(name) {
+            let found = bindings.iter().flat_map(|binding| match binding {
+                Binding::Node(id) => [*id].into(),
+                Binding::Import(path) => self.resolve(module, path, steps),
+            });
+            return Some(found.collect());
+        }
+        let from = node.globs.iter().flat_map(|path| self.resolve(module, path, steps));
+        Some(from.filter_map(|module| self.lookup(module, name, steps)).flatten().collect())
+    }
+}
+
+/// `Kind` for `Kind::ConfigError`: the item that the file defines, not what is in it.
+fn item(path: &[String]) -> String {
+    let upper = path.iter().find(|name| name.starts_with(char::is_uppercase));
+    upper.or(path.last()).cloned().unwrap_or_default()
+}

@@ -1,0 +1,64 @@
+//! The tables: rooms and the folders of the Python layer, from the ground up, and who may know whom.
+
+use std::collections::BTreeSet;
+
+/// Room, and the rooms that it may know. Each stands also for its re-exports at the crate's root.
+pub(crate) const ARROWS: [(&str, &[&str]); 15] = [
+    ("fork", &[]),
+    ("lock", &[]),
+    ("error", &[]),
+    ("clock", &["lock"]),
+    ("http", &["fork", "lock", "error", "clock"]),
+    ("auth", &["fork", "lock", "error", "clock", "http"]),
+    ("data", &["lock", "error"]),
+    ("preview", &["data"]),
+    ("duration", &["error"]),
+    ("client", &["fork", "lock", "error", "clock", "http", "auth", "data"]),
+    ("store", &["fork", "lock", "error", "data"]),
+    ("sync", &["fork", "lock", "error", "clock", "http", "data", "client", "store"]),
+    ("settings", &["error"]),
+    ("sandbox", &["lock", "clock"]),
+    ("python", &["all"]),
+];
+
+/// Folder of `src/python`, and those of its folders that it may know.
+pub(crate) const FOLDERS: [(&str, &[&str]); 7] = [
+    ("python/bridge", &[]),
+    ("python/convert", &["python/bridge"]),
+    ("python/auth", &["python/bridge", "python/convert"]),
+    ("python/client", &["python/bridge", "python/convert", "python/auth"]),
+    ("python/store", &["python/bridge", "python/convert", "python/client"]),
+    ("python/sync", &["python/bridge", "python/convert", "python/client", "python/store"]),
+    ("python/sandbox", &["python/bridge", "python/convert", "python/auth", "python/client"]),
+];
+
+/// Files that may know each other in a circle, and why.
+pub(crate) const CIRCLES: [(&[&str], &str); 0] = [];
+
+/// Why these files may know each other in a circle.
+pub(crate) fn reason(circle: &BTreeSet<&str>) -> Option<&'static str> {
+    let named = |files: &[&str]| files.iter().copied().collect::<BTreeSet<_>>() == *circle;
+    CIRCLES.iter().find(|(files, _)| named(files)).map(|(_, reason)| *reason)
+}
+
+/// Where a file lies: `data`, `python/store`; `lib` and `python` for the files that declare them.
+pub(crate) fn room(file: &str) -> &str {
+    let place = file.trim_end_matches("/mod.rs").trim_end_matches(".rs");
+    let steps = if place.starts_with("python/") { 2 } else { 1 };
+    match place.match_indices('/').nth(steps - 1) {
+        Some((end, _)) => &place[..end],
+        None => place,
+    }
+}
+
+/// Who declares all may know all: `lib.rs`, and `python/mod.rs` below it.
+pub(crate) fn may_know(room: &str, other: &str) -> bool {
+    let row = ARROWS.iter().chain(&FOLDERS).find(|(name, _)| *name == room);
+    let known = row.map_or(&[][..], |(_, known)| known);
+    match room.split_once('/') {
+        _ if room == other || room == "lib" || other == "lib" => true,
+        Some((layer, _)) if !other.contains('/') => other != layer && may_know(layer, other),
+        None if known.contains(&"all") => true,
+        _ => known.contains(&other),
+    }
+}

@@ -1,0 +1,27 @@
+"""A feed, and the points of a store and of the service in one form, to be compared."""
+
+import siteline
+
+FEED = {"site": "S1", "line": "L2", "interval": "5m", "since": "2026-11-15T00:00Z"}
+
+
+def make_feed(name="line-2", **options):
+    """A feed of one line since the fifteenth."""
+    return siteline.Feed(name, **{**FEED, **options})
+
+
+def rows_by_key(table):
+    """A dict of points: the ids and the timestamp, then the four numbers."""
+    rows = map(tuple, map(dict.values, table.records()))
+    return {row[:6]: row[6:] for row in rows}
+
+
+def stored_points(store, feed="line-2", *range_, **options):
+    """What a store holds."""
+    return rows_by_key(store.points(feed, *range_, **options))
+
+
+def true_points(sandbox, end, **options):
+    """What the service knows now, from the feed's beginning on."""
+    query = {"site": "S1", "line": "L2", "interval": "5m", "start": FEED["since"]}
+    return rows_by_key(sandbox.truth(**{**query, **options}, end=end))

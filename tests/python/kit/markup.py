@@ -1,0 +1,47 @@
+"""The HTML of an object, parsed: what a notebook draws."""
+
+import re
+from html.parser import HTMLParser
+
+TAGS = {"div", "span", "b", "table", "tbody", "tr", "td", "th", "svg", "rect", "path"}
+"""The elements that objects are drawn with."""
+# What a page fetches or runs by itself, or what may clash with another object on the page.
+FORBIDDEN = re.compile(r"href|src=|url\(|\son\w+=|javascript|\bid=|class=|<style|@import", re.I)
+
+
+class Reader(HTMLParser):
+    """Collects elements and text; every element must be closed."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.seen, self.text = [], [], ""
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text = " ".join(f"{self.text} {data}".split())
+
+
+def read_html(shown):
+    """Parse the HTML of an object, which must have plain elements only."""
+    html = shown._repr_html_()
+    assert not FORBIDDEN.search(html)
+    reader = Reader(html)
+    assert {tag for tag, _ in reader.seen} <= TAGS
+    colours = {
+        style for _, attrs in reader.seen for style in attrs.get("style", "").split(";")
+        if style.startswith(("color:", "background"))
+    }  # fmt: skip
+    assert colours <= {"color:inherit", "background:transparent"}, "themes set the colours"
+    return reader

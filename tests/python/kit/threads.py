@@ -1,0 +1,25 @@
+"""The same work in many threads."""
+
+import threading
+
+
+def run_in_threads(count, work, *, timeout=120):
+    """Run `work` in so many threads at once; returns its results, raises the first exception."""
+    barrier, results, errors = threading.Barrier(count), [], []
+
+    def run():
+        barrier.wait()
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout)
+    assert not any(thread.is_alive() for thread in threads), "a deadlock"
+    if errors:
+        raise errors[0]
+    return results

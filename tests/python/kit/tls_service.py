@@ -1,0 +1,161 @@
+"""A service behind TLS, and proxies before it: all on loopback, for the tests of connections."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import ipaddress
+import select
+import socket
+import socketserver
+import ssl
+import threading
+from typing import TYPE_CHECKING
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOST = "customer.test"
+# Not a loopback address for the client, yet connecting to it reaches this machine.
+SELF = "0.0.0.0"
+
+
+class Authority:
+    """A certificate authority of our own, and a server certificate that it issued."""
+
+    def __init__(self, folder: Path) -> None:
+        key, name = ec.generate_private_key(ec.SECP256R1()), self._name("siteline test authority")
+        self.certificate = self._issue(name, key.public_key(), name, key, is_authority=True)
+        server = ec.generate_private_key(ec.SECP256R1())
+        issued = self._issue(self._name(HOST), server.public_key(), name, key, is_authority=False)
+        self.pem = self.certificate.public_bytes(serialization.Encoding.PEM)
+        self.file = folder / "ca.pem"
+        self.file.write_bytes(self.pem)
+        self.folder = folder / "certs"
+        self.folder.mkdir()
+        (self.folder / "ours.pem").write_bytes(self.pem)
+        chain = folder / "server.pem"
+        chain.write_bytes(
+            issued.public_bytes(serialization.Encoding.PEM)
+            + server.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        self.chain = chain
+        self.context = self.offering()
+
+    def offering(self, *protocols: str) -> ssl.SSLContext:
+        """The server's side of TLS, with these protocols to choose from."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.chain)
+        if protocols:
+            context.set_alpn_protocols(protocols)
+        return context
+
+    @staticmethod
+    def _name(text):
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+    @staticmethod
+    def _issue(subject, public_key, issuer, key, *, is_authority):
+        now = datetime.datetime.now(datetime.UTC)
+        names = [
+            x509.DNSName(HOST),
+            x509.DNSName("localhost"),
+            x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+            x509.IPAddress(ipaddress.ip_address(SELF)),
+        ]
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(issuer)
+            .public_key(public_key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=30))
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        )
+        if not is_authority:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        return builder.sign(key, hashes.SHA256())
+
+
+def pump(one: socket.socket, other: socket.socket) -> None:
+    """Carry bytes both ways until one side ends."""
+    sides = {one: other, other: one}
+    while True:
+        pending = [side for side in sides if isinstance(side, ssl.SSLSocket) and side.pending()]
+        ready = pending or select.select(list(sides), [], [])[0]
+        for side in ready:
+            data = side.recv(65536)
+            if not data:
+                return
+            sides[side].sendall(data)
+
+
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, serve) -> None:
+        super().__init__(("127.0.0.1", 0), None)
+        self.serve = serve
+        self.port = self.server_address[1]
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    def finish_request(self, request, _address) -> None:
+        with contextlib.suppress(OSError):
+            self.serve(request)
+
+    def __exit__(self, *exception) -> None:
+        self.shutdown()
+        super().__exit__(*exception)
+
+
+class TlsRelay(Server):
+    """TLS in front of a plain service on this machine."""
+
+    def __init__(self, authority: Authority, port: int) -> None:
+        def serve(request):
+            with (
+                authority.context.wrap_socket(request, server_side=True) as outside,
+                socket.create_connection(("127.0.0.1", port)) as inside,
+            ):
+                pump(outside, inside)
+
+        super().__init__(serve)
+
+
+class Proxy(Server):
+    """An HTTP proxy: every tunnel leads to one port here, whatever host was asked for."""
+
+    def __init__(self, port: int, answer: bytes = b"HTTP/1.1 200 OK\r\n\r\n") -> None:
+        self.heads: list[str] = []
+
+        def serve(request):
+            head = b""
+            while b"\r\n\r\n" not in head:
+                data = request.recv(4096)
+                if not data:
+                    return
+                head += data
+            self.heads.append(head.decode())
+            request.sendall(answer)
+            if b" 200 " in answer:
+                with socket.create_connection(("127.0.0.1", port)) as inside:
+                    pump(request, inside)
+
+        super().__init__(serve)
+
+
+def unused_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]

@@ -1,0 +1,11 @@
+"""A condition that another thread, or another process, makes true."""
+
+import time
+
+
+def wait_until(condition, timeout=60):
+    """Wait for it; fails after `timeout` seconds."""
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, f"not true within {timeout} s"
+        time.sleep(0.001)

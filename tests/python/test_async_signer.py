@@ -1,0 +1,492 @@
+"""A signer that is a coroutine function: awaited on the loop of whoever needs a token."""
+
+import asyncio
+import contextvars
+import functools
+import gc
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import jwt
+import pytest
+import siteline
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "1h"}
+KEY = rsa.generate_private_key(65537, 2048)
+JWK = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key()))
+
+
+def signature_of(data):
+    return KEY.sign(data, padding.PKCS1v15(), hashes.SHA256())
+
+
+class Vault:
+    """An async vault. It says what befell each call; the first of them can be made to hang."""
+
+    def __init__(self, hangs=0):
+        self.hangs, self.calls, self.cancelled = hangs, [], 0
+
+    async def sign(self, data):
+        self.calls.append((asyncio.get_running_loop(), threading.get_ident()))
+        try:
+            await asyncio.sleep(3600 if len(self.calls) <= self.hangs else 0.01)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return signature_of(data)
+
+
+def credential_of(sandbox, signer):
+    subject = sandbox.enroll(JWK)
+    return siteline.Credential(subject, signer=signer, public_jwk=JWK)
+
+
+def client_of(sandbox, signer, kind=siteline.AsyncClient, **options):
+    credential = (
+        signer if isinstance(signer, siteline.Credential) else credential_of(sandbox, signer)
+    )
+    return kind(sandbox.base_url, credential=credential, clock=sandbox.clock, **options)
+
+
+async def until(what, seconds=10):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not come to pass"
+        await asyncio.sleep(0.005)
+
+
+class Callable:
+    async def __call__(self, data):
+        return signature_of(data)
+
+
+async def two_arguments(_, data):
+    return signature_of(data)
+
+
+@pytest.mark.parametrize(
+    "signer",
+    [Vault().sign, Callable(), functools.partial(two_arguments, None)],
+    ids=["method", "object", "partial"],
+)
+def test_it_signs_and_the_service_takes_it(sandbox, signer):
+    async def main():
+        async with client_of(sandbox, signer) as client:
+            table = await client.data(**DAY).collect()
+            return len(table), len(await client.discover())
+
+    points, sites = asyncio.run(main())
+    assert points == len(sandbox.truth(**DAY))
+    assert sites
+    assert sandbox.stats["token_requests"] == 1
+
+
+def test_it_runs_on_the_loop_of_the_caller_in_its_context(sandbox):
+    vault, request = Vault(), contextvars.ContextVar("request")
+    seen = []
+
+    async def sign(data):
+        seen.append(request.get())
+        return await vault.sign(data)
+
+    async def main():
+        request.set("mine")
+        async with client_of(sandbox, sign) as client:
+            await client.discover()
+            return asyncio.get_running_loop()
+
+    assert vault.calls == [(asyncio.run(main()), threading.get_ident())]
+    assert seen == ["mine"]
+
+
+@pytest.mark.fault("T19")
+def test_many_scans_at_once_sign_once(sandbox):
+    vault = Vault()
+
+    async def main():
+        async with client_of(sandbox, vault.sign) as client:
+            scans = [client.data(**DAY) for _ in range(20)]
+            gathered = await client.gather(scans, concurrency=20)
+            more = await asyncio.gather(*(client.data(**DAY).collect() for _ in range(30)))
+            return len(gathered), len(more)
+
+    assert asyncio.run(main()) == (20, 30)
+    assert len(vault.calls) == 1
+    assert sandbox.stats["token_requests"] == 1
+
+
+@pytest.mark.parametrize("way", ["pages", "gather"])
+@pytest.mark.fault("D1")
+def test_a_token_that_is_refused_between_two_pages_is_renewed_on_the_loop(sandbox, way):
+    """Pages are read ahead, and gathered, in tasks that no call of Python's began."""
+    vault = Vault()
+    sandbox.fault(on="data", status=401, nth=3)
+
+    async def main():
+        async with client_of(sandbox, vault.sign) as client:
+            await client.discover()
+            # A token that was new would be tried once more.
+            sandbox.clock.advance("2m")
+            if way == "gather":
+                scans = [client.data(**DAY, page_size=20) for _ in range(3)]
+                return [len(one) for one in await client.gather(scans)]
+            points = 0
+            async for page in client.data(**DAY, page_size=20).pages():
+                points += len(page)
+                # What is read ahead asks for its token meanwhile.
+                await asyncio.sleep(0.05)
+            return [points]
+
+    assert set(asyncio.run(main())) == {len(sandbox.truth(**DAY))}
+    assert sandbox.stats["token_requests"] == len(vault.calls) == 2
+    assert {thread for _, thread in vault.calls} == {threading.get_ident()}
+
+
+@pytest.mark.fault("T20")
+@pytest.mark.parametrize("loops", [1, 2])
+def test_where_the_first_is_cancelled_another_signs_anew_on_its_own_loop(sandbox, loops):
+    vault = Vault(hangs=1)
+    credential = credential_of(sandbox, vault.sign)
+    waiting, outcome = threading.Event(), []
+
+    async def second():
+        async with client_of(sandbox, credential) as client:
+            task = asyncio.create_task(client.data(**DAY).collect())
+            await asyncio.sleep(0.1)
+            waiting.set()
+            outcome.append((asyncio.get_running_loop(), len(await task)))
+
+    async def main():
+        async with client_of(sandbox, credential) as client:
+            first = asyncio.create_task(client.data(**DAY).collect())
+            await until(lambda: vault.calls)
+            other = asyncio.create_task(
+                second() if loops == 1 else asyncio.to_thread(asyncio.run, second())
+            )
+            await until(waiting.is_set)
+            assert len(vault.calls) == 1, "one signs, the other waits"
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            await other
+            return asyncio.get_running_loop()
+
+    here = asyncio.run(main())
+    ((there, points),) = outcome
+    assert points == len(sandbox.truth(**DAY))
+    assert [loop for loop, _ in vault.calls] == [here, there]
+    assert (here is there) is (loops == 1)
+    assert vault.cancelled == 1
+    assert sandbox.stats["token_requests"] == 1
+
+
+@pytest.mark.fault("T20")
+@pytest.mark.parametrize("how", ["run", "closed"])
+def test_a_loop_that_ends_while_it_signs_leaves_the_exchange_to_others(sandbox, how):
+    vault = Vault(hangs=1)
+    credential = credential_of(sandbox, vault.sign)
+    outcome, waits = [], threading.Event()
+
+    async def second():
+        async with client_of(sandbox, credential) as client:
+            task = asyncio.create_task(client.data(**DAY).collect())
+            await asyncio.sleep(0.1)
+            waits.set()
+            outcome.append(len(await task))
+
+    other = threading.Thread(target=asyncio.run, args=(second(),))
+
+    async def first(client):
+        task = asyncio.create_task(client.data(**DAY).collect())
+        await until(lambda: vault.calls)
+        other.start()
+        await until(waits.is_set)
+        return task
+
+    client = client_of(sandbox, credential)
+    if how == "run":
+        asyncio.run(first(client))
+    else:
+        loop = asyncio.new_event_loop()
+        # It holds the tasks that nobody will ever end.
+        left = loop.run_until_complete(first(client)), asyncio.all_tasks(loop)
+        began = time.monotonic()
+        loop.close()
+    other.join(10)
+    assert outcome == [len(sandbox.truth(**DAY))]
+    assert len(vault.calls) == 2
+    assert sandbox.stats["token_requests"] == 1
+    if how == "closed":
+        assert time.monotonic() - began < 5
+        for task in left[1]:
+            task._log_destroy_pending = False
+
+
+def test_a_cancelled_call_cancels_the_signer_on_its_loop_and_the_next_one_works(sandbox):
+    vault = Vault(hangs=2)
+
+    async def main():
+        async with client_of(sandbox, vault.sign) as client:
+            for seconds in (0.05, 0.1):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(client.discover(), seconds)
+            await until(lambda: vault.cancelled == 2)
+            return await client.discover()
+
+    assert len(asyncio.run(main()))
+
+
+def test_a_signer_that_never_ends_has_the_deadline_of_the_call(sandbox):
+    vault = Vault(hangs=1)
+
+    async def main():
+        async with client_of(sandbox, vault.sign) as client:
+            with pytest.raises(siteline.DeadlineExceeded):
+                await client.data(**DAY, deadline="1s").collect()
+            await until(lambda: vault.cancelled == 1)
+
+    asyncio.run(main())
+    assert sandbox.stats["token_requests"] == 0
+
+
+class Sealed(Exception):
+    """The user's own."""
+
+
+@pytest.mark.parametrize("count", [1, 10])
+def test_what_it_raises_is_the_cause_and_is_not_remembered(sandbox, count):
+    raised = [Sealed("the vault is sealed")]
+
+    async def sign(data):
+        await asyncio.sleep(0.05)
+        if raised:
+            raise raised[0]
+        return signature_of(data)
+
+    async def main():
+        async with client_of(sandbox, sign) as client:
+            calls = (client.discover() for _ in range(count))
+            errors = await asyncio.gather(*calls, return_exceptions=True)
+            for error in errors:
+                assert type(error) is siteline.CredentialError
+                assert error.__cause__ is raised[0]
+                assert "sealed" not in str(error)
+            raised.clear()
+            return await client.discover()
+
+    assert len(asyncio.run(main()))
+    assert sandbox.stats["token_requests"] == 1
+
+
+def test_a_signer_that_is_cancelled_from_elsewhere_says_so_to_its_own_caller_alone(sandbox):
+    vault, cancelled = Vault(), []
+
+    async def sign(data):
+        if not cancelled:
+            cancelled.append(True)
+            await asyncio.sleep(0.1)
+            raise asyncio.CancelledError("by the vault's own library")
+        return await vault.sign(data)
+
+    async def main():
+        async with client_of(sandbox, sign) as client:
+            calls = (client.discover() for _ in range(5))
+            return await asyncio.gather(*calls, return_exceptions=True)
+
+    outcomes = asyncio.run(main())
+    assert sum(isinstance(one, asyncio.CancelledError) for one in outcomes) == 1
+    assert sum(isinstance(one, siteline.Discovery) for one in outcomes) == 4
+    assert len(vault.calls) == 1
+
+
+@pytest.mark.parametrize("answer", [None, "text", 5, b"", b"\0" * 256])
+def test_what_is_no_signature_is_told_before_anything_is_sent(sandbox, answer):
+    async def sign(data):
+        return answer
+
+    async def main():
+        async with client_of(sandbox, sign) as client:
+            await client.discover()
+
+    with pytest.raises(siteline.CredentialError, match="signer returned"):
+        asyncio.run(main())
+    assert sandbox.stats["token_requests"] == 0
+
+
+def test_a_plain_function_that_gives_an_awaitable_is_told_what_to_give(sandbox):
+    async def answer():
+        raise AssertionError("nobody awaits it")
+
+    made = []
+
+    def sign(data):
+        made.append(answer())
+        return made[0]
+
+    async def main():
+        async with client_of(sandbox, sign) as client:
+            await client.discover()
+
+    with pytest.raises(siteline.CredentialError, match="signer returned") as caught:
+        asyncio.run(main())
+    made[0].close()
+    assert "async function itself" in caught.value.hint
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_client_says_config_error_before_any_request_unless_there_is_a_token(sandbox, inside):
+    vault = Vault()
+    credential = credential_of(sandbox, vault.sign)
+    blocking = client_of(sandbox, credential, siteline.Client)
+
+    def refused():
+        for call in (
+            blocking.discover,
+            blocking.data(**DAY).collect,
+            lambda: next(blocking.data(**DAY).pages()),
+            lambda: blocking.gather([blocking.data(**DAY)]),
+        ):
+            with pytest.raises(siteline.ConfigError, match="async") as caught:
+                call()
+            assert "AsyncClient" in caught.value.hint
+        assert blocking.allowance.used == 0
+        assert sandbox.stats["token_requests"] == sandbox.stats["data_requests"] == 0
+
+    async def refused_inside():
+        refused()
+
+    asyncio.run(refused_inside()) if inside else refused()
+    assert vault.calls == []
+
+    async def main():
+        async with client_of(sandbox, credential) as client:
+            await client.discover()
+            if inside:
+                assert len(blocking.data(**DAY).collect())
+
+    asyncio.run(main())
+    # The token is the process's: it serves to its end, and is not renewed here.
+    assert len(blocking.data(**DAY, page_size=20).collect()) == len(sandbox.truth(**DAY))
+    sandbox.clock.advance("2h")
+    with pytest.raises(siteline.ConfigError, match="async"):
+        blocking.discover()
+    assert len(vault.calls) == sandbox.stats["token_requests"] == 1
+
+
+def test_signer_and_loop_are_let_go(sandbox):
+    vault = Vault(hangs=1)
+    gone = weakref.ref(vault)
+    loops = []
+
+    async def main(vault):
+        async with client_of(sandbox, vault.sign) as client:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.discover(), 0.1)
+            await client.discover()
+            loops.append(weakref.ref(asyncio.get_running_loop()))
+
+    asyncio.run(main(vault))
+    del vault
+    end = time.monotonic() + 5
+    while (gone() is not None or loops[0]() is not None) and time.monotonic() < end:
+        gc.collect()
+        time.sleep(0.01)
+    assert gone() is None
+    assert loops[0]() is None
+
+
+ENDS = """
+import asyncio, atexit, sys, threading
+
+def last():
+    try:
+        asyncio.run(main())
+    except siteline.ClosedError as error:
+        print("closed:", error)
+
+how = sys.argv[1]
+if how == "atexit":
+    # Before siteline's own: it runs after it.
+    atexit.register(last)
+
+import siteline
+
+sandbox = siteline.Sandbox(now="2026-11-20T00:00:00Z")
+key = siteline.PrivateKey.generate(2048)
+subject = sandbox.enroll(key.public_jwk)
+began = threading.Event()
+
+async def sign(data):
+    began.set()
+    await asyncio.sleep(3600)
+
+credential = siteline.Credential(subject, signer=sign, public_jwk=key.public_jwk)
+client = siteline.AsyncClient(sandbox.base_url, credential=credential, clock=sandbox.clock)
+
+async def main():
+    await client.discover()
+
+if how == "thread":
+    threading.Thread(target=asyncio.run, args=(main(),), daemon=True).start()
+    assert began.wait(10)
+elif how == "left":
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(main())
+    while not began.is_set():
+        loop.run_until_complete(asyncio.sleep(0.01))
+    task._log_destroy_pending = False
+    for one in asyncio.all_tasks(loop):
+        one._log_destroy_pending = False
+print("the end")
+"""
+
+
+@pytest.mark.parametrize("how", ["thread", "left", "atexit"])
+def test_a_script_ends_whatever_its_signer_waits_for(how):
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS, how], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("the end")
+    assert ("closed:" in done.stdout) is (how == "atexit")
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "panicked" not in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_signs_on_a_loop_of_its_own(sandbox):
+    vault = Vault(hangs=1)
+    credential = credential_of(sandbox, vault.sign)
+    client = client_of(sandbox, credential)
+    forked = []
+
+    async def main():
+        task = asyncio.create_task(client.discover())
+        await until(lambda: vault.calls)
+        forked.append(await asyncio.to_thread(child))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    def child():
+        process = os.fork()
+        if process:
+            return os.waitpid(process, 0)[1]
+        status = 1
+        try:
+            asyncio.run(asyncio.wait_for(client.discover(), 20))
+            status = 0
+        finally:
+            os._exit(status)
+
+    asyncio.run(main())
+    assert forked == [0]
+    assert vault.cancelled == 1

@@ -1,0 +1,95 @@
+"""What the pages point at is there: links, their anchors, and the sections that the code cites."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "tests" / "FAULTS.md"])
+SOURCES = [
+    path
+    for folder in ("src", "python", "tests", "examples", "benches", "docs")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in {".rs", ".py", ".pyi", ".md"} and "target" not in path.parts
+]
+HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+SECTION = re.compile(r"(RFC \d+,? )?§(\d+(?:\.\d+)*)(?:, rule (\d))?")
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
+def slug(heading):
+    """The anchor of a heading, as GitHub and the usual site builders make it."""
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+    return re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+
+
+def anchors(text):
+    return {slug(heading) for heading in HEADING.findall(FENCED.sub("", text))}
+
+
+def broken_links(page):
+    for target in LINK.findall(FENCED.sub("", read(page))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = page.parent / name if name else page
+        if not path.exists() or (anchor and anchor not in anchors(read(path))):
+            yield target
+
+
+def cited_sections(text):
+    """Sections of the interface that a text cites; those of RFCs are not of them."""
+    for rfc, section, rule in SECTION.findall(text):
+        if not rfc:
+            yield f"{section}.{rule}" if rule else section
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_relative_link_and_anchor_resolves(page):
+    assert not list(broken_links(page))
+
+
+def test_a_broken_link_and_a_broken_anchor_are_seen(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# §5.3 `One` page, *told*\n[a](page.md#53-one-page-told) [b](#53-two) [c](no.md)"
+    )
+    assert list(broken_links(page)) == ["#53-two", "no.md"]
+
+
+def test_every_section_that_is_cited_has_a_heading_in_the_interface_page():
+    page = read(ROOT / "docs" / "interface.md")
+    known = {
+        heading.split()[0].removeprefix("§")
+        for heading in HEADING.findall(page)
+        if heading.startswith("§")
+    }
+    cited = {
+        (section, path.relative_to(ROOT).as_posix())
+        for path in [*SOURCES, *ROOT.glob("*.md")]
+        for section in cited_sections(read(path))
+    }
+    assert len(cited) > 100
+    assert not {(section, path) for section, path in cited if section not in known}
+
+
+def test_every_section_of_the_fault_page_that_is_cited_is_there():
+    known = re.findall(r"^## (\d)\. ", read(ROOT / "docs" / "faults.md"), re.MULTILINE)
+    cited = {
+        section
+        for path in SOURCES
+        for section in re.findall(r"faults\.md\W+section (\d)", read(path))
+    }
+    assert cited
+    assert cited <= set(known)
+
+
+def test_a_section_of_an_rfc_is_not_taken_for_one_of_the_interface():
+    text = "(RFC 1952 §2.3.1), §4.4, rule 3 and §8"
+    assert list(cited_sections(text)) == ["4.4.3", "8"]

@@ -1,0 +1,172 @@
+"""The dicts that siteline hands out are what their TypedDicts declare."""
+
+import ast
+import re
+import types
+import typing
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+import siteline
+import siteline.reports
+
+RANGE = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z", "interval": "1h"}
+DECLARED = {name for name in siteline.__all__ if typing.is_typeddict(getattr(siteline, name))}
+
+
+def differences(value, declared, where="it"):
+    """Where a value is not what a type declares: one line each."""
+    if typing.is_typeddict(declared):
+        if type(value) is not dict:
+            return [f"{where} is a {type(value).__name__}, no dict"]
+        hints = typing.get_type_hints(declared)
+        found = [f"{where} has no {name!r}" for name in declared.__required_keys__ - set(value)]
+        found += [f"{where} has {name!r} too" for name in set(value) - set(hints)]
+        for name in set(hints) & set(value):
+            found += differences(value[name], hints[name], f"{where}[{name!r}]")
+        return found
+    origin, arguments = typing.get_origin(declared), typing.get_args(declared)
+    if origin is typing.Literal:
+        return [] if value in arguments else [f"{where} is {value!r}, none of {arguments}"]
+    if origin in (typing.Union, types.UnionType):
+        choices = [differences(value, one, where) for one in arguments]
+        return [] if [] in choices else choices[0]
+    if origin is not None and type(value) is not origin:
+        return [f"{where} is a {type(value).__name__}, no {origin.__name__}"]
+    if origin is list:
+        parts = [(one, arguments[0], f"{where}[{n}]") for n, one in enumerate(value)]
+    elif origin is dict:
+        parts = [(key, arguments[0], f"a key of {where}") for key in value]
+        parts += [(one, arguments[1], f"{where}[{key!r}]") for key, one in value.items()]
+    else:
+        # Exactly: True is no count.
+        return [] if type(value) is declared else [f"{where} is a {type(value).__name__}"]
+    return [line for part in parts for line in differences(*part)]
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        yield sandbox
+
+
+def feed_of(**options):
+    return siteline.Feed(
+        "line-2", site="S1", line="L2", interval="1h", since="2026-11-15T00:00Z", **options
+    )
+
+
+def pages(client):
+    return list(client.data(**RANGE, page_size=30).pages())
+
+
+def tables(sandbox):
+    client = sandbox.client()
+    scan = client.data(**RANGE, page_size=30)
+    resumed = scan.resume(next(scan.pages()).bookmark)
+    apart = client.gather([client.data(**{**RANGE, "site": "S2"}), scan])
+    return [scan.collect(), resumed.collect(), apart.table, sandbox.truth(site="S1")]
+
+
+def synced(sandbox, tmp_path):
+    store = siteline.Store(tmp_path / "plant.siteline")
+    frugal = sandbox.client(daily_allowance=2)
+    first = frugal.sync(feed_of(page_size=50), store)
+    assert first.todo
+    return [first, sandbox.client().sync(feed_of(page_size=50), store)]
+
+
+def examples(sandbox, tmp_path):
+    """Of each declared dict real ones, made in as many ways as there are."""
+    read = tables(sandbox)
+    reports = [one.to_dict() for one in synced(sandbox, tmp_path)]
+    store = siteline.Store(tmp_path / "plant.siteline")
+    stored = [
+        store.points("line-2", "2026-11-16T00:00Z"),
+        store.points("line-2", settled_only=True, flagged="drop"),
+        store.changes("line-2", since=0),
+        store.as_of("line-2", 1, end="2026-11-17T00:00Z"),
+    ]
+    sandbox.fault(on="data", reset=True)
+    sandbox.client().data(**RANGE).collect()
+    key = siteline.PrivateKey.generate(2048)
+    with_key = siteline.Credential("subject", key)
+    vault = siteline.Credential("subject", signer=bytes, public_jwk=key.public_jwk)
+    return {
+        "PageReport": [page.report for page in pages(sandbox.client())],
+        "TableReport": [table.report for table in read],
+        "Provenance": [
+            one.to_pandas().attrs["siteline"] for one in [*pages(sandbox.client()), *read[:-1]]
+        ],
+        "StoreProvenance": [one.to_pandas().attrs["siteline"] for one in stored],
+        "PublicJwk": [one.public_jwk for one in (key, with_key, vault)],
+        "SyncReportDict": reports,
+        "FeedReportDict": [one for report in reports for one in report["feeds"]],
+        "TaskDict": [one for report in reports for one in report["todo"]],
+        "AllowanceDict": [report["allowance"] for report in reports],
+        "SandboxStats": [sandbox.stats, siteline.Sandbox().stats],
+        "SandboxRequest": sandbox.stats["log"],
+    }
+
+
+def test_every_dict_is_what_its_typed_dict_declares(sandbox, tmp_path):
+    real = examples(sandbox, tmp_path)
+    assert set(real) == DECLARED == set(siteline.reports.__all__)
+    for name, values in real.items():
+        assert values, name
+        for value in values:
+            assert not differences(value, getattr(siteline, name), name)
+
+
+def test_optional_keys_are_there_sometimes(sandbox, tmp_path):
+    optional = {
+        (name, key) for name in DECLARED for key in getattr(siteline, name).__optional_keys__
+    }
+    assert optional == {("StoreProvenance", "since")}
+    for name, key in optional:
+        values = examples(sandbox, tmp_path)[name]
+        assert {key in value for value in values} == {True, False}
+
+
+def test_no_public_member_of_the_core_is_a_dict_of_anything():
+    """Records are: ``extra_columns`` adds to their keys, and named tuples are the typed way."""
+    stub = Path(siteline.__file__).with_name("_siteline.pyi").read_text(encoding="utf-8")
+    vague = {
+        f"{cls.name}.{member.name}"
+        for cls in ast.walk(ast.parse(stub))
+        if isinstance(cls, ast.ClassDef)
+        for member in cls.body
+        if isinstance(member, ast.FunctionDef) and not member.name.startswith("_")
+        if re.search(r"dict\[str, (Any|object)\]", ast.unparse(member.returns))
+    }
+    assert vague == {"Page.records", "Table.records", "Scan.records", "Points.records"}
+
+
+def test_the_truth_was_not_read_and_its_report_says_so(sandbox):
+    truth = sandbox.truth(site="S1", interval="1h", start=RANGE["start"], end=RANGE["end"])
+    report = truth.report
+    assert report["pages"] == report["resumed_after_pages"] == report["revised"] == 0
+    assert report["points"] == report["points_read"] == len(truth) > 0
+    assert report["series"] == truth.to_pandas()["tag_guid"].nunique()
+    assert truth.to_pandas().attrs["siteline"] == {}
+    assert "page" not in truth._repr_html_()
+
+
+def test_a_dict_that_is_not_as_declared_is_seen(sandbox):
+    report = next(sandbox.client().data(**RANGE).pages()).report
+    for wrong in [
+        {**report, "points": True},
+        {**report, "points": None},
+        {**report, "arrays": [1]},
+        {**report, "timestamp_forms": ["roman"]},
+        {**report, "more": 1},
+        {name: value for name, value in report.items() if name != "series"},
+    ]:
+        assert len(differences(wrong, siteline.PageReport)) == 1
+    request = {"at": datetime.now(), "method": "GET", "path": "/", "query": "", "status": 200}
+    assert not differences(request, siteline.SandboxRequest)
+    assert len(differences({**request, "at": "2026"}, siteline.SandboxRequest)) == 1
+    assert differences({"token": {"200": 1}}, dict[str, dict[int, int]])
+    assert differences((), list[int])
+    assert not differences(None, int | None)

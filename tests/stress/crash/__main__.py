@@ -1,0 +1,56 @@
+"""Kill a sync, and let its system calls fail; then check the store."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from crash.campaign import Campaign, Result
+
+
+def table(results: list[Result]) -> str:
+    """A Markdown table."""
+    lines = [
+        "| what goes wrong | trials | interrupted | pages committed | broken |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for result in results:
+        cells = (result.name, result.trials, result.interrupted, result.pages, len(result.broken))
+        lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run the campaigns."""
+    parser = argparse.ArgumentParser(prog="crash", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10, help="time limit of the whole run")
+    parser.add_argument("--kills", type=int, default=1_000, help="kills at random moments")
+    parser.add_argument("--step", type=int, default=1, help="let every n-th system call fail")
+    parser.add_argument("--seed", type=int, default=None, help="seed of moments and data")
+    parser.add_argument("--out", type=Path, help="also write the table to this file")
+    options = parser.parse_args()
+    seed = random.SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
+    print(f"seed {seed}", flush=True)
+    until = time.monotonic() + options.minutes * 60
+    with tempfile.TemporaryDirectory(prefix="siteline-crash-") as folder:
+        campaign = Campaign(Path(folder).resolve(), seed, until)
+        results = [*campaign.every_call(options.step), campaign.random_kills(options.kills)]
+    text = table(results)
+    print(text)
+    broken = [f"{result.name}: {failure}" for result in results for failure in result.broken]
+    for failure in broken[:20]:
+        print(failure)
+    cut = [result for result in results if result.trials < result.wanted]
+    for result in cut:
+        print(f"{result.name}: {result.wanted - result.trials} trials left out for lack of time")
+    if options.out:
+        options.out.write_text(f"seed {seed}\n\n{text}\n", encoding="utf-8")
+    return bool(broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""A sandbox, a store below one folder, and a child process that syncs the one into the other."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import siteline
+
+WORKER = Path(__file__).with_name("worker.py")
+SHIM = Path(__file__).with_name("shim.c")
+TIMEOUT = 120.0
+START = "2026-11-02T00:00:00Z"
+NAME = "line-1"
+
+
+def build_shim(folder: Path) -> Path:
+    """Compile the library that makes system calls fail."""
+    library = folder / "shim.so"
+    compiler = os.environ.get("CC", "cc")
+    command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(SHIM), "-ldl"]
+    subprocess.run(command, check=True)
+    return library
+
+
+@dataclass
+class Outcome:
+    """What a child reported and how it ended."""
+
+    code: int
+    acknowledged: int = 0
+    """Pages of this run that it reported as committed."""
+    done: bool = False
+    failed: str | None = None
+    """The class of the exception that it reported."""
+    errors: str = ""
+    """What it wrote to standard error."""
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether a signal ended it."""
+        return self.code < 0
+
+
+@dataclass
+class Harness:
+    """One service, and one store at a time."""
+
+    folder: Path
+    seed: int
+    page_size: int = 40
+    sandbox: siteline.Sandbox = field(init=False)
+    environment: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start the service."""
+        self.sandbox = siteline.Sandbox(seed=self.seed, now=START, token_rate=1_000_000)
+        self.environment = {**os.environ, **self.sandbox.env()}
+        self.data.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def data(self) -> Path:
+        """The folder whose system calls are made to fail."""
+        return self.folder / "data"
+
+    @property
+    def store(self) -> Path:
+        """The store."""
+        return self.data / "plant.siteline"
+
+    @property
+    def ledger(self) -> Path:
+        """The ledger."""
+        return self.data / "ledger.txt"
+
+    @property
+    def feed(self) -> dict[str, Any]:
+        """The arguments of the feed."""
+        return {
+            "name": NAME,
+            "site": "S1",
+            "line": "L1",
+            "interval": "15m",
+            "since": "2026-11-01T00:00:00Z",
+            "page_size": self.page_size,
+            "overlap": "6h",
+            "lateness": "2d",
+        }
+
+    def begin(self, *, shim: Path | None = None, **crash: str) -> subprocess.Popen[bytes]:
+        """Start a child; with ``shim`` its system calls fail as ``crash`` says."""
+        environment = dict(self.environment)
+        if shim is not None:
+            environment |= {f"CRASH_{name.upper()}": value for name, value in crash.items()}
+            environment |= {"LD_PRELOAD": str(shim), "CRASH_FOLDER": str(self.data)}
+        job = {
+            "now": self.sandbox.clock.now().isoformat(),
+            "store": str(self.store),
+            "ledger": str(self.ledger),
+            "feed": self.feed,
+        }
+        return subprocess.Popen(
+            [sys.executable, str(WORKER), json.dumps(job)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            # The first line is read by itself; a buffer would swallow what follows it.
+            bufsize=0,
+        )
+
+    def run(self, *, shim: Path | None = None, **crash: str) -> Outcome:
+        """Run a child to its end."""
+        return self.end(self.begin(shim=shim, **crash))
+
+    def run_and_kill(self, delay: float) -> Outcome:
+        """Run a child, and kill it ``delay`` seconds after its sync began, if it still runs."""
+        child = self.begin()
+        assert child.stdout is not None
+        first = child.stdout.readline()
+        timer = threading.Timer(delay, child.kill)
+        timer.start()
+        try:
+            return self.end(child, first)
+        finally:
+            timer.cancel()
+
+    @staticmethod
+    def end(child: subprocess.Popen[bytes], reports: bytes = b"") -> Outcome:
+        """Wait for a child, and read its reports."""
+        rest, errors = child.communicate(timeout=TIMEOUT)
+        outcome = Outcome(child.returncode, errors=errors.decode(errors="replace"))
+        for line in (reports + rest).decode().splitlines():
+            word, _, value = line.partition(" ")
+            if word == "ack":
+                outcome.acknowledged = int(value)
+            elif word == "failed":
+                outcome.failed = value
+            elif word == "done":
+                outcome.done = True
+        return outcome
+
+    def save(self) -> Path:
+        """Copy the folder."""
+        copy = self.folder / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.data, copy)
+        return copy
+
+    def restore(self, copy: Path | None) -> None:
+        """Put the copy back, or an empty folder."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        if copy is None:
+            self.data.mkdir()
+        else:
+            shutil.copytree(copy, self.data)
+
+    def counted(self) -> int:
+        """Data requests that the ledger has counted."""
+        clock = siteline.Clock(self.sandbox.clock.now().isoformat())
+        client = self.sandbox.client(clock=clock, ledger=str(self.ledger))
+        return client.allowance.used
+
+    def served(self) -> int:
+        """Data requests that the service has counted on this day of its clock."""
+        day = self.sandbox.clock.now().date()
+        by_day: dict[Any, int] = self.sandbox.stats["data_requests_by_day"]
+        return by_day.get(day, by_day.get(day.isoformat(), 0))

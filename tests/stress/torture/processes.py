@@ -1,0 +1,80 @@
+"""Runs about the process: it forks, it starts threads, it exits."""
+
+from __future__ import annotations
+
+from torture.harness import Fault, Harness
+from torture.server import Server
+
+HANGING = ("daemon", "daemon_await", "pending", "pending_closed", "cancelled")
+"""Variants that exit while a data request waits for its reply."""
+
+
+def fork(harness: Harness, times: int, threads: int = 1) -> float:
+    """Fork ``times`` times while threads of the parent read; children use the inherited token."""
+    with Server() as server:
+        url = server.url("page")
+        with harness.interpreter("fork", url, threads, times) as interpreter:
+            worst = interpreter.await_report("unharmed").numbers["worst"]
+            interpreter.await_end()
+            _check_tokens(server, 1)
+            return harness.check_in_time(worst)
+
+
+def pools(harness: Harness, how: str) -> None:
+    """Read in a pool of processes; forked workers inherit the token."""
+    with (
+        Server() as server,
+        harness.interpreter("pools", server.url("page"), how, warn=False) as interpreter,
+    ):
+        workers = int(interpreter.await_report("unharmed").numbers["workers"])
+        interpreter.await_end()
+        # One for the parent before, one after, one for each worker that does not inherit one.
+        _check_tokens(server, 2 if how == "fork" else workers + 2)
+
+
+def _check_tokens(server: Server, most: int) -> None:
+    tokens = sum(path.endswith("/token") for path in server.requests)
+    if tokens > most:
+        raise Fault(f"{tokens} token requests, not {most}")
+
+
+def end(harness: Harness, how: str) -> float:
+    """Exit in the middle of something: with the script's status, in time, nothing on stderr."""
+    what, _, ending = how.partition(",")
+    with Server() as server:
+        mode = "silent" if what in HANGING else "page" if what == "nothing" else "endless"
+        url = server.url(mode)
+        with harness.interpreter("end", url, how) as interpreter:
+            if what == "cancelled":
+                interpreter.await_report("asking")
+                server.await_request("/data")
+                interpreter.send("cancel")
+            interpreter.await_report("ready")
+            if what in HANGING:
+                server.await_request("/data")
+            harness.wait_phase()
+            interpreter.send("end")
+            begun = interpreter.await_report("ending").at
+            status = {"code": 7, "raise": 1}.get(ending, 0)
+            complaint = "LookupError: the script's own" if ending == "raise" else ""
+            return harness.check_in_time(
+                interpreter.await_end(status=status, complaint=complaint) - begun
+            )
+
+
+def share(harness: Harness, how: str) -> None:
+    """Share a client, an iterator or a log handler between many threads."""
+    with Server() as server:
+        url = server.url("endless" if how in ("iterator", "records") else "page")
+        with harness.interpreter("share", url, how) as interpreter:
+            interpreter.await_report("done")
+            interpreter.await_end()
+
+
+def leak(harness: Harness, how: str, times: int) -> None:
+    """Make and drop clients, or read pages: memory, file descriptors and threads do not grow."""
+    with Server() as server:
+        url = server.url("endless" if how == "pages" else "page")
+        with harness.interpreter("leak", url, how, times) as interpreter:
+            interpreter.await_report("done")
+            interpreter.await_end()

@@ -1,0 +1,39 @@
+"""Close the client while another thread waits for it: PACKAGE URL DOOR."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from typing import Any
+
+from reader import await_parent, open_reader, report
+
+
+def wait(reader: Any, door: str) -> None:
+    """Wait until the client is closed."""
+    try:
+        if door == "await":
+            asyncio.run(reader.read_async())
+        else:
+            reader.read()
+    except reader.module.ClosedError:
+        report("ended")
+
+
+def main() -> None:
+    """Run it."""
+    package, url, door = sys.argv[1:]
+    reader = open_reader(package, url)
+    waiting = threading.Thread(target=wait, args=(reader, door))
+    waiting.start()
+    report("ready")
+    await_parent()
+    client = reader.awaitable if door == "await" else reader.client
+    report("ending")
+    client.close()
+    waiting.join()
+    client.close()
+
+
+main()

@@ -1,0 +1,169 @@
+"""Exit in the middle of something: PACKAGE URL HOW, where HOW is ``WHAT`` or ``WHAT,END``.
+
+END is ``code`` for ``sys.exit(7)`` or ``raise`` for an exception; without it ``main`` returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import sys
+import threading
+import time
+from typing import Any
+
+from reader import RANGE, await_parent, open_reader, report
+
+KEPT: list[Any] = []
+"""Keeps objects alive until the interpreter ends."""
+
+
+def daemon(reader: Any) -> None:
+    """Leave daemon threads inside calls."""
+    for _ in range(3):
+        threading.Thread(target=reader.read, daemon=True).start()
+
+
+def daemon_await(reader: Any) -> None:
+    """Leave daemon threads with loops inside calls."""
+    for _ in range(3):
+        threading.Thread(target=asyncio.run, args=(reader.read_async(),), daemon=True).start()
+
+
+def busy(reader: Any) -> None:
+    """Leave daemon threads that make requests for ever."""
+
+    def call() -> None:
+        while True:
+            reader.ping()
+
+    for _ in range(4):
+        threading.Thread(target=call, daemon=True).start()
+
+
+def busy_await(reader: Any) -> None:
+    """Leave a daemon thread whose event loop makes requests for ever."""
+
+    async def call() -> None:
+        while True:
+            await asyncio.gather(*(reader.ping_async() for _ in range(8)))
+
+    threading.Thread(target=asyncio.run, args=(call(),), daemon=True).start()
+
+
+def busy_records(reader: Any) -> None:
+    """Leave daemon threads that read point by point."""
+
+    def call() -> None:
+        for _record in reader.client.data(**RANGE).records(named=True):
+            pass
+
+    for _ in range(3):
+        threading.Thread(target=call, daemon=True).start()
+
+
+def iterator(reader: Any) -> None:
+    """Leave an iterator alive, in the middle of its chain."""
+    KEPT.append(reader.client.data(**RANGE).pages())
+    next(KEPT[0])
+
+
+def iterator_await(reader: Any) -> None:
+    """Leave an asynchronous iterator alive, in the middle of its chain."""
+
+    async def begin() -> None:
+        KEPT.append(reader.awaitable.data(**RANGE).pages())
+        await anext(KEPT[0])
+
+    asyncio.run(begin())
+
+
+def pending(reader: Any) -> None:
+    """Leave an event loop unclosed, with a request pending."""
+
+    async def begin() -> None:
+        KEPT.append(reader.pending())
+
+    loop = asyncio.new_event_loop()
+    KEPT.append(loop)
+    loop.run_until_complete(begin())
+
+
+def pending_closed(reader: Any) -> None:
+    """Leave a request pending whose event loop is closed."""
+    pending(reader)
+    KEPT[0].close()
+
+
+def cancelled(reader: Any) -> None:
+    """Let asyncio.run cancel a request."""
+
+    async def begin() -> None:
+        KEPT.append(asyncio.ensure_future(reader.read_async()))
+        await reader.ping_async()
+        report("asking")
+        await asyncio.to_thread(await_parent)
+
+    asyncio.run(begin())
+
+
+def handler(reader: Any) -> None:
+    """Leave daemon threads in a slow log handler that takes the GIL again and again.
+
+    It must return: ``logging.shutdown`` waits for its lock.
+    """
+
+    class Slow(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            for _ in range(10):
+                time.sleep(0.01)
+
+    logging.getLogger("siteline").addHandler(Slow())
+    logging.getLogger("siteline").setLevel(logging.DEBUG)
+    busy(reader)
+
+
+def at_exit(reader: Any) -> None:
+    """Keep the client for an exit handler."""
+    KEPT.append(reader)
+
+
+def use_again() -> None:
+    """Read in an exit handler, sync and async."""
+    for reader in KEPT:
+        reader.ping()
+        asyncio.run(reader.ping_async())
+        if reader.has_pages:
+            next(reader.client.data(**RANGE).pages())
+
+
+def nothing(reader: Any) -> None:
+    """Leave nothing."""
+    reader.read()
+
+
+def main() -> None:
+    """Run it."""
+    package, url, how = sys.argv[1:]
+    what, _, end = how.partition(",")
+    if what == "atexit_before":
+        atexit.register(use_again)
+        what = "at_exit"
+    reader = open_reader(package, url)
+    if what == "atexit_after":
+        atexit.register(use_again)
+        what = "at_exit"
+    logging.raiseExceptions = False
+    reader.ping()
+    globals()[what](reader)
+    report("ready")
+    await_parent()
+    report("ending")
+    if end == "code":
+        sys.exit(7)
+    if end == "raise":
+        raise LookupError("the script's own")
+
+
+main()

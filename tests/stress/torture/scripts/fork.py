@@ -1,0 +1,102 @@
+"""Fork after the client was used, while threads of the parent use it: PACKAGE URL THREADS TIMES."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from typing import Any
+
+from reader import RANGE, await_parent, open_reader, report
+
+LONGEST = 4.0
+"""Seconds after which a child counts as hung."""
+
+
+def read_on(reader: Any, ended: threading.Event, faults: list[BaseException]) -> None:
+    """Read until ``ended`` is set."""
+    try:
+        while not ended.is_set():
+            reader.read()
+    except BaseException as error:
+        faults.append(error)
+
+
+def in_child(reader: Any, pages: Any, number: int) -> None:
+    """Read, sync and async; an iterator of the parent must raise ForkError."""
+    reader.read()
+    if number % 4 == 1:
+        asyncio.run(reader.ping_async())
+    if pages is not None:
+        try:
+            next(pages)
+        except reader.module.ForkError:
+            return
+        raise AssertionError("the parent's iterator can be used in the child")
+
+
+def await_child(child: int, number: int) -> None:
+    """Wait for a child, and kill it if it hangs."""
+    until = time.monotonic() + LONGEST
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            break
+        if time.monotonic() > until:
+            report("hung", number=number)
+            await_parent()
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            sys.exit(3)
+        time.sleep(0.001)
+    if status:
+        report("failed", number=number, status=status)
+        sys.exit(4)
+
+
+def main() -> None:
+    """Run it."""
+    package, url, threads, times = sys.argv[1:]
+    # Python 3.12 warns of any fork in a process with threads.
+    warnings.filterwarnings("ignore", message=".*multi-threaded.*", category=DeprecationWarning)
+    # Log records are in flight at the fork, as well as requests.
+    logging.getLogger("siteline").addHandler(logging.NullHandler())
+    logging.getLogger("siteline").setLevel(logging.DEBUG)
+    reader = open_reader(package, url)
+    reader.read()
+    pages = reader.client.data(**RANGE).pages() if reader.has_pages else None
+    if pages is not None:
+        next(pages)
+    ended = threading.Event()
+    faults: list[BaseException] = []
+    reading = [
+        threading.Thread(target=read_on, args=(reader, ended, faults), daemon=True)
+        for _ in range(int(threads))
+    ]
+    for thread in reading:
+        thread.start()
+    worst = 0.0
+    for number in range(int(times)):
+        begun = time.monotonic()
+        child = os.fork()
+        if not child:
+            in_child(reader, pages, number)
+            if number % 2:
+                os._exit(0)
+            sys.exit(0)
+        await_child(child, number)
+        worst = max(worst, time.monotonic() - begun)
+    ended.set()
+    for thread in reading:
+        thread.join()
+    assert not faults, faults
+    reader.read()
+    report("unharmed", worst=worst)
+
+
+main()

@@ -1,0 +1,103 @@
+"""Use one client in several event loops, and close some early: PACKAGE URL HOW LOOP."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import threading
+from typing import Any
+
+from reader import await_parent, open_reader, report
+
+TIMES = 20
+
+
+async def read_some(reader: Any) -> None:
+    """Read several at once."""
+    await asyncio.gather(*(reader.read_async() for _ in range(5)))
+
+
+def close_with_a_call_pending(reader: Any, new_loop: Any) -> None:
+    """Close the loop while a request is pending; its reply comes afterwards."""
+    kept = []
+
+    async def begin() -> None:
+        kept.append(reader.pending())
+
+    loop = new_loop()
+    loop.run_until_complete(begin())
+    report("pending")
+    await_parent()
+    loop.close()
+    report("closed")
+    await_parent()
+    run(reader.ping_async(), new_loop)
+    kept.clear()
+    gc.collect()
+
+
+def close_during_replies(reader: Any, new_loop: Any) -> None:
+    """Close loops while their replies come in."""
+    for number in range(TIMES):
+        loop = new_loop()
+        kept = loop.run_until_complete(begin_many(reader, number * 0.0005))
+        loop.close()
+        del kept[:]
+    gc.collect()
+
+
+async def begin_many(reader: Any, seconds: float) -> list[object]:
+    """Start many requests, and return them after a while."""
+    begun = [reader.pending() for _ in range(8)]
+    await asyncio.sleep(seconds)
+    return begun
+
+
+def one_after_the_other(reader: Any, new_loop: Any) -> None:
+    """Run loop after loop."""
+    for _ in range(TIMES):
+        run(read_some(reader), new_loop)
+
+
+def side_by_side(reader: Any, new_loop: Any) -> None:
+    """Run two loops in two threads."""
+    threads = [
+        threading.Thread(target=one_after_the_other, args=(reader, new_loop)) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def run(work: Any, new_loop: Any) -> None:
+    """As asyncio.run, with this kind of loop."""
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(work)
+
+
+HOW = {
+    "pending": close_with_a_call_pending,
+    "answers": close_during_replies,
+    "again": one_after_the_other,
+    "threads": side_by_side,
+}
+
+
+def main() -> None:
+    """Run it."""
+    package, url, how, loop = sys.argv[1:]
+    reader = open_reader(package, url)
+    reader.ping()
+    new_loop: Any = asyncio.new_event_loop
+    if loop == "uvloop":
+        import uvloop
+
+        new_loop = uvloop.new_event_loop
+    HOW[how](reader, new_loop)
+    reader.ping()
+    report("usable")
+
+
+main()

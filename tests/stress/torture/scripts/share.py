@@ -1,0 +1,106 @@
+"""Share a client, an iterator or a log handler between many threads: PACKAGE URL WHAT."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from typing import Any
+
+from reader import RANGE, open_reader, report
+
+THREADS = 64
+HANDLING_THREADS = 100
+PAGES = 3_000
+
+
+def all_at_once(work: Any, threads: int = THREADS) -> None:
+    """Run it in many threads at once; raises what one of them raised."""
+    barrier = threading.Barrier(threads)
+    faults: list[BaseException] = []
+
+    def run() -> None:
+        barrier.wait()
+        try:
+            work()
+        except BaseException as error:
+            faults.append(error)
+
+    running = [threading.Thread(target=run) for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    if faults:
+        raise faults[0]
+
+
+def client(reader: Any) -> None:
+    """Share a client: whole reads, pages, records, discovery."""
+
+    def work() -> None:
+        for _ in range(3):
+            assert len(reader.read()) == 1
+            assert [len(page) for page in reader.client.data(**RANGE).pages()] == [1]
+            assert len(list(reader.client.data(**RANGE).records())) == 1
+            reader.ping()
+
+    all_at_once(work)
+
+
+def iterator(reader: Any) -> None:
+    """Share an iterator: each page once."""
+    pages = reader.client.data(**RANGE, keep_raw=True).pages()
+    lock = threading.Lock()
+    seen: list[bytes] = []
+
+    def work() -> None:
+        while len(seen) < PAGES:
+            page = next(pages)
+            with lock:
+                seen.append(bytes(page.bookmark))
+
+    all_at_once(work)
+    assert len(set(seen)) == len(seen)
+
+
+def records(reader: Any) -> None:
+    """Share an iterator over records."""
+    shared = reader.client.data(**RANGE).records()
+
+    def work() -> None:
+        for _ in range(50):
+            assert next(shared)["value"] == 1.5
+
+    all_at_once(work)
+
+
+def handler(reader: Any) -> None:
+    """Share a log handler that uses the client itself, while it holds its lock."""
+    handled = []
+
+    class Requesting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            reader.ping()
+            handled.append(record)
+
+    logging.raiseExceptions = False
+    logger = logging.getLogger("siteline")
+    logger.addHandler(Requesting())
+    logger.setLevel(logging.DEBUG)
+    all_at_once(reader.read, HANDLING_THREADS)
+    assert handled
+
+
+WHAT = {"client": client, "iterator": iterator, "records": records, "handler": handler}
+
+
+def main() -> None:
+    """Run it."""
+    package, url, what = sys.argv[1:]
+    reader = open_reader(package, url)
+    WHAT[what](reader)
+    report("done")
+
+
+main()
