@@ -45,11 +45,6 @@ impl<T: Send + 'static> BackgroundTask<T> {
     pub(super) fn abort_handle(&self) -> Option<AbortHandle> {
         self.task.clone()
     }
-
-    /// Whether the outcome is here.
-    pub(super) fn is_finished(&self) -> bool {
-        !self.outcome.is_empty()
-    }
 }
 
 /// `None` where the task ended without an outcome: it was aborted, or it panicked.

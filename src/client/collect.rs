@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::page_stream::{PageStream, Prefetch};
+use super::page_request::Prefetch;
+use super::page_stream::PageStream;
 use super::progress::Progress;
 use super::scan::Scan;
 use super::table::{Provenance, ReadFailure, Table, Unfinished};

@@ -8,6 +8,7 @@
 //! | `reply` | what a reply to a data or discovery request means |
 //! | `end` | where a query ends that names no end |
 //! | `background` | work that goes on beside whoever wants its outcome |
+//! | `background_call` | a call that a task begins and whoever wants its outcome goes on with |
 //! | `page_request` | one page asked for, in place or in the background |
 //! | `page_stream` | the pages of one chain, at most one of them prefetched |
 //! | `progress` | how far a read has come |
@@ -22,6 +23,7 @@
 //! [`Client::get`].
 
 pub mod background;
+mod background_call;
 pub mod collect;
 pub mod density;
 mod end;

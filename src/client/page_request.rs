@@ -2,28 +2,39 @@
 //! [`PageRequest`] does the same in the background.
 //!
 //! A page is decoded within the call that brought its body, so that one that was cut is asked for
-//! again.
+//! again. Who drives that call then, decodes: see [`Prefetch`].
 
 use std::future::ready;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 
-use super::background::BackgroundTask;
+use super::background_call::{BackgroundCall, Handover};
 use super::send::{Client, DATA_PATH};
 use super::spending::Spending;
 use crate::data::{Chain, Cursor, Decoded, Decoding, Fetch, PagingState};
 use crate::error::{Error, Kind, Result};
 use crate::http::{Deadline, Reply};
+use crate::lock::Mutex;
 
 /// A body of fewer bytes is decoded before the next request would have left.
 const LARGE: usize = 128 * 1024;
 
 /// A page's body, where it is kept, and what it says.
 pub(super) type Fetched = Result<(Bytes, Decoded)>;
+
+/// What starts the request for a page that nobody waits for yet, and who decodes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefetch {
+    /// [`PageStream::prefetch`](super::page_stream::PageStream::prefetch), once for each page that was
+    /// taken. Not after the first, so that a look at one page costs one request. The task decodes it.
+    /// For whoever may stop at any page, and is at something else meanwhile.
+    AfterTake,
+    /// A large page whose cursor is seen at an edge of its body, before it is decoded. The body waits
+    /// for whoever wants the page, who decodes it. For whoever reads on to the end.
+    AtCursor,
+}
 
 /// What one page is asked for with.
 pub(super) struct PageCall {
@@ -41,15 +52,24 @@ impl PageCall {
     /// Sends the request, with whatever repeats it takes, and decodes the page. Where the body is
     /// large and shows the next cursor at an edge, that is sent to `edge` before the body is decoded.
     /// Nothing is guessed: where the decoder takes the page, its cursor is the one that was seen.
+    /// With a `handover`, the body is decoded once that is done.
     ///
     /// # Errors
     /// As [`Client::get`], and those of the decoder.
-    pub(super) async fn fetch(self, edge: oneshot::Sender<Cursor>) -> Fetched {
+    pub(super) async fn fetch(
+        self,
+        edge: oneshot::Sender<Cursor>,
+        handover: Option<Handover>,
+    ) -> Fetched {
         let (edge, decoding, keep_raw) = (Mutex::new(Some(edge)), &self.decoding, self.keep_raw);
         let read = |reply: &Reply| {
             let body = reply.body.clone();
             let is_awaited = show_cursor(&body, decoding, &edge);
+            let handover = handover.clone();
             async move {
+                if let Some(handover) = handover {
+                    handover.wait().await;
+                }
                 if is_awaited {
                     // Whoever waits for it starts the next request first: a worker that decodes
                     // starts no task.
@@ -69,7 +89,7 @@ fn show_cursor(
     decoding: &Decoding,
     edge: &Mutex<Option<oneshot::Sender<Cursor>>>,
 ) -> bool {
-    let mut edge = edge.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut edge = edge.lock();
     if body.len() < LARGE || edge.is_none() {
         return false;
     }
@@ -82,16 +102,19 @@ pub(super) struct PageRequest {
     cursor: Cursor,
     deadline: Deadline,
     edge: oneshot::Receiver<Cursor>,
-    task: BackgroundTask<Fetched>,
+    call: BackgroundCall<Fetched>,
 }
 
 impl PageRequest {
     /// Asks for the page of this cursor; `None` where no task is started any more.
-    pub(super) fn start(call: PageCall, cursor: Cursor) -> Option<Self> {
+    pub(super) fn start(call: PageCall, cursor: Cursor, prefetch: Prefetch) -> Option<Self> {
         let (client, deadline) = (call.client.clone(), call.deadline);
         let (sender, edge) = oneshot::channel();
-        let task = BackgroundTask::start(&*client.settings().spawner, call.fetch(sender))?;
-        Some(Self { cursor, deadline, edge, task })
+        let handover = Handover::default();
+        let at_handover = (prefetch == Prefetch::AtCursor).then(|| handover.clone());
+        let fetch = call.fetch(sender, at_handover);
+        let call = BackgroundCall::start(&*client.settings().spawner, handover, fetch)?;
+        Some(Self { cursor, deadline, edge, call })
     }
 
     /// Whether it asks for the next page of the chain.
@@ -109,15 +132,26 @@ impl PageRequest {
         std::mem::replace(&mut self.edge, oneshot::channel().1)
     }
 
-    /// Whether its outcome is here.
-    pub(super) fn is_finished(&self) -> bool {
-        self.task.is_finished()
+    /// Whether its page is here, decoded or not.
+    pub(super) fn has_arrived(&self) -> bool {
+        self.call.is_ready()
     }
 
-    /// Its outcome.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Fetched> {
-        let lost = || Error::new(Kind::InternalError, "a request ended without an outcome");
-        self.task.poll_unpin(context).map(|fetched| fetched.unwrap_or_else(|| Err(lost())))
+    /// Whether its outcome is here.
+    pub(super) fn is_finished(&self) -> bool {
+        self.call.is_finished()
+    }
+
+    /// Its outcome, where that is here.
+    pub(super) fn finished(&self) -> Option<Fetched> {
+        self.call.finished()
+    }
+
+    /// Its outcome. Waited for by one at a time, who decodes the page where that is left to do.
+    pub(super) fn outcome(&self) -> impl Future<Output = Fetched> + Send + 'static + use<> {
+        let lost = || Err(Error::new(Kind::InternalError, "a request ended without an outcome"));
+        let outcome = self.call.outcome();
+        async move { outcome.await.unwrap_or_else(lost) }
     }
 }
 

@@ -10,16 +10,15 @@
 //! have deadlines and log buffers of their own, a small page is decoded by the thread that waits for it,
 //! and at the end of the process, where no task is started any more, every page is read in place.
 
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, MutexGuard};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
-use super::page_request::{Fetched, PageCall, PageRequest};
+use super::page_request::{Fetched, PageCall, PageRequest, Prefetch};
 use super::progress::{Meter, Progress};
 use super::send::Client;
 use super::settings::ReadSettings;
@@ -28,20 +27,10 @@ use super::table::{Provenance, ReadFailure};
 use crate::data::{Bookmark, Chain, Cursor, Decoding, Page, PagingState};
 use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
+use crate::lock::Mutex;
 
 /// So many pages are taken before one is prefetched.
 const PREFETCH_FROM: u64 = 2;
-
-/// What starts the request for a page that nobody waits for yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prefetch {
-    /// [`PageStream::prefetch`], once for each page that was taken. Not after the first, so that a
-    /// look at one page costs one request. For whoever may stop at any page.
-    AfterTake,
-    /// A large page whose cursor is seen at an edge of its body, before it is decoded. For whoever
-    /// reads on to the end.
-    AtCursor,
-}
 
 /// The pages of one chain. Shared by whoever asks.
 ///
@@ -174,10 +163,7 @@ impl PageStream {
     pub fn fill_at_once(&self) -> Option<Result<(), ReadFailure>> {
         self.check_process().ok()?;
         let _reading = self.reading.try_lock().ok()?;
-        let Poll::Ready(fetched) = self.poll_prefetched(&mut Context::from_waker(Waker::noop()))?
-        else {
-            return None;
-        };
+        let fetched = self.position().prefetched.as_ref()?.finished()?;
         Some(self.receive(fetched, None).map_err(|error| self.failure(error)))
     }
 
@@ -211,13 +197,14 @@ impl PageStream {
             };
             (wire, chain.decoding(), cursor.clone())
         };
-        let request = PageRequest::start(self.call(wire, decoding, self.deadline), cursor);
+        let request =
+            PageRequest::start(self.call(wire, decoding, self.deadline), cursor, self.prefetch);
         self.position().prefetched = request;
     }
 
     /// Drops what is prefetched, and its connection, unless its page is here.
     pub fn stop_prefetch(&self) {
-        drop(self.position().prefetched.take_if(|request| !request.is_finished()));
+        drop(self.position().prefetched.take_if(|request| !request.has_arrived()));
     }
 
     /// Whether the next page was asked for already.
@@ -308,7 +295,7 @@ impl PageStream {
         let fetched = match wire {
             Ok(Some(wire)) => {
                 let (edge, cursor) = oneshot::channel();
-                let fetch = self.call(wire, decoding, deadline).fetch(edge);
+                let fetch = self.call(wire, decoding, deadline).fetch(edge, None);
                 self.fetch(fetch, cursor, deadline, &mut next).await
             }
             Ok(None) => return Ok(()),
@@ -324,15 +311,13 @@ impl PageStream {
         deadline: Deadline,
         next: &mut Option<PageRequest>,
     ) -> Option<Fetched> {
-        let (theirs, cursor) = {
+        let (theirs, cursor, outcome) = {
             let mut position = self.position();
             let request = position.prefetched.as_mut()?;
-            (request.deadline(), request.take_edge())
+            (request.deadline(), request.take_edge(), request.outcome())
         };
         let clock = self.client.time().clock();
-        let lost = || Poll::Ready(Err(Error::new(Kind::InternalError, "a request was lost")));
-        let fetch = poll_fn(|context| self.poll_prefetched(context).unwrap_or_else(lost));
-        let fetch = self.fetch(fetch, cursor, deadline, next);
+        let fetch = self.fetch(outcome, cursor, deadline, next);
         let fetched =
             if theirs == deadline { fetch.await } else { deadline.bound(clock, fetch).await };
         let out_of_time = |error: &Error| error.kind() == Kind::DeadlineExceeded;
@@ -378,17 +363,12 @@ impl PageStream {
             let chain = &self.position().chain;
             (chain.wire_after_next(&cursor)?, chain.decoding())
         };
-        PageRequest::start(self.call(wire, decoding, deadline), cursor)
+        PageRequest::start(self.call(wire, decoding, deadline), cursor, self.prefetch)
     }
 
     fn call(&self, wire: String, decoding: Decoding, deadline: Deadline) -> PageCall {
         let (client, spending) = (self.client.clone(), Arc::clone(&self.spending));
         PageCall { client, spending, deadline, wire, decoding, keep_raw: self.keep_raw }
-    }
-
-    /// `None` where nothing is prefetched.
-    fn poll_prefetched(&self, context: &mut Context<'_>) -> Option<Poll<Fetched>> {
-        self.position().prefetched.as_mut().map(|request| request.poll(context))
     }
 
     /// Goes on by what was fetched: keeps the page, until it is taken, and what was asked for after it.
@@ -416,7 +396,7 @@ impl PageStream {
     }
 
     fn position(&self) -> MutexGuard<'_, Position> {
-        self.position.lock().unwrap_or_else(PoisonError::into_inner)
+        self.position.lock()
     }
 }
 
@@ -444,6 +424,11 @@ impl Drop for Waiter {
 
 #[cfg(test)]
 impl PageStream {
+    /// Whether the prefetched page is here, decoded or not.
+    pub(super) fn has_arrived(&self) -> bool {
+        self.position().prefetched.as_ref().is_some_and(PageRequest::has_arrived)
+    }
+
     /// What a fork leaves: the same chain in another process.
     pub(super) fn inherit(self: &mut Arc<Self>) {
         Arc::get_mut(self).expect("nobody shares it").process = 0;

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::page_stream::{PageStream, Prefetch};
+use super::page_request::Prefetch;
+use super::page_stream::PageStream;
 use super::send::Client;
 use super::settings::ReadSettings;
 use super::table::{Provenance, Table};

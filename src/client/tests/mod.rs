@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
+mod background_call;
 mod gather;
 mod limits;
 mod prefetch;

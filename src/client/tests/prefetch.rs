@@ -13,6 +13,7 @@ use super::reads::{body, next, page, scan};
 use super::*;
 use crate::client::collect::{CollectOnce, Partial, Step};
 use crate::client::gather::Gathering;
+use crate::client::page_request::Prefetch;
 use crate::client::page_stream::PageStream;
 use crate::client::table::Table;
 
@@ -380,7 +381,7 @@ async fn a_page_that_comes_at_once_pays_for_repeats_of_others_early_or_not() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_gone_without_an_outcome_is_an_error_and_no_wait() {
+async fn a_request_whose_task_is_gone_goes_on_with_whoever_wants_its_page() {
     #[expect(clippy::unnecessary_wraps, reason = "as it is called")]
     fn lose(task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
         drop(task);
@@ -390,9 +391,33 @@ async fn a_request_that_is_gone_without_an_outcome_is_an_error_and_no_wait() {
     let bench = Bench::with(vec![], script, |settings| settings.spawner = Arc::new(lose)).await;
     let collect = CollectOnce::new(scan(&bench));
     step(&collect).await;
-    let failure = collect.step(Deadline::NEVER).await.expect_err("lost");
-    assert_eq!(failure.error.kind(), Kind::InternalError);
-    assert!(matches!(collect.step(Deadline::NEVER).await, Ok(Step::Page(_))));
+    assert!(collect.has_prefetched());
+    assert!(matches!(step(&collect).await, Step::Page(_)));
+    assert_eq!(asked(&bench), 2);
+}
+
+#[tokio::test]
+async fn a_prefetched_body_that_was_cut_is_asked_for_again_within_the_same_step() {
+    let cut = Act::json(200, "{\"value\": [");
+    let script = vec![large(&body(0, Some("a"))), cut, page(1, None)];
+    let bench = Bench::new(script).await;
+    let collect = CollectOnce::new(scan(&bench));
+    step(&collect).await;
+    assert!(matches!(step(&collect).await, Step::Page(_)));
+    assert_eq!(asked(&bench), 3);
+}
+
+#[tokio::test]
+async fn the_body_of_a_prefetched_page_waits_for_whoever_wants_it_and_is_kept_for_them() {
+    let bench = Bench::new(vec![large(&body(0, Some("a"))), page(1, None)]).await;
+    let stream = scan(&bench).stream(Prefetch::AtCursor).expect("a chain");
+    next(&stream).await.expect("read");
+    until(|| stream.has_arrived()).await;
+    assert!(!stream.is_here() && stream.fill_at_once().is_none(), "it is not decoded");
+    stream.stop_prefetch();
+    assert!(stream.has_prefetched(), "it is paid for");
+    assert_eq!(next(&stream).await.expect("read").map(|page| page.sequence), Some(2));
+    assert_eq!(asked(&bench), 2);
 }
 
 #[tokio::test]
