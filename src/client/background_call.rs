@@ -1,6 +1,6 @@
-//! [`BackgroundCall`]: a call that a task drives until somebody waits for its outcome, who drives it from
-//! then on. So a request leaves early, and what is left to do once its reply is here can be done by the
-//! thread that uses the outcome ([`Handover::wait`]): what another core has written is slow to read.
+//! [`BackgroundCall`]: a call that a task drives to its end, or up to its handover: from there the caller
+//! that waits for the outcome drives it. So a request leaves early and its body is read as it comes, but
+//! the caller decodes it: columns that another core has written are slow to read.
 
 use std::future::poll_fn;
 use std::mem::replace;
@@ -9,32 +9,47 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
+use futures_util::task::AtomicWaker;
 use tokio::task::AbortHandle;
 
 use super::background::Spawner;
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
-/// Whether somebody drives a call in the place of its task.
+/// Where the task of a call stops, and whoever waits for the outcome goes on.
 #[derive(Clone, Default)]
 pub(super) struct Handover(Arc<Flags>);
 
 #[derive(Default)]
 struct Flags {
+    is_reached: AtomicBool,
+    /// The task drives the call no longer.
     is_done: AtomicBool,
-    is_awaited: AtomicBool,
 }
 
 impl Handover {
-    /// Waits, within the call, until somebody waits for its outcome.
-    pub(super) async fn wait(&self) {
-        self.0.is_awaited.store(true, Ordering::SeqCst);
-        // Whoever takes the call over polls it.
+    /// Within the call: goes on once somebody waits for its outcome.
+    pub(super) async fn reached(&self) {
+        self.0.is_reached.store(true, Ordering::SeqCst);
+        // Whoever goes on with the call polls it.
         poll_fn(|_| if self.is_done() { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    /// Within the call: it is to be repeated.
+    pub(super) fn repeat(&self) {
+        self.0.is_reached.store(false, Ordering::SeqCst);
+    }
+
+    fn is_reached(&self) -> bool {
+        self.0.is_reached.load(Ordering::SeqCst)
     }
 
     fn is_done(&self) -> bool {
         self.0.is_done.load(Ordering::SeqCst)
+    }
+
+    fn finish(&self) {
+        self.0.is_done.store(true, Ordering::SeqCst);
     }
 }
 
@@ -49,6 +64,8 @@ struct Started<T> {
 
 struct Shared<T> {
     handover: Handover,
+    /// Who waits for the outcome.
+    waiter: AtomicWaker,
     is_finished: AtomicBool,
     state: Mutex<State<T>>,
 }
@@ -67,10 +84,14 @@ impl<T: Send + 'static> BackgroundCall<T> {
         handover: Handover,
         call: impl Future<Output = T> + Send + 'static,
     ) -> Option<Self> {
-        let state = Mutex::new(State::Running(Box::pin(call)));
-        let shared = Arc::new(Shared { handover, is_finished: AtomicBool::new(false), state });
-        let driven = Arc::clone(&shared);
-        let task = spawner.spawn(Box::pin(poll_fn(move |context| driven.poll_task(context))))?;
+        let shared = Arc::new(Shared {
+            handover,
+            waiter: AtomicWaker::new(),
+            is_finished: AtomicBool::new(false),
+            state: Mutex::new(State::Running(Box::pin(call))),
+        });
+        let driver = Driver(Arc::clone(&shared));
+        let task = spawner.spawn(Box::pin(poll_fn(move |context| driver.0.poll_task(context))))?;
         Some(Self(Owned::new(Started { shared, task })))
     }
 
@@ -79,10 +100,9 @@ impl<T: Send + 'static> BackgroundCall<T> {
         self.shared().is_some_and(|shared| shared.is_finished.load(Ordering::SeqCst))
     }
 
-    /// Whether the call has come as far as it does before somebody waits for its outcome.
+    /// Whether its task has done its part: the outcome, or the way to the handover.
     pub(super) fn is_ready(&self) -> bool {
-        let is_awaited = |flags: &Flags| flags.is_awaited.load(Ordering::SeqCst);
-        self.is_finished() || self.shared().is_some_and(|shared| is_awaited(&shared.handover.0))
+        self.shared().is_some_and(|shared| shared.is_ready())
     }
 
     /// The outcome, where it is here.
@@ -90,8 +110,8 @@ impl<T: Send + 'static> BackgroundCall<T> {
         if self.is_finished() { self.shared()?.state.lock().take() } else { None }
     }
 
-    /// The outcome; `None` where the call panicked. For one at a time: who gives up leaves the call
-    /// where it is, to the next one.
+    /// The outcome; `None` where the call panicked. For one caller at a time: one that gives up leaves
+    /// the call where it is, to the next one.
     pub(super) fn outcome(&self) -> impl Future<Output = Option<T>> + Send + 'static + use<T> {
         let shared = self.shared().cloned();
         poll_fn(move |context| match &shared {
@@ -106,18 +126,34 @@ impl<T: Send + 'static> BackgroundCall<T> {
 }
 
 impl<T> Shared<T> {
+    fn is_ready(&self) -> bool {
+        self.is_finished.load(Ordering::SeqCst) || self.handover.is_reached()
+    }
+
     fn poll_task(&self, context: &mut Context<'_>) -> Poll<()> {
-        // Asked first, so that no worker waits for the lock of one who decodes.
+        // Asked before the lock is taken, so that no worker waits while a caller decodes.
         if self.handover.is_done() {
             return Poll::Ready(());
         }
         let mut state = self.state.lock();
-        // And again: the call wakes the last one who polled it.
-        if self.handover.is_done() { Poll::Ready(()) } else { self.drive(&mut state, context) }
+        // Asked again: the call wakes the last one who polled it.
+        if self.handover.is_done() {
+            return Poll::Ready(());
+        }
+        let poll = self.drive(&mut state, context);
+        drop(state);
+        if self.is_ready() {
+            self.waiter.wake();
+        }
+        poll
     }
 
     fn poll_outcome(&self, context: &mut Context<'_>) -> Poll<Option<T>> {
-        self.handover.0.is_done.store(true, Ordering::SeqCst);
+        self.waiter.register(context.waker());
+        if !self.is_ready() && !self.handover.is_done() {
+            return Poll::Pending;
+        }
+        self.handover.finish();
         let mut state = self.state.lock();
         self.drive(&mut state, context).map(|()| state.take())
     }
@@ -148,6 +184,16 @@ impl<T> State<T> {
                 None
             }
         }
+    }
+}
+
+/// The task's part of a call. Where the task ends early, whoever waits for the outcome goes on.
+struct Driver<T>(Arc<Shared<T>>);
+
+impl<T> Drop for Driver<T> {
+    fn drop(&mut self) {
+        self.0.handover.finish();
+        self.0.waiter.wake();
     }
 }
 

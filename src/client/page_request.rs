@@ -52,7 +52,7 @@ impl PageCall {
     /// Sends the request, with whatever repeats it takes, and decodes the page. Where the body is
     /// large and shows the next cursor at an edge, that is sent to `edge` before the body is decoded.
     /// Nothing is guessed: where the decoder takes the page, its cursor is the one that was seen.
-    /// With a `handover`, the body is decoded once that is done.
+    /// With a `handover`, that is reached before the body is decoded.
     ///
     /// # Errors
     /// As [`Client::get`], and those of the decoder.
@@ -67,16 +67,19 @@ impl PageCall {
             let is_awaited = show_cursor(&body, decoding, &edge);
             let handover = handover.clone();
             async move {
-                if let Some(handover) = handover {
-                    handover.wait().await;
+                if let Some(handover) = &handover {
+                    handover.reached().await;
                 }
                 if is_awaited {
                     // Whoever waits for it starts the next request first: a worker that decodes
                     // starts no task.
                     tokio::task::yield_now().await;
                 }
-                let decoded = decoding.decode(&body)?;
-                Ok((if keep_raw { body } else { Bytes::new() }, decoded))
+                let decoded = decoding.decode(&body);
+                if let (Err(_), Some(handover)) = (&decoded, &handover) {
+                    handover.repeat();
+                }
+                Ok((if keep_raw { body } else { Bytes::new() }, decoded?))
             }
         };
         self.client.get(DATA_PATH, &self.wire, self.deadline, &self.spending, read).await

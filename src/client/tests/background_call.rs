@@ -41,7 +41,7 @@ async fn at_the_handover_it_waits_for_whoever_wants_its_outcome() {
     let handover = Handover::default();
     let waiting = handover.clone();
     let call = async move {
-        waiting.wait().await;
+        waiting.reached().await;
         tokio::task::id()
     };
     let call = BackgroundCall::start(&spawn, handover, call).expect("a task");
@@ -57,7 +57,16 @@ async fn at_the_handover_it_waits_for_whoever_wants_its_outcome() {
 #[tokio::test]
 async fn who_gives_up_leaves_it_to_the_next_one_who_waits() {
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    let call = start(async move { receiver.await.expect("sent") });
+    let handover = Handover::default();
+    let reached = handover.clone();
+    let call = async move {
+        reached.reached().await;
+        receiver.await.expect("sent")
+    };
+    let call = BackgroundCall::start(&spawn, handover, call).expect("a task");
+    while !call.is_ready() {
+        yield_now().await;
+    }
     let mut first = Box::pin(call.outcome());
     assert!(poll_once(&mut first).is_pending());
     drop(first);
@@ -67,6 +76,41 @@ async fn who_gives_up_leaves_it_to_the_next_one_who_waits() {
     }
     assert!(!call.is_finished(), "its task has ended");
     assert_eq!(call.outcome().await, Some(2));
+}
+
+#[tokio::test]
+async fn its_task_drives_it_up_to_the_handover_and_wakes_whoever_waits() {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let call = start(async move {
+        receiver.await.expect("sent");
+        tokio::task::id()
+    });
+    let waiting = tokio::spawn(async move { (tokio::task::id(), call.outcome().await) });
+    for _ in 0..10 {
+        yield_now().await;
+    }
+    sender.send(()).expect("it is there");
+    let (own, driven_by) = waiting.await.expect("ran");
+    assert!(driven_by.is_some_and(|driver| driver != own), "{driven_by:?}");
+}
+
+#[tokio::test]
+async fn where_its_task_is_gone_whoever_waits_goes_on_with_it() {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let tasks = Arc::new(crate::lock::Mutex::new(Vec::new()));
+    let kept = Arc::clone(&tasks);
+    let spawner = move |work: BoxFuture<'static, ()>| {
+        kept.lock().push(tokio::spawn(work).abort_handle());
+        Some(tokio::spawn(async {}).abort_handle())
+    };
+    let call = async move { receiver.await.expect("sent") };
+    let call = BackgroundCall::start(&spawner, Handover::default(), call).expect("a task");
+    let waiting = tokio::spawn(async move { call.outcome().await });
+    yield_now().await;
+    tasks.lock().iter().for_each(AbortHandle::abort);
+    yield_now().await;
+    sender.send(3).expect("it is there");
+    assert_eq!(waiting.await.expect("ran"), Some(3));
 }
 
 #[tokio::test]

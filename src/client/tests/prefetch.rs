@@ -408,6 +408,23 @@ async fn a_prefetched_body_that_was_cut_is_asked_for_again_within_the_same_step(
 }
 
 #[tokio::test]
+async fn a_repeat_for_a_prefetched_body_that_was_cut_ends_with_the_last_one_who_waits() {
+    let cut = Act::json(200, "{\"value\": [");
+    let bench = Bench::new(vec![large(&body(0, Some("a"))), cut, Act::hang(), page(1, None)]).await;
+    let stream = scan(&bench).stream(Prefetch::AtCursor).expect("a chain");
+    next(&stream).await.expect("read");
+    until(|| stream.has_arrived()).await;
+    let mut waiting = Box::pin(next(&stream));
+    while asked(&bench) < 3 {
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        tokio::task::yield_now().await;
+    }
+    drop(waiting);
+    assert!(!stream.has_prefetched());
+    assert_eq!(next(&stream).await.expect("read").map(|page| page.sequence), Some(2));
+}
+
+#[tokio::test]
 async fn the_body_of_a_prefetched_page_waits_for_whoever_wants_it_and_is_kept_for_them() {
     let bench = Bench::new(vec![large(&body(0, Some("a"))), page(1, None)]).await;
     let stream = scan(&bench).stream(Prefetch::AtCursor).expect("a chain");
