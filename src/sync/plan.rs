@@ -125,16 +125,17 @@ struct Needs {
 
 impl Needs {
     fn new(feed: &Feed, coverage: &Coverage, terms: &PlanTerms<'_>) -> Self {
-        let full = Ranges::from(feed.range_to(terms.edge(feed)));
+        let required = Ranges::from(feed.range_to(terms.edge(feed)));
         let (covered, settled) = (coverage.covered(), coverage.settled(feed));
-        let reread = terms.reread.widened(feed.width()).and(&full);
+        let reread = terms.reread.widened(feed.width()).and(&required);
         // A window that is due is read completely, except for its settled parts.
         let due = Ranges::from(Range::new(i64::MIN, feed.settled_before(terms.now)));
         let settling = covered.without(&settled).and(&due);
-        let settle = settling.widened(feed.window()).and(&full).without(&settled).without(&reread);
-        let edge = edge(feed, coverage.end(), terms, &settled).and(&full);
+        let settle =
+            settling.widened(feed.window()).and(&required).without(&settled).without(&reread);
+        let edge = edge(feed, coverage.end(), terms, &settled).and(&required);
         let edge = edge.without(&settle).without(&reread);
-        let fill = full.without(&covered).without(&edge).without(&settle).without(&reread);
+        let fill = required.without(&covered).without(&edge).without(&settle).without(&reread);
         Self { reread, edge, settle, fill }
     }
 

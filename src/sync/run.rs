@@ -362,7 +362,7 @@ impl Run {
             }
             // The next run resumes the chain where it stopped.
             Kind::RequestRejected | Kind::ProtocolError | Kind::BodyTooLarge => {
-                self.work().leave_out(*feed, record.range(), error);
+                self.work().skip(*feed, record.range(), error);
                 Ok(true)
             }
             _ => Err(error),

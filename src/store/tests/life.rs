@@ -27,7 +27,7 @@ fn s5_a_file_that_another_connection_writes_to_is_busy_and_unchanged() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let request = Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]);
     assert_eq!(request.apply_to(&store, b"after").unwrap_err().kind(), Kind::StoreBusy);
-    // Reading goes on.
+    // Reads are still possible.
     assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"before"[..]));
     other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(request.apply_to(&store, b"after").unwrap().inserted, 1);

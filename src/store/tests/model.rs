@@ -78,7 +78,7 @@ impl Model {
         shown
     }
 
-    /// Asserts that the store assert_agrees with the model in every view.
+    /// Asserts that the store agrees with the model in every view.
     pub(super) fn assert_agrees(&self, store: &Store) {
         let past = self.requests.keys().copied().chain([0, 1_000_000]);
         let mut views = vec![View::Latest];
