@@ -1,20 +1,20 @@
 # make demo         examples/quickstart.py against the embedded sandbox; sets up only what it needs
 # make test         every test: the Rust core without Python, then the compiled wheel under pytest
 # make test-rust    the Rust core alone
-# make test-python  the wheel alone; PYTEST_ARGS="-k store" are options of pytest
+# make test-python  the wheel alone; PYTEST_ARGS="-k store" passes options to pytest
 # make test-pythons the wheel on the other interpreters that are found, or on those of PYTHONS
-# make faults       compare tests/FAULTS.md with the rows that both runs proved; FAULTS=--write renews it
+# make faults       compare tests/FAULTS.md with the rows that both runs proved; FAULTS=--write updates it
 # make house        the rooms of the source: sizes, arrows between them, circles
-# make develop      install the source tree editable: Python as it is, Rust built incrementally
+# make develop      editable install: Python from the source tree, Rust built incrementally
 # make format       format all Rust and Python code
 # make format-check check that all code is formatted
 # make lint         clippy and ruff
 # make types        mypy, stubtest and the completeness of the public types
 # make check        what CI runs: format-check, lint, types, test
-# make torture      Ctrl-C, cancel, fork, exit, threads, many times each, beside two other packages
-# make crash        kill a sync and fail its disk, at random moments and at each system call
-# make fuzz         any bytes as a page: the decoder compared with itself and with serde_json
-# make bench        speed, beside the packages that people would use instead
+# make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
+# make crash        kill a sync and make its disk fail, at random times and at each system call
+# make fuzz         decode arbitrary bytes as a page; compare the decoder with itself and serde_json
+# make bench        speed compared with other packages
 # make clean        remove everything that was set up and built
 #
 # Everything is set up in this checkout: .venv and target/. Needed: Python 3.11+, Rust, a C compiler.
@@ -35,8 +35,8 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src pytho
 	torture crash fuzz bench clean
 .DEFAULT_GOAL := test
 
-# One environment in two steps: what builds the wheel and runs the demo, then what tests and lints need.
-# Each is updated when pyproject.toml changes.
+# One environment in two steps: packages for the wheel and the demo, then those for tests and lints.
+# Each step is repeated when pyproject.toml changes.
 $(VENV)/base: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "siteline needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
@@ -48,7 +48,7 @@ $(VENV)/ready: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --group test --group lint
 	touch $@
 
-# The wheel itself is installed, not the source tree: tests see what users get.
+# The wheel is installed, not the source tree, so that tests use what users get.
 $(VENV)/installed: $(VENV)/base $(SOURCES)
 	rm -rf target/wheels
 	$(BIN)/maturin build --quiet --locked --profile $(PROFILE) --interpreter $(BIN)/python --out target/wheels
@@ -58,9 +58,9 @@ $(VENV)/installed: $(VENV)/base $(SOURCES)
 demo: $(VENV)/installed
 	$(BIN)/python examples/quickstart.py
 
-# What tests/house reads in the source, and holds to its tables.
+# Prints the structure that tests/house reads from the source.
 house:
-	@cargo test --quiet --locked --test house the_house_is_drawn -- --exact --nocapture
+	@cargo test --quiet --locked --test house the_house_is_printed -- --exact --nocapture
 
 # The next target that needs the wheel installs it again.
 develop: $(VENV)/ready
@@ -69,7 +69,7 @@ develop: $(VENV)/ready
 
 test: test-rust test-python faults test-pythons
 
-# No dependency that the Python bindings bring may be in the tree of the core.
+# The dependency tree of the core must not contain the dependencies of the Python bindings.
 test-rust:
 	@mkdir -p $(RESULTS)
 	@cargo tree --locked --edges normal,build --prefix none > $(RESULTS)/tree.txt
@@ -88,14 +88,14 @@ test-pythons: test-python
 faults: test-rust test-python
 	$(BIN)/python tests/faults.py $(FAULTS) --rust $(RESULTS)/rust.txt --python $(RESULTS)/python.xml
 
-# The wheel beside two other packages with a Rust core, in a separate environment.
+# The wheel and two other packages with a Rust core, in a separate environment.
 $(TORTURE)/ready: pyproject.toml
 	$(PYTHON) -m venv $(TORTURE)
 	$(TORTURE)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(TORTURE)/bin/python -m pip install --quiet --group torture
 	touch $@
 
-# At most ten minutes. `make torture PROFILE=release` tries the wheel that users get.
+# At most ten minutes. `make torture PROFILE=release` tests the wheel that users get.
 torture: $(VENV)/installed $(TORTURE)/ready
 	@mkdir -p $(RESULTS)
 	$(TORTURE)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall target/wheels/*.whl
@@ -109,15 +109,15 @@ crash: $(VENV)/installed
 $(FUZZ)/bin/cargo-fuzz:
 	cargo install --quiet --locked --root $(FUZZ) cargo-fuzz
 
-# At most ten minutes. The coverage that steers it is a feature of the compiler that is not stable
-# yet; FUZZ_ARGS="-max_total_time=60" are options of libFuzzer.
+# At most ten minutes. Coverage guidance needs an unstable feature of the compiler;
+# FUZZ_ARGS="-max_total_time=60" passes options to libFuzzer.
 fuzz: $(FUZZ)/bin/cargo-fuzz
 	@mkdir -p $(FUZZ)/pages
 	PATH="$(CURDIR)/$(FUZZ)/bin:$$PATH" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$(CURDIR)/$(FUZZ) \
 	cargo fuzz run --fuzz-dir tests/fuzz page $(FUZZ)/pages tests/pages -- -max_total_time=600 \
 	-timeout=10 -dict=tests/fuzz/json.dict -artifact_prefix=$(FUZZ)/ -print_final_stats=1 $(FUZZ_ARGS)
 
-# The wheel that users get, beside its peers, in a separate environment.
+# The wheel that users get and the packages to compare with, in a separate environment.
 $(BENCH)/ready: benches/requirements.txt
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
@@ -130,7 +130,7 @@ $(BENCH)/installed: $(BENCH)/ready $(VENV)/base $(SOURCES)
 	$(BENCH)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall target/release-wheels/*.whl
 	touch $@
 
-# The loops in Rust to compare with are a separate package: siteline does not need their dependencies.
+# The Rust loops to compare with are a separate package, as siteline does not need their dependencies.
 bench: $(BENCH)/installed
 	cargo build --quiet --locked --release --manifest-path benches/core/Cargo.toml --target-dir target/bench-core
 	@mkdir -p $(RESULTS)

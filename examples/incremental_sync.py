@@ -1,7 +1,7 @@
-"""Keep a line's data in a file, and bring it up to date again and again.
+"""Keep a line's data in a file, and update it regularly.
 
-Each run reads what is fresh, what has become final and what was never read, and nothing else. It
-can be killed at any moment: a page, its bookmark and its checkpoint go down in one transaction.
+Each run reads only new data, windows that have become final, and ranges that were never read. It
+can be killed at any moment: a page, its bookmark and its checkpoint are one transaction.
 """
 
 import tempfile
@@ -16,7 +16,7 @@ feed = siteline.Feed(
     interval="5m",
     since="2026-11-10T00:00Z",
     page_size=2_000,
-    lateness="1d",  # a day is final when it is read once more, a day after it has ended
+    lateness="1d",  # a day is final after it has been read again, one day after its end
 )
 
 with (
@@ -26,23 +26,23 @@ with (
 ):
     client = sandbox.client(daily_allowance=200)
 
-    print(client.plan(feed, store), end="\n\n")  # before anything is spent
+    print(client.plan(feed, store), end="\n\n")  # makes no request
     first = client.sync(feed, store)
-    print("The first run reads it all:", first, sep="\n", end="\n\n")
+    print("The first run reads everything:", first, sep="\n", end="\n\n")
 
     sandbox.clock.advance("1h")
-    print("What would an hour later cost?", client.plan(feed, store), sep="\n", end="\n\n")
+    print("The plan an hour later:", client.plan(feed, store), sep="\n", end="\n\n")
     second = client.sync(feed, store)
     print("The second run is cheap:", second, sep="\n", end="\n\n")
 
-    # Killed after a page, here by an exception, it goes on there.
+    # A run that is killed, here by an exception after a page, is resumed after that page.
     sandbox.clock.advance("2d")
     try:
         client.sync(feed, store, progress=lambda now: 1 / 0)
     except ZeroDivisionError:
-        print("Stopped after a page; to go on takes", client.plan(feed, store), end="\n\n")
+        print("Stopped after a page. The plan to resume:", client.plan(feed, store), end="\n\n")
     third = client.sync(feed, store)
-    third.raise_for_incomplete()  # for scripts: an error where the allowance has ended it
+    third.raise_for_incomplete()  # for scripts: an error if the allowance ended the run
 
     changed = store.changes(feed, since=second).to_pandas()["change"].value_counts()
     print(f"Since the second run: {changed.to_dict()}")

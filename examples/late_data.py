@@ -1,6 +1,6 @@
-"""Data that come late: what is final, what may still change, and what to compute again.
+"""Late data: what is final, what may still change, and what to compute again.
 
-``python late_data.py coverage.svg`` also writes the picture of the coverage.
+``python late_data.py coverage.svg`` also writes an image of the coverage.
 """
 
 import sys
@@ -12,14 +12,14 @@ import siteline
 
 feed = siteline.Feed("oven", line="L7", interval="1h", since="2026-10-24T00:00Z")
 
-# A temperature each hour. The gateway was away on the 17th: its afternoon came nine hours late.
+# A temperature each hour. The gateway was offline on the 17th: the afternoon is nine hours late.
 times = pd.date_range("2026-10-24", "2026-11-22", freq="1h", tz="UTC", inclusive="left")
 data = pd.DataFrame({"timestamp": times, "value": 180.0, "sample_count": 360})
 data["available_at"] = data["timestamp"] + pd.Timedelta("61min")
 late = data["timestamp"].between("2026-11-17T12:00Z", "2026-11-17T17:00Z")
 data.loc[late, "available_at"] += pd.Timedelta("9h")
-stood = data["timestamp"].between("2026-11-01T00:00Z", "2026-11-02T23:00Z")  # no readings then
-data = data[~stood]
+stopped = data["timestamp"].between("2026-11-01T00:00Z", "2026-11-02T23:00Z")  # no readings
+data = data[~stopped]
 
 with (
     siteline.Sandbox(now="2026-11-17T20:00:00Z") as sandbox,
@@ -29,30 +29,30 @@ with (
     sandbox.load(data, bucket="1h", line="L7", tag="temperature")
     client = sandbox.client()
 
-    def day() -> int:
+    def hours() -> int:
         return len(store.points(feed, "2026-11-17T00:00Z", "2026-11-18T00:00Z"))
 
     first = client.sync(feed, store)
-    print(f"In the evening of the 17th: {day()} of its hours, all provisional")
+    print(f"In the evening of the 17th: {hours()} hours of that day, all provisional")
 
     sandbox.clock.advance("1d")
     sandbox.revise("2026-11-17T08:00Z", 212.0, line="L7", tag="temperature")  # a correction
     client.sync(feed, store)
-    print(f"A day later, past the overlap of an hour: {day()} of them, still provisional")
+    print(f"A day later, beyond the overlap of an hour: {hours()} hours, still provisional")
     print(store.coverage(feed, sandbox.clock.now()), end="\n\n")
 
     sandbox.clock.advance("1d")
     report = client.sync(feed, store)
-    print(f"Its lateness is over, it was read once more: {day()} hours, final")
+    print(f"After the lateness the day was read again: {hours()} hours, final")
     print(report, store.coverage(feed, sandbox.clock.now()), sep="\n", end="\n\n")
 
-    # What depends on these numbers computes again what has changed, and no more.
+    # Results that depend on these numbers are computed again for the changed points only.
     changes = store.changes(feed, since=first, end="2026-11-18T00:00Z").to_pandas()
     print(f"Compute again: {changes['change'].value_counts().to_dict()}")
     then = store.as_of(feed, first, "2026-11-17T00:00Z", "2026-11-18T00:00Z")
-    print(f"As it was known at the first sync: {len(then)} hours of the 17th")
+    print(f"As of the first sync: {len(then)} hours of the 17th")
     print(store.lateness(feed))
 
-    sandbox.clock.advance("10h")  # and for the picture: a night without a sync
+    sandbox.clock.advance("10h")  # for the image: a night without a sync
     if len(sys.argv) > 1:
         Path(sys.argv[1]).write_text(store.coverage(feed, sandbox.clock.now()).to_svg())

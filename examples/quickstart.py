@@ -1,7 +1,7 @@
 """From an enrolled key to a DataFrame: a week of one-minute data, over real HTTP.
 
-The service is siteline's sandbox, on loopback: the whole interface, strict, with late points and
-revisions. Against the real service the address and the subject change, and nothing else.
+The service is siteline's sandbox, on loopback: the complete interface, strict, with late points and
+revisions. For the real service, only the address and the subject change.
 """
 
 import time
@@ -16,7 +16,7 @@ def show(name: str, text: object) -> None:
 with siteline.Sandbox(seed=7, now="2026-11-09T00:00:00Z") as sandbox:
     began = time.perf_counter()
 
-    # Enrollment: the administrator gets the public key, and gives back a subject.
+    # Enrollment: the administrator receives the public key, and returns a subject.
     key = siteline.PrivateKey.generate()
     subject = sandbox.enroll(key.public_jwk)
     show("key", f"RSA, {key.bits} bits; thumbprint, and kid, {key.thumbprint[:16]}...")
@@ -26,7 +26,7 @@ with siteline.Sandbox(seed=7, now="2026-11-09T00:00:00Z") as sandbox:
         sandbox.base_url,
         credential=siteline.Credential(subject, key),
         daily_allowance=5_000,
-        clock=sandbox.clock,  # the sandbox's time stands still; without it, the machine's clock
+        clock=sandbox.clock,  # the sandbox's clock is stopped; the default is the system clock
     )
     show("service", client.base_url)
 
@@ -41,20 +41,20 @@ with siteline.Sandbox(seed=7, now="2026-11-09T00:00:00Z") as sandbox:
         interval="1m",
         page_size=10_000,
     )
-    query = scan.query  # so far no data request was made
+    query = scan.query  # no data request has been made yet
     span = f"{query.start:%Y-%m-%d} to {query.end:%Y-%m-%d}"
     show("query", f"{query.site} {query.line}, {span}, a point each {query.interval_seconds} s")
     frame = scan.to_pandas()
     seconds = time.perf_counter() - began
 
-    report = scan.collect().report  # read once: this costs nothing
+    report = scan.collect().report  # the scan is cached: this makes no request
     allowance = client.allowance
     show("found", f"array {report['arrays'][0]!r}, timestamps as {report['timestamp_forms'][0]}")
     show("tokens", f"{sandbox.stats['token_requests']} exchange, a fresh assertion for each")
     show("pages", report["pages"])
     show("points", f"{report['points']:,} of {report['series']} series")
     show("requests", f"{allowance.used} of {allowance.limit:,} a day, {allowance.left:,} left")
-    show("seconds", f"{seconds:.2f}, from no key to the frame:")
+    show("seconds", f"{seconds:.2f}, from the new key to the frame:")
     print()
     shorter = {"tag_guid": "{:.8}...".format}
     print(frame.head().to_string(index=False, float_format="%.2f", formatters=shorter))

@@ -1,7 +1,7 @@
-"""A read fails half way: keep what was paid for, and go on later, in another process if need be.
+"""A read fails: keep the pages that were read, and resume later, also in another process.
 
-The error carries ``.bookmark``, where to go on, and ``.partial``, what was read so far. A bookmark
-contains the service's cursor: save it as you would save a password.
+The error carries ``.bookmark``, the position to resume from, and ``.partial``, the points read so
+far. A bookmark contains the service's cursor: protect it like a password.
 """
 
 import tempfile
@@ -14,7 +14,7 @@ POINT = ["site_id", "line_id", "machine_id", "device_id", "tag_guid", "timestamp
 
 
 def week(client: siteline.Client) -> siteline.Scan:
-    """Say what is wanted. To go on, the query must be the same: another one is refused."""
+    """The scan of a week. A bookmark is accepted only with the same query."""
     return client.data(
         site="S1",
         line="L2",
@@ -45,13 +45,13 @@ with (
         print(f"{type(error).__name__} after {error.bookmark.pages} pages: {error}")
         print(f"kept {len(error.partial):,} points; attempts {error.attempts}")
 
-    # Later, somewhere else: only the rest is asked for.
+    # Later, perhaps on another machine: only the remaining pages are requested.
     bookmark = siteline.Bookmark.from_bytes(place.read_bytes())
     rest = week(client).resume(bookmark).to_pandas()
     frame = pd.concat([pd.read_pickle(saved), rest])
     frame = frame.drop_duplicates(POINT, keep="last").sort_values(POINT, ignore_index=True)
-    print(f"went on with {len(rest):,} points: {len(frame):,} together")
+    print(f"resumed with {len(rest):,} points: {len(frame):,} in total")
 
-    whole = week(client).to_pandas()
-    pd.testing.assert_frame_equal(frame, whole)
-    print("the same as a read in one go")
+    complete = week(client).to_pandas()
+    pd.testing.assert_frame_equal(frame, complete)
+    print("equal to an uninterrupted read")

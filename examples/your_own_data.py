@@ -1,7 +1,7 @@
-"""Test your own code against data of your own, served by the sandbox.
+"""Test your own code with your own data, served by the sandbox.
 
-``downtime`` stands for your code. The test knows the right answer because it made the readings; the
-service around it is whole: tokens, pages, cursors, and what goes wrong on a bad day.
+``downtime`` is an example of your code. The test knows the right answer because it made the
+readings; the service is complete: tokens, pages, cursors, and faults.
 """
 
 import pandas as pd
@@ -9,7 +9,7 @@ import siteline
 
 
 def downtime(client: siteline.Client, line: str, day: str) -> pd.Timedelta:
-    """How long a line stood still on a day: minutes with a speed of nothing."""
+    """The time for which a line was stopped on a day: minutes with a speed of zero."""
     start = pd.Timestamp(day, tz="UTC")
     scan = client.data(
         line=line,
@@ -23,11 +23,11 @@ def downtime(client: siteline.Client, line: str, day: str) -> pd.Timedelta:
     return pd.Timedelta(minutes=int((frame["maximum"] == 0).sum()))
 
 
-# A day of readings, one each 10 seconds; the line stands from 09:00 to 10:30.
+# A day of readings, one each 10 seconds; the line is stopped from 09:00 to 10:30.
 times = pd.date_range("2026-11-01", "2026-11-02", freq="10s", tz="UTC", inclusive="left")
 readings = pd.DataFrame({"timestamp": times, "value": 87.5})
-stands = times.indexer_between_time("09:00", "10:30", include_end=False)
-readings.loc[stands, "value"] = 0.0
+stopped = times.indexer_between_time("09:00", "10:30", include_end=False)
+readings.loc[stopped, "value"] = 0.0
 
 with siteline.Sandbox(now="2026-11-03T00:00:00Z") as sandbox:
     rows = sandbox.load(readings, bucket="1m", line="L7", machine="M1", tag="speed")
@@ -38,8 +38,8 @@ with siteline.Sandbox(now="2026-11-03T00:00:00Z") as sandbox:
     assert found == pd.Timedelta("90min"), found
     print(f"downtime {found}, in {client.allowance.used} requests")
 
-    # The same on a bad day: the service is away twice, and forgets every token it gave.
+    # The same with faults: the service is unavailable twice, and forgets every token it issued.
     sandbox.fault(on="data", times=2, status=503)
     sandbox.fault(on="data", nth=4, forget_tokens=True)
     assert downtime(client, "L7", "2026-11-01") == found
-    print(f"the same on a bad day, in {client.allowance.used} requests together")
+    print(f"the same with faults, in {client.allowance.used} requests in total")

@@ -1,9 +1,9 @@
-"""Run the Python tests on every interpreter that is found, all from the one wheel.
+"""Run the Python tests on every interpreter found, all with the same wheel.
 
-``python3.11`` to ``python3.14`` are looked for on PATH and among pyenv's versions;
-``PYTHONS="python3.12 /opt/python/bin/python3"`` names them instead. Each gets its own environment
+``python3.11`` to ``python3.14`` are searched on PATH and among pyenv's versions;
+``PYTHONS="python3.12 /opt/python/bin/python3"`` selects others. Each gets its own environment
 under target/. An interpreter that is missing, or for which the tests' packages cannot be installed,
-is reported and skipped; it is an error only if it was named.
+is reported and skipped; if ``PYTHONS`` names it, this is an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
 def version_of(python: str) -> str | None:
-    """The version that it says it is; ``None`` where it does not run."""
+    """The version that the interpreter prints; ``None`` if it does not run."""
     try:
         done = subprocess.run([python, "-c", VERSION], capture_output=True, text=True, timeout=30)
     except OSError:
@@ -37,7 +37,7 @@ def find(name: str) -> str | None:
     pyenv = shutil.which("pyenv")
     if not pyenv:
         return None
-    # A shim of pyenv runs only with a version chosen.
+    # A shim of pyenv runs only when a version is selected.
     command = [pyenv, "prefix", name.removeprefix("python")]
     prefix = subprocess.run(command, capture_output=True, text=True).stdout.strip()
     known = Path(prefix, "bin", name)
@@ -45,7 +45,7 @@ def find(name: str) -> str | None:
 
 
 def environment(python: str, version: str, wheel: Path) -> Path:
-    """Make the environment of an interpreter, with the wheel and what the tests need."""
+    """Create the environment of an interpreter, with the wheel and the packages of the tests."""
     place = ROOT / "target" / f"venv-{version}"
     own = place / "bin" / "python"
     marker = place / "ready"

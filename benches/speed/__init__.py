@@ -1,1 +1,1 @@
-"""How fast, beside what people would use instead, in one run."""
+"""Speed of siteline and of its alternatives, measured in one run."""

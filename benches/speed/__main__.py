@@ -37,7 +37,7 @@ PEERS = (
 
 @contextmanager
 def harness(target: Path) -> Iterator[None]:
-    """Render the pages, make a key, and start a server for all candidates, in its own process."""
+    """Render the pages, generate a key, and start the server for all candidates in a process."""
     pages = target.resolve() / "bench-pages"
     pages.mkdir(parents=True, exist_ok=True)
     render(pages)

@@ -1,6 +1,6 @@
-"""A chain into Arrow, and pages from memory into columns, beside loops in Rust.
+"""A chain into Arrow, and pages from memory into columns, compared with loops in Rust.
 
-The loops are a package of their own: ``benches/core``.
+The loops are a separate package: ``benches/core``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from speed.service import base_url, built, folder, ours
 
 
 def siteline(pages: str) -> Outcome:
-    """Ours."""
+    """siteline."""
     import pyarrow  # noqa: F401 - imports are not timed
 
     _, scan = ours()
@@ -24,11 +24,11 @@ def siteline(pages: str) -> Outcome:
 
 
 def bare(pages: str) -> Outcome:
-    """The same HTTP stack, sonic-rs straight into columns, and nothing else."""
+    """The same HTTP stack, sonic-rs directly into columns, and nothing else."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     printed = _core("bare", base_url(), pages)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # Of the whole process: it does not report its own.
+    # Of the complete process: it does not report its own.
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     about = {
         "rows": printed["points"],
@@ -39,7 +39,7 @@ def bare(pages: str) -> Outcome:
 
 
 def alone(pages: str) -> Figures:
-    """Decoding alone, on one core, in GB/s: ours, and sonic-rs with typed structs."""
+    """Decoding alone, on one core, in GB/s: siteline, and sonic-rs with typed structs."""
     printed = _core("alone", str(folder()), pages)
     return {name: float(printed[name]) for name in ("siteline", "sonic")}
 

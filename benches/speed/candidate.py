@@ -1,6 +1,6 @@
 """Run one candidate: ``python -m speed.candidate [--summary] MODULE:FUNCTION[:ARGUMENT]``.
 
-Prints its figures; with ``--summary`` a summary of what it made, for comparison.
+Prints its figures; with ``--summary`` a summary of its result, for comparison.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from speed.outcome import Outcome
 
 
 def main() -> None:
-    """Call it, and print a line of JSON."""
+    """Call the candidate, and print a line of JSON."""
     module, function, *arguments = sys.argv[-1].split(":")
     outcome = getattr(importlib.import_module(f"speed.{module}"), function)(*arguments)
     if "--summary" in sys.argv:

@@ -1,4 +1,4 @@
-"""A hundred pages of 50 ms each: one after the other, and side by side."""
+"""A hundred pages of 50 ms each: in sequence, and concurrently."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _CURSOR = re.compile(rb'"nextCursor":"([^"]*)"')
 
 
 def siteline() -> Outcome:
-    """Ours, one chain."""
+    """siteline, one chain."""
     _, scan = ours()
     table, figures = timed(lambda: scan("slow", STOP).collect())
     return Outcome(figures, table.to_pandas)
 
 
 def split() -> Outcome:
-    """Ours, the range in eight parts read at once, and merged."""
+    """siteline, the range in eight parts that are read concurrently, and merged."""
     client, scan = ours()
     parts = scan("slow", STOP).split(PARTS)
     gathered, figures = timed(lambda: client.gather(parts, concurrency=PARTS))
@@ -33,15 +33,15 @@ def split() -> Outcome:
 
 
 def bare() -> Outcome:
-    """A socket in a loop: it looks for the cursor, and decodes nothing."""
+    """A socket in a loop: it searches for the cursor, and decodes nothing."""
     place = urlsplit(base_url())
     wire = socket.create_connection((place.hostname or "", place.port or 0))
     wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     headers = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
     rest = f" HTTP/1.1\r\nHost: {place.netloc}\r\n{headers}\r\n".encode()
 
-    def get(asked: bytes) -> bytes:
-        wire.sendall(b"GET " + asked + rest)
+    def get(path: bytes) -> bytes:
+        wire.sendall(b"GET " + path + rest)
         read = wire.recv(65536)
         while b"\r\n\r\n" not in read:
             read += wire.recv(65536)
@@ -52,14 +52,14 @@ def bare() -> Outcome:
         return body
 
     def work() -> list[bytes]:
-        first = asked = target("slow", STOP).encode()
+        first = path = target("slow", STOP).encode()
         bodies = []
         while True:
-            bodies.append(get(asked))
+            bodies.append(get(path))
             cursor = _CURSOR.search(bodies[-1])
             if cursor is None:
                 return bodies
-            asked = first + b"&cursor=" + cursor[1]
+            path = first + b"&cursor=" + cursor[1]
 
     get(target("tiny").encode())
     with wire:

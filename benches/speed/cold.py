@@ -1,4 +1,4 @@
-"""Fresh interpreters: what an import costs, and a whole script from its start to its end."""
+"""New interpreters: the time of an import, and of a complete script from start to exit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _IMPORT = "import time; t = time.perf_counter(); import {0}; print(time.perf_cou
 
 
 def importing(module: str) -> Figures:
-    """Seconds of the import, in an interpreter that has imported nothing."""
+    """Seconds of the import, in a new interpreter."""
     return {"seconds": float(_python("-c", _IMPORT.format(module)))}
 
 
@@ -27,16 +27,16 @@ def _python(*arguments: str) -> str:
 
 
 def script(name: str) -> Outcome:
-    """Seconds of a script from the start of its interpreter to its end; it prints a sum."""
+    """Seconds of a script from the start of its interpreter to its exit; it prints a sum."""
     path = os.path.join(os.path.dirname(__file__), "scripts", f"{name}.py")
-    begun = time.perf_counter()
+    started = time.perf_counter()
     printed = _python(path)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     rows, total = printed.split()
     return Outcome({"seconds": seconds}, lambda: {"rows": int(rows), "sum of value": float(total)})
 
 
 def wheel() -> Figures:
-    """What users get, in megabytes."""
+    """The size of the wheel, in megabytes."""
     (path,) = (built() / "release-wheels").glob("*.whl")
     return {"megabytes": path.stat().st_size / 1e6}

@@ -1,4 +1,4 @@
-"""A chain as one reads it by hand with the standard library: one connection, kept alive."""
+"""A chain read with the standard library: one connection, kept alive."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Decoded = TypeVar("Decoded")
 
 
 class Connection:
-    """Open when it is made: it has read the tiny page."""
+    """A connection that is open from the start: it has read the tiny page."""
 
     def __init__(self, **headers: str) -> None:
-        """Connect; these headers are sent as well."""
+        """Connect; ``headers`` are sent in addition."""
         place = urlsplit(base_url())
         self._connection = http.client.HTTPConnection(place.hostname or "", place.port)
         self._headers = HEADERS | headers
         self.get(target("tiny"))
 
-    def get(self, asked: str) -> bytes:
-        """One body, as it came; read by its Content-Length, in one piece."""
-        self._connection.request("GET", asked, headers=self._headers)
+    def get(self, path: str) -> bytes:
+        """One body, not decoded; read by its Content-Length, in one call."""
+        self._connection.request("GET", path, headers=self._headers)
         response = self._connection.getresponse()
         body = response.read()
         if response.status != 200:
@@ -36,11 +36,11 @@ class Connection:
     def pages(
         self, pages: str, decode: Callable[[bytes], tuple[str | None, Decoded]]
     ) -> Iterator[Decoded]:
-        """Every page of a chain, decoded; ``decode`` gives the next cursor, and what is on it."""
-        asked = first = target(pages)
+        """Every page of a chain, decoded; ``decode`` returns the next cursor and the content."""
+        path = first = target(pages)
         while True:
-            cursor, decoded = decode(self.get(asked))
+            cursor, decoded = decode(self.get(path))
             yield decoded
             if cursor is None:
                 return
-            asked = f"{first}&cursor={quote(cursor)}"
+            path = f"{first}&cursor={quote(cursor)}"

@@ -1,4 +1,4 @@
-"""A chain into a pandas frame: ours, and what people write. ``typed`` has the best of it."""
+"""A chain into a pandas frame: siteline, and code that users write. ``typed`` has the fastest."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _NAMES = dict(
 
 
 def siteline(pages: str) -> Outcome:
-    """Ours: merged, counted, retried if need be."""
+    """siteline: merged, counted, retried if necessary."""
     _, scan = ours()
     return framed(lambda: scan(pages).to_pandas(ids="category"))
 
 
 def _normalized(frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns renamed, with the dtypes that all candidates give."""
+    """The frame with the column names and dtypes of all candidates."""
     frame = frame.rename(columns=_NAMES)[list(COLUMNS)]
     frame["timestamp"] = pd.to_datetime(frame["timestamp"], utc=True).dt.as_unit("us")
     for name in COLUMNS[:5]:
@@ -56,7 +56,7 @@ def _chain(session: Any, pages: str) -> Any:
 
 
 def normalize(pages: str) -> Outcome:
-    """What one finds in tutorials: requests, json_normalize, to_datetime."""
+    """The code of tutorials: requests, json_normalize, to_datetime."""
     session = _session()
 
     def work() -> pd.DataFrame:
@@ -70,7 +70,7 @@ def normalize(pages: str) -> Outcome:
 
 
 def loops(pages: str) -> Outcome:
-    """Plain loops: a dict for each point, a frame of the list."""
+    """Plain loops: a dict for each point, and a frame from the list."""
     session = _session()
 
     def work() -> pd.DataFrame:
@@ -85,7 +85,7 @@ def loops(pages: str) -> Outcome:
 
 
 def dlt(pages: str) -> Outcome:
-    """dlt's RESTClient follows the cursor; a frame of each page."""
+    """dlt: its RESTClient follows the cursor; a frame from each page."""
     from dlt.sources.helpers.rest_client import RESTClient
     from dlt.sources.helpers.rest_client.auth import BearerTokenAuth
     from dlt.sources.helpers.rest_client.paginators import JSONResponseCursorPaginator
@@ -113,7 +113,7 @@ def dlt(pages: str) -> Outcome:
 
 
 def polars(pages: str) -> Outcome:
-    """polars' JSON reader, page by page (all pages as lines at once is slower), then to pandas."""
+    """The JSON reader of polars, page by page (all pages as lines is slower), then to pandas."""
     import polars as pl
 
     number = pl.Float64()

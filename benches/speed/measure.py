@@ -1,4 +1,4 @@
-"""Measure candidates: each run in a process of its own, one after the other, and the medians."""
+"""Measure candidates: each run in its own process, one after the other; medians of the runs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from speed.summary import Summary, difference
 TIMEOUT = 900.0
 FEW = 3
 Samples = dict[str, dict[str, list[float]]]
-"""What was measured: candidate -> figure -> a value for each run."""
+"""The measurements: candidate -> figure -> a value for each run."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table: a figure of siteline, and of a peer where there is one."""
+    """One row of the table: a figure of siteline, and of a peer if the row has one."""
 
     name: str
     figure: str
@@ -28,22 +28,22 @@ class Row:
     peer: str | None = None
     unit: str = "s"
     bar: float | None = None
-    """The limit of the ratio, or of the figure where there is no peer."""
+    """The limit of the ratio, or of the figure if there is no peer."""
     at_least: bool = False
     """The limit is a minimum."""
     peer_figure: str | None = None
-    """The peer's figure, where it has another name."""
+    """The peer's figure, if it has another name."""
     slow: tuple[str, ...] = ()
-    """The candidates that take so long that they run only :data:`FEW` times."""
+    """Slow candidates, which run only :data:`FEW` times."""
     compared: bool = False
-    """Both must make the same before they are timed."""
+    """Whether the results of both are compared before they are timed."""
 
     def _medians(self, samples: Samples) -> tuple[float | None, float | None]:
         ours = median(samples, self.ours, self.figure)
         return ours, median(samples, self.peer, self.peer_figure or self.figure)
 
     def verdict(self, samples: Samples) -> float | None:
-        """The ratio of ours to the peer's, or ours alone."""
+        """The ratio of siteline's figure to the peer's, or siteline's alone."""
         ours, peer = self._medians(samples)
         if self.peer is None or ours is None:
             return ours
@@ -89,7 +89,7 @@ def median(samples: Samples, who: str | None, figure: str) -> float | None:
 
 
 def run(candidate: str, *options: str) -> dict[str, Any]:
-    """Run one candidate in a fresh process, which prints a line of JSON."""
+    """Run one candidate in a new process, which prints a line of JSON."""
     command = [sys.executable, "-m", "speed.candidate", *options, candidate]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     if done.returncode:
@@ -99,7 +99,7 @@ def run(candidate: str, *options: str) -> dict[str, Any]:
 
 
 def compare(rows: list[Row]) -> None:
-    """Check that siteline and the peer of each row make the same."""
+    """Check that siteline and the peer of each row give the same result."""
     known: dict[str, Summary] = {}
     for row in rows:
         if not row.compared or row.peer is None:
@@ -116,12 +116,12 @@ def compare(rows: list[Row]) -> None:
 
 
 def measured(rows: list[Row], runs: int) -> Samples:
-    """Run all candidates one after the other, ``runs`` times: A B A B; the slow ones less often."""
+    """Run all candidates in sequence, ``runs`` times: A B A B; the slow ones less often."""
     candidates = dict.fromkeys(
         who for row in rows for who in (row.ours, row.peer) if who is not None
     )
     slow = {who for row in rows for who in row.slow}
-    # Spread over the whole measurement, so that they meet the same load as the others.
+    # Spread over the complete measurement, so that they run under the same load as the others.
     few = {round(at * (runs - 1) / (FEW - 1)) for at in range(FEW)}
     samples: Samples = {who: {} for who in candidates}
     for number in range(runs):

@@ -1,4 +1,4 @@
-"""Page by page through a chain of any length, none kept: what it takes over the start."""
+"""Memory of reading a chain of any length page by page, without keeping a page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from speed.service import ours
 
 
 def siteline(pages: str) -> Outcome:
-    """Ours."""
+    """siteline."""
     _, scan = ours()
     points, figures = timed(lambda: sum(len(page) for page in scan(pages).pages()))
     return Outcome(figures | {"megabytes": figures["bytes"] / 1e6}, lambda: {"rows": points})

@@ -1,4 +1,4 @@
-"""A million points in a hundred pages: what the stores are given, as they would get it."""
+"""A million points in a hundred pages: the input of the stores, as a sync delivers it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ FEED = "bench"
 
 
 def frame(minutes: int = MINUTES) -> pd.DataFrame:
-    """Points as they stand at first: doubles of many digits, one in a hundred is null."""
-    chance = np.random.default_rng(7)
+    """The original points: doubles of many digits, one in a hundred is null."""
+    generator = np.random.default_rng(7)
     times = pd.date_range(START, periods=minutes, freq="min", unit="us")
     frames = []
     for number in range(SERIES):
-        value = 50 + np.cumsum(chance.normal(0, 0.1, minutes))
-        spread = chance.uniform(0, 1, minutes)
-        value[chance.uniform(0, 1, minutes) < 0.01] = np.nan
+        value = 50 + np.cumsum(generator.normal(0, 0.1, minutes))
+        spread = generator.uniform(0, 1, minutes)
+        value[generator.uniform(0, 1, minutes) < 0.01] = np.nan
         one = pd.DataFrame({"timestamp": times, "value": value})
         one["minimum"], one["maximum"] = value - spread, value + spread
-        one["sample_count"] = pd.array(chance.integers(1, 61, minutes), dtype="Int64")
+        one["sample_count"] = pd.array(generator.integers(1, 61, minutes), dtype="Int64")
         names = ("S1", "L1", f"M{number // 4}", f"D{number}", f"tag-{number:032d}")
         columns = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
         for column, name in zip(columns, names, strict=True):
@@ -36,42 +36,42 @@ def frame(minutes: int = MINUTES) -> pd.DataFrame:
 
 
 def revised(points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What is there at first (99 of 100 points), and in the end: the rest, and 1 % revised."""
-    chance = np.random.default_rng(11)
-    draw = chance.uniform(0, 1, len(points))
+    """The data of the first read (99 of 100 points) and of the second (all, 1 % revised)."""
+    generator = np.random.default_rng(11)
+    draw = generator.uniform(0, 1, len(points))
     after = points.copy()
     after.loc[draw > 0.99, "value"] += 0.125
     return points[draw >= 0.01], after
 
 
 class Capture:
-    """A store that keeps the pages as they come."""
+    """A store that keeps the pages that it receives."""
 
     def __init__(self) -> None:
-        """Nothing has come yet."""
+        """Start without pages."""
         self.pages: list[tuple[Any, bytes]] = []
         self.known: dict[str, bytes] = {}
 
     def state(self, feed: str) -> bytes | None:
-        """The state that came last."""
+        """The last state."""
         return self.known.get(feed)
 
     def apply(self, feed: str, page: Any, state: bytes) -> tuple[int, int, int]:
-        """Keep it."""
+        """Keep the page and the state."""
         self.known[feed] = state
         self.pages.append((page, state))
         return (0, 0, 0)
 
 
 def feed(window: str) -> siteline.Feed:
-    """Everything in one window, so that one chain reads it."""
+    """The feed, with one window for all data, so that one chain reads it."""
     return siteline.Feed(
         FEED, site="S1", interval="1m", since=START, page_size=PAGE, window=window, lateness="1d"
     )
 
 
 def captured() -> tuple[list[Any], list[Any]]:
-    """The pages of the first read, and those of the second, with their states."""
+    """The pages of the first and of the second read, with their states."""
     first, last = revised(frame())
     capture = Capture()
     now = (END + timedelta(minutes=10)).isoformat()

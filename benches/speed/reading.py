@@ -1,4 +1,4 @@
-"""The rows of reading: the wire, the decoder, the hand-off, the paging, memory and the start."""
+"""The rows of reading: frames, Arrow, records, paging, memory and the start of a script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LAYOUTS = (("a", "A"), ("b", "B"))
 
 
 def _frames() -> list[Row]:
-    """To pandas. A bulk bar counts on both layouts: the interface fixes none (§2.3)."""
+    """To pandas. Each bar holds for both layouts: the interface fixes none (§2.3)."""
     rows = []
     for pages, layout in LAYOUTS:
         ours, typed = f"frames:siteline:{pages}", f"typed:frame:{pages}"
@@ -22,7 +22,7 @@ def _frames() -> list[Row]:
             ("requests and loops", "frames:loops", None),
         ):
             who = f"{by}:{pages}"
-            # It has no bar.
+            # A row without a bar needs few runs.
             slow = (who,) if bar is None else ()
             rows.append(Row(f"{what} {peer}", "seconds", ours, who, bar=bar, slow=slow))
     ours = "frames:siteline:pairs"
@@ -48,7 +48,7 @@ def _arrow() -> list[Row]:
     for pages, layout in LAYOUTS:
         what, by = f"decoding alone, layout {layout}, beside sonic-rs", f"arrow:alone:{pages}"
         row = Row(what, "siteline", by, by, "GB/s", 1.1, at_least=True, peer_figure="sonic")
-        # Each run of it measures both, seven times and more.
+        # Each run measures both readers, seven times or more.
         rows.append(replace(row, slow=(by,)))
     return rows
 

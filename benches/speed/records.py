@@ -1,4 +1,4 @@
-"""A chain point by point, each looked at and let go: dicts and named tuples."""
+"""A chain point by point, as dicts and as named tuples, without keeping them."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from speed.service import ours
 
 
 def _drained(records: Callable[[], Iterable[Any]]) -> Outcome:
-    """All of them, none kept."""
+    """Iterate over all records without keeping them."""
     _, figures = timed(lambda: collections.deque(records(), maxlen=0))
     return Outcome(figures, records)
 
 
 def siteline(pages: str) -> Outcome:
-    """Ours, as dicts."""
+    """siteline, as dicts."""
     _, scan = ours()
     return _drained(lambda: scan(pages).records())
 
 
 def siteline_named(pages: str) -> Outcome:
-    """Ours, as named tuples."""
+    """siteline, as named tuples."""
     _, scan = ours()
     return _drained(lambda: scan(pages).records(named=True))
 
 
 def typed_tuples(pages: str) -> Outcome:
     """msgspec's typed structs, as plain tuples."""
-    # Nothing in the peers makes cycles; ours has nothing for the collector to look at.
+    # The peers make no reference cycles; siteline's records are not tracked by the collector.
     gc.disable()
     return _drained(typed.tuples(pages))
 
@@ -45,7 +45,7 @@ def orjson(pages: str) -> Outcome:
 
 
 def orjson_memo(pages: str) -> Outcome:
-    """The same, each timestamp of a page parsed once."""
+    """orjson, with each timestamp of a page parsed once."""
 
     class Memo(dict[str, datetime]):
         def __missing__(self, text: str) -> datetime:

@@ -1,16 +1,16 @@
-"""The pages that are read, written once: ``python -m speed.render FOLDER``.
+"""Render the pages of the benchmark: ``python -m speed.render FOLDER``.
 
-``FOLDER/<set>/<nnn>.json``: the same points in every set of a hundred pages of ten thousand, a page
-a slice of time, 20 series, doubles of 3 to 17 digits, one in a hundred of each number null.
+``FOLDER/<set>/<nnn>.json``: the same points in every set of a hundred pages of ten thousand points.
+A page is a slice of time of 20 series; doubles of 3 to 17 digits, one number in a hundred is null.
 
 - ``a``: compact
-- ``b``: another layout that is as legal: spaces, nextCursor first, members in another order, ids
-  after the points, an unknown member
+- ``b``: another valid layout: spaces, nextCursor first, members in another order, ids after the
+  points, an unknown member
 - ``pairs``: as ``a``, two points to an envelope
 - ``gzip``, ``gzip-b``: ``a`` and ``b``, compressed (``.json.gz``)
 - ``page``, ``tiny``: one page each, of ten thousand points and of ten
 
-The page of a number below the last names the next one: ``p001``; the last says null.
+The cursor of page 0 is ``p001``, and so on; that of the last page is null.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 VERSION = 1
 PAGES, SERIES, SLICE = 100, 20, 500
-"""How many pages; series; and minutes on a page."""
+"""Pages, series, and minutes of a page."""
 START = datetime(2026, 9, 1, tzinfo=UTC)
 NULLS = 0.01
 
@@ -38,26 +38,26 @@ _POINT_B = (
 
 
 def end(pages: int = PAGES) -> datetime:
-    """Where the data end, exclusive."""
+    """The end of the data, exclusive."""
     return START + timedelta(minutes=pages * SLICE)
 
 
 @dataclass(frozen=True)
 class Series:
-    """One logical series, as the texts that stand in the pages."""
+    """One logical series, as the texts in the pages."""
 
     ids: tuple[str, str, str, str, str]
     points: list[tuple[str, str, str, str, str]]
     """timestamp, value, minimum, maximum, sampleCount, a minute apart."""
 
     def envelope_a(self, begin: int, stop: int) -> str:
-        """These points, compact."""
+        """An envelope of these points, in layout A."""
         head = '{"siteId":"%s","lineId":"%s","machineId":"%s","deviceId":"%s","tagGuid":"%s"'
         points = ",".join([_POINT_A % point for point in self.points[begin:stop]])
         return f'{head % self.ids},"points":[{points}]}}'
 
     def envelope_b(self, begin: int, stop: int) -> str:
-        """The same in the other layout."""
+        """An envelope of these points, in layout B."""
         site, line, machine, device, tag = self.ids
         points = ", ".join([_POINT_B % point[::-1] for point in self.points[begin:stop]])
         return (
@@ -67,34 +67,34 @@ class Series:
 
 
 def series(pages: int = PAGES) -> list[Series]:
-    """All of the data, from a fixed seed."""
-    chance = np.random.default_rng(5)
+    """All series, from a fixed seed."""
+    generator = np.random.default_rng(5)
     minutes = pages * SLICE
     times = [f"{START + timedelta(minutes=at):%Y-%m-%dT%H:%M:%SZ}" for at in range(minutes)]
     rendered = []
     for number in range(SERIES):
-        value = 50 + np.cumsum(chance.normal(0, 0.02, minutes))
-        spread = chance.uniform(0, 1, minutes)
-        columns = [_numbers(chance, each) for each in (value, value - spread, value + spread)]
-        counts = [str(count) for count in chance.integers(1, 61, minutes)]
-        columns.append(_with_nulls(chance, counts))
+        value = 50 + np.cumsum(generator.normal(0, 0.02, minutes))
+        spread = generator.uniform(0, 1, minutes)
+        columns = [_numbers(generator, each) for each in (value, value - spread, value + spread)]
+        counts = [str(count) for count in generator.integers(1, 61, minutes)]
+        columns.append(_with_nulls(generator, counts))
         ids = ("S1", "L1", f"M{number // 4}", f"D{number}", f"tag-{number:032d}")
         rendered.append(Series(ids, list(zip(times, *columns, strict=True))))
     return rendered
 
 
-def _numbers(chance: np.random.Generator, exact: np.ndarray) -> list[str]:
-    """Doubles of 3 to 17 digits, about as many of each, as the shortest texts that mean them."""
-    decimals = chance.integers(1, 16, len(exact))
-    # A double that is a whole number below 2**53 over a power of ten is the one nearest to it, so
-    # that its shortest text has no more digits; beyond 13 decimals all are kept.
+def _numbers(generator: np.random.Generator, exact: np.ndarray) -> list[str]:
+    """Doubles of 3 to 17 digits, evenly distributed, as the shortest texts that round-trip."""
+    decimals = generator.integers(1, 16, len(exact))
+    # The nearest double to an integer below 2**53 over a power of ten has a shortest text of no
+    # more digits; beyond 13 decimals all digits are kept.
     scale = 10.0 ** np.minimum(decimals, 13)
     rounded = np.where(decimals > 13, exact, np.rint(exact * scale) / scale)
-    return _with_nulls(chance, list(map(repr, rounded.tolist())))
+    return _with_nulls(generator, list(map(repr, rounded.tolist())))
 
 
-def _with_nulls(chance: np.random.Generator, texts: list[str]) -> list[str]:
-    for at in np.flatnonzero(chance.uniform(0, 1, len(texts)) < NULLS).tolist():
+def _with_nulls(generator: np.random.Generator, texts: list[str]) -> list[str]:
+    for at in np.flatnonzero(generator.uniform(0, 1, len(texts)) < NULLS).tolist():
         texts[at] = "null"
     return texts
 
@@ -110,7 +110,7 @@ def _page_b(envelopes: list[str], following: str | None) -> bytes:
 
 
 def bodies(pages: int = PAGES) -> Iterator[tuple[str, bytes]]:
-    """Every file: its path within the folder, and what stands in it."""
+    """Every file: its path within the folder, and its content."""
     data = series(pages)
     for number in range(pages):
         following = f"p{number + 1:03d}" if number + 1 < pages else None
@@ -128,7 +128,7 @@ def bodies(pages: int = PAGES) -> Iterator[tuple[str, bytes]]:
 
 
 def render(folder: Path, pages: int = PAGES) -> None:
-    """Write what is not yet there; the stamp comes last."""
+    """Write all files, unless a matching stamp exists; the stamp is written last."""
     stamp, version = folder / "stamp", f"{VERSION} {pages}"
     if stamp.exists() and stamp.read_text(encoding="ascii") == version:
         return

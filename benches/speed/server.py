@@ -1,10 +1,10 @@
 """The service of the benchmark, on loopback: ``python -m speed.server FOLDER`` prints its port.
 
-It answers with rendered pages at little cost: sendfile copies them into the socket. A thread for
-each connection; HTTP/1.1, kept alive. ``siteId`` of a query names the set of pages; beside those
-that are rendered:
+It answers with rendered pages at little cost: sendfile copies them into the socket. Each connection
+has a thread; HTTP/1.1, kept alive. ``siteId`` of a query names the set of pages; besides the
+rendered sets there are:
 
-- ``a5``: the pages of ``a`` five times over, each with a cursor of its own
+- ``a5``: the pages of ``a`` five times, each with its own cursor
 - ``slow``: an hour of the query's range on each page, answered after 50 ms
 
 Any assertion gets a token (§4.1); the token is not checked.
@@ -27,7 +27,7 @@ from typing import NamedTuple, Self
 from urllib.parse import parse_qs
 
 DELAY = 0.05
-"""Seconds that a page of ``slow`` takes."""
+"""The response time of a page of ``slow``, in seconds."""
 _LAPS = 5
 _TOKEN = (
     b'{"access_token":"a-token-for-the-benchmark","token_type":"Bearer","expires_in":600,'
@@ -39,7 +39,7 @@ _GZIP = re.compile(rb"\r\naccept-encoding:[^\r]*gzip", re.IGNORECASE)
 
 
 class Body(NamedTuple):
-    """A body: the first bytes of a file, then a few more."""
+    """A body: the first ``size`` bytes of a file, then ``tail``."""
 
     file: int
     size: int
@@ -48,7 +48,7 @@ class Body(NamedTuple):
 
 
 class Server:
-    """Listens until it is closed."""
+    """The server, which listens until it is closed."""
 
     def __init__(self, folder: Path) -> None:
         """Serve the pages of this folder."""
@@ -117,7 +117,7 @@ class Server:
         return self._bodies[key]
 
     def _find(self, pages: str, cursor: str, zipped: bool) -> Body | None:
-        """Which file answers this; it stays open."""
+        """The body for a set of pages and a cursor; its file stays open."""
         if not re.fullmatch(r"[a-z0-9-]+", pages) or not re.fullmatch(r"p\d{3}", cursor):
             return None
         number = int(cursor[1:])
@@ -132,7 +132,7 @@ class Server:
         return None
 
     def _lap(self, number: int) -> Body | None:
-        """A page of ``a`` that names the next of five times as many."""
+        """A page of ``a5``: a page of ``a`` with another cursor."""
         count = len(list((self._folder / "a").iterdir()))
         if number >= _LAPS * count:
             return None
@@ -142,14 +142,14 @@ class Server:
         return Body(os.open(path, os.O_RDONLY), size, b'"nextCursor":' + following + b"}")
 
     def close(self) -> None:
-        """Accept no more, and close the files."""
+        """Stop listening, and close the files."""
         self._listener.close()
         for body in self._bodies.values():
             if body:
                 os.close(body.file)
 
     def __enter__(self) -> Self:
-        """Leaving the block closes it."""
+        """Leaving the block closes the server."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -170,7 +170,7 @@ def _head(length: int, status: bytes = b"200 OK", encoding: bytes = b"") -> byte
 
 
 def _hour(target: str) -> bytes:
-    """The page of ``slow``: the cursor is the hour within the range, which ends at ``to``."""
+    """A page of ``slow``: the cursor is the number of the hour in the range of the query."""
     query = parse_qs(target.partition("?")[2])
     begin, to = (datetime.fromisoformat(query[name][0]).astimezone(UTC) for name in ("from", "to"))
     number = int(query.get("cursor", ["h0"])[0][1:])
@@ -201,7 +201,7 @@ def _slow_point(tag: int, minute: int) -> str:
 
 
 def main() -> None:
-    """Serve until the parent closes our stdin."""
+    """Serve until the parent closes stdin."""
     with Server(Path(sys.argv[1])) as server:
         print(server.port, flush=True)
         sys.stdin.read()

@@ -1,4 +1,4 @@
-"""The service of the benchmark as candidates see it: where it is, what they request, its names."""
+"""The service of the benchmark for candidates: its URL, their requests, and the column names."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ INTERVAL, PAGE_SIZE = 60, 10_000
 
 
 def base_url() -> str:
-    """Where the server of the benchmark is."""
+    """The base URL of the server."""
     return os.environ["SPEED_SERVER"]
 
 
 def built() -> Path:
-    """Where everything that is made lies: pages, the wheel, the loops in Rust."""
+    """The folder of builds: pages, the wheel, the loops in Rust."""
     return Path(os.environ["SPEED_TARGET"])
 
 
 def folder() -> Path:
-    """Where the pages lie."""
+    """The folder of the pages."""
     return built() / "bench-pages"
 
 
@@ -59,7 +59,7 @@ def parameters(pages: str, stop: datetime | None = None) -> dict[str, str]:
 
 
 def ours() -> tuple[Any, Callable[..., Any]]:
-    """A client with its token and its connection, and how it asks for a set of pages."""
+    """A client with a token and an open connection, and a function that scans a set of pages."""
     import siteline
 
     credential = siteline.Credential("bench", folder() / "key.pem")
@@ -75,5 +75,5 @@ def ours() -> tuple[Any, Callable[..., Any]]:
         )
 
     if len(scan("tiny").collect()) != 10:
-        raise RuntimeError("the tiny page is not what it should be")
+        raise RuntimeError("the tiny page does not have 10 points")
     return client, scan

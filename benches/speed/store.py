@@ -1,5 +1,5 @@
 """A million points in a hundred pages into an empty store, each page with its checkpoint; then all
-of it again, one in a hundred revised and one in a hundred new.
+points again, one in a hundred revised and one in a hundred new.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ UPSERT = f"""
 
 
 def siteline_load() -> Figures:
-    """Ours: a page and its state in one transaction, counted."""
+    """siteline: a page and its state in one transaction, counted."""
     before, after = captured()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plant.siteline"
@@ -51,9 +51,9 @@ def siteline_load() -> Figures:
                 raise RuntimeError(f"the counts are wrong: {counts} after {points}")
             if inserted + revised + unchanged != points + inserted:
                 raise RuntimeError(f"points are missing: {counts} after {points}")
-            begun = time.perf_counter()
+            started = time.perf_counter()
             table = store.points(FEED).to_arrow()
-            scan = time.perf_counter() - begun
+            scan = time.perf_counter() - started
             rows = table.num_rows
         size = sum(file.stat().st_size for file in Path(folder).iterdir())
     return {
@@ -65,14 +65,14 @@ def siteline_load() -> Figures:
 
 
 def _ours(store: siteline.Store, pages: list[Any]) -> tuple[float, list[int]]:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     applied = [store.apply(FEED, page, state) for page, state in pages]
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     return seconds, [sum(counts) for counts in zip(*applied, strict=True)]
 
 
 def _tuples(pages: list[Any]) -> list[tuple[list[tuple[Any, ...]], bytes]]:
-    """The pages as rows of a table, with numbers for the series: not timed."""
+    """The pages as rows of a table, with a number for each series; this is not timed."""
     numbers: dict[tuple[Any, ...], int] = {}
     converted = []
     for page, state in pages:
@@ -86,7 +86,7 @@ def _tuples(pages: list[Any]) -> list[tuple[list[tuple[Any, ...]], bytes]]:
 
 
 def sqlite_load() -> Figures:
-    """The standard library: executemany and a checkpoint, one transaction a page."""
+    """sqlite3: executemany and a checkpoint, one transaction per page."""
     before, after = (_tuples(pages) for pages in captured())
     with tempfile.TemporaryDirectory() as folder:
         connection = sqlite3.connect(Path(folder) / "plant.db", isolation_level=None)
@@ -103,13 +103,13 @@ def sqlite_load() -> Figures:
 
 
 def _theirs(connection: Any, pages: list[Any], upsert: str) -> float:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for rows, state in pages:
         connection.execute("BEGIN")
         connection.executemany(upsert, rows)
         connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?)", ("bench", state))
         connection.execute("COMMIT")
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
 def duckdb_load() -> Figures:
@@ -135,20 +135,20 @@ def duckdb_load() -> Figures:
             connection.execute(statement)
 
         def load(pages: list[tuple[Any, bytes]]) -> float:
-            begun = time.perf_counter()
+            started = time.perf_counter()
             for page, state in pages:
                 connection.execute("BEGIN")
                 connection.register("page", page)
                 connection.execute(UPSERT.format("SELECT * FROM page"))
                 connection.execute("INSERT OR REPLACE INTO checkpoint VALUES ('bench', ?)", [state])
                 connection.execute("COMMIT")
-            return time.perf_counter() - begun
+            return time.perf_counter() - started
 
         return {"first": load(before), "again": load(after)}
 
 
 def _overlap(days: int) -> Figures:
-    """One hour more of a plant whose store holds so many days."""
+    """Sync one more hour into a store that holds this many days."""
     now = "2026-11-20T00:00:00Z"
     with siteline.Sandbox(now=now, late=False) as sandbox, tempfile.TemporaryDirectory() as folder:
         client = sandbox.client()
@@ -157,26 +157,26 @@ def _overlap(days: int) -> Figures:
         with siteline.Store(Path(folder) / "plant.siteline") as store:
             client.sync(feed, store)
             points = len(store.points(FEED))
-            # What building it has left to be written is not what an hour more costs.
+            # Flush the writes of the first sync, which are not part of the cost of an hour.
             os.sync()
             seconds = []
             for _ in range(5):
                 sandbox.clock.advance("1h")
-                begun = time.perf_counter()
+                started = time.perf_counter()
                 report = client.sync(feed, store)
-                seconds.append(time.perf_counter() - begun)
+                seconds.append(time.perf_counter() - started)
                 if not report.complete:
                     raise RuntimeError("the run is not complete")
     return {"seconds": sorted(seconds)[2], "points": points}
 
 
 def overlap_small() -> Figures:
-    """On a million points."""
+    """One more hour on a million points."""
     return _overlap(58)
 
 
 def overlap_large() -> Figures:
-    """On ten million."""
+    """One more hour on ten million points."""
     return _overlap(580)
 
 

@@ -1,4 +1,4 @@
-"""A summary of what a candidate made, and its comparison with another one."""
+"""A summary of a candidate's result, and its comparison with another one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from speed.service import COLUMNS
 
 Summary = dict[str, Any]
 _CLOSE = 1e-9
-"""Sums may be taken in any order; the values are compared bit for bit where both have a digest."""
+"""Relative tolerance of sums; values are compared bit for bit if both summaries have a digest."""
 
 
 def summarize(product: Any) -> Summary:
@@ -60,7 +60,7 @@ def _digest(frame: pd.DataFrame) -> str:
 
 
 def _of_records(records: Any) -> Summary:
-    """As for a frame, and the type of each member of the first thousand."""
+    """The summary of a frame, and the type of each member of the first thousand records."""
     rows = list(records)
     first = rows[0]
     members = [list(row.values() if isinstance(row, dict) else row) for row in islice(rows, 1000)]

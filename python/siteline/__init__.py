@@ -4,7 +4,7 @@ siteline signs the assertion, caches the token, follows the cursor to its end, m
 pages and counts every request against the daily allowance. A read is complete or it raises an
 error.
 
->>> with siteline.Sandbox() as sandbox:          # the whole service on loopback, to try it out
+>>> with siteline.Sandbox() as sandbox:          # a local copy of the service, for trying it out
 ...     client = sandbox.client()
 ...     scan = client.data(site="S1", line="L1", start="2026-11-01T00:00:00Z",
 ...                        end="2026-11-01T06:00:00Z", interval="5m")
@@ -13,7 +13,7 @@ error.
 ['timestamp', 'value', 'minimum']
 
 Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before enrollment;
-:class:`Feed` and :class:`Store` for data that stay right while the service revises them;
+:class:`Feed` and :class:`Store` for data that stay up to date while the service revises them;
 :class:`Sandbox` for tests; all exceptions are in :mod:`siteline.errors`, the types of the dicts in
 :mod:`siteline.reports`.
 """
@@ -189,8 +189,8 @@ __all__ = [
     "errors",
 ]
 
-# Modules that are imported when one of their names is first used: importing siteline takes about
-# two milliseconds, most of it in the core.
+# Each module is imported when one of its names is first used, so that importing siteline takes only
+# about two milliseconds.
 _MODULES = {
     "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"),
     "coverage": ("Coverage", "CoverageWindow"),
@@ -218,7 +218,7 @@ _MODULES = {
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-# Type checkers see the imports above instead, and so report a name that does not exist.
+# Type checkers use the imports above instead, and so report a name that does not exist.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Coroutine functions of the user's, as the core calls them: on the caller's event loop."""
+"""Calls of the user's coroutine functions, which the core awaits on the caller's event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def is_async(function: Any) -> bool:
-    """Tell whether what this returns is to be awaited."""
+    """Whether calling this returns a coroutine."""
     return callable(function) and (
         inspect.iscoroutinefunction(function)
         or inspect.iscoroutinefunction(type(function).__call__)
@@ -23,64 +23,64 @@ def is_async(function: Any) -> bool:
 
 
 class Call:
-    """A call that begins when it is awaited, and can be cancelled before that."""
+    """A call that begins when it is awaited; it can be cancelled before that."""
 
     __slots__ = ("_arguments", "_function", "_is_cancelled", "_task")
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Keep what is to be called; nothing runs yet."""
+        """Store the function and its arguments; nothing runs yet."""
         self._function, self._arguments = function, arguments
         self._task: asyncio.Task[Any] | None = None
         self._is_cancelled = False
 
     def __await__(self) -> Generator[Any, None, Any]:
-        """Call, and await what that returns."""
+        """Call the function and await its result."""
         return self._run().__await__()
 
     async def _run(self) -> Any:
         if self._is_cancelled:
             raise asyncio.CancelledError
         self._task = asyncio.current_task()
-        answer = self._function(*self._arguments)
-        return await answer if inspect.isawaitable(answer) else answer
+        result = self._function(*self._arguments)
+        return await result if inspect.isawaitable(result) else result
 
     def cancel(self) -> None:
-        """Cancel it; in the thread of the loop once it may have begun."""
+        """Cancel the call. Once it may have begun, only the loop's thread may do so."""
         self._is_cancelled = True
         if self._task is not None:
             self._task.cancel()
 
 
 class AsyncTarget:
-    """An async :class:`siteline.StoreTarget`, as one sync calls it: one call at a time."""
+    """Calls an async :class:`siteline.StoreTarget` for one sync, one call at a time."""
 
     def __init__(self, target: StoreTarget) -> None:
-        """Wrap the user's object; the core finds out whether it has the methods."""
+        """Wrap the user's object; the core checks that it has the methods."""
         self._target = target
         self._call: Call | None = None
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Cancel the call under way, and those to come but for ``release()``."""
+        """Cancel the current call and all later ones except ``release()``."""
         self._is_stopped = True
         if self._call is not None:
             self._call.cancel()
 
     def state(self, feed: str) -> Call:
-        """As ``StoreTarget.state``."""
+        """Call ``StoreTarget.state``."""
         return self._calling(self._target.state, feed)
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> Call:
-        """As ``StoreTarget.apply``."""
+        """Call ``StoreTarget.apply``."""
         return self._calling(self._target.apply, feed, page, state)
 
     def lock(self, feed: str) -> Call:
-        """Enter what ``lock()`` gives, where there is one; what comes is for ``release()``."""
+        """Enter the context manager of ``lock()``, if any; the result is for ``release()``."""
         return self._calling(_entered, getattr(self._target, "lock", None), feed)
 
-    def release(self, held: AsyncExitStack) -> Call:
-        """Leave what was entered."""
-        return Call(held.aclose)
+    def release(self, entered: AsyncExitStack) -> Call:
+        """Exit the context manager of ``lock()``."""
+        return Call(entered.aclose)
 
     def _calling(self, function: Callable[..., Any], *arguments: Any) -> Call:
         self._call = call = Call(function, *arguments)
@@ -90,7 +90,7 @@ class AsyncTarget:
 
 
 def async_target(store: Any) -> AsyncTarget | None:
-    """Wrap an object with a method that is to be awaited; ``None`` for any other."""
+    """Wrap an object that has an async method; ``None`` for any other."""
     lock = getattr(store, "lock", None)
     methods = (getattr(store, "state", None), getattr(store, "apply", None), lock)
     if any(is_async(method) for method in methods) or (
@@ -105,29 +105,29 @@ async def _entered(lock: Any, feed: str) -> AsyncExitStack:
     stack = AsyncExitStack()
     if not callable(lock):
         return stack
-    held = lock(feed)
-    if inspect.isawaitable(held):
-        held = await held
-    if hasattr(type(held), "__aenter__"):
-        await stack.enter_async_context(held)
-    elif hasattr(type(held), "__enter__"):
-        stack.enter_context(held)
+    manager = lock(feed)
+    if inspect.isawaitable(manager):
+        manager = await manager
+    if hasattr(type(manager), "__aenter__"):
+        await stack.enter_async_context(manager)
+    elif hasattr(type(manager), "__enter__"):
+        stack.enter_context(manager)
     else:
-        kind = type(held).__name__
-        message = f"lock() of the store gave a {kind}: it gives a context manager."
+        kind = type(manager).__name__
+        message = f"lock() of the store returned a {kind}: it must return a context manager."
         raise TypeError(message)
     return stack
 
 
 class KnownStates:
-    """What an async store says of its feeds, asked beforehand: for a plan, which reads no more."""
+    """The states of an async store's feeds, read in advance: a plan needs nothing else."""
 
     def __init__(self, states: dict[str, bytes | None]) -> None:
-        """Keep the states."""
+        """Store the states by feed."""
         self._states = states
 
     def state(self, feed: str) -> bytes | None:
-        """As ``StoreTarget.state``."""
+        """Return the state of a feed."""
         return self._states[feed]
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int]:

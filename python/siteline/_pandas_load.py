@@ -1,6 +1,6 @@
-"""The columns of a pandas frame for ``Sandbox.load``, with NumPy alone.
+"""Reads the columns of a pandas frame for ``Sandbox.load`` with NumPy.
 
-pandas' own Arrow export needs pyarrow.
+The Arrow export of pandas would need pyarrow.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ __all__: list[str] = []
 
 
 def columns(frame: object) -> list[tuple[str, str, Any]] | None:
-    """Give the name, kind and values of each column to load; ``None`` for no pandas frame.
+    """Return the name, kind and values of each column; ``None`` for anything but a pandas frame.
 
-    The kinds are ``"double"`` (an array of float64, NaN where it is missing), ``"time"`` (an array
-    of int64: microseconds since the Unix epoch, NumPy's NaT where it is missing), ``"text"`` (an
-    array of int64 with the place of each row's text, -1 where it is missing, and the list of texts)
-    and ``"object"`` (a list of what should be times, ``None`` where it is missing).
+    The kinds are ``"double"`` (an array of float64, NaN for missing), ``"time"`` (an array of
+    int64: microseconds since the Unix epoch, NumPy's NaT for missing), ``"text"`` (an array of
+    int64 with the index of each row's text, -1 for missing, and the list of texts) and ``"object"``
+    (a list of objects that should be times, ``None`` for missing).
     """
     pd = sys.modules.get("pandas")
     if pd is None or not isinstance(frame, pd.DataFrame):
@@ -39,8 +39,8 @@ def columns(frame: object) -> list[tuple[str, str, Any]] | None:
             found.append((name, *read(name, column)))
     if "timestamp" not in frame.columns and str(frame.index.dtype).startswith("datetime64"):
         raise ConfigError(
-            'The frame has no column "timestamp". Its index holds times: '
-            '.rename_axis("timestamp").reset_index() makes them a column.'
+            'The frame has no column "timestamp", but its index has times: '
+            '.rename_axis("timestamp").reset_index() makes the index a column.'
         )
     return found
 
@@ -63,9 +63,9 @@ def _times(name: str, column: Any) -> tuple[str, Any]:
         return "object", [None if missing else value for value, missing in pairs]
     if column.dt.tz is None:
         raise ConfigError(
-            f'The column "{name}" holds naive times: nobody knows which zone they mean. '
+            f'The column "{name}" holds naive times, whose zone is unknown. '
             'Use .dt.tz_localize("UTC") or another zone.'
         )
-    # NumPy's own type: UTC without saying so, whatever the unit was.
+    # NumPy's type has no zone: these are UTC. astype() converts any unit.
     naive = column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
     return "time", naive.astype("datetime64[us]").view("int64")

@@ -1,4 +1,4 @@
-"""What cannot be pickled or copied: ``pickle`` and ``copy`` of these say what to do instead."""
+"""Errors for types that cannot be pickled or copied; they say what to do instead."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-_FRAMES = "pickle to_pandas() or to_arrow() of it, which are made for it"
-_BOOKMARK = "pickle the scan, and page.bookmark for the place in it"
+_FRAMES = "pickle the result of its to_pandas() or to_arrow()"
+_BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _INSTEAD: dict[type[Any], str] = {
     Table: _FRAMES,
     Page: _FRAMES,
     PageIterator: _BOOKMARK,
     RecordIterator: _BOOKMARK,
-    Sandbox: "its base_url is enough for a client elsewhere, with a key that was enrolled here",
-    Clock: "it is a clock of this process",
+    Sandbox: "another process needs its base_url and an enrolled key to make a client",
+    Clock: "the clock belongs to this process",
 }
 
 
 def register_refusals() -> None:
-    """Make ``pickle`` and ``copy`` raise ``TypeError`` for these, with the way to do it."""
+    """Make ``pickle`` and ``copy`` raise ``TypeError`` for these types."""
     for cls, instead in _INSTEAD.items():
         copyreg.pickle(cls, _refusal(cls, instead))
 
 
 def _refusal(cls: type[Any], instead: str) -> Callable[[Any], tuple[Any, ...]]:
-    def refuse(_thing: object) -> NoReturn:
-        raise TypeError(f"A {cls.__name__} is neither pickled nor copied: {instead}.")
+    def refuse(_object: object) -> NoReturn:
+        raise TypeError(f"A {cls.__name__} cannot be pickled or copied: {instead}.")
 
     return refuse

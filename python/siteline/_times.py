@@ -25,21 +25,21 @@ def to_minute(at: datetime) -> str:
 
 
 def to_second(at: datetime) -> str:
-    """Write ``2026-11-01 00:00:30``, without the seconds where they are 0."""
+    """Write ``2026-11-01 00:00:30``; seconds of 0 are omitted."""
     return at.strftime("%Y-%m-%d %H:%M:%S").removesuffix(":00")
 
 
 def to_microsecond(at: datetime) -> str:
-    """Write ``2026-11-01 00:00:30.25``, without the parts of a minute that are 0."""
+    """Write ``2026-11-01 00:00:30.25``; a fraction of 0, and seconds of 0, are omitted."""
     if not at.microsecond:
         return to_second(at)
     return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond:06d}".rstrip("0")
 
 
 def duration(length: timedelta) -> str:
-    """Write a duration in its largest unit, to a tenth: ``2.9 d``, ``25 h``, ``90 min``, ``5 s``.
+    """Write a duration in one unit, to a tenth: ``2.9 d``, ``25 h``, ``90 min``, ``5 s``.
 
-    The unit is one that fits at least twice, or without a remainder.
+    The unit is the largest one that fits at least twice, or without a remainder.
     """
     seconds = length.total_seconds()
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):

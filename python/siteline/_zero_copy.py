@@ -1,9 +1,9 @@
-"""pandas columns over a table's own memory, without a copy, which pandas never writes to.
+"""pandas columns that share a table's memory without a copy.
 
 A table's columns are immutable: Arrow consumers, other frames and other threads read the same
-memory, and NumPy knows it as read-only. pandas copies a column before it writes to it where
-something else refers to it (copy-on-write). This module keeps one such reference to each column, so
-that it always copies. Writing past pandas (``column.array[0] = 1``) raises ``ValueError``.
+memory, and its NumPy arrays are read-only. Before pandas writes to a column, it copies the column
+if there is another reference to it (copy-on-write). This module keeps such a reference to each
+column, so that pandas always copies. Writing to ``column.array`` directly raises ``ValueError``.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-# The answer of can_share(), once it was tried; and the block that refers to all columns.
+# The result of can_share(), once it is known; and the block that refers to all columns.
 _known: list[bool] = []
 _blocks: list[Any] = []
 
 
 def can_share(pandas: Any) -> bool:
-    """Whether this pandas copies a shared column before it writes to it: tried once.
+    """Whether this pandas copies a shared column before it writes to it. Tried once.
 
-    pandas has no public interface for such a reference. Where what is used here has changed, and
-    under pandas 2, each frame gets memory of its own.
+    pandas has no public interface for such a reference. If the internals used here have changed,
+    and under pandas 2, each frame gets a copy.
     """
     if not _known:
         try:
             _known.append(_try(pandas))
-        except Exception:  # any failure means that it cannot
+        except Exception:  # any failure means no
             _known.append(False)
     return _known[0]
 
 
 def share(frame: pd.DataFrame) -> None:
-    """Refer to each column of the frame for as long as the column exists, in whatever frame."""
+    """Keep a reference to each column of the frame while the column exists in any frame."""
     for block in frame._mgr.blocks:
         block.refs.add_reference(_blocks[0])
 
@@ -44,7 +44,7 @@ def timestamps(pandas: Any, microseconds: Any) -> Any:
 
 
 def _try(pandas: Any) -> bool:
-    """Share three columns, write to them through pandas, and see whether the memory changed."""
+    """Share three columns, write to them through pandas, and check that the memory is unchanged."""
     import numpy as np
 
     if int(pandas.__version__.split(".", 1)[0]) < 3:

@@ -3,8 +3,8 @@
 Each call starts the core's future on siteline's runtime and gives the running asyncio loop an
 awaitable. Cancelling it (``task.cancel()``, ``asyncio.wait_for``, a failing sibling in a
 ``TaskGroup``) drops the request and closes its connection at once, also that of a page that is read
-ahead; ``CancelledError`` is raised unchanged. Any number of loops may share a client, one after the
-other or at the same time, uvloop included.
+ahead; ``CancelledError`` is raised unchanged. Any number of loops, uvloop included, may share a
+client.
 
 Under anyio it needs the asyncio backend. It does not work under trio, which has no asyncio loop.
 """
@@ -120,7 +120,7 @@ class AsyncClient:
         return self._client.clock_skew
 
     async def discover(self) -> Discovery:
-        """Ask what may be read (§4.2)."""
+        """Request the resources that may be read (§4.2)."""
         return await self._client._discover()
 
     def replace_credential(self, credential: Credential) -> None:
@@ -139,9 +139,9 @@ class AsyncClient:
     ) -> SyncReport:
         """Bring feeds up to date in a store: see :meth:`siteline.Client.sync`.
 
-        A :class:`siteline.Store` is written on a thread of its own; an object of yours may have
-        ``async`` methods: :class:`siteline.AsyncStoreTarget`. When it is cancelled, the page that
-        is being written is completed first; all that was committed stays.
+        A :class:`siteline.Store` is written on a separate thread; a target of yours may have
+        ``async`` methods: :class:`siteline.AsyncStoreTarget`. A cancelled sync first completes the
+        page that is being written; committed pages stay.
         """
         target = async_target(store)
         run = await _completed(
@@ -163,8 +163,8 @@ class AsyncClient:
     async def gather(self, scans: Iterable[AsyncScan], *, concurrency: int | None = 8) -> Gathered:
         """Read several scans of this client concurrently: see :meth:`siteline.Client.gather`.
 
-        The ``.scans`` of an error are those to gather again. When it is cancelled, the open
-        requests are dropped, and the scans keep what was read.
+        The ``.scans`` of an error are those to gather again. Cancelling drops the open requests;
+        the scans keep the pages that were read.
 
         >>> import asyncio
         >>> async def main():
@@ -265,8 +265,8 @@ async def _completed(
 ) -> _T:
     """Wait until a future is done, even when cancelled; then undo it and raise the cancellation.
 
-    So no sync holds the feed, and nothing is written to the store, after ``sync()`` has ended.
-    ``stop`` makes the future end early.
+    This way ``sync()`` has unlocked the feed and stopped writing when it ends. ``stop`` makes the
+    future end early.
     """
     try:
         return await asyncio.shield(future)
@@ -283,7 +283,7 @@ async def _completed(
 
 async def _done(future: asyncio.Future[Any]) -> None:
     while not future.done():
-        # The future is short: a second cancellation does not end the wait.
+        # The future ends soon, so a second cancellation does not end the wait.
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait([future])
 
@@ -333,7 +333,7 @@ class AsyncScan:
         return AsyncRecords(self._scan.records(named=True) if named else self._scan.records())
 
     async def collect(self) -> Table:
-        """Read all pages once, merged, and keep the table. Called again after it was cancelled, it
+        """Read all pages once, merge them, and keep the table. After a cancellation, the next call
         continues with the pages that were read.
         """
         callback = self._scan._progress_callback()
@@ -349,7 +349,7 @@ class AsyncScan:
             finish(callback)
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> AsyncScan:
-        """Continue from a bookmark, on top of what had been read (``onto=error.partial``)."""
+        """Continue from a bookmark, onto the points read before (``onto=error.partial``)."""
         return AsyncScan(self._scan.resume(bookmark, onto=onto))
 
     def split(self, by: int | str | timedelta, /) -> list[AsyncScan]:
@@ -392,10 +392,10 @@ class AsyncScan:
 
 
 class _Items(Generic[_Item_co]):
-    """Items of one chain, for any number of tasks. Each item is given once.
+    """Items of one chain, for any number of tasks. Each item is returned once.
 
-    Not an async generator: one that was cancelled or has failed is finished, and ends as if all
-    items had been given.
+    Not an async generator: a generator that was cancelled or has failed is finished, and would then
+    end as if all items had been returned.
     """
 
     __slots__ = ("_source",)
@@ -409,7 +409,7 @@ class _Items(Generic[_Item_co]):
         return self
 
     async def __anext__(self) -> _Item_co:
-        """Give the next item. A cancelled call loses none: the next call gets it."""
+        """Return the next item. A cancelled call loses none: the next call returns it."""
         while True:
             item, ended = self._source._take()
             if item is not None:
@@ -425,11 +425,11 @@ class _Items(Generic[_Item_co]):
 
 
 class AsyncPages(_Items[Page]):
-    """The pages of one chain, read when they are needed. Each page is given once.
+    """The pages of one chain, read when they are needed. Each page is returned once.
 
     Made by :meth:`AsyncScan.pages`. After a call was cancelled or has failed, the next one
-    continues where it was. One page is read ahead, as by :meth:`siteline.Scan.pages`: its request
-    is dropped when the last task that waits for it is cancelled, or with the iterator.
+    continues at the same page. One page is read ahead, as by :meth:`siteline.Scan.pages`: its
+    request is dropped with the iterator, or when the last task that waits for it is cancelled.
 
     >>> import asyncio
     >>> async def main():
@@ -445,10 +445,10 @@ class AsyncPages(_Items[Page]):
 
 
 class AsyncRecords(_Items[_Item_co]):
-    """The points of one chain, read when they are needed. Each point is given once.
+    """The points of one chain, read when they are needed. Each point is returned once.
 
     Made by :meth:`AsyncScan.records`. After a call was cancelled or has failed, the next one
-    continues where it was. Pages are read ahead as by :class:`AsyncPages`.
+    continues at the same point. Pages are read ahead as by :class:`AsyncPages`.
 
     >>> import asyncio
     >>> async def main():

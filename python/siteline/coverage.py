@@ -19,15 +19,15 @@ _STATES: tuple[_State, ...] = ("settled", "settling", "provisional", "unread")
 
 
 class CoverageWindow(NamedTuple):
-    """A stretch of a window, all of it in one state.
+    """A part of a window that is in one state.
 
     - ``start``, ``end``: half-open, UTC
     - ``state``: ``"unread"`` (never read to the end of a chain), ``"provisional"`` (read, and may
       still change), ``"settling"`` (its lateness is over: the next sync reads it for its final
       values), ``"settled"`` (read after its lateness)
     - ``read_at``: when the newest read of it began, by the service's time, or ``None``
-    - ``settled_at``: the same where it is settled, else ``None``
-    - ``empty``: whether it was read and holds no point; ``None`` where it was never read
+    - ``settled_at``: when the read that settled it began, or ``None``
+    - ``empty``: whether it was read and has no points; ``None`` where it was never read
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -39,28 +39,28 @@ class CoverageWindow(NamedTuple):
     """
 
     start: datetime
-    """Where it begins."""
+    """The start, inclusive."""
     end: datetime
-    """Where it ends."""
+    """The end, exclusive."""
     state: Literal["unread", "provisional", "settling", "settled"]
     """``"unread"``, ``"provisional"``, ``"settling"`` or ``"settled"``."""
     read_at: datetime | None
     """When the newest read of it began."""
     settled_at: datetime | None
-    """When the read began that settled it."""
+    """When the read that settled it began."""
     empty: bool | None
-    """Whether it was read and holds nothing."""
+    """Whether it was read and has no points."""
 
 
 class Coverage(Sequence[CoverageWindow]):
-    """The windows of a feed in order, without gaps, from its beginning to ``now``.
+    """The windows of a feed, ascending and without gaps.
 
-    It ends at ``now`` less the settle lag.
+    They reach from the feed's beginning to ``now`` less the settle lag.
 
-    A sequence of :class:`CoverageWindow`. Printed, it is a calendar: a row for each month, or for
+    A sequence of :class:`CoverageWindow`. It prints as a calendar: a row for each month, or for
     each day where windows are shorter than a day; notebooks draw it.
 
-    - ``feed``: the :class:`Feed` as the store knows it; ``now``: the time that the states hold for
+    - ``feed``: the :class:`Feed` as the store has it; ``now``: the time that the states are for
 
     Made by :meth:`Store.coverage`.
 
@@ -76,19 +76,19 @@ class Coverage(Sequence[CoverageWindow]):
     __slots__ = ("_feed", "_now", "_windows")
 
     def __init__(self, feed: Feed, now: datetime, windows: Sequence[CoverageWindow]) -> None:
-        """Wrap what a store knows; made by :meth:`siteline.Store.coverage`."""
+        """Store the windows; made by :meth:`siteline.Store.coverage`."""
         self._feed = feed
         self._now = now
         self._windows = tuple(windows)
 
     @property
     def feed(self) -> Feed:
-        """The feed as the store knows it."""
+        """The feed as the store has it."""
         return self._feed
 
     @property
     def now(self) -> datetime:
-        """The time that the states hold for."""
+        """The time that the states are for."""
         return self._now
 
     @overload
@@ -100,7 +100,7 @@ class Coverage(Sequence[CoverageWindow]):
         return self._windows[index]
 
     def __len__(self) -> int:
-        """Count the windows; parts of one in different states are counted apart."""
+        """Count the windows; parts of a window in different states count separately."""
         return len(self._windows)
 
     def __iter__(self) -> Iterator[CoverageWindow]:
@@ -119,7 +119,7 @@ class Coverage(Sequence[CoverageWindow]):
 
     @property
     def settled_through(self) -> datetime | None:
-        """All from the feed's beginning up to here is settled, or ``None``."""
+        """Everything from the feed's beginning up to this time is settled, or ``None``."""
         through = None
         for window in self._windows:
             if window.state != "settled":
@@ -129,12 +129,12 @@ class Coverage(Sequence[CoverageWindow]):
 
     @property
     def read_through(self) -> datetime | None:
-        """The newest end of what has been read, or ``None``."""
+        """The end of the newest range that was read, or ``None``."""
         return max((one.end for one in self._windows if one.state != "unread"), default=None)
 
     @property
     def spans(self) -> dict[_State, timedelta]:
-        """How much time is in each state; all four states are there."""
+        """The total time in each of the four states."""
         spans = dict.fromkeys(_STATES, timedelta(0))
         for window in self._windows:
             spans[window.state] += window.end - window.start
@@ -157,7 +157,7 @@ class Coverage(Sequence[CoverageWindow]):
         return frame
 
     def to_svg(self) -> str:
-        """Return the calendar as an SVG document, for light pages and for dark ones."""
+        """Return the calendar as an SVG document, for light and for dark pages."""
         from siteline._display import coverage_svg
 
         return coverage_svg.document(self)

@@ -1,4 +1,4 @@
-"""What the service says may be read."""
+"""The resources that the service lists as readable."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["Discovery"]
 class Discovery(Mapping[str, Any]):
     """The body of the discovery response, unchanged (§4.2).
 
-    A mapping over the whole JSON object. Its members are the service's: the interface does not
-    describe them. ``.raw`` has the bytes.
+    A mapping over the complete JSON object. The interface does not describe its members. ``.raw``
+    has the bytes.
 
     >>> resources = client.discover()
     >>> sorted(resources) == sorted(json.loads(resources.raw))

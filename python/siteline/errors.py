@@ -26,7 +26,7 @@
     │   └── ServiceUnavailable                failed at every attempt
     ├── DeadlineExceeded (TimeoutError)       the caller's deadline passed
     ├── StoreError                            the store: opening, reading or writing it
-    │   ├── StoreBusy                         another run holds it
+    │   ├── StoreBusy                         another sync or write has locked it
     │   ├── StoreFull (OSError)               no space left
     │   ├── StoreCorrupt                      its contents are damaged
     │   └── FeedChanged                       another definition under the same name
@@ -89,7 +89,7 @@ __all__ = [
 
 
 class SitelineWarning(UserWarning):
-    """Something that works and should be changed, such as a key file that other users can read.
+    """Something works but should be changed, such as a key file that other users can read.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as seen:
@@ -128,17 +128,17 @@ class SitelineError(Exception):
 
     - ``.hint``: what to do, or ``None``
     - ``.retryable``: whether the same call may succeed later with nothing changed
-    - ``.attempts``, ``.elapsed``: each :class:`Attempt` made, and the seconds that all took
+    - ``.attempts``, ``.elapsed``: each :class:`Attempt`, and the total time in seconds
     - ``.request_id``: the service's identifier of the request, where its reply had one
-    - ``.bookmark``, ``.partial``: where a failed read continues, and the table of what it had read
+    - ``.bookmark``, ``.partial``: where a failed read continues, and the table of the pages it read
 
     An error of :meth:`Client.gather` has these for each scan, in the order given:
 
     - ``.scans``: the scans to gather again: each continues where it stopped, and one that is
       complete costs no request
     - ``.scan_index``: which of them failed; ``.bookmark`` and ``.partial`` are those of this scan
-    - ``.bookmarks``, ``.partials``: where each continues, and what it has read: all of it where the
-      scan is complete, ``None`` where nothing was read
+    - ``.bookmarks``, ``.partials``: where each scan continues, and the table of the pages it read;
+      ``None`` where nothing was read
 
     >>> sandbox.fault(on="data", status=503, skip=1, times=4)      # the second page fails
     >>> try:
@@ -169,15 +169,15 @@ class SitelineError(Exception):
     bookmark: Bookmark | None = None
     """Where a failed read can continue."""
     partial: Table | None = None
-    """What a failed read had read."""
+    """The table of the pages that a failed read had read."""
     bookmarks: Sequence[Bookmark | None] = ()
-    """Of each scan that was gathered: where it continues."""
+    """Where each gathered scan continues."""
     partials: Sequence[Table | None] = ()
-    """Of each scan that was gathered: what it has read."""
+    """The table of the pages that each gathered scan has read."""
     scans: Sequence[Any] = ()
     """The scans to gather again: each continues where it stopped."""
     scan_index: int | None = None
-    """Which of the scans that were gathered failed, from 0."""
+    """The index of the gathered scan that failed, from 0."""
 
     def __init__(self, message: str = "", /, **context: Any) -> None:
         """Store the message and every other keyword as an attribute."""
@@ -191,7 +191,7 @@ class SitelineError(Exception):
         return str(self.args[0]) if self.args else ""
 
     def __str__(self) -> str:
-        """Return the message, with the hint on a line of its own."""
+        """Return the message, with the hint on a separate line."""
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -202,7 +202,7 @@ class SitelineError(Exception):
 
 
 class ConfigError(SitelineError, ValueError):
-    """A setting is wrong: correct it. No request was made, and nothing of the allowance was spent.
+    """A setting is wrong: correct it. No request was made.
 
     >>> sandbox.client(tries=0)
     Traceback (most recent call last):
@@ -225,7 +225,7 @@ class QueryError(ConfigError):
     """The query is wrong: bounds, interval, page size, filters. No request was made.
 
     Also raised where a read reached ``max_pages=`` before its end. Then requests were made:
-    ``.partial`` has what was read, and ``.bookmark`` is where to continue.
+    ``.partial`` has the points that were read, and ``.bookmark`` is where to continue.
 
     >>> client.data(site="S1", start="2026-11-01")
     Traceback (most recent call last):
@@ -239,7 +239,7 @@ class TransportError(SitelineError, ConnectionError):
     """The connection failed at every attempt.
 
     An attempt that sent any byte of a request counts against the allowance. ``.retryable`` says
-    whether another call may succeed; mostly it may.
+    whether another call may succeed.
 
     >>> sandbox.close()
     >>> sandbox.client(tries=1).discover()
@@ -402,9 +402,9 @@ class ClockSkewError(AuthenticationError):
 
 
 class ScopeError(ServiceError, PermissionError):
-    """A scope was refused or not granted (§5): ask the administrator for it, or do not ask.
+    """A scope was refused or not granted (§5): ask an administrator for it, or do not request it.
 
-    - ``.missing``: the scopes that were asked for and not granted
+    - ``.missing``: the scopes that were requested and not granted
 
     >>> sandbox.fault(on="token", grant=["customer.discovery.read"])
     >>> try:
@@ -415,7 +415,7 @@ class ScopeError(ServiceError, PermissionError):
     """
 
     missing: tuple[str, ...] = ()
-    """The scopes that were asked for and not granted."""
+    """The scopes that were requested and not granted."""
 
 
 class RequestRejected(ServiceError):
@@ -459,7 +459,7 @@ class RateLimited(ServiceError):
 
 
 class AllowanceExhausted(RateLimited):
-    """The daily request allowance is used up (§8), by the service's reply or by our own count.
+    """The daily request allowance is used up (§8), by the service's reply or by the ledger.
 
     >>> frugal = sandbox.client(daily_allowance=2)
     >>> scan = frugal.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
@@ -505,12 +505,12 @@ class StoreError(SitelineError):
     Traceback (most recent call last):
         ...
     siteline.errors.StoreError: the store ...plant.siteline has no feed "line-9"
-    It has none yet: client.sync(feed, store) makes it.
+    It has no feeds yet: client.sync(feed, store) adds one.
     """
 
 
 class StoreBusy(StoreError):
-    """Another sync holds the feed, in this process or another. No request was made: call later.
+    """Another sync has locked the feed, in any process. No request was made: call again later.
 
     >>> feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
     >>> def meanwhile(progress):
@@ -575,7 +575,7 @@ class BookmarkError(SitelineError, ValueError):
 
 
 class ClosedError(SitelineError, RuntimeError):
-    """The client, store or sandbox was closed, or the event loop of an async signer or store.
+    """The client, store or sandbox was closed, or the event loop of an async signer or store was.
 
     >>> client.close()
     >>> client.discover()

@@ -1,8 +1,8 @@
 """DataFrames from the core's columns, without pyarrow.
 
-NumPy reads the core's memory. pandas 3 and later use numbers and timestamps from there without a
-copy, and copy a column when it is written to; for pandas 2 they are copied once. pandas and polars
-are imported when they are used.
+NumPy reads the core's memory. pandas 3 and later share its numbers and timestamps, and copy a
+column when it is written to; for pandas 2 they are copied once. pandas and polars are imported when
+they are used.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = ["Record", "to_arrow", "to_pandas", "to_polars"]
 
 
 class Record(NamedTuple):
-    """One point, as ``scan.records(named=True)`` gives it. Times are aware, in UTC.
+    """One point, as ``scan.records(named=True)`` yields it. Times are aware, in UTC.
 
-    Ten fields, named as the columns: the ids ``site_id``, ``line_id``, ``machine_id``,
-    ``device_id`` and ``tag_guid``; ``timestamp``, the start of the bucket as the service names it;
-    ``value``, ``minimum``, ``maximum`` and ``sample_count``, each ``None`` where the service gave
-    none. ``extra_columns`` and ``change`` are only in the dicts that ``records()`` gives.
+    Ten fields, named like the columns: the ids ``site_id``, ``line_id``, ``machine_id``,
+    ``device_id`` and ``tag_guid``; ``timestamp``, the start of the bucket as the service sends it;
+    ``value``, ``minimum``, ``maximum`` and ``sample_count``, each ``None`` where the service sent
+    none. ``extra_columns`` and ``change`` are only in the dicts that ``records()`` yields.
 
     >>> record = next(scan.records(named=True))
     >>> record.site_id, record.timestamp.isoformat(), record.sample_count
@@ -63,9 +63,9 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
     ``datetime64[us, UTC]``, ``value``, ``minimum`` and ``maximum`` are ``float64`` with NaN for
     null, ``sample_count`` is ``Int64`` with ``<NA>``; the dtypes are the same for an empty result.
     Under pandas 3, numbers and timestamps of tables and pages are not copied: pandas copies a
-    column when it is first written to. Writing past pandas (``column.array[0] = 1``) raises
-    ``ValueError``: the array is read-only.
-    ``frame.attrs["siteline"]`` is a :class:`Provenance`, or of a store's points a
+    column when it is first written to. Writing to the read-only array itself
+    (``column.array[0] = 1``) raises ``ValueError``.
+    ``frame.attrs["siteline"]`` is a :class:`Provenance`, or for a store's points a
     :class:`StoreProvenance`; its times are ISO text, so that ``to_parquet()`` keeps it.
     """
     _check_ids(ids)
@@ -86,7 +86,7 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
 
 
 def _plain(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """Make it plain JSON: otherwise ``to_parquet()`` warns and drops all attrs."""
+    """Convert to plain JSON: otherwise ``to_parquet()`` warns and drops all attrs."""
     from datetime import datetime
 
     return {
@@ -121,7 +121,7 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, shared: bo
 
 
 def _identity_column(pd: Any, payload: list[Any], ids: _Ids) -> Any:
-    """Build the column from one code for each run of rows and the runs' lengths, or all codes."""
+    """Build the column from codes: one for each row, or one for each run and the runs' lengths."""
     import numpy as np
 
     *coded, texts = payload
@@ -136,7 +136,7 @@ def _identity_column(pd: Any, payload: list[Any], ids: _Ids) -> Any:
 
 
 def _text_dtype(pd: Any) -> str:
-    # pandas 3 has a string type of its own; before that, text is an object.
+    # pandas 3 has a string type; before that, text is an object.
     return "str" if int(pd.__version__.split(".", 1)[0]) >= 3 else "object"
 
 
@@ -157,12 +157,12 @@ def to_polars(source: _Columns, *, ids: _Ids = "str") -> pl.DataFrame:
 
 
 def to_arrow(source: _Columns) -> pa.Table:
-    """Build a ``pyarrow.Table``; the ids are dictionary-coded."""
+    """Build a ``pyarrow.Table``; the ids are dictionary-encoded."""
     try:
         import pyarrow as pa
     except ImportError as error:
         raise _missing("pyarrow", "to_arrow()") from error
-    # pa.table() would import pandas, to see whether it was given a frame.
+    # pa.table() would import pandas, to check for a frame.
     return pa.RecordBatchReader.from_stream(source).read_all()
 
 
@@ -170,7 +170,7 @@ def _check_ids(ids: str) -> None:
     if ids not in ("str", "category"):
         from siteline.errors import QueryError
 
-        raise QueryError(f'ids={ids!r} is not known: give ids="str" or ids="category".')
+        raise QueryError(f'ids={ids!r} is unknown: give ids="str" or ids="category".')
 
 
 def _missing(package: str, what: str) -> ImportError:

@@ -1,4 +1,4 @@
-"""What :meth:`Client.gather` gives: the tables of several scans, and all of them as one."""
+"""The result of :meth:`Client.gather`: the tables of several scans, and all of them as one."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Gathered:
 
     ``len(gathered)``, ``gathered[0]`` and ``for table in gathered`` give the tables. ``.table``,
     ``to_pandas()``, ``to_polars()``, ``to_arrow()``, ``records()`` and the Arrow stream
-    (``pl.DataFrame(gathered)``, ``duckdb.sql("from gathered")``) give all points, merged. The merge
-    is made when it is first needed; it takes as much memory again as the tables, which the scans
-    keep.
+    (``pl.DataFrame(gathered)``, ``duckdb.sql("from gathered")``) give all points, merged. The
+    tables are merged when this is first needed; the merged table takes as much memory as they do.
 
-    Whether ``to`` is inclusive is not documented, so a point where two parts meet may have come
-    twice: it stands once, with the values of the later scan. ``.table.report`` counts the pages of
-    all scans; its ``outside_range`` counts points outside the range of their own scan.
+    Whether ``to`` is inclusive is not documented, so two adjoining scans may both have read a point
+    at their common bound: it is kept once, with the values of the later scan. ``.table.report``
+    counts the pages of all scans; its ``outside_range`` counts points outside the range of their
+    scan.
 
     >>> gathered = client.gather(scan.split(3))
     >>> gathered
@@ -49,11 +49,11 @@ class Gathered:
 
     @property
     def table(self) -> Table:
-        """All points, merged at the seams: a :class:`Table`.
+        """All points, merged: a :class:`Table`.
 
-        In its ``frame.attrs["siteline"]``, ``query`` is one query where the parts adjoin, else the
-        list of theirs. Scans with different ``extra_columns`` or ``interval`` cannot be merged:
-        :class:`QueryError`.
+        In its ``frame.attrs["siteline"]``, ``query`` is one query where the scans adjoin, else the
+        list of their queries. Scans with different ``extra_columns`` or ``interval`` cannot be
+        merged: :class:`QueryError`.
         """
         if self._merged is None:
             self._merged = Table._together(self._tables)
@@ -76,7 +76,7 @@ class Gathered:
     @overload
     def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
     def records(self, *, named: bool = False) -> RecordIterator[Any]:
-        """Give the points one by one, as plain dicts, or :class:`Record` tuples."""
+        """Return an iterator over the points: plain dicts, or :class:`Record` tuples."""
         return self.table.records(named=True) if named else self.table.records()
 
     def __len__(self) -> int:

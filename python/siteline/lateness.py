@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Delays", "Lateness"]
 
-# Fewer late points say nothing about rare delays.
+# The fewest late points that say something about rare delays.
 _ENOUGH = 20
 # The share of late points that came within the suggested lateness.
 _SHARE = 0.999
 _HOUR, _DAY = 3_600, 86_400
-# What is suggested is rounded up to one of these, in seconds.
+# A suggestion is rounded up to one of these, in seconds.
 _ROUND = [
     *(_HOUR * hours for hours in (1, 2, 3, 4, 6, 8, 12, 18)),
     *(_DAY * days for days in (1, 1.5, 2, 3, 4, 5, 7, 10, 14, 21, 30)),
@@ -35,9 +35,9 @@ _ROUND = [
 class Delays:
     """How long after the end of their buckets some points were first read: see :class:`Lateness`.
 
-    - ``count``: how many points
-    - ``median``, ``p90``, ``p99``: the delay that half of them, 90 % and 99 % had at most;
-      ``longest``: the longest; each a ``timedelta``, ``None`` without points
+    - ``count``: the number of points
+    - ``median``, ``p90``, ``p99``: the quantiles of the delay; ``longest``: the longest delay; each
+      a ``timedelta``, ``None`` without points
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -48,13 +48,13 @@ class Delays:
     """
 
     count: int
-    """How many points."""
+    """The number of points."""
     median: timedelta | None
-    """The delay that half of them had at most."""
+    """The median delay."""
     p90: timedelta | None
-    """The delay that 90 % of them had at most."""
+    """The 90 % quantile of the delay."""
     p99: timedelta | None
-    """The delay that 99 % of them had at most."""
+    """The 99 % quantile of the delay."""
     longest: timedelta | None
     """The longest delay."""
 
@@ -67,14 +67,13 @@ class Lateness:
     """How late points and revisions of a feed came, and which lateness that suggests.
 
     - ``points``: :class:`Delays` of the points that the first read of their range did not bring
-    - ``revisions``: :class:`Delays` of the points that came again with other values
+    - ``revisions``: :class:`Delays` of the points whose values changed
     - ``lateness``: that of the feed; ``settled``: how much time is settled
-    - ``suggested``: a lateness that would have been long enough; ``None`` where too little is known
-    - ``verdict``: the same in words
+    - ``suggested``: a lateness that would have been long enough; ``None`` with too little data
+    - ``verdict``: the suggestion and its reason, as text
 
-    A delay is the time from the end of a point's bucket to the read that brought it: an upper
-    bound, since the point may have been there since the read before. Most late points are found
-    when their window is read for its final values, however early they came.
+    A delay is the time from the end of a point's bucket to the read that brought it. It is an upper
+    bound: the point may have been available any time after the previous read of its window.
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -87,7 +86,7 @@ class Lateness:
     __slots__ = ("_feed", "_points", "_revisions", "_settled")
 
     def __init__(self, feed: Feed, points: _Counts, revisions: _Counts, settled: timedelta) -> None:
-        """Wrap a store's counts; made by :meth:`siteline.Store.lateness`."""
+        """Store the counts; made by :meth:`siteline.Store.lateness`."""
         self._feed = feed
         self._points = tuple((seconds, count) for seconds, count in points)
         self._revisions = tuple((seconds, count) for seconds, count in revisions)
@@ -115,7 +114,7 @@ class Lateness:
 
     @property
     def revisions(self) -> Delays:
-        """The delays of the points that came again with other values."""
+        """The delays of the points whose values changed."""
         return _delays(self._revisions)
 
     def __eq__(self, other: object) -> bool:
@@ -133,38 +132,38 @@ class Lateness:
 
     @property
     def suggested(self) -> timedelta | None:
-        """A lateness that would have been long enough; ``None`` where too little is known."""
+        """A lateness that would have been long enough; ``None`` with too little data."""
         return self._assess()[0]
 
     @property
     def verdict(self) -> str:
-        """What is suggested, and why, in words."""
+        """The suggestion and its reason, as text."""
         return self._assess()[1]
 
     def _assess(self) -> tuple[timedelta | None, str]:
         both = sorted([*self._points, *self._revisions])
         count = _total(both)
         if not self.settled:
-            return None, "too little is known: no window is settled yet"
+            return None, "too little data: no window is settled yet"
         if not count:
-            return self.lateness, "nothing late has been seen: nothing speaks against it"
+            return self.lateness, "no late points so far: it is long enough"
         if count < _ENOUGH:
-            return None, f"too little is known: {counted(count, 'late point')} so far"
+            return None, f"too little data: only {counted(count, 'late point')} so far"
         latest = _quantile(both, _SHARE)
-        # A point with a shorter delay than this came before the final reading of its window.
+        # The final read of a window brings its late points with a delay of at most this.
         final = (self.lateness + self.feed.window + timedelta(days=1)).total_seconds()
         if latest > final:
             longer = _rounded(latest)
-            return longer, f"points came after that: {duration(longer)} would have been long enough"
+            return longer, f"points came later: {duration(longer)} would have been long enough"
         if latest >= self.lateness.total_seconds():
-            return self.lateness, "late points were there by the final reading: it is long enough"
+            return self.lateness, "the final reads brought all late points: it is long enough"
         shorter = _rounded(latest * 1.25)
         if shorter < self.lateness:
             return shorter, f"{duration(shorter)} would have been long enough"
         return self.lateness, "it is long enough"
 
     def __repr__(self) -> str:
-        """Name the feed, the counts and what is suggested."""
+        """Name the feed, the counts and the suggestion."""
         suggested = "nothing" if self.suggested is None else duration(self.suggested)
         points, revisions = self.points.count, self.revisions.count
         return (
@@ -173,7 +172,7 @@ class Lateness:
         )
 
     def __str__(self) -> str:
-        """Print the quantiles as a table, and the verdict."""
+        """Print the conclusion, and the quantiles as a table."""
         lines = [f"Lateness of {self.feed.name}, {duration(self.lateness)}: {self.verdict}."]
         if self.points.count or self.revisions.count:
             lines.append(f"  {'':<12} {'count':>9} {'half':>9} {'90 %':>9} {'99 %':>9} {'all':>9}")
@@ -203,7 +202,7 @@ def _delays(counts: _Counts) -> Delays:
 
 
 def _quantile(counts: _Counts, share: float) -> float:
-    """Return the delay, in seconds, that this share of the points had at most."""
+    """Return a quantile of the delay, in seconds."""
     rank = share * _total(counts)
     seen = 0
     for seconds, count in sorted(counts):
@@ -214,6 +213,6 @@ def _quantile(counts: _Counts, share: float) -> float:
 
 
 def _rounded(seconds: float) -> timedelta:
-    """Round up to a usual length: one of those above, or whole days."""
+    """Round up to one of the lengths in ``_ROUND``, or to days."""
     days = -(-seconds // _DAY)
     return timedelta(seconds=next((one for one in _ROUND if one >= seconds), days * _DAY))

@@ -1,7 +1,7 @@
-"""How far a read has come: what ``progress=`` of ``client.data(...)`` reports.
+"""The progress of a read, which ``progress=`` of ``client.data(...)`` reports.
 
-The core calls no Python code while it works. The callback runs between two pages, on the thread
-that waits for them (in asyncio: in the task that waits), with no lock held.
+The core does not call Python code while it works. The callback runs between two pages, on the
+thread (in asyncio: in the task) that waits for them, without a lock.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ __all__ = ["Progress"]
 
 
 class Progress(NamedTuple):
-    """How far a read has come: given after each page to the callable passed as ``progress=``.
+    """The progress of a read: the callable passed as ``progress=`` gets it after each page.
 
     The service does not say in advance how many pages there are (§4.3).
 
-    - ``pages``, ``points``: read so far; points that came twice count twice
-    - ``requests``: made for them, retries included, and for the next page where it is read ahead
+    - ``pages``, ``points``: read so far, repeated points included
+    - ``requests``: made for them, retries included, and for the page that is read ahead
     - ``allowance_left``: requests left today, ``None`` where no limit is known (§8)
     - ``newest``: the newest bucket timestamp so far, ``None`` before the first point
-    - ``fraction``: the part of the range before ``newest``, from 0 to 1; 1 after the last page. It
-      is known while pages come in order of time and hold more than one series, else ``None``
+    - ``fraction``: the part of the range before ``newest``, from 0 to 1; 1 after the last page.
+      ``None`` unless pages are in order of time and have more than one series
     - ``done``: whether the last page has been read
 
-    An exception of the callable ends the read, and no page is lost: the same ``collect()``, or the
-    next ``next(pages)``, continues with what was read.
+    An exception in the callable ends the read without losing a page: the same ``collect()``, or the
+    next ``next(pages)``, continues after the pages that were read.
 
     >>> events = []
     >>> frame = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
@@ -53,13 +53,13 @@ class Progress(NamedTuple):
     newest: datetime | None
     """The newest bucket timestamp so far."""
     fraction: float | None
-    """The part of the range before ``newest``, from 0 to 1; ``None`` where it is not known."""
+    """The part of the range before ``newest``, from 0 to 1; ``None`` where it is unknown."""
     done: bool
     """Whether the last page has been read."""
 
 
 def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:
-    """Return the callback of one read; ``None`` where there is no terminal and no notebook."""
+    """Return the callback of one read; ``None`` without a terminal or notebook to show a bar."""
     if progress is not True:
         return progress
     notebook = _in_notebook()
@@ -67,7 +67,7 @@ def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:
         return None
     try:
         with warnings.catch_warnings():
-            # tqdm warns where ipywidgets is missing, and shows text.
+            # Without ipywidgets tqdm shows text, with a warning.
             warnings.simplefilter("ignore")
             from tqdm.auto import tqdm
     except ImportError:
@@ -89,13 +89,13 @@ def reporters(reads: list[tuple[Callable[[Progress], object] | bool | None, str]
 
 
 def finish(callback: Any) -> None:
-    """Close a bar of ours, which stays as it is; a user's callable is left alone."""
+    """Close a bar of siteline, which stays visible; do nothing for a user's callable."""
     if isinstance(callback, (_Bar, _Line, _SharedBarPart)):
         callback.close()
 
 
 class _Bar:
-    """A bar of tqdm. Its length is estimated from the fraction."""
+    """A tqdm bar. Its total is estimated from the fraction."""
 
     __slots__ = ("_bar",)
 
@@ -114,7 +114,7 @@ class _Bar:
 
 
 class _Line:
-    """One line that is written again and again: where tqdm is not installed."""
+    """One line that is rewritten after each page, used without tqdm."""
 
     __slots__ = ("_title", "_width")
 

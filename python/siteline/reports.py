@@ -1,7 +1,7 @@
-"""The dicts that siteline hands out, key by key.
+"""The keys of the dicts that siteline returns.
 
-Each is a plain ``dict`` at run time; the classes here give type checkers its keys and the types of
-their values.
+Each is a plain ``dict`` at run time; the classes here declare the keys and the types of their
+values for type checkers.
 
 >>> def late(report: siteline.TableReport) -> int:
 ...     return report["outside_range"] + report["off_grid"]
@@ -9,8 +9,8 @@ their values.
 0
 """
 
-# Annotations stay objects here (no `from __future__ import annotations`): else Python does not know
-# at run time which keys are optional.
+# Without `from __future__ import annotations`: Python needs the annotations as objects to find at
+# run time which keys are optional.
 from datetime import datetime
 from typing import Literal, NotRequired, TypedDict
 
@@ -30,43 +30,43 @@ __all__ = [
 
 
 class _Findings(TypedDict):
-    """What the reports of a page and of a table have in common; a table's are sums over pages."""
+    """The common members of the reports of a page and of a table; a table sums over its pages."""
 
     arrays: list[str]
-    """Names of the array that held the series, sorted; found by shape where not given (§2.3)."""
+    """Names of the array of series, sorted; found by shape where not set (§2.3)."""
     timestamp_forms: list[Literal["iso", "epoch_seconds", "epoch_milliseconds"]]
-    """Forms in which timestamps came."""
+    """Formats of the timestamps."""
     unknown_members: list[str]
     """JSON members that siteline does not know, such as ``points[].quality``; at most 200."""
     outside_range: int
     """Points before the query's start, or at or after its end."""
     off_grid: int
-    """Points whose timestamp is no multiple of the aggregation interval."""
+    """Points whose timestamp is not a multiple of the aggregation interval."""
     minimum_above_maximum: int
     """Points with a minimum above their maximum."""
     value_outside_bounds: int
     """Points with a value below their minimum or above their maximum."""
     timestamps_truncated: int
-    """Timestamps finer than a microsecond, cut to microseconds."""
+    """Timestamps finer than a microsecond, truncated to microseconds."""
     leap_seconds: int
     """Leap seconds, read as ``:59.999999``."""
     numbers_as_text: int
-    """Numbers that came as JSON strings."""
+    """Numbers sent as JSON strings."""
     negative_counts: int
     """Points with a negative sample count."""
     cursors_missing: int
-    """Pages without ``nextCursor``, taken as the last (``Shape(missing_cursor="end")`` only)."""
+    """Pages without ``nextCursor``, treated as last (only with ``Shape(missing_cursor="end")``)."""
 
 
 class PageReport(_Findings):
-    """:attr:`Page.report`: what was assumed and seen on one page. Nothing counted was dropped.
+    """:attr:`Page.report`: assumptions and findings of one page. No counted point was dropped.
 
     - ``points``, ``series``: points on the page, repeats included, and different series
     - ``arrays``, ``timestamp_forms``: found by shape, since the interface does not show them (§2.3)
     - ``unknown_members``: members that siteline does not know
     - ``outside_range``, ``off_grid``, ``minimum_above_maximum``, ``value_outside_bounds``,
-      ``negative_counts``: points that are allowed and odd
-    - ``repeated``: points whose series and timestamp came before on the page
+      ``negative_counts``: points that are unusual but allowed
+    - ``repeated``: points whose series and timestamp occurred before on the page
     - ``timestamps_truncated``, ``leap_seconds``, ``numbers_as_text``: values that were converted
     - ``cursors_missing``: 1 where ``nextCursor`` was missing and that was allowed
 
@@ -80,17 +80,17 @@ class PageReport(_Findings):
     series: int
     """Different series on the page."""
     repeated: int
-    """Points whose series and timestamp came before on the page."""
+    """Points whose series and timestamp occurred before on the page."""
 
 
 class TableReport(_Findings):
-    """:attr:`Table.report`: what was assumed, seen and counted in a whole read.
+    """:attr:`Table.report`: assumptions, findings and counts of a complete read.
 
     - ``pages``, ``points_read``: pages read, and points on them, repeats included
-    - ``resumed_after_pages``: pages before these whose points are not in the table; 0 for the whole
+    - ``resumed_after_pages``: earlier pages whose points are not in the table; 0 if it is complete
     - ``points``, ``series``: rows of the table, and different series
-    - ``repeated``, ``revised``: points that came again with the same values, and with other values
-      (the later stands, §4.5.3)
+    - ``repeated``, ``revised``: points that were sent again with the same values, and with other
+      values (the later win, §4.5.3)
     - the others as in :class:`PageReport`, summed over pages
 
     The table of :meth:`Sandbox.truth` was not read: its ``pages`` are 0.
@@ -103,7 +103,7 @@ class TableReport(_Findings):
     pages: int
     """Pages read."""
     resumed_after_pages: int
-    """Pages before these whose points are not in the table: 0 for the whole."""
+    """Earlier pages whose points are not in the table; 0 if it is complete."""
     points_read: int
     """Points on the pages, repeats included."""
     points: int
@@ -111,19 +111,19 @@ class TableReport(_Findings):
     series: int
     """Different series."""
     repeated: int
-    """Points that came again with the same values."""
+    """Points that were sent again with the same values."""
     revised: int
-    """Points that came again with other values: the later stands (§4.5.3)."""
+    """Points that were sent again with other values: the later win (§4.5.3)."""
 
 
 class Provenance(TypedDict):
-    """``frame.attrs["siteline"]`` of a pandas frame that was read: where its numbers come from.
+    """``frame.attrs["siteline"]`` of a pandas frame that was read: the origin of its data.
 
-    - ``query``: the query as text; a list where several were gathered that do not adjoin
+    - ``query``: the query as text; a list where gathered scans do not adjoin
     - ``host``: the service's host name
     - ``read_at``: when the read began, by the service's clock, as ISO 8601 text in UTC
-    - ``pages``, ``resumed_after_pages``: as in :class:`TableReport`; of a page's frame, 1 and the
-      pages before it
+    - ``pages``, ``resumed_after_pages``: as in :class:`TableReport`; for a page's frame, 1 and the
+      number of pages before it
 
     A frame of :meth:`Sandbox.truth` has an empty dict.
 
@@ -133,7 +133,7 @@ class Provenance(TypedDict):
     """
 
     query: str | list[str]
-    """The query as text; a list where several were gathered that do not adjoin."""
+    """The query as text; a list where gathered scans do not adjoin."""
     host: str
     """The service's host name."""
     read_at: str
@@ -141,17 +141,17 @@ class Provenance(TypedDict):
     pages: int
     """Pages read."""
     resumed_after_pages: int
-    """Pages before these whose points are not in the frame."""
+    """Earlier pages whose points are not in the frame."""
 
 
 class StoreProvenance(TypedDict):
     """``frame.attrs["siteline"]`` of a pandas frame from a :class:`Store`: what was selected.
 
-    - ``store``, ``feed``, ``query``: the store's path, the feed's name, and what the feed asks
-    - ``sequence``: the newest page in it; :meth:`Store.as_of` takes it and gives the same points
-    - ``start``, ``end``: the range asked for, ISO 8601 text in UTC, or ``None``
+    - ``store``, ``feed``, ``query``: the store's path, the feed's name, and the feed's query
+    - ``sequence``: the number of the newest page in it, for :meth:`Store.as_of`
+    - ``start``, ``end``: the requested range, ISO 8601 text in UTC, or ``None``
     - ``settled_only``, ``flagged``: as given to :meth:`Store.points`
-    - ``since``: of :meth:`Store.changes` only: the sequence number that they are counted from
+    - ``since``: only for :meth:`Store.changes`: the sequence number that changes are relative to
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -167,23 +167,23 @@ class StoreProvenance(TypedDict):
     feed: str
     """The feed's name."""
     query: str
-    """What the feed asks, as text."""
+    """The feed's query as text."""
     sequence: int
     """The number of the newest page in it."""
     start: str | None
-    """Where the range begins: ISO 8601 text in UTC."""
+    """The start of the range: ISO 8601 text in UTC."""
     end: str | None
-    """Where the range ends: ISO 8601 text in UTC."""
+    """The end of the range: ISO 8601 text in UTC."""
     settled_only: bool
-    """Whether windows that may still change are left out."""
+    """Whether windows that may still change are omitted."""
     flagged: Literal["keep", "drop", "only"]
     """What was done with flagged points."""
     since: NotRequired[int]
-    """Of changes only: the sequence number that they are counted from."""
+    """Only for changes: the sequence number that they are relative to."""
 
 
 class PublicJwk(TypedDict):
-    """A public key as a JSON Web Key, as enrollment asks for it (§2.1). Holds nothing secret.
+    """A public key as a JSON Web Key, for enrollment (§2.1). It is not secret.
 
     - ``kty``, ``alg``, ``use``: ``"RSA"``, ``"RS256"``, ``"sig"``
     - ``n``, ``e``: modulus and exponent, unsigned, big-endian, base64url
@@ -203,9 +203,9 @@ class PublicJwk(TypedDict):
     kid: str
     """The RFC 7638 thumbprint: SHA-256, base64url."""
     alg: str
-    """The algorithm of its signatures: ``"RS256"``."""
+    """The signature algorithm: ``"RS256"``."""
     use: str
-    """What it is used for: ``"sig"``."""
+    """The use of the key: ``"sig"``."""
 
 
 class AllowanceDict(TypedDict):
@@ -249,11 +249,11 @@ class TaskDict(TypedDict):
     why: Literal["resume", "reread", "edge", "settle", "fill"]
     """Why it is read: see :class:`Task`."""
     start: str
-    """Where the range begins."""
+    """The start of the range."""
     end: str
-    """Where the range ends."""
+    """The end of the range."""
     pages: int | None
-    """Expected pages, where pages of the kind have been seen."""
+    """Expected pages; ``None`` where there is no estimate."""
 
 
 class FeedReportDict(TypedDict):
@@ -273,26 +273,26 @@ class FeedReportDict(TypedDict):
     pages: int
     """Pages read."""
     inserted: int
-    """Points that were not there."""
+    """Points that were new."""
     revised: int
-    """Points that were there with other values, or flagged."""
+    """Points that had other values, or were flagged."""
     unchanged: int
-    """Points that were there as they came."""
+    """Points that had the same values."""
     flagged: int
     """Points that a complete read of their range no longer brought."""
     sequence: int
     """The number of the newest page."""
     settled_through: str | None
-    """All from the feed's beginning up to here is settled."""
+    """Everything from the feed's beginning up to this time is settled."""
     read_through: str | None
-    """The newest end of what has been read."""
+    """The end of the newest range that was read."""
 
 
 class SyncReportDict(TypedDict):
-    """:meth:`SyncReport.to_dict`: what ``json.dumps`` takes, with times as ISO 8601 text in UTC.
+    """:meth:`SyncReport.to_dict`: data for ``json.dumps``, with times as ISO 8601 text in UTC.
 
-    Its keys are the members of :class:`SyncReport`; ``feeds`` is a list in the order given,
-    ``todo`` and ``allowance`` are plain dicts too.
+    Its keys are the members of :class:`SyncReport`; ``feeds`` is a list in the order given;
+    ``todo`` and ``allowance`` are plain data too.
 
     >>> feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
     >>> report = client.sync(feed, siteline.Store("plant.siteline"))
@@ -304,25 +304,25 @@ class SyncReportDict(TypedDict):
     now: str
     """The time that the sync was planned for."""
     complete: bool
-    """Whether all that was planned has been read."""
+    """Whether everything planned has been read."""
     resumes_at: str | None
-    """When to go on, where it is not complete."""
+    """When to sync again, where the allowance ended the sync."""
     pages: int
     """Pages read."""
     inserted: int
-    """Points that were not there."""
+    """Points that were new."""
     revised: int
-    """Points that were there with other values, or flagged."""
+    """Points that had other values, or were flagged."""
     unchanged: int
-    """Points that were there as they came."""
+    """Points that had the same values."""
     flagged: int
     """Points that a complete read of their range no longer brought."""
     requests: int
     """Requests made, repeats included."""
     settled_through: str | None
-    """All feeds are settled from their beginning up to here."""
+    """All feeds are settled from their beginning up to this time."""
     read_through: str | None
-    """All feeds have been read up to here."""
+    """All feeds have been read up to this time."""
     feeds: list[FeedReportDict]
     """What was done for each feed, in the order given."""
     todo: list[TaskDict]
@@ -332,11 +332,11 @@ class SyncReportDict(TypedDict):
 
 
 class SandboxRequest(TypedDict):
-    """One request in ``sandbox.stats["log"]``. Tokens and cursors are not in it.
+    """One request in ``sandbox.stats["log"]``, without tokens and cursors.
 
-    - ``at``: when it came, by the sandbox's clock, an aware ``datetime`` in UTC
+    - ``at``: when it was answered, by the sandbox's clock, an aware ``datetime`` in UTC
     - ``method``, ``path``, ``query``: as sent; in the query a cursor is replaced by a hash
-    - ``status``: the HTTP status of the reply; 0 where there was no orderly reply
+    - ``status``: the HTTP status of the reply; 0 without a complete reply
 
     >>> _ = scan.collect()
     >>> request: siteline.SandboxRequest = sandbox.stats["log"][-1]
@@ -345,30 +345,29 @@ class SandboxRequest(TypedDict):
     """
 
     at: datetime
-    """When it came, by the sandbox's clock (UTC)."""
+    """When it was answered, by the sandbox's clock (UTC)."""
     method: str
     """The HTTP method."""
     path: str
     """The path."""
     query: str
-    """The query as sent, with a hash in the place of a cursor."""
+    """The query as sent, with a hash instead of a cursor."""
     status: int
-    """The HTTP status; 0 where there was no orderly reply."""
+    """The HTTP status; 0 without a complete reply."""
 
 
 class SandboxStats(TypedDict):
-    """:attr:`Sandbox.stats`: what the sandbox has seen since it was made, of all its clients.
+    """:attr:`Sandbox.stats`: counts and logs of a sandbox since its start, over all clients.
 
     - ``token_requests``, ``tokens_issued``, ``discovery_requests``, ``data_requests``: counts,
       refused requests included
     - ``data_requests_by_day``: ISO date of the sandbox's clock to count
-    - ``points_sent``: points in orderly replies
-    - ``requests``: endpoint (``"token"``, ``"discovery"``, ``"data"``, and ``"other"`` where
-      another path was asked for) to HTTP status to count; status 0 had no orderly reply
-    - ``jtis``: those of all assertions, in order
-    - ``refusals``: why requests were refused, in order: what the client is not told; the last
-      10,000
-    - ``user_agents``: those that came, sorted
+    - ``points_sent``: points in data replies
+    - ``requests``: endpoint (``"token"``, ``"discovery"``, ``"data"``, and ``"other"`` for other
+      paths) to HTTP status to count; status 0 is a request without a complete reply
+    - ``jtis``: the ``jti`` of each assertion, in order
+    - ``refusals``: why requests were refused, which the replies do not say; the last 10,000
+    - ``user_agents``: the ``User-Agent`` headers, sorted
     - ``log``: a :class:`SandboxRequest` for each request, in order; the last 10,000
 
     >>> _ = scan.collect()
@@ -388,7 +387,7 @@ class SandboxStats(TypedDict):
     data_requests_by_day: dict[str, int]
     """ISO date of the sandbox's clock to data requests."""
     points_sent: int
-    """Points in orderly replies."""
+    """Points in data replies."""
     requests: dict[str, dict[int, int]]
     """Endpoint to HTTP status to count."""
     jtis: list[str]
@@ -396,6 +395,6 @@ class SandboxStats(TypedDict):
     refusals: list[str]
     """Why requests were refused, in order."""
     user_agents: list[str]
-    """The ``User-Agent`` headers that came, sorted."""
+    """The ``User-Agent`` headers, sorted."""
     log: list[SandboxRequest]
-    """Each request, in order."""
+    """The requests, in order."""

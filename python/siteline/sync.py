@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["FeedReport", "Plan", "SyncReport", "Task"]
 
 _WHY = {
-    "resume": "go on",
-    "reread": "asked for",
+    "resume": "resumed",
+    "reread": "requested",
     "edge": "fresh",
     "settle": "due",
     "fill": "never read",
@@ -28,15 +28,14 @@ _WHY = {
 
 
 class Task(NamedTuple):
-    """One range that a sync reads or is still to read, as one chain.
+    """One range that a sync reads, or has left to read, as one chain.
 
     - ``feed``: the feed's name; for a scan, the feed whose pages its ``pages`` were estimated from,
       or ``""``
-    - ``why``: ``"resume"`` (begun and not ended), ``"reread"`` (asked for), ``"edge"`` (fresh),
-      ``"settle"`` (its lateness is over), ``"fill"`` (never read): in this order
+    - ``why``, in order of urgency: ``"resume"`` (begun and not ended), ``"reread"`` (requested),
+      ``"edge"`` (fresh), ``"settle"`` (its lateness is over), ``"fill"`` (never read)
     - ``start``, ``end``: the range, half-open, UTC
-    - ``pages``: expected pages, ``None`` while no page of such a query has been seen; 0 for a scan
-      that was read
+    - ``pages``: expected pages, ``None`` where there is no estimate; 0 for a scan that was read
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
@@ -48,16 +47,16 @@ class Task(NamedTuple):
     feed: str
     """The feed's name."""
     why: Literal["resume", "reread", "edge", "settle", "fill"]
-    """Why it is read."""
+    """Why the range is read."""
     start: datetime
-    """Where it begins."""
+    """The start of the range, inclusive."""
     end: datetime
-    """Where it ends."""
+    """The end of the range, exclusive."""
     pages: int | None
-    """Expected pages; ``None`` while no page of such a query has been seen."""
+    """Expected pages; ``None`` where there is no estimate."""
 
     def __str__(self) -> str:
-        """Print it as a line."""
+        """Print one line."""
         pages = "" if self.pages is None else f", {counted(self.pages, 'page')}"
         return f"{self.feed}: {_range(self.start, self.end)}, {_WHY[self.why]}{pages}"
 
@@ -65,13 +64,13 @@ class Task(NamedTuple):
 class FeedReport(NamedTuple):
     """What a sync did for one feed.
 
-    - ``name``: the feed's; ``chains`` read to their end, ``pages`` read
-    - ``inserted``, ``revised``, ``unchanged``: points that were new, that came with other values,
-      that came again with the same; ``flagged``: stored points that a complete read of their range
-      no longer brought
-    - ``sequence``: the number of the newest page: for :meth:`Store.changes` and :meth:`Store.as_of`
-    - ``settled_through``: all from the feed's beginning up to here is settled, or ``None``
-    - ``read_through``: the newest end of what has been read, or ``None``
+    - ``name``: the feed's name; ``chains`` read to their end, ``pages`` read
+    - ``inserted``, ``revised``, ``unchanged``: points that were new, had other values, or had the
+      same; ``flagged``: stored points that a complete read of their range no longer brought
+    - ``sequence``: the number of the newest page, for :meth:`Store.changes` and :meth:`Store.as_of`
+    - ``settled_through``: everything from the feed's beginning up to this time is settled, or
+      ``None``
+    - ``read_through``: the end of the newest range that was read, or ``None``
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
@@ -87,19 +86,19 @@ class FeedReport(NamedTuple):
     pages: int
     """Pages read."""
     inserted: int
-    """Points that were not there."""
+    """Points that were new."""
     revised: int
-    """Points that were there with other values, or flagged."""
+    """Points that had other values, or were flagged."""
     unchanged: int
-    """Points that were there with the same values."""
+    """Points that had the same values."""
     flagged: int
     """Points that a complete read of their range no longer brought."""
     sequence: int
     """The number of the newest page."""
     settled_through: datetime | None
-    """All from the feed's beginning up to here is settled."""
+    """Everything from the feed's beginning up to this time is settled."""
     read_through: datetime | None
-    """The newest end of what has been read."""
+    """The end of the newest range that was read."""
 
     def _sequence_of(self, feed: str) -> int:
         if feed != self.name:
@@ -109,18 +108,19 @@ class FeedReport(NamedTuple):
 
 @dataclass(frozen=True)
 class SyncReport:
-    """What a sync did. Made by :meth:`Client.sync`; printed, it has a line for each feed.
+    """What a sync did. Made by :meth:`Client.sync`; it prints as a line for each feed.
 
-    - ``feeds``: name to :class:`FeedReport`; ``report["line-2"]`` is short for it
-    - ``pages``, ``inserted``, ``revised``, ``unchanged``, ``flagged``: of all feeds together
+    - ``feeds``: name to :class:`FeedReport`; ``report["line-2"]`` is short for
+      ``report.feeds["line-2"]``
+    - ``pages``, ``inserted``, ``revised``, ``unchanged``, ``flagged``: sums over all feeds
     - ``settled_through``, ``read_through``: the earliest of all feeds
     - ``requests``: requests made, repeats included
-    - ``complete``: whether all that was planned has been read; if not, ``todo`` lists the
-      :class:`Task` that are left and ``resumes_at`` says when to go on
-    - ``allowance``: the :class:`Allowance` at its end; ``now``: the time it was planned for
+    - ``complete``: whether everything planned has been read; if not, ``todo`` has each
+      :class:`Task` that is left, and ``resumes_at`` is when to sync again
+    - ``allowance``: the :class:`Allowance` at the end; ``now``: the time the sync was planned for
 
-    Reports are equal, hashable and picklable; keep them: :meth:`Store.changes` and
-    :meth:`Store.as_of` take them.
+    Reports can be compared, hashed, pickled, and given to :meth:`Store.changes` and
+    :meth:`Store.as_of`.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
@@ -149,17 +149,17 @@ class SyncReport:
 
     @property
     def inserted(self) -> int:
-        """Points that were not there."""
+        """Points that were new."""
         return sum(one.inserted for one in self._feeds)
 
     @property
     def revised(self) -> int:
-        """Points that were there with other values, or flagged."""
+        """Points that had other values, or were flagged."""
         return sum(one.revised for one in self._feeds)
 
     @property
     def unchanged(self) -> int:
-        """Points that were there with the same values."""
+        """Points that had the same values."""
         return sum(one.unchanged for one in self._feeds)
 
     @property
@@ -169,12 +169,12 @@ class SyncReport:
 
     @property
     def settled_through(self) -> datetime | None:
-        """All feeds are settled from their beginning up to here; ``None`` where one is not."""
+        """All feeds are settled from their beginning up to this time; ``None`` if one is not."""
         return _earliest([one.settled_through for one in self._feeds])
 
     @property
     def read_through(self) -> datetime | None:
-        """All feeds have been read up to here; ``None`` where one has not been read."""
+        """All feeds have been read up to this time; ``None`` if one has not been read."""
         return _earliest([one.read_through for one in self._feeds])
 
     def __getitem__(self, feed: str) -> FeedReport:
@@ -188,19 +188,19 @@ class SyncReport:
         return self.feeds[feed].sequence
 
     def raise_for_incomplete(self) -> None:
-        """Raise :class:`AllowanceExhausted`, with ``retry_at``, where something is left to do."""
+        """Raise :class:`AllowanceExhausted`, with ``retry_at``, if something is left to read."""
         if self.complete:
             return
         raise AllowanceExhausted(
-            f"the sync is not complete: {_left(self.todo)}; the allowance is used up or held back "
-            f"for what becomes due ({_allowance(self.allowance)})",
+            f"the sync is not complete: {_left(self.todo)}; the allowance is used up or reserved "
+            f"for windows that become due ({_allowance(self.allowance)})",
             retry_at=self.resumes_at,
             retryable=True,
-            hint="Call sync() again after retry_at: it goes on where it was.",
+            hint="Call sync() again after retry_at: it continues where it stopped.",
         )
 
     def to_dict(self) -> SyncReportDict:
-        """Return plain dicts, lists, numbers and ISO 8601 texts: what ``json.dumps`` takes."""
+        """Return plain dicts, lists, numbers and ISO 8601 texts, for ``json.dumps``."""
         return {
             "now": iso(self.now),
             "complete": self.complete,
@@ -219,12 +219,12 @@ class SyncReport:
         }
 
     def __repr__(self) -> str:
-        """Summarize it in one line."""
+        """Summarize in one line."""
         state = "complete" if self.complete else f"incomplete, {_left(self.todo)}"
         return f"<SyncReport {state}: {counted(self.pages, 'page')}, {_points(self)}>"
 
     def __str__(self) -> str:
-        """Print a line for each feed, and what is left."""
+        """Print a line for each feed, and what is left to read."""
         state = "complete" if self.complete else "incomplete"
         lines = [
             f"Sync {state}, {to_second(self.now)} UTC: {counted(self.pages, 'page')}, "
@@ -249,17 +249,17 @@ class SyncReport:
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """What the next sync, or scans, would read and cost. Made by :meth:`Client.plan`.
+    """What the next sync, or a read of scans, would cost. Made by :meth:`Client.plan`.
 
     - ``tasks``: a :class:`Task` for each chain, in the order in which they would be read
-    - ``pages``: the expected pages of all tasks, ``None`` while one of them is not known
-    - ``allowance``: the :class:`Allowance` as it stands; ``reserve``: pages held back for windows
-      that become due before the allowance is reset
-    - ``now``: the time it was planned for; ``kind``: ``"sync"`` or ``"scan"``
-    - ``fits``: whether the allowance is enough, ``None`` where that is not known
+    - ``pages``: the expected pages of all tasks, ``None`` while those of one are unknown
+    - ``allowance``: the current :class:`Allowance`; ``reserve``: pages reserved for windows that
+      become due before the allowance is reset
+    - ``now``: the time of the plan; ``kind``: ``"sync"`` or ``"scan"``
+    - ``fits``: whether the allowance is enough, ``None`` where that is unknown
 
-    A page costs one request; each retry costs one more. How many pages a scan takes is known once
-    this client has read the same query over any range; a scan that was split takes more pages:
+    A page costs one request; each retry costs one more. The pages of a scan can be estimated once
+    this client has read the same query over any range; a split scan takes more pages:
 
     >>> scan.split(3) and client.plan(scan).pages is None
     True
@@ -287,7 +287,7 @@ class Plan:
 
     @property
     def fits(self) -> bool | None:
-        """Whether what is left of the allowance is enough; ``None`` where that is not known."""
+        """Whether the requests that are left are enough; ``None`` where that is unknown."""
         if not self.tasks or self.pages == 0:
             return True
         if self.allowance.left is None:
@@ -298,11 +298,11 @@ class Plan:
 
     @property
     def _least(self) -> int:
-        """The expected pages at least: a chain of unknown length takes one or more."""
+        """The least number of expected pages: a chain of unknown length takes one or more."""
         return sum(1 if task.pages is None else task.pages for task in self.tasks)
 
     def raise_for_allowance(self) -> None:
-        """Raise :class:`AllowanceExhausted` where it is known that the allowance is not enough."""
+        """Raise :class:`AllowanceExhausted` if the allowance is known not to be enough."""
         if self.fits is not False:
             return
         least = "" if self.pages is not None else " or more"
@@ -311,38 +311,39 @@ class Plan:
             f"{counted(self.allowance.left or 0, 'request')} left",
             retry_at=self.allowance.resets_at,
             retryable=True,
-            hint="A sync may begin all the same: it stops at a page, and the next one goes on. A "
+            hint="A sync may begin anyway: it stops after a page, and the next sync continues. A "
             "scan takes fewer pages with a larger page_size= or interval=, with a shorter range, "
             "or unsplit.",
         )
 
     def __repr__(self) -> str:
-        """Summarize it in one line."""
+        """Summarize in one line."""
         if not self.tasks:
             return "<Plan nothing to read>"
         return f"<Plan {counted(len(self.tasks), 'chain')}, {_expected(self)}>"
 
     def __str__(self) -> str:
-        """Print a line for each chain, and what it would cost."""
+        """Print a line for each chain, and its expected cost."""
         if not self.tasks:
             return f"Nothing to read at {to_second(self.now)} UTC ({_allowance(self.allowance)})"
-        fits = {True: "enough", False: "not enough", None: "whether that is enough is not known"}
+        fits = {True: "enough", False: "not enough", None: "unknown whether that is enough"}
         lines = [
             f"To read at {to_second(self.now)} UTC: {_expected(self)}",
             f"  {_allowance(self.allowance)}: {fits[self.fits]}",
         ]
         if self.reserve:
-            lines.append(f"  {counted(self.reserve, 'page')} held back for what becomes due today")
+            reserved = counted(self.reserve, "page")
+            lines.append(f"  {reserved} reserved for windows that become due today")
         line = str if self.kind == "sync" else self._scan_line
         lines += [f"  {line(task)}" for task in self.tasks[:12]]
         lines += [f"  … and {len(self.tasks) - 12} more"] if len(self.tasks) > 12 else []
         return "\n".join(lines)
 
     def _scan_line(self, task: Task) -> str:
-        known = "not known yet" if task.pages is None else counted(task.pages, "page")
+        known = "unknown" if task.pages is None else counted(task.pages, "page")
         pages = f": {known}" if len(self.tasks) > 1 else ""
-        seen = f", as the feed {task.feed} has shown" if task.feed else ""
-        return f"{_range(task.start, task.end)}{pages}{seen}"
+        source = f", estimated from the feed {task.feed}" if task.feed else ""
+        return f"{_range(task.start, task.end)}{pages}{source}"
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
@@ -356,8 +357,8 @@ def _expected(plan: Plan) -> str:
         return f"{counted(plan.pages, 'page')} expected"
     known = sum(task.pages or 0 for task in plan.tasks)
     if known:
-        return f"{counted(known, 'page')} expected and more, of what has not been seen yet"
-    return "how many pages is not known yet: none of the kind has been seen"
+        return f"{counted(known, 'page')} expected, and an unknown number more"
+    return "number of pages unknown"
 
 
 def _points(counts: SyncReport | FeedReport) -> str:
@@ -370,7 +371,7 @@ def _points(counts: SyncReport | FeedReport) -> str:
 
 def _reach(one: FeedReport) -> str:
     if one.read_through is None:
-        return "nothing read to its end yet"
+        return "no chain completed yet"
     settled = "nothing settled yet"
     if one.settled_through is not None:
         settled = f"settled through {to_second(one.settled_through)}"

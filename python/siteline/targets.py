@@ -1,4 +1,4 @@
-"""What a sync needs of a target that is not :class:`siteline.Store`."""
+"""The interface of sync targets other than :class:`siteline.Store`."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["AsyncStoreTarget", "StoreTarget"]
 
 @runtime_checkable
 class StoreTarget(Protocol):
-    """A store of your own: an object with these two methods can be given to :meth:`Client.sync`.
+    """A store of your own: :meth:`Client.sync` accepts an object with these two methods.
 
     ``apply()`` stores the points of a page **and** ``state`` in one transaction, both or neither,
-    so that the data can't be behind its checkpoint (§4.5.2). Two points are the same where their
-    five ids and ``timestamp`` are; the one of the page with the higher ``page.sequence`` wins, then
-    the later row, in whatever order pages arrive (§4.5.3). ``state`` is opaque and holds cursors,
-    so it is as secret as a bookmark. Return it byte for byte.
+    so that no checkpoint is ahead of its data (§4.5.2). The five ids and ``timestamp`` identify a
+    point; the page with the higher ``page.sequence`` wins, then the later row, in whatever order
+    pages arrive (§4.5.3). ``state`` is opaque and contains cursors, so it is as secret as a
+    bookmark. Return it byte for byte.
 
     Both are called on the thread that called ``sync()`` (in asyncio on the loop's thread, which
-    they block), never at the same time for one sync. An exception of theirs ends the sync and is
-    raised unchanged; what was applied stays. Where they are ``async``: :class:`AsyncStoreTarget`.
+    they block), never at the same time for one sync. An exception in them ends the sync and is
+    raised unchanged; applied pages stay. For ``async`` methods see :class:`AsyncStoreTarget`.
 
-    An optional method ``lock(feed)`` returns a context manager that is held for the whole sync: let
-    it raise :class:`StoreBusy` where another sync holds the feed.
+    An optional method ``lock(feed)`` returns a context manager that is entered during the sync. It
+    should raise :class:`StoreBusy` if another sync has locked the feed.
 
     >>> class Memory:
     ...     def __init__(self):
@@ -68,14 +68,14 @@ class StoreTarget(Protocol):
 class AsyncStoreTarget(Protocol):
     """A :class:`StoreTarget` with ``async`` methods, one or both: for :meth:`AsyncClient.sync`.
 
-    Each call is a task of the event loop that runs the sync, one after the other; the loop goes on
-    meanwhile. A sync that is cancelled waits until the ``apply()`` under way has ended, so give it
-    a time limit of its own (``asyncio.timeout``); ``state()`` and ``lock()`` are cancelled with it.
-    Where the loop itself ends, ``apply()`` too gets :class:`asyncio.CancelledError`: both or
-    neither, also then.
+    The calls are tasks of the event loop that runs the sync, one at a time; the loop does not
+    block. A cancelled sync waits until the current ``apply()`` has ended, so set a time limit in it
+    (``asyncio.timeout``); ``state()`` and ``lock()`` are cancelled with the sync. When the loop
+    itself ends, ``apply()`` gets :class:`asyncio.CancelledError` too: it must then also store both
+    or neither.
 
-    ``lock(feed)`` gives an ``async`` context manager, or a plain one; it may be a coroutine
-    function itself. It is entered and left in tasks of their own.
+    ``lock(feed)`` returns an ``async`` or a plain context manager; it may be a coroutine function.
+    The context manager is entered and exited in separate tasks.
 
     A :class:`Client` raises :class:`ConfigError`, before any request.
 
@@ -100,9 +100,9 @@ class AsyncStoreTarget(Protocol):
     """
 
     def state(self, feed: str) -> bytes | Awaitable[bytes | None] | None:
-        """As :meth:`StoreTarget.state`."""
+        """See :meth:`StoreTarget.state`."""
 
     def apply(
         self, feed: str, page: Page | None, state: bytes
     ) -> tuple[int, int, int] | Awaitable[tuple[int, int, int]]:
-        """As :meth:`StoreTarget.apply`."""
+        """See :meth:`StoreTarget.apply`."""

@@ -1,6 +1,6 @@
-"""Fixtures for pytest: the whole service on loopback, and a client of it.
+"""pytest fixtures: a sandbox of the service on loopback, and a client of it.
 
-pytest finds them where siteline is installed (entry point ``pytest11``), without an import::
+pytest loads them where siteline is installed (entry point ``pytest11``), without an import::
 
     def test_my_report(siteline_client):
         scan = siteline_client.data(site="S1", line="L2", interval="1h",
@@ -49,9 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def siteline_sandbox(request: pytest.FixtureRequest) -> Iterator[siteline.Sandbox]:
-    """Give the test its own :class:`siteline.Sandbox`, closed at its end.
+    """Give the test its own :class:`siteline.Sandbox`, which is closed when the test ends.
 
-    Its clock stands at :data:`NOW` until ``siteline_sandbox.clock.advance(...)``. Code under test
+    Its clock stays at :data:`NOW` until ``siteline_sandbox.clock.advance(...)``. Code under test
     that makes its own client (``Client.from_env()``) signs by the machine's clock: mark such a test
     with ``@pytest.mark.siteline_sandbox(now=None)``; the sandbox then uses the machine's clock too.
     """
@@ -64,6 +64,7 @@ def siteline_sandbox(request: pytest.FixtureRequest) -> Iterator[siteline.Sandbo
 
 @pytest.fixture
 def siteline_client(siteline_sandbox: siteline.Sandbox) -> Iterator[siteline.Client]:
-    """Give a :class:`siteline.Client` of ``siteline_sandbox``, enrolled and on its clock."""
+    """Give the test a :class:`siteline.Client` of ``siteline_sandbox``, which shares its clock."""
+
     with siteline_sandbox.client() as client:
         yield client

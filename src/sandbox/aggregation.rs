@@ -13,7 +13,7 @@ pub(super) struct Row {
     pub(super) sample_count: Option<i64>,
 }
 
-/// What is aggregated: a reading (`count` 1, all three values the same) or a smaller bucket.
+/// An input of the aggregation: a reading (`count` 1, all three values equal) or a smaller bucket.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
     pub(super) timestamp: i64,
@@ -35,7 +35,7 @@ pub(super) fn floor(timestamp: i64, interval: i64) -> i64 {
     timestamp - timestamp.rem_euclid(interval)
 }
 
-/// Aggregates the samples of one series, in order of time, into buckets.
+/// Aggregates the samples of one series, ascending by time, into buckets.
 pub(super) struct Aggregator<'a> {
     series: u32,
     interval: i64,
@@ -43,7 +43,7 @@ pub(super) struct Aggregator<'a> {
     rows: &'a mut Vec<Row>,
 }
 
-/// A bucket being filled. One sample alone is given back unchanged.
+/// A bucket being filled. A single sample is returned unchanged.
 struct Bucket {
     start: i64,
     first: Sample,
@@ -61,7 +61,7 @@ impl<'a> Aggregator<'a> {
         Self { series, interval, open: None, rows }
     }
 
-    /// Takes the next sample; samples come in order of their timestamps.
+    /// Adds the next sample; samples are ascending by timestamp.
     pub(super) fn add(&mut self, sample: Sample) {
         let start = floor(sample.timestamp, self.interval);
         if self.open.as_ref().is_none_or(|bucket| bucket.start != start) {
@@ -100,7 +100,7 @@ impl Bucket {
         self.samples += 1;
         if let Some(value) = sample.value {
             let weight = weight(sample.count);
-            // Kahan summation: rounding hardly depends on the number and order of the readings.
+            // Kahan summation: the result hardly depends on the number and order of the readings.
             let term = value * weight - self.compensation;
             let total = self.sum + term;
             self.compensation = total - self.sum - term;
@@ -110,9 +110,9 @@ impl Bucket {
             self.sum = total;
             self.weight += weight;
         }
-        self.minimum = either(self.minimum, sample.minimum, f64::min);
-        self.maximum = either(self.maximum, sample.maximum, f64::max);
-        self.count = either(self.count, sample.count, i64::saturating_add);
+        self.minimum = combine(self.minimum, sample.minimum, f64::min);
+        self.maximum = combine(self.maximum, sample.maximum, f64::max);
+        self.count = combine(self.count, sample.count, i64::saturating_add);
     }
 
     fn into_row(self, series: u32) -> Row {
@@ -133,7 +133,7 @@ fn weight(count: Option<i64>) -> f64 {
     count.map_or(1.0, |count| count.max(0) as f64)
 }
 
-fn either<T>(one: Option<T>, other: Option<T>, both: impl FnOnce(T, T) -> T) -> Option<T> {
+fn combine<T>(one: Option<T>, other: Option<T>, both: impl FnOnce(T, T) -> T) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(both(one, other)),
         (one, other) => one.or(other),

@@ -1,8 +1,8 @@
-//! Verifies client assertions, to the letter of §2.1. The caller learns only `invalid_client`; the
-//! reason goes to the statistics, for the author of a test.
+//! Verifies client assertions strictly by §2.1. The reply is only `invalid_client`; the reason is in
+//! the statistics, for the author of a test.
 //!
-//! jsonwebtoken checks the signature. The claims are checked here: its own checks read the
-//! machine's clock, and accept an `aud` that is a list and a member that comes twice.
+//! jsonwebtoken verifies the signature. The claims are verified here, because jsonwebtoken's own
+//! checks read the machine's clock and accept a list as `aud` and duplicate members.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -14,13 +14,13 @@ use serde_json::Value;
 
 use super::enrollment::Enrollments;
 
-/// Longest life of an assertion, `exp` less `iat`.
-const LONGEST_LIFE: i64 = 300;
-/// How far `nbf` may lie before `iat`.
+/// The longest lifetime of an assertion, `exp` minus `iat`, in seconds.
+const LONGEST_LIFETIME: i64 = 300;
+/// How many seconds `nbf` may be before `iat`.
 const LARGEST_TOLERANCE: i64 = 60;
 const LONGEST_JTI: usize = 128;
 
-/// An assertion in its parts, before any of them is verified.
+/// The parts of an assertion, none of them verified.
 pub(super) struct UnverifiedAssertion<'a> {
     signing_input: &'a str,
     signature: &'a str,
@@ -28,7 +28,7 @@ pub(super) struct UnverifiedAssertion<'a> {
     claims: Members,
 }
 
-/// What an assertion is verified against.
+/// The expected audience and time of an assertion.
 pub(super) struct VerificationContext<'a> {
     pub(super) audience: &'a str,
     /// Unix seconds by the service's clock.
@@ -44,17 +44,17 @@ impl<'a> UnverifiedAssertion<'a> {
         Ok(Self { signing_input, signature, header: object(header)?, claims: object(claims)? })
     }
 
-    /// `iss` as claimed, not verified.
+    /// The unverified `iss`.
     pub(super) fn claimed_issuer(&self) -> &str {
         self.claims.text("iss").unwrap_or_default()
     }
 
-    /// `jti` as claimed, not verified.
+    /// The unverified `jti`.
     pub(super) fn jti(&self) -> Option<&str> {
         self.claims.text("jti")
     }
 
-    /// Checks everything but whether the jti is new. Returns the subject, or the reason of the
+    /// Verifies everything except that the jti is new. Returns the subject, or the reason for the
     /// refusal.
     pub(super) fn verify(
         &self,
@@ -87,8 +87,8 @@ impl<'a> UnverifiedAssertion<'a> {
         Ok(subject.to_owned())
     }
 
-    /// `alg` and `kid`; `typ` "JWT" is tolerated; anything else (jku, x5u, x5c, crit, jwk, ...) is
-    /// not.
+    /// The header has `alg` and `kid`. `typ` "JWT" is allowed; any other member (jku, x5u, x5c, crit,
+    /// jwk, ...) is refused.
     fn check_header(&self) -> Result<(), String> {
         if let Some(name) =
             self.header.0.keys().find(|name| !matches!(name.as_str(), "alg" | "kid" | "typ"))
@@ -105,18 +105,18 @@ impl<'a> UnverifiedAssertion<'a> {
     }
 
     fn check_times(&self, context: &VerificationContext<'_>) -> Result<(), String> {
-        let whole = |name: &str| {
+        let integer = |name: &str| {
             let value = self.claims.0.get(name).and_then(Value::as_i64);
             value.ok_or_else(|| format!("{name} is not a JSON integer"))
         };
-        let (issued, not_before, expires) = (whole("iat")?, whole("nbf")?, whole("exp")?);
+        let (issued, not_before, expires) = (integer("iat")?, integer("nbf")?, integer("exp")?);
         let (now, leeway) = (context.now, context.leeway);
-        let life = expires.checked_sub(issued).unwrap_or_default();
+        let lifetime = expires.checked_sub(issued).unwrap_or_default();
         let checks = [
-            ((1..=LONGEST_LIFE).contains(&life), "exp is not 1 to 300 seconds after iat"),
-            (issued <= now.saturating_add(leeway), "iat lies in the future"),
-            (not_before <= now.saturating_add(leeway), "nbf lies in the future"),
-            (not_before >= issued.saturating_sub(LARGEST_TOLERANCE), "nbf lies far before iat"),
+            ((1..=LONGEST_LIFETIME).contains(&lifetime), "exp is not 1 to 300 seconds after iat"),
+            (issued <= now.saturating_add(leeway), "iat is in the future"),
+            (not_before <= now.saturating_add(leeway), "nbf is in the future"),
+            (not_before >= issued.saturating_sub(LARGEST_TOLERANCE), "nbf is too far before iat"),
             (not_before < expires, "nbf is not before exp"),
             (expires > now, "exp has passed"),
         ];
@@ -129,7 +129,7 @@ impl<'a> UnverifiedAssertion<'a> {
     }
 }
 
-/// The jtis that were presented, by issuer, also in requests that failed.
+/// The jtis that were presented, with their issuers; failed requests count too.
 #[derive(Debug, Default)]
 pub(super) struct SpentJtis(HashSet<(String, String)>);
 
@@ -145,7 +145,7 @@ fn object(part: &str) -> Result<Members, &'static str> {
     serde_json::from_slice(&octets).map_err(|_| "a part is not a JSON object of distinct members")
 }
 
-/// A JSON object in which no member comes twice.
+/// A JSON object without duplicate members.
 struct Members(BTreeMap<String, Value>);
 
 impl Members {
@@ -168,7 +168,7 @@ impl<'de> Deserialize<'de> for Members {
                 let mut members = BTreeMap::new();
                 while let Some((name, value)) = access.next_entry::<String, Value>()? {
                     if members.insert(name, value).is_some() {
-                        return Err(A::Error::custom("a member comes twice"));
+                        return Err(A::Error::custom("a duplicate member"));
                     }
                 }
                 Ok(Members(members))

@@ -1,4 +1,4 @@
-//! Bodies of pages and of discovery as JSON, in the form that the options choose.
+//! The JSON bodies of pages and of discovery, in the form that the options choose.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use super::identity::Identity;
 use super::options::{Options, TimestampForm};
 use super::snapshot::{DataSource, Snapshot};
 
-/// A page: its envelopes, each with the rows that it holds, and the next cursor.
+/// A page: its envelopes, each as indices of its rows, and the next cursor.
 pub(super) struct Page<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) envelopes: &'a [Vec<usize>],
@@ -79,7 +79,7 @@ impl<'a> Json<'a> {
         self.started = true;
     }
 
-    /// `"name":`; what follows needs no comma.
+    /// Writes `"name":`; no comma follows.
     fn name(&mut self, name: &str) {
         self.comma();
         self.text.push_str(&quoted(name));
@@ -87,14 +87,14 @@ impl<'a> Json<'a> {
         self.started = false;
     }
 
-    /// A member whose value is JSON already.
+    /// Writes a member whose value is JSON already.
     fn member(&mut self, name: &str, value: &str) {
         self.name(name);
         self.text.push_str(value);
         self.started = true;
     }
 
-    /// A member that may be null, or left out where the options say so.
+    /// Writes a member that may be null, or omits a null where the options say so.
     fn optional(&mut self, name: &str, value: Option<String>) {
         match value {
             Some(value) => self.member(name, &value),
@@ -135,13 +135,13 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// An id is text, or, with `integer_ids`, a number where it is a plain whole one.
+/// An id as JSON: text, or with `integer_ids` a number where it is a plain integer.
 fn id_json(id: &str, options: &Options) -> String {
     let plain = options.integer_ids && id.parse::<i64>().is_ok_and(|n| n.to_string() == id);
     if plain { id.to_owned() } else { quoted(id) }
 }
 
-/// The shortest text that reads back as the same number; JSON has none for what is not finite.
+/// The shortest text that parses to the same double; `None` for one that JSON cannot express.
 fn number(value: f64) -> Option<String> {
     value.is_finite().then(|| format!("{value:?}"))
 }
@@ -155,8 +155,8 @@ fn timestamp(microseconds: i64, form: TimestampForm) -> String {
         TimestampForm::EpochMilliseconds => return microseconds.div_euclid(1_000).to_string(),
         _ => {}
     }
-    let whole = Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
-    let mut text = format!("\"{}", whole.trim_end_matches('Z'));
+    let to_second = Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
+    let mut text = format!("\"{}", to_second.trim_end_matches('Z'));
     if fraction != 0 {
         // Writing to a String cannot fail.
         let _ = write!(text, ".{fraction:06}");
@@ -167,7 +167,7 @@ fn timestamp(microseconds: i64, form: TimestampForm) -> String {
     text
 }
 
-/// What a level of the hierarchy is called.
+/// The levels of the hierarchy: the member with the list, and the member with the id.
 const LEVELS: [(&str, &str); 5] = [
     ("sites", "siteId"),
     ("lines", "lineId"),
@@ -176,7 +176,7 @@ const LEVELS: [(&str, &str); 5] = [
     ("tags", "tagGuid"),
 ];
 
-/// The body of the discovery reply (§4.2): the hierarchy, as a tree.
+/// The body of the discovery reply (§4.2): the hierarchy as a tree.
 pub(super) fn discovery(source: &DataSource, subject: &str, options: &Options) -> String {
     let mut tree = TreeNode::default();
     match source {
@@ -251,11 +251,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_read_back_as_the_same_bits() {
+    fn numbers_parse_to_the_same_bits() {
         for value in [-0.0, 5e-324, f64::MAX, 0.1, 1e16, 1e-7, 3.0] {
             let text = number(value).expect("finite");
-            let back: f64 = serde_json::from_str(&text).expect("JSON");
-            assert_eq!(back.to_bits(), value.to_bits(), "{text}");
+            let parsed: f64 = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(parsed.to_bits(), value.to_bits(), "{text}");
         }
         assert_eq!(number(f64::NAN), None);
     }

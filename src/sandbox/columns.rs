@@ -1,5 +1,5 @@
-//! The columns of an Arrow batch as plain values: numbers, times and ids, of every type that frames
-//! have them in.
+//! Converts the columns of an Arrow batch to plain values: numbers, times and ids, from every type
+//! that frames use for them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn wrong_type(name: &str, array: &ArrayRef, wanted: &str) -> SandboxError {
     SandboxError::new(format!("The column {name:?} holds {}, not {wanted}.", array.data_type()))
 }
 
-/// Any number as a double; not-a-number is null.
+/// Numbers of any type as doubles; NaN becomes null.
 #[expect(clippy::cast_precision_loss, reason = "a value is a double in the interface")]
 pub(super) fn doubles(name: &str, array: &ArrayRef) -> Result<Column<f64>, SandboxError> {
     let values: Column<f64> = match array.data_type() {
@@ -38,7 +38,7 @@ pub(super) fn doubles(name: &str, array: &ArrayRef) -> Result<Column<f64>, Sandb
     Ok(values.into_iter().map(|value| value.filter(|value| !value.is_nan())).collect())
 }
 
-/// Any whole number. One above the largest `i64` becomes that.
+/// Integers of any type. A value above the largest `i64` becomes that.
 pub(super) fn integers(name: &str, array: &ArrayRef) -> Result<Column<i64>, SandboxError> {
     downcast_integer_array!(
         array => {
@@ -56,7 +56,7 @@ pub(super) fn integers(name: &str, array: &ArrayRef) -> Result<Column<i64>, Sand
     )
 }
 
-/// A double that is a whole number.
+/// A double that is an integer.
 #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and in range")]
 fn whole(value: f64) -> Option<i64> {
     const LIMIT: f64 = 9_007_199_254_740_992.0;
@@ -67,11 +67,13 @@ fn whole(value: f64) -> Option<i64> {
 pub(super) fn times(name: &str, array: &ArrayRef) -> Result<Column<i64>, SandboxError> {
     match array.data_type() {
         DataType::Timestamp(_, None) => {
-            let wanted = "times with a zone; nobody knows which zone a naive one means";
+            let wanted = "times with a zone: a naive time is ambiguous";
             Err(wrong_type(name, array, wanted))
         }
         DataType::Timestamp(unit, _) => microseconds(*unit, array).ok_or_else(|| {
-            SandboxError::new(format!("The column {name:?} holds times beyond microseconds."))
+            SandboxError::new(format!(
+                "The column {name:?} holds times that do not fit into 64-bit microseconds."
+            ))
         }),
         DataType::Null => Ok(vec![None; array.len()]),
         kind if kind.is_numeric() || matches!(kind, DataType::Date32 | DataType::Date64) => {
@@ -84,7 +86,7 @@ pub(super) fn times(name: &str, array: &ArrayRef) -> Result<Column<i64>, Sandbox
     }
 }
 
-/// `None` where a time does not fit.
+/// `None` where a time overflows.
 fn microseconds(unit: TimeUnit, array: &ArrayRef) -> Option<Column<i64>> {
     fn ticks<T: ArrowTimestampType>(
         array: &ArrayRef,
@@ -109,12 +111,12 @@ fn iso_time(name: &str, text: &str) -> Result<i64, SandboxError> {
     let instant = text.parse::<jiff::Timestamp>();
     instant.map(jiff::Timestamp::as_microsecond).map_err(|_| {
         SandboxError::new(format!(
-            "The column {name:?} holds text that is no ISO 8601 time with a zone."
+            "The column {name:?} holds text that is not an ISO 8601 time with a zone."
         ))
     })
 }
 
-/// Ids: text, or whole numbers as text. Equal ones share their memory.
+/// Ids: text, or integers as text. Equal ids share their memory.
 pub(super) fn ids(name: &str, array: &ArrayRef) -> Result<Column<Arc<str>>, SandboxError> {
     let mut known: HashSet<Arc<str>> = HashSet::new();
     let mut shared = |text: &str| {
@@ -131,7 +133,7 @@ pub(super) fn ids(name: &str, array: &ArrayRef) -> Result<Column<Arc<str>>, Sand
     })
 }
 
-/// Every text of a string array, plain or dictionary-coded.
+/// The texts of a string array, plain or dictionary-encoded.
 fn texts<'a>(name: &str, array: &'a ArrayRef) -> Result<Column<&'a str>, SandboxError> {
     Ok(match array.data_type() {
         DataType::Utf8 => array.as_string::<i32>().iter().collect(),
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_whole_and_the_largest_are_cut() {
+    fn counts_are_integers_and_clamped_to_the_largest() {
         let counts = array(UInt64Array::from(vec![7, u64::MAX]));
         assert_eq!(integers("sample_count", &counts), Ok(vec![Some(7), Some(i64::MAX)]));
         let counts = array(Float64Array::from(vec![Some(7.0), Some(f64::NAN), None]));
@@ -218,17 +220,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused_in_words() {
+    fn a_column_that_has_no_times_is_refused_with_the_reason() {
         for (given, words) in [
-            (array(TimestampSecondArray::from(vec![1])), "which zone a naive one means"),
+            (array(TimestampSecondArray::from(vec![1])), "a naive time is ambiguous"),
             (array(Date32Array::from(vec![1])), "holds Date32, not times with a zone"),
             (array(Int8Array::from(vec![1])), "holds Int8, not times with a zone"),
             (array(BooleanArray::from(vec![true])), "holds Boolean, not text"),
-            (array(StringArray::from(vec!["yesterday"])), "no ISO 8601 time with a zone"),
-            (array(StringArray::from(vec!["2026-11-01T00:00:00"])), "no ISO 8601 time"),
+            (array(StringArray::from(vec!["yesterday"])), "not an ISO 8601 time with a zone"),
+            (array(StringArray::from(vec!["2026-11-01T00:00:00"])), "not an ISO 8601 time"),
             (
                 array(TimestampSecondArray::from(vec![i64::MAX]).with_timezone("UTC")),
-                "beyond microseconds",
+                "64-bit microseconds",
             ),
         ] {
             let error = times("timestamp", &given).expect_err("refused").to_string();
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_text_or_whole_numbers_and_shared() {
+    fn ids_are_text_or_integers_and_share_their_memory() {
         let coded: DictionaryArray<Int8Type> = [Some("7"), None, Some("7")].into_iter().collect();
         for given in [
             array(coded),

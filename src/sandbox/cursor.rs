@@ -1,6 +1,6 @@
-//! Cursors: encrypted positions (§4.4). A cursor holds one number, how many items were sent so far.
-//! All other parameters and the subject are authenticated with it, so that a cursor of another
-//! query cannot be opened. No two cursors are the same, and all need URL-encoding.
+//! Cursors: encrypted positions (§4.4). A cursor contains the number of items that were sent so
+//! far. All other parameters and the subject are authenticated with it, so that a cursor of another
+//! query cannot be opened. All cursors are different, and all need URL-encoding.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, RandomizedNonceKey};
 use aws_lc_rs::{aead::Nonce, rand};
@@ -9,12 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::error::SandboxError;
 
-/// The start of each cursor: characters that a careless client escapes or loses.
+/// The start of each cursor: characters that a careless client encodes wrongly or loses.
 const PREFIX: &str = "~&%";
 const NONCE_LENGTH: usize = 12;
 const POSITION_LENGTH: usize = 8;
 
-/// Encrypts and decrypts cursors, with a key of its own.
+/// Encrypts and decrypts cursors with a random key.
 pub(super) struct CursorSeal(RandomizedNonceKey);
 
 impl CursorSeal {
@@ -25,24 +25,24 @@ impl CursorSeal {
         RandomizedNonceKey::new(&AES_256_GCM, &key).map(Self).map_err(failed)
     }
 
-    /// A new cursor for a position. `None` only if the cryptographic library fails.
+    /// Encrypts a position to a new cursor. `None` only if the cryptographic library fails.
     pub(super) fn seal(&self, position: u64, binding: &[u8]) -> Option<String> {
         loop {
             let mut octets = position.to_be_bytes().to_vec();
-            // One octet more, so that base64 has to pad.
+            // One more octet makes base64 add padding.
             octets.push(0);
             let nonce = self.0.seal_in_place_append_tag(Aad::from(binding), &mut octets).ok()?;
             let sealed = [nonce.as_ref().as_slice(), &octets].concat();
             let text = STANDARD.encode(sealed);
-            // Every cursor, not most, has characters with another meaning in a URL.
+            // Every cursor must have characters with a special meaning in a URL.
             if text.contains('+') && text.contains('/') {
                 return Some(format!("{PREFIX}{text}"));
             }
         }
     }
 
-    /// The position in a cursor, or `None` for one that is not ours, was changed, or belongs to
-    /// another query or subject.
+    /// Decrypts the position in a cursor; `None` for a cursor of another sandbox, query or subject,
+    /// and for a changed one.
     pub(super) fn open(&self, cursor: &str, binding: &[u8]) -> Option<u64> {
         let sealed = STANDARD.decode(cursor.strip_prefix(PREFIX)?).ok()?;
         let (nonce, octets) = sealed.split_at_checked(NONCE_LENGTH)?;

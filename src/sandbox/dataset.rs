@@ -1,5 +1,4 @@
-//! The user's own data: points of a bucket width, with the versions that they had over time, or
-//! raw readings.
+//! The user's own data: points of one bucket width with their versions over time, or raw readings.
 
 use std::collections::BTreeMap;
 
@@ -25,30 +24,30 @@ pub struct Point {
     pub maximum: Option<f64>,
     /// `sampleCount`
     pub sample_count: Option<i64>,
-    /// From when the service sends it; `None`: always.
+    /// When the service begins to send it; `None` for always.
     pub available_at: Option<i64>,
 }
 
 /// One raw reading to load. Times are microseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading {
-    /// When it was taken.
+    /// When the reading was taken.
     pub timestamp: i64,
-    /// What was read.
+    /// The value.
     pub value: f64,
-    /// From when the service sends it; `None`: always.
+    /// When the service begins to send it; `None` for always.
     pub available_at: Option<i64>,
 }
 
-/// All loaded series in the order of their identities.
+/// All loaded series, sorted by identity.
 #[derive(Debug, Default)]
 pub(super) struct Dataset {
     series: BTreeMap<Identity, LoadedSeries>,
-    /// Width of the first load: what a query without an interval gets.
+    /// The bucket width of the first load: the default interval of queries.
     default_interval_seconds: Option<u32>,
 }
 
-/// One series, sorted by timestamp; versions of a point by the time of their arrival.
+/// One series, sorted by timestamp; the versions of a point by the time of their arrival.
 #[derive(Debug)]
 pub(super) struct LoadedSeries {
     kind: SeriesKind,
@@ -59,7 +58,7 @@ pub(super) struct LoadedSeries {
 enum SeriesKind {
     /// Points of this bucket width in microseconds; a later version replaces an earlier one.
     Points(i64),
-    /// Raw readings; all count.
+    /// Raw readings; all of them are aggregated.
     Readings,
 }
 
@@ -80,7 +79,7 @@ impl Dataset {
         self.default_interval_seconds
     }
 
-    /// First timestamp and the end of the last bucket over all series.
+    /// The first timestamp and the end of the last bucket of all series.
     pub(super) fn extent(&self, interval: i64) -> Option<(i64, i64)> {
         let times = || self.series.values().flat_map(|series| &series.records);
         let first = times().map(|record| record.sample.timestamp).min()?;
@@ -100,8 +99,8 @@ impl Dataset {
         let points = || series.iter().flat_map(|(_, points)| points);
         if let Some(point) = points().find(|point| point.timestamp.rem_euclid(width) != 0) {
             return Err(SandboxError::new(format!(
-                "the timestamp {} is no multiple of the bucket width of {bucket_seconds} s; raw \
-                 readings are loaded as timestamp and value only",
+                "the timestamp {} is not a multiple of the bucket width of {bucket_seconds} s; to \
+                 load raw readings, give only timestamp and value",
                 shown(point.timestamp)
             )));
         }
@@ -125,7 +124,7 @@ impl Dataset {
         self.insert(bucket_seconds, SeriesKind::Readings, series, records)
     }
 
-    /// Adds a version of a point of a known series; `present` false withdraws the point.
+    /// Adds a version of a point of a loaded series; with `present` false, withdraws the point.
     pub(super) fn revise(
         &mut self,
         identity: &Identity,
@@ -135,11 +134,12 @@ impl Dataset {
         let series = self.series.get_mut(identity);
         let series = series.ok_or_else(|| SandboxError::new("no such series is loaded"))?;
         let SeriesKind::Points(width) = series.kind else {
-            return Err(SandboxError::new("readings are not revised, only points"));
+            return Err(SandboxError::new("only points can be revised, not readings"));
         };
         if point.timestamp.rem_euclid(width) != 0 {
             let shown = shown(point.timestamp);
-            return Err(SandboxError::new(format!("{shown} is no bucket timestamp of the series")));
+            let text = format!("{shown} is not a bucket timestamp of the series");
+            return Err(SandboxError::new(text));
         }
         let record = Record::version(point, present);
         record.check()?;
@@ -147,7 +147,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// Adds all of it or, where anything does not fit, nothing.
+    /// Adds all series, or none of them after an error.
     fn insert<T>(
         &mut self,
         bucket_seconds: u32,
@@ -158,7 +158,7 @@ impl Dataset {
         for (identity, items) in &series {
             if self.series.get(identity).is_some_and(|known| known.kind != kind) {
                 return Err(SandboxError::new(
-                    "a series is loaded as points of one bucket width or as readings, not both",
+                    "a series has either points of one bucket width or readings, not both",
                 ));
             }
             items.iter().try_for_each(|item| record(item).check())?;
@@ -171,7 +171,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// `Err` where the selected series cannot be aggregated by this interval.
+    /// `Err` where the selected series cannot be aggregated to the query's interval.
     pub(super) fn check_interval(&self, query: &PointQuery) -> Result<(), String> {
         for (identity, series) in &self.series {
             if let SeriesKind::Points(width) = series.kind
@@ -179,7 +179,7 @@ impl Dataset {
                 && query.interval % width != 0
             {
                 let seconds = width / SECOND;
-                return Err(format!("aggregationIntervalSeconds is no multiple of {seconds}"));
+                return Err(format!("aggregationIntervalSeconds is not a multiple of {seconds}"));
             }
         }
         Ok(())
@@ -187,8 +187,8 @@ impl Dataset {
 }
 
 impl LoadedSeries {
-    /// Of two versions that arrive together the later load wins, and readings of one time stay in
-    /// the order of the file, so that sums are taken in it: the sort is stable.
+    /// The sort is stable: of two versions with the same arrival the later load wins, and readings
+    /// with the same timestamp are summed in the order of the file.
     fn extend(&mut self, records: impl IntoIterator<Item = Record>) {
         self.records.extend(records);
         match self.kind {
@@ -199,8 +199,8 @@ impl LoadedSeries {
         }
     }
 
-    /// Appends the points that are visible at `as_of` to `rows`, as those of the series with this
-    /// index. Returns when that changes next.
+    /// Appends the points that are visible at `as_of` to `rows`, with this index of the series.
+    /// Returns when the visible points change next.
     pub(super) fn read(
         &self,
         series: u32,
@@ -237,15 +237,15 @@ impl Record {
         Self { sample, available_at: point.available_at.unwrap_or(i64::MIN), present }
     }
 
-    /// `Err` for values that JSON or a calendar cannot express: truth and pages would differ.
+    /// `Err` for values that JSON or ISO 8601 cannot express: truth and pages would differ.
     fn check(&self) -> Result<(), SandboxError> {
         let Sample { timestamp, value, minimum, maximum, .. } = self.sample;
         if timestamp < FIRST_YEAR || jiff::Timestamp::from_microsecond(timestamp).is_err() {
-            return Err(SandboxError::new("a timestamp lies outside the years 1 to 9999"));
+            return Err(SandboxError::new("a timestamp is outside the years 1 to 9999"));
         }
         match [value, minimum, maximum].into_iter().flatten().find(|value| !value.is_finite()) {
             Some(value) => Err(SandboxError::new(format!(
-                "at {} stands {value}, which is no number in JSON",
+                "the value {value} at {} is not a number in JSON",
                 shown(timestamp)
             ))),
             None => Ok(()),

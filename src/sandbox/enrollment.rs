@@ -1,8 +1,8 @@
-//! Enrolled integrations: a public key, its thumbprint, the scopes allowed to it, and whether the
-//! administrator has approved it (§1, §2.1).
+//! Enrolled integrations: a public key, its thumbprint, the allowed scopes, and whether the
+//! administrator has approved the integration (§1, §2.1).
 //!
-//! jsonwebtoken reads the key, computes its thumbprint and verifies with it: none of the client's
-//! own code for keys is used, so that an error there cannot hide here.
+//! jsonwebtoken parses the key, computes its thumbprint and verifies signatures with it. The
+//! client's own code for keys is not used, so that its errors are detected.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) const DATA_SCOPE: &str = "customer.data.read";
 
 const SMALLEST_MODULUS_BITS: usize = 2_048;
 
-/// The public key that was reviewed during enrollment.
+/// The public key of an integration.
 #[derive(Debug, Clone)]
 pub(super) struct EnrolledKey {
     key: DecodingKey,
@@ -29,37 +29,37 @@ pub(super) struct EnrolledKey {
 }
 
 impl EnrolledKey {
-    /// Reads a public RSA JWK. A private one is refused: it must never leave its owner.
+    /// Parses a public RSA JWK. A private key is refused: it must never leave its owner.
     pub(super) fn parse(json: &str) -> Result<Self, SandboxError> {
-        // With two crypto backends in a program, which another crate can cause, jsonwebtoken panics
-        // at its first use unless one is installed (K15). It fails only where one already is.
+        // Another crate can enable a second crypto backend of jsonwebtoken, which then panics at its
+        // first use unless one is installed (K15). The call fails only where one is installed.
         let _ = aws_lc::DEFAULT_PROVIDER.install_default();
         let members: Map<String, Value> = serde_json::from_str(json)
             .map_err(|_| SandboxError::new("the public JWK is not a JSON object"))?;
         check_public_rsa(&members)?;
         let mut jwk: Jwk = serde_json::from_value(members.into()).map_err(unreadable)?;
         let AlgorithmParameters::RSA(numbers) = &mut jwk.algorithm else {
-            return Err(SandboxError::new("the JWK's members \"n\" and \"e\" are not both text"));
+            return Err(SandboxError::new("the JWK's members \"n\" and \"e\" must be text"));
         };
         let modulus = canonical("n", &mut numbers.n)?;
         canonical("e", &mut numbers.e)?;
         let bits = modulus.len() * 8 - modulus[0].leading_zeros() as usize;
         if bits < SMALLEST_MODULUS_BITS {
             return Err(SandboxError::new(format!(
-                "the key has {bits} bits; {SMALLEST_MODULUS_BITS} are the least"
+                "the key has {bits} bits; at least {SMALLEST_MODULUS_BITS} are required"
             )));
         }
         let thumbprint = jwk.thumbprint(ThumbprintHash::SHA256).map_err(unreadable)?;
         Ok(Self { key: DecodingKey::from_jwk(&jwk).map_err(unreadable)?, thumbprint })
     }
 
-    /// RFC 7638, with SHA-256.
+    /// The thumbprint by RFC 7638, with SHA-256.
     pub(super) fn thumbprint(&self) -> &str {
         &self.thumbprint
     }
 
-    /// Whether this base64url text is the RS256 signature (RSASSA-PKCS1-v1_5 with SHA-256) of the
-    /// message. `Err` where it is no base64url.
+    /// Whether the signature is the message's RS256 signature (RSASSA-PKCS1-v1_5 with SHA-256).
+    /// `Err` where it is not base64url.
     pub(super) fn verifies(&self, message: &[u8], signature: &str) -> Result<bool, String> {
         jsonwebtoken::crypto::verify(signature, message, &self.key, Algorithm::RS256)
             .map_err(|error| format!("the signature cannot be checked: {error}"))
@@ -83,8 +83,8 @@ fn check_public_rsa(members: &Map<String, Value>) -> Result<(), SandboxError> {
     Ok(())
 }
 
-/// Rewrites a base64url number without padding and leading zero octets, the form that a thumbprint
-/// is computed from. Returns its octets.
+/// Removes padding and leading zero octets from a base64url number: a thumbprint is computed from
+/// that form. Returns its octets.
 fn canonical(name: &str, text: &mut String) -> Result<Vec<u8>, SandboxError> {
     let bad = || SandboxError::new(format!("the JWK's member {name:?} is not a base64url number"));
     let octets = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| bad())?;
@@ -102,7 +102,7 @@ pub(super) struct Integration {
     pub(super) approved: bool,
 }
 
-/// All integrations by their subject.
+/// All integrations by subject.
 #[derive(Debug, Default)]
 pub(super) struct Enrollments {
     by_subject: BTreeMap<String, Integration>,
@@ -119,7 +119,9 @@ impl Enrollments {
     ) -> Result<String, SandboxError> {
         let key = EnrolledKey::parse(jwk)?;
         if scopes.is_empty() || scopes.iter().any(|scope| !is_scope(scope)) {
-            return Err(SandboxError::new("scopes: one or more names without spaces or quotes"));
+            return Err(SandboxError::new(
+                "scopes must be one or more names without spaces or quotes",
+            ));
         }
         self.enrolled += 1;
         let subject = format!("integration-{}-{}", self.enrolled, &key.thumbprint()[..8]);
@@ -144,7 +146,7 @@ impl Enrollments {
     }
 }
 
-/// The characters of RFC 6749's scope-token.
+/// Whether the text is a scope-token of RFC 6749.
 fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }
@@ -157,7 +159,7 @@ mod tests {
     const MODULUS: &str = "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw";
 
     #[test]
-    fn the_thumbprint_is_the_published_one() {
+    fn the_thumbprint_is_that_of_rfc_7638() {
         let key = EnrolledKey::parse(&format!(r#"{{"kty":"RSA","n":"{MODULUS}","e":"AQAB"}}"#));
         let thumbprint = key.expect("a key").thumbprint().to_owned();
         assert_eq!(thumbprint, "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs");

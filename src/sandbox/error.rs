@@ -1,7 +1,7 @@
-//! The sandbox's own error: a sentence for the author of a test.
+//! The sandbox's error, for the author of a test.
 
-/// A sandbox was asked for something that it cannot do: a key that is none, points off their grid,
-/// a socket that cannot be opened. The text says what was given and what was expected.
+/// A sandbox cannot do what was asked: the key is invalid, points are off their grid, a socket cannot
+/// be opened. The text says what was given and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SandboxError(String);

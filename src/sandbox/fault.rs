@@ -1,4 +1,4 @@
-//! Faults: on which endpoint, at which requests, and what goes wrong.
+//! Faults: the endpoint, the requests, and the effect.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One thing that goes wrong. Where several match a request, they act in the order in which they
-/// were set. The request is handled first: its jti is spent, its page counted in the allowance, as
-/// a real service would.
+/// One fault. Several faults that match a request act in the order in which they were set. The
+/// request is handled first: its jti is spent and its page counted in the allowance, as by a real
+/// service.
 #[derive(Debug, Clone)]
 pub struct Fault {
     /// The endpoint that fails.
     pub on: Endpoint,
-    /// Which requests, counted per endpoint from the moment the fault was set.
+    /// Which requests fail, counted per endpoint since the fault was set.
     pub when: When,
-    /// What goes wrong.
+    /// How they fail.
     pub effect: Effect,
 }
 
@@ -45,25 +45,25 @@ impl Endpoint {
     }
 }
 
-/// Which requests a fault hits; the first one after it was set is number 1.
+/// Which requests a fault affects; the first request after it was set is number 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum When {
-    /// This one only.
+    /// Only this request.
     Nth(u64),
-    /// Each k-th.
+    /// Each k-th request.
     Every(u64),
-    /// `count` in a row, after `skip` that go well.
+    /// `count` requests in sequence, after `skip` that succeed.
     Times {
-        /// How many fail.
+        /// How many requests fail.
         count: u64,
-        /// How many before them go well.
+        /// How many requests succeed before them.
         skip: u64,
     },
-    /// Each with this probability, drawn from the seed.
+    /// Each request with this probability, drawn from the seed.
     Chance {
         /// Between 0 and 1.
         probability: f64,
-        /// Another seed picks other requests.
+        /// The seed of the draws.
         seed: u64,
     },
 }
@@ -81,14 +81,14 @@ impl When {
     }
 }
 
-/// What goes wrong.
+/// How a request fails.
 #[derive(Debug, Clone)]
 pub enum Effect {
-    /// This reply in place of the right one; it is sent as it stands, never compressed.
+    /// This reply instead of the right one; it is sent unchanged, never compressed.
     Reply {
         /// The status.
         status: u16,
-        /// Headers beside `Date` and `Content-Length`.
+        /// Headers in addition to `Date` and `Content-Length`.
         headers: Vec<(String, String)>,
         /// The body's bytes.
         body: Bytes,
@@ -99,43 +99,44 @@ pub enum Effect {
         /// `Retry-After` in seconds.
         retry_after: Option<u64>,
     },
-    /// The sandbox's clock moves on by this much before the request is looked at.
+    /// The sandbox's clock advances by this much before the request is handled.
     Delay(Duration),
-    /// No reply at all: the connection stays open until the sandbox closes.
+    /// No reply: the connection stays open until the sandbox closes.
     Hang,
-    /// The head and this many bytes of the body, then nothing more, on an open connection.
+    /// The head and this many bytes of the body; then the connection stays open without data.
     Stall {
         /// Bytes of the body that are sent.
         after: usize,
     },
-    /// The head, which promises the whole body, and this many bytes of it; then the end.
+    /// The head, with the length of the complete body, and this many bytes of it; then the
+    /// connection is closed.
     Cut {
         /// Bytes of the body that are sent.
         after: usize,
     },
-    /// A TCP reset in place of a reply.
+    /// A TCP reset instead of a reply.
     Reset,
-    /// These bytes in place of an HTTP reply; then the end.
+    /// These bytes instead of an HTTP reply; then the connection is closed.
     Raw(Bytes),
-    /// `nextCursor` is the cursor that this request came with.
+    /// `nextCursor` is the cursor of this request.
     RepeatCursor,
-    /// `nextCursor` is the one given this many data replies before: 2 makes A, B, A, B.
+    /// `nextCursor` is the one of this many data replies before: 2 makes A, B, A, B.
     CycleCursors(usize),
-    /// An empty page, whose `nextCursor` stands where the request stood.
+    /// An empty page, whose `nextCursor` has the position of the request.
     EmptyPage,
-    /// Members of the body's top level set to a JSON value, or removed.
+    /// Sets members of the body's top level to a JSON value, or removes them.
     Members(Vec<(String, Option<Value>)>),
-    /// Headers set or removed (`Date` too).
+    /// Sets or removes headers, `Date` included.
     Headers(Vec<(String, Option<String>)>),
-    /// All tokens are forgotten before the request is looked at.
+    /// All tokens become invalid before the request is handled.
     ForgetTokens,
-    /// All cursors die before the request is looked at.
+    /// All cursors become invalid before the request is handled.
     ForgetCursors,
     /// On the token endpoint: only these scopes are granted.
     Grant(Vec<String>),
 }
 
-/// The faults that are set, each with the number of requests that came since.
+/// The faults that are set, each with the number of requests since.
 #[derive(Debug, Default)]
 pub(super) struct ActiveFaults(Vec<(Fault, u64)>);
 
@@ -148,7 +149,7 @@ impl ActiveFaults {
         self.0.clear();
     }
 
-    /// Counts a request; gives what goes wrong with it.
+    /// Counts a request and returns the effects on it.
     pub(super) fn next_request(&mut self, endpoint: Endpoint) -> Vec<Effect> {
         let mut effects = Vec::new();
         for (fault, requests) in self.0.iter_mut().filter(|(fault, _)| fault.on == endpoint) {
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_hits_the_requests_that_it_names() {
+    fn a_fault_affects_the_requests_that_it_names() {
         assert_eq!(hit(When::Nth(3)), [3]);
         assert_eq!(hit(When::Every(3)), [3, 6]);
         assert_eq!(hit(When::Times { count: 2, skip: 4 }), [5, 6]);

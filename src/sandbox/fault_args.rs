@@ -1,5 +1,4 @@
-//! A fault as keywords say it: one flat record, which becomes a [`Fault`] for each thing that goes
-//! wrong.
+//! The keyword arguments of a fault: one flat record, which becomes a [`Fault`] for each effect.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,12 +13,11 @@ use serde_json::{Map, Value, json};
 use super::error::SandboxError;
 use super::fault::{Effect, Endpoint, Fault, When};
 
-/// The keywords of Python's `sandbox.fault(on=..., ...)` but for `on`. What is left out does not go
-/// wrong. `delay` is in seconds.
+/// The keywords of Python's `sandbox.fault(on=..., ...)` without `on`. `delay` is in seconds.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a keyword of its own")]
-#[expect(missing_docs, reason = "each is described where Effect and When describe it")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a keyword")]
+#[expect(missing_docs, reason = "Effect and When describe them")]
 pub struct FaultArgs {
     pub nth: Option<u64>,
     pub every: Option<u64>,
@@ -49,7 +47,7 @@ pub struct FaultArgs {
     pub grant: Option<Vec<String>>,
 }
 
-/// The bytes of a body, given as text or as bytes.
+/// A body, given as text or as bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextOrBytes(pub Bytes);
 
@@ -64,18 +62,16 @@ pub enum RetryAfter {
 }
 
 impl FaultArgs {
-    /// One fault for each thing that goes wrong, all at the same requests.
+    /// One fault for each effect, all at the same requests.
     ///
     /// # Errors
-    /// For keywords that make no sense, together or on this endpoint, and where nothing goes wrong.
+    /// For keywords that contradict each other or this endpoint, and where there is no effect.
     pub fn faults(self, on: Endpoint) -> Result<Vec<Fault>, SandboxError> {
         let when = self.when().map_err(SandboxError::new)?;
         self.check(on)?;
         let effects = self.effects()?;
         if effects.is_empty() {
-            return Err(SandboxError::new(
-                "The fault does not say what goes wrong: give status=, cut=, ...",
-            ));
+            return Err(SandboxError::new("The fault has no effect: give status=, cut=, ..."));
         }
         Ok(effects.into_iter().map(|effect| Fault { on, when, effect }).collect())
     }
@@ -84,7 +80,7 @@ impl FaultArgs {
         let in_a_row = self.times.is_some() || self.skip > 0;
         let ways = [self.nth.is_some(), self.every.is_some(), self.chance.is_some(), in_a_row];
         if ways.iter().filter(|way| **way).count() > 1 {
-            return Err("Give one of nth=, every=, chance=, or times= with skip=, to say when.");
+            return Err("Give only one of nth=, every=, chance=, or times= with skip=.");
         }
         if [self.nth, self.every, self.times].contains(&Some(0)) {
             return Err("nth=, every= and times= count from 1.");
@@ -93,7 +89,7 @@ impl FaultArgs {
             (Some(nth), ..) => When::Nth(nth),
             (_, Some(every), _) => When::Every(every),
             (.., Some(probability)) if !(0.0..=1.0).contains(&probability) => {
-                return Err("chance= lies between 0 and 1.");
+                return Err("chance= must be between 0 and 1.");
             }
             (.., Some(probability)) => When::Chance { probability, seed: self.seed },
             _ => When::Times { count: self.times.unwrap_or(1), skip: self.skip },
@@ -104,19 +100,19 @@ impl FaultArgs {
         self.status.is_some() || self.body.is_some() || self.error.is_some() || self.unavailable
     }
 
-    /// The keywords must make sense together and on this endpoint: none is ignored.
+    /// Refuses keywords that contradict each other or this endpoint: none is ignored.
     fn check(&self, on: Endpoint) -> Result<(), SandboxError> {
         let bodies = [self.body.is_some(), self.error.is_some(), self.unavailable];
         let pages = self.repeat_cursor || self.cycle_cursors.is_some() || self.empty_page;
         let bad_header = self.headers.iter().find(|header| !is_header(header));
         let text = if bodies.iter().filter(|body| **body).count() > 1 {
-            "Give one of body=, error= and unavailable=: a reply has one body.".to_owned()
+            "Give only one of body=, error= and unavailable=: a reply has one body.".to_owned()
         } else if self.retry_after.is_some() && !self.replaces_the_reply() {
-            "retry_after= goes with status=, error=, body= or unavailable=.".to_owned()
+            "retry_after= needs status=, error=, body= or unavailable=.".to_owned()
         } else if let Some(status) = self.status.filter(|status| !(200..1_000).contains(status)) {
-            format!("status={status} is no final status.")
+            format!("status={status} is not a final HTTP status.")
         } else if let Some((name, _)) = bad_header {
-            format!("headers= holds {name:?}, which HTTP cannot carry.")
+            format!("headers= has {name:?}, which is not a valid HTTP header.")
         } else if self.cycle_cursors == Some(0) {
             "cycle_cursors= counts from 1.".to_owned()
         } else if pages && on != Endpoint::Data {
@@ -166,7 +162,7 @@ impl FaultArgs {
         Ok(effects)
     }
 
-    /// What takes the place of the right reply.
+    /// The effect that replaces the right reply.
     fn reply(self) -> Result<Option<Effect>, SandboxError> {
         if !self.replaces_the_reply() {
             return Ok(None);
@@ -245,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_become_one_fault_for_each_thing_that_goes_wrong() {
+    fn keywords_become_one_fault_for_each_effect() {
         let keywords = json!({"nth": 2, "error": "teapot", "status": 418, "retry_after": 7,
             "headers": {"X-Pot": "1", "Date": null}, "delay": 0.2, "drop": ["a"],
             "members": {"b": null}});
@@ -269,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn unavailable_waits_whole_seconds_unless_a_status_makes_it_a_plain_reply() {
+    fn unavailable_needs_retry_after_in_seconds_unless_a_status_is_given() {
         let one = |keywords| faults(Endpoint::Token, keywords).map(|mut faults| faults.remove(0));
         let fault = one(json!({"unavailable": true, "retry_after": "3"})).expect("a fault");
         assert!(matches!(fault.effect, Effect::Unavailable { retry_after: Some(3) }));
@@ -280,17 +276,17 @@ mod tests {
     }
 
     #[test]
-    fn keywords_that_make_no_sense_are_refused_in_words() {
+    fn contradictory_keywords_are_refused_with_the_reason() {
         for (keywords, words) in [
-            (json!({}), "does not say what goes wrong"),
-            (json!({"hang": false}), "does not say what goes wrong"),
+            (json!({}), "has no effect"),
+            (json!({"hang": false}), "has no effect"),
             (json!({"colour": "red"}), "`colour`"),
-            (json!({"nth": 1, "every": 2, "hang": true}), "Give one of nth="),
+            (json!({"nth": 1, "every": 2, "hang": true}), "Give only one of nth="),
             (json!({"nth": 0, "hang": true}), "count from 1"),
             (json!({"chance": 1.5, "hang": true}), "between 0 and 1"),
             (json!({"status": 99}), "status=99"),
             (json!({"body": "x", "error": "y"}), "one body"),
-            (json!({"retry_after": 3, "hang": true}), "retry_after= goes with"),
+            (json!({"retry_after": 3, "hang": true}), "retry_after= needs"),
             (json!({"headers": {"a b": "c"}}), "\"a b\""),
             (json!({"cycle_cursors": 0}), "cycle_cursors= counts from 1"),
             (json!({"empty_page": true}), "only \"data\" has pages"),

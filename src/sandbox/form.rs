@@ -1,7 +1,7 @@
-//! URL-encoded names and values, decoded strictly: a service that forgives bad encoding hides
-//! faults of its clients.
+//! Decodes URL-encoded names and values strictly: a service that accepts bad encoding hides errors
+//! of its clients.
 
-/// Decodes `name=value&name=value` (`+` is a space), in order. `Err` says what is wrong.
+/// Decodes `name=value&name=value` (`+` is a space), in order. `Err` is the reason.
 pub(super) fn decode(text: &str) -> Result<Vec<(String, String)>, String> {
     text.split('&')
         .filter(|pair| !pair.is_empty())
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encoded_pairs_come_out_in_order_and_bad_encoding_is_refused() {
+    fn pairs_are_decoded_in_order_and_bad_encoding_is_refused() {
         let pairs = decode("a=1&b=%C3%A4+%2B&a=").expect("pairs");
         let expected = [("a", "1"), ("b", "ä +"), ("a", "")];
         assert_eq!(pairs, expected.map(|(n, v)| (n.to_owned(), v.to_owned())));

@@ -1,4 +1,4 @@
-//! A frame to load: rows of Arrow batches become points or readings, grouped by series.
+//! Frames to load: the rows of Arrow batches become points or readings, grouped by series.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::identity::Identity;
 const DAY: i64 = 86_400_000_000;
 const SECOND: i64 = 1_000_000;
 
-/// The rows of a frame, grouped by series. They are aggregated points where the frame has a column
+/// The rows of a frame, grouped by series: aggregated points where the frame has a column
 /// `minimum`, `maximum` or `sample_count`, otherwise raw readings.
 #[derive(Debug)]
 pub struct Frame {
@@ -23,31 +23,31 @@ pub struct Frame {
     series: BTreeMap<Identity, Vec<Point>>,
 }
 
-/// What a frame holds: bucket width in seconds, and the rows of each series.
+/// The bucket width in seconds, and the rows of each series.
 pub(super) enum Rows {
     Points(u32, Vec<(Identity, Vec<Point>)>),
     Readings(u32, Vec<(Identity, Vec<Reading>)>),
 }
 
 impl Frame {
-    /// No rows yet. An id that is not a column of the frame is that of `default_ids`.
+    /// An empty frame. An id without a column is that of `default_ids`.
     #[must_use]
     pub fn new(default_ids: Identity) -> Self {
         Self { default_ids, rows: 0, is_aggregated: false, series: BTreeMap::new() }
     }
 
-    /// Rows so far.
+    /// The number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Adds the rows of a batch. Its columns: `timestamp` and `value`, and where they are there
-    /// `minimum`, `maximum`, `sample_count`, `available_at` and the ids `site_id`, `line_id`,
-    /// `machine_id`, `device_id`, `tag_guid`.
+    /// Adds the rows of a batch. Its columns: `timestamp` and `value`; optionally `minimum`,
+    /// `maximum`, `sample_count`, `available_at` and the ids `site_id`, `line_id`, `machine_id`,
+    /// `device_id`, `tag_guid`.
     ///
     /// # Errors
-    /// For a column that is missing or of an unfit type, and for a timestamp that is null.
+    /// For a column that is missing or of a wrong type, and for a timestamp that is null.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<(), SandboxError> {
         let timestamp = required(batch, "timestamp", times)?;
         let value = required(batch, "value", doubles)?;
@@ -58,7 +58,7 @@ impl Frame {
         let ids = self.ids(batch)?;
         self.rows += batch.num_rows();
         self.is_aggregated |= minimum.is_some() || maximum.is_some() || sample_count.is_some();
-        // Equal ids of a column are one text: their addresses tell the series apart.
+        // Equal ids of a column share their memory, so their addresses identify the series.
         let mut series: HashMap<_, (Identity, Vec<Point>)> = HashMap::new();
         for row in 0..batch.num_rows() {
             let null = || SandboxError::new("The column \"timestamp\" holds a null.");
@@ -95,8 +95,8 @@ impl Frame {
         ])
     }
 
-    /// The rows as what they are. `bucket_seconds` is the width of the points' buckets, by default
-    /// [the grid](Self::grid), or the interval of queries of readings that name none.
+    /// The rows as points or readings. `bucket_seconds` is the bucket width of points, by default
+    /// [the grid](Self::grid), and the default interval of queries of readings.
     pub(super) fn into_rows(self, bucket_seconds: Option<u32>) -> Result<Rows, SandboxError> {
         if self.is_aggregated {
             let width = bucket_seconds.map_or_else(|| self.grid(), Ok)?;
@@ -112,7 +112,7 @@ impl Frame {
         Ok(Rows::Readings(width, series.map(|(id, points)| (id, readings(points))).collect()))
     }
 
-    /// The widest bucket on whose grid all timestamps lie, a day at most, in seconds.
+    /// The widest bucket, in seconds and a day at most, whose grid has all timestamps.
     fn grid(&self) -> Result<u32, SandboxError> {
         let width = self.series.values().flatten().fold(DAY, |width, point| {
             let (mut one, mut other) = (width, point.timestamp.rem_euclid(DAY));
@@ -122,7 +122,8 @@ impl Frame {
             one
         });
         let seconds = u32::try_from(width / SECOND).ok().filter(|_| width % SECOND == 0);
-        seconds.ok_or_else(|| SandboxError::new("The timestamps lie on no grid of whole seconds."))
+        seconds
+            .ok_or_else(|| SandboxError::new("The timestamps are not on a grid of whole seconds."))
     }
 }
 
@@ -130,7 +131,7 @@ fn identity([site, line, machine, device, tag]: [Option<Arc<str>>; 5]) -> Identi
     Identity { site, line, machine, device, tag }
 }
 
-/// A row without a value is no reading.
+/// The reading of a row; `None` for a row without a value.
 fn reading(point: Point) -> Option<Reading> {
     let Point { timestamp, value, available_at, .. } = point;
     value.map(|value| Reading { timestamp, value, available_at })
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_grouped_by_their_ids_and_missing_ids_are_the_given_ones() {
+    fn rows_are_grouped_by_their_ids_and_missing_ids_are_the_defaults() {
         let ids: ArrayRef = Arc::new(StringArray::from(vec![Some("B"), None, Some("B")]));
         let lines: ArrayRef = Arc::new(Int64Array::from(vec![7, 7, 7]));
         let columns = vec![
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_follow_each_other() {
+    fn batches_are_appended_in_order() {
         let batch = |time| {
             let columns = vec![times(vec![Some(time)]), numbers("value", vec![Some(1.0)])];
             RecordBatch::try_from_iter(columns).expect("a batch")
@@ -261,7 +262,7 @@ mod tests {
             assert!(matches!(rows, Ok(Rows::Points(width, _)) if width == seconds), "{at:?}");
         }
         let error = refused(points(&[SECOND / 2]).expect("a frame"), None);
-        assert_eq!(error, "The timestamps lie on no grid of whole seconds.");
+        assert_eq!(error, "The timestamps are not on a grid of whole seconds.");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// The five ids of a logical series (§2.3). `None` is an id of its own: JSON null.
+/// The five ids of a logical series (§2.3). `None` is JSON null, an id like any other.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// `siteId`
@@ -39,7 +39,7 @@ impl Identity {
     }
 }
 
-/// A selection of series: each list holds the accepted ids; an empty list accepts all.
+/// A selection of series: each list has the accepted ids; an empty list accepts all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Selection {
     /// Accepted `siteId`s.

@@ -1,11 +1,11 @@
-//! Fault injection: how the effects of faults change a request's handling and its reply.
+//! Fault injection: applies the effects of faults to a request and its reply.
 
 use super::fault::Effect;
 use super::reply::{ConnectionEnd, Outcome, Reply, http_date};
 use super::service::{Request, Service};
 
 impl Service {
-    /// Handles a request under the faults that match it.
+    /// Handles a request with the effects of the faults that match it.
     pub(super) fn handle(&mut self, request: &Request, effects: &[Effect]) -> Outcome {
         for effect in effects {
             match effect {
@@ -35,7 +35,7 @@ impl Service {
         Outcome::Reply(reply)
     }
 
-    /// No cursor given so far can be opened from now on.
+    /// Makes all cursors that were sent so far invalid.
     pub(super) fn forget_cursors(&mut self) {
         if let Ok(seal) = super::cursor::CursorSeal::new() {
             self.seal = seal;
@@ -69,7 +69,7 @@ impl Service {
     }
 }
 
-/// The bytes that are sent in place of a whole reply, if this effect breaks it.
+/// The bytes that are sent instead of a complete reply, if this effect breaks it.
 fn broken_reply(reply: &Reply, effect: &Effect) -> Option<(Vec<u8>, ConnectionEnd)> {
     let cut = |after: &usize| {
         let mut wire = reply.to_wire();

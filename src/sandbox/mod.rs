@@ -1,7 +1,6 @@
-//! The whole Customer Data Service on loopback: strict, deterministic, and independent of the
-//! client's code, so that an error there cannot hide here. It serves a generated plant or the
-//! user's own data, with late points and revisions, and fails on request in the ways in which real
-//! services fail.
+//! The complete Customer Data Service on loopback: strict, deterministic, and independent of the
+//! client's code, so that it detects the client's errors. It serves a generated plant or the user's
+//! own data, with late points and revisions, and injects the faults of real services on request.
 //!
 //! ```text
 //! socket (server) -> faults (injection) -> endpoints (service) -> token | discovery | page
@@ -9,8 +8,8 @@
 //! load: frame (columns) -> dataset
 //! ```
 //!
-//! It keeps the interface document to the letter where the document says something, and has a
-//! switch in [`Options`] where it does not.
+//! It follows the interface document exactly, and has a switch in [`Options`] for each thing that
+//! the document leaves open.
 
 mod aggregation;
 mod assertion;
@@ -64,11 +63,11 @@ use server::{Server, Shared};
 use service::Service;
 use snapshot::DataSource;
 
-/// The scopes that an integration gets where none are named.
+/// The default scopes of an integration.
 pub const DEFAULT_SCOPES: [&str; 2] = [enrollment::DISCOVERY_SCOPE, enrollment::DATA_SCOPE];
 
-/// A running service. It ends with [`Sandbox::close`] or when it is dropped; connections that are
-/// open then are closed.
+/// A running service. [`Sandbox::close`], or dropping it, stops the service and closes its
+/// connections.
 pub struct Sandbox {
     base_url: String,
     clock: Clock,
@@ -77,10 +76,10 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts a service on a free port of 127.0.0.1, whose time is `clock`.
+    /// Starts a service on a free port of 127.0.0.1, with `clock` as its time.
     ///
     /// # Errors
-    /// For options that make no sense, and where no socket or thread can be had.
+    /// For invalid options, and where no socket or thread can be created.
     pub fn start(options: Options, clock: Clock) -> Result<Self, SandboxError> {
         options.check()?;
         let failed = |error: std::io::Error| SandboxError::new(format!("cannot listen: {error}"));
@@ -93,30 +92,30 @@ impl Sandbox {
         Ok(Self { base_url, clock, shared, server: Mutex::new(Some(server)) })
     }
 
-    /// `http://127.0.0.1:PORT`, without a slash at its end.
+    /// `http://127.0.0.1:PORT`, without a trailing slash.
     #[must_use]
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// The service's clock. Give it to the clients too, and one `advance` moves them all.
+    /// The service's clock. Clients may share it: one `advance` then moves them all.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Enrolls a public RSA key (a JWK as JSON text) with the scopes allowed to it; gives the
-    /// subject (§1). It is approved at once unless the options say otherwise.
+    /// Enrolls a public RSA key (a JWK as JSON text) with its allowed scopes; returns the subject
+    /// (§1). It is approved at once unless the options say otherwise.
     ///
     /// # Errors
-    /// For text that is no public RSA JWK of 2048 bits or more, and for names that are no scopes.
+    /// For text that is not a public RSA JWK of at least 2048 bits, and for invalid scopes.
     pub fn enroll(&self, public_jwk: &str, scopes: &[&str]) -> Result<String, SandboxError> {
         let mut service = self.shared.lock();
         let approved = service.options.approved;
         service.token_endpoint.enrollments.add(public_jwk, scopes, approved)
     }
 
-    /// The administrator approves an integration (§1).
+    /// Approves an integration, as an administrator does (§1).
     ///
     /// # Errors
     /// For a subject that was never enrolled.
@@ -124,7 +123,7 @@ impl Sandbox {
         self.shared.lock().token_endpoint.enrollments.change(subject, |one| one.approved = true)
     }
 
-    /// The administrator takes the approval back: no new tokens, and those given end.
+    /// Revokes the approval: the integration gets no new tokens, and its tokens become invalid.
     ///
     /// # Errors
     /// For a subject that was never enrolled.
@@ -135,21 +134,21 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Puts a new public key in the place of the enrolled one; tokens already given stay good.
+    /// Replaces the enrolled public key; tokens already issued stay valid.
     ///
     /// # Errors
-    /// For a subject that was never enrolled, and for text that is no public RSA JWK.
+    /// For a subject that was never enrolled, and for text that is not a public RSA JWK.
     pub fn replace_key(&self, subject: &str, public_jwk: &str) -> Result<(), SandboxError> {
         let key = enrollment::EnrolledKey::parse(public_jwk)?;
         self.shared.lock().token_endpoint.enrollments.change(subject, |one| one.key = key)
     }
 
-    /// Serves aggregated points. The first load of anything, an empty one too, replaces the
-    /// generated plant; more series, and more points of a series, may follow. Points are
-    /// re-aggregated for intervals that are multiples of `bucket_seconds`.
+    /// Serves aggregated points. The first load, even an empty one, replaces the generated plant;
+    /// later loads add series and points. Points are re-aggregated for intervals that are multiples
+    /// of `bucket_seconds`.
     ///
     /// # Errors
-    /// For timestamps off the grid of `bucket_seconds`, a second width for the same series, and
+    /// For timestamps off the grid of `bucket_seconds`, another width for the same series, and
     /// values that are not finite. Nothing is loaded then.
     pub fn load_points(
         &self,
@@ -159,13 +158,12 @@ impl Sandbox {
         self.change_dataset(|dataset| dataset.add_points(bucket_seconds, series))
     }
 
-    /// Serves raw readings, aggregated by whatever interval is asked for: mean,
-    /// minimum, maximum and count over `[t, t + interval)`, the grid's origin at the Unix epoch.
-    /// Repeated timestamps and steps back in time all count. `bucket_seconds` is the interval of
-    /// queries that name none.
+    /// Serves raw readings, aggregated to the interval of each query: mean, minimum, maximum and
+    /// count over `[t, t + interval)`, on a grid from the Unix epoch. Readings may be unsorted and
+    /// repeat timestamps; all count. `bucket_seconds` is the default interval of queries.
     ///
     /// # Errors
-    /// For a width of zero, a series that holds points already, and values that are not finite.
+    /// For a width of zero, a series that has points already, and values that are not finite.
     /// Nothing is loaded then.
     pub fn load_readings(
         &self,
@@ -175,13 +173,13 @@ impl Sandbox {
         self.change_dataset(|dataset| dataset.add_readings(bucket_seconds, series))
     }
 
-    /// Serves the rows of a frame; gives their number. Aggregated points are loaded as by
-    /// [`Sandbox::load_points`] (without `bucket_seconds`: the widest bucket on whose grid all
-    /// timestamps lie, a day at most), others as by [`Sandbox::load_readings`].
+    /// Serves the rows of a frame; returns their number. Aggregated points are loaded as by
+    /// [`Sandbox::load_points`], by default with the widest bucket, a day at most, whose grid has
+    /// all timestamps; other rows as by [`Sandbox::load_readings`].
     ///
     /// # Errors
-    /// As those two; for readings without `bucket_seconds`, and for points on no grid of whole
-    /// seconds. Nothing is loaded then.
+    /// Those of the two methods; also for readings without `bucket_seconds`, and for points that are
+    /// not on a grid of whole seconds. Nothing is loaded then.
     pub fn load_frame(
         &self,
         frame: Frame,
@@ -195,8 +193,8 @@ impl Sandbox {
         Ok(count)
     }
 
-    /// Gives a loaded series another version of a point (or a point that was not there), which the
-    /// service learns of at `point.available_at`; `None`: now.
+    /// Adds another version of a point, or a new point, to a loaded series. The service sends it
+    /// from `point.available_at` on; `None` for now.
     ///
     /// # Errors
     /// Where no such series of points is loaded, or the timestamp is off its grid.
@@ -204,7 +202,7 @@ impl Sandbox {
         self.add_version(identity, point, true)
     }
 
-    /// Takes a loaded point back, from `at` on; `None`: now.
+    /// Withdraws a loaded point from `at` on; `None` for now.
     ///
     /// # Errors
     /// As [`Sandbox::revise`].
@@ -249,35 +247,35 @@ impl Sandbox {
         self.shared.lock().faults.add(fault);
     }
 
-    /// Ends all faults.
+    /// Removes all faults.
     pub fn clear_faults(&self) {
         self.shared.lock().faults.clear();
     }
 
-    /// The service forgets every access token: the next requests with them get 401.
+    /// Makes every access token invalid: requests with it get 401.
     pub fn forget_tokens(&self) {
         self.shared.lock().token_endpoint.forget_tokens();
     }
 
-    /// Every cursor given so far is refused from now on, as after a restart of the service.
+    /// Makes every cursor that was sent so far invalid, as after a restart of the service.
     pub fn forget_cursors(&self) {
         self.shared.lock().forget_cursors();
     }
 
-    /// What the service has counted and logged so far.
+    /// The counts and the log of the service so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.lock().stats.clone()
     }
 
-    /// With `record_wire`: the bytes of each request, in the order of their arrival. They hold
+    /// With `record_wire`: the bytes of each request, in the order of arrival. They contain
     /// assertions and access tokens.
     #[must_use]
     pub fn wire(&self) -> Vec<Vec<u8>> {
         self.shared.wire()
     }
 
-    /// Stops the service and closes its connections. Statistics and truth stay readable. A second
+    /// Stops the service and closes its connections. Statistics and truth stay available. A second
     /// call does nothing.
     pub fn close(&self) {
         let server = self.server.lock().take();

@@ -1,22 +1,22 @@
-//! What a sandbox can be told at its start: limits of the service, and a switch for each thing that
-//! the interface document leaves open.
+//! The options of a sandbox: limits of the service, and a switch for each thing that the interface
+//! document leaves open.
 
 use serde::Deserialize;
 
 use super::error::SandboxError;
 
-/// How a sandbox behaves. `Options::default()` is a service that keeps every rule of the document
-/// and is generous where the document gives no number.
+/// How a sandbox behaves. `Options::default()` is a service that follows every rule of the document
+/// and has generous limits where the document gives no number.
 ///
-/// It can be deserialized from the keywords of Python's `Sandbox(...)`; what is left out has its
-/// default. [`Sandbox::start`](super::Sandbox::start) checks the values.
+/// It can be deserialized from the keywords of Python's `Sandbox(...)`.
+/// [`Sandbox::start`](super::Sandbox::start) checks the values.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 pub struct Options {
     /// Seed of the generated plant: the same seed gives the same series, values and delays.
     pub seed: u64,
-    /// True: an enrolled integration may ask for tokens at once. False: it waits for
+    /// Whether an enrolled integration is approved at once. Otherwise it must wait for
     /// [`Sandbox::approve`](super::Sandbox::approve), as real ones do (§1).
     pub approved: bool,
     /// Token requests allowed to one integration in any 60 seconds (§5.4).
@@ -27,13 +27,13 @@ pub struct Options {
     /// How far the caller's clock may run ahead in `iat` and `nbf`, in seconds.
     #[serde(skip)]
     pub leeway_seconds: i64,
-    /// Page size where the query names none; `None`: 1,000, or the largest where that is less.
+    /// The default page size; `None` for 1,000, or the largest where that is less.
     #[serde(rename = "page_size")]
     pub default_page_size: Option<u32>,
     /// Largest `pageSize`.
     #[serde(rename = "max_page_size")]
     pub maximum_page_size: u32,
-    /// Bucket width in seconds where the query names none (loaded data set their own).
+    /// The default bucket width of queries, in seconds; loaded data set another.
     #[serde(rename = "interval")]
     pub default_interval_seconds: u32,
     /// Largest `aggregationIntervalSeconds`.
@@ -42,28 +42,28 @@ pub struct Options {
     /// Longest time range of one query, in seconds.
     #[serde(rename = "max_range")]
     pub maximum_range_seconds: u32,
-    /// True: generated data arrive late and are revised; false: all are there, final, two minutes
-    /// after their bucket.
+    /// Whether generated data arrive late and are revised. Otherwise all points are final and
+    /// available two minutes after their bucket.
     #[serde(rename = "late")]
     pub lateness: bool,
-    /// Keep every byte that clients send, for wire checks. They hold assertions and tokens.
+    /// Records every byte that clients send. The bytes contain assertions and tokens.
     pub record_wire: bool,
-    /// Runs each poll of the service's tasks; a poll never waits. Whoever has to hold the service
-    /// still between two of them (before a fork, say) can do it here.
+    /// Runs each poll of the service's tasks; a poll never waits. A caller can use it to pause the
+    /// service between two polls, for example before a fork.
     #[serde(skip)]
     pub take_step: fn(&mut dyn FnMut()),
 
-    /// Name of the top-level array that holds the series envelopes (§2.3).
+    /// Name of the top-level array of series envelopes (§2.3).
     pub array: String,
     /// How a bucket timestamp is written.
     pub timestamps: TimestampForm,
-    /// The ordering that a cursor is a position in (§4.4.6).
+    /// The order of the points, in which a cursor is a position (§4.4.6).
     pub order: PointOrder,
     /// What `pageSize` counts.
     pub page_counts: PageCounts,
-    /// Where pages count envelopes: most buckets in one envelope.
+    /// Where pages count envelopes: the most buckets in one envelope.
     pub envelope_points: u32,
-    /// True: a bucket that begins at `to` belongs to the range.
+    /// Whether a bucket that begins at `to` belongs to the range.
     #[serde(rename = "end_inclusive")]
     pub to_inclusive: bool,
     /// Status of `invalid_client`: 401 or 400.
@@ -72,16 +72,16 @@ pub struct Options {
     pub unavailable_status: u16,
     /// Body of errors on discovery and data.
     pub error_body: ErrorBody,
-    /// Add members that the document does not name, at every level.
+    /// Adds members that the document does not name, at every level.
     pub extra_members: bool,
-    /// Ids that are whole numbers are written as JSON numbers; the machines, devices and tags of
-    /// the generated plant have such ids.
+    /// Writes ids that are integers as JSON numbers, and gives such ids to the machines, devices
+    /// and tags of the generated plant.
     pub integer_ids: bool,
-    /// Members of points whose value is null are left out.
+    /// Omits members of points whose value is null.
     pub omit_nulls: bool,
-    /// The last page has no `nextCursor` at all, where the document promises null.
+    /// Omits `nextCursor` on the last page, where the document promises null.
     pub omit_last_cursor: bool,
-    /// JSON with spaces and line breaks.
+    /// Writes JSON with spaces and line breaks.
     pub spaced: bool,
 }
 
@@ -120,12 +120,12 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Page size where the query names none.
+    /// The default page size.
     pub(super) fn page_size(&self) -> u32 {
         self.default_page_size.unwrap_or_else(|| self.maximum_page_size.min(1_000))
     }
 
-    /// What no type says of the values. The errors name the keywords of Python.
+    /// Checks the values. The errors name the keywords of Python.
     pub(super) fn check(&self) -> Result<(), SandboxError> {
         let at_least_1 = [
             ("max_page_size", self.maximum_page_size),
@@ -136,14 +136,14 @@ impl Options {
             ("envelope_points", self.envelope_points),
         ];
         if let Some((name, _)) = at_least_1.iter().find(|(_, value)| *value == 0) {
-            return Err(SandboxError::new(format!("{name}= is at least 1.")));
+            return Err(SandboxError::new(format!("{name}= must be at least 1.")));
         }
         let (size, most) = (self.page_size(), self.maximum_page_size);
         if size > most {
             return Err(SandboxError::new(format!("page_size={size} is more than {most}.")));
         }
         if ["", "nextCursor", "generatedBy"].contains(&self.array.as_str()) {
-            let text = format!("array={:?} is no name for the array.", self.array);
+            let text = format!("array={:?} is not a valid name for the array.", self.array);
             return Err(SandboxError::new(text));
         }
         let statuses = [
@@ -152,7 +152,7 @@ impl Options {
         ];
         match statuses.iter().find(|(_, status)| !(400..600).contains(status)) {
             Some((name, status)) => {
-                Err(SandboxError::new(format!("{name}={status} is no error status.")))
+                Err(SandboxError::new(format!("{name}={status} is not an error status.")))
             }
             None => Ok(()),
         }
@@ -179,13 +179,13 @@ pub enum TimestampForm {
     EpochMilliseconds,
 }
 
-/// The order of the points over the whole chain.
+/// The order of the points in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum PointOrder {
     /// All points of one series, then the next series.
     #[serde(rename = "series")]
     SeriesThenTime,
-    /// All series at one bucket, then the next bucket: a series is on every page.
+    /// All series at one bucket, then the next bucket: each page may have every series.
     #[serde(rename = "time")]
     TimeThenSeries,
 }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_are_read_and_the_others_have_their_defaults() {
+    fn keywords_are_read_and_missing_ones_have_their_defaults() {
         let keywords = json!({"token_rate": 5, "daily_allowance": null, "max_page_size": 10,
             "late": false, "timestamps": "epoch_ms", "order": "time", "error_body": "oauth"});
         let options = read(keywords).expect("options");
@@ -233,15 +233,15 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_by_name() {
+    fn an_invalid_option_is_refused_by_name() {
         for (keywords, words) in [
             (json!({"colour": 1}), "`colour`"),
             (json!({"take_step": null}), "`take_step`"),
             (json!({"timestamps": "stardate"}), "`iso_offset`"),
-            (json!({"page_size": 0}), "page_size= is at least 1."),
+            (json!({"page_size": 0}), "page_size= must be at least 1."),
             (json!({"page_size": 11, "max_page_size": 10}), "page_size=11 is more than 10."),
             (json!({"array": "nextCursor"}), "array=\"nextCursor\""),
-            (json!({"unavailable_status": 200}), "unavailable_status=200 is no error status."),
+            (json!({"unavailable_status": 200}), "unavailable_status=200 is not an error status."),
         ] {
             let error = read(keywords).expect_err("refused");
             assert!(error.contains(words), "{error}");

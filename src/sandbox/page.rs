@@ -1,5 +1,5 @@
-//! One page of the data endpoint (§4.3, §4.4): the query, the position in its cursor, the points as
-//! they stand now, and the cursor to the next page.
+//! One page of the data endpoint (§4.3, §4.4): parses the query, decrypts the position in its
+//! cursor, and gives the current points and the cursor of the next page.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -66,7 +66,7 @@ impl Service {
         loaded.unwrap_or(self.options.default_interval_seconds)
     }
 
-    /// The cursor to send. It is remembered for effects that send an old one again.
+    /// The cursor to send. It is kept for effects that send an old cursor again.
     fn issue_cursor(
         &mut self,
         mut next: Option<String>,
@@ -90,7 +90,7 @@ impl Service {
         }
         match &next {
             Some(next) => issued.push(next.clone()),
-            // The chain is at its end: nobody sends its cursors any more.
+            // The chain has ended: its cursors are not needed any more.
             None => {
                 self.issued_cursors.remove(binding);
             }
@@ -99,7 +99,8 @@ impl Service {
     }
 }
 
-/// The rows of a page by envelope: one for each series on it, or the ones that the page counts.
+/// The rows of a page by envelope: one for each series, or for each series and block of time where
+/// pages count envelopes.
 fn envelopes(
     snapshot: &Snapshot,
     rows: Range<usize>,

@@ -1,7 +1,7 @@
-//! A generated plant: speeds, temperatures, vibrations and piece counters of machines, with the
-//! rhythm of a day, outages, readings that are missing, minutes that arrive late and values that
-//! are corrected afterwards. Everything is a hash of seed, series and time: nothing is stored, any
-//! range can be made at once, and the same seed gives the same plant.
+//! A generated plant: speeds, temperatures, vibrations and piece counters of machines, with a daily
+//! pattern, outages, missing readings, minutes that arrive late and values that are corrected
+//! later. Everything is a hash of seed, series and time: nothing is stored, any range can be
+//! generated directly, and the same seed gives the same plant.
 
 use std::f64::consts::TAU;
 
@@ -15,7 +15,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 /// The time between two readings; intervals are multiples of it.
 pub(super) const READING: i64 = 10 * SECOND;
-/// A machine has at most one outage in each of these stretches.
+/// A machine has at most one outage per shift.
 const SHIFT: i64 = 6 * HOUR;
 
 /// What a tag measures.
@@ -28,7 +28,7 @@ pub(super) enum Measure {
 }
 
 impl Measure {
-    /// Its name and its unit, for discovery.
+    /// The name and the unit, for discovery.
     pub(super) fn name_and_unit(self) -> (&'static str, &'static str) {
         match self {
             Self::Speed => ("speed", "1/min"),
@@ -44,9 +44,9 @@ impl Measure {
 pub(super) struct Tag {
     pub(super) identity: Identity,
     pub(super) measure: Measure,
-    /// Seeds what a machine's series share: outages and late arrivals.
+    /// The seed of outages and late arrivals, which the series of a machine share.
     machine_seed: u64,
-    /// Seeds what is the series' own: its values and corrections.
+    /// The seed of the series' values and corrections.
     series_seed: u64,
 }
 
@@ -65,9 +65,9 @@ struct Delivery {
 }
 
 impl Plant {
-    /// Two sites with three lines, two machines a line, three tags a machine. With `digits` the ids
-    /// of machines, devices and tags are whole numbers; sites and lines keep their names, so that
-    /// the same queries can be asked.
+    /// Two sites with three lines in all, two machines per line, three tags per machine. With
+    /// `digits` the ids of machines, devices and tags are integers; sites and lines keep their
+    /// names, so that the same queries select them.
     pub(super) fn new(seed: u64, late: bool, digits: bool) -> Self {
         let name = |letter: &str, number: u64| {
             if digits { number.to_string() } else { format!("{letter}{number}") }
@@ -100,8 +100,8 @@ impl Plant {
         &self.tags
     }
 
-    /// Appends the points of one tag that are visible at `as_of` to `rows`. Returns when that
-    /// changes next.
+    /// Appends the points of one tag that are visible at `as_of` to `rows`. Returns when the visible
+    /// points change next.
     pub(super) fn read(
         &self,
         tag: &Tag,
@@ -168,7 +168,7 @@ impl Plant {
         }
     }
 
-    /// The outage of a machine in a shift, without readings: `(shift, from, to)`.
+    /// The outage of a machine in a shift, during which it has no readings: `(shift, from, to)`.
     fn outage(&self, tag: &Tag, shift: i64) -> (i64, i64, i64) {
         let draw = |which| uniform(&[self.seed, tag.machine_seed, hash_time(shift), which]);
         if draw(11) >= 0.25 {
@@ -184,7 +184,7 @@ impl Plant {
             return Delivery { arrival: end + MINUTE, correction: None };
         }
         let machine = hash(&[self.seed, tag.machine_seed, hash_time(minute), 21]);
-        // A gateway sends each minute, but is now and then offline for minutes or hours.
+        // A gateway sends every minute, but is sometimes offline for minutes or hours.
         let prompt = end + 5 * SECOND + part(110 * SECOND, unit(machine));
         let hour = floor(minute, HOUR);
         let hour_draw = hash(&[self.seed, tag.machine_seed, hash_time(hour), 22]);
@@ -204,7 +204,7 @@ impl Plant {
     }
 }
 
-/// A well-mixed number of all parts (the finaliser of `SplitMix64` over each).
+/// A hash of all parts (the finaliser of `SplitMix64` over each).
 pub(super) fn hash(parts: &[u64]) -> u64 {
     parts.iter().fold(0x9e37_79b9_7f4a_7c15, |state, part| {
         let mut mixed = state ^ part.wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -214,7 +214,7 @@ pub(super) fn hash(parts: &[u64]) -> u64 {
     })
 }
 
-/// Evenly spread over `[0, 1)`.
+/// A hash as a number, uniformly distributed over `[0, 1)`.
 pub(super) fn uniform(parts: &[u64]) -> f64 {
     unit(hash(parts))
 }
@@ -228,14 +228,14 @@ fn hash_time(time: i64) -> u64 {
     time.cast_unsigned()
 }
 
-/// A share of a duration.
+/// A fraction of a duration.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     reason = "durations of at most a day in microseconds"
 )]
-fn part(of: i64, share: f64) -> i64 {
-    (of as f64 * share) as i64
+fn part(duration: i64, fraction: f64) -> i64 {
+    (duration as f64 * fraction) as i64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "at most a day in microseconds")]
@@ -243,7 +243,7 @@ fn seconds(duration: i64) -> f64 {
     duration as f64 / SECOND as f64
 }
 
-/// Devices send two decimals.
+/// Rounds to two decimals, as devices send them.
 fn cents(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }

@@ -1,5 +1,4 @@
-//! The query of a data request (§4.3), parsed strictly: the first mistake is an error that names
-//! it.
+//! The query of a data request (§4.3), parsed strictly: the error names the first mistake.
 
 use aws_lc_rs::digest;
 use jiff::Timestamp;
@@ -10,7 +9,7 @@ use super::options::Options;
 
 const MICROSECONDS: i64 = 1_000_000;
 
-/// The parameters whose values stand in the log: all but the cursor.
+/// The parameters whose values are logged: all but the cursor.
 pub(super) const LOGGED_PARAMETERS: [&str; 9] = [
     "siteId",
     "lineId",
@@ -33,24 +32,24 @@ pub(super) struct PointQuery {
     pub(super) interval: i64,
 }
 
-/// A whole data request.
+/// A data request.
 #[derive(Debug)]
 pub(super) struct DataQuery {
     pub(super) points: PointQuery,
     pub(super) page_size: u32,
     pub(super) cursor: Option<String>,
-    /// A digest of all parameters but the cursor: its cursors are valid for these only.
+    /// A digest of all parameters but the cursor: a cursor is valid for these only.
     binding: Vec<u8>,
 }
 
-/// Values for parameters that are left out.
+/// The values of missing parameters.
 pub(super) struct Defaults {
     pub(super) now: Timestamp,
     pub(super) interval_seconds: u32,
 }
 
 impl DataQuery {
-    /// Reads the query string. `Err` is the sentence for the error reply.
+    /// Parses the query string. `Err` is the text of the error reply.
     pub(super) fn parse(
         query: &str,
         options: &Options,
@@ -86,7 +85,7 @@ impl DataQuery {
             i64::from(interval.unwrap_or(defaults.interval_seconds).max(1)) * MICROSECONDS;
         let (from, to) = range(from, to, interval, defaults.now);
         check_range(from, to, options)?;
-        // An inclusive end is an exclusive one a microsecond later.
+        // An inclusive end is an exclusive end a microsecond later.
         let to = to.saturating_add(i64::from(options.to_inclusive));
         Ok(Self {
             points: PointQuery { selection, from, to, interval },
@@ -96,13 +95,13 @@ impl DataQuery {
         })
     }
 
-    /// The data that is authenticated with a cursor of this chain and subject.
+    /// The data that authenticates a cursor of this chain and subject.
     pub(super) fn binding(&self, subject: &str) -> Vec<u8> {
         [subject.as_bytes(), b"\n", &self.binding].concat()
     }
 }
 
-/// The range of a query: without an end it ends now; without a start it is a day long.
+/// The range of a query: by default it ends now and is a day long.
 pub(super) fn range(
     from: Option<i64>,
     to: Option<i64>,
@@ -145,7 +144,7 @@ fn filter(list: &mut Vec<String>, name: &str, value: &str) -> Result<(), String>
     Ok(())
 }
 
-/// A whole number from 1, in plain digits.
+/// An integer from 1 to `most`, in plain digits.
 fn number(name: &str, value: &str, most: u32) -> Result<u32, String> {
     let plain = value.bytes().all(|b| b.is_ascii_digit()) && !value.starts_with('0');
     let number = value.parse().ok().filter(|number| plain && *number <= most);
@@ -166,7 +165,7 @@ fn instant(name: &str, value: &str) -> Result<i64, String> {
         return Err(bad());
     }
     let timestamp: Timestamp = format!("{local}Z").parse().map_err(|_| bad())?;
-    // Rounded down, so that a finer notation never makes the range longer.
+    // Rounded down, so that nanoseconds never make the range longer.
     i64::try_from(timestamp.as_nanosecond().div_euclid(1_000)).map_err(|_| bad())
 }
 
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_gets_its_default() {
+    fn missing_parameters_have_their_defaults() {
         let query = parsed("").expect("a query");
         assert_eq!(query.points.to - query.points.from, 86_400 * MICROSECONDS);
         assert_eq!(query.points.to % (60 * MICROSECONDS), 0);
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_with_its_name() {
+    fn invalid_parameters_are_refused() {
         for bad in [
             "pageSize=0",
             "pageSize=+5",
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_binding_is_the_same_in_any_order_and_changes_with_each_parameter() {
+    fn the_binding_ignores_the_order_and_depends_on_each_parameter() {
         let binding = |query| parsed(query).expect("a query").binding("subject");
         let one = binding("siteId=S1&pageSize=5");
         assert_eq!(one, binding("cursor=x&pageSize=5&siteId=S1"));

@@ -1,4 +1,4 @@
-//! Replies, and their bytes on the wire.
+//! Replies and their bytes on the wire.
 
 use std::io::Write as _;
 
@@ -12,7 +12,7 @@ use super::options::ErrorBody;
 
 const JSON: &str = "application/json";
 
-/// A reply before it is sent: a fault may still change everything in it.
+/// A reply before it is sent; a fault may still change all of it.
 #[derive(Debug, Clone)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -22,20 +22,20 @@ pub(super) struct Reply {
 
 /// How a request ends.
 pub(super) enum Outcome {
-    /// A whole reply.
+    /// A complete reply.
     Reply(Reply),
-    /// These bytes, whatever they are, and then the end of the connection.
+    /// Arbitrary bytes, and then the end of the connection.
     Bytes(Vec<u8>, ConnectionEnd),
 }
 
-/// What follows the last byte.
+/// What happens after the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionEnd {
-    /// The end of the stream (FIN).
+    /// The connection is closed (FIN).
     Close,
-    /// A TCP reset.
+    /// The connection is reset (RST).
     Reset,
-    /// Nothing: the connection stays open until the sandbox closes.
+    /// The connection stays open until the sandbox closes.
     Hang,
 }
 
@@ -69,7 +69,7 @@ impl Reply {
         }
     }
 
-    /// The same reply with a header set; one of that name is replaced.
+    /// The same reply with a header set or replaced.
     pub(super) fn with_header(mut self, name: &str, value: &str) -> Self {
         self.set_header(name, Some(value));
         self
@@ -83,13 +83,13 @@ impl Reply {
         }
     }
 
-    /// Adds the `Date` of the service's clock and the headers that every reply has.
+    /// Adds the headers that every reply has, with `Date` by the service's clock.
     pub(super) fn set_common_headers(&mut self, now: Timestamp) {
         self.set_header("Date", Some(&http_date(now)));
         self.set_header("Cache-Control", Some("no-store"));
     }
 
-    /// Compresses the body, if the client takes gzip.
+    /// Compresses the body if the client accepts gzip.
     pub(super) fn compress(&mut self, accept_encoding: Option<&str>) {
         let accepted = accept_encoding.is_some_and(|list| {
             list.split(',').any(|one| {
@@ -109,7 +109,7 @@ impl Reply {
         }
     }
 
-    /// Sets or removes members of a body that is a JSON object; other bodies stay.
+    /// Sets or removes members of a body that is a JSON object; other bodies stay unchanged.
     pub(super) fn edit_members(&mut self, changes: &[(String, Option<Value>)]) {
         if let Ok(Value::Object(mut members)) = serde_json::from_slice(&self.body) {
             for (name, value) in changes {
@@ -122,7 +122,7 @@ impl Reply {
         }
     }
 
-    /// The reply as it stands on the wire.
+    /// The bytes of the reply on the wire.
     pub(super) fn to_wire(&self) -> Vec<u8> {
         let mut wire = format!("HTTP/1.1 {} Sandbox\r\n", self.status).into_bytes();
         for (name, value) in &self.headers {

@@ -1,5 +1,5 @@
-//! The service on a socket: a thread of its own, a task for each connection, and the faults that
-//! need the socket itself.
+//! The service on a socket: one thread, a task for each connection, and the faults that need the
+//! socket itself.
 
 use std::future::poll_fn;
 use std::io;
@@ -25,18 +25,18 @@ use super::reply::{ConnectionEnd, Outcome, Reply};
 use super::service::{Request, Service};
 use crate::lock::Mutex;
 
-/// No client of this interface sends a longer body.
+/// The longest request body; no client of this interface needs a longer one.
 const LARGEST_REQUEST_BODY: usize = 1 << 20;
-/// A cursor in a URL may be long; beyond this hyper refuses the request.
+/// The longest request head, as a cursor in a URL may be long; hyper refuses a longer one.
 const LARGEST_HEAD: usize = 1 << 20;
 
-/// What a connection has received since its last whole request.
+/// The bytes that a connection has received since its last complete request.
 type WireRecord = Arc<Mutex<Vec<u8>>>;
 
-/// What the thread and its owner share: the service, and the recorded requests.
+/// The state that the thread and its owner share: the service and the recorded requests.
 pub(super) struct Shared {
     service: Mutex<Service>,
-    /// Whole requests in the order of their arrival, byte for byte.
+    /// The bytes of complete requests, in the order of arrival.
     wire: Option<Mutex<Vec<Vec<u8>>>>,
 }
 
@@ -55,7 +55,7 @@ impl Shared {
         self.wire.as_ref().map(|wire| wire.lock().clone()).unwrap_or_default()
     }
 
-    /// Keeps the bytes of a request that has been read to its end.
+    /// Stores the bytes of a complete request.
     fn record(&self, record: Option<&WireRecord>) {
         if let (Some(wire), Some(record)) = (&self.wire, record) {
             wire.lock().push(std::mem::take(&mut *record.lock()));
@@ -67,7 +67,7 @@ impl Shared {
 pub(super) struct Server {
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
-    /// The process that started it: a forked child has no such thread to wait for.
+    /// The process that started the thread: a forked child has no such thread to join.
     process: u32,
 }
 
@@ -95,17 +95,17 @@ impl Drop for Server {
     fn drop(&mut self) {
         let thread = self.thread.take();
         if self.process != std::process::id() {
-            // Dropping the channel would wake its receiver, on a runtime that only the parent has.
+            // Dropping the channel would wake its receiver on the runtime of the parent process.
             std::mem::forget((thread, std::mem::replace(&mut self.stop, watch::channel(false).0)));
         } else if let Some(thread) = thread {
-            // Both fail only if the thread is gone already.
+            // Both fail only if the thread has ended already.
             let _ = self.stop.send(true);
             let _ = thread.join();
         }
     }
 }
 
-/// A future whose polls go through `take_step`.
+/// Wraps a future so that `take_step` runs each of its polls.
 fn in_steps<T>(
     take_step: fn(&mut dyn FnMut()),
     future: impl Future<Output = T>,
@@ -118,7 +118,7 @@ fn in_steps<T>(
     })
 }
 
-/// Accepts connections until the server stops; then all of them end with the runtime.
+/// Accepts connections until the server stops; dropping the runtime then closes all of them.
 async fn accept(listener: StdListener, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
     let take_step = shared.lock().options.take_step;
@@ -131,7 +131,7 @@ async fn accept(listener: StdListener, shared: Arc<Shared>, mut stopped: watch::
             Ok((stream, _)) => {
                 tokio::spawn(in_steps(take_step, serve(stream, Arc::clone(&shared))));
             }
-            // Out of file descriptors, say: open connections go on.
+            // For example out of file descriptors: open connections continue.
             Err(_) => tokio::task::yield_now().await,
         }
     }
@@ -139,7 +139,7 @@ async fn accept(listener: StdListener, shared: Arc<Shared>, mut stopped: watch::
 
 /// Serves one connection until it ends, or until a fault needs the socket.
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
-    // Sends a page at once; where it fails there is only a delay.
+    // A failure only delays replies.
     let _ = stream.set_nodelay(true);
     let record = shared.wire.as_ref().map(|_| WireRecord::default());
     let raw_reply: Arc<Mutex<Option<RawReply>>> = Arc::default();
@@ -169,7 +169,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
         }
         return;
     };
-    // Fails where the client is gone.
+    // Fails where the client has disconnected.
     let _ = stream.write_all(&bytes).await;
     match end {
         ConnectionEnd::Close => {
@@ -182,15 +182,15 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-/// The last bytes of a connection that a fault ends, and how it ends.
+/// The last bytes of a connection that a fault ends, and how it is closed.
 type RawReply = (Vec<u8>, ConnectionEnd);
 
-/// Ends HTTP on a connection: a fault sends its own bytes.
+/// Makes hyper stop serving a connection, on which a fault sends its own bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("a fault ends this connection")]
 struct EndedByFault;
 
-/// Reads a request and has it handled by the service, under the faults that match it.
+/// Reads a request; the service handles it with the effects of the faults that match it.
 async fn answer(
     request: hyper::Request<Incoming>,
     shared: &Shared,

@@ -67,7 +67,7 @@ pub(super) struct Service {
     pub(super) issued_cursors: HashMap<Vec<u8>, Vec<String>>,
 }
 
-/// Whose access token a request came with.
+/// The integration whose access token a request has.
 struct Caller {
     subject: String,
     scopes: Vec<String>,
@@ -99,7 +99,7 @@ impl Service {
         self.clock.wall()
     }
 
-    /// Counts a request; gives what goes wrong with it.
+    /// Counts a request and returns the effects on it.
     pub(super) fn receive(&mut self, request: &Request) -> Vec<Effect> {
         let today = today(self.now());
         let endpoint = request.endpoint();
@@ -122,7 +122,7 @@ impl Service {
         self.stats.log(request.endpoint(), logged);
     }
 
-    /// The reply to a request. Only effects that change what an endpoint does matter here.
+    /// The reply to a request; applies only the effects that change what an endpoint does.
     pub(super) fn reply(&mut self, request: &Request, effects: &[Effect]) -> Reply {
         let now = self.now();
         match (request.method.as_str(), request.endpoint()) {
@@ -131,10 +131,10 @@ impl Service {
             ("GET", Some(Endpoint::Data)) => self.data(request, now, effects),
             (_, Some(endpoint)) => {
                 let allowed = if endpoint == Endpoint::Token { "POST" } else { "GET" };
-                self.error(405, "method_not_allowed", "this method is not offered here")
+                self.error(405, "method_not_allowed", "this method is not allowed here")
                     .with_header("Allow", allowed)
             }
-            (_, None) => self.error(404, "not_found", "there is nothing at this path"),
+            (_, None) => self.error(404, "not_found", "this path does not exist"),
         }
     }
 
@@ -178,7 +178,8 @@ impl Service {
             Err(reply) => return reply,
         };
         if !request.query.is_empty() {
-            return self.refuse(Endpoint::Discovery, 400, "invalid_request", "no parameters here");
+            let detail = "discovery takes no parameters";
+            return self.refuse(Endpoint::Discovery, 400, "invalid_request", detail);
         }
         let body = super::body::discovery(&self.source, &caller.subject, &self.options);
         Reply::json(200, body)
@@ -194,8 +195,8 @@ impl Service {
         }
     }
 
-    /// §8: counts a data request against the daily allowance of its subject, and refuses it beyond.
-    /// A token that has expired still names its subject.
+    /// §8: counts a data request in the daily allowance of its subject, and refuses requests beyond
+    /// it. A request with an expired token counts too.
     fn use_allowance(&mut self, request: &Request, now: Timestamp) -> Result<(), Reply> {
         let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
         let subject = match token.map(|token| self.token_endpoint.status(token, now.as_second())) {
@@ -239,10 +240,10 @@ impl Service {
             let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{needed}\"");
             return Err(reply.with_header("WWW-Authenticate", &challenge));
         }
-        // §4.2 names the header for discovery; for data it may be left out.
+        // §4.2 requires the header for discovery only.
         let accept = request.header("accept");
         if accept.map_or(endpoint == Endpoint::Discovery, |list| !accepts(list)) {
-            let detail = "Accept does not take application/json";
+            let detail = "Accept does not include application/json";
             return Err(self.refuse(endpoint, 406, "not_acceptable", detail));
         }
         if !request.body.is_empty() {
@@ -262,7 +263,7 @@ impl Service {
             (None, _) => (None, "no Authorization header"),
             (Some(_), Some(_)) => (None, "two Authorization headers"),
             (Some((_, value)), None) => {
-                (value.strip_prefix("Bearer "), "the Authorization header is no bearer token")
+                (value.strip_prefix("Bearer "), "the Authorization header has no bearer token")
             }
         };
         let Some(token) = token else {
@@ -277,7 +278,7 @@ impl Service {
             BearerStatus::Unknown if token.starts_with("eyJ") => {
                 "an assertion was sent as access token"
             }
-            BearerStatus::Unknown => "the access token is not known",
+            BearerStatus::Unknown => "the access token is unknown",
         };
         let reply = self.refuse(endpoint, 401, "invalid_token", reason);
         let challenge = "Bearer realm=\"customer\", error=\"invalid_token\"";
@@ -310,8 +311,8 @@ fn until_midnight(now: Timestamp) -> Duration {
     Duration::from_secs(86_400 - second.unsigned_abs())
 }
 
-/// A query string for the log: the values of a cursor, and of all that does not belong in a query
-/// (a token, an assertion), are short hashes.
+/// A query string for the log: a short hash replaces the value of a cursor and of every unknown
+/// parameter, which may be a token or an assertion.
 fn redacted(query: &str) -> String {
     let short = |text: &str| {
         let hash = super::plant::hash(&text.bytes().map(u64::from).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! All points that a query gets at one moment, in order, and the part of them on a page.
+//! All points of a query as of one time, in order, and the part of them on a page.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use super::options::{Options, PageCounts, PointOrder};
 use super::plant::{Plant, READING};
 use super::query::PointQuery;
 
-/// Where the data come from.
+/// The source of the data.
 #[derive(Debug)]
 pub(super) enum DataSource {
     Generated(Plant),
     Loaded(Dataset),
 }
 
-/// The points of a query as of one moment, in the order of the service.
+/// The points of a query as of one time, in the order of the service.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     pub(super) series: Vec<Identity>,
     pub(super) rows: Vec<Row>,
-    /// The first moment at which the points are others.
+    /// When the points change next.
     next_change: i64,
 }
 
 impl DataSource {
-    /// The points that are visible at `as_of`, series by series. `Err` is the sentence for the
-    /// error reply.
+    /// The points that are visible at `as_of`, series by series. `Err` is the text of the error
+    /// reply.
     pub(super) fn snapshot(&self, query: &PointQuery, as_of: i64) -> Result<Snapshot, String> {
         let mut snapshot = Snapshot { series: Vec::new(), rows: Vec::new(), next_change: i64::MAX };
         match self {
             Self::Generated(plant) => {
                 if query.interval % READING != 0 {
-                    return Err("aggregationIntervalSeconds is no multiple of 10".to_owned());
+                    return Err("aggregationIntervalSeconds is not a multiple of 10".to_owned());
                 }
                 for tag in plant.tags() {
                     snapshot.add(&tag.identity, query, |series, rows| {
@@ -56,8 +56,8 @@ impl DataSource {
 }
 
 impl Snapshot {
-    /// Adds a series, if the query selects it. `read` appends the rows of the series with this
-    /// index and gives the next moment at which they change.
+    /// Adds a series if the query selects it. `read` appends the rows of the series with this index
+    /// and returns when they change next.
     fn add(
         &mut self,
         identity: &Identity,
@@ -71,14 +71,14 @@ impl Snapshot {
         }
     }
 
-    /// Puts the rows, made series by series, into the order of the service.
+    /// Sorts the rows, which are series by series, into the order of the service.
     fn sort(&mut self, query: &PointQuery, options: &Options) {
         if options.order == PointOrder::SeriesThenTime {
             return;
         }
         match options.page_counts {
             PageCounts::Points => self.rows.sort_by_key(|row| (row.timestamp, row.series)),
-            // Block by block, or each envelope would hold one point.
+            // Block by block: otherwise each envelope would have one point.
             PageCounts::Envelopes => {
                 let block = block_width(query, options);
                 self.rows
@@ -87,8 +87,8 @@ impl Snapshot {
         }
     }
 
-    /// The rows of the page that begins after `position` items, and the next position, if
-    /// anything is left beyond it.
+    /// The rows of the page that begins after `position` items, and the next position, if there is
+    /// another page.
     pub(super) fn page(
         &self,
         position: u64,
@@ -112,7 +112,7 @@ impl Snapshot {
         (rows, more.then_some(end as u64))
     }
 
-    /// Where envelopes begin: with each series, and with each block of time.
+    /// The first rows of envelopes; each series and each block of time begins one.
     fn envelope_starts(&self, block: i64) -> Vec<usize> {
         let envelope = |row: &Row| (row.series, floor(row.timestamp, block));
         (0..self.rows.len())
@@ -121,15 +121,15 @@ impl Snapshot {
     }
 }
 
-/// The time that an envelope covers where pages count envelopes, microseconds.
+/// The time that an envelope covers where pages count envelopes, in microseconds.
 pub(super) fn block_width(query: &PointQuery, options: &Options) -> i64 {
     query.interval.saturating_mul(i64::from(options.envelope_points))
 }
 
-/// The latest snapshots: a chain sends the same query page after page.
+/// The latest snapshots: all pages of a chain have the same query.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotCache {
-    /// Each with its query and the time at which it was made.
+    /// The query, the time of the snapshot, and the snapshot.
     entries: Vec<(PointQuery, i64, Arc<Snapshot>)>,
 }
 
@@ -158,7 +158,7 @@ impl SnapshotCache {
         Ok(snapshot)
     }
 
-    /// Forgets all: the data have changed.
+    /// Removes all entries, after the data have changed.
     pub(super) fn clear(&mut self) {
         self.entries.clear();
     }

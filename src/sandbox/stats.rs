@@ -1,5 +1,5 @@
-//! What the service counts and logs: for assertions in tests, and for users who want to know what
-//! their program really sent.
+//! The counts and the log of the service: for assertions in tests, and for users who want to know
+//! what their program has sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use super::fault::Endpoint;
 
-/// The number of requests and of refusals that are kept: a sandbox may serve for days.
+/// The most entries in the logs of requests and of refusals: a sandbox may run for days.
 pub const LOG_LENGTH: usize = 10_000;
 
-/// What a sandbox has seen since its start. A copy; it does not change any more.
+/// A copy of the counts and the log since the sandbox started.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Stats {
-    /// Requests by endpoint name (`token`, `discovery`, `data`, and `other` where such came) and
-    /// status; status 0 stands for a request that got no whole reply.
+    /// Requests by endpoint name (`token`, `discovery`, `data`, and `other` if there were any) and
+    /// status; status 0 is a request without a complete reply.
     pub requests: BTreeMap<&'static str, BTreeMap<u16, u64>>,
     /// Requests to the token endpoint.
     pub token_requests: u64,
@@ -24,36 +24,36 @@ pub struct Stats {
     pub tokens_issued: u64,
     /// Requests to the discovery endpoint.
     pub discovery_requests: u64,
-    /// Requests to the data endpoint, whatever their status.
+    /// Requests to the data endpoint, with any status.
     pub data_requests: u64,
     /// The same per UTC day of the service's clock.
     pub data_requests_by_day: BTreeMap<Date, u64>,
-    /// Points sent in whole data replies.
+    /// Points in data replies.
     pub points_sent: u64,
-    /// All jtis that were presented, in order, repeats too.
+    /// All jtis that were presented, in order, repeats included.
     pub jtis: Vec<String>,
-    /// Why requests were refused, in order: `"token: kid is not ..."`; the last [`LOG_LENGTH`] of
-    /// them.
+    /// Why requests were refused, such as `"token: kid is not ..."`: the last [`LOG_LENGTH`], in
+    /// order.
     pub refusals: Vec<String>,
     /// The `User-Agent`s of the requests.
     pub user_agents: BTreeSet<String>,
-    /// One line for each request, in order; the last [`LOG_LENGTH`] of them.
+    /// The last [`LOG_LENGTH`] requests, in order.
     pub log: Vec<LoggedRequest>,
 }
 
-/// One request and its status. Neither tokens nor cursors are in it.
+/// One request and its status, without tokens and cursors.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoggedRequest {
-    /// When it came, by the service's clock.
+    /// When the reply was sent, by the service's clock.
     pub at: Timestamp,
     /// The method.
     pub method: String,
     /// The path.
     pub path: String,
-    /// The query as sent; the values of `cursor`, and of parameters that the document does not
-    /// name, replaced by a short hash.
+    /// The query as sent, with short hashes for the values of `cursor` and of parameters that the
+    /// document does not name.
     pub query: String,
-    /// The status; 0 where there was no whole reply.
+    /// The status; 0 without a complete reply.
     pub status: u16,
 }
 
@@ -70,7 +70,7 @@ impl Stats {
         self.data_requests_by_day.get(&date).copied().unwrap_or_default()
     }
 
-    /// Requests that this endpoint answered with this status.
+    /// How many requests this endpoint answered with this status.
     #[must_use]
     pub fn replies(&self, endpoint: Endpoint, status: u16) -> u64 {
         let by_status = self.requests.get(endpoint.name());
@@ -81,7 +81,7 @@ impl Stats {
         push(&mut self.refusals, format!("{}: {reason}", endpoint.name()));
     }
 
-    /// Counts a request at its arrival.
+    /// Counts a request when it arrives.
     pub(super) fn count(&mut self, endpoint: Option<Endpoint>, today: Date) {
         match endpoint {
             Some(Endpoint::Token) => self.token_requests += 1,
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_run_is_remembered_by_its_counts_and_its_last_requests() {
+    fn a_long_run_keeps_its_counts_and_its_last_requests() {
         let mut stats = Stats::new();
         for status in 200..700 {
             for _ in 0..30 {

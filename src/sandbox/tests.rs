@@ -1,4 +1,4 @@
-//! The sandbox against a client written for these tests alone, over real sockets.
+//! Tests the sandbox over real sockets with a client that is written only for these tests.
 
 mod client;
 mod data;

@@ -13,19 +13,19 @@ use super::enrollment::Enrollments;
 use super::form;
 use super::reply::Reply;
 
-/// Lifetime of an access token, seconds.
+/// The lifetime of an access token in seconds.
 pub(super) const TOKEN_SECONDS: i64 = 600;
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 const CLIENT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const FIELDS: [&str; 4] = ["client_assertion", "client_assertion_type", "grant_type", "scope"];
 
-/// What this endpoint reads of a token request.
+/// The parts of a token request that the endpoint uses.
 pub(super) struct TokenRequest<'a> {
     pub(super) content_type: Option<&'a str>,
     pub(super) has_authorization: bool,
     pub(super) query: &'a str,
     pub(super) body: &'a [u8],
-    /// What [`Effect::Grant`](super::fault::Effect::Grant) leaves of the scopes.
+    /// The only scopes that [`Effect::Grant`](super::fault::Effect::Grant) lets through.
     pub(super) granted_only: Option<&'a [String]>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Token {
 /// Whether a bearer token is valid.
 pub(super) enum BearerStatus<'a> {
     Valid(&'a Token),
-    /// Expired, revoked or forgotten: requests with it still count for its subject.
+    /// Expired or revoked; requests with it still count in the allowance of its subject.
     Expired(&'a Token),
     Unknown,
 }
@@ -71,7 +71,7 @@ pub(super) struct ExchangeContext<'a> {
 }
 
 impl TokenEndpoint {
-    /// Answers one request. The jti that it presents, if any, is appended to `jtis`.
+    /// Answers one request. Appends the jti that it presents, if any, to `jtis`.
     pub(super) fn exchange(
         &mut self,
         request: &TokenRequest<'_>,
@@ -106,8 +106,8 @@ impl TokenEndpoint {
         self.issue(subject, scopes, context)
     }
 
-    /// Spends the jti of an assertion and counts the request of its issuer before anything is
-    /// checked: an assertion is used up by a request that fails, too. False where its jti was spent
+    /// Spends the jti of an assertion and counts the request for its issuer before anything is
+    /// checked: a request that fails also uses up its assertion. False where the jti was spent
     /// before.
     fn record_presentation(
         &mut self,
@@ -128,7 +128,7 @@ impl TokenEndpoint {
         Ok(is_new)
     }
 
-    /// The status of this bearer token at `now`, Unix seconds.
+    /// The status of this bearer token at `now`, in Unix seconds.
     pub(super) fn status(&self, token: &str, now: i64) -> BearerStatus<'_> {
         match self.issued.get(token) {
             Some(token) if token.forgotten || now >= token.expires => BearerStatus::Expired(token),
@@ -151,7 +151,7 @@ impl TokenEndpoint {
         }
     }
 
-    /// §5.4: refuses requests beyond the limit in any 60 seconds, over the whole integration.
+    /// §5.4: refuses requests of an integration beyond the limit in any 60 seconds.
     fn limit_rate(&mut self, issuer: &str, context: &ExchangeContext<'_>) -> Result<(), Refusal> {
         let recent = self.recent.entry(issuer.to_owned()).or_default();
         while recent.front().is_some_and(|at| *at + RATE_WINDOW <= context.monotonic) {
@@ -169,11 +169,11 @@ impl TokenEndpoint {
         Err(refusal)
     }
 
-    fn granted(&self, subject: &str, asked: &str) -> Result<Vec<String>, Refusal> {
+    fn granted(&self, subject: &str, requested: &str) -> Result<Vec<String>, Refusal> {
         let allowed = self.enrollments.get(subject).map(|one| one.scopes.as_slice());
         let allowed = allowed.unwrap_or_default();
         let mut scopes = Vec::new();
-        for scope in asked.split(' ') {
+        for scope in requested.split(' ') {
             if !allowed.iter().any(|one| one == scope) {
                 let reason = format!("scope {scope:?} is not allowed for the credential");
                 return Err(refused(400, "invalid_scope", reason));
@@ -214,7 +214,7 @@ fn pairs(body: &[u8]) -> Result<Pairs, String> {
     form::decode(std::str::from_utf8(body).map_err(|_| "the body is not UTF-8")?)
 }
 
-/// The four fields, each once and nothing else, in an URL-encoded body.
+/// The four fields, each exactly once and no others, from a URL-encoded body.
 fn fields(
     request: &TokenRequest<'_>,
     pairs: Result<Pairs, String>,

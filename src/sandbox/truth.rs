@@ -1,4 +1,4 @@
-//! What a client must end up with: the same points, without pages, tokens or HTTP.
+//! The points that a client must have read in the end, without pages, tokens or HTTP.
 
 use super::Sandbox;
 use super::aggregation::Row;
@@ -7,14 +7,14 @@ use super::identity::{Identity, Selection};
 use super::query::{PointQuery, range};
 use super::snapshot::DataSource;
 
-/// The moment as of which points are given.
+/// As of when points are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AsOf {
-    /// What the service would send now.
+    /// The points that the service would send now.
     Now,
-    /// What it would send at this time, microseconds since the Unix epoch.
+    /// The points that it would send at this time, microseconds since the Unix epoch.
     Time(i64),
-    /// What it will send when all points have arrived and been corrected.
+    /// The points that it will send when all have arrived and been corrected.
     Final,
 }
 
@@ -44,7 +44,7 @@ impl Truth {
         self.timestamp.len()
     }
 
-    /// True where there are none.
+    /// True where there are no points.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.timestamp.is_empty()
@@ -63,12 +63,12 @@ impl Truth {
 impl Sandbox {
     /// The points of a selection with bucket timestamps in `[start, end)`, microseconds since the
     /// Unix epoch (with [`Options::to_inclusive`](super::Options::to_inclusive): `[start, end]`),
-    /// as the data endpoint would send them at that moment. Left out: `interval_seconds` is what a
-    /// query without one gets; `start` and `end` are the extent of loaded data, or the last day of
-    /// generated ones.
+    /// as the data endpoint would send them as of that time. By default `interval_seconds` is that
+    /// of queries, and `start` and `end` are the extent of loaded data, or the last day of generated
+    /// data.
     ///
     /// # Errors
-    /// For an interval that cannot be made of the data, and for a range that ends before it
+    /// For an interval to which the data cannot be aggregated, and for a range that ends before it
     /// begins.
     pub fn truth(
         &self,
@@ -82,7 +82,7 @@ impl Sandbox {
         let service = self.shared.lock();
         let seconds = interval_seconds.unwrap_or_else(|| service.default_interval_seconds());
         if seconds == 0 {
-            return Err(SandboxError::new("an interval is at least one second"));
+            return Err(SandboxError::new("an interval must be at least one second"));
         }
         let interval = i64::from(seconds) * 1_000_000;
         let extent = match &service.source {

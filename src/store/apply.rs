@@ -15,16 +15,16 @@ use super::seen::{self, SeenPoints};
 use super::target::{Applied, Delivery};
 use crate::data::{Envelope, Page, PointColumns};
 
-/// Buckets in a block. Fewer take more room and longer to find; a block is written whole for one
-/// point, and with many series a page brings few points of each.
+/// Buckets in a block. With fewer, the file grows and lookups take longer. With more, each changed
+/// point rewrites more bytes: with many series, a page changes only a few points of each block.
 const BUCKETS: i64 = 128;
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
-/// After so many pages, old seen points are deleted.
-const FORGET_EVERY: i64 = 64;
+/// Old seen points are deleted once per this many pages.
+const PRUNE_EVERY: i64 = 64;
 
-/// Writes it, all but the commit. The index of the feed is passed by value: after a failure it is
-/// dropped, as it may say what was rolled back.
+/// Writes a page and the state, without the commit. The index of the feed is passed by value: a
+/// failure drops it, because it may contain what was rolled back.
 pub(super) fn apply(
     connection: &Connection,
     known: Option<FeedIndex>,
@@ -59,11 +59,11 @@ fn deliver(
         && let Some(done) = pages::after(connection, feed.id, log.sequence - 1)?.first()
         && done.sequence == log.sequence
     {
-        // It was applied before: the caller did not learn of the commit. A different page with
-        // this number would be lost.
+        // The page was applied before, but its caller did not learn of the commit. A different page
+        // with this number is refused: it would be lost.
         if (PageRow { tally: done.tally, read_at: done.read_at, ..log }) != *done {
-            let what = format!("page request {} is there already, and another one", log.sequence);
-            return Err(StoreFailure::Refused(what, "Each page request has a number of its own."));
+            let what = format!("another page with the number {} is stored already", log.sequence);
+            return Err(StoreFailure::Refused(what, "Give each page request its own number."));
         }
         let Applied { inserted, revised, unchanged, .. } = done.tally;
         return Ok(Applied { unchanged: inserted + revised + unchanged, ..Applied::default() });
@@ -85,18 +85,18 @@ fn deliver(
     let later =
         if late { LaterPages::load(connection, feed, &log, &runs)? } else { LaterPages::default() };
     let mut page_merge =
-        PageMerge { log, later, brought: None, news: in_blocks(points, feed.span) };
+        PageMerge { log, later, brought: None, incoming: in_blocks(points, feed.span) };
     if log.is_last {
         page_merge.brought = pages::since_chain(connection, feed.id, &log, &runs)?;
     }
     log.tally = page_merge.run(Directory::new(connection, feed.id)?, known, feed)?;
     log.save(connection, feed)?;
     let finished = if log.is_last { log.sequence } else { page_merge.later.finished(log.chain) };
-    pages::remember(connection, feed, &log, finished, runs)?;
+    pages::save_seen(connection, feed, &log, finished, runs)?;
     feed.sequence = feed.sequence.max(log.sequence);
     feed.generation += 1;
-    if feed.generation % FORGET_EVERY == 0 {
-        pages::forget(connection, feed)?;
+    if feed.generation % PRUNE_EVERY == 0 {
+        pages::prune_seen(connection, feed)?;
     }
     Ok(log.tally)
 }
@@ -105,7 +105,8 @@ fn log_row(delivery: &Delivery<'_>) -> StoreResult<PageRow> {
     let (page, chain) = (delivery.page, delivery.chain);
     if chain.first == 0 || chain.first > page.sequence || i64::try_from(page.sequence).is_err() {
         let (first, number) = (chain.first, page.sequence);
-        let what = format!("page request {number} can't be of a chain that began with {first}");
+        let what =
+            format!("page request {number} cannot belong to a chain that began with {first}");
         return Err(StoreFailure::Refused(what, "Page requests count from 1."));
     }
     Ok(PageRow {
@@ -120,7 +121,7 @@ fn log_row(delivery: &Delivery<'_>) -> StoreResult<PageRow> {
     })
 }
 
-/// A page's points by series, ascending, each once: the later row wins.
+/// A page's points by series, sorted and without duplicates: of two rows the later one wins.
 fn points(
     connection: &Connection,
     known: &mut FeedIndex,
@@ -161,8 +162,8 @@ fn read_rows(page: &Page, envelope: &Envelope, rows: &mut Vec<PointVersion>) {
     }));
 }
 
-/// How much time a block spans: so many buckets; where no width is known, so many of the smallest
-/// steps on the first page that has points, but neither less than minutes nor more than a month.
+/// How much time a block spans, in microseconds: [`BUCKETS`] times the bucket width. Where no width
+/// is known, the smallest step on the first page with points takes its place, within limits.
 fn span(interval_seconds: Option<u32>, points: &BTreeMap<i64, Vec<PointVersion>>) -> i64 {
     if let Some(seconds) = interval_seconds.filter(|seconds| *seconds > 0) {
         return BUCKETS * i64::from(seconds) * SECOND;
@@ -192,9 +193,9 @@ fn in_blocks(
 struct PageMerge {
     log: PageRow,
     later: LaterPages,
-    /// With the last page of a chain: what was brought since the chain began, where that is known.
+    /// With the last page of a chain: the points seen since the chain began, where they are known.
     brought: Option<SeenPoints>,
-    news: BTreeMap<BlockKey, Vec<PointVersion>>,
+    incoming: BTreeMap<BlockKey, Vec<PointVersion>>,
 }
 
 impl PageMerge {
@@ -209,16 +210,16 @@ impl PageMerge {
         if self.brought.is_some() && start < end && feed.span > 0 {
             let stretches = start.div_euclid(feed.span)..(end - 1).div_euclid(feed.span) + 1;
             for (key, _) in directory.blocks(known, &stretches)? {
-                self.news.entry(key).or_default();
+                self.incoming.entry(key).or_default();
             }
         }
-        for (key, mut news) in std::mem::take(&mut self.news) {
+        for (key, mut incoming) in std::mem::take(&mut self.incoming) {
             let rows = directory.rows_of(known, key)?;
             if let Some(brought) = &self.brought {
-                self.add_absent(key, &rows, brought, &mut news);
+                self.add_absent(key, &rows, brought, &mut incoming);
             }
             let later = |timestamp| self.later.events(key.0, timestamp);
-            if let Some(rows) = merge(&rows, &news, later, &mut tally) {
+            if let Some(rows) = merge(&rows, &incoming, later, &mut tally) {
                 directory.store(known, key, &rows)?;
             }
         }
@@ -226,25 +227,25 @@ impl PageMerge {
         Ok(tally)
     }
 
-    /// Adds an absent row for each stored point of the chain's range that nobody has brought since
+    /// Adds an absent row for each stored point of the chain's range that no page has brought since
     /// the chain began.
     fn add_absent(
         &self,
         key: BlockKey,
         rows: &[PointVersion],
         brought: &SeenPoints,
-        news: &mut Vec<PointVersion>,
+        incoming: &mut Vec<PointVersion>,
     ) {
         let PageRow { sequence, start, end, .. } = self.log;
         let mut finder = brought.finder(key.0);
-        let before = news.len();
+        let before = incoming.len();
         for row in rows.chunk_by(|one, next| one.timestamp == next.timestamp).map(|all| all[0]) {
             if (start..end).contains(&row.timestamp) && !finder.holds(row.timestamp) {
-                news.push(PointVersion { version: sequence, absent: true, ..row });
+                incoming.push(PointVersion { version: sequence, absent: true, ..row });
             }
         }
-        if news.len() > before {
-            news.sort_unstable_by_key(|row| row.timestamp);
+        if incoming.len() > before {
+            incoming.sort_unstable_by_key(|row| row.timestamp);
         }
     }
 }

@@ -1,18 +1,18 @@
-//! A block: every version of the points of one series in a stretch of time, and how it is written
-//! down. Nothing else is kept of a point's history.
+//! A block: every version of the points of one series in a stretch of time, and its encoding. The
+//! history of a point is stored nowhere else.
 //!
 //! ```text
 //! form:u8 rows timestamps:steps versions:steps marks:runs
 //! counts:(0 runs | 1 one by one) values:[f64] minima:[f64] maxima:[f64]
 //! ```
 //!
-//! Numbers that are null are left out of their column. Doubles stand as their eight bytes, so that
-//! every bit of them comes back.
+//! A column omits its nulls. Doubles are stored as their eight bytes, so that they are read back
+//! bit for bit.
 
 use super::bytes::{Sink, Source};
 
 const FORM: u8 = 1;
-/// A mark's bit for a row that says that the point was absent; the lower ones are nulls.
+/// The bit of a mark that says that the point is absent; the lower bits say what is null.
 const ABSENT: u8 = 0b1_0000;
 const COUNT_NULL: u8 = 0b1000;
 
@@ -57,22 +57,21 @@ impl Values {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PointVersion {
     pub(super) timestamp: i64,
-    /// Sequence number of the page request that said so.
+    /// Sequence number of the page request that brought it.
     pub(super) version: u64,
-    /// The chain that ended with that page had not brought the point; the values are the last ones.
+    /// The chain that ended with that page did not bring the point; the values are the last known.
     pub(super) absent: bool,
     pub(super) values: Values,
 }
 
 impl PointVersion {
-    /// Whether both say the same of a point.
+    /// Whether both have the same values and the same flag.
     #[inline]
     pub(super) fn same(&self, other: &Self) -> bool {
         self.absent == other.absent && self.values == other.values
     }
 }
 
-/// The bytes of a block.
 pub(super) fn encode(rows: &[PointVersion]) -> Vec<u8> {
     let mut sink = Sink(Vec::with_capacity(64 + rows.len() * 28));
     sink.0.push(FORM);
@@ -101,7 +100,7 @@ fn mark(row: &PointVersion) -> u8 {
     row.values.nulls | if row.absent { ABSENT } else { 0 }
 }
 
-/// The block in those bytes; `None` where [`encode`] did not write them.
+/// The block in these bytes; `None` where [`encode`] did not write them.
 pub(super) fn decode(bytes: &[u8]) -> Option<Vec<PointVersion>> {
     let (form, rest) = bytes.split_first()?;
     let mut source = Source(rest);

@@ -1,12 +1,11 @@
-//! How the store writes numbers into bytes: variable-length integers, runs, and the checksum that
-//! stands beside everything it keeps.
+//! How the store encodes numbers: variable-length integers and runs; and the checksum of each row.
 
 /// Bytes under construction.
 #[derive(Debug, Default)]
 pub(super) struct Sink(pub(super) Vec<u8>);
 
 impl Sink {
-    /// Seven bits a byte, the lowest first.
+    /// Seven bits per byte, lowest first (LEB128).
     #[inline]
     pub(super) fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
@@ -16,7 +15,7 @@ impl Sink {
         self.0.push(number.to_le_bytes()[0]);
     }
 
-    /// Small magnitudes of both signs are short.
+    /// Zigzag: small magnitudes of both signs are short.
     #[inline]
     pub(super) fn signed(&mut self, number: i64) {
         self.number(((number << 1) ^ (number >> 63)).cast_unsigned());
@@ -31,8 +30,8 @@ impl Sink {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Numbers as runs of equal steps from one to the next; the first one is a step from 0. On a
-    /// grid that is one run for all.
+    /// Numbers as runs of equal differences; the first number is a difference from 0. Numbers on a
+    /// grid are one run.
     pub(super) fn steps(&mut self, numbers: impl Iterator<Item = i64>) {
         let mut last = 0_i64;
         self.runs(numbers.map(|number| {
@@ -42,7 +41,7 @@ impl Sink {
         }));
     }
 
-    /// Numbers as runs of equal ones.
+    /// Numbers as runs of equal numbers.
     pub(super) fn runs(&mut self, numbers: impl Iterator<Item = i64>) {
         let mut run: Option<(i64, u64)> = None;
         for number in numbers {
@@ -64,7 +63,7 @@ impl Sink {
     }
 }
 
-/// Bytes being read. `None` everywhere: they are not what a [`Sink`] wrote.
+/// Bytes being read. Every method gives `None` for bytes that no [`Sink`] wrote.
 #[derive(Debug)]
 pub(super) struct Source<'a>(pub(super) &'a [u8]);
 
@@ -108,7 +107,7 @@ impl<'a> Source<'a> {
         self.take(length)
     }
 
-    /// What [`Sink::runs`] wrote, run by run, of so many numbers.
+    /// Reads what [`Sink::runs`] wrote, run by run, until there are `left` numbers.
     pub(super) fn runs(&mut self, mut left: usize, mut each: impl FnMut(i64, usize)) -> Option<()> {
         while left > 0 {
             let number = self.signed()?;
@@ -122,7 +121,7 @@ impl<'a> Source<'a> {
         Some(())
     }
 
-    /// What [`Sink::steps`] wrote.
+    /// Reads what [`Sink::steps`] wrote.
     pub(super) fn steps(&mut self, numbers: usize, mut each: impl FnMut(i64)) -> Option<()> {
         let mut last = 0_i64;
         self.runs(numbers, |step, length| {
@@ -134,7 +133,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The checksum of a row: of its table's name and its columns in their order.
+/// The checksum of a row: over the name of its table, then its columns in order.
 #[derive(Debug, Clone)]
 pub(super) struct Checksum(crc32fast::Hasher);
 
@@ -158,7 +157,7 @@ impl Checksum {
         self
     }
 
-    /// As it stands in a column.
+    /// The value that the column `check` stores.
     pub(super) fn value(self) -> i64 {
         i64::from(self.0.finalize())
     }

@@ -1,6 +1,6 @@
-//! Connections, each of the process that made it. `SQLite` must be neither used nor closed across a
-//! fork: to close an inherited connection would touch the file's locks and shared memory, which are
-//! the parent's. The child makes a new one.
+//! Connections, each owned by the process that opened it. A forked child neither uses nor closes a
+//! `SQLite` connection of its parent: closing it would touch the parent's file locks and shared
+//! memory. The child opens a new one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use super::failure::StoreResult;
 use crate::error::{Error, Kind};
 use crate::fork::Owned;
 
-/// How long a statement waits for another connection's commit. Commits take milliseconds.
+/// How long a statement waits for another connection's commit; a commit takes milliseconds.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Memory for pages of the file, for each connection, in KiB.
+/// The page cache of each connection, in KiB.
 const CACHE_KIB: i64 = 8 << 10;
-/// The write-ahead log is moved into the file when it has so many bytes.
+/// The write-ahead log is checkpointed into the file at this size.
 const LOG_BYTES: i64 = 8 << 20;
 
 /// One connection.
@@ -25,7 +25,7 @@ pub(super) struct StoreConnection {
 }
 
 impl StoreConnection {
-    /// Opens the file; with `create` makes it where there is none.
+    /// Opens the file; with `create`, creates a missing one.
     pub(super) fn open(path: &Path, create: bool, busy_timeout: Duration) -> StoreResult<Self> {
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
@@ -38,8 +38,8 @@ impl StoreConnection {
         Ok(Self { connection: Owned::new(connection) })
     }
 
-    /// Sets when the write-ahead log is moved into the file.
-    pub(super) fn gather(&self) -> StoreResult<()> {
+    /// Sets when the write-ahead log is checkpointed into the file, and its size after that.
+    pub(super) fn limit_log(&self) -> StoreResult<()> {
         let connection = self.get()?;
         let size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
         connection.pragma_update(None, "wal_autocheckpoint", LOG_BYTES / size.max(512))?;
@@ -52,13 +52,13 @@ impl StoreConnection {
         self.connection.get().ok_or_else(inherited)
     }
 
-    /// As [`StoreConnection::get`], to change it.
+    /// [`StoreConnection::get`], mutably.
     pub(super) fn get_mut(&mut self) -> Result<&mut Connection, Error> {
         self.connection.get_mut().ok_or_else(inherited)
     }
 }
 
 fn inherited() -> Error {
-    Error::new(Kind::ForkError, "a read of a store was carried over a fork")
-        .with_hint("Begin the read in the process that goes on with it.")
+    Error::new(Kind::ForkError, "a read of a store cannot continue in a forked process")
+        .with_hint("Begin the read again in this process.")
 }

@@ -1,4 +1,4 @@
-//! How late points and revisions came: what a choice of settle lag and lateness rests on.
+//! How late points and revisions came: the measurement for choosing `settle_lag` and `lateness`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,25 +11,24 @@ use super::feeds::FeedRow;
 use super::pages::{self, PageRow};
 use super::read::{ALL_TIME, overlapping_blocks};
 
-/// How late points and revisions came, where a range had been read completely before: seconds from
-/// the end of a point's bucket to the read that brought it, each with a count, ascending.
+/// How late points and revisions came after a first complete read of their range: seconds from the
+/// end of a point's bucket to the read that brought it, each with a count, ascending.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Delays {
-    /// Of points that were not there at the first complete read.
+    /// Points that the first complete read did not bring.
     pub points: Vec<(i64, u64)>,
-    /// Of other values for points that were there.
+    /// New values of points that were stored before.
     pub revisions: Vec<(i64, u64)>,
 }
 
-/// Until when each time had first been read completely: sequence numbers of the last pages of the
-/// chains that did, by time.
+/// The first chain that completely read each time, as the sequence number of its last page.
 struct FirstReads {
     /// Start -> end, last page.
     ranges: BTreeMap<i64, (i64, u64)>,
 }
 
 impl FirstReads {
-    /// Of pages in the order of their sequence numbers.
+    /// The pages are in the order of their sequence numbers.
     fn new(pages: &[PageRow]) -> Self {
         let mut reads = Self { ranges: BTreeMap::new() };
         for page in pages.iter().filter(|page| page.is_last) {
@@ -38,7 +37,7 @@ impl FirstReads {
         reads
     }
 
-    /// Gives this chain the times that none before it had.
+    /// Assigns to this chain the times that no earlier chain read.
     fn fill(&mut self, mut start: i64, end: i64, sequence: u64) {
         if let Some((_, (reach, _))) = self.ranges.range(..=start).next_back() {
             start = start.max(*reach);
@@ -74,7 +73,7 @@ pub(super) fn delays(connection: &Connection, feed: &FeedRow, width: i64) -> Sto
             for (index, row) in history.iter().enumerate() {
                 let other = index == 0 || history[index - 1].values != row.values;
                 let unknown =
-                    StoreFailure::Corrupt("a point came with a page that is not in its log");
+                    StoreFailure::Corrupt("the page log lacks the page of a stored point");
                 let page = pages.get(&row.version).ok_or(unknown)?;
                 if other && read < page.chain {
                     let delays = if index == 0 { &mut points } else { &mut revisions };

@@ -1,6 +1,6 @@
-//! The directory of a feed's blocks. A block holds the points of one series in one stretch of time.
-//! Series are numbered; a directory page lists the blocks of some series in some stretches; the bytes
-//! of a block are a chunk, which has a number of its own.
+//! The directory of a feed's blocks. A block has the points of one series in one stretch of time. A
+//! directory page lists the blocks of some series in some stretches. The bytes of a block are a
+//! chunk. Series and chunks are numbered.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -14,19 +14,19 @@ use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
 use crate::data::Identity;
 
-/// A directory page lists the blocks of so many series in so many stretches of time.
+/// A directory page covers this many series and this many stretches of time.
 const SERIES: i64 = 32;
 const STRETCHES: i64 = 16;
 
-/// A block: its series and its stretch, which is its timestamps divided by the feed's span.
+/// A block's series and stretch; the stretch is the block's timestamps divided by the feed's span.
 pub(super) type BlockKey = (i64, i64);
-/// A directory page: groups of series and of stretches.
+/// A directory page: the number of its group of series and of its group of stretches.
 type PageKey = (i64, i64);
 
-/// What a directory page says of a block.
+/// The entry of a block in its directory page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockEntry {
-    /// The highest version in it.
+    /// The highest version in the block.
     pub(super) changed: u64,
     /// The number of its chunk.
     chunk: i64,
@@ -34,7 +34,7 @@ pub(super) struct BlockEntry {
     sum: i64,
 }
 
-/// What a connection has read and verified of a feed. It holds as long as the feed's generation.
+/// What a connection has read and verified of a feed; valid for one generation of the feed.
 #[derive(Debug, Default)]
 pub(super) struct FeedIndex {
     pub(super) generation: i64,
@@ -62,7 +62,7 @@ impl FeedIndex {
             digest = digest.wrapping_add(check);
         }
         if digest != feed.series {
-            return Err(StoreFailure::Corrupt("a series is gone"));
+            return Err(StoreFailure::Corrupt("a series is missing"));
         }
         let sql = r#"SELECT rack, shelf, "check" FROM shelves WHERE feed = ?1"#;
         let (mut statement, mut digest) = (connection.prepare(sql)?, 0_i64);
@@ -73,7 +73,7 @@ impl FeedIndex {
             digest = digest.wrapping_add(check);
         }
         if digest != feed.directory {
-            return Err(StoreFailure::Corrupt("a part of its directory is gone"));
+            return Err(StoreFailure::Corrupt("a part of its directory is missing"));
         }
         Ok(known)
     }
@@ -189,7 +189,7 @@ impl<'c> Directory<'c> {
         Ok(found)
     }
 
-    /// The rows of a block that is listed.
+    /// The rows of a block that the directory lists.
     pub(super) fn rows(
         &mut self,
         key: BlockKey,
@@ -199,15 +199,15 @@ impl<'c> Directory<'c> {
         let rows = match found.next()? {
             Some(row) => {
                 let bytes = row.get_ref(0)?.as_blob().unwrap_or_default();
-                let whole = chunk_sum(self.feed, key, bytes) == entry.sum;
-                whole.then(|| block::decode(bytes)).flatten()
+                let intact = chunk_sum(self.feed, key, bytes) == entry.sum;
+                intact.then(|| block::decode(bytes)).flatten()
             }
             None => None,
         };
         rows.ok_or(StoreFailure::Corrupt("points do not match their checksum"))
     }
 
-    /// The rows of a block, none where there is no block.
+    /// The rows of a block; none where the directory does not list it.
     pub(super) fn rows_of(
         &mut self,
         known: &FeedIndex,
@@ -234,7 +234,7 @@ impl<'c> Directory<'c> {
         if let Some(chunk) = chunk {
             let sql = "UPDATE contents SET bytes = ?2 WHERE id = ?1";
             if connection.execute(sql, (chunk, bytes))? != 1 {
-                return Err(StoreFailure::Corrupt("the chunk of a block is gone"));
+                return Err(StoreFailure::Corrupt("the chunk of a block is missing"));
             }
             page.entries.insert(key, BlockEntry { changed, chunk, sum });
         } else {

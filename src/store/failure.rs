@@ -1,5 +1,5 @@
-//! The errors of the store. Inside this folder a failure is a [`StoreFailure`]; where it leaves the
-//! folder it becomes an [`Error`], which names the store's path.
+//! The errors of the store. Inside this folder a failure is a [`StoreFailure`]; public functions
+//! turn it into an [`Error`], which names the store's path.
 
 use std::path::Path;
 
@@ -14,22 +14,22 @@ pub(super) enum StoreFailure {
     /// `SQLite` failed.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// What is stored is not what was written.
+    /// The file differs from what was written.
     #[error("{0}")]
     Corrupt(&'static str),
-    /// The store does not do it; and what to do instead.
+    /// The store refuses; the second text is the hint.
     #[error("{0}")]
     Refused(String, &'static str),
-    /// An error that names all it has to already.
+    /// An error that is complete.
     #[error(transparent)]
     Core(#[from] Error),
 }
 
-/// The result of what the store does inside.
+/// The result of a function inside this folder.
 pub(super) type StoreResult<T> = Result<T, StoreFailure>;
 
 impl StoreFailure {
-    /// True where `SQLite` does not take the file for one of its own.
+    /// True where `SQLite` does not accept the file as a database.
     pub(super) fn is_no_database(&self) -> bool {
         matches!(self, Self::Sqlite(error)
             if error.sqlite_error_code() == Some(ErrorCode::NotADatabase))
@@ -50,7 +50,7 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
     use rusqlite::Error as Sql;
     let failure = match error {
         Sql::SqliteFailure(failure, _) => failure,
-        // A column holds what no siteline writes there, or a row is gone.
+        // A column has a value that no siteline writes, or a row is missing.
         Sql::InvalidColumnType(..)
         | Sql::FromSqlConversionFailure(..)
         | Sql::IntegralValueOutOfRange(..)
@@ -63,8 +63,8 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         ErrorCode::DiskFull => full(path),
         // The shared memory of the write-ahead log could not grow.
         _ if failure.extended_code == SQLITE_IOERR_SHMSIZE => full(path),
-        // A quota that is used up comes as a failed write; a full disk, where the shared memory is
-        // made, as memory that can't be.
+        // SQLite reports an exhausted quota as a failed write, and a full disk as a failure to open
+        // the shared memory.
         _ if matches!(failure.extended_code, SQLITE_IOERR_WRITE | SQLITE_IOERR_SHMOPEN)
             && !has_free_space(path) =>
         {
@@ -74,45 +74,44 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
             corrupt(path, "its file is damaged")
         }
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => other(path, "it may not be written")
-            .with_hint(
-                "A store is written by all who use it: its file and folder must be writable.",
-            ),
+            .with_hint("Even a reader writes to the file: make the file and its folder writable."),
         ErrorCode::CannotOpen => other(path, "it cannot be opened")
-            .with_hint("Its file and folder must be readable and writable, and the file a file."),
+            .with_hint("Name a regular file; it and its folder must be readable and writable."),
         _ => other(path, &error.to_string()),
     }
 }
 
-/// Another connection writes.
+/// Another connection is writing.
 pub(super) fn busy(path: &Path) -> Error {
-    Error::new(Kind::StoreBusy, format!("store {}: somebody else writes to it", path.display()))
-        .with_hint("Wait until the other thread or process is done, then try again.")
+    let message = format!("store {}: another thread or process is writing to it", path.display());
+    Error::new(Kind::StoreBusy, message).with_hint("Wait until it is done, then try again.")
 }
 
 /// Another sync has locked a feed.
-pub(super) fn taken(path: &Path, feed: &str) -> Error {
-    let message = format!("store {}: somebody else writes to its feed {feed:?}", path.display());
+pub(super) fn feed_locked(path: &Path, feed: &str) -> Error {
+    let message =
+        format!("store {}: another thread or process writes to its feed {feed:?}", path.display());
     busy(path).with(|context| context.message = message)
 }
 
 /// The disk, or a quota, is full.
 pub(super) fn full(path: &Path) -> Error {
-    let message = format!("store {}: there is no room left to write", path.display());
+    let message = format!("store {}: there is no space left to write", path.display());
     Error::new(Kind::StoreFull, message)
-        .with_hint("Nothing is lost; it continues from its checkpoint when there is room again.")
+        .with_hint("Nothing is lost: free some space, then sync again from the checkpoint.")
 }
 
-/// What is stored is not what was written.
+/// The file differs from what was written.
 pub(super) fn corrupt(path: &Path, what: &str) -> Error {
     Error::new(Kind::StoreCorrupt, format!("store {}: {what}", path.display()))
-        .with_hint("Go on from a backup of it, or sync into a new store.")
+        .with_hint("Restore a backup of it, or sync into a new store.")
 }
 
 fn other(path: &Path, what: &str) -> Error {
     Error::new(Kind::StoreError, format!("store {}: {}", path.display(), excerpt(what)))
 }
 
-/// What the operating system refused.
+/// An error of the operating system.
 pub(super) fn system(path: &Path, doing: &str, error: &std::io::Error) -> Error {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     match error.kind() {
@@ -126,7 +125,7 @@ fn has_free_space(path: &Path) -> bool {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!("-space-{}", std::process::id()));
     let written = std::fs::write(&beside, vec![0; 1 << 16]);
-    // It may not be there at all.
+    // The file is missing where the write failed.
     let _gone = std::fs::remove_file(&beside);
     let full = |error: std::io::Error| system(path, "", &error).kind() == Kind::StoreFull;
     !written.is_err_and(full)

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use aws_lc_rs::digest;
 
-use super::failure::{system, taken};
+use super::failure::{feed_locked, system};
 use crate::error::Result;
 use crate::fork::Process;
 
-/// A feed that is locked for writing until this is dropped.
+/// Locks a feed for writing until it is dropped.
 #[derive(Debug)]
 pub(super) struct FeedLock {
     file: File,
@@ -17,23 +17,22 @@ pub(super) struct FeedLock {
 }
 
 impl FeedLock {
-    /// Locks a file beside the store. The file stays: removing it would let two processes hold it.
+    /// Locks a file beside the store. The file is never removed: if it were, two processes could
+    /// each lock a file of that name.
     pub(super) fn take(store: &Path, feed: &str) -> Result<Self> {
         let name = digest::digest(&digest::SHA256, feed.as_bytes());
         let (short, _) = name.as_ref().split_first_chunk().unwrap_or((&[0; 8], &[]));
         let mut path = store.as_os_str().to_owned();
         path.push(format!("-{:016x}.lock", u64::from_be_bytes(*short)));
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(|error| system(store, "the lock of a feed cannot be made", &error))?;
+        let file =
+            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(
+                |error| system(store, "the lock file of a feed cannot be opened", &error),
+            )?;
         match file.try_lock() {
             Ok(()) => Ok(Self { file, process: Process::current() }),
-            Err(TryLockError::WouldBlock) => Err(taken(store, feed)),
+            Err(TryLockError::WouldBlock) => Err(feed_locked(store, feed)),
             Err(TryLockError::Error(error)) => {
-                Err(system(store, "the lock of a feed cannot be taken", &error))
+                Err(system(store, "a feed cannot be locked", &error))
             }
         }
     }
@@ -42,7 +41,7 @@ impl FeedLock {
 impl Drop for FeedLock {
     fn drop(&mut self) {
         if self.process.is_current() {
-            // By a call, not by closing the file: a forked child has the file open too.
+            // Closing the file would not unlock it while a forked child has it open.
             let _unlocked = self.file.unlock();
         }
     }

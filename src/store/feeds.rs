@@ -1,4 +1,4 @@
-//! The feeds of a store: each a row with the digests of all that it has.
+//! The feeds of a store: a row for each, with the digests of the feed's other tables.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -13,11 +13,11 @@ pub(super) struct FeedRow {
     pub(super) name: String,
     /// The highest sequence number applied.
     pub(super) sequence: u64,
-    /// Grows with each page: what was read of the feed's tables is good while it stays.
+    /// Incremented with each page: a [`super::directory::FeedIndex`] is valid for one generation.
     pub(super) generation: i64,
     /// Microseconds that a block spans; 0 before the first point.
     pub(super) span: i64,
-    /// What pages up to this sequence number brought is no longer known one by one.
+    /// Seen points of pages up to this sequence number were deleted.
     pub(super) forgotten: u64,
     pub(super) state_sum: i64,
     /// Digests of the tables of that name.
@@ -123,7 +123,7 @@ impl Feeds {
             rows.push(feed);
         }
         if digest != root.digest {
-            return Err(StoreFailure::Corrupt("a feed is gone"));
+            return Err(StoreFailure::Corrupt("a feed is missing"));
         }
         Ok(Self { root, rows })
     }
@@ -142,7 +142,7 @@ impl Feeds {
         self.find(name).cloned().unwrap_or_else(|| FeedRow::new(next, name))
     }
 
-    /// Writes a feed's row, its state, and the digest above.
+    /// Writes a feed's row, its state, and the digest of all feeds.
     pub(super) fn save(
         mut self,
         connection: &Connection,

@@ -1,5 +1,5 @@
-//! What a page does to a block, and what a block says at some state of knowledge. Both are free of
-//! the order in which pages arrive: a page request's sequence number alone decides.
+//! Merges a page into a block, and reads a block as of a sequence number. Neither depends on the
+//! order in which pages arrive: only the sequence numbers of the page requests count.
 
 use std::ops::Range;
 
@@ -7,28 +7,28 @@ use super::block::PointVersion;
 use super::target::Applied;
 use super::view::{Flagged, View};
 
-/// What a newer page request had said of a point.
+/// What a newer page request established about a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// It brought the point.
+    /// This page request brought the point.
     Present(u64),
-    /// It ended a chain since whose beginning nobody had brought it.
+    /// This page request ended a chain, and no page had brought the point since the chain began.
     Absent(u64),
 }
 
-/// Merges what one page says, ascending and each timestamp once, into a block. An absent row says
-/// that the chain which ended with that page had not brought the point; its values are not looked
-/// at. `later` is what newer page requests had said of a point, ascending: nothing, where the page
-/// is the newest. `None`: the block stays as it is.
+/// Merges the rows of one page, ascending and one for each timestamp, into a block. An absent row
+/// says that the chain that ended with the page did not bring the point; its values are ignored.
+/// `later` gives the events of newer page requests for a point, ascending; none where the page is
+/// the newest. The result is `None` where the block does not change.
 pub(super) fn merge(
     rows: &[PointVersion],
-    news: &[PointVersion],
+    incoming: &[PointVersion],
     mut later: impl FnMut(i64) -> Vec<Event>,
     tally: &mut Applied,
 ) -> Option<Vec<PointVersion>> {
     let mut merged: Option<Vec<PointVersion>> = None;
     let mut done = 0;
-    for new in news {
+    for new in incoming {
         let start = done + rows[done..].partition_point(|row| row.timestamp < new.timestamp);
         let end = start + rows[start..].iter().take_while(|r| r.timestamp == new.timestamp).count();
         let (group, events) = (&rows[start..end], later(new.timestamp));
@@ -48,7 +48,7 @@ pub(super) fn merge(
         if history == group {
             continue;
         }
-        let out = merged.get_or_insert_with(|| Vec::with_capacity(rows.len() + news.len()));
+        let out = merged.get_or_insert_with(|| Vec::with_capacity(rows.len() + incoming.len()));
         out.extend_from_slice(&rows[done..start]);
         out.extend(history);
         done = end;
@@ -74,7 +74,7 @@ fn count(
     }
 }
 
-/// The history of one point after one more page request said something of it.
+/// The history of one point with the row of one more page request.
 fn observe(group: &[PointVersion], new: &PointVersion, later: &[Event]) -> Vec<PointVersion> {
     let older = group.partition_point(|row| row.version < new.version);
     let mut history = group[..older].to_vec();
@@ -97,7 +97,7 @@ fn observe(group: &[PointVersion], new: &PointVersion, later: &[Event]) -> Vec<P
         match *event {
             Event::Absent(version) => absent(&mut history, version),
             Event::Present(version) => {
-                // What it said is what the history says as of then: it is the last one up to it.
+                // The values that this request brought are those of the last row up to it.
                 let known = group[..group.partition_point(|row| row.version <= version)].last();
                 if let Some(known) = known {
                     add(&mut history, PointVersion { version, absent: false, ..*known });
@@ -108,7 +108,7 @@ fn observe(group: &[PointVersion], new: &PointVersion, later: &[Event]) -> Vec<P
     history
 }
 
-/// What became of a point since some state of knowledge.
+/// How a point changed since some sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     New,
@@ -121,7 +121,7 @@ impl Change {
     pub(super) const NAMES: [&str; 4] = ["new", "revised", "absent", "returned"];
 }
 
-/// Gives the points of a block that a view shows, ascending.
+/// Calls `give` with each point of a block that a view shows, ascending.
 pub(super) fn show(
     rows: &[PointVersion],
     times: &Range<i128>,
@@ -150,7 +150,7 @@ pub(super) fn show(
     }
 }
 
-/// What a view shows of one point.
+/// The version of one point that a view shows.
 #[inline]
 fn shown(history: &[PointVersion], view: View) -> Option<(&PointVersion, Change)> {
     let last = history.last()?;

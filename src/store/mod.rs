@@ -1,13 +1,13 @@
-//! The store: one file that holds every version of every point of some feeds, and how far each feed
-//! has been read. A page and the state that follows from it go down in one transaction, so that
-//! data can't be behind its checkpoint (§4.5.2).
+//! The store: one file with every version of every point of some feeds, and how far each feed has
+//! been read. A page and the state that follows from it are written in one transaction, so that no
+//! checkpoint is ahead of its data (§4.5.2).
 //!
 //! ```text
 //! Delivery -> apply -> history::merge -> block (bytes) -> directory -> one commit
 //! PointFilter -> Reader -> directory -> block -> history::show -> RecordBatch
 //! ```
 //!
-//! All that is kept has a checksum, verified from the top down (`schema`).
+//! Every row has a checksum, verified from the top down (`schema`).
 
 mod apply;
 mod block;
@@ -56,7 +56,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store at `path`; makes it where there is none.
+    /// Opens the store at `path`; creates a missing one.
     ///
     /// # Errors
     /// `StoreError` naming the path: not a store, made by a newer siteline, on a network
@@ -70,15 +70,15 @@ impl Store {
         let opened =
             StoreConnection::open(&path, true, busy_timeout).and_then(|link| link.prepared(schema));
         let link = opened.map_err(|failure| {
-            // Only of what no connection can have open: to close a file takes the locks of all of
-            // this process's connections to it away.
+            // The header is read only where no connection can have the file open: closing a file
+            // releases the locks of all of this process's connections to it.
             let foreign = failure.is_no_database().then(|| not_ours(&path)).flatten();
             foreign.unwrap_or_else(|| failure.into_error(&path))
         })?;
         Ok(Self { writers: Writers::new(Writer::new(link)), path, busy_timeout })
     }
 
-    /// Where it is.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -98,7 +98,7 @@ impl Store {
         })
     }
 
-    /// The highest sequence number applied to a feed; 0 for one that is not there.
+    /// The highest sequence number applied to a feed; 0 for an unknown feed.
     ///
     /// # Errors
     /// `StoreError`s.
@@ -108,8 +108,8 @@ impl Store {
         })
     }
 
-    /// The highest sequence number whose page had been read by then, by the service's time; 0 where
-    /// there is none.
+    /// The highest sequence number whose page was read at or before `at`, by the service's time; 0
+    /// where there is none.
     ///
     /// # Errors
     /// `StoreError`s.
@@ -126,13 +126,13 @@ impl Store {
     /// Begins to read points of a feed.
     ///
     /// # Errors
-    /// `StoreError` for a feed that is not there; the others.
+    /// `StoreError` for an unknown feed; the others.
     #[expect(clippy::needless_pass_by_value, reason = "a reader has its own")]
-    pub fn read(&self, feed: &str, wanted: PointFilter) -> Result<Reader> {
-        self.with_path(self.connect().and_then(|link| Reader::new(&self.path, link, feed, &wanted)))
+    pub fn read(&self, feed: &str, filter: PointFilter) -> Result<Reader> {
+        self.with_path(self.connect().and_then(|link| Reader::new(&self.path, link, feed, &filter)))
     }
 
-    /// For each range whether the feed has any point in it, flagged ones too.
+    /// Whether the feed has a point in each of the ranges; flagged points count.
     ///
     /// # Errors
     /// `StoreError`s.
@@ -160,7 +160,7 @@ impl Store {
     /// How late points and revisions came. `width` is the feed's bucket width in microseconds.
     ///
     /// # Errors
-    /// `StoreError` for a feed that is not there; the others.
+    /// `StoreError` for an unknown feed; the others.
     pub fn delays(&self, feed: &str, width: i64) -> Result<Delays> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
@@ -168,35 +168,32 @@ impl Store {
         })
     }
 
-    /// Copies the store to another path, while it is in use.
+    /// Copies the store to another path; it may be in use.
     ///
     /// # Errors
-    /// `StoreError` where something is there already; `StoreFull`; the others.
+    /// `StoreError` where the path exists already; `StoreFull`; the others.
     pub fn backup(&self, to: &Path) -> Result<()> {
         let to = path::resolve(to)?;
-        let there = || {
-            Error::new(
-                Kind::StoreError,
-                format!("backup {}: something is there already", to.display()),
-            )
-            .with_hint("Name a file that is not there yet.")
+        let exists = || {
+            let message = format!("backup {}: this path exists already", to.display());
+            Error::new(Kind::StoreError, message).with_hint("Name a file that does not exist yet.")
         };
         if to.exists() {
-            return Err(there());
+            return Err(exists());
         }
         let mut part = to.as_os_str().to_owned();
         part.push(format!("-part-{}", std::process::id()));
         let part = PathBuf::from(part);
         let copied = self.snapshot(|connection| copy(connection, &part)).and_then(|()| {
-            // A link never takes the place of what is there; some filesystems have none.
+            // A hard link, unlike a rename, never replaces a file; some filesystems have no links.
             match std::fs::hard_link(&part, &to) {
                 Ok(()) => Ok(()),
-                Err(_) if to.exists() => Err(there()),
+                Err(_) if to.exists() => Err(exists()),
                 Err(_) => std::fs::rename(&part, &to)
-                    .map_err(|error| system(&to, "the copy cannot be named", &error)),
+                    .map_err(|error| system(&to, "the copy cannot be renamed", &error)),
             }
         });
-        // Where copying failed it may not be there.
+        // The file may be missing where the copy failed.
         let _gone = std::fs::remove_file(&part);
         copied
     }
@@ -219,13 +216,14 @@ impl Store {
                 pages::check_seen(connection, feed)?;
             }
             let sql = "PRAGMA quick_check(1)";
-            let verdict: String = connection.query_row(sql, [], |row| row.get(0))?;
+            let result: String = connection.query_row(sql, [], |row| row.get(0))?;
             let damaged = StoreFailure::Corrupt("its file is damaged");
-            if verdict == "ok" { Ok(()) } else { Err(damaged) }
+            if result == "ok" { Ok(()) } else { Err(damaged) }
         })
     }
 
-    /// Closes its connections; readers go on to their end. Later calls are `ClosedError`s.
+    /// Closes the store's connections. Open readers continue to their end; later calls fail with
+    /// `ClosedError`.
     pub fn close(&self) {
         self.writers.close();
     }
@@ -240,7 +238,7 @@ impl Store {
         StoreConnection::open(&self.path, false, self.busy_timeout)
     }
 
-    /// Reads at one state of the file.
+    /// Reads in one transaction.
     fn snapshot<T>(&self, read: impl FnOnce(&Connection) -> StoreResult<T>) -> Result<T> {
         self.with_path(self.connect().and_then(|link| {
             let connection = link.get()?;
@@ -250,8 +248,8 @@ impl Store {
     }
 }
 
-/// The error for a file that no siteline wrote, by its header; `None` for one of ours, and where
-/// that can't be told.
+/// The error for a file whose header says that no siteline wrote it; `None` for a store, and where
+/// the header cannot be read.
 fn not_ours(path: &Path) -> Option<Error> {
     let mut header = [0; 100];
     let mut file = std::fs::File::open(path).ok()?;
@@ -271,7 +269,7 @@ fn not_ours(path: &Path) -> Option<Error> {
     }
 }
 
-/// Copies the snapshot that a connection reads to a file that is not there.
+/// Copies the snapshot that a connection reads into a new file.
 fn copy(connection: &Connection, to: &Path) -> StoreResult<()> {
     connection.query_row("SELECT COUNT(*) FROM store", [], |_| Ok(()))?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
@@ -285,7 +283,7 @@ fn copy(connection: &Connection, to: &Path) -> StoreResult<()> {
     });
     copied.map_err(|error| StoreFailure::Core(StoreFailure::Sqlite(error).into_error(to)))?;
     let synced = std::fs::File::open(to).and_then(|file| file.sync_all());
-    synced.map_err(|error| StoreFailure::Core(system(to, "the copy cannot be kept", &error)))
+    synced.map_err(|error| StoreFailure::Core(system(to, "the copy cannot be flushed", &error)))
 }
 
 impl Target for Store {

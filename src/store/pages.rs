@@ -1,5 +1,5 @@
-//! The log of page requests: what each one asked for and did; and, of the newest ones and of chains
-//! that have not ended, which points they brought.
+//! The log of page requests: the range, time and counts of each. The newest requests, and those of
+//! unfinished chains, also have the points that they brought (seen points).
 
 use rusqlite::{Connection, Row as SqlRow};
 
@@ -10,9 +10,9 @@ use super::history::Event;
 use super::seen::SeenPoints;
 use super::target::Applied;
 
-/// Of so many of the newest pages the points that they brought are known one by one.
+/// Seen points are kept for at least this many of the newest pages.
 pub(super) const KEPT: u64 = 1_024;
-/// A chain that brought nothing while so many pages came was given up, or begun again.
+/// A chain without a page for this many sequence numbers is taken for abandoned.
 pub(super) const ABANDONED: u64 = 4 * KEPT;
 
 /// One page request.
@@ -76,12 +76,12 @@ impl PageRow {
         Ok(page)
     }
 
-    /// True for a page that was asked for since the chain of this one began, and no later than it.
+    /// True for a page between the first page of this one's chain and this one, both included.
     fn is_after(&self, row: &SeenRow) -> bool {
         (self.chain..=self.sequence).contains(&row.sequence)
     }
 
-    /// Adds it to the log.
+    /// Adds the page to the log.
     pub(super) fn save(&self, connection: &Connection, feed: &mut FeedRow) -> StoreResult<()> {
         let sql =
             "INSERT INTO pages VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
@@ -111,22 +111,22 @@ pub(super) fn after(
     Ok(pages)
 }
 
-/// All pages, none missing.
+/// All pages; verifies that none is missing.
 pub(super) fn all(connection: &Connection, feed: &FeedRow) -> StoreResult<Vec<PageRow>> {
     let pages = after(connection, feed.id, 0)?;
     let digest = pages.iter().fold(0_i64, |sum, page| sum.wrapping_add(page.check(feed.id)));
     if digest != feed.pages {
-        return Err(StoreFailure::Corrupt("a page of its log is gone"));
+        return Err(StoreFailure::Corrupt("a row of the page log is missing"));
     }
     Ok(pages)
 }
 
-/// What one page brought, as [`super::seen::encode`] wrote it.
+/// The seen points of one page, as [`super::seen::encode`] wrote them.
 #[derive(Debug)]
 struct SeenRow {
     sequence: u64,
     chain: u64,
-    /// The sequence number of the chain's last page; 0 before it came.
+    /// The sequence number of the chain's last page; 0 before that page was applied.
     finished: u64,
     runs: Vec<u8>,
 }
@@ -148,7 +148,7 @@ impl SeenRow {
     }
 }
 
-/// The rows of what pages brought: of one chain or of all, from a sequence number on.
+/// The rows of `seen`, of one chain or of all, from a sequence number on.
 fn seen_rows(
     connection: &Connection,
     feed: i64,
@@ -167,40 +167,40 @@ fn seen_rows(
         let (sequence, chain, finished) = (number(0)?, number(1)?, number(2)?);
         let seen = SeenRow { sequence, chain, finished, runs: row.get(4)? };
         if seen.check(feed) != row.get::<_, i64>(3)? {
-            return Err(StoreFailure::Corrupt("what a page brought does not match its checksum"));
+            return Err(StoreFailure::Corrupt("the points of a page do not match their checksum"));
         }
         rows.push(seen);
     }
     Ok(rows)
 }
 
-/// No row of what pages brought is missing.
+/// Verifies that no row of `seen` is missing.
 pub(super) fn verify_seen(connection: &Connection, feed: &FeedRow) -> StoreResult<()> {
     let sql = r#"SELECT COALESCE(SUM("check"), 0) FROM seen WHERE feed = ?1"#;
     let digest: i64 = connection.query_row(sql, [feed.id], |row| row.get(0))?;
     if digest != feed.seen {
-        return Err(StoreFailure::Corrupt("what a page brought is gone"));
+        return Err(StoreFailure::Corrupt("the points of a page are missing from its log"));
     }
     Ok(())
 }
 
-/// Reads all of it.
+/// Verifies and decodes all rows of `seen`.
 pub(super) fn check_seen(connection: &Connection, feed: &FeedRow) -> StoreResult<()> {
     verify_seen(connection, feed)?;
-    unite(&seen_rows(connection, feed.id, None, 0)?, |_| true).map(drop)
+    union_of(&seen_rows(connection, feed.id, None, 0)?, |_| true).map(drop)
 }
 
-fn unite(rows: &[SeenRow], pick: impl Fn(&SeenRow) -> bool) -> StoreResult<SeenPoints> {
+fn union_of(rows: &[SeenRow], pick: impl Fn(&SeenRow) -> bool) -> StoreResult<SeenPoints> {
     let mut seen = SeenPoints::default();
     for row in rows.iter().filter(|row| pick(row)) {
-        seen.add(&row.runs).ok_or(StoreFailure::Corrupt("what a page brought cannot be read"))?;
+        let damaged = StoreFailure::Corrupt("the points of a page cannot be decoded");
+        seen.add(&row.runs).ok_or(damaged)?;
     }
     Ok(seen.sorted())
 }
 
-/// Saves which points a page brought. With the last page of a chain, all its pages are marked as
-/// finished.
-pub(super) fn remember(
+/// Saves the seen points of a page. The last page of a chain marks all pages of it as finished.
+pub(super) fn save_seen(
     connection: &Connection,
     feed: &mut FeedRow,
     page: &PageRow,
@@ -222,9 +222,9 @@ pub(super) fn remember(
     Ok(())
 }
 
-/// Deletes the seen points of old pages whose chain ended long ago, except those that the end of a
-/// chain that began before them still needs; and those of chains that were given up.
-pub(super) fn forget(connection: &Connection, feed: &mut FeedRow) -> StoreResult<()> {
+/// Deletes the seen points of abandoned chains, and those of old pages whose chain ended long ago.
+/// It keeps what the last page of an older, unfinished chain will need ([`since_chain`]).
+pub(super) fn prune_seen(connection: &Connection, feed: &mut FeedRow) -> StoreResult<()> {
     let old = |kept| feed.sequence.saturating_sub(kept).cast_signed();
     let abandoned = r#"DELETE FROM seen WHERE feed = ?1 AND finished = 0 AND chain IN (
             SELECT chain FROM seen WHERE feed = ?1 AND finished = 0
@@ -236,8 +236,8 @@ pub(super) fn forget(connection: &Connection, feed: &mut FeedRow) -> StoreResult
         RETURNING finished, "check""#;
     for (sql, until) in [(abandoned, old(ABANDONED)), (ended, old(KEPT))] {
         let mut statement = connection.prepare(sql)?;
-        let mut gone = statement.query((feed.id, until))?;
-        while let Some(row) = gone.next()? {
+        let mut deleted = statement.query((feed.id, until))?;
+        while let Some(row) = deleted.next()? {
             feed.forgotten = feed.forgotten.max(row.get::<_, i64>(0)?.cast_unsigned());
             feed.seen = feed.seen.wrapping_sub(row.get(1)?);
         }
@@ -245,9 +245,10 @@ pub(super) fn forget(connection: &Connection, feed: &mut FeedRow) -> StoreResult
     Ok(())
 }
 
-/// What page requests brought since a chain began, with its last one, which is on its way. Another
-/// chain's too: what one has brought meanwhile came perhaps where this one had passed already, and
-/// only what nobody has brought since is absent. `None` where that is no longer known.
+/// The points that page requests of any chain brought since this chain began, and those of `last`,
+/// its last page, which is being applied. Other chains count: they may have brought a late point
+/// where this chain had passed already, and such a point is not absent. `None` where some of these
+/// points were deleted.
 pub(super) fn since_chain(
     connection: &Connection,
     feed: i64,
@@ -267,10 +268,10 @@ pub(super) fn since_chain(
         rows = seen_rows(connection, feed, None, chain)?;
     }
     rows.push(SeenRow { sequence, chain, finished: 0, runs: runs.to_vec() });
-    unite(&rows, |row| last.is_after(row)).map(Some)
+    union_of(&rows, |row| last.is_after(row)).map(Some)
 }
 
-/// What newer pages said, for a page that is applied after them (S11).
+/// The events of newer pages, for an older page that is applied after them (S11).
 #[derive(Debug, Default)]
 pub(super) struct LaterPages {
     pages: Vec<(u64, SeenPoints)>,
@@ -286,7 +287,7 @@ impl LaterPages {
     ) -> StoreResult<Self> {
         if page.sequence <= feed.forgotten {
             let what = format!(
-                "page request {} comes too late: those up to {} are no longer known one by one",
+                "page request {} comes too late: requests up to {} can no longer be merged",
                 page.sequence, feed.forgotten
             );
             return Err(StoreFailure::Refused(what, "Read its range again."));
@@ -295,22 +296,22 @@ impl LaterPages {
         let newer = rows.iter().filter(|row| row.sequence > page.sequence);
         let mut later = Self::default();
         for row in newer {
-            later.pages.push((row.sequence, unite(std::slice::from_ref(row), |_| true)?));
+            later.pages.push((row.sequence, union_of(std::slice::from_ref(row), |_| true)?));
         }
         let (sequence, chain) = (page.sequence, page.chain);
         rows.push(SeenRow { sequence, chain, finished: 0, runs: runs.to_vec() });
         for last in after(connection, feed.id, page.sequence)?.into_iter().filter(|p| p.is_last) {
-            later.ended.push((last, unite(&rows, |row| last.is_after(row))?));
+            later.ended.push((last, union_of(&rows, |row| last.is_after(row))?));
         }
         Ok(later)
     }
 
-    /// The last page of a chain; 0 while it has not come.
+    /// The sequence number of a chain's last page; 0 before that page was applied.
     pub(super) fn finished(&self, chain: u64) -> u64 {
         self.ended.iter().find(|(last, _)| last.chain == chain).map_or(0, |(last, _)| last.sequence)
     }
 
-    /// What they said of a point, by sequence number, ascending.
+    /// The events of a point, ascending by sequence number.
     pub(super) fn events(&self, series: i64, timestamp: i64) -> Vec<Event> {
         let brought = |seen: &SeenPoints| seen.finder(series).holds(timestamp);
         let pages = self.pages.iter().filter(|(_, seen)| brought(seen));

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::failure::system;
 use crate::error::{Error, Kind, Result};
 
-/// Filesystems where the locks and the shared memory of a store can't be relied upon; a kind that
-/// ends with `*` stands for all that begin so.
+/// Filesystems on which the locks and the shared memory of a store are unreliable; `*` at the end
+/// of a kind matches any ending.
 const NETWORK: [&str; 21] = [
     "nfs*",
     "cifs",
@@ -33,14 +33,14 @@ const NETWORK: [&str; 21] = [
     "fuse.davfs*",
 ];
 
-/// The path of a store, absolute, as `SQLite` is given it.
+/// The absolute path of a store, with links resolved; an error where a store cannot be there.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf> {
     let refused = |what: &str, hint: &str| {
         let message = format!("store {}: {what}", path.display());
         Err(Error::new(Kind::StoreError, message).with_hint(hint))
     };
     let Some(name) = path.file_name() else {
-        return refused("this is no name of a file", "Name a file, as plant.siteline.");
+        return refused("this is not the name of a file", "Name a file, as plant.siteline.");
     };
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     let folder = match folder.unwrap_or(Path::new(".")).canonicalize() {
@@ -51,29 +51,26 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf> {
         }
         Err(error) => return Err(system(path, "its folder cannot be read", &error)),
     };
-    let whole = folder.join(name);
-    // A link leads to the file beside which its log and its locks lie.
-    let whole = whole.canonicalize().unwrap_or(whole);
-    if whole.is_dir() {
+    let resolved = folder.join(name);
+    // The write-ahead log and the locks are beside the file that a link points to.
+    let resolved = resolved.canonicalize().unwrap_or(resolved);
+    if resolved.is_dir() {
         return refused("this is a folder", "Name a file, as plant.siteline.");
     }
-    if whole.exists() && !whole.is_file() {
-        return refused(
-            "this is no file, but a device or a pipe",
-            "Name a file, as plant.siteline.",
-        );
+    if resolved.exists() && !resolved.is_file() {
+        return refused("this is a device or a pipe", "Name a file, as plant.siteline.");
     }
     if let Ok(mounts) = std::fs::read_to_string("/proc/self/mountinfo")
-        && let Some(kind) = network_filesystem(&mounts, &whole)
+        && let Some(kind) = network_filesystem(&mounts, &resolved)
     {
-        let what = format!("it lies on a network filesystem ({kind})");
-        return refused(&what, "Locks cannot be relied upon there; keep it on a local disk.");
+        let what = format!("it is on a network filesystem ({kind})");
+        return refused(&what, "Locks are unreliable there: keep the store on a local disk.");
     }
-    Ok(whole)
+    Ok(resolved)
 }
 
-/// The kind of the network filesystem that a path lies on, by the text of `/proc/self/mountinfo`;
-/// `None` on all others.
+/// The kind of the network filesystem that a path is on, from the text of `/proc/self/mountinfo`;
+/// `None` for other filesystems.
 pub(super) fn network_filesystem(mounts: &str, path: &Path) -> Option<String> {
     let mut nearest: Option<(PathBuf, &str)> = None;
     for line in mounts.lines() {
@@ -98,7 +95,7 @@ pub(super) fn network_filesystem(mounts: &str, path: &Path) -> Option<String> {
     NETWORK.iter().any(|known| matches(known)).then(|| kind.to_owned())
 }
 
-/// A mount point with its `\040` as the bytes they stand for.
+/// A mount point with octal escapes such as `\040` decoded.
 fn unescape(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! Reading a feed: a snapshot on a connection of its own, each block verified as it comes.
+//! Reading a feed: a snapshot on its own connection; each block is verified when it is read.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,12 @@ use super::view::{Flagged, PointFilter, View};
 use crate::data::{Identity, TableBuilder, schema};
 use crate::error::{Error, Kind, Result};
 
-/// Points of a batch where the caller gives no number.
+/// Points in a batch where the caller sets no number.
 const BATCH: usize = 65_536;
 /// All of time.
 pub(super) const ALL_TIME: &[Range<i128>] = std::slice::from_ref(&(i128::MIN..i128::MAX));
 
-/// Reads a snapshot of a feed on a connection of its own, series by series in canonical order, then
-/// by time.
+/// Reads a snapshot of a feed on its own connection, ordered by series, then by time.
 #[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
@@ -37,7 +36,7 @@ pub struct Reader {
     view: View,
     flagged: Flagged,
     identities: Vec<Identity>,
-    /// The blocks to read: which of the identities, where, what.
+    /// The blocks to read, each with the index of its identity.
     blocks: Vec<(usize, BlockKey, BlockEntry)>,
     at: usize,
 }
@@ -47,13 +46,13 @@ impl Reader {
         path: &Path,
         link: StoreConnection,
         name: &str,
-        wanted: &PointFilter,
+        filter: &PointFilter,
     ) -> StoreResult<Self> {
         let connection = link.get()?;
         connection.execute_batch("BEGIN")?;
         let feed = find(&Feeds::load(connection)?, name)?.clone();
         let known = FeedIndex::load(connection, &feed)?;
-        let ranges = wanted.ranges.as_ref().map_or_else(
+        let ranges = filter.ranges.as_ref().map_or_else(
             || ALL_TIME.to_vec(),
             |ranges| ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect(),
         );
@@ -61,26 +60,26 @@ impl Reader {
         series.sort_unstable();
         let mut order = vec![0; series.len() + 1];
         for (index, (_, id)) in series.iter().enumerate() {
-            // Series are numbered from 1 without a gap; a checksum says so.
+            // Series are numbered from 1 without a gap, as a checksum has verified.
             order[usize::try_from(*id).unwrap_or_default().min(series.len())] = index;
         }
-        let since = if let View::ChangedSince(version) = wanted.view { version } else { 0 };
+        let since = if let View::ChangedSince(version) = filter.view { version } else { 0 };
         let mut blocks = Vec::new();
         for (key, entry) in overlapping_blocks(connection, &known, &feed, &ranges)? {
-            let of = usize::try_from(key.0).unwrap_or_default().min(series.len());
+            let id = usize::try_from(key.0).unwrap_or_default().min(series.len());
             if entry.changed > since {
-                blocks.push((order[of], key, entry));
+                blocks.push((order[id], key, entry));
             }
         }
-        blocks.sort_unstable_by_key(|(of, key, _)| (*of, key.1));
+        blocks.sort_unstable_by_key(|(index, key, _)| (*index, key.1));
         Ok(Self {
             path: path.to_owned(),
-            schema: schema_of(wanted.view),
+            schema: schema_of(filter.view),
             feed: feed.id,
             span: feed.span,
             ranges,
-            view: wanted.view,
-            flagged: wanted.flagged,
+            view: filter.view,
+            flagged: filter.flagged,
             identities: series.into_iter().map(|(identity, _)| identity).collect(),
             blocks,
             at: 0,
@@ -94,11 +93,12 @@ impl Reader {
         Arc::clone(&self.schema)
     }
 
-    /// The next points: about `rows` of them, more where a block goes on; `None` after the last.
+    /// The next points: at least `rows` where there are so many, up to the end of a block; `None`
+    /// after the last.
     ///
     /// # Errors
-    /// `StoreCorrupt` and the other `StoreError`s; nothing follows an error. `ForkError` in another
-    /// process than the one that began the read.
+    /// `StoreCorrupt` and the other `StoreError`s; after an error there are no more batches.
+    /// `ForkError` in another process than the one that began the read.
     pub fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
         let batch = self.next_points(rows.max(1)).map_err(|failure| failure.into_error(&self.path));
         if batch.is_err() {
@@ -115,7 +115,7 @@ impl Reader {
         let mut table = TableBuilder::new(rows.min(BATCH));
         let mut changes = Vec::new();
         while table.rows() < rows
-            && let Some((of, key, entry)) = self.blocks.get(self.at)
+            && let Some((index, key, entry)) = self.blocks.get(self.at)
         {
             self.at += 1;
             let block = directory.rows(*key, entry)?;
@@ -127,7 +127,7 @@ impl Reader {
                     }
                 });
             }
-            table.series(&self.identities[*of]);
+            table.series(&self.identities[*index]);
         }
         if table.rows() == 0 {
             return Ok(None);
@@ -182,7 +182,7 @@ fn schema_of(view: View) -> SchemaRef {
 pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> StoreResult<&'f FeedRow> {
     feeds.find(name).ok_or_else(|| {
         let what = format!("it has no feed {name:?}");
-        StoreFailure::Refused(what, "A feed is there once it was synced.")
+        StoreFailure::Refused(what, "Sync the feed first.")
     })
 }
 
@@ -192,14 +192,14 @@ pub(super) fn times(stretch: i64, span: i64) -> Range<i128> {
     start..start + i128::from(span)
 }
 
-/// The ranges that share a time with this one.
+/// The ranges that overlap this one.
 pub(super) fn overlapping<'r>(ranges: &'r [Range<i128>], times: &Range<i128>) -> &'r [Range<i128>] {
     let first = ranges.partition_point(|range| range.end <= times.start);
     let end = ranges.partition_point(|range| range.start < times.end);
     &ranges[first..end.max(first)]
 }
 
-/// The blocks that share a time with these ranges.
+/// The blocks that overlap these ranges.
 pub(super) fn overlapping_blocks(
     connection: &rusqlite::Connection,
     known: &FeedIndex,

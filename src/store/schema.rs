@@ -3,10 +3,10 @@
 //! Everything is verified from the top: `store` has one row with the digest of `feeds`; a feed's
 //! row has the digests of its series, directory pages, page log and seen points; a directory page
 //! lists blocks, each with the checksum of its chunk. A digest is the sum of the rows' checksums: it
-//! shows a row that is missing or old as well as one that was changed (S7).
+//! detects a missing or an outdated row as well as a changed one (S7).
 //!
-//! In the file, directory pages stand in `shelves` and chunks in `contents`: these names are part of
-//! format 1, and of its checksums.
+//! In the file, the table of directory pages is `shelves` and that of chunks is `contents`: these
+//! names are part of format 1 and of its checksums.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -16,11 +16,11 @@ use crate::error::excerpt;
 
 /// `SLST`, in the file's header.
 pub(super) const APPLICATION: i32 = 0x534C_5354;
-/// Measured against 8 and 16 KiB: the smallest file, and the least log for a small change.
+/// Measured beside 8 and 16 KiB: the smallest file, and the shortest log for a small change.
 const PAGE_SIZE: i64 = 4_096;
 
 /// The hint of the error for a file that is not a store.
-pub(super) const OTHER_PATH: &str = "Name another file, or one that is not there yet.";
+pub(super) const OTHER_PATH: &str = "Name another file, or one that does not exist yet.";
 
 const TABLES: &str = r#"
 CREATE TABLE store (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, made_by TEXT NOT NULL,
@@ -64,7 +64,7 @@ pub(super) struct Root {
     version: i64,
     made_by: String,
     layout: i64,
-    /// Of the rows of `feeds`.
+    /// The digest of the rows of `feeds`.
     pub(super) digest: i64,
 }
 
@@ -96,9 +96,9 @@ impl Root {
     }
 }
 
-/// Switches to the write-ahead log, which lets readers and a writer work at the same time. It needs
+/// Switches to the write-ahead log, with which readers and a writer work at the same time. It needs
 /// shared memory.
-fn log_ahead(connection: &Connection) -> StoreResult<()> {
+fn enable_log(connection: &Connection) -> StoreResult<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode.eq_ignore_ascii_case("wal") {
@@ -118,33 +118,33 @@ impl Schema {
             )));
         }
         // One snapshot: another process may create the tables between two queries.
-        let seen = connection.transaction()?;
-        let is_today = self.standing(&seen)? == Standing::Today;
-        if is_today {
-            self.verify(&seen)?;
+        let snapshot = connection.transaction()?;
+        let is_current = self.file_state(&snapshot)? == FileState::Current;
+        if is_current {
+            self.verify(&snapshot)?;
         }
-        drop(seen);
-        if is_today {
-            return log_ahead(connection);
+        drop(snapshot);
+        if is_current {
+            return enable_log(connection);
         }
         connection.pragma_update(None, "page_size", PAGE_SIZE)?;
-        log_ahead(connection)?;
+        enable_log(connection)?;
         let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Another process may have done it meanwhile.
-        match self.standing(&changes)? {
-            Standing::Today => {}
-            Standing::Empty => self.create(&changes)?,
-            Standing::Older(version) => self.migrate(&changes, version)?,
+        // Another process may have prepared the file meanwhile.
+        match self.file_state(&changes)? {
+            FileState::Current => {}
+            FileState::Empty => self.create(&changes)?,
+            FileState::Older(version) => self.migrate(&changes, version)?,
         }
         self.verify(&changes)?;
         Ok(changes.commit()?)
     }
 
-    fn standing(&self, connection: &Connection) -> StoreResult<Standing> {
+    fn file_state(&self, connection: &Connection) -> StoreResult<FileState> {
         let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         let (application, version) = (number("application_id")?, number("user_version")?);
         if application == 0 && version == 0 && layout(connection)?.is_none() {
-            return Ok(Standing::Empty);
+            return Ok(FileState::Empty);
         }
         if application != APPLICATION {
             return Err(StoreFailure::Refused(
@@ -153,8 +153,8 @@ impl Schema {
             ));
         }
         match version {
-            today if today == self.version => Ok(Standing::Today),
-            older if (1..self.version).contains(&older) => Ok(Standing::Older(older)),
+            same if same == self.version => Ok(FileState::Current),
+            older if (1..self.version).contains(&older) => Ok(FileState::Older(older)),
             newer if newer > self.version => Err(self.newer(connection, newer)),
             _ => Err(StoreFailure::Corrupt("the number of its schema is damaged")),
         }
@@ -181,11 +181,11 @@ impl Schema {
         Root { version: i64::from(self.version), made_by, layout, digest }.save(connection)
     }
 
-    /// The header and the tables are those that were made.
+    /// Verifies that the version and the tables are those that the first row records.
     fn verify(&self, connection: &Connection) -> StoreResult<()> {
         let root = Root::load(connection)?;
         if root.version != i64::from(self.version) || Some(root.layout) != layout(connection)? {
-            return Err(StoreFailure::Corrupt("its tables are not those that were made"));
+            return Err(StoreFailure::Corrupt("its tables are not those that siteline made"));
         }
         Ok(())
     }
@@ -201,13 +201,13 @@ impl Schema {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Standing {
+enum FileState {
     Empty,
     Older(i32),
-    Today,
+    Current,
 }
 
-/// The checksum of the texts that made the tables; `None` where there are none.
+/// The checksum of the statements that created the tables; `None` where there are none.
 fn layout(connection: &Connection) -> StoreResult<Option<i64>> {
     let mut statement =
         connection.prepare("SELECT type || ' ' || name || ' ' || sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY 1")?;

@@ -1,5 +1,5 @@
-//! Which points a page brought: timestamps of each series as runs on their grid, so that a page of
-//! 10,000 points is remembered in some hundred bytes.
+//! Seen points: which points a page brought, as runs of equidistant timestamps for each series. A
+//! page of 10,000 points takes some hundred bytes.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ struct TimestampRun {
 
 impl TimestampRun {
     fn last(&self) -> i64 {
-        // At most as many steps as timestamps lie between two of them, so nothing overflows.
+        // The last timestamp is an `i64`, so the wrapped result is exact.
         self.first.wrapping_add(self.step.wrapping_mul((self.count - 1).cast_signed()))
     }
 
@@ -35,7 +35,7 @@ pub(super) struct SeenPoints {
     series: HashMap<i64, Vec<TimestampRun>>,
 }
 
-/// The bytes for one page: each series once, its timestamps ascending and each once.
+/// The bytes for one page: each series once, with its timestamps ascending and without duplicates.
 pub(super) fn encode<'t>(series: impl ExactSizeIterator<Item = (i64, &'t [i64])>) -> Vec<u8> {
     let mut sink = Sink::default();
     sink.length(series.len());
@@ -67,7 +67,7 @@ impl SeenPoints {
         source.0.is_empty().then_some(())
     }
 
-    /// Makes it ready to be asked.
+    /// Sorts the runs, which [`SeenPoints::finder`] needs.
     pub(super) fn sorted(mut self) -> Self {
         for runs in self.series.values_mut() {
             runs.sort_unstable_by_key(|run| run.first);
@@ -80,13 +80,13 @@ impl SeenPoints {
         self
     }
 
-    /// Answers for one series, quickest where it is asked in ascending order.
+    /// A lookup for one series; fastest for timestamps in ascending order.
     pub(super) fn finder(&self, series: i64) -> Finder<'_> {
         Finder { runs: self.series.get(&series).map_or(&[], Vec::as_slice), at: 0 }
     }
 }
 
-/// See [`SeenPoints::finder`].
+/// Looks timestamps up in the runs of one series.
 #[derive(Debug)]
 pub(super) struct Finder<'s> {
     runs: &'s [TimestampRun],

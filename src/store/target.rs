@@ -9,64 +9,64 @@ use jiff::Timestamp;
 use crate::data::Page;
 use crate::error::Result;
 
-/// Keeps points and states. Its calls may block.
+/// Stores points and states. Calls may block.
 pub trait Target: Send + Sync + Debug {
-    /// Locks a feed for writing, until the value that it returns is dropped.
+    /// Locks a feed for writing until the returned value is dropped. It does not wait.
     ///
     /// # Errors
-    /// `StoreBusy` at once where another writer has locked it.
+    /// `StoreBusy` where another writer has locked it.
     fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>>;
 
-    /// The state that was applied last for a feed, byte for byte; `None` for one that is not there.
+    /// The state that was applied last for a feed, byte for byte; `None` for an unknown feed.
     ///
     /// # Errors
     /// `StoreError`s.
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>>;
 
     /// Writes the points of a page and the state that follows from it, both or neither. Without a page
-    /// only the state changes. A point is the same by series and timestamp; the higher sequence
-    /// number wins, then the later row.
+    /// only the state changes. Series and timestamp identify a point; the higher sequence number
+    /// wins, then the later row.
     ///
     /// # Errors
-    /// `StoreError`s. Nothing was changed then.
+    /// `StoreError`s; the target is unchanged then.
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied>;
 }
 
 /// One page on its way into a [`Target`].
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery<'a> {
-    /// The page; its sequence number is the version of its points. Where it is the last of its
-    /// chain, the chain has read its whole range.
+    /// The page; its sequence number is the version of its points. With the last page of a chain,
+    /// the chain's range is read completely.
     pub page: &'a Page,
-    /// The service's time when the page came.
+    /// The service's time when the page arrived.
     pub read_at: Timestamp,
-    /// The chain that it belongs to.
+    /// The chain that the page belongs to.
     pub chain: Span,
     /// The feed's bucket width.
     pub interval_seconds: Option<u32>,
 }
 
-/// The range of a chain that was begun without a cursor.
+/// A chain and its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// The sequence number of its first page.
+    /// The sequence number of the chain's first page.
     pub first: u64,
-    /// Where its range begins.
+    /// The start of its range, inclusive.
     pub start: Timestamp,
-    /// Where it ends.
+    /// The end of its range, exclusive.
     pub end: Timestamp,
 }
 
-/// What became of the points of a page.
+/// Counts of what applying a page did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Points that were not there.
+    /// Points that were new.
     pub inserted: u64,
-    /// Points that were there with other values, or flagged.
+    /// Points that had other values, or were flagged.
     pub revised: u64,
-    /// Points that were there with the same values, and those that lost against a newer request.
+    /// Points that had the same values, and points for which a newer request already counts.
     pub unchanged: u64,
-    /// Points in the chain's range that no page has brought since its first one, of whatever chain:
-    /// with its last page.
+    /// With the last page of a chain: points in its range that no page of any chain has brought
+    /// since the chain began.
     pub flagged: u64,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// The state of knowledge at which points are read.
+/// As of when points are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum View {
@@ -16,21 +16,21 @@ pub enum View {
     Latest,
     /// As they were known when this page request had been applied.
     AsOf(u64),
-    /// Only those that are new or changed since then, with a column `change`: `new`, `revised`,
-    /// `absent` (flagged since), `returned` (no longer flagged).
+    /// Only those that are new or changed since this page request, with a column `change`: `new`,
+    /// `revised`, `absent` (flagged since), `returned` (no longer flagged).
     ChangedSince(u64),
 }
 
-/// What a read does with points that a later complete read of their window did not bring.
+/// What a read does with flagged points: those that a later complete read of their window lacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Flagged {
-    /// It gives them like all others.
+    /// Reads them like all others.
     #[default]
     Keep,
-    /// It leaves them out.
+    /// Omits them.
     Drop,
-    /// It gives them alone.
+    /// Reads only them.
     Only,
 }
 
@@ -42,7 +42,7 @@ impl Flagged {
     pub fn parse(name: &str) -> Result<Self> {
         Self::deserialize(name.into_deserializer()).map_err(|_: NoSuchName| {
             let message = format!(
-                "flagged={:?} is not known: \"keep\", \"drop\" or \"only\".",
+                "flagged={:?} is not one of \"keep\", \"drop\" and \"only\".",
                 excerpt(name)
             );
             Error::new(Kind::QueryError, message)
@@ -59,10 +59,11 @@ impl fmt::Display for Flagged {
 /// Which points of a feed a read gives.
 #[derive(Debug, Clone)]
 pub struct PointFilter {
-    /// Bucket timestamps in these half-open ranges, microseconds, ascending and apart; `None`: all.
+    /// Bucket timestamps in these half-open ranges, in microseconds, ascending and disjoint; `None`
+    /// for all.
     pub ranges: Option<Vec<(i64, i64)>>,
-    /// At which state of knowledge.
+    /// As of when.
     pub view: View,
-    /// What it does with flagged points.
+    /// What the read does with flagged points.
     pub flagged: Flagged,
 }

@@ -1,6 +1,5 @@
-//! The connection that writes: each process that uses a store has its own. A child neither uses nor
-//! closes the writer that it inherited, and does not touch its mutex, which a thread of the parent may
-//! have held.
+//! The connection that writes: each process that uses a store has its own. A forked child does not
+//! use, close or lock the writer that it inherited: a thread of the parent may have locked it.
 
 use std::collections::HashMap;
 use std::sync::MutexGuard;
@@ -26,10 +25,10 @@ pub(super) struct Writer {
 }
 
 impl StoreConnection {
-    /// Ready to write: with today's tables.
+    /// Prepares the connection for writing: the tables of this version, and the log's limits.
     pub(super) fn prepared(mut self, schema: &Schema) -> StoreResult<Self> {
         schema.prepare(self.get_mut()?)?;
-        self.gather()?;
+        self.limit_log()?;
         Ok(self)
     }
 }
@@ -45,7 +44,7 @@ impl Writer {
         delivery: Option<&Delivery<'_>>,
         state: &[u8],
     ) -> StoreResult<Applied> {
-        // It is kept only after the commit, so that it never says what was rolled back.
+        // The index is kept only after the commit, so that it never has what was rolled back.
         let known = self.known.remove(feed);
         let connection = self.link.get_mut()?;
         let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -81,13 +80,14 @@ impl Writers {
         Ok(())
     }
 
-    /// Writes with this process's writer; makes it where there is none.
+    /// Writes with this process's writer; opens one where there is none.
     pub(super) fn write<T>(
         &self,
         open: impl FnOnce() -> StoreResult<StoreConnection>,
         write: impl FnOnce(&mut Writer) -> StoreResult<T>,
     ) -> StoreResult<T> {
-        // A panic has rolled back: the transaction is dropped before the mutex is unlocked.
+        // After a panic the writer is usable: the transaction was rolled back before the unlock.
+
         let mut slot = self.lock();
         self.refuse_closed()?;
         let writer = match slot.take() {

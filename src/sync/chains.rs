@@ -1,18 +1,18 @@
-//! Ranges cut and joined to chains: short ones, so that a cursor that dies costs little, and not
-//! more of them than it takes.
+//! Cuts and joins ranges to chains: short ones, so that a rejected cursor costs little, but no more
+//! of them than necessary.
 
 use super::feed::Feed;
 use super::ranges::{Range, Ranges};
 use crate::client::density::Density;
 
-/// A chain is planned to take no more pages.
+/// The most pages that a chain is planned to take.
 pub(super) const MOST_PAGES: u64 = 100;
-/// Nor to read more windows: how long a range a service answers is not shown (§8).
+/// The most windows of a chain: the longest range that a service answers is not documented (§8).
 const MOST_WINDOWS: i64 = 31;
 
-/// The chains that read these ranges, in order. Neighbouring windows are one chain while it is
-/// expected to stay short, and while it is at most twice as long as one that proved so; a window
-/// that is not, is cut on a smaller grid. While nothing was read, a chain is at most a window.
+/// The chains that read these ranges, in order. Neighbouring windows are joined to one chain of at
+/// most [`MOST_PAGES`] expected pages, at most twice as long as the longest chain read so far; at
+/// first a chain is one window. A window of more pages is cut on a smaller grid.
 pub(super) fn chains(ranges: &Ranges, feed: &Feed, density: &Density) -> Vec<Range> {
     let step = step(feed, density);
     let most = feed.window().saturating_mul(MOST_WINDOWS);
@@ -36,7 +36,7 @@ pub(super) fn chains(ranges: &Ranges, feed: &Feed, density: &Density) -> Vec<Ran
     chains
 }
 
-/// The widest grid whose windows are short enough.
+/// The widest grid whose steps take at most [`MOST_PAGES`].
 fn step(feed: &Feed, density: &Density) -> i64 {
     let is_short = |step: &i64| density.pages(*step).is_none_or(|pages| pages <= MOST_PAGES);
     feed.steps().find(is_short).or_else(|| feed.steps().last()).unwrap_or(feed.window())

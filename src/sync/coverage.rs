@@ -1,7 +1,7 @@
-//! Which ranges of a feed have been read, and when: the windows as a user sees them.
+//! Which ranges of a feed have been read, and when; the windows as users see them.
 //!
-//! Only a chain that was begun without a cursor and read to its end covers its range (§4.5.5); the
-//! time that counts is when it *began*.
+//! Only a chain that began without a cursor and was read to its end covers its range (§4.5.5). Its
+//! time is when it *began*.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ use super::ranges::{Range, Ranges, floor, instant};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(i64, i64, i64)", into = "(i64, i64, i64)")]
 pub struct CoveredRange {
-    /// What was read.
+    /// The range that was read.
     pub range: Range,
     /// When the chain began, by the service's time.
     pub read_at: i64,
 }
 
-/// What has been read: ranges in order, apart from each other.
+/// The ranges that have been read, ascending and disjoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Coverage(Vec<CoveredRange>);
@@ -39,7 +39,7 @@ impl From<CoveredRange> for (i64, i64, i64) {
 }
 
 impl Coverage {
-    /// Adds a range that was read. Where a later chain has read it too, that chain's time stays.
+    /// Adds a range that was read. The parts that a later chain has read keep that chain's time.
     pub fn cover(&mut self, range: Range, read_at: i64) {
         let mut pieces = Vec::with_capacity(self.0.len() + 2);
         let mut newer = Vec::new();
@@ -69,25 +69,25 @@ impl Coverage {
         self.0 = pieces;
     }
 
-    /// In order.
+    /// The covered ranges, ascending.
     #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = CoveredRange> + '_ {
         self.0.iter().copied()
     }
 
-    /// All that was read.
+    /// The ranges that were read at any time.
     #[must_use]
     pub fn covered(&self) -> Ranges {
         self.iter().map(|read| read.range).collect()
     }
 
-    /// What was read by chains that began at this time or later.
+    /// The ranges that chains read which began at this time or later.
     #[must_use]
     pub fn since(&self, began: i64) -> Ranges {
         self.iter().filter(|read| read.read_at >= began).map(|read| read.range).collect()
     }
 
-    /// What was read by chains that began after its lateness.
+    /// The ranges that chains read which began after the lateness of the range.
     #[must_use]
     pub fn settled(&self, feed: &Feed) -> Ranges {
         let final_part = |read: CoveredRange| {
@@ -96,33 +96,33 @@ impl Coverage {
         self.iter().map(final_part).collect()
     }
 
-    /// The newest end of what was read.
+    /// The end of the newest range that was read.
     #[must_use]
     pub fn end(&self) -> Option<i64> {
         self.0.last().map(|read| read.range.end)
     }
 
-    /// Joins neighbours within a window that none of them settles, with the time of the oldest: the
-    /// window will be read again in any case. Otherwise the coverage of a feed that is read every
-    /// minute would grow with its lateness.
+    /// Joins neighbours within a window that none of them settles; they get the time of the oldest.
+    /// This costs no request, as such a window is read again in any case. It bounds the coverage of
+    /// a feed that is read every minute.
     pub(super) fn thin(&mut self, feed: &Feed) {
         let window = |read: &CoveredRange| floor(read.range.start, feed.window());
         let is_open = |read: &CoveredRange| feed.settled_before(read.read_at) <= window(read);
         let within =
             |read: &CoveredRange| read.range.end <= window(read).saturating_add(feed.window());
         self.0.dedup_by(|next, one| {
-            let alike = next.range.start == one.range.end
+            let joins = next.range.start == one.range.end
                 && window(next) == window(one)
                 && [&*next, &*one].into_iter().all(|read| is_open(read) && within(read));
-            if alike {
+            if joins {
                 one.range.end = next.range.end;
                 one.read_at = one.read_at.min(next.read_at);
             }
-            alike
+            joins
         });
     }
 
-    /// How many ranges with times of their own it has.
+    /// The number of ranges.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -134,22 +134,22 @@ impl Coverage {
         self.0.is_empty()
     }
 
-    /// True for ranges in order and apart, none empty: as they come out of [`Coverage::cover`].
-    pub(super) fn is_sound(&self) -> bool {
+    /// True for ascending, disjoint ranges, none of them empty, as [`Coverage::cover`] makes them.
+    pub(super) fn is_canonical(&self) -> bool {
         self.0.iter().all(|read| !read.range.is_empty())
             && self.0.windows(2).all(|pair| pair[0].range.end <= pair[1].range.start)
     }
 }
 
-/// What is known of a stretch of a window.
+/// The state of a part of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowState {
-    /// Never read to the end of a chain.
+    /// Never read by a chain to its end.
     Unread,
-    /// Read; it may still change and is not yet due to be read again.
+    /// Read; it may still change, and is not due to be read again.
     Provisional,
-    /// Read; the lateness is over, and it waits to be read once more for its final values.
+    /// Read; the lateness is over, and it is due to be read once more for its final values.
     Settling,
     /// Read after the lateness.
     Settled,
@@ -161,29 +161,28 @@ impl fmt::Display for WindowState {
     }
 }
 
-/// A stretch of one window, all of it in one state.
+/// A part of one window that is in one state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// Where it begins.
+    /// The start of the part, inclusive.
     pub start: Timestamp,
-    /// Where it ends.
+    /// The end of the part, exclusive.
     pub end: Timestamp,
-    /// What is known of it.
+    /// The state of the part.
     pub state: WindowState,
     /// When the newest chain that read it began, by the service's time.
     pub read_at: Option<Timestamp>,
 }
 
-/// The windows from the feed's beginning to `now` less the settle lag, in order, without gaps. What
-/// has been read beyond that is left out.
+/// The windows from the feed's beginning to `now` less the settle lag, ascending, without gaps.
 #[must_use]
 pub(super) fn windows(feed: &Feed, coverage: &Coverage, now: Timestamp) -> Vec<Window> {
     let now = now.as_second();
     let due_before = feed.settled_before(now);
-    let whole = feed.range_to(feed.horizon(now));
+    let to_horizon = feed.range_to(feed.horizon(now));
     let mut stretches: Vec<(Range, WindowState, Option<i64>)> = Vec::new();
     let mut push = |range: Range, state: WindowState, read_at: Option<i64>| {
-        for part in range.and(whole).cut(feed.window()) {
+        for part in range.and(to_horizon).cut(feed.window()) {
             match stretches.last_mut() {
                 Some((last, known, newest))
                     if *known == state
@@ -197,7 +196,7 @@ pub(super) fn windows(feed: &Feed, coverage: &Coverage, now: Timestamp) -> Vec<W
             }
         }
     };
-    let mut reached = whole.start;
+    let mut reached = to_horizon.start;
     for read in coverage.iter() {
         push(Range::new(reached, read.range.start), WindowState::Unread, None);
         let settled = read.range.start.max(read.range.end.min(feed.settled_before(read.read_at)));
@@ -208,7 +207,7 @@ pub(super) fn windows(feed: &Feed, coverage: &Coverage, now: Timestamp) -> Vec<W
         push(Range::new(settling, read.range.end), WindowState::Provisional, read_at);
         reached = reached.max(read.range.end);
     }
-    push(Range::new(reached, whole.end), WindowState::Unread, None);
+    push(Range::new(reached, to_horizon.end), WindowState::Unread, None);
     stretches
         .into_iter()
         .map(|(range, state, read_at)| {

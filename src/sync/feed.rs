@@ -1,4 +1,4 @@
-//! A feed: a named query without an end, and how it is kept right.
+//! A feed: a named query without an end, and the times that say when it is read again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,35 +12,35 @@ use crate::data::{Query, QueryInput};
 use crate::error::{Error, Kind, Result, excerpt};
 
 const DAY: u64 = 86_400;
-/// No time of a feed is longer: ten years.
+/// The longest duration in a feed: ten years.
 const LONGEST: Duration = Duration::from_secs(3_660 * DAY);
 const LONGEST_NAME: usize = 200;
 
 /// The parts of a feed before they are checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedInput {
-    /// What the store calls it.
+    /// The feed's name in the store.
     pub name: String,
     /// `siteId`.
     pub site: Option<String>,
     /// `lineId`.
     pub line: Option<String>,
-    /// Further parameters by their names on the wire.
+    /// Further query parameters by their names on the wire.
     pub filters: Vec<(String, Vec<String>)>,
     /// `aggregationIntervalSeconds`: the bucket width.
     pub interval_seconds: Option<u32>,
     /// `pageSize`.
     pub page_size: Option<u32>,
-    /// Where it begins, in whole seconds.
+    /// The first bucket timestamp, in whole seconds.
     pub since: Timestamp,
-    /// How far behind the service's time it ends (§4.5.1); 5 minutes.
+    /// How far behind the service's time a read ends (§4.5.1); 5 minutes.
     pub settle_lag: Duration,
-    /// How much of what was read last is read again with what is fresh (§4.5.4); 1 hour.
+    /// How much of the newest range is read again together with fresh data (§4.5.4); 1 hour.
     pub overlap: Duration,
     /// How long after its end a window is read again for its final values (§4.5.5); 1 day.
     pub lateness: Duration,
-    /// The grid of the windows, from the Unix epoch; 1 day. A day is a whole number of it, or it of
-    /// days.
+    /// The width of the windows, whose grid begins at the Unix epoch; 1 day. It divides a day, or is
+    /// a whole number of days.
     pub window: Duration,
 }
 
@@ -48,18 +48,18 @@ pub struct FeedInput {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Feed(Arc<FeedInput>);
 
-/// A member that two definitions of a feed do not have in common.
+/// A member that differs between two definitions of a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Difference {
     pub(super) member: &'static str,
     pub(super) known: String,
     pub(super) new: String,
-    /// True where a store may take the new one over.
+    /// True where `store.redefine` accepts the new value.
     pub(super) may_change: bool,
 }
 
 impl FeedInput {
-    /// A feed with the usual times.
+    /// A feed with the default times.
     #[must_use]
     pub fn new(name: &str, since: Timestamp) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Feed {
     /// Checks the parts; filters are put in order.
     ///
     /// # Errors
-    /// `QueryError` for an empty name, what no query can be made of, and times that do not fit.
+    /// `QueryError` for an invalid name, invalid query parameters, and invalid times.
     pub fn new(mut input: FeedInput) -> Result<Self> {
         check_name(&input.name)?;
         let soon = input.since.checked_add(SignedDuration::from_secs(1));
@@ -113,7 +113,7 @@ impl Feed {
         &self.0
     }
 
-    /// What the store calls it.
+    /// The feed's name in the store.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
@@ -127,21 +127,21 @@ impl Feed {
         self.0.query(Some(start), Some(end))
     }
 
-    /// The parameters of its queries but for their range: `everything` where it sends none.
+    /// The parameters of its queries, without their range: `everything` where there are none.
     #[must_use]
     pub fn parameters(&self) -> String {
         let sent = self.0.query(None, None).map(|query| query.to_string()).unwrap_or_default();
         if sent.is_empty() { "everything".to_owned() } else { sent }
     }
 
-    /// The query of the buckets that begin in a range, each whole: a window may begin within one.
+    /// The query of a range, widened to complete buckets: a window may begin within a bucket.
     pub(super) fn query_of(&self, range: Range) -> Result<Query> {
         let start = floor(range.start, self.width()).max(self.since());
         let (start, end) = Range::new(start, ceil(range.end, self.width())).instants();
         self.query(start, end)
     }
 
-    /// What differs in another definition.
+    /// The members that differ in another definition.
     pub(super) fn differences(&self, new: &Self) -> Vec<Difference> {
         let (known, new) = (shown(&self.0), shown(&new.0));
         let pairs = known.into_iter().zip(new).filter(|(known, new)| known.1 != new.1);
@@ -155,7 +155,7 @@ impl Feed {
             .collect()
     }
 
-    /// The bucket width in seconds; 1 where none is asked for.
+    /// The bucket width in seconds; 1 where the feed sets none.
     pub(super) fn width(&self) -> i64 {
         i64::from(self.0.interval_seconds.unwrap_or(1))
     }
@@ -172,23 +172,23 @@ impl Feed {
         self.0.since.as_second()
     }
 
-    /// Where a read ends that begins at this time: behind it by the settle lag, on the grid of the
-    /// buckets (§4.5.1).
+    /// The end of a read that begins at `now`: behind it by the settle lag, on the bucket grid
+    /// (§4.5.1).
     pub(super) fn horizon(&self, now: i64) -> i64 {
         floor(now.saturating_sub(whole_seconds(self.0.settle_lag)), self.width())
     }
 
-    /// The last line of the windows' grid such that a chain which began at this time settles
-    /// everything before it (§4.5.5). A bucket that a line cuts ends after it, and is waited for.
+    /// The latest window boundary before which a chain that began at this time settles everything
+    /// (§4.5.5). A bucket that crosses the boundary counts with its end.
     pub(super) fn settled_before(&self, began: i64) -> i64 {
         let lateness = whole_seconds(self.0.lateness);
-        let line = floor(began.saturating_sub(lateness), self.window());
-        let is_over = ceil(line, self.width()).saturating_add(lateness) <= began;
-        if is_over { line } else { line.saturating_sub(self.window()) }
+        let boundary = floor(began.saturating_sub(lateness), self.window());
+        let is_over = ceil(boundary, self.width()).saturating_add(lateness) <= began;
+        if is_over { boundary } else { boundary.saturating_sub(self.window()) }
     }
 
-    /// The steps of grids that a window can be cut to, widest first: whole numbers of them make a
-    /// window, and buckets make them where they make a window.
+    /// The grid steps that a window can be cut to, widest first. Each divides the window; where the
+    /// bucket width divides the window, it divides each step too.
     pub(super) fn steps(&self) -> impl Iterator<Item = i64> + '_ {
         let (window, width) = (self.window(), self.width());
         let fits = move |step: i64| step >= width && (window % width != 0 || step % width == 0);
@@ -198,7 +198,7 @@ impl Feed {
             .filter(move |step| fits(*step))
     }
 
-    /// Where it begins, up to here.
+    /// The range from the feed's beginning to `end`.
     pub(super) fn range_to(&self, end: i64) -> Range {
         Range::new(self.since(), end)
     }
@@ -225,7 +225,7 @@ impl fmt::Debug for Feed {
 
 const NOT_SENT: &str = "not sent";
 
-/// Each member, its value as a person reads it, and whether a store may take a new one over.
+/// Each member, its value as text, and whether `store.redefine` accepts a new one.
 fn shown(input: &FeedInput) -> [(&'static str, String, bool); 11] {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| NOT_SENT.to_owned());
     let filter = |(name, values): &(String, Vec<String>)| format!("{name}={}", values.join(","));
@@ -249,7 +249,7 @@ fn shown(input: &FeedInput) -> [(&'static str, String, bool); 11] {
     ]
 }
 
-/// A duration as it can be written in an argument: `1d`, `1h30m`, `0s`.
+/// A duration as an argument can spell it: `1d`, `1h30m`, `0s`.
 #[must_use]
 pub(crate) fn spelled(duration: Duration) -> String {
     let mut seconds = duration.as_secs();
@@ -263,14 +263,14 @@ pub(crate) fn spelled(duration: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
-/// Refuses two feeds of one name.
+/// Refuses two feeds with the same name.
 ///
 /// # Errors
 /// `QueryError` naming it.
 pub(super) fn check_distinct(feeds: &[Feed]) -> Result<()> {
     for (number, feed) in feeds.iter().enumerate() {
         if feeds[..number].iter().any(|other| other.name() == feed.name()) {
-            let message = format!("the feed {:?} comes twice", feed.name());
+            let message = format!("the feed {:?} is given twice", feed.name());
             return Err(Error::new(Kind::QueryError, message));
         }
     }
@@ -282,7 +282,7 @@ fn check_name(name: &str) -> Result<()> {
     if name.trim().is_empty() {
         refused("is empty")
     } else if name.trim() != name || name.chars().any(char::is_control) {
-        refused("begins or ends with a space, or holds a control character")
+        refused("begins or ends with a space, or contains a control character")
     } else if name.chars().count() > LONGEST_NAME {
         refused("is longer than 200 characters")
     } else {
@@ -300,7 +300,7 @@ fn check_times(input: &FeedInput) -> Result<()> {
         ("window", window),
     ] {
         if time.subsec_nanos() != 0 {
-            return refused(format!("{name} is no whole number of seconds"));
+            return refused(format!("{name} is not a whole number of seconds"));
         }
         if *time > LONGEST {
             return refused(format!("{name} is longer than ten years: {}", spelled(*time)));
@@ -308,13 +308,10 @@ fn check_times(input: &FeedInput) -> Result<()> {
     }
     let seconds = window.as_secs();
     if seconds == 0 || !(DAY.is_multiple_of(seconds) || seconds.is_multiple_of(DAY)) {
-        let message = format!(
-            "window is {}: neither is a day a whole number of it, nor it of days",
-            excerpt(&spelled(*window))
-        );
-        return Err(
-            Error::new(Kind::QueryError, message).with_hint("\"1h\", \"6h\", \"1d\", \"7d\" are.")
-        );
+        let window = excerpt(&spelled(*window));
+        let message = format!("window={window} neither divides a day nor is a multiple of a day");
+        return Err(Error::new(Kind::QueryError, message)
+            .with_hint("Use for example \"1h\", \"6h\", \"1d\" or \"7d\"."));
     }
     match input.interval_seconds {
         Some(width) if u64::from(width) > seconds => refused(format!(
@@ -348,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_prints_as_its_parts() {
+    fn a_feed_displays_its_parts() {
         let filters = vec![("b".into(), vec!["2".into()]), ("a".into(), vec!["1".into()])];
         let feed = Feed::new(FeedInput { filters, ..input() }).expect("a feed");
         assert_eq!(
@@ -359,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_feed_can_be_made_of_is_refused() {
+    fn invalid_parts_of_a_feed_are_refused() {
         let seconds = Duration::from_secs;
         let wrong = [
             FeedInput { name: " ".to_owned(), ..input() },
@@ -386,7 +383,7 @@ mod tests {
         let feed = Feed::new(input()).expect("a feed");
         assert_eq!(feed.settled_before(10 * day), 9 * day);
         assert_eq!(feed.settled_before(10 * day - 1), 8 * day);
-        // The bucket of seven minutes that midnight cuts ends a little after it.
+        // A bucket of seven minutes that crosses midnight ends a little after it.
         let feed = Feed::new(FeedInput { interval_seconds: Some(420), ..input() }).expect("a feed");
         let end = ceil(9 * day, 420);
         assert_eq!(feed.settled_before(end + day - 1), 8 * day);
@@ -394,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_a_line_cuts_is_asked_for_whole() {
+    fn a_bucket_that_crosses_a_boundary_is_queried_completely() {
         let query = |width, since: &str, start: &str, end: &str| {
             let (interval_seconds, since) = (Some(width), at(since));
             let feed = Feed::new(FeedInput { interval_seconds, since, ..input() }).expect("a feed");
@@ -406,12 +403,12 @@ mod tests {
             ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z");
         assert_eq!(query(60, since, start, end), [start, end]);
         assert_eq!(query(420, since, start, end), ["2026-01-01T23:55:00Z", "2026-01-03T00:04:00Z"]);
-        // Nothing is read before its beginning.
+        // Nothing is read before the feed's beginning.
         assert_eq!(query(420, start, start, end)[0], start);
     }
 
     #[test]
-    fn a_window_is_cut_to_whole_parts_of_whole_buckets() {
+    fn a_window_is_cut_into_equal_parts_of_complete_buckets() {
         let feed = Feed::new(FeedInput { interval_seconds: Some(900), ..input() }).expect("a feed");
         let steps: Vec<i64> = feed.steps().collect();
         assert_eq!(steps[..4], [86_400, 43_200, 28_800, 21_600]);

@@ -1,8 +1,8 @@
 //! Feeds kept right while the service revises its data (§4.5).
 //!
-//! Time is cut into windows on a fixed grid. What is fresh is read behind the settle lag, and with
-//! an overlap; a window is read once more, whole and without a cursor, when its lateness is over:
-//! then it is settled. What was never read is filled with what the allowance leaves.
+//! Time is cut into windows on a fixed grid. Fresh data is read up to the settle lag, with an
+//! overlap. When its lateness is over, a window is read once more, completely and without a cursor:
+//! then it is settled. The rest of the allowance fills the ranges that were never read.
 //!
 //! ```text
 //! FeedState -> plan (pure) -> Run: chain by chain -> fetch a page -> apply it with the state after it -> SyncReport
@@ -10,20 +10,20 @@
 //!
 //! | file | noun |
 //! |---|---|
-//! | `feed` | a named query without an end, and the times that keep it right |
+//! | `feed` | a named query without an end, and the times that say when it is read again |
 //! | `ranges` | sets of time |
 //! | `task` | one planned chain, as users see it |
 //! | `settings` | the settings of a run |
 //! | `coverage` | which ranges were read and when; the windows as users see them |
-//! | `unfinished` | a chain that was begun and has not ended |
-//! | `state` | all of these for one feed, as a target keeps them |
+//! | `unfinished` | a chain that has begun and not ended |
+//! | `state` | the state of one feed, as a target stores it |
 //! | `chains` | cuts and joins ranges to chains |
 //! | `plan` | what is read next, and why |
-//! | `run_state` | what a run has done, and what waits to be applied |
+//! | `run_state` | what a run has done, and the write that is pending |
 //! | `run` | one run, page by page |
 //! | `report` | what a run did |
-//! | `stored` | what a store knows of its feeds |
-//! | `read` | which points of a stored feed are read, from which snapshot |
+//! | `stored` | reads feeds, coverage and lateness from a store |
+//! | `read` | which points of a stored feed are read, and the snapshot of them |
 
 mod chains;
 mod coverage;

@@ -1,5 +1,5 @@
-//! What a run reads, in which order, and what that is expected to cost. Except [`plan`] and
-//! [`plan_scans`] it is arithmetic: no clock, no request.
+//! What a run reads, in which order, and how many pages that is expected to take. Except [`plan`]
+//! and [`plan_scans`] this is pure arithmetic: no clock, no request.
 
 use jiff::Timestamp;
 
@@ -22,29 +22,29 @@ use crate::store::{Store, Target};
 /// What the next run would read.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// In the order in which they would be read.
+    /// The chains, in the order in which they would be read.
     pub tasks: Vec<Task>,
-    /// Expected pages of all, where known for each.
+    /// Expected pages of all tasks; `None` where those of one are not known.
     pub pages: Option<u64>,
-    /// The allowance as it stands.
+    /// The current state of the allowance.
     pub allowance: AllowanceState,
-    /// Pages held back for windows that become due before the allowance begins anew.
+    /// Pages reserved for windows that become due before the allowance resets.
     pub reserve: u64,
-    /// The time that it was planned for.
+    /// The time that the plan is for.
     pub now: Timestamp,
 }
 
-/// What planning knows of one feed.
+/// One feed as planning sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlannedFeed<'a> {
     pub(super) state: &'a FeedState,
-    /// What this run has read, or leaves to another one.
+    /// Ranges that this run has read, or leaves to another run.
     pub(super) done: &'a Ranges,
-    /// Ranges of unfinished chains that this run leaves to another one.
+    /// Ranges of unfinished chains that this run leaves to another run.
     pub(super) put_off: &'a Ranges,
 }
 
-/// The settings of planning. Seconds since the Unix epoch, by the service's time.
+/// The settings of planning, in seconds since the Unix epoch by the service's time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlanTerms<'a> {
     pub(super) now: i64,
@@ -52,14 +52,14 @@ pub(super) struct PlanTerms<'a> {
     pub(super) reread: &'a Ranges,
 }
 
-/// One chain to be, of the feed with this number.
+/// One planned chain of the feed with this index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlanStep {
     pub(super) feed: usize,
     pub(super) why: Why,
     pub(super) range: Range,
     pub(super) pages: Option<u64>,
-    /// It fills what was never read, now or when it began: it spends no page that another needs.
+    /// The chain fills a range that was never read: it may not spend pages that others need.
     pub(super) fills: bool,
 }
 
@@ -69,7 +69,7 @@ impl PlanTerms<'_> {
     }
 }
 
-/// What is to be read of all feeds, in order.
+/// The chains to read of all feeds, in order.
 pub(super) fn steps(feeds: &[PlannedFeed<'_>], terms: &PlanTerms<'_>) -> Vec<PlanStep> {
     let numbered = feeds.iter().enumerate();
     let mut steps: Vec<PlanStep> =
@@ -88,7 +88,7 @@ fn steps_of(number: usize, known: &PlannedFeed<'_>, terms: &PlanTerms<'_>) -> Ve
         let pages = pages.map(|pages| pages.saturating_sub(chain.pages).max(1));
         let (range, fills) = (chain.range(), chain.why == Why::Fill);
         steps.push(PlanStep { feed: number, why: Why::Resume, range, pages, fills });
-        // All else is planned as if this chain had been read to its end.
+        // The rest is planned as if this chain had been read to its end.
         let began = chain.began.unwrap_or(terms.now);
         coverage.cover(range.and(feed.range_to(feed.horizon(began))), began);
     }
@@ -103,7 +103,7 @@ fn steps_of(number: usize, known: &PlannedFeed<'_>, terms: &PlanTerms<'_>) -> Ve
     steps
 }
 
-/// The unfinished chains that are worth going on with.
+/// The unfinished chains that are worth resuming.
 fn resumable<'a>(
     known: &'a PlannedFeed<'_>,
     terms: &'a PlanTerms<'_>,
@@ -115,7 +115,7 @@ fn resumable<'a>(
     })
 }
 
-/// What a feed needs, each range in one class.
+/// The ranges that a feed needs, each in one class.
 struct Needs {
     reread: Ranges,
     edge: Ranges,
@@ -125,16 +125,17 @@ struct Needs {
 
 impl Needs {
     fn new(feed: &Feed, coverage: &Coverage, terms: &PlanTerms<'_>) -> Self {
-        let whole = Ranges::from(feed.range_to(terms.edge(feed)));
+        let required = Ranges::from(feed.range_to(terms.edge(feed)));
         let (covered, settled) = (coverage.covered(), coverage.settled(feed));
-        let reread = terms.reread.widened(feed.width()).and(&whole);
-        // A window that is due is read whole, as far as it is not settled.
+        let reread = terms.reread.widened(feed.width()).and(&required);
+        // A window that is due is read completely, except for its settled parts.
         let due = Ranges::from(Range::new(i64::MIN, feed.settled_before(terms.now)));
-        let waiting = covered.without(&settled).and(&due);
-        let settle = waiting.widened(feed.window()).and(&whole).without(&settled).without(&reread);
-        let edge = edge(feed, coverage.end(), terms, &settled).and(&whole);
+        let settling = covered.without(&settled).and(&due);
+        let settle =
+            settling.widened(feed.window()).and(&required).without(&settled).without(&reread);
+        let edge = edge(feed, coverage.end(), terms, &settled).and(&required);
         let edge = edge.without(&settle).without(&reread);
-        let fill = whole.without(&covered).without(&edge).without(&settle).without(&reread);
+        let fill = required.without(&covered).without(&edge).without(&settle).without(&reread);
         Self { reread, edge, settle, fill }
     }
 
@@ -148,8 +149,8 @@ impl Needs {
     }
 }
 
-/// What is fresh, and the overlap with what was read last. After a pause that was longer than a
-/// window only the last window is fresh; nothing is where there is no new bucket.
+/// The fresh range and its overlap with the newest range that was read. After a pause longer than a
+/// window only the last window is fresh. Without a new bucket there is no edge.
 fn edge(feed: &Feed, last: Option<i64>, terms: &PlanTerms<'_>, settled: &Ranges) -> Ranges {
     let end = terms.edge(feed);
     let line = floor(end.saturating_sub(1), feed.window());
@@ -163,8 +164,8 @@ fn edge(feed: &Feed, last: Option<i64>, terms: &PlanTerms<'_>, settled: &Ranges)
     Ranges::from(overlap).without(settled).with(&fresh.into())
 }
 
-/// Pages to hold back for the windows that were read and become due after `now` and before the
-/// allowance begins anew. One that was never read waits for its turn like all that is filled.
+/// Pages to reserve for windows that were read and become due after `now` and before the allowance
+/// resets. Windows that were never read are filled, without a reserve.
 pub(super) fn reserve<'a>(
     states: impl Iterator<Item = &'a FeedState>,
     now: i64,
@@ -192,10 +193,10 @@ impl PlanStep {
     }
 }
 
-/// What a run that began now would read. Costs no request.
+/// Plans what a run would read if it began now. Makes no request.
 ///
 /// # Errors
-/// `FeedChanged`, `StoreError`s, `QueryError` for settings that do not fit.
+/// `FeedChanged`, `StoreError`s, `QueryError` for invalid settings.
 pub fn plan(
     client: &Client,
     target: &dyn Target,
@@ -224,9 +225,9 @@ pub fn plan(
     })
 }
 
-/// What reading these scans would cost, a chain each. How many pages one takes is known where the
-/// client has read its like, or the store has a feed with the same parameters. A scan that is
-/// remembered costs nothing. Costs no request.
+/// Plans what reading these scans would cost, one chain for each. The pages of a scan are known
+/// where the client has read a similar one, or the store has a feed with the same parameters; they
+/// are 0 where the scan is collected. Makes no request.
 ///
 /// # Errors
 /// `StoreError`s; those of the allowance's ledger.
@@ -241,10 +242,10 @@ pub fn plan_scans(client: &Client, store: Option<&Store>, scans: &[&CollectOnce]
 fn scan_task(
     client: &Client,
     states: &[(String, FeedState)],
-    whole: &CollectOnce,
+    collected: &CollectOnce,
     now: Timestamp,
 ) -> Task {
-    let query = whole.scan().query();
+    let query = collected.scan().query();
     let (feed, pages) = match pages_by_feed(states, query) {
         Some((feed, pages)) => (feed, Some(pages)),
         None => (String::new(), client.expected_pages(query)),
@@ -254,11 +255,11 @@ fn scan_task(
         why: Why::Fill,
         start: query.start().unwrap_or(Timestamp::UNIX_EPOCH),
         end: query.end().unwrap_or(now),
-        pages: whole.pages_left(pages),
+        pages: collected.pages_left(pages),
     }
 }
 
-/// The first feed that sends what the query sends and has shown how many pages that takes.
+/// The first feed with the parameters of the query that can estimate its pages.
 fn pages_by_feed(states: &[(String, FeedState)], query: &Query) -> Option<(String, u64)> {
     let (start, end) = (query.start()?, query.end()?);
     states.iter().find_map(|(name, state)| {

@@ -1,18 +1,17 @@
-//! Sets of time as half-open ranges, in whole seconds since the Unix epoch. Nothing in here knows
-//! what they mean.
+//! Sets of seconds since the Unix epoch, as half-open ranges.
 
 use jiff::Timestamp;
 
-/// `[start, end)`, never empty in a [`Ranges`].
+/// `[start, end)`; never empty in a [`Ranges`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Range {
-    /// Where it begins.
+    /// The first second.
     pub start: i64,
-    /// Where it ends; not part of it.
+    /// The second after the last.
     pub end: i64,
 }
 
-/// Ranges in order, apart from each other: neighbours that touch are one.
+/// Ranges, ascending and disjoint; ranges that touch are joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges(Vec<Range>);
 
@@ -23,37 +22,37 @@ impl Range {
         Self { start, end }
     }
 
-    /// The range between two instants, as far as whole seconds go.
+    /// The range between two instants, rounded down to seconds.
     #[must_use]
     pub fn between(start: Timestamp, end: Timestamp) -> Self {
         Self::new(start.as_second(), end.as_second())
     }
 
-    /// Seconds in it.
+    /// The number of seconds in the range.
     #[must_use]
     pub fn seconds(self) -> i64 {
         self.end.saturating_sub(self.start).max(0)
     }
 
-    /// True for one without a second.
+    /// True for a range without a second.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// What both have.
+    /// The intersection.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::new(self.start.max(other.start), self.end.min(other.end))
     }
 
-    /// Its bounds as instants.
+    /// The bounds as instants.
     #[must_use]
     pub fn instants(self) -> (Timestamp, Timestamp) {
         (instant(self.start), instant(self.end))
     }
 
-    /// Its parts between the lines of a grid of this step, whose origin is the Unix epoch.
+    /// The parts of the range, cut at the multiples of `step`.
     pub fn cut(self, step: i64) -> impl Iterator<Item = Self> {
         let mut start = self.start;
         std::iter::from_fn(move || {
@@ -66,48 +65,48 @@ impl Range {
 }
 
 impl Ranges {
-    /// None.
+    /// No ranges.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// True where there is none.
+    /// True where there are no ranges.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// In order.
+    /// The ranges, ascending.
     #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range> + '_ {
         self.0.iter().copied()
     }
 
-    /// Seconds in all of them.
+    /// The number of seconds in all ranges.
     #[must_use]
     pub fn seconds(&self) -> i64 {
         self.iter().map(Range::seconds).fold(0, i64::saturating_add)
     }
 
-    /// True where all of this range is in it.
+    /// True where every second of this range is included.
     #[must_use]
     pub fn contains(&self, range: Range) -> bool {
         range.is_empty() || self.iter().any(|one| one.start <= range.start && range.end <= one.end)
     }
 
-    /// With these too.
+    /// The union.
     #[must_use]
     pub fn with(&self, others: &Self) -> Self {
         self.iter().chain(others.iter()).collect()
     }
 
-    /// Adds one.
+    /// Adds a range.
     pub fn add(&mut self, range: Range) {
         *self = self.iter().chain([range]).collect();
     }
 
-    /// What is in both.
+    /// The intersection.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let mut found = Vec::new();
@@ -122,7 +121,7 @@ impl Ranges {
         Self(found)
     }
 
-    /// Without the others.
+    /// The difference.
     #[must_use]
     pub fn without(&self, others: &Self) -> Self {
         let mut left = Vec::new();
@@ -141,7 +140,7 @@ impl Ranges {
         Self(left)
     }
 
-    /// Each widened to the lines of a grid of this step.
+    /// Each range widened to multiples of `step`.
     #[must_use]
     pub fn widened(&self, step: i64) -> Self {
         self.iter().map(|one| Range::new(floor(one.start, step), ceil(one.end, step))).collect()
@@ -169,19 +168,19 @@ impl FromIterator<Range> for Ranges {
     }
 }
 
-/// The last line of the grid that is not after `at`.
+/// The greatest multiple of `step` that is at most `at`.
 #[must_use]
 pub(crate) fn floor(at: i64, step: i64) -> i64 {
     at.saturating_sub(at.rem_euclid(step))
 }
 
-/// The first line of the grid that is not before `at`.
+/// The smallest multiple of `step` that is at least `at`.
 #[must_use]
 pub(crate) fn ceil(at: i64, step: i64) -> i64 {
     at.saturating_add((-at).rem_euclid(step))
 }
 
-/// The instant of a second; the last one there is for those beyond it.
+/// The instant of a second, clamped to the range of [`Timestamp`].
 #[must_use]
 pub(crate) fn instant(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(if second < 0 {
@@ -220,7 +219,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn operations_on_ranges_are_those_on_their_seconds(
+        fn operations_on_ranges_agree_with_sets_of_seconds(
             (one, in_one) in any_ranges(),
             (other, in_other) in any_ranges(),
         ) {
@@ -241,7 +240,7 @@ mod tests {
         }
 
         #[test]
-        fn parts_of_a_grid_are_the_range_again_and_cross_no_line(
+        fn the_parts_of_a_range_add_up_to_it_and_cross_no_multiple_of_the_step(
             start in -100_i64..100, length in 0_i64..100, step in 1_i64..30,
         ) {
             let range = Range::new(start, start + length);

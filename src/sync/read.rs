@@ -11,34 +11,34 @@ use super::stored::read_state;
 use crate::error::{Error, Kind, Result};
 use crate::store::{Flagged, PointFilter, Reader, Store, View};
 
-/// How often a snapshot is begun anew because a page was applied meanwhile.
+/// How often a snapshot is retried because a page was applied meanwhile.
 const TRIES: usize = 3;
 
-/// Which points of a feed are read. It is a recipe: each [`ReadSpec::open`] reads anew.
+/// Which points of a feed are read. Each [`ReadSpec::open`] reads the store again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadSpec {
     /// The feed's name.
     pub feed: String,
-    /// The first bucket timestamp; `None`: from the feed's beginning.
+    /// The first bucket timestamp; `None` for the feed's beginning.
     pub start: Option<Timestamp>,
-    /// The end of the bucket timestamps, which is not part of them; `None`: to the newest.
+    /// The end of the bucket timestamps, exclusive; `None` for all.
     pub end: Option<Timestamp>,
     /// Only points in settled ranges (§4.5.5).
     pub settled_only: bool,
-    /// What is done with flagged points.
+    /// What the read does with flagged points.
     pub flagged: Flagged,
-    /// The state of knowledge.
+    /// As of when.
     pub view: View,
 }
 
 /// One state of a store, opened for a [`ReadSpec`].
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Gives the points.
+    /// Reads the points.
     pub reader: Reader,
-    /// The sequence number of the newest page that it shows.
+    /// The sequence number of the newest page in the snapshot.
     pub sequence: u64,
-    /// The feed, as the store knows it.
+    /// The feed as the store has it.
     pub feed: Feed,
 }
 
@@ -61,10 +61,10 @@ impl ReadSpec {
         Ok(Self { feed, start, end, settled_only: false, flagged: Flagged::Keep, view })
     }
 
-    /// Opens a snapshot. Its sequence number and its points belong together, to the page.
+    /// Opens a snapshot. Its points are exactly those as of its sequence number.
     ///
     /// # Errors
-    /// `StoreError` for a feed that is not there; the others.
+    /// `StoreError` for an unknown feed; the others.
     pub fn open(&self, store: &Store) -> Result<Snapshot> {
         let state = read_state(store, &self.feed)?;
         let snapshot = |reader, sequence| Snapshot { reader, sequence, feed: state.feed().clone() };
@@ -82,16 +82,16 @@ impl ReadSpec {
             }
             sequence = after;
         }
-        // A writer applies page after page. The points as of a page that was applied already do not
-        // change. Changes have no such view: they may show a page more than `sequence` says, and
-        // the next read of changes shows that page again.
+        // A writer keeps applying pages. Points as of an applied page do not change, so they are
+        // read. There is no such view of changes: they may include a page after `sequence`, and the
+        // next read of changes shows that page again.
         if matches!(self.view, View::Latest) {
             filter.view = View::AsOf(sequence);
         }
         Ok(snapshot(store.read(&self.feed, filter)?, sequence))
     }
 
-    /// The bounds in microseconds, where both are given.
+    /// The bounds in microseconds, where both are set.
     #[must_use]
     pub fn bounds(&self) -> Option<(i64, i64)> {
         Some((self.start?.as_microsecond(), self.end?.as_microsecond()))

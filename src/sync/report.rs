@@ -9,17 +9,17 @@ use crate::store::Applied;
 /// What a run did, over all of its feeds.
 #[derive(Debug, Clone)]
 pub struct SyncReport {
-    /// Each feed, in the order given.
+    /// The feeds, in the order of the arguments.
     pub feeds: Vec<FeedReport>,
     /// Requests made, repeats included.
     pub requests: u64,
     /// Whether everything planned was read.
     pub complete: bool,
-    /// When to go on, where it is not complete.
+    /// When to sync again, where the allowance ended the run.
     pub resumes_at: Option<Timestamp>,
-    /// What is still to do, where it is not complete.
+    /// The chains that are still to be read.
     pub todo: Vec<Task>,
-    /// The allowance at its end.
+    /// The allowance at the end of the run.
     pub allowance: AllowanceState,
     /// The time that the run was planned for.
     pub now: Timestamp,
@@ -38,9 +38,9 @@ pub struct FeedReport {
     pub applied: Applied,
     /// The sequence number reached: `changes(since=)` and `as_of()` take it.
     pub sequence: u64,
-    /// Everything from the feed's beginning up to here is settled.
+    /// Everything from the feed's beginning up to this time is settled.
     pub settled_through: Option<Timestamp>,
-    /// The newest end of what has been read.
+    /// The end of the newest range that was read.
     pub read_through: Option<Timestamp>,
 }
 

@@ -1,4 +1,5 @@
-//! One run: chain after chain, page by page, until nothing is left to read or the allowance is.
+//! One run: reads chain after chain, page by page, until everything is read or the allowance is
+//! spent.
 
 use std::any::Any;
 use std::sync::{Arc, MutexGuard};
@@ -23,18 +24,17 @@ use crate::http::Deadline;
 use crate::lock::Mutex;
 use crate::store::Target;
 
-/// A run under way. Reading a page and applying it are two steps: the first waits for the service
-/// and can be given up at any time, the second writes. The feeds are taken until it is dropped.
+/// A run in progress. Each page takes two steps: [`Run::fetch`] waits for the service and may be
+/// cancelled at any time, [`Run::apply`] writes. The feeds are locked until the run is dropped.
 #[derive(Debug)]
 pub struct Run {
     client: Client,
     target: Arc<dyn Target>,
     settings: SyncSettings,
-    /// Its deadline.
     deadline: Deadline,
-    /// The wall time at which it began.
+    /// The wall time at which the run began.
     begun: Timestamp,
-    /// The process that it belongs to.
+    /// The id of the process that began the run.
     process: u32,
     following: tokio::sync::Mutex<Option<Following>>,
     /// One page is written at a time.
@@ -53,19 +53,19 @@ struct Following {
     spending: Arc<Spending>,
 }
 
-/// The moment before a request, by two clocks. The one that shows more time since is right: a
-/// monotonic clock may stand still while the machine sleeps.
+/// The moment before a request, by two clocks. The greater elapsed time counts: a monotonic clock
+/// may stop while the machine sleeps.
 #[derive(Debug, Clone, Copy)]
 struct SentAt {
     monotonic: Duration,
     wall: Timestamp,
 }
 
-/// No chain is followed further: it is planned to take a hundred pages at most.
+/// A chain is abandoned after this many pages; it is planned to take a hundred at most.
 const LONGEST_CHAIN: u64 = 10_000;
 
 impl Run {
-    /// Takes the feeds for writing and plans. Nothing is sent yet.
+    /// Locks the feeds and loads their states. Makes no request.
     ///
     /// # Errors
     /// `StoreBusy`, `FeedChanged`, `StoreError`s, `QueryError`.
@@ -96,34 +96,34 @@ impl Run {
         })
     }
 
-    /// Reads the next page, unless one waits to be applied already; `false` where nothing is left to
-    /// do. Dropped half way, it leaves the run where it was. Where a cursor died there is no page:
-    /// that its chain begins again is then what waits to be applied.
+    /// Reads the next page, unless a write is pending already; `false` where nothing is left to do.
+    /// Dropping the future leaves the run as it was. After a rejected cursor there is no page: the
+    /// pending write is then that the chain begins again.
     ///
-    /// What is wrong with one range alone (a request that is refused, a page that can't be read, a
-    /// cursor that dies again and again) does not keep all behind it waiting: the range is left out,
-    /// and its error given when everything else has been read.
+    /// An error of one range alone (a rejected request, a page that cannot be decoded, a cursor that
+    /// is rejected repeatedly) does not end the run: the range is skipped, and its error is returned
+    /// when everything else has been read.
     ///
     /// # Errors
-    /// Those of a read. The run can go on, or begin anew at any time. `ClockSkewError` where the
-    /// service's clock and ours are further apart than can be corrected; `ForkError` in a forked
+    /// Those of a read; the run can continue after them. `ClockSkewError` where the clocks of the
+    /// service and of this machine differ by more than can be corrected; `ForkError` in a forked
     /// child.
     pub async fn fetch(&self) -> Result<bool> {
         self.check_process()?;
         let mut current = self.following.lock().await;
         loop {
-            if self.work().waiting.is_some() {
+            if self.work().pending.is_some() {
                 return Ok(true);
             }
             if current.is_none() {
                 let Some(step) = self.next_step()? else {
                     return self.work().take_failure().map_or(Ok(false), Err);
                 };
-                *current = self.follow(&step)?;
+                *current = self.open_chain(&step)?;
             }
             let Some(following) = current.as_mut() else { continue };
             if following.record.pages >= LONGEST_CHAIN {
-                self.give_up_endless(following);
+                self.abandon_endless(following);
                 *current = None;
                 continue;
             }
@@ -136,11 +136,11 @@ impl Run {
             match following.chain.next(&sender).await {
                 Ok(Some(page)) => {
                     let is_last = page.is_last;
-                    let held = self.keep_page(following, page, sent);
-                    if is_last || held.is_err() {
+                    let kept = self.keep_page(following, page, sent);
+                    if is_last || kept.is_err() {
                         *current = None;
                     }
-                    held?;
+                    kept?;
                 }
                 Ok(None) => *current = None,
                 Err(error) => {
@@ -152,36 +152,36 @@ impl Run {
         }
     }
 
-    /// Applies the page that waits, if one does.
+    /// Applies the pending write, if there is one.
     ///
     /// # Errors
-    /// `StoreError`s; the page waits on.
+    /// `StoreError`s; the write stays pending.
     pub fn apply(&self) -> Result<Progress> {
         self.check_process()?;
         let _one_at_a_time = self.applying.lock();
         if self.locks.lock().is_empty() {
             return Err(Error::new(Kind::ClosedError, "this run is over: its feeds are unlocked"));
         }
-        let (waiting, state) = {
+        let (pending, state) = {
             let work = self.work();
-            let Some(waiting) = work.waiting.clone() else {
+            let Some(pending) = work.pending.clone() else {
                 drop(work);
                 return Ok(self.progress());
             };
-            let state = work.after(&waiting);
-            (waiting, state)
+            let state = work.after(&pending);
+            (pending, state)
         };
         let feed = state.feed().clone();
-        let delivery = waiting.delivery(&feed);
+        let delivery = pending.delivery(&feed);
         let applied = self.target.apply(feed.name(), delivery.as_ref(), &state.to_bytes())?;
-        self.work().applied(&waiting, state, applied);
-        if let Some((query, pages, points, on_last)) = waiting.ended(&feed) {
+        self.work().applied(&pending, state, applied);
+        if let Some((query, pages, points, on_last)) = pending.ended(&feed) {
             self.client.learn(&query, pages, points, on_last);
         }
         Ok(self.progress())
     }
 
-    /// Reads on to the end.
+    /// Reads and applies everything that is left.
     ///
     /// # Errors
     /// As [`Run::fetch`] and [`Run::apply`].
@@ -192,7 +192,7 @@ impl Run {
         self.report()
     }
 
-    /// Unlocks the feeds: the run is over, also for those that still hold it.
+    /// Ends the run: unlocks the feeds, also where other references to the run exist.
     pub fn release(&self) {
         let _one_at_a_time = self.applying.lock();
         if self.check_process().is_ok() {
@@ -200,8 +200,8 @@ impl Run {
         }
     }
 
-    /// Keeps the feeds of which no page came, where the target does not know them yet: after a sync
-    /// that has come to its end each can be read, if only as never read.
+    /// Saves the states of feeds without a page that the target does not know yet, so that after a
+    /// complete sync the target has every feed.
     ///
     /// # Errors
     /// `ForkError` in a forked child; those of the target.
@@ -222,7 +222,7 @@ impl Run {
         Ok(())
     }
 
-    /// What was done so far.
+    /// What the run has done so far.
     ///
     /// # Errors
     /// `ForkError` in a forked child; those of the ledger.
@@ -242,8 +242,8 @@ impl Run {
         })
     }
 
-    /// How far it has come. Pages and points are those applied; there is no fraction before the end,
-    /// as nobody says how many pages there are.
+    /// The progress of the run: applied pages and points. The fraction is unknown before the end, as
+    /// the number of pages is.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let work = self.work();
@@ -259,7 +259,7 @@ impl Run {
         }
     }
 
-    /// Whether this process does the run: two that did would spend the allowance twice.
+    /// Refuses a forked child: two processes with one run would spend the allowance twice.
     ///
     /// # Errors
     /// `ForkError` in a forked child.
@@ -267,15 +267,15 @@ impl Run {
         if self.process == std::process::id() {
             return Ok(());
         }
-        let message = "this sync was begun by the parent, before the process forked";
-        Err(Error::new(Kind::ForkError, message).with_hint("Begin a new one in the child."))
+        let message = "this sync was begun by the parent process, before the fork";
+        Err(Error::new(Kind::ForkError, message).with_hint("Begin a new sync in the child."))
     }
 
     fn work(&self) -> MutexGuard<'_, RunState> {
         self.work.lock()
     }
 
-    /// Plans again, for the same time, unless a reply has shown that the service's time is another.
+    /// Plans again for the same time, or for the service's time once a reply has shown another one.
     fn next_step(&self) -> Result<Option<PlanStep>> {
         let allowance = self.client.allowance()?;
         let mut work = self.work();
@@ -289,9 +289,9 @@ impl Run {
         Ok(work.next(&allowance))
     }
 
-    /// The chain of a step, at its start or where its bookmark was made; `None` where that bookmark
-    /// is not one of ours.
-    fn follow(&self, step: &PlanStep) -> Result<Option<Following>> {
+    /// The chain of a step, at its start or at its bookmark. `None` where that bookmark is refused:
+    /// the pending write is then that the chain begins again.
+    fn open_chain(&self, step: &PlanStep) -> Result<Option<Following>> {
         let mut work = self.work();
         let record = work.chain(step);
         let state = work.state(step.feed);
@@ -307,7 +307,7 @@ impl Run {
         let chain = match chain {
             Ok(chain) => chain.starting_at(state.next_sequence),
             Err(error) => {
-                work.waiting = Some(Arc::new(after_dead_cursor(step.feed, &record, error)));
+                work.pending = Some(Arc::new(after_dead_cursor(step.feed, &record, error)));
                 return Ok(None);
             }
         };
@@ -319,7 +319,7 @@ impl Run {
         Ok(Some(Following { chain, feed: step.feed, record, begun_here, spending }))
     }
 
-    /// Keeps a page until it is applied.
+    /// Makes the page the pending write.
     fn keep_page(&self, following: &mut Following, page: Page, sent: SentAt) -> Result<()> {
         self.check_skew()?;
         let record = &mut following.record;
@@ -330,29 +330,29 @@ impl Run {
         record.pages += 1;
         record.points += page.rows() as u64;
         record.bookmark = page.bookmark.as_ref().map(Bookmark::to_text);
-        let waiting = PendingWrite::Page {
+        let pending = PendingWrite::Page {
             feed: following.feed,
             page: Box::new(page),
             read_at: self.client.time().now(),
             chain: record.clone(),
             begun_here: following.begun_here,
         };
-        self.work().waiting = Some(Arc::new(waiting));
+        self.work().pending = Some(Arc::new(pending));
         Ok(())
     }
 
-    /// What a failed request means for its chain. True where the chain is no longer followed; the
-    /// error is given back where the chain can go on with the same request.
+    /// Handles a failed request of a chain. True where the chain ends here; the error is returned
+    /// where the chain can repeat the request.
     fn end_chain(&self, following: &Following, error: Error) -> Result<bool> {
         let Following { feed, record, .. } = following;
         match error.kind() {
             Kind::CursorRejected | Kind::CursorLoop => {
-                self.work().waiting = Some(Arc::new(after_dead_cursor(*feed, record, error)));
+                self.work().pending = Some(Arc::new(after_dead_cursor(*feed, record, error)));
                 Ok(true)
             }
             Kind::RequestRejected if self.may_be_too_long(following, &error) => {
                 let range = record.range();
-                self.work().waiting = Some(Arc::new(PendingWrite::TooLong { feed: *feed, range }));
+                self.work().pending = Some(Arc::new(PendingWrite::TooLong { feed: *feed, range }));
                 Ok(true)
             }
             Kind::AllowanceExhausted => {
@@ -360,27 +360,27 @@ impl Run {
                 self.work().refused(*feed, record, &allowance, error.context().retry_at);
                 Ok(true)
             }
-            // Where it stopped, it goes on in the next run.
+            // The next run resumes the chain where it stopped.
             Kind::RequestRejected | Kind::ProtocolError | Kind::BodyTooLarge => {
-                self.work().leave_out(*feed, record.range(), error);
+                self.work().skip(*feed, record.range(), error);
                 Ok(true)
             }
             _ => Err(error),
         }
     }
 
-    /// A service may give new cursors for ever (P2). What came is kept.
-    fn give_up_endless(&self, following: &Following) {
+    /// Ends a chain whose service gives new cursors for ever (P2). Its pages stay applied.
+    fn abandon_endless(&self, following: &Following) {
         let Following { feed, record, .. } = following;
-        let message = format!("a chain has given {} pages and does not end", record.pages);
+        let message = format!("a chain did not end after {} pages", record.pages);
         let error = Error::new(Kind::CursorLoop, message)
-            .with_hint("If a window holds as many, give the feed a shorter one: window=.");
-        let given_up = PendingWrite::GivenUp { feed: *feed, range: record.range(), error };
-        self.work().waiting = Some(Arc::new(given_up));
+            .with_hint("If a window has that many pages, give the feed a shorter one: window=.");
+        let abandoned = PendingWrite::Abandoned { feed: *feed, range: record.range(), error };
+        self.work().pending = Some(Arc::new(abandoned));
     }
 
-    /// How long a range may be is not shown (§8). One of several windows that is refused at its first
-    /// page is tried with fewer; what is wrong otherwise is told when it is down to one.
+    /// The longest range that a service answers is not documented (§8). A chain of several windows
+    /// whose first page is rejected is tried again with fewer; with one window the error is final.
     fn may_be_too_long(&self, following: &Following, error: &Error) -> bool {
         let Following { feed, record, .. } = following;
         let window = self.work().state(*feed).feed().window();
@@ -393,32 +393,33 @@ impl Run {
         SentAt { monotonic: clock.monotonic(), wall: clock.wall() }
     }
 
-    /// The service's time when a request left, as known after its reply, never later: what the
-    /// machine slept through is not on its monotonic clock.
+    /// The service's time when a request was sent, as known after its reply, rounded towards the
+    /// past.
     fn service_second(&self, sent: SentAt) -> i64 {
         let clock = self.client.time().clock();
         let by_monotonic = clock.monotonic().saturating_sub(sent.monotonic);
         let by_wall = clock.wall().duration_since(sent.wall);
         let elapsed = SignedDuration::try_from(by_monotonic).unwrap_or(SignedDuration::MAX);
         let time = self.client.time();
-        // A skew too small to be corrected may still put a bucket's end into the service's future.
-        // `Date` is good to a second.
+        // A skew too small to be corrected could still put a bucket's end into the service's future.
+        // The header `Date` is exact to a second.
         let skew = time.skew().unwrap_or_default() + SignedDuration::from_secs(1);
-        let shown = clock.wall().checked_add(skew).unwrap_or(Timestamp::MAX);
-        let now = time.now().min(shown);
+        let by_date = clock.wall().checked_add(skew).unwrap_or(Timestamp::MAX);
+        let now = time.now().min(by_date);
         now.checked_sub(elapsed.max(by_wall)).unwrap_or(Timestamp::MIN).as_second()
     }
 
-    /// With clocks that are days apart nobody can say what a read has covered.
+    /// Refuses clocks that differ by days: what a read has covered would be unknown.
     fn check_skew(&self) -> Result<()> {
         let time = self.client.time();
         match time.skew() {
             Some(skew) if skew.abs() > CORRECTED_SKEW => {
                 let ours = time.clock().wall();
                 let theirs = ours.checked_add(skew).unwrap_or(ours);
-                let message = format!("our clock says {ours}, the service's {theirs}");
+                let message =
+                    format!("this machine's clock is at {ours}, the service's at {theirs}");
                 Err(Error::new(Kind::ClockSkewError, message)
-                    .with_hint("Set the machine's clock. Nothing of this reply was kept.")
+                    .with_hint("Set this machine's clock. Nothing of this reply was kept.")
                     .with(|context| context.skew_seconds = Some(skew.as_secs_f64())))
             }
             _ => Ok(()),
@@ -426,16 +427,16 @@ impl Run {
     }
 }
 
-/// What is applied after a cursor died: the chain begins again, or is given up.
+/// The pending write after a rejected cursor: the chain begins again, or is abandoned.
 fn after_dead_cursor(feed: usize, record: &UnfinishedChain, error: Error) -> PendingWrite {
-    match record.again() {
-        Some(chain) => PendingWrite::Again { feed, chain },
-        None => PendingWrite::GivenUp { feed, range: record.range(), error },
+    match record.restarted() {
+        Some(chain) => PendingWrite::Restart { feed, chain },
+        None => PendingWrite::Abandoned { feed, range: record.range(), error },
     }
 }
 
 impl Drop for Run {
-    /// In a forked child the locks are the parent's.
+    /// A forked child must not release the locks: they are the parent's.
     fn drop(&mut self) {
         if self.process != std::process::id() {
             let locks = self.locks.get_mut();

@@ -1,4 +1,4 @@
-//! The state of a run: what it has done, what waits to be applied, what it leaves to another run.
+//! The state of a run: what it has done, the pending write, and what it leaves to another run.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::error::{Error, Result};
 use crate::http::AllowanceState;
 use crate::store::{Applied, Delivery, Span};
 
-/// A page, or a change of a chain, that is not in the target yet.
+/// A page, or a change of a chain, that has not been applied to the target.
 #[derive(Debug)]
 pub(super) enum PendingWrite {
-    /// A page, and its chain as it stands after it.
+    /// A page, and its chain after that page.
     Page {
         feed: usize,
         page: Box<Page>,
@@ -29,12 +29,12 @@ pub(super) enum PendingWrite {
         chain: UnfinishedChain,
         begun_here: bool,
     },
-    /// A cursor died: the chain begins again.
-    Again { feed: usize, chain: UnfinishedChain },
-    /// The service does not begin a chain as long as this one: the next plan has shorter ones.
+    /// The cursor was rejected: the chain begins again.
+    Restart { feed: usize, chain: UnfinishedChain },
+    /// The service rejected the chain, perhaps for its length: the next plan has shorter ones.
     TooLong { feed: usize, range: Range },
-    /// The cursor died once too often: the next plan begins the chain anew.
-    GivenUp { feed: usize, range: Range, error: Error },
+    /// The chain was restarted too often, or did not end: a later run plans its range again.
+    Abandoned { feed: usize, range: Range, error: Error },
 }
 
 /// One feed of a run.
@@ -43,15 +43,15 @@ struct FeedRun {
     state: FeedState,
     done: Ranges,
     put_off: Ranges,
-    /// Ranges that were left out because something is wrong with them.
+    /// The number of ranges that were skipped because of an error.
     failures: usize,
     chains: u64,
     pages: u64,
     applied: Applied,
 }
 
-/// After so many failures a run reads no more of a feed: what is wrong with these ranges is wrong
-/// with all of them, and each has cost a request.
+/// A run stops reading a feed after this many failures: the other ranges probably fail too, and
+/// each costs a request.
 const MOST_FAILURES: usize = 3;
 
 /// The state of a run.
@@ -62,15 +62,15 @@ pub(super) struct RunState {
     until: Option<i64>,
     /// The service's time that the run is planned for.
     pub(super) now: Timestamp,
-    pub(super) waiting: Option<Arc<PendingWrite>>,
-    /// The allowance is spent, until then.
+    pub(super) pending: Option<Arc<PendingWrite>>,
+    /// When the allowance resets, where it is spent.
     stopped: Option<Timestamp>,
-    /// What is left of the allowance is not for filling.
+    /// The rest of the allowance is reserved: nothing is filled any more.
     no_fill: bool,
-    /// The error of the first range that was left out.
+    /// The error of the first range that was skipped.
     failure: Option<Error>,
     pub(super) spending: Arc<Spending>,
-    /// Requests of the chains before.
+    /// Requests of the chains before the current one.
     requests: u64,
     pub(super) points: u64,
     pub(super) newest: Option<i64>,
@@ -80,13 +80,13 @@ impl PendingWrite {
     pub(super) fn feed(&self) -> usize {
         match self {
             Self::Page { feed, .. }
-            | Self::Again { feed, .. }
+            | Self::Restart { feed, .. }
             | Self::TooLong { feed, .. }
-            | Self::GivenUp { feed, .. } => *feed,
+            | Self::Abandoned { feed, .. } => *feed,
         }
     }
 
-    /// What the target is given, where it is a page.
+    /// The delivery for the target, where this is a page.
     pub(super) fn delivery(&self, feed: &Feed) -> Option<Delivery<'_>> {
         let Self::Page { page, read_at, chain, .. } = self else { return None };
         let (start, end) = chain.range().instants();
@@ -95,8 +95,7 @@ impl PendingWrite {
         Some(Delivery { page, read_at: *read_at, chain: span, interval_seconds })
     }
 
-    /// The query of a chain that ended with this page, and how many pages and points it had, of
-    /// which so many came last.
+    /// Where this page ended a chain: its query, its pages, its points, and those on the last page.
     pub(super) fn ended(&self, feed: &Feed) -> Option<(Query, u64, u64, u64)> {
         let Self::Page { page, chain, .. } = self else { return None };
         let query = feed.query_of(chain.range()).ok().filter(|_| page.is_last)?;
@@ -124,7 +123,7 @@ impl RunState {
             reread: settings.reread_ranges()?,
             until: settings.until_second(),
             now,
-            waiting: None,
+            pending: None,
             stopped: None,
             no_fill: false,
             failure: None,
@@ -143,13 +142,13 @@ impl RunState {
         PlanTerms { now: self.now.as_second(), until: self.until, reread: &self.reread }
     }
 
-    /// All that this run would still read, whether it may or not.
+    /// What is left to read, including what this run may not read.
     fn rest(&self) -> Vec<PlanStep> {
         let none = Ranges::none();
         self.steps(|_| &none)
     }
 
-    /// What it may still read, in order.
+    /// What this run may still read, in order.
     fn open(&self) -> Vec<PlanStep> {
         if self.stopped.is_some() {
             return Vec::new();
@@ -160,16 +159,16 @@ impl RunState {
         open
     }
 
-    /// Leaves a range to another run.
-    pub(super) fn leave_out(&mut self, feed: usize, range: Range, error: Error) {
+    /// Skips a range because of an error: another run reads it.
+    pub(super) fn skip(&mut self, feed: usize, range: Range, error: Error) {
         let (name, (start, end)) = (self.state(feed).feed().name(), range.instants());
-        log::warn!(target: "siteline::sync", "{name}: {start} to {end} is left out: {error:?}");
+        log::warn!(target: "siteline::sync", "{name}: {start} to {end} is skipped: {error:?}");
         self.parts[feed].failures += 1;
         self.parts[feed].put_off.add(range);
         self.failure.get_or_insert(error);
     }
 
-    /// The error of the first range that was left out; `None` the next time.
+    /// Takes the error of the first range that was skipped.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
         self.failure.take()
     }
@@ -184,12 +183,11 @@ impl RunState {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.waiting.is_none() && self.open().is_empty()
+        self.pending.is_none() && self.open().is_empty()
     }
 
-    /// The next chain, and what it may spend: filling leaves the pages of all that is more urgent,
-    /// and of windows that become due before the allowance begins anew (§4.5.6); repeats of what is
-    /// urgent leave the latter.
+    /// The next chain. Sets what it may spend: a chain that fills must leave the pages of all urgent
+    /// chains and the reserve (§4.5.6); repeats of an urgent chain must leave the reserve.
     pub(super) fn next(&mut self, allowance: &AllowanceState) -> Option<PlanStep> {
         let open = self.open();
         let step = *open.first()?;
@@ -204,7 +202,7 @@ impl RunState {
         Some(step)
     }
 
-    /// The chain of a step: one that goes on, or a new one.
+    /// The chain of a step: the unfinished one that it resumes, or a new one.
     pub(super) fn chain(&self, step: &PlanStep) -> UnfinishedChain {
         let state = self.state(step.feed);
         let known = state.chains.iter().find(|chain| chain.range() == step.range);
@@ -214,7 +212,7 @@ impl RunState {
         }
     }
 
-    /// The service or the allowance refused a request of this chain.
+    /// Notes that the service or the allowance refused a request of this chain.
     pub(super) fn refused(
         &mut self,
         feed: usize,
@@ -227,15 +225,15 @@ impl RunState {
         } else if chain.why == Why::Fill {
             self.no_fill = true;
         } else {
-            // A repeat would have spent the reserve. Other chains may need no repeat.
+            // A repeat would have spent the reserve; other chains may need no repeat.
             self.parts[feed].put_off.add(chain.range());
         }
     }
 
-    /// The state that follows from what waits.
-    pub(super) fn after(&self, waiting: &PendingWrite) -> FeedState {
-        let mut state = self.state(waiting.feed()).clone();
-        match waiting {
+    /// The state of the feed after the pending write.
+    pub(super) fn after(&self, pending: &PendingWrite) -> FeedState {
+        let mut state = self.state(pending.feed()).clone();
+        match pending {
             PendingWrite::Page { page, chain, .. } => {
                 state.next_sequence = page.sequence.saturating_add(1);
                 state.drop_superseded(self.now.as_second());
@@ -245,25 +243,25 @@ impl RunState {
                     state.keep_chain(chain.clone());
                 }
             }
-            PendingWrite::Again { chain, .. } => state.keep_chain(chain.clone()),
+            PendingWrite::Restart { chain, .. } => state.keep_chain(chain.clone()),
             PendingWrite::TooLong { range, .. } => {
                 state.drop_chain(*range);
                 state.density.refuse(range.seconds());
             }
-            PendingWrite::GivenUp { range, .. } => state.drop_chain(*range),
+            PendingWrite::Abandoned { range, .. } => state.drop_chain(*range),
         }
         state
     }
 
-    /// The target has applied it, with this state.
-    pub(super) fn applied(&mut self, waiting: &PendingWrite, state: FeedState, applied: Applied) {
-        self.waiting = None;
-        self.parts[waiting.feed()].state = state;
-        if let PendingWrite::GivenUp { feed, range, error } = waiting {
-            self.leave_out(*feed, *range, error.clone());
+    /// Notes that the target has applied the pending write with this state.
+    pub(super) fn applied(&mut self, pending: &PendingWrite, state: FeedState, applied: Applied) {
+        self.pending = None;
+        self.parts[pending.feed()].state = state;
+        if let PendingWrite::Abandoned { feed, range, error } = pending {
+            self.skip(*feed, *range, error.clone());
         }
-        let part = &mut self.parts[waiting.feed()];
-        let PendingWrite::Page { page, chain, begun_here, .. } = waiting else { return };
+        let part = &mut self.parts[pending.feed()];
+        let PendingWrite::Page { page, chain, begun_here, .. } = pending else { return };
         part.pages += 1;
         part.applied.inserted += applied.inserted;
         part.applied.revised += applied.revised;
@@ -271,8 +269,7 @@ impl RunState {
         part.applied.flagged += applied.flagged;
         if page.is_last {
             part.chains += 1;
-            // The range of a chain that an older run began may have to be read again: the next
-            // plan decides that.
+            // The next plan decides whether a range that an older run began must be read again.
             if *begun_here {
                 part.done.add(chain.range());
             }
@@ -294,7 +291,7 @@ impl RunState {
         self.rest().iter().map(|step| step.task(self.state(step.feed))).collect()
     }
 
-    /// When to go on, where the allowance ended the run.
+    /// When to sync again, where the allowance ended the run.
     pub(super) fn resumes_at(&self, allowance: &AllowanceState) -> Option<Timestamp> {
         let held_back = self.no_fill || self.parts.iter().any(|part| !part.put_off.is_empty());
         self.stopped.or(held_back.then_some(allowance.resets_at))

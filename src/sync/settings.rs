@@ -11,15 +11,15 @@ use crate::error::{Error, Kind, Result};
 /// The settings of one run.
 #[derive(Debug, Clone, Default)]
 pub struct SyncSettings {
-    /// Reads no bucket that begins at this time or later.
+    /// No bucket that begins at this time or later is read.
     pub until: Option<Timestamp>,
-    /// Plans for this time; by default for the service's time at the beginning.
+    /// The time to plan for; by default the service's time at the beginning of the run.
     pub now: Option<Timestamp>,
-    /// Ranges to read again, whatever is known of them.
+    /// Ranges to read again, even if they are settled.
     pub reread: Vec<(Timestamp, Timestamp)>,
     /// How pages are decoded.
     pub shape: Shape,
-    /// Bounds the whole run.
+    /// The deadline of the run.
     pub deadline: Option<Duration>,
 }
 

@@ -1,12 +1,12 @@
-//! How far a feed has been read: what a [`crate::store::Target`] keeps for it as opaque bytes.
+//! How far a feed has been read; a [`crate::store::Target`] stores it as opaque bytes.
 //!
 //! ```text
 //! {"version":1,"made_by":"0.1.0", ... }      one line of JSON
 //! crc32 89abcdef                             over that line
 //! ```
 //!
-//! The second line, `version` and `made_by` stay in every future form, so that an older siteline can
-//! tell "newer" from "damaged". The bookmarks in it hold cursors: it is as secret as they are.
+//! Every future format keeps the second line, `version` and `made_by`, so that an older siteline
+//! can tell "newer" from "damaged". The state is secret: its bookmarks contain cursors.
 
 use std::time::Duration;
 
@@ -23,14 +23,14 @@ use crate::error::{Error, Kind, Result, excerpt};
 use crate::store::Target;
 
 const VERSION: u64 = 1;
-/// With more ranges than this the coverage is made coarser where that costs nothing.
+/// With more ranges than this, neighbours are joined where that costs no request.
 const MOST_READS: usize = 1_000;
 
 /// The state of a feed in a store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeedState {
     feed: Feed,
-    /// The base URL of the service that it is read from.
+    /// The base URL of the service that the feed is read from.
     service: String,
     pub(super) next_sequence: u64,
     pub(super) coverage: Coverage,
@@ -38,7 +38,7 @@ pub struct FeedState {
     pub(super) density: Density,
 }
 
-/// As it is written. Times are seconds since the Unix epoch.
+/// The serialised form. Times are seconds since the Unix epoch.
 #[derive(Serialize, Deserialize)]
 struct Form {
     version: u64,
@@ -67,7 +67,7 @@ struct FeedForm {
 }
 
 impl FeedState {
-    /// That of a feed of which nothing has been read. `service` is the base URL.
+    /// The state of a feed of which nothing was read. `service` is the base URL.
     #[must_use]
     pub fn new(feed: &Feed, service: &str) -> Self {
         Self {
@@ -80,11 +80,11 @@ impl FeedState {
         }
     }
 
-    /// The state of a feed in a target; that of a new feed where the target has none.
+    /// The state of a feed in a target; a new state where the target has none.
     ///
     /// # Errors
-    /// `FeedChanged` where the target knows the feed under another definition or from another
-    /// service; those of the target and of [`FeedState::from_bytes`].
+    /// `FeedChanged` where the target has the feed with another definition or from another service;
+    /// those of the target and of [`FeedState::from_bytes`].
     pub(super) fn load(target: &dyn Target, feed: &Feed, service: &str) -> Result<Self> {
         let Some(bytes) = target.state(feed.name())? else { return Ok(Self::new(feed, service)) };
         let state = Self::from_bytes(&bytes).map_err(|error| {
@@ -96,14 +96,14 @@ impl FeedState {
         Ok(state)
     }
 
-    /// The state in these bytes.
+    /// Decodes a state.
     ///
     /// # Errors
-    /// `StoreCorrupt`, or `StoreError` for that of a newer siteline.
+    /// `StoreCorrupt`, or `StoreError` for the state of a newer siteline.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let text = std::str::from_utf8(bytes).map_err(|_| damaged())?;
-        let (line, seal) = text.split_once('\n').ok_or_else(damaged)?;
-        if seal != sealed(line) {
+        let (line, checksum) = text.split_once('\n').ok_or_else(damaged)?;
+        if checksum != checksum_line(line) {
             return Err(damaged());
         }
         let value: Value = serde_json::from_str(line).map_err(|_| damaged())?;
@@ -121,10 +121,10 @@ impl FeedState {
             chains: form.chains,
             density: form.density,
         };
-        if state.coverage.is_sound() { Ok(state) } else { Err(damaged()) }
+        if state.coverage.is_canonical() { Ok(state) } else { Err(damaged()) }
     }
 
-    /// As a target keeps it. It holds cursors.
+    /// Encodes the state, cursors included.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let form = Form {
@@ -137,24 +137,24 @@ impl FeedState {
             chains: self.chains.clone(),
             density: self.density,
         };
-        // Text, whole numbers and finite estimates: there is nothing that JSON can't hold.
+        // Text, integers and finite numbers always serialise.
         let line = serde_json::to_string(&form).unwrap_or_default();
-        format!("{line}\n{}", sealed(&line)).into_bytes()
+        format!("{line}\n{}", checksum_line(&line)).into_bytes()
     }
 
-    /// The feed as it is defined in the store.
+    /// The feed as the store has it.
     #[must_use]
     pub fn feed(&self) -> &Feed {
         &self.feed
     }
 
-    /// The base URL of the service that it is read from.
+    /// The base URL of the service that the feed is read from.
     #[must_use]
     pub fn service(&self) -> &str {
         &self.service
     }
 
-    /// What has been read.
+    /// The ranges that have been read.
     #[must_use]
     pub fn coverage(&self) -> &Coverage {
         &self.coverage
@@ -166,13 +166,13 @@ impl FeedState {
         self.next_sequence.saturating_sub(1)
     }
 
-    /// How many chains were begun and not ended.
+    /// The number of chains that have begun and not ended.
     #[must_use]
     pub fn unfinished_chains(&self) -> usize {
         self.chains.len()
     }
 
-    /// Everything from the feed's beginning up to here is settled.
+    /// Everything from the feed's beginning up to this time is settled.
     #[must_use]
     pub fn settled_through(&self) -> Option<Timestamp> {
         let settled = self.coverage.settled(&self.feed);
@@ -180,41 +180,40 @@ impl FeedState {
         (first.start <= self.feed.since()).then(|| instant(first.end))
     }
 
-    /// The newest end of what has been read.
+    /// The end of the newest range that was read.
     #[must_use]
     pub fn read_through(&self) -> Option<Timestamp> {
         self.coverage.end().map(instant)
     }
 
-    /// When the newest chain began that was read to its end, by the service's time.
+    /// When the newest chain that was read to its end began, by the service's time.
     #[must_use]
     pub fn newest_read(&self) -> Option<Timestamp> {
         self.coverage.iter().map(|read| read.read_at).max().map(instant)
     }
 
-    /// The windows from the feed's beginning to `now` less the settle lag, in order, without gaps.
-    /// What was read beyond that is left out.
+    /// The windows from the feed's beginning to `now` less the settle lag, ascending, without gaps.
     #[must_use]
     pub fn windows(&self, now: Timestamp) -> Vec<Window> {
         windows(&self.feed, &self.coverage, now)
     }
 
-    /// All that is settled. It does not depend on the time: it was read after its lateness.
+    /// The settled ranges. They do not depend on the time: they were read after their lateness.
     #[must_use]
     pub fn settled(&self) -> Ranges {
         let newest = self.coverage.iter().map(|read| read.read_at).max();
         let Some(newest) = newest else { return Ranges::none() };
-        let whole = self.feed.range_to(self.feed.horizon(newest));
-        self.coverage.settled(&self.feed).and(&whole.into())
+        let to_horizon = self.feed.range_to(self.feed.horizon(newest));
+        self.coverage.settled(&self.feed).and(&to_horizon.into())
     }
 
-    /// How many pages a read of this range is expected to take, where pages have been seen.
+    /// How many pages a read of this range is expected to take; `None` before the first page.
     #[must_use]
     pub fn expected_pages(&self, start: Timestamp, end: Timestamp) -> Option<u64> {
         self.density.pages(Range::between(start, end).seconds())
     }
 
-    /// Refuses another definition of the feed, and another service.
+    /// Refuses a changed definition of the feed, and another service.
     ///
     /// # Errors
     /// `FeedChanged` naming each member with its old and new value.
@@ -228,11 +227,11 @@ impl FeedState {
         if differences.is_empty() { Ok(()) } else { Err(changed(&self.feed, &differences)) }
     }
 
-    /// The same state under another definition of the feed: times, page size and windows may
-    /// change, what is asked may not. Unfinished chains are given up.
+    /// The same state with another definition of the feed. Times, page size and window may change;
+    /// the points that are queried may not. Unfinished chains are dropped.
     ///
     /// # Errors
-    /// `FeedChanged` naming what may not change.
+    /// `FeedChanged` naming each member that may not change.
     pub fn redefine(&self, feed: &Feed) -> Result<Self> {
         let differences = self.feed.differences(feed);
         let fixed: Vec<Difference> =
@@ -250,19 +249,19 @@ impl FeedState {
         })
     }
 
-    /// Keeps an unfinished chain, instead of one over the same range.
+    /// Keeps an unfinished chain; replaces one with the same range.
     pub(super) fn keep_chain(&mut self, chain: UnfinishedChain) {
         self.drop_chain(chain.range());
         self.chains.push(chain);
     }
 
-    /// There is no chain over this range to go on with.
+    /// Drops the unfinished chain with this range.
     pub(super) fn drop_chain(&mut self, range: Range) {
         self.chains.retain(|known| known.range() != range);
     }
 
-    /// True where the rest of this chain would add nothing: its whole range will be read again, or a
-    /// later chain has read it.
+    /// True where the rest of this chain is not needed: its range is due to be read again, or a later
+    /// chain has read all of it.
     pub(super) fn is_superseded(&self, chain: &UnfinishedChain, now: i64) -> bool {
         let Some(began) = chain.began else { return false };
         let is_due = chain.end <= self.feed.settled_before(now);
@@ -270,15 +269,15 @@ impl FeedState {
             || self.coverage.since(began).contains(chain.range())
     }
 
-    /// Drops the chains that nobody needs to end.
+    /// Drops the chains whose rest is not needed.
     pub(super) fn drop_superseded(&mut self, now: i64) {
         let mut chains = std::mem::take(&mut self.chains);
         chains.retain(|chain| !self.is_superseded(chain, now));
         self.chains = chains;
     }
 
-    /// Adds a chain that was read to its end to the coverage. It covers what lay behind the settle lag
-    /// when it began, even where its query reached further.
+    /// Adds a chain that was read to its end to the coverage. It covers its range only up to the
+    /// settle lag at its beginning, even where its query went further.
     pub(super) fn cover(&mut self, chain: &UnfinishedChain, on_last: u64) {
         self.drop_chain(chain.range());
         let Some(began) = chain.began else { return };
@@ -329,13 +328,13 @@ impl FeedForm {
     }
 }
 
-fn sealed(line: &str) -> String {
+fn checksum_line(line: &str) -> String {
     format!("crc32 {:08x}\n", crc32fast::hash(line.as_bytes()))
 }
 
 fn damaged() -> Error {
-    Error::new(Kind::StoreCorrupt, "the state of the feed is not what was written")
-        .with_hint("Take the store from a backup, or read the feed into a new one.")
+    Error::new(Kind::StoreCorrupt, "the state of the feed is damaged")
+        .with_hint("Restore the store from a backup, or sync the feed into a new store.")
 }
 
 fn too_new(value: &Value) -> Error {
@@ -349,12 +348,13 @@ fn changed(feed: &Feed, differences: &[Difference]) -> Error {
         .iter()
         .map(|one| format!("{} was {}, is {}", one.member, excerpt(&one.known), excerpt(&one.new)))
         .collect();
+    let differences_text = members.join("; ");
     let message =
-        format!("the store knows feed {:?} otherwise: {}", feed.name(), members.join("; "));
+        format!("the store has feed {:?} with another definition: {differences_text}", feed.name());
     let hint = if differences.iter().all(|one| one.may_change) {
-        "Take the new definition over with store.redefine(feed), or give it a new name."
+        "Accept the new definition with store.redefine(feed), or give the feed a new name."
     } else {
-        "Other points are asked for: give the feed a new name."
+        "The new definition queries other points: give the feed a new name."
     };
     Error::new(Kind::FeedChanged, message).with_hint(hint)
 }

@@ -1,4 +1,4 @@
-//! What a store knows of its feeds: their states, coverage and lateness.
+//! Reads feeds from a store: their states, coverage and lateness.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::store::{Delays, Store, Target as _};
 /// The state of a feed.
 ///
 /// # Errors
-/// `StoreError` for a feed that is not there, naming those that are; the others.
+/// `StoreError` for an unknown feed, naming those that are; the others.
 pub fn read_state(store: &Store, feed: &str) -> Result<FeedState> {
     match store.state(feed)? {
         Some(state) => FeedState::from_bytes(&state),
@@ -35,29 +35,29 @@ fn unknown_feed(store: &Store, feed: &str) -> Error {
     let message = format!("the store {} has no feed {feed:?}", store.path().display());
     let known = store.feeds().unwrap_or_default();
     let hint = if known.is_empty() {
-        "It has none yet: client.sync(feed, store) makes it.".to_owned()
+        "It has no feeds yet: client.sync(feed, store) adds one.".to_owned()
     } else {
-        format!("It has {}.", known.join(", "))
+        format!("Its feeds: {}.", known.join(", "))
     };
     Error::new(Kind::StoreError, message).with_hint(hint)
 }
 
-/// The windows of a feed, and which of them hold points.
+/// The windows of a feed, and which of them have points.
 #[derive(Debug, Clone)]
 pub struct FeedCoverage {
-    /// The feed, as the store knows it.
+    /// The feed as the store has it.
     pub feed: Feed,
-    /// The time that the windows' states hold for.
+    /// The time that the windows' states are for.
     pub now: Timestamp,
-    /// In order, without gaps; each with whether the store has any point in it.
+    /// The windows, ascending, without gaps; each with whether the store has any point in it.
     pub windows: Vec<(Window, bool)>,
 }
 
 impl FeedCoverage {
-    /// Reads it at a time; by default at the machine's, or at the newest read where that is later.
+    /// Reads the coverage at a time; by default the machine's, or the newest read if that is later.
     ///
     /// # Errors
-    /// `StoreError` for a feed that is not there; the others.
+    /// `StoreError` for an unknown feed; the others.
     pub fn read(store: &Store, feed: &str, now: Option<Timestamp>) -> Result<Self> {
         let state = read_state(store, feed)?;
         let now = now.unwrap_or_else(|| {
@@ -75,19 +75,19 @@ impl FeedCoverage {
 /// How late the points of a feed came.
 #[derive(Debug, Clone)]
 pub struct FeedLateness {
-    /// The feed, as the store knows it.
+    /// The feed as the store has it.
     pub feed: Feed,
-    /// Of points and of revisions.
+    /// The delays of points and of revisions.
     pub delays: Delays,
-    /// How much time is settled.
+    /// The total length of the settled ranges.
     pub settled: Duration,
 }
 
 impl FeedLateness {
-    /// Reads it.
+    /// Reads the lateness of a feed.
     ///
     /// # Errors
-    /// `StoreError` for a feed that is not there; the others.
+    /// `StoreError` for an unknown feed; the others.
     pub fn read(store: &Store, feed: &str) -> Result<Self> {
         let state = read_state(store, feed)?;
         let width = i64::from(state.feed().input().interval_seconds.unwrap_or_default());

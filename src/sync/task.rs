@@ -1,4 +1,4 @@
-//! One chain that a run is going to read, as users see it.
+//! One planned chain, as users see it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// Its chain was begun and has not ended.
+    /// Its chain has begun and not ended.
     Resume,
     /// The caller asked for it.
     Reread,
@@ -30,15 +30,14 @@ impl fmt::Display for Why {
 /// One planned chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// The feed's name. For a scan: that of the feed that has shown how many pages it takes, or
-    /// empty.
+    /// The feed's name. For a scan: the name of the feed that `pages` was estimated from, or empty.
     pub feed: String,
-    /// Why it is read.
+    /// Why the range is read.
     pub why: Why,
-    /// Where its range begins.
+    /// The start of the range, inclusive.
     pub start: Timestamp,
-    /// Where its range ends.
+    /// The end of the range, exclusive.
     pub end: Timestamp,
-    /// Expected pages; `None` while no page of the kind has been seen.
+    /// Expected pages; `None` where there is no estimate.
     pub pages: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! Planning against a service that always answers, without a network: what a year of runs reads,
-//! and that nothing stays unsettled.
+//! Planning with a simulated service that always answers: what a year of runs reads, and that
+//! nothing stays unsettled.
 
 mod planning;
 mod simulation;
@@ -19,14 +19,14 @@ use super::unfinished::UnfinishedChain;
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// Midnight at which these feeds begin.
+/// The midnight at which these feeds begin.
 const SINCE: i64 = 20_000 * DAY;
 
 fn seconds(seconds: i64) -> Duration {
     Duration::from_secs(seconds.unsigned_abs())
 }
 
-/// A feed by the minute with these changes.
+/// A feed with buckets of a minute, with these changes.
 fn feed(change: impl FnOnce(&mut FeedInput)) -> Feed {
     let since = Timestamp::from_second(SINCE).expect("a timestamp");
     let mut input = FeedInput { interval_seconds: Some(60), ..FeedInput::new("feed", since) };
@@ -38,7 +38,7 @@ fn state(change: impl FnOnce(&mut FeedInput)) -> FeedState {
     FeedState::new(&feed(change), "http://127.0.0.1:1")
 }
 
-/// What is planned for one feed.
+/// The plan for one feed.
 fn planned(state: &FeedState, now: i64, done: &Ranges) -> Vec<PlanStep> {
     let none = Ranges::none();
     let known = PlannedFeed { state, done, put_off: &none };
@@ -57,7 +57,7 @@ fn read(state: &mut FeedState, step: &PlanStep, began: i64) {
     state.cover(&chain, points % 1_000);
 }
 
-/// All that a run at this time reads, chain by chain; the service's time stands still.
+/// The chains that a run at this time reads; the service's time does not advance.
 fn run(state: &mut FeedState, now: i64) -> Vec<PlanStep> {
     run_of(state, now, now)
 }

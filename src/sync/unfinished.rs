@@ -1,4 +1,4 @@
-//! A chain that was begun and not ended: where it goes on, kept with the pages that it has brought.
+//! A chain that has begun and not ended. Its bookmark is stored with the pages that it brought.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 use super::ranges::Range;
 use super::task::Why;
 
-/// So often a chain begins again after its cursor died; then the error is raised.
+/// How often a chain begins again after a rejected cursor; then its error is returned.
 pub(super) const MOST_RESTARTS: u32 = 2;
 
-/// A chain under way. Its range, and with it its end, stays as it was when it began (§4.5.1).
+/// An unfinished chain. Its range never changes, the end included (§4.5.1).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UnfinishedChain {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) why: Why,
-    /// When its first request left, by the service's time; `None` where it has to begin (again).
+    /// When its first request was sent, by the service's time; `None` where it has to begin (again).
     pub(super) began: Option<i64>,
     /// The sequence number of its first page.
     pub(super) first: u64,
-    /// How often it has begun again.
+    /// How often the chain has begun again.
     pub(super) restarts: u32,
     pub(super) pages: u64,
     pub(super) points: u64,
-    /// Where it goes on. It holds the cursor, which is a secret: it is never shown.
+    /// Where the chain continues. It contains the cursor, a secret, and is never shown.
     pub(super) bookmark: Option<String>,
 }
 
@@ -40,8 +40,8 @@ impl UnfinishedChain {
         Range::new(self.start, self.end)
     }
 
-    /// The same range, to be begun again without a cursor; `None` after [`MOST_RESTARTS`].
-    pub(super) fn again(&self) -> Option<Self> {
+    /// A new chain over the same range; `None` after [`MOST_RESTARTS`].
+    pub(super) fn restarted(&self) -> Option<Self> {
         let more = self.restarts < MOST_RESTARTS;
         more.then(|| Self::new(self.range(), self.why, self.restarts + 1))
     }

@@ -1,10 +1,10 @@
-//! What is reached from itself.
+//! Finds circles in a graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::Link;
 
-/// Each circle: the names of which every one leads to every other.
+/// The circles: maximal sets of names that all reach each other.
 pub(crate) fn circles<'a>(
     arrows: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Vec<BTreeSet<&'a str>> {
@@ -44,7 +44,7 @@ pub(crate) fn file_circles(links: &[Link]) -> Vec<BTreeSet<&str>> {
     circles(product.map(|link| (link.from.as_str(), link.to.as_str())))
 }
 
-/// A line for each two files of a circle, with the names that tie them.
+/// A line for each two files of a circle, with the names that connect them.
 pub(crate) fn ties(circle: &BTreeSet<&str>, links: &[Link]) -> Vec<String> {
     let mut ties: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for link in links.iter().filter(|link| !link.is_test) {

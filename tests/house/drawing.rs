@@ -1,4 +1,4 @@
-//! What `make house` prints: the rooms and folders as they stand in the source.
+//! The output of `make house`: the rooms and folders of the source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,13 +11,13 @@ use crate::source::{File, Source};
 const WIDTH: usize = 100;
 
 const HEAD: &str = "\
-Lines are counted as `wc -l` does, with comments and blank ones; those compiled for tests only are
-counted apart. A function is counted from its signature to its closing brace.
+Lines are counted as by `wc -l`, comments and blank lines included; lines compiled only for tests
+are counted separately. A function is counted from its signature to its closing brace.
 
 folder         files  lines  tests  median  largest file        functions  median  largest function
 ";
 
-/// Arrows between rooms and folders that the product's links make.
+/// The arrows between rooms and folders, without tests.
 pub(crate) fn arrows(links: &[Link]) -> BTreeSet<(&str, &str)> {
     let product = links.iter().filter(|link| !link.is_test);
     let arrows = product.map(|link| (room(&link.from), room(&link.to)));
@@ -46,8 +46,8 @@ pub(crate) fn draw(source: &Source, links: &[Link]) -> String {
     for (name, known) in known {
         text += &wrapped(&format!("{name:<14} {}", known.join(", ")), 15);
     }
-    text += &told("folders", &circles(arrows), &[]);
-    text += &told("files", &file_circles(links), links);
+    text += &circle_lines("folders", &circles(arrows), &[]);
+    text += &circle_lines("files", &file_circles(links), links);
     text
 }
 
@@ -72,7 +72,7 @@ fn row(name: &str, files: &[&File]) -> String {
     format!("{}\n", line.trim_end())
 }
 
-/// The median, and the largest with its name, in so many columns.
+/// The median, and the largest with its name, truncated to `columns`.
 fn middle_and_largest(sizes: &mut [(usize, String)], columns: usize) -> (usize, String) {
     sizes.sort();
     let median = sizes.get(sizes.len() / 2).map_or(0, |(lines, _)| *lines);
@@ -80,7 +80,7 @@ fn middle_and_largest(sizes: &mut [(usize, String)], columns: usize) -> (usize, 
     (median, largest.chars().take(columns).collect())
 }
 
-fn told(of: &str, circles: &[BTreeSet<&str>], links: &[Link]) -> String {
+fn circle_lines(of: &str, circles: &[BTreeSet<&str>], links: &[Link]) -> String {
     let mut text = format!("\ncircles of {of}: {}\n", circles.len());
     for circle in circles {
         let names: Vec<&str> = circle.iter().copied().collect();
@@ -93,7 +93,7 @@ fn told(of: &str, circles: &[BTreeSet<&str>], links: &[Link]) -> String {
     text
 }
 
-/// The line, broken at blanks; what follows is indented.
+/// The line, wrapped at spaces; continuation lines are indented.
 fn wrapped(line: &str, indent: usize) -> String {
     let mut text = String::new();
     let mut rest = line.to_owned();

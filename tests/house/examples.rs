@@ -1,4 +1,4 @@
-//! The reader is held to small sources: each form of a path, and what must be found.
+//! Tests the reader with small sources: each form of a path, and the links that it must find.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::reader::read;
 use crate::rooms::{may_know, room};
 use crate::source::Source;
 
-/// `auth/own.rs` with this text, in a small crate.
+/// A small crate in which `auth/own.rs` has this text.
 fn small(text: &str) -> Source {
     source(&[
         ("lib.rs", "mod auth; mod data; mod error; pub use error::Error; pub const V: u8 = 1;"),
@@ -30,13 +30,14 @@ fn source(files: &[(&str, &str)]) -> Source {
     read(&files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
 }
 
-/// What `auth/own.rs` must know: `file name`, in the order of the files.
+/// Asserts the links of `auth/own.rs`, as `file name` in the order of the files.
 fn assert_known(text: &str, expected: &str) {
     let mut links = small(text).links();
     links.retain(|link| link.from == "auth/own.rs");
     links.dedup_by(|one, other| (&one.to, &one.name) == (&other.to, &other.name));
-    let told: Vec<_> = links.iter().map(|link| format!("{} {}", link.to, link.name)).collect();
-    assert_eq!(told.join(", "), expected, "{text}");
+    let found_links: Vec<_> =
+        links.iter().map(|link| format!("{} {}", link.to, link.name)).collect();
+    assert_eq!(found_links.join(", "), expected, "{text}");
 }
 
 #[test]
@@ -76,9 +77,9 @@ fn a_path_leads_to_the_file_that_defines_the_item() {
 }
 
 #[test]
-fn a_variable_is_no_function_of_the_same_name() {
+fn a_variable_is_not_taken_for_a_function_of_the_same_name() {
     let module = "mod run; pub use self::run::plan; fn f() {";
-    // A re-export alone declares, as `mod` does.
+    // A re-export alone is a declaration, as `mod` is.
     for (text, links) in [("}", 0), ("let plan = 1; g!(plan.plan(plan)) }", 0), ("plan() }", 1)] {
         let text = format!("{module}{text}");
         let source = source(&[("lib.rs", &text), ("run.rs", "pub fn plan() {}")]);
@@ -87,7 +88,7 @@ fn a_variable_is_no_function_of_the_same_name() {
 }
 
 #[test]
-fn what_is_for_tests_is_told_apart() {
+fn items_that_are_only_for_tests_are_recognised() {
     let text = "\n#[cfg(test)]\nuse crate::b::B;\n#[cfg(not(test))]\nuse crate::b::C;\n\
                 impl X {\n    #[cfg(test)]\n    fn g() {}\n    fn h() {\n    }\n}\n\
                 #[cfg(test)]\n#[path = \"a_tests.rs\"]\nmod tests;\n";
@@ -98,9 +99,10 @@ fn what_is_for_tests_is_told_apart() {
         ("b.rs", "pub struct B; pub struct C; pub struct D;"),
     ]);
     let links = source.links();
-    let told: Vec<_> = links.iter().map(|it| (&*it.from, &*it.name, it.line, it.is_test)).collect();
+    let found_links: Vec<_> =
+        links.iter().map(|it| (&*it.from, &*it.name, it.line, it.is_test)).collect();
     assert_eq!(
-        told,
+        found_links,
         [("a.rs", "B", 3, true), ("a.rs", "C", 5, false), ("a_tests.rs", "D", 1, true)]
     );
     let file = &source.files[1];
@@ -119,7 +121,7 @@ fn a_forbidden_arrow_is_found() {
 }
 
 #[test]
-fn a_folder_of_the_layer_knows_the_core_and_those_below_it() {
+fn a_folder_of_the_python_layer_knows_the_core_and_the_folders_below_it() {
     let rooms =
         ["python/store/mod.rs", "python/store/feed.rs", "python/mod.rs", "clock.rs"].map(room);
     assert_eq!(rooms, ["python/store", "python/store", "python", "clock"]);
@@ -134,7 +136,7 @@ fn a_folder_of_the_layer_knows_the_core_and_those_below_it() {
 }
 
 #[test]
-fn a_circle_is_found_with_what_ties_it() {
+fn a_circle_is_found_with_the_names_that_connect_it() {
     assert!(file_circles(&small("use super::Key;").links()).is_empty());
     let links = source(&[
         ("lib.rs", "mod a; mod b; mod c;"),
@@ -151,7 +153,7 @@ fn a_circle_is_found_with_what_ties_it() {
 }
 
 #[test]
-fn what_leads_out_unseen_is_refused() {
+fn imports_that_hide_a_link_are_refused() {
     for text in [
         "extern crate self as c;",
         "use crate as c;",

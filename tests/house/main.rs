@@ -1,6 +1,6 @@
-//! The house is as it is drawn: every path in the source is followed to the file that defines what
-//! it names, and held against the tables in `rooms.rs`. Arrows point down only. `make house` shows
-//! what is there.
+//! Checks the architecture: every path in the source is resolved to the file that defines the item,
+//! and compared with the tables in `rooms.rs`. Arrows point down only. `make house` prints the
+//! result.
 
 mod circles;
 mod drawing;
@@ -18,7 +18,7 @@ use crate::names::Link;
 use crate::rooms::{ARROWS, CIRCLES, FOLDERS, may_know, room};
 use crate::source::{Source, Texts};
 
-/// The source of this crate, and which of its files knows which.
+/// The source of this crate, and the links between its files.
 static HOUSE: LazyLock<(Source, Vec<Link>)> = LazyLock::new(|| {
     let mut texts = Texts::new();
     source::collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut texts);
@@ -27,7 +27,7 @@ static HOUSE: LazyLock<(Source, Vec<Link>)> = LazyLock::new(|| {
     (source, links)
 });
 
-/// What no table allows, tests included: a line for each.
+/// A line for each link that no table allows, tests included.
 fn forbidden(links: &[Link]) -> Vec<String> {
     let wrong = links.iter().filter(|it| !may_know(room(&it.from), room(&it.to)));
     wrong.map(|it| format!("{}:{} knows {} of {}", it.from, it.line, it.name, it.to)).collect()
@@ -38,11 +38,11 @@ fn every_room_knows_only_the_rooms_that_it_may_know() {
     let (source, links) = &*HOUSE;
     let wrong = forbidden(links);
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(source.files.len() > 100 && links.len() > 500, "too little was read");
+    assert!(source.files.len() > 100 && links.len() > 500, "too few files or links were found");
 }
 
 #[test]
-fn nothing_leads_out_unseen() {
+fn no_import_hides_a_link() {
     let hidden = HOUSE.0.hidden();
     assert!(hidden.is_empty(), "{hidden:#?}");
 }
@@ -69,11 +69,11 @@ fn no_files_know_each_other_in_a_circle() {
     let new = found.iter().filter(|circle| rooms::reason(circle).is_none());
     let new: Vec<_> = new.map(|circle| circles::ties(circle, links)).collect();
     assert!(new.is_empty(), "{new:#?}");
-    assert_eq!(found.len(), CIRCLES.len(), "a circle in the list is no more");
+    assert_eq!(found.len(), CIRCLES.len(), "a circle in the list no longer exists");
 }
 
 #[test]
-fn the_map_of_the_crate_is_this_table() {
+fn the_map_in_lib_rs_agrees_with_the_table() {
     let map = include_str!("../../src/lib.rs");
     for (room, known) in ARROWS {
         let row = map.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
@@ -85,10 +85,10 @@ fn the_map_of_the_crate_is_this_table() {
     }
 }
 
-/// `make house` runs this test alone and shows what it prints.
+/// `make house` runs only this test, to show its output.
 #[test]
-#[expect(clippy::print_stdout, reason = "it is there to be read")]
-fn the_house_is_drawn() {
+#[expect(clippy::print_stdout, reason = "make house shows the output")]
+fn the_house_is_printed() {
     let (source, links) = &*HOUSE;
     let text = drawing::draw(source, links);
     println!("\n{text}");

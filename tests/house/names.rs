@@ -1,13 +1,13 @@
-//! What a path stands for: the file that defines the item, through imports and re-exports.
+//! Resolves a path to the file that defines the item, through imports and re-exports.
 
 use std::collections::BTreeSet;
 
 use crate::source::{Binding, Kind, Mention, Source};
 
-/// How many imports and re-exports may lie between a name and its item.
+/// The most imports and re-exports between a name and its item.
 const STEPS: usize = 8;
 
-/// A file uses what another one defines.
+/// A use of an item of another file.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Link {
     pub(crate) from: String,
@@ -18,15 +18,15 @@ pub(crate) struct Link {
 }
 
 impl Source {
-    /// Every use of one file by another. A module's re-export of what its own children define is
-    /// none: it declares them, as `mod` does.
+    /// Every use of one file by another. A module's re-export of an item of its own children does
+    /// not count: it is a declaration, as `mod` is.
     pub(crate) fn links(&self) -> Vec<Link> {
         let mut links = BTreeSet::new();
         for mention in &self.mentions {
             let from = self.path(mention.module);
             let children = ["lib.rs", "mod.rs"].into_iter().find_map(|end| from.strip_suffix(end));
             let children = children.map_or(from.replace(".rs", "/"), str::to_owned);
-            for node in self.meant(mention) {
+            for node in self.targets(mention) {
                 let to = self.path(node);
                 let declares = mention.kind == Kind::Reexport && to.starts_with(&children);
                 if from != to && !declares {
@@ -39,21 +39,21 @@ impl Source {
         links.into_iter().collect()
     }
 
-    /// What hides a link: what the reader refused, and another name for the crate's root.
+    /// Source that could hide a link: what the reader refused, and aliases of the crate's root.
     pub(crate) fn hidden(&self) -> Vec<String> {
         let imports = self.mentions.iter().filter(|mention| mention.kind != Kind::Code);
-        let roots = imports.filter(|mention| self.meant(mention).contains(&0));
-        let told = roots.map(|it| {
+        let roots = imports.filter(|mention| self.targets(mention).contains(&0));
+        let aliases = roots.map(|it| {
             format!("{}:{}: another name for the crate's root", self.path(it.module), it.line)
         });
-        self.refused.iter().cloned().chain(told).collect()
+        self.refused.iter().cloned().chain(aliases).collect()
     }
 
     fn path(&self, node: usize) -> &str {
         &self.files[self.nodes[node].file].path
     }
 
-    fn meant(&self, mention: &Mention) -> BTreeSet<usize> {
+    fn targets(&self, mention: &Mention) -> BTreeSet<usize> {
         let mut found = self.resolve(mention.module, &mention.path, STEPS);
         if mention.kind == Kind::Code && mention.path.len() == 1 {
             found.retain(|node| !self.nodes[*node].is_module); // A module is no value.
@@ -64,7 +64,7 @@ impl Source {
     fn resolve(&self, module: usize, path: &[String], steps: usize) -> BTreeSet<usize> {
         let mut found = BTreeSet::from([module]);
         for (at, name) in path.iter().enumerate() {
-            // Before `::` a module is meant, where a function has the same name.
+            // Before `::` a name is a module, even if a function has the same name.
             if found.iter().any(|node| self.nodes[*node].is_module) {
                 found.retain(|node| self.nodes[*node].is_module);
             }
@@ -83,7 +83,7 @@ impl Source {
         found
     }
 
-    /// A name in the scope of a module; nothing where it leads on and on.
+    /// Looks up a name in the scope of a module; `None` after too many steps.
     fn lookup(&self, module: usize, name: &str, steps: usize) -> Option<BTreeSet<usize>> {
         let steps = steps.checked_sub(1)?;
         let node = &self.nodes[module];
@@ -99,7 +99,7 @@ impl Source {
     }
 }
 
-/// `Kind` for `Kind::ConfigError`: the item that the file defines, not what is in it.
+/// The item that the file defines, not a member of it: `Kind` for `Kind::ConfigError`.
 fn item(path: &[String]) -> String {
     let upper = path.iter().find(|name| name.starts_with(char::is_uppercase));
     upper.or(path.last()).cloned().unwrap_or_default()

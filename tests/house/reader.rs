@@ -1,4 +1,4 @@
-//! Reads the files from `lib.rs` on: modules, the names that they bind, every path, each function.
+//! Parses the source from `lib.rs` on: modules, the names that they bind, paths, and functions.
 
 use std::mem::replace;
 
@@ -27,13 +27,13 @@ struct Reader<'a> {
     at: Place,
 }
 
-/// Where the reader is.
+/// The position of the reader.
 struct Place {
     file: usize,
     module: usize,
-    /// Where the files of child modules lie: `data/`.
+    /// The folder with the files of child modules: `data/`.
     folder: String,
-    /// What is being read is compiled for tests only.
+    /// Whether the source being read is compiled only for tests.
     is_test: bool,
 }
 
@@ -65,7 +65,7 @@ impl Reader<'_> {
         id
     }
 
-    /// Reads an item whose attributes may say that it is for tests only.
+    /// Reads an item, which its attributes may compile only for tests.
     fn item(&mut self, span: Span, function: Option<&Signature>, read: impl FnOnce(&mut Self)) {
         let lines = |from: Span| span.end().line - from.start().line + 1;
         let outer = self.at.is_test;
@@ -86,7 +86,7 @@ impl Reader<'_> {
         self.source.mentions.push(Mention { module, path, line, is_test, kind });
     }
 
-    /// A path in code. A lone name in lower case is a variable, if it is not called.
+    /// Reads a path in code. A single lower-case name that is not called is a variable.
     fn code(&mut self, path: Vec<String>, span: Span, is_called: bool) {
         if path.len() == 1 && ["include", "use", "extern"].contains(&path[0].as_str()) {
             self.refuse("an import by or in a macro", span);
@@ -104,10 +104,10 @@ impl Reader<'_> {
 
     fn refuse(&mut self, what: &str, span: Span) {
         let (path, line) = (&self.source.files[self.at.file].path, span.start().line);
-        self.source.refused.push(format!("{path}:{line}: {what} hides what is known"));
+        self.source.refused.push(format!("{path}:{line}: {what} hides a link"));
     }
 
-    /// The paths of a use-tree, and the names that they bind.
+    /// Reads the paths of a use tree, and the names that they bind.
     fn import(&mut self, tree: &UseTree, mut path: Vec<String>, kind: Kind) {
         let (last, name) = match tree {
             UseTree::Group(group) => {
@@ -132,7 +132,7 @@ impl Reader<'_> {
         self.mention(path, tree.span(), kind);
     }
 
-    /// The paths among a macro's or an attribute's tokens.
+    /// Reads the paths among the tokens of a macro or an attribute.
     fn tokens(&mut self, stream: TokenStream) {
         let trees: Vec<TokenTree> = stream.into_iter().collect();
         let is = |at: usize, sign: &str| trees.get(at).is_some_and(|it| it.to_string() == sign);
@@ -253,7 +253,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         visit::visit_expr_call(self, call);
     }
 
-    /// `pub(in crate::store)` uses nothing.
+    /// The path in `pub(in crate::store)` is not a use.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 }
 

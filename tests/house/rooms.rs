@@ -1,8 +1,8 @@
-//! The tables: rooms and the folders of the Python layer, from the ground up, and who may know whom.
+//! The tables of rooms and of the folders of the Python layer, and the links that they allow.
 
 use std::collections::BTreeSet;
 
-/// Room, and the rooms that it may know. Each stands also for its re-exports at the crate's root.
+/// Each room, and the rooms that it may know. A re-export at the crate's root counts as its room.
 pub(crate) const ARROWS: [(&str, &[&str]); 15] = [
     ("fork", &[]),
     ("lock", &[]),
@@ -21,7 +21,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 15] = [
     ("python", &["all"]),
 ];
 
-/// Folder of `src/python`, and those of its folders that it may know.
+/// Each folder of `src/python`, and the folders of `src/python` that it may know.
 pub(crate) const FOLDERS: [(&str, &[&str]); 7] = [
     ("python/bridge", &[]),
     ("python/convert", &["python/bridge"]),
@@ -32,16 +32,16 @@ pub(crate) const FOLDERS: [(&str, &[&str]); 7] = [
     ("python/sandbox", &["python/bridge", "python/convert", "python/auth", "python/client"]),
 ];
 
-/// Files that may know each other in a circle, and why.
+/// Files that may form a circle, and the reason.
 pub(crate) const CIRCLES: [(&[&str], &str); 0] = [];
 
-/// Why these files may know each other in a circle.
+/// The reason why these files may form a circle.
 pub(crate) fn reason(circle: &BTreeSet<&str>) -> Option<&'static str> {
     let named = |files: &[&str]| files.iter().copied().collect::<BTreeSet<_>>() == *circle;
     CIRCLES.iter().find(|(files, _)| named(files)).map(|(_, reason)| *reason)
 }
 
-/// Where a file lies: `data`, `python/store`; `lib` and `python` for the files that declare them.
+/// The room of a file: `data`, `python/store`; `lib` and `python` for the files that declare them.
 pub(crate) fn room(file: &str) -> &str {
     let place = file.trim_end_matches("/mod.rs").trim_end_matches(".rs");
     let steps = if place.starts_with("python/") { 2 } else { 1 };
@@ -51,7 +51,7 @@ pub(crate) fn room(file: &str) -> &str {
     }
 }
 
-/// Who declares all may know all: `lib.rs`, and `python/mod.rs` below it.
+/// Whether a room may know another. `lib.rs` and `python/mod.rs` may know all that they declare.
 pub(crate) fn may_know(room: &str, other: &str) -> bool {
     let row = ARROWS.iter().chain(&FOLDERS).find(|(name, _)| *name == room);
     let known = row.map_or(&[][..], |(_, known)| known);

@@ -1,30 +1,30 @@
-//! The source as modules: which file holds each, the names it binds, and the paths written in it.
+//! The parsed source: modules with their files, the names they bind, and the paths they use.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Each file's text by its path from `src`, as in `data/cursor.rs`.
+/// The text of each file by its path below `src`, such as `data/cursor.rs`.
 pub(crate) type Texts = BTreeMap<String, String>;
 
 #[derive(Default)]
 pub(crate) struct Source {
     pub(crate) files: Vec<File>,
-    /// The first is the crate's root.
+    /// The first node is the crate's root.
     pub(crate) nodes: Vec<Node>,
     pub(crate) mentions: Vec<Mention>,
-    /// What would lead out of a room unseen.
+    /// Source that could hide a link.
     pub(crate) refused: Vec<String>,
 }
 
 #[derive(Default)]
 pub(crate) struct File {
     pub(crate) path: String,
-    /// As `wc -l` counts: comments and blank lines too.
+    /// The number of lines, comments and blank lines included.
     pub(crate) lines: usize,
-    /// Those of its lines that are compiled for tests only.
+    /// The number of lines that are compiled only for tests.
     pub(crate) test_lines: usize,
-    /// Lines from the signature to the closing brace, and name; without those of tests.
+    /// The lines, from the signature to the closing brace, and the name of each function; no tests.
     pub(crate) functions: Vec<(usize, String)>,
 }
 
@@ -38,13 +38,13 @@ pub(crate) struct Node {
     pub(crate) globs: Vec<Vec<String>>,
 }
 
-/// What a name stands for in its module.
+/// The meaning of a name in its module.
 pub(crate) enum Binding {
     Node(usize),
     Import(Vec<String>),
 }
 
-/// A path as it is written.
+/// A path in the source, unresolved.
 pub(crate) struct Mention {
     pub(crate) module: usize,
     pub(crate) path: Vec<String>,

@@ -18,7 +18,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 @pytest.fixture(autouse=True)
 def _fault_rows(request, record_property):
-    """Write the rows that a test proves into the report, for tests/faults.py."""
+    """Record the rows that a test proves in the report, for tests/faults.py."""
     for mark in request.node.iter_markers("fault"):
         for row in mark.args:
             record_property("fault", row)
@@ -26,7 +26,7 @@ def _fault_rows(request, record_property):
 
 @pytest.fixture(autouse=True, scope="session")
 def _separate_state(tmp_path_factory):
-    """Keep tests, and the processes that they start, out of the user's own ledger."""
+    """Give tests, and the processes that they start, a state folder other than the user's."""
     state = str(tmp_path_factory.mktemp("state"))
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_STATE_HOME", "LOCALAPPDATA"):
@@ -38,7 +38,7 @@ def _separate_state(tmp_path_factory):
 
 
 def _open_sandbox(node):
-    """A sandbox with the options of the mark `sandbox`, its clock at `kit.ranges.NOW`."""
+    """A sandbox with the options of the mark `sandbox`, and its clock at `kit.ranges.NOW`."""
     mark = node.get_closest_marker("sandbox")
     return siteline.Sandbox(**{"now": NOW, **(mark.kwargs if mark else {})})
 
@@ -52,7 +52,7 @@ def sandbox(request):
 
 @pytest.fixture(scope="module")
 def shared_sandbox(request):
-    """A sandbox for all tests of a module; a test takes back what it changes in it."""
+    """A sandbox for all tests of a module; a test must undo its changes."""
     with _open_sandbox(request.node) as sandbox:
         yield sandbox
 
@@ -89,7 +89,7 @@ def machine_temperature() -> Path:
     """Real readings of a machine's sensor."""
     path = SHARED / "data" / "machine_temperature.csv"
     if not path.exists():
-        pytest.skip(f"{path.name} is not beside this checkout")
+        pytest.skip(f"there is no {path.name} beside this checkout")
     return path
 
 

@@ -43,7 +43,7 @@ def failing(action):
     raise SystemExit("it did not fail")
 
 
-# Secrets are globals here: the locals of these frames are shown.
+# Secrets are globals, as the locals of these frames are printed.
 PROXY = f"http://user:{PROXY_PASSWORD}@127.0.0.1:9"
 
 
@@ -128,8 +128,8 @@ with siteline.Sandbox(now="2026-11-20T00:00:00Z", record_wire=True) as sandbox:
     settings(sandbox.base_url)
     reads(client)
     wire = "\n".join(sandbox.wire)
-    # What a service may echo: the token and the assertion that it was sent. (That a request's own
-    # cursor is taken out of what came back is shown by tests of the core, which know it.)
+    # A service may echo the token and the assertion. (Tests of the core check that a request's own
+    # cursor is removed from its reply.)
     SENT = " ".join(re.findall(ASSERTION, wire))
     ECHO = f"{re.findall(TOKEN, wire)[-1]} {SENT}"
     failures(sandbox, client)

@@ -1,4 +1,4 @@
-"""Assertions as they are on the wire, verified with PyJWT."""
+"""Assertions on the wire, verified with PyJWT."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ NOW_SECONDS = 1_795_132_800
 
 
 def token_requests(sandbox):
-    """Yield the forms of all token requests, as they were on the wire."""
+    """Yield the head and the form of each token request on the wire."""
     for text in sandbox.wire:
         if text.startswith("POST /api/customer/oauth/token"):
             head, _, body = text.partition("\r\n\r\n")
@@ -32,7 +32,7 @@ def token_requests(sandbox):
 
 
 def exchange(sandbox, key, **options):
-    """Get a token with this key and return the assertion that was sent, and the token request."""
+    """Exchange a token with this key; return the subject, the JWK, the head and the form."""
     known = len(list(token_requests(sandbox)))
     jwk = siteline.PrivateKey(key).public_jwk if "signer" not in options else options["public_jwk"]
     subject = sandbox.enroll(jwk)
@@ -54,7 +54,7 @@ def pem(key, form=PrivateFormat.PKCS8, encryption=None):
 @pytest.mark.parametrize("bits", [2048, 3072, 4096])
 @pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
 @pytest.mark.fault("K5")
-def test_another_library_verifies_what_we_sign_with_its_own_keys(sandbox, bits, form):
+def test_pyjwt_verifies_assertions_signed_with_keys_of_cryptography(sandbox, bits, form):
     key = rsa.generate_private_key(65537, bits)
     subject, jwk, _, form_fields = exchange(sandbox, pem(key, form))
     (assertion,) = form_fields["client_assertion"]
@@ -80,7 +80,7 @@ def test_another_library_verifies_what_we_sign_with_its_own_keys(sandbox, bits, 
     assert all(type(claims[name]) is int for name in ("iat", "nbf", "exp"))
 
 
-def test_another_library_verifies_what_we_sign_with_many_keys_of_ours(sandbox):
+def test_pyjwt_verifies_assertions_signed_with_generated_keys(sandbox):
     seen = set()
     for _ in range(20):
         key = siteline.PrivateKey.generate(2048)
@@ -115,7 +115,7 @@ def test_the_form_has_the_four_fields_and_nothing_else(sandbox):
 
 
 @pytest.mark.fault("T32", "D9")
-def test_the_assertion_travels_only_in_its_form_field(sandbox):
+def test_the_assertion_is_sent_only_in_its_form_field(sandbox):
     _, _, head, form = exchange(sandbox, siteline.PrivateKey.generate(2048))
     assert "authorization" not in head.lower()
     (assertion,) = form["client_assertion"]
@@ -127,18 +127,18 @@ def test_the_assertion_travels_only_in_its_form_field(sandbox):
 def test_a_key_in_a_vault_signs_through_a_callable(sandbox):
     key = rsa.generate_private_key(65537, 2048)
     jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
-    asked = []
+    signed = []
 
     def sign(data: bytes) -> bytes:
-        asked.append(data)
+        signed.append(data)
         return key.sign(data, padding.PKCS1v15(), hashes.SHA256())
 
     _, _, _, form = exchange(sandbox, key, signer=sign, public_jwk=jwk)
     (assertion,) = form["client_assertion"]
-    assert asked == [assertion.rsplit(".", 1)[0].encode()]
+    assert signed == [assertion.rsplit(".", 1)[0].encode()]
 
 
-def test_a_signer_that_signs_wrongly_is_found_out_before_anything_is_sent(sandbox):
+def test_a_wrong_signature_of_a_signer_is_detected_before_anything_is_sent(sandbox):
     key = rsa.generate_private_key(65537, 2048)
     other = rsa.generate_private_key(65537, 2048)
     jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
@@ -152,7 +152,7 @@ def test_a_signer_that_signs_wrongly_is_found_out_before_anything_is_sent(sandbo
     assert not list(token_requests(sandbox))
 
 
-def test_an_error_of_the_signer_is_the_cause_of_ours(sandbox):
+def test_an_error_of_the_signer_is_the_cause_of_the_credential_error(sandbox):
     jwk = siteline.PrivateKey.generate(2048).public_jwk
 
     def sign(data: bytes) -> bytes:
@@ -204,14 +204,14 @@ def test_an_encrypted_key_works_with_its_passphrase(sandbox):
 
 
 def kids(sandbox):
-    """The key that signed each token request, in their order."""
+    """The kid of each token request, in order."""
     forms = [form for _, form in token_requests(sandbox)]
     return [jwt.get_unverified_header(form["client_assertion"][0])["kid"] for form in forms]
 
 
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.fault("T30")
-def test_a_token_is_used_to_its_end_and_the_next_one_asked_for_with_the_new_key(
+def test_a_token_is_used_until_it_expires_and_the_next_one_is_signed_with_the_new_key(
     sandbox, tmp_path, is_async
 ):
     old, new = (siteline.PrivateKey.generate(2048) for _ in range(2))
@@ -237,10 +237,10 @@ def test_a_token_is_used_to_its_end_and_the_next_one_asked_for_with_the_new_key(
     assert kids(sandbox) == [old.thumbprint, new.thumbprint]
 
 
-def test_a_client_with_a_replaced_credential_travels_with_the_new_one(tmp_path):
+def test_a_client_with_a_replaced_credential_is_pickled_with_the_new_one(tmp_path):
     old, new = (siteline.PrivateKey.generate(2048) for _ in range(2))
     new.save(tmp_path / "new.pem")
-    # On the machine's time: a client on the sandbox's clock does not travel.
+    # On the machine's clock: a client on the sandbox's clock cannot be pickled.
     with siteline.Sandbox(record_wire=True) as sandbox:
         subject = sandbox.enroll(old.public_jwk)
         client = siteline.Client(sandbox.base_url, credential=siteline.Credential(subject, old))

@@ -1,4 +1,4 @@
-"""A signer that is a coroutine function: awaited on the loop of whoever needs a token."""
+"""A signer that is a coroutine function is awaited on the loop of the call that needs a token."""
 
 import asyncio
 import contextvars
@@ -28,7 +28,7 @@ def signature_of(data):
 
 
 class Vault:
-    """An async vault. It says what befell each call; the first of them can be made to hang."""
+    """An async vault that records its calls; the first of them can hang."""
 
     def __init__(self, hangs=0):
         self.hangs, self.calls, self.cancelled = hangs, [], 0
@@ -58,7 +58,7 @@ def client_of(sandbox, signer, kind=siteline.AsyncClient, **options):
 async def until(what, seconds=10):
     end = time.monotonic() + seconds
     while not what():
-        assert time.monotonic() < end, "it did not come to pass"
+        assert time.monotonic() < end, f"not true within {seconds} s"
         await asyncio.sleep(0.005)
 
 
@@ -76,7 +76,7 @@ async def two_arguments(_, data):
     [Vault().sign, Callable(), functools.partial(two_arguments, None)],
     ids=["method", "object", "partial"],
 )
-def test_it_signs_and_the_service_takes_it(sandbox, signer):
+def test_an_async_signer_signs_and_the_service_accepts_the_signature(sandbox, signer):
     async def main():
         async with client_of(sandbox, signer) as client:
             table = await client.data(**DAY).collect()
@@ -88,7 +88,7 @@ def test_it_signs_and_the_service_takes_it(sandbox, signer):
     assert sandbox.stats["token_requests"] == 1
 
 
-def test_it_runs_on_the_loop_of_the_caller_in_its_context(sandbox):
+def test_an_async_signer_runs_on_the_loop_and_in_the_context_of_the_caller(sandbox):
     vault, request = Vault(), contextvars.ContextVar("request")
     seen = []
 
@@ -125,14 +125,14 @@ def test_many_scans_at_once_sign_once(sandbox):
 @pytest.mark.parametrize("way", ["pages", "gather"])
 @pytest.mark.fault("D1")
 def test_a_token_that_is_refused_between_two_pages_is_renewed_on_the_loop(sandbox, way):
-    """Pages are read ahead, and gathered, in tasks that no call of Python's began."""
+    """Pages are read ahead and gathered in tasks of the core."""
     vault = Vault()
     sandbox.fault(on="data", status=401, nth=3)
 
     async def main():
         async with client_of(sandbox, vault.sign) as client:
             await client.discover()
-            # A token that was new would be tried once more.
+            # A new token would be retried once.
             sandbox.clock.advance("2m")
             if way == "gather":
                 scans = [client.data(**DAY, page_size=20) for _ in range(3)]
@@ -140,7 +140,7 @@ def test_a_token_that_is_refused_between_two_pages_is_renewed_on_the_loop(sandbo
             points = 0
             async for page in client.data(**DAY, page_size=20).pages():
                 points += len(page)
-                # What is read ahead asks for its token meanwhile.
+                # The page that is read ahead requests its token meanwhile.
                 await asyncio.sleep(0.05)
             return [points]
 
@@ -151,7 +151,7 @@ def test_a_token_that_is_refused_between_two_pages_is_renewed_on_the_loop(sandbo
 
 @pytest.mark.fault("T20")
 @pytest.mark.parametrize("loops", [1, 2])
-def test_where_the_first_is_cancelled_another_signs_anew_on_its_own_loop(sandbox, loops):
+def test_when_the_first_call_is_cancelled_another_signs_again_on_its_own_loop(sandbox, loops):
     vault = Vault(hangs=1)
     credential = credential_of(sandbox, vault.sign)
     waiting, outcome = threading.Event(), []
@@ -189,7 +189,7 @@ def test_where_the_first_is_cancelled_another_signs_anew_on_its_own_loop(sandbox
 
 @pytest.mark.fault("T20")
 @pytest.mark.parametrize("how", ["run", "closed"])
-def test_a_loop_that_ends_while_it_signs_leaves_the_exchange_to_others(sandbox, how):
+def test_when_a_loop_ends_while_it_signs_another_call_does_the_exchange(sandbox, how):
     vault = Vault(hangs=1)
     credential = credential_of(sandbox, vault.sign)
     outcome, waits = [], threading.Event()
@@ -215,7 +215,7 @@ def test_a_loop_that_ends_while_it_signs_leaves_the_exchange_to_others(sandbox, 
         asyncio.run(first(client))
     else:
         loop = asyncio.new_event_loop()
-        # It holds the tasks that nobody will ever end.
+        # References to the tasks, which never end.
         left = loop.run_until_complete(first(client)), asyncio.all_tasks(loop)
         began = time.monotonic()
         loop.close()
@@ -257,11 +257,11 @@ def test_a_signer_that_never_ends_has_the_deadline_of_the_call(sandbox):
 
 
 class Sealed(Exception):
-    """The user's own."""
+    """An exception of the user's code."""
 
 
 @pytest.mark.parametrize("count", [1, 10])
-def test_what_it_raises_is_the_cause_and_is_not_remembered(sandbox, count):
+def test_an_exception_of_the_signer_is_the_cause_and_is_not_cached(sandbox, count):
     raised = [Sealed("the vault is sealed")]
 
     async def sign(data):
@@ -285,7 +285,7 @@ def test_what_it_raises_is_the_cause_and_is_not_remembered(sandbox, count):
     assert sandbox.stats["token_requests"] == 1
 
 
-def test_a_signer_that_is_cancelled_from_elsewhere_says_so_to_its_own_caller_alone(sandbox):
+def test_a_signer_that_is_cancelled_elsewhere_cancels_only_its_own_caller(sandbox):
     vault, cancelled = Vault(), []
 
     async def sign(data):
@@ -307,7 +307,7 @@ def test_a_signer_that_is_cancelled_from_elsewhere_says_so_to_its_own_caller_alo
 
 
 @pytest.mark.parametrize("answer", [None, "text", 5, b"", b"\0" * 256])
-def test_what_is_no_signature_is_told_before_anything_is_sent(sandbox, answer):
+def test_a_result_that_is_no_signature_is_an_error_before_anything_is_sent(sandbox, answer):
     async def sign(data):
         return answer
 
@@ -320,9 +320,9 @@ def test_what_is_no_signature_is_told_before_anything_is_sent(sandbox, answer):
     assert sandbox.stats["token_requests"] == 0
 
 
-def test_a_plain_function_that_gives_an_awaitable_is_told_what_to_give(sandbox):
+def test_a_plain_function_that_returns_an_awaitable_is_an_error_with_a_hint(sandbox):
     async def answer():
-        raise AssertionError("nobody awaits it")
+        raise AssertionError("it must not be awaited")
 
     made = []
 
@@ -341,7 +341,7 @@ def test_a_plain_function_that_gives_an_awaitable_is_told_what_to_give(sandbox):
 
 
 @pytest.mark.parametrize("inside", [False, True])
-def test_a_client_says_config_error_before_any_request_unless_there_is_a_token(sandbox, inside):
+def test_a_client_raises_config_error_before_any_request_unless_there_is_a_token(sandbox, inside):
     vault = Vault()
     credential = credential_of(sandbox, vault.sign)
     blocking = client_of(sandbox, credential, siteline.Client)
@@ -372,7 +372,7 @@ def test_a_client_says_config_error_before_any_request_unless_there_is_a_token(s
                 assert len(blocking.data(**DAY).collect())
 
     asyncio.run(main())
-    # The token is the process's: it serves to its end, and is not renewed here.
+    # The process shares the token: it is used until it expires, and not renewed here.
     assert len(blocking.data(**DAY, page_size=20).collect()) == len(sandbox.truth(**DAY))
     sandbox.clock.advance("2h")
     with pytest.raises(siteline.ConfigError, match="async"):
@@ -380,7 +380,7 @@ def test_a_client_says_config_error_before_any_request_unless_there_is_a_token(s
     assert len(vault.calls) == sandbox.stats["token_requests"] == 1
 
 
-def test_signer_and_loop_are_let_go(sandbox):
+def test_signer_and_loop_are_released(sandbox):
     vault = Vault(hangs=1)
     gone = weakref.ref(vault)
     loops = []
@@ -413,7 +413,7 @@ def last():
 
 how = sys.argv[1]
 if how == "atexit":
-    # Before siteline's own: it runs after it.
+    # Registered before siteline's own handler, so it runs after that.
     atexit.register(last)
 
 import siteline
@@ -449,7 +449,7 @@ print("the end")
 
 
 @pytest.mark.parametrize("how", ["thread", "left", "atexit"])
-def test_a_script_ends_whatever_its_signer_waits_for(how):
+def test_a_script_ends_while_its_signer_waits(how):
     done = subprocess.run(
         [sys.executable, "-c", ENDS, how], capture_output=True, text=True, timeout=30, check=False
     )
@@ -462,7 +462,7 @@ def test_a_script_ends_whatever_its_signer_waits_for(how):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_child_signs_on_a_loop_of_its_own(sandbox):
+def test_a_forked_child_signs_on_its_own_loop(sandbox):
     vault = Vault(hangs=1)
     credential = credential_of(sandbox, vault.sign)
     client = client_of(sandbox, credential)

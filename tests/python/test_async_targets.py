@@ -1,4 +1,4 @@
-"""A store of the user's whose methods are coroutine functions: kept as right as any other."""
+"""Syncs into a store of the user's whose methods are coroutine functions."""
 
 import asyncio
 import contextlib
@@ -18,11 +18,11 @@ NEVER = 3600
 
 
 class AsyncMemoryStore(MemoryStore):
-    """Says of each call when it began and when it ended, and what it ended with."""
+    """Records the beginning and the end of each call, and its exception."""
 
     def __init__(self):
         super().__init__()
-        self.said = []
+        self.calls = []
 
     async def state(self, feed):
         return await self.calling("state", super().state, feed)
@@ -31,15 +31,15 @@ class AsyncMemoryStore(MemoryStore):
         return await self.calling("apply", super().apply, feed, page, state)
 
     async def calling(self, name, call, *arguments):
-        self.said.append(f"+{name}")
+        self.calls.append(f"+{name}")
         try:
             await self.work(name)
             return call(*arguments)
         except BaseException as error:
-            self.said.append(type(error).__name__)
+            self.calls.append(type(error).__name__)
             raise
         finally:
-            self.said.append(f"-{name}")
+            self.calls.append(f"-{name}")
 
     async def work(self, name):
         await asyncio.sleep(0.001)
@@ -54,7 +54,7 @@ def run_sync(sandbox, store, feed, **options):
 
 
 @pytest.mark.fault("S10")
-def test_late_and_revised_data_leave_it_as_a_store_of_ours_at_every_step(sandbox, tmp_path):
+def test_late_and_revised_data_leave_it_equal_to_a_siteline_store(sandbox, tmp_path):
     feed, target = make_feed(page_size=700), AsyncMemoryStore()
     assert isinstance(target, siteline.AsyncStoreTarget)
     with siteline.Store(tmp_path / "plant.siteline") as store:
@@ -72,32 +72,32 @@ def test_late_and_revised_data_leave_it_as_a_store_of_ours_at_every_step(sandbox
     assert theirs.revised > 0
 
 
-def test_its_calls_come_one_at_a_time_in_order_on_the_loop_which_goes_on(sandbox):
-    target, turns, told = AsyncMemoryStore(), [], []
+def test_its_methods_are_called_in_order_one_at_a_time_without_blocking_the_loop(sandbox):
+    target, ticks, reported = AsyncMemoryStore(), [], []
 
     async def main():
         async def tick():
             while True:
-                turns.append(len(target.pages))
+                ticks.append(len(target.pages))
                 await asyncio.sleep(0)
 
         ticking = asyncio.create_task(tick())
         async with sandbox.async_client() as client:
-            report = await client.sync(make_feed(page_size=700), target, progress=told.append)
+            report = await client.sync(make_feed(page_size=700), target, progress=reported.append)
         ticking.cancel()
         return report
 
     report = asyncio.run(main())
     assert [number for number, _, _ in target.pages] == list(range(1, report.pages + 1))
-    assert [now.pages for now in told if not now.done] == list(range(1, len(told)))
-    begun = target.said[::2]
-    assert target.said[1::2] == [one.replace("+", "-") for one in begun], "one at a time"
+    assert [now.pages for now in reported if not now.done] == list(range(1, len(reported)))
+    begun = target.calls[::2]
+    assert target.calls[1::2] == [one.replace("+", "-") for one in begun], "one at a time"
     assert target.threads == {threading.get_ident()}
-    assert set(turns) >= set(range(report.pages)), "the loop turns while each page is applied"
+    assert set(ticks) >= set(range(report.pages)), "the loop runs while each page is applied"
 
 
 class Mixed(MemoryStore):
-    """One of the two is async."""
+    """Only one of the two methods is async."""
 
     async def apply(self, feed, page, state):
         return super().apply(feed, page, state)
@@ -111,12 +111,12 @@ def test_one_method_may_be_plain(sandbox):
 
 
 class Trouble(Exception):
-    """The user's own."""
+    """An exception of the user's code."""
 
 
 @pytest.mark.parametrize("at", ["state", "apply"])
 @pytest.mark.parametrize("raised", [Trouble("the database went away"), asyncio.CancelledError()])
-def test_what_it_raises_comes_through_untouched_and_the_next_sync_goes_on(sandbox, raised, at):
+def test_its_exceptions_are_raised_unchanged_and_the_next_sync_continues(sandbox, raised, at):
     class Failing(AsyncMemoryStore):
         async def work(self, name):
             if name == at and len(self.pages) == (2 if at == "apply" else 0) and failing:
@@ -140,7 +140,7 @@ def test_what_it_raises_comes_through_untouched_and_the_next_sync_goes_on(sandbo
     assert target.points() == true_points(sandbox, report.read_through)
 
 
-def test_a_cancelled_sync_lets_apply_come_to_its_end(sandbox):
+def test_a_cancelled_sync_waits_for_apply(sandbox):
     target, feed = AsyncMemoryStore(), make_feed(page_size=700)
 
     async def main():
@@ -153,7 +153,7 @@ def test_a_cancelled_sync_lets_apply_come_to_its_end(sandbox):
         target.work = slowly
         async with sandbox.async_client() as client:
             task = asyncio.create_task(client.sync(feed, target))
-            while target.said.count("+apply") < 2:
+            while target.calls.count("+apply") < 2:
                 await asyncio.sleep(0.005)
             for _ in range(3):
                 task.cancel()
@@ -162,8 +162,8 @@ def test_a_cancelled_sync_lets_apply_come_to_its_end(sandbox):
             going_on.set()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert target.said[-1] == "-apply"
-            assert "CancelledError" not in target.said
+            assert target.calls[-1] == "-apply"
+            assert "CancelledError" not in target.calls
             assert len(target.pages) == 2
             return await client.sync(feed, target)
 
@@ -173,7 +173,7 @@ def test_a_cancelled_sync_lets_apply_come_to_its_end(sandbox):
     assert target.points() == true_points(sandbox, report.read_through)
 
 
-def test_where_the_loop_ends_apply_is_cancelled_and_nothing_of_the_page_is_kept(sandbox):
+def test_when_the_loop_ends_apply_is_cancelled_and_the_page_is_not_stored(sandbox):
     target, feed = AsyncMemoryStore(), make_feed(page_size=700)
 
     async def hanging(name):
@@ -185,7 +185,7 @@ def test_where_the_loop_ends_apply_is_cancelled_and_nothing_of_the_page_is_kept(
     async def main():
         async with sandbox.async_client() as client:
             task = asyncio.create_task(client.sync(feed, target))
-            while target.said.count("+apply") < 3:
+            while target.calls.count("+apply") < 3:
                 await asyncio.sleep(0.005)
         return task
 
@@ -193,7 +193,7 @@ def test_where_the_loop_ends_apply_is_cancelled_and_nothing_of_the_page_is_kept(
     task = asyncio.run(main())
     assert time.monotonic() - began < 20
     assert task.cancelled()
-    assert target.said[-2:] == ["CancelledError", "-apply"]
+    assert target.calls[-2:] == ["CancelledError", "-apply"]
     assert len(target.pages) == 2
     del target.work
     report = run_sync(sandbox, target, feed)
@@ -202,24 +202,24 @@ def test_where_the_loop_ends_apply_is_cancelled_and_nothing_of_the_page_is_kept(
 
 
 class Locked(AsyncMemoryStore):
-    """Says which feed is held."""
+    """Records when feeds are locked and unlocked."""
 
     def __init__(self, way="generator"):
         super().__init__()
-        self.held, self.way = [], way
+        self.locks, self.way = [], way
 
     def lock(self, feed):
         return getattr(self, self.way)(feed)
 
     @contextlib.asynccontextmanager
     async def generator(self, feed):
-        self.held.append(f"+{feed}")
+        self.locks.append(f"+{feed}")
         try:
             await asyncio.sleep(0.001)
             yield
         finally:
             await asyncio.sleep(0.001)
-            self.held.append(f"-{feed}")
+            self.locks.append(f"-{feed}")
 
     async def coroutine(self, feed):
         await asyncio.sleep(0)
@@ -227,79 +227,79 @@ class Locked(AsyncMemoryStore):
 
     @contextlib.contextmanager
     def plain(self, feed):
-        self.held.append(f"+{feed}")
+        self.locks.append(f"+{feed}")
         yield
-        self.held.append(f"-{feed}")
+        self.locks.append(f"-{feed}")
 
 
 @pytest.mark.parametrize("way", ["generator", "coroutine", "plain"])
-def test_an_async_lock_is_held_for_the_sync_and_left_before_it_ends(sandbox, way):
+def test_an_async_lock_is_entered_for_the_sync_and_exited_before_it_ends(sandbox, way):
     target = Locked(way)
     two = [make_feed(), make_feed("line-1", line="L1")]
     seen = []
 
     async def main():
         async with sandbox.async_client() as client:
-            await client.sync(two, target, progress=lambda _: seen.append(list(target.held)))
-            assert sorted(target.held) == ["+line-1", "+line-2", "-line-1", "-line-2"]
+            await client.sync(two, target, progress=lambda _: seen.append(list(target.locks)))
+            assert sorted(target.locks) == ["+line-1", "+line-2", "-line-1", "-line-2"]
             sandbox.clock.advance("1h")
             sandbox.fault(on="data", status=400, error="invalid_request", times=9)
             with pytest.raises(siteline.RequestRejected):
                 await client.sync(two, target)
-            assert len(target.held) == 8
-            assert not set(target.held[-2:]) & {"+line-1", "+line-2"}
+            assert len(target.locks) == 8
+            assert not set(target.locks[-2:]) & {"+line-1", "+line-2"}
 
     asyncio.run(main())
     assert all(one == ["+line-2", "+line-1"] for one in seen)
     assert seen
 
 
-def test_a_lock_alone_may_be_async(sandbox):
+def test_only_the_lock_may_be_async(sandbox):
     class Plain(MemoryStore):
-        held = ()
+        locks = ()
 
         @contextlib.asynccontextmanager
         async def lock(self, feed):
-            self.held = (feed,)
+            self.locks = (feed,)
             yield
-            self.held = ()
+            self.locks = ()
 
         def apply(self, feed, page, state):
-            assert self.held == (feed,)
+            assert self.locks == (feed,)
             return super().apply(feed, page, state)
 
     target = Plain()
     assert run_sync(sandbox, target, make_feed()).complete
-    assert target.held == ()
+    assert target.locks == ()
 
 
-def test_a_sync_that_waits_for_its_lock_can_be_cancelled_and_leaves_those_it_has(sandbox):
+def test_a_sync_that_waits_for_a_lock_can_be_cancelled_and_releases_its_other_locks(sandbox):
     target = Locked()
     two = [make_feed(), make_feed("line-1", line="L1")]
 
     async def main():
-        taken = asyncio.Lock()
-        await taken.acquire()
+        held_elsewhere = asyncio.Lock()
+        await held_elsewhere.acquire()
         free = target.generator
-        target.generator = lambda feed: taken if feed == "line-1" else free(feed)
+        target.generator = lambda feed: held_elsewhere if feed == "line-1" else free(feed)
         async with sandbox.async_client() as client:
             task = asyncio.create_task(client.sync(two, target))
-            while target.held != ["+line-2"]:
+            while target.locks != ["+line-2"]:
                 await asyncio.sleep(0.005)
             await asyncio.sleep(0.05)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.wait_for(task, 5)
-            assert target.held == ["+line-2", "-line-2"]
-            taken.release()
+            assert target.locks == ["+line-2", "-line-2"]
+            held_elsewhere.release()
             await asyncio.sleep(0.05)
-            assert not taken.locked()
+            assert not held_elsewhere.locked()
             return await client.sync(two, target)
 
     assert asyncio.run(main()).complete
 
 
-def test_a_lock_that_is_taken_ends_the_sync_before_any_request(sandbox):
+def test_a_lock_held_elsewhere_ends_the_sync_before_any_request(sandbox):
     class Taken(Locked):
         async def coroutine(self, feed):
             if feed == "line-1":
@@ -309,50 +309,50 @@ def test_a_lock_that_is_taken_ends_the_sync_before_any_request(sandbox):
     target = Taken("coroutine")
     with pytest.raises(siteline.StoreBusy, match="another job"):
         run_sync(sandbox, target, [make_feed(), make_feed("line-1", line="L1")])
-    assert target.held == ["+line-2", "-line-2"]
+    assert target.locks == ["+line-2", "-line-2"]
     assert sandbox.stats["data_requests"] == 0
 
 
 @pytest.mark.parametrize(
-    ("method", "answer", "told"),
+    ("method", "answer", "message"),
     [
         ("state", "text", "gave a str"),
         ("apply", None, r"it gives \(inserted, revised, unchanged\)"),
-        ("lock", 5, "lock.*gave a int: it gives a context manager"),
+        ("lock", 5, "lock.*returned a int: it must return a context manager"),
     ],
 )
-def test_answers_that_are_wrong_are_told(sandbox, method, answer, told):
+def test_a_wrong_result_of_a_method_is_an_error(sandbox, method, answer, message):
     async def wrong(*_):
         return answer
 
     target = AsyncMemoryStore()
     setattr(target, method, wrong)
-    with pytest.raises(TypeError, match=told):
+    with pytest.raises(TypeError, match=message):
         run_sync(sandbox, target, make_feed())
 
 
-def test_a_client_says_config_error_before_any_request(sandbox):
+def test_a_client_raises_config_error_before_any_request(sandbox):
     target = AsyncMemoryStore()
     client = sandbox.client()
     for call in (client.sync, client.plan):
         with pytest.raises(siteline.ConfigError, match="async") as caught:
             call(make_feed(), target)
         assert "AsyncClient" in caught.value.hint
-    assert target.said == []
+    assert target.calls == []
     assert sandbox.stats["token_requests"] == sandbox.stats["data_requests"] == 0
 
 
-def test_what_is_no_store_is_refused_in_asyncio_too(sandbox):
+def test_an_object_that_is_no_store_is_refused_in_asyncio_too(sandbox):
     class Half:
         async def state(self, feed):
-            raise AssertionError("never asked")
+            raise AssertionError("it must not be called")
 
     for target in (None, object(), Half()):
         with pytest.raises(siteline.QueryError, match="StoreTarget"):
             run_sync(sandbox, target, make_feed())
 
 
-def test_a_plan_asks_for_the_states_and_costs_nothing(sandbox):
+def test_a_plan_reads_the_states_and_makes_no_request(sandbox):
     target, feed = AsyncMemoryStore(), make_feed()
 
     async def main():
@@ -369,7 +369,7 @@ def test_a_plan_asks_for_the_states_and_costs_nothing(sandbox):
     assert after.pages == report.pages > 0
 
 
-def test_syncs_run_side_by_side_and_with_an_async_signer(sandbox):
+def test_syncs_run_concurrently_and_with_an_async_signer(sandbox):
     key = rsa.generate_private_key(65537, 2048)
     jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
 

@@ -1,4 +1,4 @@
-"""asyncio: what is cancelled, fails or is shared loses nothing and never ends too early."""
+"""asyncio: cancelled, failed and shared iterators lose no items and do not end early."""
 
 import asyncio
 import gc
@@ -10,7 +10,7 @@ from kit.ranges import HOURLY
 
 
 def size(item):
-    """Points in what an iterator gives: a page, or a point itself."""
+    """The number of points of an item: a page, or one point."""
     return len(item) if isinstance(item, siteline.Page) else 1
 
 
@@ -25,7 +25,7 @@ def key(record):
 
 @pytest.mark.fault("R5")
 @pytest.mark.parametrize("way", ["pages", "records"])
-def test_an_iterator_that_was_cancelled_or_failed_goes_on_where_it_was(sandbox, way):
+def test_an_iterator_that_was_cancelled_or_failed_continues_where_it_stopped(sandbox, way):
     async def read():
         async with sandbox.async_client() as client:
             items = getattr(client.data(**HOURLY, page_size=50), way)()
@@ -44,7 +44,7 @@ def test_an_iterator_that_was_cancelled_or_failed_goes_on_where_it_was(sandbox, 
 
 
 @pytest.mark.parametrize("way", ["pages", "records"])
-def test_tasks_share_an_iterator_and_each_item_is_given_once(sandbox, way):
+def test_tasks_share_an_iterator_and_each_item_is_returned_once(sandbox, way):
     async def count(items):
         got = []
         async for item in items:
@@ -65,7 +65,7 @@ def test_tasks_share_an_iterator_and_each_item_is_given_once(sandbox, way):
 
 
 @pytest.mark.fault("R6")
-def test_a_task_that_nobody_holds_is_not_collected_while_it_waits(sandbox):
+def test_a_task_without_references_is_not_collected_while_it_waits(sandbox):
     async def ask(client, answered):
         answered.set_result(sorted(await client.discover()))
 
@@ -92,7 +92,7 @@ def test_records_may_be_named(sandbox):
     assert len(named) == len(sandbox.truth(**HOURLY))
 
 
-def test_a_log_handler_that_raises_stop_iteration_leaves_nobody_waiting(sandbox):
+def test_a_log_handler_that_raises_stop_iteration_leaves_no_task_waiting(sandbox):
     class Stopping(logging.Handler):
         def emit(self, record):
             raise StopIteration

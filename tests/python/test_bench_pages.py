@@ -1,4 +1,4 @@
-"""The benchmark of reading: each set of pages is the same data, and siteline can read it."""
+"""The pages of the benchmark: each set has the same data, and siteline can read it."""
 
 import json
 import sys
@@ -40,7 +40,7 @@ def scan(client, pages, end=None):
 
 @pytest.fixture(scope="module")
 def expected(folder):
-    """The compact pages, as Python's own json reads them."""
+    """The compact pages, read with Python's json."""
     rows = []
     for path in sorted((folder / "a").iterdir()):
         for envelope in json.loads(path.read_bytes())["series"]:
@@ -63,7 +63,7 @@ def test_each_set_of_pages_is_the_same_data(client, expected, pages):
     pd.testing.assert_frame_equal(read, expected, check_exact=True)
 
 
-def test_the_numbers_are_of_all_lengths_and_one_in_a_hundred_is_null(expected):
+def test_the_numbers_have_all_lengths_and_one_in_a_hundred_is_null(expected):
     digits = expected["value"].dropna().map(lambda value: len(repr(value).replace(".", "")))
 
     assert set(range(4, 17)) <= set(digits)
@@ -72,7 +72,7 @@ def test_the_numbers_are_of_all_lengths_and_one_in_a_hundred_is_null(expected):
     assert expected["value"].isna().mean() == pytest.approx(render.NULLS, rel=0.2)
 
 
-def test_pages_that_lie_there_are_not_rendered_again(folder):
+def test_existing_pages_are_not_rendered_again(folder):
     before = (folder / "a" / "000.json").stat().st_mtime_ns
 
     render.render(folder, PAGES)
@@ -80,18 +80,18 @@ def test_pages_that_lie_there_are_not_rendered_again(folder):
     assert (folder / "a" / "000.json").stat().st_mtime_ns == before
 
 
-def test_five_laps_have_cursors_of_their_own(client):
+def test_the_five_repetitions_have_different_cursors(client):
     assert [len(page) for page in scan(client, "a5").pages()] == [10_000] * 5 * PAGES
 
 
-def test_the_slow_pages_hold_an_hour_each_and_end_with_the_range(client, monkeypatch):
+def test_the_slow_pages_have_an_hour_each_and_end_with_the_range(client, monkeypatch):
     monkeypatch.setattr(server, "DELAY", 0.0)
     end = render.START + pd.Timedelta("150min")
 
     assert [len(page) for page in scan(client, "slow", end).pages()] == [120, 120, 60]
 
 
-def test_one_number_that_is_another_bit_for_bit_is_a_difference(client):
+def test_one_number_that_differs_in_a_bit_is_a_difference(client):
     frame = scan(client, "a").to_pandas(ids="category")
     other = frame.copy()
     other.loc[7, "value"] += 1e-12

@@ -1,4 +1,4 @@
-"""Bodies that would fill the memory: refused at the cap, and never held beyond it."""
+"""Bodies that would fill the memory are refused at the cap and never buffered beyond it."""
 
 import gzip
 import struct
@@ -28,7 +28,7 @@ except siteline.BodyTooLarge as error:
 
 
 def bomb(claims=BOMB):
-    """Spaces, which are JSON as far as they go; the last four bytes claim a size."""
+    """Spaces, a valid beginning of JSON, compressed; the last four bytes claim a size."""
     return gzip.compress(b" " * BOMB, 6, mtime=0)[:-4] + struct.pack("<I", claims)
 
 
@@ -42,7 +42,7 @@ BODIES = {
 @pytest.mark.fault("H14")
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
 @pytest.mark.parametrize("name", BODIES)
-def test_a_body_beyond_the_cap_takes_hardly_more_memory_than_the_cap(tmp_path, name):
+def test_a_body_beyond_the_cap_takes_little_more_memory_than_the_cap(tmp_path, name):
     make, headers = BODIES[name]
     key = siteline.PrivateKey.generate(2048)
     key.save(tmp_path / "key.pem")

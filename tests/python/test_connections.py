@@ -1,4 +1,4 @@
-"""Whom a connection trusts, and which proxy it takes: over real sockets, with TLS, on loopback."""
+"""Which certificates and proxies a connection uses: over real sockets, with TLS, on loopback."""
 
 import base64
 import logging
@@ -30,7 +30,7 @@ WORKS = "['sites', 'subject']"
 
 @pytest.fixture
 def service(authority, key_file, monkeypatch):
-    """A sandbox behind TLS; its clock runs, as clients' do."""
+    """A sandbox behind TLS, on the machine's clock."""
     for name in (*OURS, *PROXIES):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
@@ -51,7 +51,7 @@ def client_of(service, url=None, **options):
 
 
 def in_a_child(service, url=None, program=CHILD, before=(), **variables):
-    """Run a small program with these variables, and give what it printed."""
+    """Run a small program with these environment variables, and return its output."""
     environment = {
         **{name: value for name, value in os.environ.items() if name.upper() not in PROXIES},
         "SUBJECT": service.credential.subject,
@@ -72,7 +72,7 @@ def in_a_child(service, url=None, program=CHILD, before=(), **variables):
     return done.stdout.strip()
 
 
-# Whom it trusts.
+# Certificates.
 
 
 @pytest.mark.fault("H22")
@@ -83,7 +83,7 @@ def test_a_ca_bundle_is_a_path_or_pem(service, authority):
 
 
 @pytest.mark.fault("H22")
-def test_an_authority_that_nobody_named_is_a_tls_error_that_tells_how_to_name_it(service):
+def test_an_unknown_authority_is_a_tls_error_with_a_hint(service):
     with client_of(service) as client, pytest.raises(siteline.TlsError) as caught:
         client.discover()
     assert "unknown authority" in str(caught.value)
@@ -94,14 +94,14 @@ def test_an_authority_that_nobody_named_is_a_tls_error_that_tells_how_to_name_it
 
 
 @pytest.mark.fault("H22")
-def test_ssl_cert_file_and_ssl_cert_dir_are_heard(service, authority):
+def test_ssl_cert_file_and_ssl_cert_dir_are_used(service, authority):
     assert in_a_child(service, SSL_CERT_FILE=authority.file) == WORKS
     folders = os.pathsep.join(["", "absent", str(authority.folder)])
     assert in_a_child(service, SSL_CERT_DIR=folders) == WORKS
 
 
 @pytest.mark.fault("H22")
-def test_a_proxy_that_breaks_tls_open_works_once_its_authority_is_named(service, authority):
+def test_a_proxy_that_intercepts_tls_works_with_its_authority(service, authority):
     with Proxy(service.port) as proxy:
         options = {"proxy": f"http://127.0.0.1:{proxy.port}"}
         distrustful = client_of(service, f"https://{HOST}", **options)
@@ -111,7 +111,7 @@ def test_a_proxy_that_breaks_tls_open_works_once_its_authority_is_named(service,
             assert sorted(client.discover()) == ["sites", "subject"]
 
 
-def test_a_ca_bundle_that_is_none_is_told_before_any_request(service, tmp_path):
+def test_an_invalid_ca_bundle_is_an_error_before_any_request(service, tmp_path):
     (tmp_path / "empty.pem").write_text("nothing")
     broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     for wrong in (tmp_path / "absent.pem", tmp_path, tmp_path / "empty.pem", b"nothing", broken):
@@ -123,7 +123,7 @@ def test_a_ca_bundle_that_is_none_is_told_before_any_request(service, tmp_path):
 
 @pytest.mark.fault("H23")
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
-def test_variables_that_name_no_certificate_fail_at_the_first_https_not_before(
+def test_variables_without_a_certificate_fail_at_the_first_https_request(
     service, variable, tmp_path
 ):
     printed = in_a_child(service, **{variable: tmp_path / "absent"})
@@ -139,7 +139,7 @@ STORES = ("/etc/ssl", "/usr/lib/ssl", "/etc/pki", "/usr/share/ssl", "/usr/local/
 
 @pytest.fixture
 def storeless(tmp_path):
-    """The beginning of a command that runs where the machine has no certificate store."""
+    """The prefix of a command that hides the machine's certificate stores."""
     hide = "; ".join(f"mount -t tmpfs none {store}" for store in STORES if Path(store).is_dir())
     before = ["unshare", "--map-root-user", "--mount", "sh", "-c", f'{hide}; exec "$@"', "sh"]
     if (
@@ -148,17 +148,17 @@ def storeless(tmp_path):
             [*before, "true"], capture_output=True, timeout=60, check=False
         ).returncode
     ):
-        pytest.skip("no mount namespace can be made here: the machine's store cannot be hidden")
+        pytest.skip("the certificate stores cannot be hidden: no mount namespace can be created")
     return before
 
 
 @pytest.mark.fault("H23")
-def test_without_a_store_the_package_certifi_is_trusted_and_without_it_the_error_says_what_to_do(
+def test_without_a_certificate_store_certifi_is_used_or_the_error_has_a_hint(
     service, authority, storeless, tmp_path
 ):
     package = tmp_path / "certifi"
     package.mkdir()
-    (package / "__init__.py").write_text("raise RuntimeError('it is only looked for')")
+    (package / "__init__.py").write_text("raise RuntimeError('it must not be imported')")
     printed = in_a_child(service, before=storeless, PYTHONPATH=tmp_path)
     assert printed.startswith("TlsError")
     assert "no store of trusted certificates" in printed
@@ -166,12 +166,12 @@ def test_without_a_store_the_package_certifi_is_trusted_and_without_it_the_error
     assert "SSL_CERT_FILE" in printed
     (package / "cacert.pem").write_bytes(authority.pem)
     assert in_a_child(service, before=storeless, PYTHONPATH=tmp_path) == WORKS
-    # What was named explicitly is not widened by it.
+    # With an explicit SSL_CERT_FILE certifi is not used.
     printed = in_a_child(service, before=storeless, PYTHONPATH=tmp_path, SSL_CERT_FILE="absent")
     assert printed.startswith("TlsError")
 
 
-# Which proxy it takes.
+# Proxies.
 
 
 @pytest.mark.fault("H24")
@@ -187,7 +187,7 @@ def test_the_proxy_of_the_environment_is_used(service, authority, variable):
 
 
 @pytest.mark.fault("H24")
-def test_no_proxy_names_the_hosts_that_are_reached_straight(service, authority):
+def test_no_proxy_names_the_hosts_that_are_reached_directly(service, authority):
     url = f"https://{SELF}:{service.port}"
     with Proxy(service.port) as proxy:
         variables = {
@@ -212,7 +212,7 @@ def test_loopback_never_goes_through_a_proxy(service, authority):
 
 
 @pytest.mark.fault("H24")
-def test_the_argument_goes_before_the_environment(service, authority, monkeypatch):
+def test_the_argument_takes_precedence_over_the_environment(service, authority, monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{unused_port()}")
     with Proxy(service.port) as proxy:
         options = {"ca_bundle": authority.file, "proxy": f"http://127.0.0.1:{proxy.port}"}
@@ -255,7 +255,7 @@ def test_a_proxy_that_refuses_or_is_down_is_a_proxy_error_without_its_password(
 @pytest.mark.parametrize(
     "proxy", ["", f"http://u:{PASSWORD}@:::", f"socks5://u:{PASSWORD}@h.test:1"]
 )
-def test_what_is_no_http_proxy_is_a_config_error_that_does_not_repeat_it(service, proxy):
+def test_an_invalid_proxy_is_a_config_error_without_its_value(service, proxy):
     with pytest.raises(siteline.ConfigError, match="proxy") as caught:
         client_of(service, f"https://{HOST}", proxy=proxy)
     assert PASSWORD not in str(caught.value)

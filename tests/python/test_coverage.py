@@ -18,7 +18,7 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 def drawn(shown):
     html = shown._repr_html_()
-    # Only the name of the language, which nothing is fetched by.
+    # The xmlns is only a name: nothing is fetched.
     assert not FORBIDDEN.search(html.replace('xmlns="http://www.w3.org/2000/svg"', ""))
     reader = Reader(html)
     assert {tag for tag, _ in reader.seen} <= TAGS | {"text", "title"}
@@ -31,7 +31,7 @@ def window(start, end, state, read_at=None, empty=None):
 
 
 def sample(feed=None, days=40):
-    """Forty days: settled, some empty, settling, provisional, an hour of the newest unread."""
+    """Forty days: settled (some empty), settling, provisional, and an hour of the newest unread."""
     feed = feed or make_feed(since="2026-10-11T00:00Z")
     first, windows = feed.since, []
     for n in range(days):
@@ -54,7 +54,6 @@ def test_a_coverage_is_a_sequence_of_windows():
     assert coverage[0].state == "settled"
     assert coverage[-1].state == "unread"
     assert len(coverage[2:4]) == 2
-    assert sum(one.end - one.start for one in coverage[:3]) if False else True
     assert coverage.settled_through == datetime(2026, 10, 18, tzinfo=UTC), "up to the gap"
     assert coverage.read_through == coverage[-2].end
     assert coverage.spans == {
@@ -65,7 +64,7 @@ def test_a_coverage_is_a_sequence_of_windows():
     assert hash(coverage) == hash(sample())
 
 
-def test_it_prints_a_strip_of_months():
+def test_it_prints_a_row_for_each_month():
     lines = repr(sample()).splitlines()
     assert lines[0] == (
         "Coverage of line-2 at 2026-11-20 00:00 UTC: settled through 2026-10-18 00:00, "
@@ -91,17 +90,17 @@ def test_windows_of_hours_make_rows_of_days():
     assert f"  2026-11-18  {'█' * 24}\n  2026-11-19  {'█' * 6}{'▒' * 6}\n" in text
 
 
-def test_long_ones_show_the_newest_rows():
+def test_a_long_coverage_shows_the_newest_rows():
     coverage = sample(make_feed(since="2016-01-01T00:00Z"), days=10 * 365)
     text = repr(coverage)
     assert len(text.splitlines()) == 27
     assert "earlier rows" in text
     assert len(coverage.to_svg()) < 400_000
-    assert "… 84 earlier" in Reader(coverage.to_svg()).text, "what is left out is counted"
+    assert "… 84 earlier" in Reader(coverage.to_svg()).text, "the omitted rows are counted"
     assert "earlier" not in Reader(sample().to_svg()).text
 
 
-def test_nothing_at_all_is_shown_too():
+def test_an_empty_coverage_is_shown_too():
     feed = make_feed()
     coverage = siteline.Coverage(feed, feed.since, [])
     assert repr(coverage) == "Coverage of line-2 at 2026-11-15 00:00 UTC: nothing read yet"
@@ -110,7 +109,7 @@ def test_nothing_at_all_is_shown_too():
     assert len(coverage.to_pandas()) == 0
 
 
-def test_the_picture_is_a_file_of_its_own_for_light_and_dark():
+def test_the_svg_is_a_stand_alone_file_for_light_and_dark():
     svg = sample().to_svg()
     assert svg.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
     assert "prefers-color-scheme:dark" in svg
@@ -120,10 +119,10 @@ def test_the_picture_is_a_file_of_its_own_for_light_and_dark():
     assert len(rects) == 41 + 5, "the windows, and the legend"
     assert sum(attrs["fill"] == "none" for attrs in rects) == 2 + 1
     assert "2026-10-18 00:00 to 2026-10-19 00:00: unread, never read" in reader.text
-    assert "nothing there" in reader.text
+    assert "no points" in reader.text
 
 
-def test_notebooks_draw_it_in_their_own_colours():
+def test_notebooks_draw_it_in_their_text_colour():
     shown = drawn(sample())
     assert "Coverage" in shown.text
     assert "<style" not in sample()._repr_html_()
@@ -131,7 +130,7 @@ def test_notebooks_draw_it_in_their_own_colours():
     assert "script" not in {tag for tag, _ in drawn(evil).seen}
 
 
-def test_it_becomes_a_frame():
+def test_to_pandas_gives_a_row_for_each_window():
     frame = sample().to_pandas()
     assert list(frame.columns) == list(siteline.CoverageWindow._fields)
     assert frame["state"].value_counts()["settled"] == 35
@@ -140,7 +139,7 @@ def test_it_becomes_a_frame():
     assert str(frame["read_at"].dtype) == "datetime64[us, UTC]"
 
 
-def test_a_store_tells_which_windows_are_settled(sandbox, tmp_path):
+def test_a_store_shows_which_windows_are_settled(sandbox, tmp_path):
     with siteline.Store(tmp_path / "s.siteline") as store:
         client, feed = sandbox.client(), make_feed()
         client.sync(feed, store)
@@ -176,7 +175,7 @@ def test_read_and_empty_is_not_the_same_as_never_read(sandbox, tmp_path):
         assert "▁" in repr(coverage)
 
 
-def test_without_a_time_it_is_that_of_this_machine_or_of_the_newest_reading(tmp_path):
+def test_the_default_time_is_that_of_this_machine_or_of_the_newest_read(tmp_path):
     with (
         siteline.Sandbox(now="2090-01-03T00:00:00Z") as sandbox,
         siteline.Store(tmp_path / "s.siteline") as store,
@@ -201,7 +200,7 @@ def test_quantiles_are_timedeltas():
     assert lateness_of().revisions == siteline.Delays(0, None, None, None, None)
 
 
-def test_a_lateness_is_equal_to_what_is_counted_alike_and_travels():
+def test_latenesses_with_the_same_counts_are_equal_and_can_be_pickled():
     one = lateness_of([(60, 50)], [(3_600, 2)])
     assert pickle.loads(pickle.dumps(one)) == one == copy.deepcopy(one)
     assert len({one, lateness_of([(60, 50)], [(3_600, 2)]), lateness_of([(60, 51)])}) == 2
@@ -211,16 +210,16 @@ def test_a_lateness_is_equal_to_what_is_counted_alike_and_travels():
     ("given", "suggested", "words"),
     [
         ({"settled": timedelta(0)}, None, "no window is settled yet"),
-        ({}, DAY, "nothing late has been seen"),
+        ({}, DAY, "no late points so far"),
         ({"points": [(3_600, 3)]}, None, "3 late points so far"),
         ({"points": [(3_600, 100)]}, 2 * HOUR, "2 h would have been long enough"),
         ({"points": [(80_000, 100)]}, DAY, "it is long enough"),
-        ({"revisions": [(30 * 3_600, 100)]}, DAY, "there by the final reading"),
-        ({"points": [(100 * 3_600, 100)]}, 5 * DAY, "points came after that: 5 d"),
+        ({"revisions": [(30 * 3_600, 100)]}, DAY, "the final reads brought all late points"),
+        ({"points": [(100 * 3_600, 100)]}, 5 * DAY, "points came later: 5 d"),
         ({"points": [(3_600, 99_999), (400 * 3_600, 1)]}, 2 * HOUR, "2 h"),
     ],
 )
-def test_a_lateness_is_suggested_where_enough_is_known(given, suggested, words):
+def test_a_lateness_is_suggested_where_there_is_enough_data(given, suggested, words):
     lateness = lateness_of(**given)
     assert lateness.suggested == suggested
     assert words in lateness.verdict
@@ -235,7 +234,7 @@ def test_it_prints_a_table():
     assert re.search(r"revisions +20 +2 h", text)
 
 
-def test_a_store_counts_what_came_late(sandbox, tmp_path):
+def test_a_store_counts_late_points_and_revisions(sandbox, tmp_path):
     with siteline.Store(tmp_path / "s.siteline") as store:
         client, feed = sandbox.client(), make_feed()
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""The campaign of ``make crash``, in short: what is in a store after kills and failing disks."""
+"""A short form of ``make crash``: the contents of a store after kills and failing disks."""
 
 import math
 import sys
@@ -10,32 +10,32 @@ from crash.harness import NAME, Harness, Outcome
 from crash.oracle import Broken, Oracle
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="the library that lets calls fail is preloaded as Linux does"
+    sys.platform != "linux", reason="the library that makes calls fail needs LD_PRELOAD of Linux"
 )
 
 
 @pytest.mark.fault("S1", "B7")
-def test_a_sync_that_is_killed_at_random_moments_goes_on_where_its_store_is(tmp_path):
+def test_a_sync_that_is_killed_at_random_moments_continues_from_its_store(tmp_path):
     result = Campaign(tmp_path, 7, math.inf).random_kills(25)
     assert (result.interrupted, result.broken) == (25, [])
-    # Its first run is not killed, and has pages.
+    # The first run of each store is not killed, and has pages.
     assert result.pages > 0
 
 
 @pytest.mark.fault("S2", "S3", "S4")
-def test_no_system_call_that_goes_wrong_leaves_anything_to_repair(tmp_path):
+def test_no_failing_system_call_leaves_anything_to_repair(tmp_path):
     results = list(Campaign(tmp_path, 7, math.inf).every_call(11))
     assert [result.name for result in results] == [mode.name for mode in FAILURE_MODES]
     for result in results:
         assert result.broken == [], result.name
         assert result.trials == result.wanted, result.name
-        # What is written of the log after the last commit strikes nobody any more.
+        # Faults after the last commit do not interrupt the run.
         assert result.interrupted >= 1, result.name
 
 
 @pytest.fixture
-def lived(tmp_path):
-    """A store that was synced once, and its oracle, which has not looked yet."""
+def synced(tmp_path):
+    """A store that was synced once, and its oracle before any check."""
     harness = Harness(tmp_path, 7)
     oracle = Oracle(harness)
     outcome = harness.run()
@@ -43,15 +43,15 @@ def lived(tmp_path):
     harness.sandbox.close()
 
 
-def test_the_oracle_is_content_with_a_store_that_is_right(lived):
-    _, oracle, outcome = lived
+def test_the_oracle_accepts_a_correct_store(synced):
+    _, oracle, outcome = synced
     oracle.check(0, outcome)
     assert outcome.done
     assert oracle.points
 
 
-def test_the_oracle_misses_a_point_and_sees_one_too_many(lived):
-    _, oracle, outcome = lived
+def test_the_oracle_detects_missing_and_additional_points(synced):
+    _, oracle, outcome = synced
     oracle.check(0, outcome)
     key = next(iter(oracle.points))
     point = oracle.points.pop(key)
@@ -62,8 +62,8 @@ def test_the_oracle_misses_a_point_and_sees_one_too_many(lived):
         oracle.check(0, outcome)
 
 
-def test_the_oracle_sees_another_value(lived):
-    _, oracle, outcome = lived
+def test_the_oracle_detects_a_changed_value(synced):
+    _, oracle, outcome = synced
     oracle.check(0, outcome)
     key = next(iter(oracle.points))
     oracle.points[key] = (1.25, *oracle.points[key][1:])
@@ -71,14 +71,14 @@ def test_the_oracle_sees_another_value(lived):
         oracle.check(0, outcome)
 
 
-def test_the_oracle_hears_of_a_page_that_was_acknowledged_and_is_gone(lived):
-    _, oracle, outcome = lived
+def test_the_oracle_detects_a_lost_page_that_was_acknowledged(synced):
+    _, oracle, outcome = synced
     with pytest.raises(Broken, match="I1"):
         oracle.check(0, Outcome(0, outcome.acknowledged + 1, done=True))
 
 
-def test_the_oracle_counts_requests(lived):
-    harness, oracle, outcome = lived
+def test_the_oracle_counts_requests(synced):
+    harness, oracle, outcome = synced
     clock = siteline.Clock(harness.sandbox.clock.now().isoformat())
     client = harness.sandbox.client(clock=clock)
     client.data(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()
@@ -86,8 +86,8 @@ def test_the_oracle_counts_requests(lived):
         oracle.check(0, outcome)
 
 
-def test_the_oracle_does_not_take_a_late_window_for_settled(lived, monkeypatch):
-    harness, oracle, outcome = lived
+def test_the_oracle_does_not_accept_a_late_window_as_settled(synced, monkeypatch):
+    harness, oracle, outcome = synced
     oracle.check(0, outcome)
     with siteline.Store(harness.store) as store:
         coverage = store.coverage(NAME, now=harness.sandbox.clock.now())

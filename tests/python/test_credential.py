@@ -1,4 +1,4 @@
-"""Keys and credentials as Python sees them; the rows K1-K8 and K12 at this door."""
+"""Keys and credentials in Python; the rows K1 to K8 and K12."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def key_file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.fault("K5")
-def test_a_key_is_taken_from_every_kind_of_python_value(key_file: Path) -> None:
+def test_a_key_is_accepted_as_every_kind_of_python_value(key_file: Path) -> None:
     jwk_text = (KEYS / "rsa.jwk.json").read_text()
     body = "".join(PKCS8.splitlines()[2:-1])
     sources = [
@@ -62,7 +62,7 @@ def test_a_key_is_taken_from_every_kind_of_python_value(key_file: Path) -> None:
 
 
 @pytest.mark.fault("K5")
-def test_every_form_that_another_library_writes_has_one_kid(tmp_path):
+def test_all_formats_that_another_library_writes_give_the_same_kid(tmp_path):
     rsa_key = rsa.generate_private_key(65537, 2048)
     pem = rsa_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     key_file = tmp_path / "key.pem"
@@ -103,7 +103,7 @@ def test_every_form_that_another_library_writes_has_one_kid(tmp_path):
 
 
 @pytest.mark.fault("K1")
-def test_a_missing_key_file_is_named_and_an_empty_text_is_no_path(tmp_path: Path) -> None:
+def test_a_missing_key_file_is_named_and_an_empty_text_is_not_a_path(tmp_path: Path) -> None:
     with pytest.raises(siteline.CredentialError, match=r"absent\.pem"):
         siteline.PrivateKey(tmp_path / "absent.pem")
     with pytest.raises(siteline.CredentialError, match="is a directory"):
@@ -113,9 +113,9 @@ def test_a_missing_key_file_is_named_and_an_empty_text_is_no_path(tmp_path: Path
 
 
 @pytest.mark.fault("K1")
-@pytest.mark.parametrize("spoil", [lambda t: t[:900], lambda t: t.replace("M", "*", 40), str.lower])
-def test_key_text_is_never_echoed(spoil) -> None:
-    text = spoil(PKCS8)
+@pytest.mark.parametrize("alter", [lambda t: t[:900], lambda t: t.replace("M", "*", 40), str.lower])
+def test_key_text_is_never_echoed(alter) -> None:
+    text = alter(PKCS8)
     try:
         siteline.PrivateKey(text)
     except siteline.CredentialError as error:
@@ -124,7 +124,7 @@ def test_key_text_is_never_echoed(spoil) -> None:
             for form in (line, base64.b64encode(line.encode()).decode(), quote(line, safe="")):
                 assert form[:24] not in shown
     else:
-        pytest.fail("a spoilt key was taken")
+        pytest.fail("a damaged key was accepted")
 
 
 @pytest.mark.fault("K2", "K4")
@@ -138,13 +138,13 @@ def test_key_text_is_never_echoed(spoil) -> None:
         ("rsa1024.pem", "1024 bits"),
     ],
 )
-def test_what_is_no_rsa_key_of_2048_bits_is_named(name: str, found: str) -> None:
+def test_input_that_is_no_rsa_key_of_2048_bits_is_named(name: str, found: str) -> None:
     with pytest.raises(siteline.CredentialError, match=found):
         siteline.PrivateKey((KEYS / name).read_bytes())
 
 
 @pytest.mark.fault("K3")
-def test_a_passphrase_opens_as_text_and_as_bytes_and_is_in_no_message() -> None:
+def test_a_passphrase_may_be_text_or_bytes_and_is_in_no_message() -> None:
     pem = (KEYS / "encrypted_pbkdf2.pem").read_bytes()
     for passphrase in (PASSPHRASE, PASSPHRASE.encode()):
         assert siteline.PrivateKey(pem, passphrase=passphrase).thumbprint == THUMBPRINT
@@ -187,7 +187,7 @@ def test_white_space_around_the_subject_is_removed_with_a_warning(
         siteline.Credential(" ", key)
 
 
-def test_a_saved_key_is_its_owners_alone_and_openssl_reads_it(
+def test_a_saved_key_is_readable_only_by_its_owner_and_openssl_reads_it(
     key: siteline.PrivateKey, tmp_path: Path
 ) -> None:
     plain, encrypted = tmp_path / "plain.pem", tmp_path / "encrypted.pem"
@@ -200,13 +200,13 @@ def test_a_saved_key_is_its_owners_alone_and_openssl_reads_it(
         key.save(plain)
     key.save(plain, overwrite=True)
     if which("openssl") is None:
-        pytest.skip("no openssl here to ask for a second opinion")
+        pytest.skip("there is no openssl to check the keys with")
     for path in (plain, encrypted):
         command = ["openssl", "pkey", "-noout", "-check", "-in", path]
         subprocess.run([*command, "-passin", f"pass:{PASSPHRASE}"], check=True, capture_output=True)
 
 
-def test_a_generated_key_has_3072_bits_unless_told_otherwise() -> None:
+def test_a_generated_key_has_3072_bits_by_default() -> None:
     assert siteline.PrivateKey.generate().bits == 3072
     with pytest.raises(siteline.CredentialError, match="1024"):
         siteline.PrivateKey.generate(1024)
@@ -226,7 +226,9 @@ def test_a_key_and_a_credential_print_no_secret(key: siteline.PrivateKey) -> Non
 
 
 @pytest.mark.fault("R12")
-def test_neither_is_pickled_and_both_are_copied_as_they_are(key: siteline.PrivateKey) -> None:
+def test_keys_and_credentials_are_not_pickled_and_copies_are_identical(
+    key: siteline.PrivateKey,
+) -> None:
     for value in (key, siteline.Credential("s", key)):
         with pytest.raises(TypeError, match="not pickled"):
             pickle.dumps(value)
@@ -234,7 +236,7 @@ def test_neither_is_pickled_and_both_are_copied_as_they_are(key: siteline.Privat
         assert copy.deepcopy(value) is value
 
 
-def test_a_credential_has_a_key_or_a_signer_and_says_what_is_missing(
+def test_a_credential_needs_either_a_key_or_a_signer(
     key: siteline.PrivateKey,
 ) -> None:
     cases = [
@@ -253,7 +255,7 @@ def test_a_credential_has_a_key_or_a_signer_and_says_what_is_missing(
             siteline.Credential("s", **arguments)
 
 
-def test_a_credential_with_a_signer_takes_the_public_jwk_as_dict_or_text(
+def test_a_credential_with_a_signer_accepts_the_public_jwk_as_dict_or_text(
     key: siteline.PrivateKey,
 ) -> None:
     for public in (key.public_jwk, json.dumps(key.public_jwk), json.dumps(key.public_jwk).encode()):
@@ -261,7 +263,7 @@ def test_a_credential_with_a_signer_takes_the_public_jwk_as_dict_or_text(
         assert credential.kid == THUMBPRINT
 
 
-def test_a_signer_is_let_go_with_its_credential(key: siteline.PrivateKey) -> None:
+def test_a_signer_is_released_with_its_credential(key: siteline.PrivateKey) -> None:
     class Vault:
         alive = 0
 

@@ -36,7 +36,7 @@ WITH_BLOCKS = [path for path in PAGES if python_blocks(path)]
 
 
 class Prompt(code.InteractiveConsole):
-    """An interpreter that only reads: an indented block ends at an empty line, as at a prompt."""
+    """An interpreter that only parses: an indented block ends at an empty line, as at a prompt."""
 
     def runcode(self, code):
         """Run nothing."""
@@ -86,21 +86,21 @@ def test_every_example_runs(path, capsys, monkeypatch):
 
 
 def _own(thing):
-    """The public members that a class has of its own, and what they are."""
+    """The public members that a class itself defines."""
     return {name: member for name, member in vars(thing).items() if not name.startswith("_")}
 
 
 def _is_documented(thing, name, member):
     if callable(member) or inspect.isdatadescriptor(member) or isinstance(member, classmethod):
         doc = inspect.getdoc(member) or ""
-        # The field of a named tuple has a docstring of Python's own.
+        # Python gives the field of a named tuple a default docstring.
         return doc and (not doc.startswith("Alias for field") or f"``{name}``" in thing.__doc__)
     return f"``.{name}``" in thing.__doc__
 
 
 @pytest.mark.parametrize("thing", CLASSES, ids=lambda thing: thing.__name__)
 def test_every_public_class_and_its_members_have_docstrings(thing):
-    assert "__doc__" in vars(thing), "its own, not its parent's"
+    assert "__doc__" in vars(thing), "the docstring is inherited"
     assert inspect.cleandoc(thing.__doc__)
     missing = [
         name for name, member in _own(thing).items() if not _is_documented(thing, name, member)
@@ -113,16 +113,16 @@ def test_every_public_class_shows_an_example(thing):
     assert doctest.DocTestParser().get_examples(thing.__doc__)
 
 
-def test_all_that_is_public_is_a_class_the_errors_or_the_version():
+def test_every_public_name_is_a_class_the_errors_or_the_version():
     others = {name for name in siteline.__all__ if not inspect.isclass(getattr(siteline, name))}
     assert others == {"__version__", "errors"}
     for module in (siteline, siteline.errors, siteline.testing):
         assert module.__doc__
 
 
-def test_a_name_without_a_docstring_is_seen():
+def test_a_name_without_a_docstring_is_detected():
     class Bare:
-        """A class with a member that nobody described."""
+        """A class with members without docstrings."""
 
         def method(self):
             pass
@@ -149,7 +149,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @pytest.mark.parametrize(("name", "doc"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
-    """Each may use a ``sandbox`` of its own, its ``client``, and a ``scan`` of three pages."""
+    """Each example may use a ``sandbox``, its ``client``, and a ``scan`` of three pages."""
     monkeypatch.chdir(tmp_path)
     with siteline.Sandbox(now=NOW) as sandbox:
         client = sandbox.client()
@@ -163,7 +163,7 @@ def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
     assert not failed
 
 
-def test_everything_that_is_exported_is_listed_and_there():
+def test_exported_names_are_listed_and_exist():
     public = {name for name in dir(siteline) if not name.startswith("_")} - {"TYPE_CHECKING"}
     modules = {name for name in public if inspect.ismodule(getattr(siteline, name))}
     assert public - modules == {name for name in siteline.__all__ if name not in modules} - {
@@ -179,7 +179,7 @@ def test_the_readme_names_the_two_commands_and_is_short():
     assert len(text.splitlines()) <= 250
 
 
-def test_the_command_help_of_the_interpreter_teaches():
+def test_help_of_the_interpreter_describes_the_client():
     text = subprocess.run(
         [sys.executable, "-c", "import siteline; help(siteline.Client)"],
         check=True,

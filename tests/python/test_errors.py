@@ -1,4 +1,4 @@
-"""The error tree: typed, with fields, picklable, and silent about secrets."""
+"""The error tree: typed, with fields, picklable, and without secrets."""
 
 import base64
 import copy
@@ -52,7 +52,7 @@ def test_every_error_survives_pickle_and_copy_with_its_fields(cls):
         assert again.attempts[0].wait == 0.2
 
 
-def test_the_tree_is_as_it_is_drawn():
+def test_the_tree_in_the_docstring_is_complete():
     assert {cls.__name__ for cls in CLASSES} | {"Attempt", "SitelineWarning"} == set(errors.__all__)
     for name, base in BASES.items():
         assert issubclass(getattr(errors, name), base)
@@ -62,10 +62,10 @@ def test_the_tree_is_as_it_is_drawn():
     assert {*drawn, "SitelineError"} == {cls.__name__ for cls in CLASSES}
 
 
-def test_a_failure_in_mid_chain_carries_what_it_takes_to_go_on():
+def test_an_error_in_the_middle_of_a_chain_can_be_resumed_from():
     with siteline.Sandbox(now=NOW) as sandbox:
         client = sandbox.client()
-        whole = client.data(**QUERY, page_size=700).to_pandas()
+        complete = client.data(**QUERY, page_size=700).to_pandas()
         scan = client.data(**QUERY, page_size=700)
         sandbox.fault(on="data", status=503, skip=2, times=4)
         with pytest.raises(siteline.ServiceUnavailable) as caught:
@@ -78,8 +78,8 @@ def test_a_failure_in_mid_chain_carries_what_it_takes_to_go_on():
         assert pickle.loads(pickle.dumps(error)).bookmark == error.bookmark
         before = client.allowance.used
         resumed = scan.resume(pickle.loads(pickle.dumps(error.bookmark)), onto=error.partial)
-        assert resumed.to_pandas().equals(whole)
-        assert client.allowance.used - before == -(-len(whole) // 700) - 2
+        assert resumed.to_pandas().equals(complete)
+        assert client.allowance.used - before == -(-len(complete) // 700) - 2
 
 
 # Secrets.
@@ -105,7 +105,7 @@ def failing(client):
     raise AssertionError("it did not fail")
 
 
-def test_no_secret_is_in_any_text_that_a_user_can_come_by(caplog, recwarn, tmp_path):
+def test_no_text_that_a_user_can_get_contains_a_secret(caplog, recwarn, tmp_path):
     caplog.set_level(logging.DEBUG)
     texts = []
     key = siteline.PrivateKey.generate(2048)
@@ -187,7 +187,7 @@ def test_no_secret_is_in_any_text_that_a_user_can_come_by(caplog, recwarn, tmp_p
     for secret in secrets:
         for form in forms_of(secret):
             assert form not in text
-    # A sealed cursor without its decoration is as much of a secret.
+    # A cursor without its prefix and padding is still a secret.
     for cursor in cursors:
         assert cursor.strip("~=").encode() not in text
 

@@ -1,4 +1,4 @@
-"""The table of proven rows (tests/faults.py) must not be made of runs that proved less."""
+"""tests/faults.py must not make the table of proven rows from runs that proved less."""
 
 import re
 import runpy
@@ -32,7 +32,7 @@ PROVEN = [case(f"test_{row}", row) for row in ROWS]
 
 @pytest.fixture
 def check(tmp_path, monkeypatch, capsys):
-    """Run the script over two results; returns its exit status and what it prints."""
+    """Run the script with two results; return its exit status and its output."""
 
     def run(rust_text, python_text, *options, meanings=MEANINGS):
         results = tmp_path / "rust.txt", tmp_path / "python.xml"
@@ -48,7 +48,7 @@ def check(tmp_path, monkeypatch, capsys):
     return run
 
 
-def test_a_whole_run_is_written_and_then_agrees(check):
+def test_a_complete_run_is_written_and_then_agrees(check):
     runs = rust(["a::tests::t10_t11_every_attempt_is_new ... ok"]), python(*PROVEN)
     assert check(*runs)[0] == 1, "no table yet"
     assert check(*runs, "--write")[0] == 0
@@ -73,7 +73,7 @@ def test_a_rust_test_that_did_not_pass_proves_nothing(check, outcome):
     assert ROWS[-1] in printed
 
 
-def test_a_part_of_the_tests_is_no_run(check):
+def test_an_incomplete_run_is_refused(check):
     for runs, words in (
         ((rust(["x ... ok"], filtered=3), python(*PROVEN)), "filtered"),
         ((rust([]).replace("ok", "FAILED"), python(*PROVEN)), "Rust"),
@@ -86,7 +86,7 @@ def test_a_part_of_the_tests_is_no_run(check):
         assert words in printed
 
 
-def test_a_row_that_nobody_knows_is_named(check):
+def test_an_unknown_row_is_named(check):
     for runs in (
         (rust(["x ... ok"]), python(*PROVEN, case("test_y", "K99"))),
         (rust(["x ... ok"]), python(*PROVEN, case("test_y", "keys"))),
@@ -97,7 +97,7 @@ def test_a_row_that_nobody_knows_is_named(check):
         assert "does not have" in printed
 
 
-def test_the_meaning_of_a_row_stands_on_the_first_line_of_its_tests(check, tmp_path):
+def test_the_meaning_of_a_row_is_on_the_line_of_its_first_test(check, tmp_path):
     runs = rust(["x ... ok"]), python(*PROVEN, case("test_also", "K1"))
     assert check(*runs, "--write")[0] == 0
     lines = (tmp_path / "FAULTS.md").read_text(encoding="utf-8").splitlines()
@@ -116,12 +116,12 @@ def test_a_claimed_row_without_a_meaning_is_named(check, line):
 
 
 def test_a_row_with_two_meanings_is_named(check):
-    with pytest.raises(SystemExit, match=r"twice: K1$"):
+    with pytest.raises(SystemExit, match=r"duplicate rows: K1$"):
         check(rust(["x ... ok"]), python(*PROVEN), meanings=f"{MEANINGS}\n| K1 | another |\n")
 
 
-def test_the_table_in_the_repository_has_the_meanings_of_today():
-    """Without the runs: their tests may be others, the claimed rows and meanings may not."""
+def test_the_table_in_the_repository_has_the_current_meanings():
+    """Without the results of runs only the rows and the meanings can be compared."""
     text = SCRIPT.with_name("FAULTS.md").read_text(encoding="utf-8")
     shown = dict(re.findall(r"^\| ([A-Z]\d+) \| (.+) \| `.*` \|$", text, re.MULTILINE))
     meanings = TABLE["meanings"](MEANINGS)

@@ -1,4 +1,4 @@
-"""Frames: exact dtypes whatever the result, and no package needed that is not used."""
+"""Frames: the same dtypes for every result, and no unnecessary packages."""
 
 import warnings
 
@@ -54,7 +54,7 @@ def test_pandas_dtypes_are_the_same_for_a_full_and_for_an_empty_result(scan, emp
     assert len(scan.to_pandas()) > 0
 
 
-def test_a_frame_is_its_users_own(scan):
+def test_writing_to_a_frame_does_not_change_the_scan(scan):
     first = scan.to_pandas()
     first.loc[:, "value"] = 0.0
     assert (scan.to_pandas()["value"] != 0.0).any()
@@ -77,7 +77,7 @@ def test_arrow_equals_pandas(scan):
     assert table.column("tag_guid").to_pylist() == frame["tag_guid"].to_list()
 
 
-def test_duckdb_asks_several_times_and_one_read_answers(shared_sandbox):
+def test_duckdb_requests_the_stream_several_times_and_it_is_read_once(shared_sandbox):
     client = shared_sandbox.client()
     before = client.allowance.used
     scan = client.data(**QUERY)
@@ -93,7 +93,7 @@ def test_the_schema_costs_no_request(shared_sandbox):
     assert client.allowance.used == 0
 
 
-def test_an_unknown_form_of_ids_is_refused(scan):
+def test_an_unknown_value_of_ids_is_refused(scan):
     for unknown in (scan.to_pandas, scan.to_polars, scan.collect().to_pandas):
         with pytest.raises(siteline.QueryError, match="category"):
             unknown(ids="categorical")
@@ -106,7 +106,7 @@ def test_named_records_have_the_ten_columns_and_no_other():
         assert next(table.records(named=True))._fields == siteline.Record._fields
 
 
-def test_files_keep_where_a_frame_comes_from_and_nothing_warns_of_it(scan, tmp_path):
+def test_files_keep_the_provenance_of_a_frame_without_a_warning(scan, tmp_path):
     frame = scan.to_pandas()
     assert frame.attrs["siteline"]["read_at"] == "2026-11-20T00:00:00Z"
     with warnings.catch_warnings():
@@ -117,7 +117,7 @@ def test_files_keep_where_a_frame_comes_from_and_nothing_warns_of_it(scan, tmp_p
     assert kept.attrs == frame.attrs
 
 
-def test_frames_are_made_without_pyarrow_and_nothing_is_imported_before_it_is_used():
+def test_frames_are_made_without_pyarrow_and_packages_are_imported_when_used():
     script = """
         import sys
         sys.modules["pyarrow"] = None

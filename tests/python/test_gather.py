@@ -1,4 +1,4 @@
-"""Scans split and gathered: the same points for the same allowance, whatever goes wrong."""
+"""Split and gathered scans: the same points for the same allowance, also after failures."""
 
 import asyncio
 import copy
@@ -23,8 +23,8 @@ def frames(tables):
     return [table.to_pandas() for table in tables]
 
 
-def asked(sandbox):
-    """Pages that were sent so far, as (from, whether it goes on)."""
+def pages_sent(sandbox):
+    """The pages that were sent so far, as (from, whether the request had a cursor)."""
     log = [line for line in sandbox.stats["log"] if line["path"].endswith("/data")]
     queries = [line["query"] for line in log if line["status"] == 200]
     return [(query.split("from=")[1][:19], "cursor=" in query) for query in queries]
@@ -33,7 +33,7 @@ def asked(sandbox):
 # Splitting
 
 
-def test_parts_adjoin_and_are_together_the_range(client, sandbox):
+def test_parts_adjoin_and_cover_the_range(client, sandbox):
     scan = client.data(**HOURLY)
     for by in (1, 2, 5, 24, "1h", "5h", timedelta(hours=7), "2d"):
         parts = scan.split(by)
@@ -63,13 +63,13 @@ def test_parts_adjoin_and_are_together_the_range(client, sandbox):
         (None, "by=None is neither how many parts"),
     ],
 )
-def test_a_split_that_makes_no_sense_is_refused(client, by, message):
+def test_an_invalid_split_is_refused(client, by, message):
     with pytest.raises(siteline.QueryError) as caught:
         client.data(**HOURLY).split(by)
     assert message in str(caught.value)
 
 
-def test_what_has_no_grid_or_is_under_way_is_not_split(client):
+def test_a_scan_without_a_grid_or_with_a_bookmark_is_not_split(client):
     for left_out in ("start", "interval"):
         scan = client.data(**{name: value for name, value in HOURLY.items() if name != left_out})
         with pytest.raises(siteline.QueryError, match=f"without {left_out}="):
@@ -79,7 +79,7 @@ def test_what_has_no_grid_or_is_under_way_is_not_split(client):
         scan.resume(next(scan.pages()).bookmark).split(2)
 
 
-def test_parts_read_by_the_settings_of_their_scan(client, sandbox):
+def test_parts_have_the_settings_of_their_scan(client, sandbox):
     reported = []
     scan = client.data(**HOURLY, page_size=50, max_pages=2, keep_raw=True, progress=reported.append,
                        extra_columns=["unit"], deadline="1h")  # fmt: skip
@@ -98,7 +98,7 @@ def test_parts_read_by_the_settings_of_their_scan(client, sandbox):
 @pytest.mark.fault("P11")
 @pytest.mark.parametrize("end_inclusive", [False, True])
 @pytest.mark.parametrize("order", ["series", "time"])
-def test_gathered_parts_come_to_the_whole(end_inclusive, order):
+def test_gathered_parts_equal_the_complete_scan(end_inclusive, order):
     with siteline.Sandbox(
         now="2026-11-20T00:00:00Z", end_inclusive=end_inclusive, order=order
     ) as sandbox:
@@ -115,13 +115,13 @@ def test_gathered_parts_come_to_the_whole(end_inclusive, order):
         assert attrs["query"] == scan.to_pandas().attrs["siteline"]["query"]
         assert attrs["pages"] == 8
         spent = sandbox.stats["data_requests"]
-        # Each part remembers what it is, and so a second gather costs nothing.
+        # Each part keeps its table, so a second gather makes no request.
         again = client.gather(parts)
         assert all(table is part.collect() for table, part in zip(again, parts, strict=True))
         assert sandbox.stats["data_requests"] == spent
 
 
-def test_the_whole_is_a_holder_of_points(client):
+def test_gathered_has_the_interface_of_a_table(client):
     scan = client.data(**HOURLY)
     gathered = client.gather(scan.split(3))
     whole = scan.collect()
@@ -145,7 +145,7 @@ def test_the_whole_is_a_holder_of_points(client):
         pickle.dumps(gathered)
 
 
-def test_one_token_serves_eight_scans_from_cold_and_as_many_connections_as_asked_for(sandbox):
+def test_eight_scans_of_a_new_client_share_one_token(sandbox):
     client = sandbox.client()
     client.gather(client.data(**HOURLY).split(8), concurrency=8)
     assert sandbox.stats["token_requests"] == 1
@@ -153,11 +153,11 @@ def test_one_token_serves_eight_scans_from_cold_and_as_many_connections_as_asked
     assert client.allowance.used == 8
 
 
-def test_scans_are_begun_in_the_order_asked(client, sandbox):
+def test_scans_are_begun_in_the_order_given(client, sandbox):
     parts = client.data(**HOURLY).split(6)
-    turned = parts[::-1]
-    gathered = client.gather(turned, concurrency=1)
-    starts = [start for start, _ in asked(sandbox)]
+    reversed_parts = parts[::-1]
+    gathered = client.gather(reversed_parts, concurrency=1)
+    starts = [start for start, _ in pages_sent(sandbox)]
     assert starts == sorted(starts, reverse=True)
     assert [table.to_pandas()["timestamp"].min().hour for table in gathered] == [
         20,
@@ -167,11 +167,11 @@ def test_scans_are_begun_in_the_order_asked(client, sandbox):
         4,
         0,
     ]
-    # They adjoin all the same.
+    # They still adjoin.
     assert " to=2026-11-02" in gathered.to_pandas().attrs["siteline"]["query"]
 
 
-def test_no_more_are_read_at_a_time_than_asked_for(client, sandbox):
+def test_at_most_concurrency_scans_are_read_at_a_time(client, sandbox):
     client.discover()
     sandbox.fault(on="data", times=99, hang=True)
     parts = client.data(**HOURLY, deadline=0.3).split(10)
@@ -181,14 +181,14 @@ def test_no_more_are_read_at_a_time_than_asked_for(client, sandbox):
     assert caught.value.scan_index in range(4)
 
 
-def test_scans_of_two_kinds_are_gathered_but_are_no_one_table(client):
+def test_scans_of_different_intervals_are_gathered_but_not_merged(client):
     hours, days = client.data(**HOURLY), client.data(**{**HOURLY, "interval": "1d"})
     gathered = client.gather([hours, days])
     assert [len(table) for table in gathered] == [288, 12]
     for of_all in (gathered.to_pandas, gathered.records, lambda: pl.DataFrame(gathered)):
         with pytest.raises(siteline.QueryError, match="different widths"):
             of_all()
-    assert "apart" in gathered._repr_html_()
+    assert "not merged" in gathered._repr_html_()
     assert "2 tables" in repr(gathered)
     with_unit = client.data(**HOURLY, extra_columns=["unit"])
     with pytest.raises(siteline.QueryError, match="extra columns"):
@@ -204,7 +204,7 @@ def test_scans_that_do_not_adjoin_keep_their_queries(client):
     assert "; siteId=S1" in gathered._repr_html_()
 
 
-def test_what_cannot_be_gathered_is_refused_before_anything_is_spent(client, sandbox):
+def test_invalid_arguments_are_refused_before_any_request(client, sandbox):
     scan = client.data(**HOURLY)
     other = sandbox.client().data(**HOURLY)
     for scans, message in [
@@ -225,16 +225,14 @@ def test_what_cannot_be_gathered_is_refused_before_anything_is_spent(client, san
     assert len(client.gather(iter([scan]))) == 1
 
 
-# What goes wrong
+# Failures
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_the_first_error_tells_of_all_and_a_gather_of_its_scans_goes_on(
-    client, sandbox, concurrency
-):
+def test_the_first_error_has_all_scans_and_gathering_them_continues(client, sandbox, concurrency):
     scan = client.data(**HOURLY, page_size=20)
     parts = scan.split(4)
-    whole = parts[0].collect()
+    collected = parts[0].collect()
     sandbox.fault(on="data", status=503, skip=2, times=99)
     with pytest.raises(siteline.ServiceUnavailable) as caught:
         client.gather(parts, concurrency=concurrency)
@@ -243,23 +241,23 @@ def test_the_first_error_tells_of_all_and_a_gather_of_its_scans_goes_on(
     assert len(error.bookmarks) == len(error.partials) == len(error.scans) == 4
     assert error.bookmark is error.bookmarks[failed]
     assert error.partial is error.partials[failed]
-    assert error.partials[0] is whole
+    assert error.partials[0] is collected
     assert error.bookmarks[0] is None
     for bookmark, partial in list(zip(error.bookmarks, error.partials, strict=True))[1:]:
         assert (bookmark is None) == (partial is None)
         assert bookmark is None or bookmark.pages == partial.report["pages"]
     sandbox.clear_faults()
-    seen = len(asked(sandbox))
+    seen = len(pages_sent(sandbox))
     gathered = client.gather(error.scans)
     assert_frame_equal(gathered.to_pandas(), scan.to_pandas())
     paid = sum(table.report["pages"] for table in error.partials if table is not None)
-    # The requests that were dropped may arrive there after the faults are gone.
-    again = len(asked(sandbox)) - seen - scan.collect().report["pages"]
+    # The requests that were dropped may arrive after the faults are cleared.
+    again = len(pages_sent(sandbox)) - seen - scan.collect().report["pages"]
     assert 16 - paid <= again < 16 - paid + concurrency
     assert gathered.table.report["resumed_after_pages"] == 0
 
 
-def test_what_the_error_tells_is_enough_to_go_on_by_hand_and_it_can_be_pickled(client, sandbox):
+def test_the_bookmarks_of_an_error_can_be_resumed_and_it_can_be_pickled(client, sandbox):
     parts = client.data(**HOURLY, page_size=20).split(2)
     sandbox.fault(on="data", status=400, skip=3, times=99)
     with pytest.raises(siteline.SitelineError) as caught:
@@ -276,7 +274,7 @@ def test_what_the_error_tells_is_enough_to_go_on_by_hand_and_it_can_be_pickled(c
     assert (back.scan_index, list(back.scans), list(back.partials)) == (error.scan_index, [], [])
 
 
-def test_errors_of_one_scan_tell_of_no_others(client, sandbox):
+def test_an_error_of_a_single_scan_has_no_scans(client, sandbox):
     sandbox.fault(on="data", status=503, skip=1, times=4)
     with pytest.raises(siteline.SitelineError) as caught:
         client.data(**HOURLY, page_size=50).collect()
@@ -291,7 +289,7 @@ def test_nothing_is_spent_past_the_allowance(sandbox):
         client.gather(parts)
     assert sandbox.stats["data_requests"] == 5
     assert client.allowance.left == 0
-    # What had been asked for by then was waited for: it was paid.
+    # Pages that had been requested by then were waited for: they were paid for.
     paid = [0 if table is None else table.report["pages"] for table in caught.value.partials]
     assert sum(paid) == 5
     sandbox.clock.advance("1d")
@@ -309,7 +307,7 @@ def test_max_pages_bounds_each_scan(client):
     assert caught.value.bookmark.pages == 1
 
 
-def test_a_closed_client_gathers_nothing_but_what_is_remembered(client):
+def test_a_closed_client_gathers_only_collected_scans(client):
     parts = client.data(**HOURLY).split(2)
     parts[0].collect()
     client.close()
@@ -322,7 +320,7 @@ def test_a_closed_client_gathers_nothing_but_what_is_remembered(client):
 # Progress
 
 
-def test_each_scan_tells_its_own_audience_and_a_bar_is_shared(client, capsys, monkeypatch):
+def test_each_scan_reports_to_its_own_callback_and_a_bar_is_shared(client, capsys, monkeypatch):
     reported = {0: [], 1: []}
     scans = [
         client.data(**{**HOURLY, "line": f"L{number + 1}"}, page_size=50,
@@ -359,7 +357,7 @@ def test_each_scan_tells_its_own_audience_and_a_bar_is_shared(client, capsys, mo
     assert sum(now.done for now in made) == 1
 
 
-def test_what_an_audience_raises_ends_the_gather_and_loses_nothing(client, sandbox):
+def test_an_exception_of_a_callback_ends_the_gather_and_loses_nothing(client, sandbox):
     class Stop(Exception):
         pass
 
@@ -377,15 +375,15 @@ def test_what_an_audience_raises_ends_the_gather_and_loses_nothing(client, sandb
             continue
         break
     assert_frame_equal(gathered.to_pandas(), client.data(**HOURLY).to_pandas())
-    first = [start for start, goes_on in asked(sandbox) if not goes_on]
-    # At the first stop two had been asked for, and one of them was dropped at most; one is the
-    # whole, read to compare.
+    first = [start for start, goes_on in pages_sent(sandbox) if not goes_on]
+    # At the first stop two had been requested, and at most one of them was dropped; one is the
+    # complete read for the comparison.
     assert len(first) <= 3 + 1 + 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
 @pytest.mark.parametrize("progress", ["None", "lambda now: None"])
-def test_ctrl_c_ends_a_gather_and_a_second_one_goes_on(progress):
+def test_ctrl_c_ends_a_gather_and_a_second_one_continues(progress):
     script = f"""
         import siteline
         with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
@@ -432,7 +430,7 @@ def test_a_forked_child_gathers_for_itself(client, sandbox):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.fault("R3")
-def test_a_gather_that_an_audience_forks_in_belongs_to_the_parent(client):
+def test_a_gather_whose_callback_forks_belongs_to_the_parent(client):
     children = []
 
     def fork(now):
@@ -471,7 +469,7 @@ def test_async_scans_are_split_and_gathered(sandbox):
 
 @pytest.mark.fault("R5")
 @pytest.mark.parametrize("reported", [None, []])
-def test_an_async_gather_that_is_cancelled_or_fails_goes_on(sandbox, reported):
+def test_an_async_gather_that_was_cancelled_or_failed_continues(sandbox, reported):
     callback = None if reported is None else reported.append
 
     async def read():
@@ -487,7 +485,7 @@ def test_an_async_gather_that_is_cancelled_or_fails_goes_on(sandbox, reported):
             error = caught.value
             sandbox.clear_faults()
             same = [one is part for one, part in zip(error.scans, parts, strict=True)]
-            # Others may have failed before they were cancelled.
+            # Other scans may have failed before they were cancelled.
             assert same.count(False) >= 1
             return len((await client.gather(error.scans)).table)
 
@@ -496,7 +494,7 @@ def test_an_async_gather_that_is_cancelled_or_fails_goes_on(sandbox, reported):
         assert sum(now.done for now in reported) == 4
 
 
-def test_what_an_async_audience_raises_drops_the_open_requests(sandbox):
+def test_an_exception_of_an_async_callback_drops_the_open_requests(sandbox):
     class Stop(Exception):
         pass
 
@@ -518,12 +516,12 @@ def test_what_an_async_audience_raises_drops_the_open_requests(sandbox):
 
 
 @pytest.mark.fault("B13")
-def test_a_client_plans_by_what_it_has_seen(sandbox):
+def test_a_client_plans_by_the_pages_it_has_read(sandbox):
     client = sandbox.client(daily_allowance=100)
     week = client.data(**{**HOURLY, "end": "2026-11-08T00:00Z"}, page_size=100)
     unknown = client.plan(week)
     assert (unknown.pages, unknown.fits, unknown.kind) == (None, None, "scan")
-    assert "not known yet" in str(unknown)
+    assert "number of pages unknown" in str(unknown)
     client.data(**HOURLY, page_size=100).collect()
     plan = client.plan(week)
     assert plan.pages == 21
@@ -541,7 +539,7 @@ def test_a_client_plans_by_what_it_has_seen(sandbox):
     shown = hours._repr_html_()
     assert "72 more chains" in shown
     assert "84 pages" in shown
-    # What was read costs nothing, what is under way costs the rest.
+    # A collected scan costs nothing, an unfinished one costs the rest.
     parts = week.split("1d")
     gathered = client.gather(parts[:2])
     assert sum(table.report["pages"] for table in gathered) == 6
@@ -563,7 +561,7 @@ def test_a_client_plans_by_what_it_has_seen(sandbox):
             client.plan(week, **option)
 
 
-def test_fewer_requests_left_than_unknown_chains_are_known_to_be_too_few(sandbox):
+def test_fewer_requests_than_chains_are_known_not_to_be_enough(sandbox):
     client = sandbox.client(daily_allowance=3)
     days = client.data(**{**HOURLY, "end": "2026-11-05T00:00Z"}).split("1d")
     plan = client.plan(days)
@@ -575,7 +573,7 @@ def test_fewer_requests_left_than_unknown_chains_are_known_to_be_too_few(sandbox
 
 
 @pytest.mark.fault("B13")
-def test_a_plan_after_an_error_knows_which_scans_are_at_their_ends(sandbox):
+def test_a_plan_after_an_error_knows_which_scans_are_complete(sandbox):
     client = sandbox.client(daily_allowance=3)
     parts = client.data(**{**HOURLY, "end": "2026-11-06T00:00Z"}).split("1d")
     with pytest.raises(siteline.AllowanceExhausted) as caught:
@@ -587,7 +585,7 @@ def test_a_plan_after_an_error_knows_which_scans_are_at_their_ends(sandbox):
     assert client.allowance.used == 2
 
 
-def test_what_is_no_list_of_scans_is_refused_in_asyncio_as_elsewhere(sandbox):
+def test_an_argument_that_is_no_list_of_scans_is_refused_in_asyncio_too(sandbox):
     async def gather(wrong):
         async with sandbox.async_client() as client:
             await client.gather(wrong)
@@ -597,7 +595,7 @@ def test_what_is_no_list_of_scans_is_refused_in_asyncio_as_elsewhere(sandbox):
             asyncio.run(gather(wrong))
 
 
-def test_a_sync_teaches_its_client_as_well(client, tmp_path):
+def test_a_client_also_plans_by_the_pages_of_a_sync(client, tmp_path):
     feed = siteline.Feed("line", site="S1", interval="1h", since="2026-11-15T00:00Z")
     scan = client.data(**HOURLY)
     assert client.plan(scan).pages is None

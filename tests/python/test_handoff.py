@@ -1,4 +1,4 @@
-"""Frames look at the table's memory and never write to it; records come from it at any time."""
+"""Frames share the table's memory and never write to it; records can be read at any time."""
 
 import contextlib
 import gc
@@ -22,7 +22,7 @@ QUERY = {
 }
 NUMBERS = ["value", "minimum", "maximum"]
 LATER = pd.Timestamp("2030-01-01", tz="UTC")
-LENDS = int(pd.__version__.split(".")[0]) >= 3
+SHARES = int(pd.__version__.split(".")[0]) >= 3
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ WRITES = {
 @pytest.mark.parametrize("ids", ["str", "category"])
 @pytest.mark.parametrize("source", ["table", "page"])
 @pytest.mark.filterwarnings("ignore")
-def test_whatever_is_written_to_a_frame_stays_in_it(request, source, ids):
+def test_writing_to_a_frame_changes_only_that_frame(request, source, ids):
     holder = request.getfixturevalue(source)
     arrow, records = pa.table(holder), list(holder.records())
     copied = pa.table(holder).to_pydict()
@@ -107,7 +107,7 @@ def test_whatever_is_written_to_a_frame_stays_in_it(request, source, ids):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_frame_can_be_written_to_when_its_table_is_gone(shared_sandbox):
+def test_a_frame_can_be_written_to_after_its_table_is_deleted(shared_sandbox):
     frame = shared_sandbox.client().data(**QUERY).to_pandas(ids="category")
     column = frame["minimum"]
     gc.collect()
@@ -119,7 +119,7 @@ def test_a_frame_can_be_written_to_when_its_table_is_gone(shared_sandbox):
     assert column.iloc[0] == 2.5
 
 
-def test_a_frame_that_travelled_is_one_like_any_other(table):
+def test_a_pickled_frame_is_an_ordinary_frame(table):
     frame = pickle.loads(pickle.dumps(table.to_pandas()))
     frame["value"].to_numpy()
     frame.loc[0, "value"] = 7.0
@@ -127,8 +127,8 @@ def test_a_frame_that_travelled_is_one_like_any_other(table):
     assert table.to_pandas().loc[0, "value"] != 7.0
 
 
-@pytest.mark.skipif(not LENDS, reason="pandas 2 writes to what it was lent")
-def test_numbers_and_times_are_handed_over_without_a_copy(table):
+@pytest.mark.skipif(not SHARES, reason="pandas 2 would write to shared memory")
+def test_numbers_and_times_are_shared_without_a_copy(table):
     one, two = table.to_pandas(), table.to_pandas(ids="category")
     for name in NUMBERS:
         assert np.shares_memory(one[name].to_numpy(), two[name].to_numpy()), name
@@ -143,8 +143,8 @@ def test_codes_are_as_small_as_they_can_be(table):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(not LENDS, reason="pandas 2 gets copies anyway")
-def test_where_pandas_has_changed_frames_get_memory_of_their_own(table, monkeypatch):
+@pytest.mark.skipif(not SHARES, reason="pandas 2 gets copies anyway")
+def test_if_the_internals_of_pandas_change_frames_get_a_copy(table, monkeypatch):
     from siteline import _zero_copy
 
     expected = table.to_pandas()
@@ -158,7 +158,7 @@ def test_where_pandas_has_changed_frames_get_memory_of_their_own(table, monkeypa
     pd.testing.assert_frame_equal(table.to_pandas(), expected)
 
 
-def test_what_people_do_with_frames_works_on_lent_memory(table):
+def test_usual_pandas_operations_work_on_shared_memory(table):
     frame = table.to_pandas(ids="category")
     wide = frame.pivot(index="timestamp", columns="tag_guid", values="value")
     assert wide.resample("1h").mean().notna().any().any()
@@ -175,7 +175,7 @@ def test_what_people_do_with_frames_works_on_lent_memory(table):
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_threads_share_an_iterator_and_each_point_is_given_once(table, named):
+def test_threads_share_an_iterator_and_each_point_is_returned_once(table, named):
     records = table.records(named=named)
     taken = [[] for _ in range(4)]
     threads = [threading.Thread(target=some.extend, args=(records,)) for some in taken]
@@ -189,7 +189,7 @@ def test_threads_share_an_iterator_and_each_point_is_given_once(table, named):
     assert places == list(range(len(table)))
 
 
-def test_records_are_dicts_and_tuples_of_their_own(table):
+def test_records_are_independent_dicts_and_tuples(table):
     one, two = table.records(), table.records()
     first = next(one)
     first["value"] = "mine"

@@ -1,4 +1,4 @@
-"""HTTP/2 where it is offered: one connection for all, and nothing lost when a stream is."""
+"""HTTP/2 where it is offered: one connection for all requests, and lost streams are retried."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ import siteline
 from kit.h2_service import H2Service
 from pandas.testing import assert_frame_equal
 
-# The sandbox's clock runs, as clients' do.
+# The sandbox uses the machine's clock.
 pytestmark = pytest.mark.sandbox(now=None)
 
 END = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(days=3)
@@ -40,28 +40,29 @@ def truth(sandbox):
     return sandbox.client().data(**RANGE).to_pandas()
 
 
-def test_large_pages_come_one_after_another_over_one_connection(client, service, truth):
+def test_large_pages_are_read_over_one_connection(client, service, truth):
     table = client.data(**QUERY).collect()
     assert_frame_equal(table.to_pandas(), truth)
-    assert table.report["pages"] == service.asked == client.allowance.used == -(-len(truth) // 2000)
+    pages = -(-len(truth) // 2000)
+    assert table.report["pages"] == service.requested == client.allowance.used == pages
     assert len(service.connections) == 1
 
 
-def test_gathered_scans_are_streams_of_one_connection_side_by_side(client, service, truth):
+def test_gathered_scans_are_concurrent_streams_of_one_connection(client, service, truth):
     parts = client.data(**QUERY).split(4)
-    # Nobody is answered before four have asked.
-    service.together = threading.Barrier(4, lambda: setattr(service, "together", None))
+    # No request is answered before four have arrived.
+    service.barrier = threading.Barrier(4, lambda: setattr(service, "barrier", None))
     tables = client.gather(parts, concurrency=4)
     assert sum(len(table) for table in tables) == len(truth)
-    assert service.together is None, "four were never under way together"
+    assert service.barrier is None, "four requests were never open at the same time"
     assert len(service.connections) == 1
-    assert client.allowance.used == service.asked
+    assert client.allowance.used == service.requested
 
 
 @pytest.mark.fault("H5")
 @pytest.mark.parametrize("fault", ["refused", "gone", "cut"])
 @pytest.mark.parametrize("way", ["collect", "gather", "pages"])
-def test_a_stream_that_is_lost_is_asked_for_again_and_counted(
+def test_the_request_of_a_lost_stream_is_repeated_and_counted(
     client, service, sandbox, truth, fault, way
 ):
     before = sandbox.stats["data_requests"]
@@ -75,10 +76,10 @@ def test_a_stream_that_is_lost_is_asked_for_again_and_counted(
     else:
         assert_frame_equal(scan.collect().to_pandas(), truth)
     if (fault, way) == ("gone", "gather"):
-        # With the connection go the streams of the two other scans. Their requests have left the
-        # client, which counts them; the service has read them or closed before it did.
-        assert 0 <= client.allowance.used - service.asked <= 2
+        # The streams of the other scans end with the connection. The client has sent and counted
+        # their requests; the service may have closed the connection before it read them.
+        assert 0 <= client.allowance.used - service.requested <= 2
         return
-    assert client.allowance.used == service.asked
+    assert client.allowance.used == service.requested
     lost = 0 if fault == "cut" else 1
-    assert sandbox.stats["data_requests"] - before == service.asked - lost
+    assert sandbox.stats["data_requests"] - before == service.requested - lost

@@ -1,4 +1,4 @@
-"""Waits: Ctrl-C ends them, other threads run on, and callbacks and handlers may use the client."""
+"""Waits: Ctrl-C ends them, and signal handlers, callbacks and log handlers may use the client."""
 
 import asyncio
 import gc
@@ -11,7 +11,7 @@ import textwrap
 
 import pytest
 import siteline
-from kit.interpreter import FORK_BESIDE_THREADS, run_script
+from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import DAY, NOW
 
 
@@ -57,7 +57,7 @@ def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(read):
 
 
 def interrupt_until_it_ends(process):
-    """Send SIGINT; again only where Python itself has lost it, in one of its callbacks."""
+    """Send SIGINT, again if Python has lost it in one of its own callbacks."""
     for _ in range(4):
         process.send_signal(signal.SIGINT)
         try:
@@ -115,15 +115,15 @@ HANDLED = """
         ),
     ],
 )
-def test_a_signal_handler_may_do_so_while_a_call_waits(handle, after, printed):
+def test_a_signal_handler_may_use_the_client_or_fork_while_a_call_waits(handle, after, printed):
     script = HANDLED.format(handle=handle, after=after)
-    assert run_script(script, *FORK_BESIDE_THREADS).split() == printed.split()
+    assert run_script(script, *FORK_WITH_THREADS).split() == printed.split()
 
 
 HOLDING = f"""
     import os, signal, threading, time, siteline
     def handle(number, frame):
-        # The reply comes while the handler waits for what the interrupted call holds.
+        # The reply arrives while the handler waits for the interrupted call's request.
         threading.Thread(target=sandbox.clock.advance, args=("2s",)).start()
         print(len(scan.collect()) == points, len(client.discover()), flush=True)
     def send():
@@ -144,7 +144,7 @@ HOLDING = f"""
 @pytest.mark.fault("R1")
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
 @pytest.mark.parametrize("endpoint", ["token", "data"])
-def test_a_signal_handler_may_wait_for_what_the_call_has_taken_under_it(endpoint):
+def test_a_signal_handler_may_wait_for_the_request_of_the_interrupted_call(endpoint):
     script = HOLDING.replace("ENDPOINT", endpoint)
     assert run_script(script).split() == ["True", "2"] * 2
 
@@ -176,8 +176,8 @@ def test_a_log_handler_may_use_the_client_while_it_waits():
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_an_iterator_may_be_asked_while_it_builds_a_record(named):
-    """Building allocates, so the collector of garbage runs, and with it whatever code."""
+def test_an_iterator_may_be_used_while_it_builds_a_record(named):
+    """Building allocates, so the garbage collector may run, and with it arbitrary code."""
     with siteline.Sandbox(now=NOW) as sandbox:
         scan = sandbox.client().data(**DAY, page_size=2)
         records = scan.records(named=named)
@@ -204,11 +204,11 @@ def test_an_iterator_may_be_asked_while_it_builds_a_record(named):
 
 
 class Stopped(BaseException):
-    """As a signal's handler may raise anywhere, in a log handler too."""
+    """An exception such as a signal handler may raise anywhere, also in a log handler."""
 
 
 @pytest.mark.parametrize("retried", [1, 2, 3])
-def test_what_is_raised_while_logging_ends_the_wait_and_loses_no_page(retried):
+def test_an_exception_while_logging_ends_the_wait_and_loses_no_page(retried):
     class Stopping(logging.Handler):
         def emit(self, record):
             stops.append(record)
@@ -254,7 +254,7 @@ def test_a_panic_in_the_core_is_an_internal_error(at, capfd):
 @pytest.mark.skipif(
     not hasattr(siteline._siteline, "_panic"), reason="only a debug build can be made to panic"
 )
-def test_a_panic_in_an_awaited_call_is_an_internal_error_and_the_client_goes_on(capfd):
+def test_a_panic_in_an_awaited_call_is_an_internal_error_and_the_client_stays_usable(capfd):
     with siteline.Sandbox(now=NOW) as sandbox:
         client = sandbox.async_client()
 

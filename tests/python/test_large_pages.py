@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import siteline
-from kit.interpreter import FORK_BESIDE_THREADS, run_script
+from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import NOW
 from pandas.testing import assert_frame_equal
 
@@ -38,7 +38,7 @@ def cursors(sandbox):
     return [match and match[1] for match in found]
 
 
-def test_each_page_is_asked_for_once_and_all_are_merged(client, sandbox, truth):
+def test_each_page_is_requested_once_and_all_are_merged(client, sandbox, truth):
     table = client.data(**QUERY).collect()
     assert_frame_equal(table.to_pandas(), truth)
     assert table.report["pages"] == served(sandbox) == client.allowance.used == PAGES
@@ -47,7 +47,7 @@ def test_each_page_is_asked_for_once_and_all_are_merged(client, sandbox, truth):
     assert asked[0] is None
 
 
-def test_the_next_page_is_asked_for_before_this_one_is_given(client, sandbox):
+def test_the_next_page_is_requested_before_this_one_is_returned(client, sandbox):
     early = []
 
     def on_progress(now):
@@ -58,12 +58,12 @@ def test_the_next_page_is_asked_for_before_this_one_is_given(client, sandbox):
             early.extend([now.pages] * (served(sandbox) > now.pages))
 
     client.data(**QUERY, progress=on_progress).collect()
-    assert early, "no page of all was asked for while its forerunner was decoded"
+    assert early, "no page was requested while the page before it was decoded"
     assert served(sandbox) == PAGES
 
 
 @pytest.mark.parametrize("wanted", [{}, {"progress": lambda _: None}])
-def test_small_pages_are_asked_for_one_after_the_other(client, sandbox, wanted):
+def test_small_pages_are_requested_one_after_the_other(client, sandbox, wanted):
     scan = client.data(**{**RANGE, "end": "2026-11-01T06:00Z"}, page_size=500, **wanted)
     sandbox.fault(on="data", nth=3, status=200, body='{"series": [1], "nextCursor": "x"}')
     with pytest.raises(siteline.ProtocolError):
@@ -73,7 +73,7 @@ def test_small_pages_are_asked_for_one_after_the_other(client, sandbox, wanted):
 
 @pytest.mark.fault("P2")
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_no_page_beyond_max_pages_is_asked_for(client, sandbox, truth, most):
+def test_no_page_beyond_max_pages_is_requested(client, sandbox, truth, most):
     scan = client.data(**QUERY, max_pages=most)
     with pytest.raises(siteline.QueryError, match="max_pages") as caught:
         scan.collect()
@@ -85,7 +85,7 @@ def test_no_page_beyond_max_pages_is_asked_for(client, sandbox, truth, most):
 
 @pytest.mark.fault("B5")
 @pytest.mark.parametrize("limit", [1, 4])
-def test_the_allowance_is_used_to_its_end_and_not_beyond(sandbox, truth, limit):
+def test_the_allowance_is_used_completely_and_not_exceeded(sandbox, truth, limit):
     client = sandbox.client(daily_allowance=limit)
     with pytest.raises(siteline.AllowanceExhausted) as caught:
         client.data(**QUERY).collect()
@@ -98,7 +98,7 @@ def test_the_allowance_is_used_to_its_end_and_not_beyond(sandbox, truth, limit):
 
 
 @pytest.mark.fault("P1")
-def test_a_cursor_that_came_before_is_not_asked_for(client, sandbox):
+def test_a_repeated_cursor_is_not_requested(client, sandbox):
     sandbox.fault(on="data", nth=4, repeat_cursor=True)
     with pytest.raises(siteline.CursorLoop):
         client.data(**QUERY).collect()
@@ -117,7 +117,7 @@ def test_a_cursor_that_came_before_is_not_asked_for(client, sandbox):
     ],
     ids=lambda fault: next(iter(fault)),
 )
-def test_what_goes_wrong_on_the_way_is_asked_for_again(client, sandbox, truth, fault):
+def test_a_failed_request_is_repeated(client, sandbox, truth, fault):
     sandbox.fault(on="data", every=3, **fault)
     table = client.data(**QUERY).collect()
     assert_frame_equal(table.to_pandas(), truth)
@@ -128,8 +128,8 @@ def test_what_goes_wrong_on_the_way_is_asked_for_again(client, sandbox, truth, f
 
 
 @pytest.mark.fault("B6")
-def test_each_page_that_comes_at_once_pays_for_repeats_of_others(client, sandbox, truth):
-    # The budget of repeats is used up at the eleventh, unless successes fill it again.
+def test_pages_that_succeed_at_once_refill_the_retry_quota(client, sandbox, truth):
+    # The retry quota is used up at the eleventh repeat, unless successes refill it.
     sandbox.fault(on="data", every=12, status=503)
     for _ in range(9):
         assert len(client.data(**QUERY).collect()) == len(truth)
@@ -137,7 +137,7 @@ def test_each_page_that_comes_at_once_pays_for_repeats_of_others(client, sandbox
     assert repeats > 12
 
 
-def test_a_failure_leaves_the_bookmark_of_its_own_page(client, sandbox, truth):
+def test_an_error_has_the_bookmark_of_its_own_page(client, sandbox, truth):
     scan = client.data(**QUERY)
     sandbox.fault(on="data", skip=5, times=99, status=404)
     with pytest.raises(siteline.SitelineError) as caught:
@@ -161,7 +161,7 @@ def large(end):
     return f'{{"series":[{{{ids},"points":[{points},{{"value":2}}]}}],{end}}}'
 
 
-def test_a_page_that_is_refused_costs_one_request_more_at_most(client, sandbox):
+def test_an_invalid_page_costs_at_most_one_more_request(client, sandbox):
     sandbox.fault(on="data", nth=3, status=200, body=large('"nextCursor":"never-given"'))
     with pytest.raises(siteline.ProtocolError) as caught:
         client.data(**QUERY).collect()
@@ -171,16 +171,16 @@ def test_a_page_that_is_refused_costs_one_request_more_at_most(client, sandbox):
     assert 0 <= client.allowance.used - served(sandbox) <= 1
 
 
-def test_a_page_without_a_cursor_at_its_edges_is_read_all_the_same(client, sandbox):
+def test_a_page_without_a_cursor_at_its_edges_is_read_too(client, sandbox):
     sandbox.fault(on="data", nth=1, members={"nextCursor": None, "zz": {"nextCursor": "no"}})
     table = client.data(**QUERY).collect()
     assert (len(table), served(sandbox)) == (2_000, 1)
 
 
-# Who waits, who shares, who gives up
+# Sharing, cancelling, raising callbacks
 
 
-def test_several_who_share_a_read_ask_for_each_page_once(client, sandbox, truth):
+def test_threads_that_share_a_read_request_each_page_once(client, sandbox, truth):
     reported = []
     scan = client.data(**QUERY, progress=lambda now: reported.append(now.pages))
     barrier = threading.Barrier(4)
@@ -197,7 +197,7 @@ def test_several_who_share_a_read_ask_for_each_page_once(client, sandbox, truth)
     assert sorted(reported) == list(range(1, PAGES + 1))
 
 
-def test_those_who_share_a_read_may_have_different_deadlines(client, sandbox, truth):
+def test_threads_that_share_a_read_may_have_different_deadlines(client, sandbox, truth):
     scan = client.data(**QUERY, deadline="1h", progress=lambda _: sandbox.clock.advance("1s"))
     barrier = threading.Barrier(3)
 
@@ -211,7 +211,7 @@ def test_those_who_share_a_read_may_have_different_deadlines(client, sandbox, tr
     assert served(sandbox) == PAGES
 
 
-def test_who_is_told_may_raise_and_the_read_goes_on_from_there(client, sandbox, truth):
+def test_a_progress_callback_may_raise_and_the_read_continues_from_there(client, sandbox, truth):
     class Enough(Exception):
         pass
 
@@ -230,7 +230,7 @@ def test_who_is_told_may_raise_and_the_read_goes_on_from_there(client, sandbox, 
     assert PAGES <= served(sandbox) <= client.allowance.used <= PAGES + 2
 
 
-def test_a_read_in_asyncio_asks_for_each_page_once(sandbox, truth):
+def test_a_read_in_asyncio_requests_each_page_once(sandbox, truth):
     async def main(progress):
         before = served(sandbox)
         async with sandbox.async_client() as client:
@@ -243,7 +243,7 @@ def test_a_read_in_asyncio_asks_for_each_page_once(sandbox, truth):
 
 
 @pytest.mark.fault("R5")
-def test_an_awaited_read_that_is_cancelled_anywhere_goes_on(sandbox, truth):
+def test_an_awaited_read_that_was_cancelled_continues(sandbox, truth):
     async def main():
         async with sandbox.async_client() as client:
             scan = client.data(**QUERY)
@@ -260,14 +260,14 @@ def test_an_awaited_read_that_is_cancelled_anywhere_goes_on(sandbox, truth):
                     cancelled += 1
             assert cancelled
             table = await scan.collect()
-            # Each time a page that was being decoded and one that was on its way.
+            # Each time one page was being decoded and one was being requested.
             assert PAGES <= served(sandbox) <= PAGES + 2 * cancelled
             return table
 
     assert_frame_equal(asyncio.run(main()).to_pandas(), truth)
 
 
-def test_an_awaited_read_whose_listener_raises_goes_on(sandbox, truth):
+def test_an_awaited_read_whose_callback_raised_continues(sandbox, truth):
     async def main():
         raised = []
 
@@ -300,7 +300,7 @@ def test_a_child_forked_between_two_pages_reads_for_itself(sandbox):
                     return
                 child = os.fork()
                 if child == 0:
-                    # A read of its own, on connections of its own.
+                    # A new read, on new connections.
                     again = client.data(**{QUERY!r}).collect()
                     os._exit(0 if len(again) == points else 1)
                 children.append(child)
@@ -311,10 +311,10 @@ def test_a_child_forked_between_two_pages_reads_for_itself(sandbox):
             status = os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1])
             print(status, len(table) == points)
     """
-    assert run_script(script, *FORK_BESIDE_THREADS) == "0 True"
+    assert run_script(script, *FORK_WITH_THREADS) == "0 True"
 
 
-def test_scans_that_are_gathered_ask_for_each_page_once(client, sandbox, truth):
+def test_gathered_scans_request_each_page_once(client, sandbox, truth):
     for progress in (None, lambda _: None):
         before = served(sandbox)
         parts = client.data(**QUERY, progress=progress).split(3)
@@ -324,7 +324,7 @@ def test_scans_that_are_gathered_ask_for_each_page_once(client, sandbox, truth):
         assert len([cursor for cursor in asked if cursor]) == len(set(filter(None, asked)))
 
 
-def test_a_gathering_that_fails_leaves_scans_that_go_on(client, sandbox, truth):
+def test_the_scans_of_a_failed_gather_can_be_continued(client, sandbox, truth):
     parts = client.data(**QUERY).split(3)
     sandbox.fault(on="data", nth=9, status=403)
     with pytest.raises(siteline.SitelineError) as caught:
@@ -337,7 +337,7 @@ def test_a_gathering_that_fails_leaves_scans_that_go_on(client, sandbox, truth):
 
 @pytest.mark.parametrize("limit", range(4, 12))
 @pytest.mark.parametrize("door", ["sync", "async"])
-def test_what_a_gather_has_paid_for_early_is_read_when_the_allowance_ends(sandbox, limit, door):
+def test_pages_that_a_gather_requested_early_are_read_when_the_allowance_ends(sandbox, limit, door):
     client = sandbox.client(daily_allowance=limit)
 
     async def read():

@@ -1,4 +1,4 @@
-"""The ledger on disk: one count for all processes, exact, and never less than what was sent."""
+"""The ledger on disk: one exact count for all processes, never less than the requests sent."""
 
 import logging
 import os
@@ -17,11 +17,11 @@ from kit.interpreter import run_script
 from kit.ranges import DAY
 from kit.waiting import wait_until
 
-# Processes count together only on a clock that runs.
+# Processes share a ledger only on the machine's clock.
 pytestmark = pytest.mark.sandbox(now=None)
 
 
-# Prints "begun", then reads so many pages (0: one chain), or until it is killed.
+# Prints "begun", then reads this many pages (0: one chain), or until it is killed.
 READER = """
 import sys
 import siteline
@@ -61,7 +61,7 @@ def counted(sandbox, path):
 
 
 def settled(sandbox):
-    """Data requests in all, once the sandbox has worked through what was in its sockets."""
+    """All data requests, once the sandbox has handled those in its sockets."""
     last = -1
     while last != (last := sandbox.stats["data_requests"]):
         time.sleep(0.2)
@@ -70,7 +70,7 @@ def settled(sandbox):
 
 @pytest.mark.fault("B7")
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
-def test_a_killed_process_counts_one_too_many_at_most_and_never_one_too_few(sandbox, path):
+def test_a_killed_process_counts_at_most_one_too_many_and_never_too_few(sandbox, path):
     kills = 6
     for kill in range(kills):
         before = sandbox.stats["data_requests"]
@@ -102,9 +102,7 @@ def test_four_processes_on_one_ledger_sum_up_exactly(sandbox, path):
 
 
 @pytest.mark.fault("B7", "B9")
-def test_processes_that_stop_early_count_one_too_many_at_most_each_and_never_one_too_few(
-    sandbox, path
-):
+def test_processes_that_stop_early_count_at_most_one_too_many_each_and_never_too_few(sandbox, path):
     for nth in (5, 50, 100):
         sandbox.fault(on="data", nth=nth, status=503)
     children = [reader(sandbox, path, 60) for _ in range(4)]
@@ -127,7 +125,7 @@ def test_threads_and_clients_of_one_process_sum_up_too(sandbox, path):
 
 
 @pytest.mark.fault("B5")
-def test_what_another_client_has_spent_is_not_left(sandbox, path):
+def test_requests_of_another_client_count_in_the_same_ledger(sandbox, path):
     sandbox.client(ledger=path).data(**DAY, page_size=1_000).collect()
     spent = counted(sandbox, path).used
     frugal = sandbox.client(ledger=path, daily_allowance=spent)
@@ -137,7 +135,7 @@ def test_what_another_client_has_spent_is_not_left(sandbox, path):
 
 
 @pytest.mark.fault("B10", "S7")
-def test_a_damaged_ledger_is_told_and_nothing_is_sent(sandbox, path):
+def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
     client = sandbox.client(ledger=path)
     table = client.data(**DAY, page_size=10_000).collect()
     assert len(table) > 0
@@ -159,7 +157,7 @@ def test_a_damaged_ledger_is_told_and_nothing_is_sent(sandbox, path):
     assert client.allowance.used == 1
 
 
-def test_a_ledger_that_cannot_be_made_is_told_at_once(sandbox, tmp_path):
+def test_a_ledger_that_cannot_be_created_is_an_error_at_once(sandbox, tmp_path):
     for wrong in (tmp_path / "absent" / "ledger.txt", tmp_path):
         with pytest.raises(siteline.StoreError) as caught:
             sandbox.client(ledger=wrong)
@@ -169,7 +167,7 @@ def test_a_ledger_that_cannot_be_made_is_told_at_once(sandbox, tmp_path):
 
 
 @pytest.mark.fault("S8")
-def test_a_ledger_by_a_newer_siteline_is_left_alone(sandbox, path):
+def test_a_ledger_of_a_newer_siteline_is_not_changed(sandbox, path):
     import zlib
 
     body = b"siteline ledger, form 2\nwhatever it says\n"
@@ -179,7 +177,7 @@ def test_a_ledger_by_a_newer_siteline_is_left_alone(sandbox, path):
     assert path.read_bytes().startswith(body)
 
 
-def test_each_integration_has_a_ledger_of_its_own(sandbox, path):
+def test_each_integration_has_its_own_ledger(sandbox, path):
     sandbox.client(ledger=path)
     key = siteline.PrivateKey.generate(2048)
     other = siteline.Credential(sandbox.enroll(key.public_jwk), key)
@@ -187,7 +185,7 @@ def test_each_integration_has_a_ledger_of_its_own(sandbox, path):
         sandbox.client(ledger=path, credential=other)
 
 
-def test_a_ledger_is_small_and_says_what_it_knows_and_no_secret(sandbox, path):
+def test_a_ledger_is_small_and_contains_no_secret(sandbox, path):
     client = sandbox.client(ledger=str(path))
     client.data(**DAY, page_size=10_000).collect()
     text = path.read_text()
@@ -197,7 +195,7 @@ def test_a_ledger_is_small_and_says_what_it_knows_and_no_secret(sandbox, path):
     assert "eyJ" not in text
 
 
-# Which ledger a client uses.
+# The ledger that a client uses.
 
 
 def loopback(sandbox, **options):
@@ -211,7 +209,7 @@ def state_files():
 
 @pytest.fixture
 def away(monkeypatch, tmp_path):
-    """Makes clients of a host that is not on loopback; every connection fails."""
+    """Makes clients of a host that is not loopback; every connection fails."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     key = siteline.PrivateKey.generate(2048)
 
@@ -232,14 +230,14 @@ def ask(client):
         client.discover()
 
 
-def test_on_loopback_and_on_a_clock_of_its_own_a_client_counts_in_memory(sandbox, away):
+def test_on_loopback_or_with_its_own_clock_a_client_counts_in_memory(sandbox, away):
     loopback(sandbox)
     ask(away(clock=siteline.Clock("2026-11-20T00:00:00Z")))
     assert state_files() == []
 
 
 @pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="XDG")
-def test_elsewhere_the_usual_file_counts_for_all_clients_of_the_integration(away):
+def test_otherwise_all_clients_of_an_integration_share_the_default_file(away):
     client = away()
     assert client.allowance.token_requests == 0
     assert state_files() == [], "the file is made at the first request"
@@ -252,7 +250,7 @@ def test_elsewhere_the_usual_file_counts_for_all_clients_of_the_integration(away
 
 
 @pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="XDG")
-def test_where_no_file_can_be_made_memory_counts_with_one_warning(away, tmp_path, caplog):
+def test_without_a_file_requests_are_counted_in_memory_with_one_warning(away, tmp_path, caplog):
     (tmp_path / "state").write_text("in the way")
     with caplog.at_level(logging.WARNING, "siteline.ledger"):
         for _ in range(3):
@@ -264,7 +262,7 @@ def test_where_no_file_can_be_made_memory_counts_with_one_warning(away, tmp_path
     assert str(tmp_path) in record.getMessage()
 
 
-def test_a_ledger_is_named_by_variable_or_profile_too(sandbox, path, monkeypatch, tmp_path):
+def test_a_ledger_may_be_named_by_variable_or_profile(sandbox, path, monkeypatch, tmp_path):
     for name, value in {**sandbox.env(), "SITELINE_LEDGER": str(path)}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "plants.toml"))
@@ -310,7 +308,7 @@ def test_a_pickled_client_counts_in_the_same_file(sandbox, tmp_path, monkeypatch
      time_of_day(1, tzinfo=timezone(timedelta(hours=-5)))],
     ids=str,
 )  # fmt: skip
-def test_the_day_begins_when_the_user_says(resets):
+def test_the_day_begins_at_the_time_that_the_user_sets(resets):
     with siteline.Sandbox(now="2026-11-20T05:59:00Z") as sandbox:
         client = sandbox.client(allowance_resets=resets)
         client.data(**DAY, page_size=10_000).collect()
@@ -322,7 +320,7 @@ def test_the_day_begins_when_the_user_says(resets):
 
 
 @pytest.mark.fault("B11")
-def test_a_refusal_for_hours_holds_for_every_client_until_then_and_no_longer(path):
+def test_a_refusal_for_hours_holds_for_every_client_until_its_end(path):
     with siteline.Sandbox(now="2026-11-20T12:00:00Z") as sandbox:
         refused = sandbox.client(ledger=path, daily_allowance=1_000)
         sandbox.fault(on="data", skip=500 // 50, status=429, retry_after=7_200)

@@ -13,7 +13,7 @@ from kit.reading import SIZE, WAYS, count_points
 from kit.threads import run_in_threads
 from kit.waiting import wait_until
 
-# Seven pages, six of 200 kB: while one of these is decoded the next is asked for.
+# Seven pages, six of 200 kB: while one of these is decoded, the next is requested.
 LARGE = {**DAY, "end": "2026-11-01T18:00Z", "interval": "1m", "page_size": 2_000}
 
 
@@ -21,7 +21,7 @@ def logged(caplog, name):
     return [(r.levelname, r.getMessage()) for r in caplog.records if r.name == f"siteline.{name}"]
 
 
-def test_a_read_tells_its_token_its_requests_and_its_pages(sandbox, caplog):
+def test_a_read_logs_its_token_its_requests_and_its_pages(sandbox, caplog):
     caplog.set_level(logging.DEBUG)
     client = sandbox.client()
     scan = client.data(**DAY, page_size=1_000)
@@ -47,7 +47,7 @@ def test_a_read_tells_its_token_its_requests_and_its_pages(sandbox, caplog):
 
 
 @pytest.mark.fault("R13")
-def test_no_record_holds_a_secret(caplog):
+def test_no_record_contains_a_secret(caplog):
     caplog.set_level(logging.DEBUG)
     with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
         sandbox.fault(on="data", nth=2, status=503)
@@ -62,16 +62,16 @@ def test_no_record_holds_a_secret(caplog):
         assert secret[:16] not in text
 
 
-def test_a_record_is_there_while_the_call_still_waits(sandbox):
+def test_a_record_is_emitted_while_the_call_still_waits(sandbox):
     client = sandbox.client()
     client.discover()
     received = threading.Event()
 
-    class Hearing(logging.Handler):
+    class Recording(logging.Handler):
         def emit(self, record):
             received.set()
 
-    handler = Hearing(logging.INFO)
+    handler = Recording(logging.INFO)
     logger = logging.getLogger("siteline.http")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
@@ -94,7 +94,7 @@ def read_until_closed(client):
 
 
 @pytest.mark.parametrize("door", ["sync", "async"])
-def test_records_of_a_call_are_there_when_it_returns(sandbox, caplog, door):
+def test_the_records_of_a_call_are_emitted_before_it_returns(sandbox, caplog, door):
     caplog.set_level(logging.DEBUG)
     for _ in range(50):
         caplog.clear()
@@ -111,12 +111,12 @@ async def discover(sandbox):
 
 
 @pytest.mark.fault("R9")
-def test_a_hundred_threads_and_a_handler_that_asks_the_client_itself(sandbox):
+def test_a_handler_may_use_the_client_while_a_hundred_threads_log(sandbox):
     client = sandbox.client()
     done, failed = [], []
 
     class Asking(logging.Handler):
-        """Holds its lock, as every handler does, while it asks for what another thread may hold."""
+        """Uses the client while it holds its lock, as every handler does."""
 
         def emit(self, record):
             client.discover()
@@ -134,7 +134,7 @@ def test_a_hundred_threads_and_a_handler_that_asks_the_client_itself(sandbox):
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
-        # Once: a request that is refused twice is an error, and rightly so (D2).
+        # Only once: a request that is refused twice is an error (D2).
         sandbox.fault(on="data", times=1, forget_tokens=True)
         run_in_threads(100, use)
     finally:
@@ -151,14 +151,14 @@ DOORS = ["sync", "async"]
 
 @pytest.fixture
 def handled():
-    """Records from here on, in order, with their threads; a test adds the pages that it takes."""
+    """The records from now on, in order, each with its thread."""
     events = []
 
-    class Hearing(logging.Handler):
+    class Recording(logging.Handler):
         def emit(self, record):
             events.append((record.getMessage(), threading.get_ident()))
 
-    with listening(Hearing()):
+    with listening(Recording()):
         yield events
 
 
@@ -180,12 +180,12 @@ def logged_pages(events):
 
 
 def answered(sandbox, count):
-    """Wait until so many data requests have been answered in all."""
+    """Wait until this many data requests have been answered."""
     wait_until(lambda: sum(sandbox.stats["requests"].get("data", {}).values()) >= count)
 
 
-async def in_turn(sandbox, door, way, **options):
-    """Read the day in either way through either door, to its end."""
+async def read_items(sandbox, door, way, **options):
+    """Read the day to its end by `way`, with the sync or the async client."""
     if door == "sync":
         for item in getattr(sandbox.client().data(**DAY, **options), way)():
             yield item
@@ -197,12 +197,12 @@ async def in_turn(sandbox, door, way, **options):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("door", DOORS)
-def test_what_is_said_of_a_page_is_there_with_it_and_in_order(sandbox, handled, door, way):
+def test_the_records_of_a_page_are_emitted_with_it_and_in_order(sandbox, handled, door, way):
     async def read():
         taken = 0
-        async for item in in_turn(sandbox, door, way, page_size=50):
+        async for item in read_items(sandbox, door, way, page_size=50):
             taken += count_points(item)
-            # Of this page, and of no later one than the one that somebody may have waited for.
+            # There are records of this page and the earlier ones, but not of later ones.
             assert logged_pages(handled) == list(range(1, -(-taken // 50) + 1))
         return taken
 
@@ -214,12 +214,12 @@ def test_what_is_said_of_a_page_is_there_with_it_and_in_order(sandbox, handled, 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("door", DOORS)
-def test_what_was_said_meanwhile_is_told_by_who_takes_the_page(sandbox, handled, door, way):
+def test_the_thread_that_takes_a_page_emits_its_records(sandbox, handled, door, way):
     threads = []
 
     async def read():
         taken, number = 0, 0
-        async for item in in_turn(sandbox, door, way, page_size=SIZE):
+        async for item in read_items(sandbox, door, way, page_size=SIZE):
             taken += count_points(item)
             if number == (number := -(-taken // SIZE)):
                 continue
@@ -243,7 +243,7 @@ async def another_request(sandbox):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_failure_of_a_page_that_is_read_ahead_is_told_when_it_is_raised(sandbox, handled, way):
+def test_the_failure_of_a_page_read_ahead_is_logged_when_it_is_raised(sandbox, handled, way):
     sandbox.fault(on="data", skip=2, times=1, status=410)
     items = getattr(sandbox.client().data(**DAY, page_size=SIZE), way)()
     for _ in range(2 if way == "pages" else 2 * SIZE):
@@ -257,13 +257,13 @@ def test_the_failure_of_a_page_that_is_read_ahead_is_told_when_it_is_raised(sand
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("door", DOORS)
-def test_a_retry_of_what_is_read_ahead_is_told_while_somebody_waits_for_it(sandbox, door, way):
+def test_a_retry_of_a_page_read_ahead_is_logged_while_a_call_waits_for_it(sandbox, door, way):
     client = sandbox.client()
     sandbox.fault(on="data", nth=3, status=503)
     sandbox.fault(on="data", nth=4, hang=True)
     received = threading.Event()
 
-    class Hearing(logging.Handler):
+    class Recording(logging.Handler):
         def emit(self, record):
             if record.getMessage().startswith("try 1 of 4 ended with "):
                 received.set()
@@ -284,7 +284,7 @@ def test_a_retry_of_what_is_read_ahead_is_told_while_somebody_waits_for_it(sandb
         wait_until(lambda: sandbox.stats["data_requests"] >= 4)
         assert not received.is_set(), "that page was not requested yet"
 
-    with listening(Hearing()):
+    with listening(Recording()):
         if door == "sync":
             items = getattr(client.data(**DAY, page_size=SIZE), way)()
             for _ in range(2 if way == "pages" else 2 * SIZE):
@@ -304,7 +304,7 @@ def test_a_retry_of_what_is_read_ahead_is_told_while_somebody_waits_for_it(sandb
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("door", DOORS)
-def test_what_a_handler_raises_loses_no_page(sandbox, door, way):
+def test_an_exception_of_a_handler_loses_no_page(sandbox, door, way):
     class Raising(logging.Handler):
         def emit(self, record):
             if record.getMessage().startswith("page "):
@@ -332,7 +332,7 @@ def test_what_a_handler_raises_loses_no_page(sandbox, door, way):
 
 @pytest.mark.parametrize("way", [*WAYS, "collect"])
 @pytest.mark.parametrize("door", DOORS)
-def test_what_a_handler_raises_while_the_call_goes_on_is_raised_at_its_end(sandbox, door, way):
+def test_an_exception_of_a_handler_during_a_call_is_raised_at_its_end(sandbox, door, way):
     client = sandbox.client()
     sandbox.fault(on="data", nth=1, status=503)
     sandbox.fault(on="data", nth=2, hang=True)
@@ -359,8 +359,8 @@ def test_what_a_handler_raises_while_the_call_goes_on_is_raised_at_its_end(sandb
 
 
 @pytest.mark.fault("R1")
-def test_loggers_are_asked_for_once(sandbox, handled, monkeypatch):
-    """It takes the one lock of `logging`, which Ctrl-C at the wrong moment leaves locked."""
+def test_loggers_are_looked_up_once(sandbox, handled, monkeypatch):
+    """`getLogger` takes the lock of `logging`, which Ctrl-C at the wrong moment leaves locked."""
     client = sandbox.client()
     list(client.data(**DAY, page_size=SIZE).pages())
     before = len(handled)
@@ -392,7 +392,7 @@ def test_a_handler_may_read_from_the_same_iterator_and_from_others(sandbox, way)
 @pytest.mark.parametrize("way", ["collect", "gather"])
 @pytest.mark.parametrize("progress", [False, True])
 @pytest.mark.parametrize("door", DOORS)
-def test_what_is_said_of_a_page_that_is_asked_for_early_is_told(
+def test_records_of_a_page_that_is_requested_early_are_emitted(
     sandbox, handled, door, progress, way
 ):
     client = sandbox.client()

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.sandbox(seed=11)
 START, END = "2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"
 
 
-def test_a_day_read_in_pages_is_the_truth_of_the_service(sandbox):
+def test_a_day_read_in_pages_equals_the_truth(sandbox):
     client = sandbox.client()
     scan = client.data(site="S1", line="L1", start=START, end=END, interval="1m", page_size=500)
     truth = sandbox.truth(site="S1", line="L1", start=START, end=END, interval="1m")
@@ -22,7 +22,7 @@ def test_a_day_read_in_pages_is_the_truth_of_the_service(sandbox):
 
 
 @pytest.mark.fault("P11")
-def test_series_that_stand_on_many_pages_are_one_series_each(sandbox):
+def test_series_on_many_pages_are_one_series_each(sandbox):
     client = sandbox.client()
     scan = client.data(site="S1", line="L1", start=START, end=END, interval="1m", page_size=97)
     pages = list(scan.pages())
@@ -33,7 +33,7 @@ def test_series_that_stand_on_many_pages_are_one_series_each(sandbox):
     assert report["points"] == sum(len(page) for page in pages)
 
 
-def test_pages_and_records_and_frame_say_the_same(sandbox):
+def test_pages_records_and_frame_agree(sandbox):
     client = sandbox.client()
     scan = client.data(
         site="S1", start=START, end="2026-11-01T03:00:00Z", interval="5m", page_size=50
@@ -42,12 +42,12 @@ def test_pages_and_records_and_frame_say_the_same(sandbox):
     records = pd.DataFrame(list(scan.records()))
     named = pd.DataFrame(list(scan.records(named=True)))
     order = [*siteline.Record._fields[:6]]
-    whole = scan.to_pandas()
+    complete = scan.to_pandas()
     for other in (pages, records, named):
         other = other.sort_values(order, ignore_index=True)
-        assert list(other.columns) == list(whole.columns)
+        assert list(other.columns) == list(complete.columns)
         for column in ("timestamp", "value", "minimum", "maximum"):
-            expected = whole.sort_values(order, ignore_index=True)[column]
+            expected = complete.sort_values(order, ignore_index=True)[column]
             assert (other[column].reset_index(drop=True) == expected).all(), column
 
 
@@ -59,14 +59,14 @@ def test_nothing_is_requested_until_a_scan_is_read(sandbox):
     assert client.allowance.used == 1
 
 
-def test_the_whole_is_read_once_however_often_it_is_asked_for(sandbox):
+def test_a_scan_is_read_once_for_all_its_results(sandbox):
     client = sandbox.client()
     scan = client.data(site="S1", start=START, end=END, interval="1h")
     scan.to_pandas(), scan.to_polars(), scan.to_arrow(), scan.collect()
     assert client.allowance.used == 1
 
 
-def test_what_was_not_set_is_not_sent():
+def test_parameters_that_are_not_set_are_not_sent():
     with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
         client = sandbox.client()
         list(client.data(start=START, end=END).pages())
@@ -79,7 +79,7 @@ def test_what_was_not_set_is_not_sent():
         assert "siteId" not in path
 
 
-def test_an_end_left_out_is_now_less_the_settle_lag_floored_to_the_bucket(sandbox):
+def test_the_default_end_is_now_less_the_settle_lag_floored_to_the_bucket(sandbox):
     client = sandbox.client()
     scan = client.data(site="S1", start="2026-11-19T00:00:00Z", interval="1h")
     assert scan.query.end.isoformat() == "2026-11-19T23:00:00+00:00"
@@ -87,12 +87,12 @@ def test_an_end_left_out_is_now_less_the_settle_lag_floored_to_the_bucket(sandbo
     assert scan.query.end.isoformat() == "2026-11-19T23:00:00+00:00"
 
 
-def test_discovery_is_the_body_as_it_came(sandbox):
+def test_discovery_is_the_unchanged_body(sandbox):
     resources = sandbox.client().discover()
     assert dict(resources) == json.loads(resources.raw)
 
 
-def test_frames_carry_where_they_come_from(sandbox):
+def test_frames_have_their_provenance(sandbox):
     client = sandbox.client()
     frame = client.data(site="S1", start=START, end=END, interval="1h").to_pandas()
     origin = frame.attrs["siteline"]
@@ -121,7 +121,7 @@ def test_the_user_agent_names_siteline_and_the_application():
         assert all(f"siteline/{siteline.__version__} plant-report/2.1" in line for line in agents)
 
 
-def test_a_closed_client_says_so(sandbox):
+def test_a_closed_client_raises_closed_error(sandbox):
     with sandbox.client() as client:
         client.discover()
     with pytest.raises(siteline.ClosedError):

@@ -1,4 +1,4 @@
-"""`repr` of objects, and what notebooks draw."""
+"""`repr` of objects, and their HTML for notebooks."""
 
 import asyncio
 import itertools
@@ -18,7 +18,7 @@ def scan_of(client, **options):
     return client.data(**{**asked, **options})
 
 
-def test_a_client_shows_where_it_reads_as_whom_and_what_is_left(sandbox):
+def test_a_client_shows_the_service_the_subject_and_the_allowance(sandbox):
     client = sandbox.client(daily_allowance=1_000)
     assert "compared at the first reply" in read_html(client).text
     scan_of(client).collect()
@@ -32,13 +32,13 @@ def test_a_client_shows_where_it_reads_as_whom_and_what_is_left(sandbox):
     assert read_html(client.allowance).text.startswith("Allowance")
 
 
-def test_an_allowance_nobody_set_has_no_bar(sandbox):
+def test_an_allowance_without_a_limit_has_no_bar(sandbox):
     shown = read_html(sandbox.client().allowance)
     assert "no daily allowance is set" in shown.text
     assert not [tag for tag, _ in shown.seen if tag == "svg"]
 
 
-def test_a_scan_shows_its_query_and_reads_nothing(sandbox):
+def test_a_scan_shows_its_query_and_makes_no_request(sandbox):
     client = sandbox.client()
     scan = scan_of(client, filters={"machineId": ["M1", "M2"]})
     for shown in (read_html(scan), read_html(scan.query)):
@@ -52,7 +52,7 @@ def test_a_scan_shows_its_query_and_reads_nothing(sandbox):
     assert sandbox.stats["data_requests"] == requests
 
 
-def test_the_asyncio_twins_show_the_same(sandbox):
+def test_the_asyncio_classes_show_the_same(sandbox):
     client = sandbox.async_client()
     scan = scan_of(client)
     assert "Async" in read_html(client).text
@@ -63,7 +63,7 @@ def test_the_asyncio_twins_show_the_same(sandbox):
     assert "points" in read_html(scan).text
 
 
-def test_a_table_shows_whence_it_comes_its_lines_and_its_first_points(sandbox):
+def test_a_table_shows_its_provenance_its_lines_and_its_first_points(sandbox):
     table = scan_of(sandbox.client()).collect()
     shown = read_html(table)
     for word in ("72 points", "12 series", "3 pages", "127.0.0.1", "2026-11-20 00:00", "site S1",
@@ -73,7 +73,7 @@ def test_a_table_shows_whence_it_comes_its_lines_and_its_first_points(sandbox):
     assert repr(table) == "<Table 72 points, 12 series, 3 pages>"
 
 
-def test_a_page_shows_itself_as_a_table_does(sandbox):
+def test_a_page_is_shown_like_a_table(sandbox):
     first, *_, last = scan_of(sandbox.client()).pages()
     assert repr(first) == "<Page 1 with 30 points of 5 series>"
     assert repr(last).endswith(", the last>")
@@ -82,7 +82,7 @@ def test_a_page_shows_itself_as_a_table_does(sandbox):
     assert "30 points" in read_html(first).text
 
 
-def test_one_is_singular(sandbox):
+def test_a_count_of_one_is_singular(sandbox):
     frame = one_series(1)
     sandbox.load(frame)
     scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z")
@@ -104,7 +104,7 @@ def one_series(points, tag="T1", value=float):
     return frame.assign(sample_count=1)[list(siteline.Record._fields)]
 
 
-def test_texts_from_outside_are_escaped_cut_and_have_no_say_in_the_layout(sandbox):
+def test_external_texts_are_escaped_and_truncated(sandbox):
     tags = [EVIL, "a" * 500, "right\u202eleft\x1b[31m", "<b>&amp;", "' onload='x"]
     sandbox.load(pd.concat([one_series(3, tag) for tag in tags]))
     scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
@@ -121,14 +121,14 @@ def test_texts_from_outside_are_escaped_cut_and_have_no_say_in_the_layout(sandbo
 
 
 def lines(table):
-    """What is drawn of each series: the stretches, each with its first and last pixel."""
+    """The line of each series: its stretches, each as its first and last pixel."""
     return [
         [(stretch[0][0], stretch[-1][0]) for stretch in series[-1]]
         for series in table._preview()["series"]
     ]
 
 
-def test_missing_points_are_missing_in_the_drawing(sandbox):
+def test_missing_points_are_gaps_in_the_line(sandbox):
     whole = one_series(600, value=lambda n: math.sin(n / 30))
     sandbox.load(whole.drop(index=range(200, 300)))
     asked = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T10:00Z", "interval": "1m"}
@@ -146,10 +146,10 @@ def test_a_table_without_points_and_one_without_values_are_shown(sandbox):
     assert "\N{EN DASH}" in read_html(table.collect()).text
 
 
-def test_what_is_odd_is_said(sandbox):
+def test_unusual_points_are_noted(sandbox):
     sandbox.load(pd.concat([one_series(3), one_series(3).assign(minimum=9.0, maximum=1.0)]))
     scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z")
-    assert "Noted: " in read_html(scan.collect()).text
+    assert "Notes: " in read_html(scan.collect()).text
 
 
 def test_the_truth_of_the_sandbox_is_a_table_too(sandbox):
@@ -159,7 +159,7 @@ def test_the_truth_of_the_sandbox_is_a_table_too(sandbox):
     assert repr(truth) == f"<Table {len(truth)} points>"
 
 
-def test_many_points_cost_as_much_to_show_as_few(sandbox):
+def test_the_size_of_the_html_does_not_grow_with_the_points(sandbox):
     few, many = one_series(1_000), one_series(50_000)
     sizes = []
     for frame in (few, many):
@@ -170,15 +170,15 @@ def test_many_points_cost_as_much_to_show_as_few(sandbox):
     assert max(sizes) < 30_000
 
 
-def test_a_resumed_scan_says_so(sandbox):
+def test_a_resumed_scan_shows_the_pages_before_it(sandbox):
     scan = scan_of(sandbox.client())
     first = next(scan.pages())
     rest = scan.resume(first.bookmark)
     assert repr(rest).endswith(", going on after 1 page>")
-    assert "after 1 page that are not in it" in read_html(rest.collect()).text
+    assert "without 1 earlier page" in read_html(rest.collect()).text
 
 
-def test_the_examples_of_a_notebook_stand_side_by_side(sandbox):
+def test_several_objects_can_be_on_one_page(sandbox):
     client = sandbox.client()
     shown = [client, scan_of(client), scan_of(client).collect()]
     html = "".join(one._repr_html_() for one in itertools.chain(shown, shown))

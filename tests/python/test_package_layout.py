@@ -1,4 +1,4 @@
-"""The files of python/siteline: no circle of imports, and the drawings are loaded when needed."""
+"""The modules of python/siteline: no circular imports, and the drawings are loaded when needed."""
 
 import ast
 import subprocess
@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python" / "siteline"
 
 
 def modules(package):
-    """Each module of a package by its dotted name. Stubs import nothing at run time: left out."""
+    """The modules of a package by their dotted names, without stubs."""
     return {name_of(package, path): path for path in sorted(package.rglob("*.py"))}
 
 
@@ -22,7 +22,7 @@ def name_of(package, path):
 
 
 def imported(path, name, known):
-    """The modules that a file imports: anywhere in it, for type checkers alone too."""
+    """The modules that a file imports anywhere, also only for type checkers."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -43,7 +43,7 @@ def arrows(package):
 
 
 def circle(graph):
-    """The names of a circle, the first one again at its end; ``None`` where there is none."""
+    """The names of a circle, which ends with its first name; ``None`` without a circle."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -57,7 +57,7 @@ def test_no_files_import_each_other_in_a_circle():
     assert circle(graph) is None
 
 
-def test_no_drawing_imports_what_it_draws():
+def test_no_drawing_imports_the_classes_it_draws():
     drawn = {"siteline", "siteline.aio", "siteline.coverage", "siteline.gathered",
              "siteline.lateness", "siteline.sync"}  # fmt: skip
     for name, others in arrows(PACKAGE).items():

@@ -1,4 +1,4 @@
-"""What the pages point at is there: links, their anchors, and the sections that the code cites."""
+"""References resolve: links of the pages, their anchors, and the sections that the code cites."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ def read(path):
 
 
 def slug(heading):
-    """The anchor of a heading, as GitHub and the usual site builders make it."""
+    """The anchor of a heading, as GitHub makes it."""
     plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
     return re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
 
@@ -44,7 +44,7 @@ def broken_links(page):
 
 
 def cited_sections(text):
-    """Sections of the interface that a text cites; those of RFCs are not of them."""
+    """The sections of the interface that a text cites; sections of RFCs are excluded."""
     for rfc, section, rule in SECTION.findall(text):
         if not rfc:
             yield f"{section}.{rule}" if rule else section
@@ -55,10 +55,10 @@ def test_every_relative_link_and_anchor_resolves(page):
     assert not list(broken_links(page))
 
 
-def test_a_broken_link_and_a_broken_anchor_are_seen(tmp_path):
+def test_a_broken_link_and_a_broken_anchor_are_detected(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
-        "# §5.3 `One` page, *told*\n[a](page.md#53-one-page-told) [b](#53-two) [c](no.md)"
+        "# §5.3 `One` page, *cited*\n[a](page.md#53-one-page-cited) [b](#53-two) [c](no.md)"
     )
     assert list(broken_links(page)) == ["#53-two", "no.md"]
 
@@ -79,7 +79,7 @@ def test_every_section_that_is_cited_has_a_heading_in_the_interface_page():
     assert not {(section, path) for section, path in cited if section not in known}
 
 
-def test_every_section_of_the_fault_page_that_is_cited_is_there():
+def test_every_section_of_the_fault_page_that_is_cited_exists():
     known = re.findall(r"^## (\d)\. ", read(ROOT / "docs" / "faults.md"), re.MULTILINE)
     cited = {
         section

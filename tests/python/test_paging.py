@@ -27,7 +27,7 @@ SHAPES = {
         "spaced": True,
         "extra_members": True,
     },
-    "offsets, end inclusive, nulls left out, whole-number ids": {
+    "offsets, end inclusive, nulls left out, complete-number ids": {
         "timestamps": "iso_offset",
         "end_inclusive": True,
         "omit_nulls": True,
@@ -45,7 +45,7 @@ def test_every_shape_of_the_service_gives_the_same_frame(shape):
         truth = sandbox.truth(**query).to_pandas()
         report = scan.collect().report
         assert report["pages"] > 3
-    # Nobody knows whether `to` belongs to the range: what came at it is kept, and counted.
+    # Whether `to` belongs to the range is not documented: points at `to` are kept and counted.
     at_the_end = frame["timestamp"] == pd.Timestamp(DAY["end"])
     assert at_the_end.sum() == report["outside_range"]
     assert at_the_end.any() == ("end_inclusive" in shape)
@@ -66,7 +66,7 @@ def test_a_cursor_arrives_byte_for_byte(sandbox):
 
 
 @pytest.mark.fault("P7")
-def test_all_else_stays_identical_along_the_chain_retries_included():
+def test_all_other_parameters_stay_identical_along_the_chain_and_in_retries():
     with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
         client = sandbox.client()
         sandbox.fault(on="data", every=3, status=503)
@@ -78,7 +78,7 @@ def test_all_else_stays_identical_along_the_chain_retries_included():
         ]
         assert len(targets) > 6
         assert len({target.split("&cursor=")[0] for target in targets}) == 1
-        # Every third request failed and was sent again to the letter.
+        # Every third request failed and was repeated unchanged.
         assert all(targets[n] == targets[n + 1] for n in range(2, len(targets) - 1, 3))
 
 
@@ -86,7 +86,7 @@ def test_all_else_stays_identical_along_the_chain_retries_included():
 @pytest.mark.parametrize(
     "fault", [{"repeat_cursor": True, "nth": 2}, {"cycle_cursors": 2, "skip": 1, "times": 99}]
 )
-def test_a_cursor_that_comes_back_is_an_error_and_never_an_end(sandbox, fault):
+def test_a_repeated_cursor_is_an_error_and_never_the_end(sandbox, fault):
     client = sandbox.client()
     sandbox.fault(on="data", **fault)
     with pytest.raises(siteline.CursorLoop) as caught:
@@ -98,7 +98,7 @@ def test_a_cursor_that_comes_back_is_an_error_and_never_an_end(sandbox, fault):
 @pytest.mark.fault("P2")
 def test_max_pages_raises_with_a_bookmark_and_never_stops_quietly(sandbox):
     client = sandbox.client()
-    whole = client.data(**DAY, page_size=100).to_pandas()
+    complete = client.data(**DAY, page_size=100).to_pandas()
     scan = client.data(**DAY, page_size=100, max_pages=2)
     with pytest.raises(siteline.QueryError, match="max_pages=2") as caught:
         scan.to_pandas()
@@ -106,11 +106,11 @@ def test_max_pages_raises_with_a_bookmark_and_never_stops_quietly(sandbox):
     rest = client.data(**DAY, page_size=100).resume(
         caught.value.bookmark, onto=caught.value.partial
     )
-    assert rest.to_pandas().equals(whole)
+    assert rest.to_pandas().equals(complete)
 
 
 @pytest.mark.fault("J2")
-def test_a_page_without_a_cursor_is_never_taken_for_the_last():
+def test_a_page_without_a_cursor_is_never_treated_as_the_last():
     with siteline.Sandbox(now=NOW, omit_last_cursor=True) as sandbox:
         client = sandbox.client()
         with pytest.raises(siteline.ProtocolError, match="nextCursor"):
@@ -121,7 +121,7 @@ def test_a_page_without_a_cursor_is_never_taken_for_the_last():
 
 
 @pytest.mark.fault("P5")
-def test_an_empty_page_with_a_cursor_goes_on(sandbox):
+def test_an_empty_page_with_a_cursor_is_not_the_last(sandbox):
     client = sandbox.client()
     sandbox.fault(on="data", nth=2, empty_page=True)
     frame = client.data(**DAY, page_size=100).to_pandas()
@@ -138,7 +138,7 @@ def test_an_empty_page_with_a_cursor_goes_on(sandbox):
         (431, "RequestRejected", "cursor"),
     ],
 )
-def test_a_cursor_refused_in_mid_chain_says_so(sandbox, status, error, word):
+def test_a_cursor_refused_in_the_middle_of_a_chain_is_its_own_error(sandbox, status, error, word):
     client = sandbox.client()
     sandbox.fault(on="data", nth=3, status=status)
     with pytest.raises(getattr(siteline, error), match=word) as caught:
@@ -148,7 +148,7 @@ def test_a_cursor_refused_in_mid_chain_says_so(sandbox, status, error, word):
 
 
 @pytest.mark.fault("P8")
-def test_one_iterator_in_eight_threads_gives_each_page_once(sandbox):
+def test_an_iterator_shared_by_eight_threads_returns_each_page_once(sandbox):
     client = sandbox.client()
     scan = client.data(**DAY, page_size=20)
     pages = scan.pages()
@@ -159,7 +159,7 @@ def test_one_iterator_in_eight_threads_gives_each_page_once(sandbox):
 
 
 @pytest.mark.fault("P9")
-def test_an_iterator_dropped_on_its_way_asks_for_nothing_more(sandbox):
+def test_an_iterator_that_is_dropped_makes_no_further_request(sandbox):
     client = sandbox.client()
     pages = client.data(**DAY, page_size=100).pages()
     next(pages)
@@ -171,7 +171,7 @@ def test_an_iterator_dropped_on_its_way_asks_for_nothing_more(sandbox):
 
 
 @pytest.mark.fault("P12")
-def test_a_bookmark_fits_only_where_it_was_made_and_as_it_was_made(sandbox):
+def test_a_bookmark_is_accepted_only_unchanged_and_for_its_own_query_and_subject(sandbox):
     client = sandbox.client()
     scan = client.data(**DAY, page_size=100)
     bookmark = next(scan.pages()).bookmark
@@ -197,7 +197,7 @@ def test_a_bookmark_fits_only_where_it_was_made_and_as_it_was_made(sandbox):
         other.data(**DAY, page_size=100).resume(bookmark)
 
 
-def test_a_resumed_read_says_what_is_not_in_it(sandbox):
+def test_a_resumed_read_reports_the_pages_it_does_not_hold(sandbox):
     client = sandbox.client()
     scan = client.data(**DAY, page_size=1_000)
     assert scan.collect().report["resumed_after_pages"] == 0
@@ -209,7 +209,7 @@ def test_a_resumed_read_says_what_is_not_in_it(sandbox):
     assert table.report["resumed_after_pages"] == 2
     assert table.to_pandas().attrs["siteline"]["resumed_after_pages"] == 2
     assert "after 2 that are not in it" in repr(table)
-    # The missing pages are still reported after the rest failed half way and was resumed again.
+    # The missing pages are still reported after the rest failed and was resumed again.
     sandbox.fault(on="data", nth=2, status=410)
     with pytest.raises(siteline.CursorRejected) as caught:
         scan.resume(bookmark).collect()
@@ -221,7 +221,7 @@ def test_a_resumed_read_says_what_is_not_in_it(sandbox):
     assert again.to_pandas().equals(table.to_pandas())
 
 
-def test_a_read_goes_on_only_with_what_it_had_read_itself(sandbox):
+def test_a_read_is_resumed_only_with_its_own_partial_table(sandbox):
     client = sandbox.client()
 
     def stopped(max_pages, **change):
@@ -231,13 +231,13 @@ def test_a_read_goes_on_only_with_what_it_had_read_itself(sandbox):
 
     scan = client.data(**DAY, page_size=100)
     two, four, other = stopped(2), stopped(4), stopped(2, line="L1")
-    whole = scan.collect()
-    # Pages 3 and 4 would be missing, or be older than what is read now; points would be foreign.
+    complete = scan.collect()
+    # Pages 3 and 4 would be missing or outdated, or the points would belong to another query.
     for bookmark, onto in (
         (four.bookmark, two.partial),
         (two.bookmark, four.partial),
         (two.bookmark, other.partial),
-        (two.bookmark, whole),
+        (two.bookmark, complete),
         (two.bookmark, sandbox.truth(**DAY)),
     ):
         with pytest.raises(siteline.QueryError, match="onto="):
@@ -247,12 +247,12 @@ def test_a_read_goes_on_only_with_what_it_had_read_itself(sandbox):
         wider.resume(two.bookmark, onto=two.partial)
     stored = siteline.Bookmark.from_bytes(two.bookmark.to_bytes())
     resumed = scan.resume(stored, onto=two.partial)
-    assert resumed.to_pandas().equals(whole.to_pandas())
+    assert resumed.to_pandas().equals(complete.to_pandas())
 
 
-def test_every_failure_in_mid_chain_carries_a_bookmark_and_what_was_read(sandbox):
-    """Whatever ends a read: a status, a body, a limit, a deadline, closing."""
-    whole = sandbox.client().data(**DAY, page_size=1_000).to_pandas()
+def test_every_failure_in_the_middle_of_a_chain_carries_a_bookmark_and_a_partial_table(sandbox):
+    """A read ends by a status, a body, a limit, a deadline or closing."""
+    complete = sandbox.client().data(**DAY, page_size=1_000).to_pandas()
     faults = {
         siteline.ServiceUnavailable: {"status": 503, "times": 9},
         siteline.CursorRejected: {"status": 410},
@@ -270,20 +270,20 @@ def test_every_failure_in_mid_chain_carries_a_bookmark_and_what_was_read(sandbox
         with pytest.raises(expected) as caught:
             client.data(**DAY, page_size=1_000).collect()
         sandbox.clear_faults()
-        check_that_it_goes_on(sandbox, caught.value, whole)
+        check_that_it_resumes(sandbox, caught.value, complete)
 
 
-def test_limits_of_our_own_carry_a_bookmark_and_what_was_read(sandbox):
-    whole = sandbox.client().data(**DAY, page_size=1_000).to_pandas()
+def test_limits_of_the_client_carry_a_bookmark_and_a_partial_table(sandbox):
+    complete = sandbox.client().data(**DAY, page_size=1_000).to_pandas()
     client = sandbox.client(daily_allowance=2)
     with pytest.raises(siteline.AllowanceExhausted) as caught:
         client.data(**DAY, page_size=1_000).collect()
-    check_that_it_goes_on(sandbox, caught.value, whole)
+    check_that_it_resumes(sandbox, caught.value, complete)
     # The pauses between attempts move the sandbox's clock past the deadline.
     sandbox.fault(on="data", skip=2, times=1, status=429, retry_after="50")
     with pytest.raises(siteline.DeadlineExceeded) as caught:
         sandbox.client().data(**DAY, page_size=1_000, deadline="20s").collect()
-    check_that_it_goes_on(sandbox, caught.value, whole)
+    check_that_it_resumes(sandbox, caught.value, complete)
     client = sandbox.client()
     pages = client.data(**DAY, page_size=1_000).pages()
     bookmark = next(pages).bookmark
@@ -293,19 +293,19 @@ def test_limits_of_our_own_carry_a_bookmark_and_what_was_read(sandbox):
     assert caught.value.bookmark == bookmark
 
 
-def check_that_it_goes_on(sandbox, error, whole):
+def check_that_it_resumes(sandbox, error, complete):
     assert len(error.partial) == 2_000, error
     again = pickle.loads(pickle.dumps(error))
     assert again.bookmark == error.bookmark
     assert again.bookmark.pages == 2
     resumed = sandbox.client().data(**DAY, page_size=1_000)
     resumed = resumed.resume(again.bookmark, onto=error.partial)
-    assert resumed.to_pandas().equals(whole)
+    assert resumed.to_pandas().equals(complete)
     assert resumed.collect().report["resumed_after_pages"] == 0
 
 
 @pytest.mark.fault("P8")
-def test_threads_that_ask_for_the_whole_at_once_cost_one_read(sandbox):
+def test_threads_that_collect_at_the_same_time_share_one_read(sandbox):
     client = sandbox.client()
     scan = client.data(**DAY, page_size=500)
     tables = run_in_threads(8, scan.collect)
@@ -315,14 +315,14 @@ def test_threads_that_ask_for_the_whole_at_once_cost_one_read(sandbox):
 
 
 @pytest.mark.fault("P8")
-def test_one_record_iterator_in_eight_threads_gives_each_point_once(sandbox):
+def test_a_record_iterator_shared_by_eight_threads_returns_each_point_once(sandbox):
     records = sandbox.client().data(**DAY, page_size=200).records(named=True)
     got = list(itertools.chain(*run_in_threads(8, lambda: list(records))))
     assert len(got) == len(set(got)) == len(sandbox.truth(**DAY))
 
 
 @pytest.mark.fault("P11", "J16")
-def test_a_point_that_comes_twice_stands_once_by_its_latest_page(sandbox):
+def test_a_duplicate_point_is_kept_once_from_its_latest_page(sandbox):
     times = pd.date_range("2026-11-01", periods=10, freq="1min", tz="UTC")
     sandbox.load(
         pd.DataFrame({"timestamp": times, "value": range(10), "sample_count": 1}), bucket="1m"
@@ -330,7 +330,7 @@ def test_a_point_that_comes_twice_stands_once_by_its_latest_page(sandbox):
     client = sandbox.client()
     pages = client.data(start=times[0], end="2026-11-02T00:00Z", interval="1m", page_size=4).pages()
     first = next(pages)
-    # One point more before the cursor's position: what stood at the edge comes again, revised.
+    # One more point before the cursor's position: the point at the edge is sent again, revised.
     sandbox.revise("2026-10-31T23:59:00Z", 99.0)
     scan = client.data(
         start="2026-10-31T23:00Z", end="2026-11-02T00:00Z", interval="1m", page_size=4
@@ -346,7 +346,7 @@ def test_a_point_that_comes_twice_stands_once_by_its_latest_page(sandbox):
 
 
 @pytest.mark.fault("P11", "J16")
-def test_a_point_on_two_pages_stands_once_in_the_table_by_the_later_page(sandbox):
+def test_a_point_on_two_pages_is_in_the_table_once_from_the_later_page(sandbox):
     ids = {"siteId": "S1", "lineId": "L1", "machineId": "M1", "deviceId": "D1", "tagGuid": "T1"}
 
     def page(*points, cursor=None):
@@ -371,7 +371,7 @@ def test_a_point_on_two_pages_stands_once_in_the_table_by_the_later_page(sandbox
 
 
 @pytest.mark.fault("D6")
-def test_tokens_forgotten_on_the_way_lose_nothing(sandbox):
+def test_tokens_forgotten_by_the_service_lose_no_point(sandbox):
     client = sandbox.client()
     sandbox.fault(on="data", every=3, forget_tokens=True)
     pages = list(client.data(**DAY, page_size=100).pages())
@@ -379,16 +379,16 @@ def test_tokens_forgotten_on_the_way_lose_nothing(sandbox):
 
 
 @pytest.mark.fault("T22")
-def test_a_token_that_ends_in_mid_chain_is_renewed_and_the_cursor_goes_on(sandbox):
+def test_a_token_that_expires_in_the_middle_of_a_chain_is_renewed_and_the_cursor_is_kept(sandbox):
     client = sandbox.client()
     expected = len(sandbox.truth(**DAY))
-    whole = -(-expected // 100)
+    complete = -(-expected // 100)
     points = 0
     for taken, page in enumerate(client.data(**DAY, page_size=100).pages(), 1):
         points += len(page)
-        # No clock goes on by minutes while a request is in the air: the one for the page that is
+        # The clock must not advance by minutes during a request: the one for the page that is
         # read ahead is answered first.
-        answered = taken if taken == 1 else min(taken + 1, whole)
+        answered = taken if taken == 1 else min(taken + 1, complete)
         wait_until(lambda: sum(sandbox.stats["requests"]["data"].values()) >= answered)  # noqa: B023
         sandbox.clock.advance("4m")
     assert points == expected

@@ -1,4 +1,4 @@
-"""Settings from outside the program: arguments, then variables, then a profile."""
+"""Settings from arguments, then environment variables, then a profile."""
 
 import asyncio
 import inspect
@@ -24,7 +24,7 @@ VARIABLES = (
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
-    """The path of the profiles file in a home directory of the test; no variable is set."""
+    """The path of the profiles file in a temporary home directory; no variable is set."""
     for name in VARIABLES:
         monkeypatch.delenv(f"SITELINE_{name}", raising=False)
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -49,7 +49,7 @@ def members(sandbox, key, config):
 
 
 def write(path, **profiles):
-    """Write profiles as TOML: JSON texts, lists, numbers and truths are TOML's too."""
+    """Write profiles as TOML: JSON strings, lists, numbers and booleans are valid TOML."""
     lines = []
     for name, members in profiles.items():
         lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in members.items())]
@@ -137,7 +137,7 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
     assert (config.parent / "plant.ledger").exists()
 
 
-def test_the_async_client_has_both_doors_too(config, members, monkeypatch):
+def test_the_async_client_has_both_constructors_too(config, members, monkeypatch):
     write(config, default=members)
 
     async def main():
@@ -158,7 +158,7 @@ def test_with_a_credential_as_argument_no_key_is_looked_for(config, members, mon
     siteline.Client.from_env(credential=credential, base_url=members["base_url"]).discover()
 
 
-def test_what_is_missing_is_told_with_all_that_was_looked_at(config, members, monkeypatch):
+def test_the_error_for_missing_settings_names_every_place_searched(config, members, monkeypatch):
     monkeypatch.setenv("SITELINE_SUBJECT", "hunter2")
     with pytest.raises(siteline.ConfigError) as caught:
         siteline.Client.from_env()
@@ -174,7 +174,7 @@ def test_what_is_missing_is_told_with_all_that_was_looked_at(config, members, mo
         siteline.Client.from_env()
 
 
-def test_a_wrong_member_is_named_with_what_was_meant(config, members):
+def test_the_error_for_a_wrong_member_suggests_the_right_one(config, members):
     write(config, a={**members, "dayly_allowance": 7})
     with pytest.raises(siteline.ConfigError, match="Is daily_allowance meant") as caught:
         siteline.Client.from_profile("a")
@@ -191,7 +191,7 @@ def test_a_wrong_member_is_named_with_what_was_meant(config, members):
         siteline.Client.from_profile("b")
 
 
-def test_a_file_that_is_empty_or_no_utf_8_is_told_as_that(config):
+def test_the_error_names_a_file_that_is_empty_or_not_utf_8(config):
     config.write_text("")
     with pytest.raises(siteline.ConfigError, match="There is none at all"):
         siteline.Client.from_profile("a")
@@ -201,7 +201,7 @@ def test_a_file_that_is_empty_or_no_utf_8_is_told_as_that(config):
     assert "hunter2" not in str(caught.value)
 
 
-# What opens a key.
+# Passphrase commands.
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ def test_a_command_prints_the_passphrase(locked, prints, key):
         assert siteline.Credential("s", locked, password_command=text).kid == key.thumbprint
 
 
-def test_a_command_stands_in_a_profile_and_in_a_variable(
+def test_a_command_is_read_from_a_profile_and_from_a_variable(
     config, members, locked, prints, monkeypatch
 ):
     command = prints(f"print({PASSPHRASE!r})")
@@ -247,7 +247,7 @@ def test_a_command_stands_in_a_profile_and_in_a_variable(
     ],
     ids=["fails", "fails and says why", "silent", "wrong"],
 )
-def test_a_command_that_fails_is_told_and_what_it_printed_is_not(
+def test_the_error_for_a_failing_command_does_not_show_its_output(
     locked, prints, line, words, capfd, caplog
 ):
     caplog.set_level(logging.DEBUG)
@@ -260,7 +260,7 @@ def test_a_command_that_fails_is_told_and_what_it_printed_is_not(
         assert secret not in "".join(seen)
 
 
-def test_a_command_that_cannot_run_or_does_not_end_is_told(locked, tmp_path, monkeypatch, prints):
+def test_a_command_that_cannot_run_or_never_ends_is_an_error(locked, tmp_path, monkeypatch, prints):
     with pytest.raises(siteline.CredentialError, match="could not be started"):
         siteline.Credential("s", locked, password_command=[str(tmp_path / "absent")])
     run = subprocess.run
@@ -275,7 +275,7 @@ def test_a_command_that_cannot_run_or_does_not_end_is_told(locked, tmp_path, mon
     assert caught.value.__cause__ is None
 
 
-def test_a_command_that_is_none_is_refused(locked):
+def test_an_invalid_command_is_refused(locked):
     for wrong in ("", [], [""], "pass 'show"):
         with pytest.raises(siteline.CredentialError, match="password_command"):
             siteline.Credential("s", locked, password_command=wrong)
@@ -288,7 +288,7 @@ def test_a_command_that_is_none_is_refused(locked):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such device")
-def test_a_device_without_an_end_is_refused(config, monkeypatch, sandbox):
+def test_an_endless_device_is_refused(config, monkeypatch, sandbox):
     monkeypatch.setenv("SITELINE_CONFIG", "/dev/zero")
     with pytest.raises(siteline.ConfigError, match="too large"):
         siteline.Client.from_profile("plant-a")

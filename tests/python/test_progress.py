@@ -1,4 +1,4 @@
-"""Progress: reported between pages, correct, and silent where there is no terminal."""
+"""Progress: reported between pages, correct, and silent without a terminal."""
 
 import asyncio
 import io
@@ -60,7 +60,7 @@ def check_events(reported):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_to_read_tells_after_each_page(sandbox, way):
+def test_every_way_to_read_reports_after_each_page(sandbox, way):
     sandbox.fault(on="data", nth=2, status=503)
     reported = []
     scan = sandbox.client(daily_allowance=100).data(**SIX_HOURS, progress=reported.append)
@@ -70,7 +70,7 @@ def test_every_way_to_read_tells_after_each_page(sandbox, way):
 
 
 @pytest.mark.parametrize("way", ASYNC_WAYS)
-def test_every_way_to_read_in_asyncio_tells_after_each_page(sandbox, way):
+def test_every_way_to_read_in_asyncio_reports_after_each_page(sandbox, way):
     sandbox.fault(on="data", nth=2, status=503)
     reported, threads = [], set()
 
@@ -88,7 +88,7 @@ def test_every_way_to_read_in_asyncio_tells_after_each_page(sandbox, way):
     assert threads == {threading.get_ident()}, "called in the event loop's thread"
 
 
-def test_what_was_read_before_is_remembered_and_told_of_no_more(sandbox):
+def test_a_scan_that_was_read_is_cached_and_reports_nothing_again(sandbox):
     reported = []
     scan = sandbox.client().data(**SIX_HOURS, progress=reported.append)
     scan.to_pandas()
@@ -98,7 +98,7 @@ def test_what_was_read_before_is_remembered_and_told_of_no_more(sandbox):
     assert len(reported) == 6, "a new chain reports anew"
 
 
-def test_pages_in_order_of_time_show_how_much_of_the_range_lies_behind():
+def test_pages_in_order_of_time_give_the_fraction_of_the_range():
     with siteline.Sandbox(now=NOW, order="time") as sandbox:
         reported = []
         sandbox.client().data(**{**SIX_HOURS, "page_size": 24}, progress=reported.append).collect()
@@ -106,7 +106,7 @@ def test_pages_in_order_of_time_show_how_much_of_the_range_lies_behind():
 
 
 @pytest.mark.parametrize("stop", [Stop, KeyboardInterrupt, SystemExit])
-def test_what_the_callable_raises_ends_the_read_which_goes_on_where_it_was(sandbox, stop):
+def test_an_exception_in_the_callback_ends_the_read_which_then_continues(sandbox, stop):
     reported = []
 
     def on_progress(now):
@@ -119,12 +119,12 @@ def test_what_the_callable_raises_ends_the_read_which_goes_on_where_it_was(sandb
         scan.collect()
     assert sandbox.stats["data_requests"] == 2
     assert len(scan.collect()) == 72
-    assert sandbox.stats["data_requests"] == 3, "no page was asked for twice"
+    assert sandbox.stats["data_requests"] == 3, "no page was requested twice"
     assert [now.pages for now in reported] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("way", ["pages", "records"])
-def test_what_the_callable_raises_loses_no_page_of_an_iterator(sandbox, way):
+def test_an_exception_in_the_callback_loses_no_page_of_an_iterator(sandbox, way):
     def on_progress(now):
         if now.pages == 2:
             raise Stop
@@ -134,14 +134,14 @@ def test_what_the_callable_raises_loses_no_page_of_an_iterator(sandbox, way):
     read = []
     with pytest.raises(Stop):
         read.extend(iter(rows.__next__, None))
-    # What extend() had taken before is in the list; the page that was held comes next.
+    # The items that extend() took before the error are in the list; the kept page comes next.
     assert sandbox.stats["data_requests"] == 2
     read.extend(rows)
     assert (sum(map(len, read)) if way == "pages" else len(read)) == 72
     assert sandbox.stats["data_requests"] == 3
 
 
-def test_in_asyncio_what_the_callable_raises_ends_the_read_which_goes_on(sandbox):
+def test_an_exception_in_the_callback_in_asyncio_ends_the_read_which_then_continues(sandbox):
     def on_progress(now):
         if now.pages == 2 and sandbox.stats["data_requests"] == 2:
             raise Stop
@@ -158,7 +158,7 @@ def test_in_asyncio_what_the_callable_raises_ends_the_read_which_goes_on(sandbox
 
 
 @pytest.mark.fault("R5")
-def test_a_cancelled_collect_goes_on_where_it_was(sandbox):
+def test_a_cancelled_collect_continues_with_the_next_page(sandbox):
     async def main():
         async with sandbox.async_client() as client:
             reported = asyncio.Event()
@@ -173,10 +173,10 @@ def test_a_cancelled_collect_goes_on_where_it_was(sandbox):
             return len(await scan.collect())
 
     assert asyncio.run(main()) == 72
-    assert sandbox.stats["data_requests"] <= 4, "the first page was asked for once"
+    assert sandbox.stats["data_requests"] <= 4, "the first page was requested once"
 
 
-def test_a_failure_still_carries_its_bookmark_and_what_was_read(sandbox):
+def test_a_failure_still_carries_its_bookmark_and_partial_table(sandbox):
     reported = []
     sandbox.fault(on="data", status=503, skip=2, times=4)
     scan = sandbox.client().data(**SIX_HOURS, progress=reported.append)
@@ -188,7 +188,7 @@ def test_a_failure_still_carries_its_bookmark_and_what_was_read(sandbox):
 
 
 @pytest.mark.fault("R9")
-def test_the_callable_may_use_the_client_and_even_the_scan(sandbox):
+def test_the_callback_may_use_the_client_and_even_the_scan(sandbox):
     client = sandbox.client()
     inner = []
 
@@ -203,7 +203,7 @@ def test_the_callable_may_use_the_client_and_even_the_scan(sandbox):
     assert sandbox.stats["data_requests"] == 3, "both read together"
 
 
-def test_threads_that_collect_together_are_told_of_each_page_once(sandbox):
+def test_threads_that_collect_together_report_each_page_once(sandbox):
     reported = []
     scan = sandbox.client().data(**{**SIX_HOURS, "page_size": 4}, progress=reported.append)
     tables = run_in_threads(8, scan.collect)
@@ -213,17 +213,17 @@ def test_threads_that_collect_together_are_told_of_each_page_once(sandbox):
 
 
 async def unheard(now):
-    """Nobody would await it."""
+    """Its coroutine would never be awaited."""
 
 
 @pytest.mark.parametrize("wrong", [1, "yes", [print], unheard])
-def test_what_cannot_be_called_is_refused_before_any_request(sandbox, wrong):
+def test_a_progress_argument_that_is_not_callable_is_refused_before_any_request(sandbox, wrong):
     with pytest.raises(siteline.QueryError, match="progress="):
         sandbox.client().data(**SIX_HOURS, progress=wrong)
 
 
 @pytest.mark.parametrize("silent", [None, False])
-def test_silence_may_be_asked_for(sandbox, silent):
+def test_progress_can_be_switched_off(sandbox, silent):
     assert len(sandbox.client().data(**SIX_HOURS, progress=silent).collect()) == 72
 
 
@@ -235,7 +235,7 @@ class Terminal(io.StringIO):
 
 
 def terminal(monkeypatch):
-    """Made in the test itself: pytest puts its own stream there before it."""
+    """Create it in the test itself: pytest replaces the stream before the test."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     return terminal
@@ -247,7 +247,7 @@ def without_tqdm(monkeypatch):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_true_is_a_bar_of_tqdm_in_a_terminal(sandbox, monkeypatch, way):
+def test_true_shows_a_tqdm_bar_in_a_terminal(sandbox, monkeypatch, way):
     shown = terminal(monkeypatch)
     client = sandbox.client(daily_allowance=100)
     WAYS[way](client.data(**SIX_HOURS, line="L1", progress=True))
@@ -258,7 +258,7 @@ def test_true_is_a_bar_of_tqdm_in_a_terminal(sandbox, monkeypatch, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_true_is_a_line_in_a_terminal_without_tqdm(sandbox, monkeypatch, way):
+def test_true_shows_a_line_in_a_terminal_without_tqdm(sandbox, monkeypatch, way):
     without_tqdm(monkeypatch)
     shown = terminal(monkeypatch)
     WAYS[way](sandbox.client(daily_allowance=100).data(**SIX_HOURS, progress=True))
@@ -269,7 +269,7 @@ def test_true_is_a_line_in_a_terminal_without_tqdm(sandbox, monkeypatch, way):
     ]
 
 
-def test_a_line_ends_where_the_read_fails(sandbox, monkeypatch):
+def test_the_line_is_ended_when_the_read_fails(sandbox, monkeypatch):
     without_tqdm(monkeypatch)
     shown = terminal(monkeypatch)
     sandbox.fault(on="data", status=503, skip=1, times=4)
@@ -278,7 +278,7 @@ def test_a_line_ends_where_the_read_fails(sandbox, monkeypatch):
     assert shown.getvalue() == "\rS1: 30 points, 1 page\n"
 
 
-def test_the_bar_is_closed_where_asyncio_reads(sandbox, monkeypatch):
+def test_the_bar_is_closed_after_an_asyncio_read(sandbox, monkeypatch):
     without_tqdm(monkeypatch)
     shown = terminal(monkeypatch)
 
@@ -298,14 +298,14 @@ def test_true_shows_in_a_notebook(monkeypatch):
     kernel = SimpleNamespace(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel))
     assert progress.reporter(True, "S1") is not None
-    # IPython in a terminal has no kernel.
+    # IPython in a terminal is not a kernel.
     plain = SimpleNamespace()
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: plain))
     assert progress.reporter(True, "S1") is None
 
 
 @pytest.mark.parametrize("stream", [None, "closed"])
-def test_where_there_is_no_stderr_there_is_silence(monkeypatch, stream):
+def test_without_stderr_nothing_is_shown(monkeypatch, stream):
     closed = io.StringIO()
     closed.close()
     monkeypatch.setattr(sys, "stderr", closed if stream else None)
@@ -328,7 +328,7 @@ def test_true_is_silent_in_a_pipe():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
-def test_true_is_a_bar_in_a_real_terminal():
+def test_true_shows_a_bar_in_a_real_terminal():
     import pty
     import termios
 
@@ -355,7 +355,7 @@ def test_true_is_a_bar_in_a_real_terminal():
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
 @pytest.mark.fault("R1")
-def test_ctrl_c_between_pages_leaves_the_read_where_it_was():
+def test_ctrl_c_between_pages_loses_no_page():
     script = """
         import signal, siteline
         with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
@@ -422,7 +422,7 @@ GATHERING = """
 
 
 @pytest.mark.parametrize("how", ["collect", "in_a_thread", "in_asyncio"])
-def test_who_is_told_of_a_gather_may_read_the_same_scans(how):
+def test_the_callback_of_a_gather_may_read_the_same_scans(how):
     printed = run_script(GATHERING.replace("HOW", how))
     with siteline.Sandbox(now=NOW) as sandbox:
         day = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-03T00:00Z"}

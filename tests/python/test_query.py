@@ -82,7 +82,7 @@ WRONG = {
     [(name, value) for name, values in WRONG.items() for value in values],
     ids=lambda thing: ascii(thing)[:30],
 )
-def test_what_cannot_be_asked_is_refused_in_words_and_never_by_a_crash(client, name, value):
+def test_an_invalid_parameter_is_refused_with_a_message_and_never_by_a_crash(client, name, value):
     with pytest.raises(siteline.QueryError) as caught:
         client.data(**{"start": START, name: value})
     message = str(caught.value)
@@ -91,7 +91,7 @@ def test_what_cannot_be_asked_is_refused_in_words_and_never_by_a_crash(client, n
 
 
 @pytest.mark.fault("K14")
-def test_what_other_packages_use_for_times_and_numbers_is_understood(client):
+def test_times_and_numbers_of_other_packages_are_accepted(client):
     query = client.data(
         site=7,
         line=np.int64(8),
@@ -119,32 +119,32 @@ def test_what_other_packages_use_for_times_and_numbers_is_understood(client):
         (None, "1h", "2026-11-19T23:00:00+00:00"),
     ],
 )
-def test_an_end_left_out_lies_the_lag_behind_now_on_the_grid(client, interval, lag, end):
+def test_the_default_end_is_now_minus_the_lag_on_the_grid(client, interval, lag, end):
     query = client.data(start=START, interval=interval, lag=lag).query
     assert query.end.isoformat() == end
 
 
 @pytest.mark.fault("K13")
-def test_an_end_left_out_that_lies_before_the_start_is_explained(client):
+def test_a_default_end_before_the_start_is_explained(client):
     with pytest.raises(siteline.QueryError, match=r"(?s)empty.*end was left out"):
         client.data(start="2026-11-19T12:00:00Z", interval="1d")
 
 
 @pytest.mark.parametrize("wrong", [{"site": ""}, {"filters": {"siteId": "S1"}}])
-def test_an_end_left_out_is_not_blamed_for_what_else_is_wrong(client, wrong):
+def test_a_default_end_is_not_named_in_other_errors(client, wrong):
     with pytest.raises(siteline.QueryError) as caught:
         client.data(start="2026-11-01T00:00Z", **wrong)
     assert "end was left out" not in str(caught.value)
 
 
-def test_an_interval_wider_than_the_range_is_the_services_to_judge(client):
+def test_an_interval_wider_than_the_range_is_left_to_the_service(client):
     scan = client.data(site="S1", start=START, end="2026-11-01T02:00:00Z", interval="1d")
     assert {row.timestamp.isoformat() for row in scan.records(named=True)} == {
         "2026-11-01T00:00:00+00:00"
     }
 
 
-def test_queries_and_shapes_are_equal_where_they_say_the_same(client):
+def test_queries_and_shapes_with_equal_values_are_equal(client):
     query = client.data(site="S1", start=START, filters={"a": "1", "b": "2"}).query
     same = client.data(site="S1", start=START, end=query.end, filters={"b": "2", "a": 1}).query
     assert query == same
@@ -197,7 +197,7 @@ def test_bounds_are_aware_ordered_whole_seconds_or_refused(client):
 
 
 @pytest.mark.fault("K13")
-def test_an_end_in_the_future_warns_and_is_pulled_back_only_when_asked(client):
+def test_an_end_in_the_future_warns_and_is_clamped_only_on_request(client):
     ahead = "2026-11-21T00:00:00Z"
     with pytest.warns(siteline.SitelineWarning, match="ahead"):
         scan = client.data(start="2026-11-01T00:00:00Z", end=ahead, interval="1m")
@@ -207,7 +207,7 @@ def test_an_end_in_the_future_warns_and_is_pulled_back_only_when_asked(client):
 
 
 @pytest.mark.fault("K14")
-def test_a_bucket_width_or_page_size_that_is_none_is_refused(client):
+def test_an_invalid_bucket_width_or_page_size_is_refused(client):
     for interval in (0, -1, 1.5, "0s", "1.5s", True, timedelta(milliseconds=1500), "soon"):
         with pytest.raises(siteline.QueryError):
             client.data(interval=interval)

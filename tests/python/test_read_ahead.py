@@ -1,4 +1,4 @@
-"""One page is read ahead, from the second that was taken on: what it costs."""
+"""One page is read ahead after the second page was taken: how many requests that costs."""
 
 import asyncio
 import gc
@@ -11,8 +11,8 @@ from kit.reading import SIZE, WAYS, RequestCount, count_points, take
 
 
 @pytest.fixture
-def whole(sandbox):
-    """How many pages, and how many points."""
+def totals(sandbox):
+    """The number of pages and of points."""
     report = sandbox.client().data(**DAY, page_size=SIZE).collect().report
     assert report["pages"] >= 4
     return report["pages"], report["points"]
@@ -20,21 +20,19 @@ def whole(sandbox):
 
 @pytest.mark.fault("R16", "P9")
 @pytest.mark.parametrize("way", WAYS)
-def test_a_look_at_the_first_page_costs_one_request_and_any_other_stop_one_more(
-    sandbox, whole, way
-):
+def test_the_first_page_costs_one_request_and_every_later_stop_one_more(sandbox, totals, way):
     requests = RequestCount(sandbox)
     items = getattr(requests.client.data(**DAY, page_size=SIZE), way)()
-    for taken in range(1, whole[0]):
+    for taken in range(1, totals[0]):
         take(items, 1, way)
-        requests.wait_for(min(taken + (taken > 1), whole[0]))
-    assert sum(map(count_points, items)) == whole[1] - (whole[0] - 1) * SIZE
-    requests.wait_for(whole[0])
+        requests.wait_for(min(taken + (taken > 1), totals[0]))
+    assert sum(map(count_points, items)) == totals[1] - (totals[0] - 1) * SIZE
+    requests.wait_for(totals[0])
 
 
 @pytest.mark.fault("R16", "P9")
 @pytest.mark.parametrize("way", WAYS)
-def test_an_iterator_that_is_dropped_asks_for_nothing_more(sandbox, whole, way):
+def test_an_iterator_that_is_dropped_makes_no_further_request(sandbox, totals, way):
     requests = RequestCount(sandbox)
     client = requests.client
     for taken in range(1, 4):
@@ -50,7 +48,7 @@ def test_an_iterator_that_is_dropped_asks_for_nothing_more(sandbox, whole, way):
 @pytest.mark.fault("R16", "P8")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("threads", [1, 4])
-def test_a_page_is_asked_for_once_however_fast_it_is_taken(sandbox, way, threads):
+def test_a_page_is_requested_once_however_fast_it_is_taken(sandbox, way, threads):
     requests = RequestCount(sandbox)
     client = requests.client
     got, failed, pages = [], [], 0
@@ -76,7 +74,7 @@ def test_a_page_is_asked_for_once_however_fast_it_is_taken(sandbox, way, threads
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_failure_ahead_is_told_once_to_whoever_asks_for_that_page(sandbox, whole, way):
+def test_a_failure_ahead_is_raised_once_when_that_page_is_taken(sandbox, totals, way):
     requests = RequestCount(sandbox)
     client = requests.client
     sandbox.fault(on="data", skip=2, times=1, status=410)
@@ -88,12 +86,12 @@ def test_a_failure_ahead_is_told_once_to_whoever_asks_for_that_page(sandbox, who
     assert caught.value.bookmark.pages == 2
     assert requests() == 3
     got.extend(items)
-    assert sum(map(count_points, got)) == whole[1]
-    assert requests() == whole[0] + 1
+    assert sum(map(count_points, got)) == totals[1]
+    assert requests() == totals[0] + 1
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_end_of_the_allowance_is_told_when_the_page_beyond_it_is_asked_for(sandbox, way):
+def test_an_exhausted_allowance_is_raised_when_the_page_beyond_it_is_taken(sandbox, way):
     client = sandbox.client(daily_allowance=3)
     items = getattr(client.data(**DAY, page_size=SIZE), way)()
     assert sum(map(count_points, take(items, 3, way))) == 3 * SIZE
@@ -106,7 +104,7 @@ def test_the_end_of_the_allowance_is_told_when_the_page_beyond_it_is_asked_for(s
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_max_pages_is_told_when_one_more_is_asked_for(sandbox, way):
+def test_max_pages_is_raised_when_one_more_page_is_taken(sandbox, way):
     items = getattr(sandbox.client().data(**DAY, page_size=SIZE, max_pages=2), way)()
     take(items, 2, way)
     with pytest.raises(siteline.QueryError, match="max_pages=2") as caught:
@@ -117,7 +115,7 @@ def test_max_pages_is_told_when_one_more_is_asked_for(sandbox, way):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("size", [20, SIZE])
-def test_progress_is_told_once_for_each_page_in_order_and_before_it_is_given(sandbox, way, size):
+def test_progress_is_reported_once_for_each_page_in_order_and_before_the_page(sandbox, way, size):
     reported = []
     scan = sandbox.client().data(**DAY, page_size=size, progress=reported.append)
     given = 0
@@ -130,7 +128,7 @@ def test_progress_is_told_once_for_each_page_in_order_and_before_it_is_given(san
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_progress_raises_loses_no_page(sandbox, whole, way):
+def test_an_exception_in_the_callback_loses_no_page(sandbox, totals, way):
     reported = []
 
     def on_progress(progress):
@@ -148,14 +146,14 @@ def test_what_progress_raises_loses_no_page(sandbox, whole, way):
             break
         except LookupError as error:
             raised.append(error.args[0])
-    assert reported == list(range(1, whole[0] + 1))
+    assert reported == list(range(1, totals[0] + 1))
     assert raised == reported[::2]
-    assert sum(map(count_points, got)) == whole[1]
-    assert requests() == whole[0]
+    assert sum(map(count_points, got)) == totals[1]
+    assert requests() == totals[0]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_closed_client_gives_what_was_read_and_no_more(sandbox, whole, way):
+def test_a_closed_client_returns_the_page_read_ahead_and_no_more(sandbox, totals, way):
     requests = RequestCount(sandbox)
     client = requests.client
     items = getattr(client.data(**DAY, page_size=SIZE), way)()
@@ -170,7 +168,7 @@ def test_a_closed_client_gives_what_was_read_and_no_more(sandbox, whole, way):
 
 @pytest.mark.fault("R16")
 @pytest.mark.parametrize("way", WAYS)
-def test_asyncio_costs_the_same(sandbox, whole, way):
+def test_asyncio_costs_the_same_requests(sandbox, totals, way):
     requests, reported = RequestCount(sandbox), []
     client = siteline.AsyncClient._over(requests.client)
     scan = client.data(**DAY, page_size=SIZE, progress=reported.append)
@@ -180,19 +178,19 @@ def test_asyncio_costs_the_same(sandbox, whole, way):
         for taken in range(1, 4):
             for _ in range(1 if way == "pages" else SIZE):
                 got += count_points(await anext(items))
-            expected = min(taken + (taken > 1), whole[0])
+            expected = min(taken + (taken > 1), totals[0])
             requests.wait_for(expected)
         async for item in items:
             got += count_points(item)
         return got
 
-    assert asyncio.run(read()) == whole[1]
-    assert requests() == whole[0]
-    assert [one.pages for one in reported] == list(range(1, whole[0] + 1))
+    assert asyncio.run(read()) == totals[1]
+    assert requests() == totals[0]
+    assert [one.pages for one in reported] == list(range(1, totals[0] + 1))
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_in_asyncio_a_failure_ahead_waits_for_who_asks(sandbox, whole, way):
+def test_in_asyncio_a_failure_ahead_is_raised_when_that_page_is_taken(sandbox, totals, way):
     requests = RequestCount(sandbox)
     client = siteline.AsyncClient._over(requests.client)
     sandbox.fault(on="data", skip=2, times=1, status=410)
@@ -209,5 +207,5 @@ def test_in_asyncio_a_failure_ahead_waits_for_who_asks(sandbox, whole, way):
             got += count_points(item)
         return got
 
-    assert asyncio.run(read()) == whole[1]
-    assert requests() == whole[0] + 1
+    assert asyncio.run(read()) == totals[1]
+    assert requests() == totals[0] + 1

@@ -11,7 +11,7 @@ from collections import deque
 
 import pytest
 import siteline
-from kit.interpreter import FORK_BESIDE_THREADS, run_script
+from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import DAY, NOW
 from kit.reading import SIZE, WAYS, count_points
 from kit.waiting import wait_until
@@ -20,7 +20,7 @@ from torture.server import Server
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX systems")
 
 
-def asked_for(server):
+def count_data_requests(server):
     return sum("/data" in path for path in server.requests)
 
 
@@ -35,7 +35,7 @@ def silent():
 
 @pytest.mark.fault("P9")
 @pytest.mark.parametrize("way", WAYS)
-def test_with_the_iterator_the_open_request_ends(silent, way):
+def test_dropping_the_iterator_ends_the_open_request(silent, way):
     server, client = silent
     items = getattr(client.data(site="S1"), way)()
     next(items), next(items)
@@ -45,7 +45,7 @@ def test_with_the_iterator_the_open_request_ends(silent, way):
     gc.collect()
     server.await_close()
     client.discover()
-    assert asked_for(server) == 3
+    assert count_data_requests(server) == 3
     assert client.allowance.used == 3
 
 
@@ -63,7 +63,7 @@ def test_closing_the_client_ends_the_open_request(silent):
 
 @pytest.mark.fault("R17")
 @pytest.mark.parametrize("way", WAYS)
-def test_whoever_hears_of_the_progress_of_what_it_keeps_is_collected_on_the_way(silent, way):
+def test_a_progress_callback_that_owns_its_iterator_is_collected_during_a_request(silent, way):
     server, client = silent
 
     class Job:
@@ -86,7 +86,7 @@ def test_whoever_hears_of_the_progress_of_what_it_keeps_is_collected_on_the_way(
 @pytest.mark.fault("P9", "R5")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("steps", [1, 2, 100])
-def test_in_asyncio_the_open_request_ends_with_who_waits_for_it(silent, way, steps):
+def test_in_asyncio_the_open_request_ends_with_the_task_that_waits_for_it(silent, way, steps):
     server, client = silent
     client = siteline.AsyncClient._over(client)
 
@@ -97,29 +97,29 @@ def test_in_asyncio_the_open_request_ends_with_who_waits_for_it(silent, way, ste
         await asyncio.to_thread(server.await_request, "/data", count=3)
         assert not server.closed_at
         task = asyncio.ensure_future(anext(items))
-        # It waits from the first step of the task on, even if nothing was started for it.
+        # The task waits from its first step on, even if no request was started for it.
         for _ in range(steps):
             await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         await asyncio.to_thread(server.await_close)
-        assert asked_for(server) == client.allowance.used == 3
-        # The second time it is requested, and cancelled, as without reading ahead.
+        assert count_data_requests(server) == client.allowance.used == 3
+        # The second call requests the page and cancels the request, as without reading ahead.
         task = asyncio.ensure_future(anext(items))
         await asyncio.to_thread(server.await_request, "/data", count=4)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         await asyncio.to_thread(server.await_close, count=2)
-        assert asked_for(server) == client.allowance.used == 4
+        assert count_data_requests(server) == client.allowance.used == 4
 
     asyncio.run(read())
 
 
 @pytest.mark.fault("R5")
 @pytest.mark.parametrize("way", WAYS)
-def test_the_last_one_who_waits_gives_it_up(silent, way):
+def test_the_request_is_cancelled_with_the_last_task_that_waits_for_it(silent, way):
     server, client = silent
     client = siteline.AsyncClient._over(client)
 
@@ -136,14 +136,14 @@ def test_the_last_one_who_waits_gives_it_up(silent, way):
             with pytest.raises(asyncio.CancelledError):
                 await task
         await asyncio.to_thread(server.await_close)
-        assert asked_for(server) == 3
+        assert count_data_requests(server) == 3
 
     asyncio.run(read())
 
 
 @pytest.mark.fault("R5", "P9")
 @pytest.mark.parametrize("way", WAYS)
-def test_whenever_a_wait_is_cancelled_no_page_is_lost_and_each_cost_one_request(sandbox, way):
+def test_cancelling_a_wait_at_any_step_loses_no_page_and_costs_one_request_each(sandbox, way):
     async def read(client, size):
         items, got, cancelled = getattr(client.data(**DAY, page_size=size), way)(), [], 0
         while True:
@@ -173,17 +173,17 @@ def test_whenever_a_wait_is_cancelled_no_page_is_lost_and_each_cost_one_request(
 
 
 def run(script, status=0):
-    """Run it in a fresh interpreter after `BEGUN`; returns the words that it printed."""
-    script = textwrap.dedent(BEGUN) + textwrap.dedent(script)
-    return run_script(script, *FORK_BESIDE_THREADS, status=status, timeout=60).split()
+    """Run a script in a new interpreter after `PREAMBLE`; returns the words that it printed."""
+    script = textwrap.dedent(PREAMBLE) + textwrap.dedent(script)
+    return run_script(script, *FORK_WITH_THREADS, status=status, timeout=60).split()
 
 
-BEGUN = f"""
+PREAMBLE = f"""
     import asyncio, os, sys, threading, siteline
     from contextlib import suppress
     sandbox = siteline.Sandbox(now="{NOW}")
     client = sandbox.client()
-    def begun(way, hang):
+    def start_reading(way, hang):
         if hang:
             sandbox.fault(on="data", nth=3, hang=True)
         items = getattr(client.data(**{DAY!r}, page_size={SIZE}), way)()
@@ -199,9 +199,9 @@ BEGUN = f"""
 @pytest.mark.fault("R3")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("hang", [False, True])
-def test_a_fork_on_the_way_leaves_the_chain_to_the_parent(way, hang):
+def test_a_fork_during_a_request_leaves_the_chain_to_the_parent(way, hang):
     printed = run(f"""
-        items = begun({way!r}, {hang})
+        items = start_reading({way!r}, {hang})
         child = os.fork()
         if not child:
             for _ in range(2):
@@ -239,10 +239,10 @@ def test_a_fork_on_the_way_leaves_the_chain_to_the_parent(way, hang):
         "sandbox.close()",
     ],
 )
-def test_the_process_ends_with_a_page_on_its_way(way, hang, end):
+def test_the_process_ends_while_a_page_is_requested(way, hang, end):
     if hang and "atexit" in end:
         pytest.skip("the exit handler waits for the silent service")
-    assert run(f"items = begun({way!r}, {hang})\n{end}") in ([], ["True"])
+    assert run(f"items = start_reading({way!r}, {hang})\n{end}") in ([], ["True"])
 
 
 @pytest.mark.fault("R4")
@@ -258,7 +258,7 @@ def test_the_process_ends_with_a_page_on_its_way(way, hang, end):
         "client.close()",
     ],
 )
-def test_asyncio_ends_with_a_page_on_its_way(way, hang, end):
+def test_asyncio_ends_while_a_page_is_requested(way, hang, end):
     script = f"""
         async def main():
             client = sandbox.async_client()
@@ -295,14 +295,14 @@ def test_ctrl_c_ends_the_wait_for_a_page_that_is_read_ahead(silent, way):
     presser.join()
     server.await_close()
     assert client.discover() is not None
-    assert asked_for(server) == client.allowance.used == 3
+    assert count_data_requests(server) == client.allowance.used == 3
     assert items is not None
 
 
 @POSIX
 @pytest.mark.fault("R1")
 @pytest.mark.parametrize("way", WAYS)
-def test_ctrl_c_ends_a_read_whose_pages_are_always_there(sandbox, way):
+def test_ctrl_c_ends_a_read_whose_pages_are_always_ready(sandbox, way):
     total = -(-len(sandbox.truth(**DAY)) // 5)
     items = getattr(sandbox.client().data(**DAY, page_size=5), way)()
 
@@ -313,7 +313,7 @@ def test_ctrl_c_ends_a_read_whose_pages_are_always_there(sandbox, way):
     presser = threading.Thread(target=press)
     presser.start()
     with pytest.raises(KeyboardInterrupt):
-        # No line of Python runs meanwhile.
+        # No line of Python runs in this loop.
         deque(items, maxlen=0)
     asked = sandbox.stats["data_requests"]
     presser.join()

@@ -1,4 +1,4 @@
-"""Real readings of a machine, through the sandbox and back, compared with pandas' resample."""
+"""Real machine readings, served by the sandbox and compared with the resample of pandas."""
 
 import pandas as pd
 import pytest
@@ -7,7 +7,7 @@ from kit.ranges import NOW
 
 
 @pytest.mark.parametrize("minutes", [5, 15])
-def test_real_readings_come_back_as_pandas_would_resample_them(machine_temperature, minutes):
+def test_real_readings_are_served_as_pandas_resamples_them(machine_temperature, minutes):
     readings = pd.read_csv(machine_temperature, parse_dates=["timestamp"])
     assert len(readings) == 22_695
     assert readings["timestamp"].duplicated().any()

@@ -1,4 +1,4 @@
-"""The dicts that siteline hands out are what their TypedDicts declare."""
+"""The dicts that siteline returns match their TypedDicts."""
 
 import ast
 import re
@@ -16,10 +16,10 @@ DECLARED = {name for name in siteline.__all__ if typing.is_typeddict(getattr(sit
 
 
 def differences(value, declared, where="it"):
-    """Where a value is not what a type declares: one line each."""
+    """The differences between a value and its declared type, one line each."""
     if typing.is_typeddict(declared):
         if type(value) is not dict:
-            return [f"{where} is a {type(value).__name__}, no dict"]
+            return [f"{where} is a {type(value).__name__}, not a dict"]
         hints = typing.get_type_hints(declared)
         found = [f"{where} has no {name!r}" for name in declared.__required_keys__ - set(value)]
         found += [f"{where} has {name!r} too" for name in set(value) - set(hints)]
@@ -33,14 +33,14 @@ def differences(value, declared, where="it"):
         choices = [differences(value, one, where) for one in arguments]
         return [] if [] in choices else choices[0]
     if origin is not None and type(value) is not origin:
-        return [f"{where} is a {type(value).__name__}, no {origin.__name__}"]
+        return [f"{where} is a {type(value).__name__}, not a {origin.__name__}"]
     if origin is list:
         parts = [(one, arguments[0], f"{where}[{n}]") for n, one in enumerate(value)]
     elif origin is dict:
         parts = [(key, arguments[0], f"a key of {where}") for key in value]
         parts += [(one, arguments[1], f"{where}[{key!r}]") for key, one in value.items()]
     else:
-        # Exactly: True is no count.
+        # The exact type: True is not a count.
         return [] if type(value) is declared else [f"{where} is a {type(value).__name__}"]
     return [line for part in parts for line in differences(*part)]
 
@@ -65,8 +65,8 @@ def tables(sandbox):
     client = sandbox.client()
     scan = client.data(**RANGE, page_size=30)
     resumed = scan.resume(next(scan.pages()).bookmark)
-    apart = client.gather([client.data(**{**RANGE, "site": "S2"}), scan])
-    return [scan.collect(), resumed.collect(), apart.table, sandbox.truth(site="S1")]
+    gathered = client.gather([client.data(**{**RANGE, "site": "S2"}), scan])
+    return [scan.collect(), resumed.collect(), gathered.table, sandbox.truth(site="S1")]
 
 
 def synced(sandbox, tmp_path):
@@ -78,7 +78,7 @@ def synced(sandbox, tmp_path):
 
 
 def examples(sandbox, tmp_path):
-    """Of each declared dict real ones, made in as many ways as there are."""
+    """Real dicts of each declared type, made in every available way."""
     read = tables(sandbox)
     reports = [one.to_dict() for one in synced(sandbox, tmp_path)]
     store = siteline.Store(tmp_path / "plant.siteline")
@@ -110,7 +110,7 @@ def examples(sandbox, tmp_path):
     }
 
 
-def test_every_dict_is_what_its_typed_dict_declares(sandbox, tmp_path):
+def test_every_dict_matches_its_typed_dict(sandbox, tmp_path):
     real = examples(sandbox, tmp_path)
     assert set(real) == DECLARED == set(siteline.reports.__all__)
     for name, values in real.items():
@@ -119,7 +119,7 @@ def test_every_dict_is_what_its_typed_dict_declares(sandbox, tmp_path):
             assert not differences(value, getattr(siteline, name), name)
 
 
-def test_optional_keys_are_there_sometimes(sandbox, tmp_path):
+def test_optional_keys_are_present_only_sometimes(sandbox, tmp_path):
     optional = {
         (name, key) for name in DECLARED for key in getattr(siteline, name).__optional_keys__
     }
@@ -130,7 +130,7 @@ def test_optional_keys_are_there_sometimes(sandbox, tmp_path):
 
 
 def test_no_public_member_of_the_core_is_a_dict_of_anything():
-    """Records are: ``extra_columns`` adds to their keys, and named tuples are the typed way."""
+    """Records are excepted: ``extra_columns`` adds keys; named tuples are the typed form."""
     stub = Path(siteline.__file__).with_name("_siteline.pyi").read_text(encoding="utf-8")
     vague = {
         f"{cls.name}.{member.name}"
@@ -143,7 +143,7 @@ def test_no_public_member_of_the_core_is_a_dict_of_anything():
     assert vague == {"Page.records", "Table.records", "Scan.records", "Points.records"}
 
 
-def test_the_truth_was_not_read_and_its_report_says_so(sandbox):
+def test_the_report_of_the_truth_counts_no_pages(sandbox):
     truth = sandbox.truth(site="S1", interval="1h", start=RANGE["start"], end=RANGE["end"])
     report = truth.report
     assert report["pages"] == report["resumed_after_pages"] == report["revised"] == 0
@@ -153,7 +153,7 @@ def test_the_truth_was_not_read_and_its_report_says_so(sandbox):
     assert "page" not in truth._repr_html_()
 
 
-def test_a_dict_that_is_not_as_declared_is_seen(sandbox):
+def test_a_dict_that_does_not_match_its_type_is_detected(sandbox):
     report = next(sandbox.client().data(**RANGE).pages()).report
     for wrong in [
         {**report, "points": True},

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import siteline
-from kit.interpreter import FORK_BESIDE_THREADS, run_script
+from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import HOURLY, NOW
 from kit.threads import run_in_threads
 from kit.waiting import wait_until
@@ -91,7 +91,7 @@ def test_a_free_threaded_interpreter_shares_a_client_between_threads(name):
 
 
 @pytest.mark.fault("R14")
-def test_a_client_closes_twice_and_refuses_what_comes_later(sandbox):
+def test_a_client_may_be_closed_twice_and_refuses_later_calls(sandbox):
     client = sandbox.client()
     scan = client.data(**HOURLY)
     pages = client.data(**HOURLY, page_size=10).pages()
@@ -104,8 +104,8 @@ def test_a_client_closes_twice_and_refuses_what_comes_later(sandbox):
 
 
 @pytest.mark.fault("R14")
-def test_a_client_that_nobody_closed_goes_without_a_word(sandbox):
-    # Warnings are errors here, and those of finalizers fail the test as well.
+def test_a_client_that_was_not_closed_is_collected_without_a_warning(sandbox):
+    # pytest turns warnings into errors, also those of finalizers.
     client = sandbox.client()
     client.discover()
     pages = client.data(**HOURLY, page_size=10).pages()
@@ -140,9 +140,9 @@ def test_the_process_ends_while_a_daemon_thread_makes_a_client():
 
 
 @pytest.mark.fault("R15")
-def test_an_arrow_stream_that_is_left_half_way_is_released_once(sandbox):
+def test_an_arrow_stream_that_is_not_read_to_its_end_is_released_once(sandbox):
     scan = sandbox.client().data(**HOURLY, page_size=100)
-    whole = len(scan.collect())
+    complete = len(scan.collect())
     for _ in range(50):
         reader = pa.RecordBatchReader.from_stream(scan)
         reader.read_next_batch()
@@ -151,7 +151,7 @@ def test_an_arrow_stream_that_is_left_half_way_is_released_once(sandbox):
         unused = pa.RecordBatchReader.from_stream(scan)
         del reader, unread, unused
     gc.collect()
-    assert len(pa.table(scan)) == whole
+    assert len(pa.table(scan)) == complete
 
 
 @pytest.mark.fault("R15")
@@ -184,14 +184,14 @@ def test_a_stream_that_fails_on_its_third_page_raises_the_typed_error(sandbox, c
 
 
 @pytest.mark.fault("R16")
-def test_a_slow_reader_has_one_page_read_ahead_and_none_before_it_took_the_second(sandbox):
+def test_a_slow_reader_has_one_page_read_ahead_and_none_before_the_second(sandbox):
     client = sandbox.client()
     pages = client.data(**HOURLY, page_size=10).pages()
     for number in range(1, 6):
         next(pages)
         expected = number + (number > 1)
         wait_until(lambda: sandbox.stats["requests"]["data"].get(200, 0) >= expected)  # noqa: B023
-        # However long it waits: here as long as five other requests, and a minute by the clock.
+        # The caller waits for five other requests and a minute of the clock.
         for _ in range(5):
             client.discover()
             sandbox.clock.advance("12s")
@@ -200,12 +200,12 @@ def test_a_slow_reader_has_one_page_read_ahead_and_none_before_it_took_the_secon
 
 @pytest.mark.fault("R17")
 @pytest.mark.parametrize("kept", ["scan", "pages", "records"])
-def test_whoever_hears_of_the_progress_of_what_it_keeps_is_collected(sandbox, kept):
+def test_a_progress_callback_that_owns_its_scan_is_collected(sandbox, kept):
     class Job:
         def __init__(self, client):
             scan = client.data(**HOURLY, progress=self.on_progress)
             self.kept = scan if kept == "scan" else getattr(scan, kept)()
-            # One that was resumed has a reference of its own.
+            # A resumed scan has its own reference to the callback.
             first = next(client.data(**HOURLY, page_size=50).pages())
             self.resumed = client.data(**HOURLY, page_size=50, progress=self.on_progress).resume(
                 first.bookmark
@@ -273,8 +273,8 @@ FORKING = f"""
 
 
 @pytest.mark.fault("R3")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is missing")
 @pytest.mark.parametrize("work", ["share_points", "leave_sandboxes"])
-def test_threads_go_on_beside_one_that_forks(tmp_path, work):
+def test_threads_continue_while_another_one_forks(tmp_path, work):
     script = FORKING.replace("WORK", work).replace("PATH", str(tmp_path / "plant"))
-    assert run_script(script, *FORK_BESIDE_THREADS) == "ended"
+    assert run_script(script, *FORK_WITH_THREADS) == "ended"

@@ -1,4 +1,4 @@
-"""The sandbox as users have it: their data, their faults, the truth, the fixtures."""
+"""The sandbox as users use it: their own data, faults, the truth, the fixtures."""
 
 import json
 import math
@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
-from kit.interpreter import FORK_BESIDE_THREADS, run_script
+from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import NOW
 
 START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
@@ -63,7 +63,7 @@ def test_the_client_reads_every_shape_to_the_same_truth(shape):
         pd.testing.assert_frame_equal(frame, sandbox.truth(**query).to_pandas(), check_exact=True)
 
 
-def test_frames_of_every_library_load_alike(sandbox):
+def test_frames_of_every_library_load_equally(sandbox):
     frame = points(
         site_id=["A", "A", "B", "B", None, None],
         line_id=pd.Categorical(["1", "1", "1", "2", "2", "2"]),
@@ -105,7 +105,7 @@ def test_times_of_every_unit_and_zone_are_the_same_instants(unit):
             assert list(sandbox.truth().to_pandas()["timestamp"]) == list(minutes(3))
 
 
-def test_what_cannot_be_loaded_says_why(sandbox):
+def test_the_error_for_data_that_cannot_be_loaded_gives_the_reason(sandbox):
     readings = points()[["timestamp", "value"]]
     naive = readings.assign(timestamp=readings["timestamp"].dt.tz_localize(None))
     cases = [
@@ -123,10 +123,10 @@ def test_what_cannot_be_loaded_says_why(sandbox):
             sandbox.load(frame, **options)
     with pytest.raises(TypeError, match="plant"):
         sandbox.load(points(), plant="P")
-    assert len(read(sandbox, site="S1", line="L1", interval="1h")) > 0, "the plant is still there"
+    assert len(read(sandbox, site="S1", line="L1", interval="1h")) > 0, "the plant is unchanged"
 
 
-def test_late_points_and_corrections_play_at_their_times(sandbox):
+def test_late_points_and_corrections_appear_at_their_times(sandbox):
     late = points(2)
     late["available_at"] = [pd.NaT, pd.Timestamp(NOW) + pd.Timedelta("10min")]
     sandbox.load(late)
@@ -172,7 +172,7 @@ def get(sandbox, path, **headers):
         return error.code, error.headers, error.read()
 
 
-def test_faults_are_seen_by_any_client(sandbox):
+def test_faults_apply_to_any_client(sandbox):
     path = "/api/customer/v1/discovery"
     sandbox.fault(on="discovery", status=418, error="teapot", retry_after=7, headers={"X-Pot": "1"})
     sandbox.fault(on="discovery", nth=2, headers={"Date": None, "X-More": "yes"})
@@ -194,7 +194,7 @@ def test_faults_are_seen_by_any_client(sandbox):
     assert sandbox.stats["requests"]["discovery"] == {200: 1, 401: 3, 418: 1, 503: 1}
 
 
-def test_faults_that_make_no_sense_are_refused(sandbox):
+def test_invalid_faults_are_refused(sandbox):
     for wrong in (
         {"on": "data"},
         {"on": "nowhere", "status": 500},
@@ -223,7 +223,7 @@ def test_a_chain_survives_faults_and_the_counts_agree(sandbox):
     assert client.allowance.used == sandbox.stats["data_requests_by_day"]["2026-11-20"]
 
 
-def test_stats_say_what_was_seen_and_hide_secrets(sandbox):
+def test_stats_count_requests_and_hide_secrets(sandbox):
     client = sandbox.client()
     list(client.data(site="S1", start=START, end=END, interval="1h", page_size=20).pages())
     stats = sandbox.stats
@@ -238,7 +238,7 @@ def test_stats_say_what_was_seen_and_hide_secrets(sandbox):
     assert sandbox.stats["jtis"]
 
 
-def test_settings_that_make_no_sense_are_refused():
+def test_invalid_settings_are_refused():
     for wrong in (
         {"timestamps": "stardate"},
         {"order": "random"},
@@ -254,7 +254,7 @@ def test_settings_that_make_no_sense_are_refused():
         siteline.Sandbox(colour="red")
 
 
-def test_approval_is_waited_for():
+def test_a_client_works_only_while_its_key_is_approved():
     with siteline.Sandbox(now=NOW, approved=False) as sandbox:
         client = sandbox.client()
         with pytest.raises(siteline.AuthenticationError):
@@ -279,7 +279,7 @@ def test_only_public_rsa_keys_are_enrolled(sandbox):
             sandbox.enroll(wrong)
 
 
-def test_a_closed_sandbox_still_tells_and_serves_no_more(sandbox):
+def test_a_closed_sandbox_keeps_its_stats_and_serves_no_more(sandbox):
     client = sandbox.client(tries=1)
     client.discover()
     assert sandbox.base_url in repr(sandbox)
@@ -350,7 +350,7 @@ def test_subclasses_and_object_columns_of_pandas_are_loaded():
         sandbox.load(naive, bucket="1m")
 
 
-def test_what_people_have_by_mistake_is_named(sandbox):
+def test_the_error_names_common_mistakes_in_frames(sandbox):
     readings = points()[["timestamp", "value"]]
     day = readings["timestamp"].dt.date
     infinite = readings.assign(value=math.inf)
@@ -370,7 +370,7 @@ def test_what_people_have_by_mistake_is_named(sandbox):
             sandbox.load(frame, bucket="1m")
     with pytest.raises(siteline.ConfigError, match="multiple"):
         sandbox.load(points(6, machine_id=["A"] * 3 + ["B"] * 3), bucket="4m")
-    assert len(sandbox.client().discover()["sites"]) == 2, "the plant is still there, whole"
+    assert len(sandbox.client().discover()["sites"]) == 2, "the plant is unchanged"
 
 
 def test_the_truth_keeps_an_inclusive_end():
@@ -381,7 +381,7 @@ def test_the_truth_keeps_an_inclusive_end():
         assert frame["timestamp"].max() == pd.Timestamp(END)
 
 
-def test_faults_and_settings_that_would_do_nothing_are_refused(sandbox):
+def test_faults_and_settings_without_effect_are_refused(sandbox):
     for wrong, words in (
         ({"on": "data", "chance": 5, "status": 500}, "between 0 and 1"),
         ({"on": "data", "chance": math.nan, "status": 500}, "between 0 and 1"),
@@ -404,7 +404,7 @@ def test_faults_and_settings_that_would_do_nothing_are_refused(sandbox):
         ({"page_size": 51, "max_page_size": 50}, "page_size=51"),
         ({"page_size": -1}, "page_size=-1 is out of range"),
         ({"daily_allowance": -1}, "daily_allowance=-1 is out of range"),
-        ({"unavailable_status": 200}, "no error status"),
+        ({"unavailable_status": 200}, "not an error status"),
     ):
         with pytest.raises(siteline.ConfigError, match=words):
             siteline.Sandbox(**settings)
@@ -441,7 +441,7 @@ def test_keywords_are_named_in_the_errors_of_their_values(sandbox):
 
 
 @pytest.mark.parametrize("body", ["text", b"text", bytearray(b"text"), memoryview(b"text")])
-def test_a_body_is_text_or_any_bytes(sandbox, body):
+def test_a_body_is_text_or_bytes(sandbox, body):
     sandbox.fault(on="discovery", body=body)
     assert get(sandbox, "/api/customer/v1/discovery")[2] == b"text"
 
@@ -459,8 +459,8 @@ def test_temporarily_unavailable_takes_a_status_and_headers_of_its_own(sandbox):
 
 
 @pytest.mark.fault("R3")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_child_that_is_forked_while_the_service_works_knows_its_truth():
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is missing")
+def test_a_child_forked_while_the_service_answers_has_its_truth():
     script = f"""
         import itertools, os, signal, threading, siteline
         sandbox = siteline.Sandbox(now="{NOW}", max_page_size=10_000)
@@ -486,5 +486,5 @@ def test_a_child_that_is_forked_while_the_service_works_knows_its_truth():
         reader.join()
         print(len(client.discover()))
     """
-    printed = run_script(script, *FORK_BESIDE_THREADS, timeout=300)
+    printed = run_script(script, *FORK_WITH_THREADS, timeout=300)
     assert printed.split()[:20] == ["0"] * 20

@@ -1,4 +1,4 @@
-"""No secret stands in any text: searched for as it is, in base64, in hex, URL-encoded."""
+"""No secret is in any text: searched for unencoded, in base64, in hex, URL-encoded."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ SCENARIO = Path(__file__).with_name("secrets_scenario.py")
 
 
 def forms(secret: bytes):
-    """The secret as it is and in each way in which texts carry bytes."""
+    """The secret unencoded and in each encoding of bytes as text."""
     yield secret
     yield urllib.parse.quote(secret, safe="").encode()
     yield urllib.parse.quote_plus(secret).encode()
@@ -25,9 +25,9 @@ def forms(secret: bytes):
     yield secret.hex().upper().encode()
     yield json.dumps(secret.decode("latin-1"))[1:-1].encode()
     for shift in range(3):
-        # Wherever it begins in what was encoded; the edges depend on its neighbours.
-        whole = base64.b64encode(b"\0" * shift + secret)
-        core = whole[4:-4]
+        # At each offset in the encoded bytes; the edges depend on the bytes around the secret.
+        encoded = base64.b64encode(b"\0" * shift + secret)
+        core = encoded[4:-4]
         yield core
         yield core.translate(bytes.maketrans(b"+/", b"-_"))
 
@@ -58,10 +58,10 @@ def run(tmp_path_factory):
 
 
 def key_parts(folder: Path):
-    """Parts of the private half, as the key's file and its bytes hold them."""
+    """Parts of the private half, as text of the key's file and as bytes."""
     lines = (folder / "plain.pem").read_text().splitlines()[1:-1]
     der = base64.b64decode("".join(lines))
-    # The public modulus stands in the first third.
+    # The public modulus is in the first third.
     half = len(der) // 2
     yield from (line.encode() for line in lines[len(lines) // 2 : -1])
     yield from (der[start : start + 24] for start in range(half, len(der) - 24, 24))
@@ -73,7 +73,7 @@ def test_no_text_holds_a_token_an_assertion_or_a_cursor(run):
     secrets = json.loads((folder / "secrets.json").read_text())
     assert len(secrets) >= 6
     assert [one for one in secrets if found(one.encode(), text)] == []
-    # An assertion's signature and a cursor's tail are as good as the whole.
+    # An assertion's signature and a cursor's last part are secrets too.
     tails = {part for one in secrets for part in one.split(".") if len(part) > 40}
     headers = {one.split(".")[0] for one in secrets}
     assert [one for one in tails - headers if found(one[-40:].encode(), text)] == []
@@ -91,7 +91,7 @@ def test_no_text_holds_a_passphrase_or_the_password_of_a_proxy(run, secret):
     assert not found(secret.encode(), run[0])
 
 
-def test_what_was_said_is_much_and_from_all_sides(run):
+def test_the_output_holds_texts_of_every_kind(run):
     text = run[0].decode()
     for word in ("siteline.http", "siteline.token", "Traceback", "<svg",
                  "ServiceUnavailable", "cursor#", "ProxyError", "Progress("):  # fmt: skip
@@ -105,7 +105,7 @@ def test_a_secret_would_be_found_in_each_form(form):
     assert found(secret, b"something " + text + b" after")
 
 
-def test_a_secret_would_be_found_inside_of_base64():
+def test_a_secret_would_be_found_inside_base64():
     secret = b"a-secret+/with=odd signs in it"
     for before in (b"", b"1", b"12", b"123"):
         assert found(secret, base64.b64encode(before + secret + b"after"))

@@ -23,7 +23,7 @@ def test_a_second_client_of_the_same_credential_costs_no_exchange(sandbox):
 
 @pytest.mark.fault("T1")
 @pytest.mark.parametrize("status", [400, 401])
-def test_invalid_client_is_not_repeated_and_the_hint_lists_what_can_be_wrong(status):
+def test_invalid_client_is_not_repeated_and_the_hint_lists_the_causes(status):
     with siteline.Sandbox(now=NOW, approved=False, invalid_client_status=status) as sandbox:
         client = sandbox.client()
         with pytest.raises(siteline.AuthenticationError) as caught:
@@ -44,7 +44,7 @@ def test_temporarily_unavailable_is_retried_with_a_fresh_assertion(status):
 
 
 @pytest.mark.fault("T4")
-def test_a_narrower_grant_is_told_before_any_data_request(sandbox):
+def test_a_narrower_grant_is_an_error_before_any_data_request(sandbox):
     sandbox.fault(on="token", grant=["customer.discovery.read"])
     with pytest.raises(siteline.ScopeError) as caught:
         sandbox.client().data(**DAY).to_pandas()
@@ -91,7 +91,7 @@ def test_a_short_retry_after_is_obeyed(sandbox):
 
 
 @pytest.mark.fault("B2")
-def test_a_long_retry_after_is_the_daily_allowance_and_nobody_waits(sandbox):
+def test_a_long_retry_after_is_the_daily_allowance_and_raises_at_once(sandbox):
     client = sandbox.client()
     sandbox.fault(on="data", status=429, retry_after=53_578)
     with pytest.raises(siteline.AllowanceExhausted) as caught:
@@ -116,7 +116,7 @@ def test_the_request_that_would_exceed_the_allowance_is_not_sent(sandbox):
     assert len(rest) == len(sandbox.truth(**DAY))
 
 
-def test_the_count_is_the_services_own_under_faults(sandbox):
+def test_the_count_equals_the_services_count_under_faults(sandbox):
     client = sandbox.client()
     sandbox.fault(on="data", chance=0.05, seed=4, status=503)
     sandbox.fault(on="data", chance=0.05, seed=5, cut=40)
@@ -125,7 +125,7 @@ def test_the_count_is_the_services_own_under_faults(sandbox):
     assert client.allowance.used == sandbox.stats["data_requests"] > 43
 
 
-def test_a_deadline_bounds_a_whole_read(sandbox):
+def test_a_deadline_bounds_a_complete_read(sandbox):
     client = sandbox.client()
     sandbox.fault(on="data", times=3, status=429, retry_after=30)
     with pytest.raises(siteline.DeadlineExceeded) as caught:
@@ -134,7 +134,7 @@ def test_a_deadline_bounds_a_whole_read(sandbox):
 
 
 @pytest.mark.fault("T26")
-def test_a_clock_two_minutes_slow_is_learnt_from_the_service(caplog):
+def test_a_clock_two_minutes_slow_is_corrected_from_the_service(caplog):
     with siteline.Sandbox(now=NOW) as sandbox:
         slow = siteline.Clock("2026-11-19T23:58:00Z")
         client = sandbox.client(clock=slow)

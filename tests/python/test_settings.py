@@ -1,4 +1,4 @@
-"""Settings: a wrong one is refused before any request, and no secret is in the message."""
+"""Settings: invalid ones are refused before any request, without a secret in the message."""
 
 from datetime import time
 from pathlib import Path
@@ -77,7 +77,7 @@ def test_scopes_are_checked_and_merged(credential):
     ],
     ids=str,
 )
-def test_a_setting_that_cannot_be_is_a_config_error_that_names_it(credential, setting):
+def test_an_invalid_setting_is_a_config_error_that_names_it(credential, setting):
     (name,) = setting
     with pytest.raises(siteline.ConfigError, match=name) as caught:
         siteline.Client("https://customer.example.com", credential=credential, **setting)

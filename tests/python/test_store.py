@@ -1,4 +1,4 @@
-"""`siteline.Store`: every way to its points, what it holds, and how it is handed around."""
+"""`siteline.Store`: every way to read its points, its contents, and its use across processes."""
 
 import copy
 import gc
@@ -57,7 +57,7 @@ def test_a_store_is_a_context_manager_with_a_path(tmp_path, monkeypatch):
     assert siteline.Store(Path("plant.siteline")).feeds == {}
 
 
-def test_a_feed_that_is_not_there_is_told_with_those_that_are(store):
+def test_the_error_for_a_missing_feed_names_the_existing_ones(store):
     calls = [
         lambda: store.points("line-9").to_pandas(),
         lambda: store.points("line-9").to_polars(),
@@ -72,14 +72,14 @@ def test_a_feed_that_is_not_there_is_told_with_those_that_are(store):
     for call in calls:
         with pytest.raises(siteline.StoreError, match="line-9"):
             call()
-        with pytest.raises(siteline.StoreError, match=r"It has line-2\."):
+        with pytest.raises(siteline.StoreError, match=r"Its feeds: line-2\."):
             call()
-    assert repr(store.points("line-9")) == "<Points line-9>", "to show it reads nothing"
+    assert repr(store.points("line-9")) == "<Points line-9>", "repr() reads nothing"
 
 
-def test_what_is_no_store_is_told(tmp_path):
+def test_a_file_that_is_not_a_store_is_an_error(tmp_path):
     text = tmp_path / "notes.txt"
-    text.write_text("these are notes, and no store\n" * 100)
+    text.write_text("these are notes, not a store\n" * 100)
     with pytest.raises(siteline.StoreError, match=re.escape(str(text))):
         siteline.Store(text)
     with pytest.raises(siteline.StoreError, match="nowhere"):
@@ -89,11 +89,11 @@ def test_what_is_no_store_is_told(tmp_path):
             siteline.Store(wrong)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(siteline.StoreError, match="no file"):
+        with pytest.raises(siteline.StoreError, match="a device or a pipe"):
             siteline.Store(tmp_path / "pipe")
 
 
-def test_every_way_out_gives_the_same_points(store, frame):
+def test_every_way_to_read_gives_the_same_points(store, frame):
     points = store.points("line-2")
     assert len(points) == len(frame) > 1000
     assert list(frame.columns) == list(siteline.Record._fields)
@@ -116,7 +116,7 @@ def test_every_way_out_gives_the_same_points(store, frame):
     )
 
 
-def test_duckdb_and_pyarrow_read_the_stream_as_often_as_they_like(store, frame):
+def test_duckdb_and_pyarrow_read_the_stream_repeatedly(store, frame):
     points = store.points("line-2")
     for _ in range(2):
         counted = duckdb.sql("select count(*), sum(value) from points").fetchall()
@@ -129,7 +129,7 @@ def test_duckdb_and_pyarrow_read_the_stream_as_often_as_they_like(store, frame):
 
 
 @pytest.mark.fault("R15")
-def test_a_stream_that_is_let_go_of_half_way_leaves_nothing_behind(filled):
+def test_a_stream_that_is_dropped_before_its_end_releases_everything(filled):
     sandbox, _, store, _ = filled
     reader = pa.RecordBatchReader.from_stream(store.points("line-2"))
     reader.read_next_batch()
@@ -161,7 +161,7 @@ def test_a_range_is_half_open(store, frame):
         store.points("line-2", DAY[1], DAY[0])
 
 
-def test_settled_only_leaves_out_what_may_change(filled, frame):
+def test_settled_only_excludes_what_may_change(filled, frame):
     _, _, store, report = filled
     settled = store.points("line-2", settled_only=True).to_pandas()
     through = report.settled_through
@@ -169,7 +169,7 @@ def test_settled_only_leaves_out_what_may_change(filled, frame):
     assert len(store.points("line-2", through, settled_only=True)) == 0
 
 
-def test_frames_say_where_they_come_from(filled):
+def test_frames_carry_their_provenance(filled):
     _, _, store, report = filled
     attributes = store.points(make_feed(), *DAY, flagged="drop").to_pandas().attrs["siteline"]
     assert attributes["store"] == str(store.path)
@@ -182,7 +182,7 @@ def test_frames_say_where_they_come_from(filled):
     assert changes.attrs["siteline"]["since"] == 0
 
 
-def test_changes_are_what_a_later_sync_brought(tmp_path):
+def test_changes_are_the_points_of_a_later_sync(tmp_path):
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(tmp_path / "s.siteline") as store:
         client, feed = sandbox.client(), make_feed()
         first = client.sync(feed, store)
@@ -209,7 +209,7 @@ def test_changes_are_what_a_later_sync_brought(tmp_path):
         assert next(iter(store.changes(feed, first).records()))["change"] in {"new", "revised"}
 
 
-def test_a_report_of_another_feed_and_a_number_ahead_are_refused(filled):
+def test_a_report_of_another_feed_and_a_future_number_are_refused(filled):
     _sandbox, client, store, report = filled
     other = client.sync(make_feed("line-1", line="L1", since="2026-11-19T00:00Z"), store)
     for call in (store.changes, store.as_of):
@@ -227,7 +227,7 @@ def test_a_report_of_another_feed_and_a_number_ahead_are_refused(filled):
     assert store.changes("line-2", report["line-2"]) is not None
 
 
-def test_points_that_a_later_read_does_not_bring_are_flagged_and_kept(tmp_path):
+def test_points_missing_from_a_later_read_are_flagged_and_kept(tmp_path):
     times = pd.date_range("2026-11-18", periods=48, freq="1h", tz="UTC")
     data = pd.DataFrame({"timestamp": times, "value": range(48), "sample_count": 1})
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(tmp_path / "s.siteline") as store:
@@ -249,7 +249,7 @@ def test_points_that_a_later_read_does_not_bring_are_flagged_and_kept(tmp_path):
         assert "1 flagged" in repr(report)
 
 
-def test_what_feeds_it_holds(filled):
+def test_the_feeds_of_a_store(filled):
     _, _client, store, _ = filled
     assert store.feeds["line-2"] == make_feed()
     shown = read_html(store).text
@@ -259,7 +259,7 @@ def test_what_feeds_it_holds(filled):
     assert "1 d" in read_html(make_feed()).text
 
 
-def test_points_show_their_first_ones(store):
+def test_the_html_of_points_shows_the_first_ones(store):
     shown = read_html(store.points("line-2"))
     for word in ("Points", "line-2", "timestamp", "sample_count", "points"):
         assert word in shown.text
@@ -274,7 +274,7 @@ def test_points_show_their_first_ones(store):
 
 
 @pytest.mark.fault("R12")
-def test_a_store_and_its_points_travel_by_its_path(store, frame):
+def test_a_store_and_its_points_are_pickled_by_path(store, frame):
     again = pickle.loads(pickle.dumps(store))
     assert again.path == store.path
     assert again.feeds == store.feeds
@@ -286,18 +286,18 @@ def test_a_store_and_its_points_travel_by_its_path(store, frame):
         assert len(other) == len(points)
 
 
-def sizes_in(store, queue):
+def put_sizes(store, queue):
     queue.put((len(store.points("line-2")), len(store.points("line-2").to_pandas())))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is missing")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 @pytest.mark.parametrize("way", ["fork", "spawn"])
 def test_a_child_reads_and_syncs_the_same_store(filled, way):
     _, _, store, _ = filled
     context = multiprocessing.get_context(way)
     queue = context.Queue()
-    child = context.Process(target=sizes_in, args=(store, queue))
+    child = context.Process(target=put_sizes, args=(store, queue))
     child.start()
     size = len(store.points("line-2"))
     assert queue.get(timeout=60) == (size, size)
@@ -305,9 +305,9 @@ def test_a_child_reads_and_syncs_the_same_store(filled, way):
     assert child.exitcode == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is missing")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_read_that_was_begun_is_not_carried_over_a_fork(store):
+def test_a_started_read_does_not_survive_a_fork(store):
     records = store.points("line-2").records()
     reader = pa.RecordBatchReader.from_stream(store.points("line-2"))
     child = os.fork()
@@ -328,9 +328,9 @@ def test_a_read_that_was_begun_is_not_carried_over_a_fork(store):
     assert sum(1 for _ in records) == len(store.points("line-2"))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is missing")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_forks_in_the_middle_of_reads_hurt_nobody(store):
+def test_forks_during_reads_harm_neither_side(store):
     points = store.points("line-2")
     size, wrong, over = len(points), [], threading.Event()
 
@@ -353,7 +353,7 @@ def test_forks_in_the_middle_of_reads_hurt_nobody(store):
             child = os.fork()
             if child == 0:
                 os._exit(len(points) != size)
-            assert waited_for(child) == 0
+            assert wait_for_child(child) == 0
     finally:
         over.set()
         for thread in threads:
@@ -361,8 +361,8 @@ def test_forks_in_the_middle_of_reads_hurt_nobody(store):
     assert not wrong
 
 
-def waited_for(child):
-    """Its status; a child that hangs is ended."""
+def wait_for_child(child):
+    """The exit status of a child; one that hangs is killed."""
     for _ in range(600):
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -372,7 +372,7 @@ def waited_for(child):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def test_a_copy_is_made_while_it_is_in_use_and_everything_can_be_checked(store, tmp_path, frame):
+def test_a_backup_is_made_during_a_read_and_passes_the_check(store, tmp_path, frame):
     reading = pa.RecordBatchReader.from_stream(store.points("line-2"))
     reading.read_next_batch()
     target = tmp_path / "copy.siteline"
@@ -387,11 +387,11 @@ def test_a_copy_is_made_while_it_is_in_use_and_everything_can_be_checked(store, 
 
 
 @pytest.mark.fault("S7", "R15")
-def test_a_damaged_store_is_told_by_every_way_out(store, tmp_path):
+def test_a_damaged_store_is_detected_by_every_way_to_read(store, tmp_path):
     target = tmp_path / "damaged.siteline"
     store.backup(target)
     octets = bytearray(target.read_bytes())
-    # The contents of blocks are most of it.
+    # Blocks fill most of the file.
     for at in range(len(octets) // 2, len(octets), 997):
         octets[at] ^= 0x55
     target.write_bytes(octets)
@@ -409,7 +409,7 @@ def test_a_damaged_store_is_told_by_every_way_out(store, tmp_path):
         damaged.check()
 
 
-def test_lateness_says_what_is_known(filled):
+def test_lateness_reports_what_was_measured(filled):
     _, _, store, _ = filled
     lateness = store.lateness("line-2")
     assert lateness.points.count == 0

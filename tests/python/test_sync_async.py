@@ -1,4 +1,4 @@
-"""`AsyncClient.sync`: the loop goes on meanwhile; what is cancelled leaves the store at rest."""
+"""`AsyncClient.sync`: the loop is not blocked; a cancelled sync leaves the store consistent."""
 
 import asyncio
 import gc
@@ -11,7 +11,7 @@ from kit.memory_store import MemoryStore
 from siteline.aio import _completed
 
 
-def test_it_gives_the_same_report_and_the_same_points(sandbox, store, tmp_path):
+def test_a_sync_gives_the_report_and_points_of_the_blocking_client(sandbox, store, tmp_path):
     async def main():
         async with sandbox.async_client() as client:
             report = await client.sync(make_feed(), store)
@@ -30,15 +30,15 @@ def test_it_gives_the_same_report_and_the_same_points(sandbox, store, tmp_path):
     assert pickle.loads(pickle.dumps(report)) == report
 
 
-def test_progress_is_told_in_the_loop(sandbox, store):
+def test_progress_is_reported_in_the_event_loop(sandbox, store):
     reported = []
 
     async def main():
         async with sandbox.async_client() as client:
-            here = asyncio.current_task()
+            current = asyncio.current_task()
 
             def on_progress(now):
-                assert asyncio.current_task() is here
+                assert asyncio.current_task() is current
                 reported.append(now.pages)
 
             return await client.sync(make_feed(page_size=1000), store, progress=on_progress)
@@ -47,24 +47,24 @@ def test_progress_is_told_in_the_loop(sandbox, store):
     assert reported == list(range(1, report.pages + 1))
 
 
-def test_several_syncs_run_side_by_side_and_the_loop_goes_on(sandbox, store):
+def test_several_syncs_run_concurrently_and_do_not_block_the_loop(sandbox, store):
     async def main():
         async with sandbox.async_client() as client:
             lines = [make_feed(f"line-{n}", line=f"L{n}", page_size=500) for n in (1, 2)]
             syncs = asyncio.gather(*(client.sync(feed, store) for feed in lines))
-            turns = 0
+            steps = 0
             while not syncs.done():
-                turns += 1
+                steps += 1
                 await asyncio.sleep(0)
-            return turns, await syncs
+            return steps, await syncs
 
-    turns, reports = asyncio.run(main())
+    steps, reports = asyncio.run(main())
     assert all(report.complete for report in reports)
-    assert turns > sum(report.pages for report in reports)
+    assert steps > sum(report.pages for report in reports)
 
 
 @pytest.mark.parametrize("moment", ["waiting", "writing", "beginning"])
-def test_cancelled_it_leaves_what_was_committed_and_the_feed_free(sandbox, store, moment):
+def test_a_cancelled_sync_keeps_committed_pages_and_unlocks_the_feed(sandbox, store, moment):
     async def main():
         async with sandbox.async_client() as client:
             feed = make_feed(page_size=500)
@@ -88,7 +88,7 @@ def test_cancelled_it_leaves_what_was_committed_and_the_feed_free(sandbox, store
             before = len(store.points(feed)) if "line-2" in store.feeds else 0
             assert before % 500 == 0
             assert before >= 500 * len(pages)
-            # At once: nobody holds the feed any more.
+            # The feed is unlocked at once.
             return before, await client.sync(feed, store)
 
     before, report = asyncio.run(main())
@@ -97,8 +97,8 @@ def test_cancelled_it_leaves_what_was_committed_and_the_feed_free(sandbox, store
     assert stored_points(store) == true_points(sandbox, report.read_through)
 
 
-@pytest.mark.parametrize("outcome", ["begun", siteline.StoreBusy("held by another job")])
-def test_cancelled_twice_it_is_over_only_when_the_step_under_way_is(outcome):
+@pytest.mark.parametrize("outcome", ["started", siteline.StoreBusy("held by another job")])
+def test_a_sync_cancelled_twice_ends_only_after_its_current_step(outcome):
     async def main():
         handled, undone = [], []
         event_loop = asyncio.get_running_loop()
@@ -111,7 +111,7 @@ def test_cancelled_twice_it_is_over_only_when_the_step_under_way_is(outcome):
         for _ in range(5):
             await asyncio.sleep(0)
         assert not task.done()
-        step.set_result(outcome) if outcome == "begun" else step.set_exception(outcome)
+        step.set_result(outcome) if outcome == "started" else step.set_exception(outcome)
         with pytest.raises(asyncio.CancelledError):
             await task
         del step
@@ -119,10 +119,10 @@ def test_cancelled_twice_it_is_over_only_when_the_step_under_way_is(outcome):
         await asyncio.sleep(0)
         return handled, undone
 
-    assert asyncio.run(main()) == ([], ["begun"] if outcome == "begun" else [])
+    assert asyncio.run(main()) == ([], ["started"] if outcome == "started" else [])
 
 
-def test_cancelled_often_it_leaves_the_feed_free(sandbox, store):
+def test_a_sync_cancelled_repeatedly_unlocks_the_feed(sandbox, store):
     async def main():
         async with sandbox.async_client() as client:
             feed = make_feed(page_size=500)
@@ -144,7 +144,7 @@ def test_cancelled_often_it_leaves_the_feed_free(sandbox, store):
     assert stored_points(store) == true_points(sandbox, report.read_through)
 
 
-def test_a_timeout_ends_it_and_the_next_goes_on(sandbox, store):
+def test_a_timeout_ends_a_sync_and_the_next_one_continues(sandbox, store):
     async def main():
         async with sandbox.async_client() as client:
             sandbox.fault(on="data", skip=2, times=99, hang=True)
@@ -157,7 +157,7 @@ def test_a_timeout_ends_it_and_the_next_goes_on(sandbox, store):
     assert len(store.points("line-2")) % 500 != 1
 
 
-def test_what_a_store_of_ones_own_raises_comes_through(sandbox):
+def test_an_exception_of_a_custom_store_is_raised_unchanged(sandbox):
     raised = LookupError("the table is gone")
 
     class Failing(MemoryStore):

@@ -1,4 +1,4 @@
-"""A store of the user's own: two methods, and the sync keeps it right."""
+"""A custom store: with two methods, a sync keeps it correct."""
 
 import asyncio
 import threading
@@ -10,14 +10,14 @@ from kit.memory_store import LockedStore, MemoryStore
 
 
 @pytest.mark.fault("S10")
-def test_a_small_class_is_a_store_and_it_converges_to_the_truth(sandbox):
+def test_a_small_class_can_be_a_store_and_converges_to_the_truth(sandbox):
     client, store, feed = sandbox.client(), MemoryStore(), make_feed()
     assert isinstance(store, siteline.StoreTarget)
     first = client.sync(feed, store)
     assert first.complete
     assert first.inserted == len(store.points()) > 1000
     assert first["line-2"].sequence == max(number for number, _, _ in store.pages)
-    # Late points, revisions; and the windows of these days become final.
+    # Late points and revisions arrive; the windows of these days become final.
     for _ in range(3):
         sandbox.clock.advance("1d")
         report = client.sync(feed, store)
@@ -39,7 +39,7 @@ def test_a_second_sync_costs_the_overlap_only(sandbox):
     assert client.allowance.used == first.requests + second.requests
 
 
-def test_a_page_says_its_number_its_query_and_whether_it_is_the_last(sandbox):
+def test_a_page_carries_its_number_its_query_and_whether_it_is_the_last(sandbox):
     store = MemoryStore()
     sandbox.client().sync(make_feed(page_size=500), store)
     numbers = [number for number, _, _ in store.pages]
@@ -51,7 +51,7 @@ def test_a_page_says_its_number_its_query_and_whether_it_is_the_last(sandbox):
     assert query.start < query.end
 
 
-def test_pages_are_whole_pages(sandbox):
+def test_a_store_receives_complete_page_objects(sandbox):
     class Curious(MemoryStore):
         def apply(self, feed, page, state):
             if page is not None:
@@ -64,8 +64,8 @@ def test_pages_are_whole_pages(sandbox):
     assert sandbox.client().sync(make_feed(), Curious()).complete
 
 
-class Trouble(Exception):
-    """The user's own."""
+class CustomError(Exception):
+    """An exception of the user."""
 
 
 class Failing(MemoryStore):
@@ -80,8 +80,8 @@ class Failing(MemoryStore):
         return super().apply(feed, page, state)
 
 
-@pytest.mark.parametrize("raised", [Trouble("the database went away"), KeyboardInterrupt()])
-def test_what_a_store_raises_comes_through_untouched_and_the_next_sync_goes_on(sandbox, raised):
+@pytest.mark.parametrize("raised", [CustomError("the database went away"), KeyboardInterrupt()])
+def test_an_exception_of_a_store_is_raised_unchanged_and_the_next_sync_continues(sandbox, raised):
     client, store, feed = sandbox.client(), Failing(3, raised), make_feed(page_size=1000)
     with pytest.raises(type(raised)) as caught:
         client.sync(feed, store)
@@ -95,20 +95,20 @@ def test_what_a_store_raises_comes_through_untouched_and_the_next_sync_goes_on(s
     assert store.points() == true_points(sandbox, end)
 
 
-def test_what_state_raises_comes_through_too(sandbox):
+def test_an_exception_of_state_is_raised_unchanged_too(sandbox):
     class Broken(MemoryStore):
         def state(self, feed):
-            raise Trouble("no connection")
+            raise CustomError("no connection")
 
-    with pytest.raises(Trouble, match="no connection"):
+    with pytest.raises(CustomError, match="no connection"):
         sandbox.client().sync(make_feed(), Broken())
-    with pytest.raises(Trouble, match="no connection"):
+    with pytest.raises(CustomError, match="no connection"):
         sandbox.client().plan(make_feed(), Broken())
     assert sandbox.stats["data_requests"] == 0
 
 
 @pytest.mark.parametrize("counts", [None, 3, (1, 2), (1, 2, "x"), (1, -2, 3), [1, 2, 3]])
-def test_counts_that_are_none_are_told(sandbox, counts):
+def test_invalid_counts_are_an_error(sandbox, counts):
     class Wrong(MemoryStore):
         def apply(self, feed, page, state):
             return counts
@@ -117,7 +117,7 @@ def test_counts_that_are_none_are_told(sandbox, counts):
         sandbox.client().sync(make_feed(), Wrong())
 
 
-def test_a_state_that_is_not_bytes_is_told(sandbox):
+def test_a_state_that_is_not_bytes_is_an_error(sandbox):
     class Wrong(MemoryStore):
         def state(self, feed):
             return "text"
@@ -130,7 +130,7 @@ def test_a_state_that_is_not_bytes_is_told(sandbox):
         sandbox.client().sync(make_feed(), store)
 
 
-def test_what_is_no_store_is_refused_before_any_request(sandbox):
+def test_an_object_that_is_not_a_store_is_refused_before_any_request(sandbox):
     class Async(MemoryStore):
         async def apply(self, feed, page, state):
             return 0, 0, 0
@@ -143,7 +143,7 @@ def test_what_is_no_store_is_refused_before_any_request(sandbox):
     assert sandbox.stats["token_requests"] == 0
 
 
-def test_a_lock_is_held_for_the_sync_and_let_go_whatever_happens(sandbox):
+def test_a_lock_is_held_during_the_sync_and_always_released(sandbox):
     client, store = sandbox.client(), LockedStore()
     two = [make_feed(), make_feed("line-1", line="L1")]
     seen = []
@@ -158,9 +158,9 @@ def test_a_lock_is_held_for_the_sync_and_let_go_whatever_happens(sandbox):
     assert not set(store.locks[-2:]) & {"+line-1", "+line-2"}
 
 
-def test_a_lock_of_another_kind_is_let_alone_and_a_wrong_one_is_told(sandbox):
+def test_a_lock_attribute_is_ignored_and_a_wrong_lock_method_is_an_error(sandbox):
     client, store = sandbox.client(), MemoryStore()
-    store.lock = threading.Lock()  # its own business
+    store.lock = threading.Lock()  # an attribute of the user
     assert client.sync(make_feed(), store).complete
 
     class Generator(MemoryStore):
@@ -169,7 +169,7 @@ def test_a_lock_of_another_kind_is_let_alone_and_a_wrong_one_is_told(sandbox):
 
     class Async(MemoryStore):
         async def lock(self, feed):
-            raise AssertionError("nobody awaits it")
+            raise AssertionError("must not be awaited")
 
     with pytest.raises(TypeError, match=r"generator.*context manager"):
         client.sync(make_feed(), Generator())
@@ -177,7 +177,7 @@ def test_a_lock_of_another_kind_is_let_alone_and_a_wrong_one_is_told(sandbox):
         client.sync(make_feed(), Async())
 
 
-def test_a_lock_that_is_taken_ends_the_sync_before_any_request(sandbox):
+def test_a_held_lock_ends_the_sync_before_any_request(sandbox):
     class Taken(MemoryStore):
         def lock(self, feed):
             raise siteline.StoreBusy("held by another job")
@@ -187,7 +187,7 @@ def test_a_lock_that_is_taken_ends_the_sync_before_any_request(sandbox):
     assert sandbox.stats["data_requests"] == 0
 
 
-def test_a_store_is_called_on_the_thread_that_asked(sandbox):
+def test_a_store_is_called_on_the_calling_thread(sandbox):
     store = MemoryStore()
     sandbox.client().sync(make_feed(), store)
     assert store.threads == {threading.get_ident()}
@@ -198,10 +198,10 @@ def test_a_store_is_called_on_the_thread_that_asked(sandbox):
 
     sandbox.clock.advance("1h")
     assert asyncio.run(main()).complete
-    assert store.threads == {threading.get_ident()}, "that of the loop"
+    assert store.threads == {threading.get_ident()}, "the thread of the loop"
 
 
-def test_a_store_may_use_the_client_that_feeds_it(sandbox):
+def test_a_store_may_use_the_client_that_syncs_it(sandbox):
     client = sandbox.client()
 
     class Curious(MemoryStore):
@@ -224,7 +224,7 @@ def test_a_plan_reads_the_state_of_any_store_and_costs_nothing(sandbox):
 
 
 class Tee:
-    """A target that keeps a store beside its own list."""
+    """A target that records the pages and passes them on to a store."""
 
     def __init__(self, store):
         self.store, self.pages = store, []
@@ -237,7 +237,7 @@ class Tee:
         return self.store.apply(feed, page, state)
 
 
-def test_a_store_is_a_target_itself_so_that_another_can_keep_it(tmp_path):
+def test_a_store_is_a_target_and_can_be_wrapped_by_another(tmp_path):
     assert isinstance(siteline.Store(tmp_path / "plant.siteline"), siteline.StoreTarget)
     feed = siteline.Feed("line-1", **{**FEED, "line": "L1"})
     with (
@@ -251,7 +251,7 @@ def test_a_store_is_a_target_itself_so_that_another_can_keep_it(tmp_path):
         with siteline.Store(tmp_path / "two.siteline") as plain:
             sandbox.client().sync(feed, plain)
             assert plain.points(feed).to_pandas().equals(store.points(feed).to_pandas())
-        # And what the tee kept goes on as what a sync of the store itself would have.
+        # A sync of the store itself continues from the state that the tee passed on.
         assert sandbox.client().sync(feed, store).requests == 0
         scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", interval="1h")
         with pytest.raises(siteline.QueryError, match="of a scan"):

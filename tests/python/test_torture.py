@@ -1,7 +1,7 @@
-"""The scenarios of tests/stress/torture, a few times each: what happens when things stop.
+"""The scenarios of tests/stress/torture, a few times each: interrupts, closing, cancellation.
 
-The limits have much slack, for a busy machine: these tests say what happens; ``make torture`` says
-how fast.
+The limits are wide, for a busy machine: these tests check the behaviour, ``make torture`` the
+times.
 """
 
 import importlib.util
@@ -12,9 +12,7 @@ import pytest
 from torture import processes, waits
 from torture.harness import Harness, Limits
 
-pytestmark = pytest.mark.skipif(
-    os.name != "posix", reason="signals and forks are those of POSIX systems"
-)
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX systems")
 
 LOOPS = [
     "asyncio",
@@ -55,7 +53,7 @@ def harness():
 @pytest.mark.parametrize(
     "where", ["connect", "response", "body", "backoff", "exchange", "pages", "await"]
 )
-def test_ctrl_c_ends_every_wait_at_once_and_the_client_goes_on(harness, where):
+def test_ctrl_c_ends_every_wait_at_once_and_the_client_stays_usable(harness, where):
     waits.interrupt(harness, where)
 
 
@@ -65,9 +63,9 @@ def test_an_interrupt_in_a_notebook_cancels_a_top_level_await(harness):
 
 
 @pytest.mark.fault("R2", "R14")
-@pytest.mark.parametrize("door", ["wait", "await"])
-def test_close_ends_the_wait_of_another_thread(harness, door):
-    waits.close(harness, door)
+@pytest.mark.parametrize("api", ["wait", "await"])
+def test_close_ends_the_wait_of_another_thread(harness, api):
+    waits.close(harness, api)
 
 
 @pytest.mark.fault("R5")
@@ -99,20 +97,20 @@ def test_one_client_serves_many_loops(harness, how, loop):
 
 @pytest.mark.fault("R3")
 @pytest.mark.parametrize("threads", [1, 4])
-def test_forked_children_go_on_with_the_token_and_refuse_the_parents_iterator(harness, threads):
+def test_forked_children_keep_the_token_and_refuse_the_parents_iterator(harness, threads):
     processes.fork(harness, 30, threads=threads)
 
 
 @pytest.mark.fault("R3")
 @pytest.mark.parametrize("kind", ["", "_executor"])
 @pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
-def test_pools_of_processes_read_after_the_parent_has(harness, start, kind):
+def test_process_pools_read_after_the_parent_has_read(harness, start, kind):
     processes.pools(harness, start + kind)
 
 
 @pytest.mark.fault("R4")
 @pytest.mark.parametrize("how", ENDS)
-def test_a_script_ends_with_its_own_status_in_time_and_without_a_word(harness, how):
+def test_a_script_ends_with_its_own_status_in_time_and_without_output(harness, how):
     for _ in range(2):
         processes.end(harness, how)
 
@@ -131,5 +129,5 @@ def test_a_log_handler_may_use_the_client_in_100_threads(harness):
 @pytest.mark.parametrize(
     ("what", "times"), [("clients", 400), ("awaitable_clients", 400), ("pages", 2_000)]
 )
-def test_nothing_is_left_of_what_was_dropped(harness, what, times):
+def test_dropped_objects_leave_nothing_behind(harness, what, times):
     processes.leak(harness, what, times)

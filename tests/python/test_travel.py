@@ -1,4 +1,4 @@
-"""What travels: pickle, copy and deepcopy, here and in another process. No secret goes along."""
+"""pickle, copy and deepcopy, also between processes. No secret is in a pickle."""
 
 import asyncio
 import base64
@@ -52,18 +52,18 @@ def client(sandbox, subject, key_file):
     )
 
 
-def travelled(thing, key_file=None):
-    """Pickle and unpickle it, and look for secrets in the bytes on the way."""
-    made = pickle.dumps(thing)
+def repickled(value, key_file=None):
+    """Pickle and unpickle an object, and look for secrets in the pickle."""
+    pickled = pickle.dumps(value)
     secrets = [PASSPHRASE.encode()]
     if key_file is not None:
         lines = key_file.read_text().splitlines()[1:-1]
         secrets += [line.encode() for line in lines]
         secrets.append(base64.b64decode("".join(lines))[-64:])
     for secret in secrets:
-        assert secret not in made
-        assert base64.b64encode(secret).rstrip(b"=") not in made
-    return pickle.loads(made)
+        assert secret not in pickled
+        assert base64.b64encode(secret).rstrip(b"=") not in pickled
+    return pickle.loads(pickled)
 
 
 def read_in_child(client_or_scan):
@@ -76,22 +76,22 @@ def read_in_child(client_or_scan):
 
 
 def test_a_client_works_in_a_spawned_process(client):
-    here, _ = read_in_child(client)
+    expected, _ = read_in_child(client)
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        there, version = pool.submit(read_in_child, client).result(timeout=120)
+        in_child, version = pool.submit(read_in_child, client).result(timeout=120)
         scanned, _ = pool.submit(read_in_child, client.data(**QUERY)).result(timeout=120)
     assert version == siteline.__version__
-    assert len(here) > 0
-    assert there.equals(here)
-    assert scanned.equals(here)
+    assert len(expected) > 0
+    assert in_child.equals(expected)
+    assert scanned.equals(expected)
 
 
-def test_a_client_travels_as_its_settings_and_the_path_of_its_key(
+def test_a_client_is_pickled_as_its_settings_and_the_path_of_its_key(
     client, key_file, monkeypatch, tmp_path
 ):
     client.discover()
     monkeypatch.chdir(tmp_path)
-    again = travelled(client, key_file)
+    again = repickled(client, key_file)
     assert again is not client
     assert (again.base_url, again.subject) == (client.base_url, client.subject)
     assert again.__getnewargs_ex__()[1].keys() == client.__getnewargs_ex__()[1].keys()
@@ -101,55 +101,55 @@ def test_a_client_travels_as_its_settings_and_the_path_of_its_key(
     again.discover()
 
 
-def test_a_relative_path_is_good_in_another_folder(subject, key_file, monkeypatch, tmp_path):
+def test_a_relative_path_works_in_another_folder(subject, key_file, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    made = pickle.dumps(siteline.Credential(subject, key_file.name))
+    pickled = pickle.dumps(siteline.Credential(subject, key_file.name))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert pickle.loads(made).subject == subject
+    assert pickle.loads(pickled).subject == subject
 
 
 def test_another_key_at_the_path_is_refused(client, key_file):
-    made = pickle.dumps(client)
+    pickled = pickle.dumps(client)
     key_file.unlink()
     with pytest.raises(siteline.CredentialError, match="does not exist"):
-        pickle.loads(made)
+        pickle.loads(pickled)
     siteline.PrivateKey.generate(2048).save(key_file)
     with pytest.raises(siteline.CredentialError, match="kid="):
-        pickle.loads(made)
+        pickle.loads(pickled)
 
 
-def test_a_key_that_a_command_opens_travels_with_the_command(
+def test_a_key_that_a_command_unlocks_is_pickled_with_the_command(
     subject, locked_file, command, key, key_file
 ):
     credential = siteline.Credential(subject, locked_file, password_command=command)
-    assert travelled(credential, key_file).kid == key.thumbprint
+    assert repickled(credential, key_file).kid == key.thumbprint
 
 
-def test_a_client_of_variables_travels_as_their_names(sandbox, monkeypatch):
+def test_a_client_from_variables_is_pickled_as_their_names(sandbox, monkeypatch):
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
     pem = sandbox.env()["SITELINE_PRIVATE_KEY"]
     client = siteline.Client.from_env(tries=3)
-    made = pickle.dumps(client)
-    assert not any(line.encode() in made for line in pem.splitlines()[1:-1])
-    pickle.loads(made).discover()
+    pickled = pickle.dumps(client)
+    assert not any(line.encode() in pickled for line in pem.splitlines()[1:-1])
+    pickle.loads(pickled).discover()
     monkeypatch.delenv("SITELINE_PRIVATE_KEY")
     with pytest.raises(siteline.CredentialError, match="SITELINE_PRIVATE_KEY is not set"):
-        pickle.loads(made)
+        pickle.loads(pickled)
 
 
-def test_a_passphrase_in_a_variable_stays_there(
+def test_a_passphrase_in_a_variable_is_not_pickled(
     sandbox, subject, locked_file, key_file, monkeypatch
 ):
     monkeypatch.setenv("SITELINE_BASE_URL", sandbox.base_url)
     monkeypatch.setenv("SITELINE_SUBJECT", subject)
     monkeypatch.setenv("SITELINE_PRIVATE_KEY_FILE", str(locked_file))
     monkeypatch.setenv("SITELINE_PASSPHRASE", PASSPHRASE)
-    travelled(siteline.Client.from_env(), key_file).discover()
+    repickled(siteline.Client.from_env(), key_file).discover()
 
 
-def test_a_profile_travels_as_what_it_says(
+def test_a_client_from_a_profile_is_pickled_as_its_settings(
     sandbox, subject, key_file, locked_file, command, monkeypatch, tmp_path
 ):
     config = tmp_path / "config.toml"
@@ -159,7 +159,7 @@ def test_a_profile_travels_as_what_it_says(
         f"password_command = {command}\n"
     )
     monkeypatch.setenv("SITELINE_CONFIG", str(config))
-    travelled(siteline.Client.from_profile("plant-a"), key_file).discover()
+    repickled(siteline.Client.from_profile("plant-a"), key_file).discover()
 
 
 def refusals(subject, key, key_file, locked_file):
@@ -175,24 +175,24 @@ def refusals(subject, key, key_file, locked_file):
 
 
 @pytest.mark.parametrize("how", ["text", "bytes", "object", "passphrase", "signer"])
-def test_a_secret_that_was_given_itself_does_not_travel_and_the_refusal_says_what_does(
+def test_a_secret_passed_as_a_value_is_not_pickled_and_the_error_names_alternatives(
     sandbox, subject, key, key_file, locked_file, how
 ):
     credential = refusals(subject, key, key_file, locked_file)[how]
     client = siteline.Client(sandbox.base_url, credential=credential)
     other = siteline.AsyncClient(sandbox.base_url, credential=credential)
-    for thing in (credential, client, other, client.data(**QUERY), other.data(**QUERY)):
+    for value in (credential, client, other, client.data(**QUERY), other.data(**QUERY)):
         with pytest.raises(TypeError) as caught:
-            pickle.dumps(thing)
+            pickle.dumps(value)
         for way in ("path of a key file", "password_command=", "from_env()", "from_profile()"):
             assert way in str(caught.value)
-        assert copy.copy(thing) is thing
-        assert copy.deepcopy(thing) is thing
+        assert copy.copy(value) is value
+        assert copy.deepcopy(value) is value
     with pytest.raises(TypeError, match="save"):
         pickle.dumps(key)
 
 
-def test_a_clock_and_the_password_of_a_proxy_do_not_travel(sandbox, subject, key_file):
+def test_a_clock_and_the_password_of_a_proxy_are_not_pickled(sandbox, subject, key_file):
     credential = siteline.Credential(subject, key_file)
     with pytest.raises(TypeError, match="clock="):
         pickle.dumps(siteline.Client(sandbox.base_url, credential=credential, clock=sandbox.clock))
@@ -202,7 +202,7 @@ def test_a_clock_and_the_password_of_a_proxy_do_not_travel(sandbox, subject, key
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_token_does_not_travel(key_file):
+def test_a_token_is_not_pickled(key_file):
     with siteline.Sandbox(record_wire=True) as service:
         subject = service.enroll(siteline.PrivateKey(key_file).public_jwk)
         credential = siteline.Credential(subject, key_file)
@@ -214,7 +214,7 @@ def test_a_token_does_not_travel(key_file):
         assert not any(token.encode() in pickle.dumps(client) for token in tokens)
 
 
-def test_an_async_client_and_its_scans_travel_too(sandbox, subject, key_file):
+def test_an_async_client_and_its_scans_can_be_pickled_too(sandbox, subject, key_file):
     credential = siteline.Credential(subject, key_file)
     client = siteline.AsyncClient(sandbox.base_url, credential=credential, tries=2)
 
@@ -223,44 +223,42 @@ def test_an_async_client_and_its_scans_travel_too(sandbox, subject, key_file):
             return len(await client.data(**QUERY).collect())
 
     expected = len(sandbox.truth(**QUERY))
-    assert asyncio.run(read(travelled(client, key_file))) == expected
-    scan = travelled(client.data(**QUERY), key_file)
+    assert asyncio.run(read(repickled(client, key_file))) == expected
+    scan = repickled(client.data(**QUERY), key_file)
     assert len(asyncio.run(scan.collect())) == expected
 
 
 def test_a_copy_of_a_client_is_the_client(client):
-    for thing in (client, client.data(**QUERY)):
-        assert copy.copy(thing) is thing
-        assert copy.deepcopy({"it": thing})["it"] is thing
+    for value in (client, client.data(**QUERY)):
+        assert copy.copy(value) is value
+        assert copy.deepcopy({"it": value})["it"] is value
 
 
-# Scans and what they are made of.
+# Scans and their parts.
 
 
-def test_a_scan_travels_as_its_recipe(client, key_file):
+def test_a_scan_is_pickled_as_its_query_and_settings(client, key_file):
     shape = siteline.Shape(array="series", missing_cursor="end")
     scan = client.data(
         **QUERY, filters={"machineId": ["M1", "M2"]}, shape=shape, max_pages=9, deadline="1m",
         extra_columns=["quality"], keep_raw=True, page_size=7,
     )  # fmt: skip
-    again = travelled(scan, key_file)
+    again = repickled(scan, key_file)
     assert again.query == scan.query
     assert repr(again) == repr(scan)
-    # The cursor at the end is sealed anew each time.
+    # The cursor at the end is encrypted with a new nonce each time.
     assert next(again.pages()).raw[:500] == next(scan.pages()).raw[:500]
     assert again.collect().to_pandas().equals(scan.collect().to_pandas())
-    again = travelled(client.data(**QUERY, page_size=7, max_pages=1), key_file)
+    again = repickled(client.data(**QUERY, page_size=7, max_pages=1), key_file)
     with pytest.raises(siteline.QueryError, match="max_pages"):
         again.collect()
 
 
-def test_a_scan_that_goes_on_travels_with_its_bookmark_but_without_a_table(
-    client, sandbox, key_file
-):
+def test_a_resumed_scan_is_pickled_with_its_bookmark_but_without_a_table(client, sandbox, key_file):
     scan = client.data(**QUERY, page_size=7)
     bookmark = next(scan.pages()).bookmark
     rest = scan.resume(bookmark)
-    assert travelled(rest, key_file).collect().to_pandas().equals(rest.collect().to_pandas())
+    assert repickled(rest, key_file).collect().to_pandas().equals(rest.collect().to_pandas())
     sandbox.fault(on="data", status=503, skip=1, times=2)
     with pytest.raises(siteline.ServiceUnavailable) as caught:
         client.data(**QUERY, page_size=7).collect()
@@ -299,11 +297,11 @@ def test_values_survive_pickle_copy_and_deepcopy(client):
     assert copy.deepcopy(discovery).raw == discovery.raw
 
 
-def test_what_does_not_travel_says_what_does(client, sandbox):
+def test_the_error_for_an_unpicklable_object_names_an_alternative(client, sandbox):
     scan = client.data(**QUERY)
     table = scan.collect()
     page = next(scan.pages())
-    for thing, words in (
+    for value, words in (
         (table, "to_pandas"),
         (page, "to_arrow"),
         (scan.pages(), "bookmark"),
@@ -312,4 +310,4 @@ def test_what_does_not_travel_says_what_does(client, sandbox):
         (sandbox.clock, "clock"),
     ):
         with pytest.raises(TypeError, match=words):
-            pickle.dumps(thing)
+            pickle.dumps(value)

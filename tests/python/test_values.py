@@ -1,4 +1,4 @@
-"""Values: bit-equal to Python's own json, whatever the layout, over a real socket."""
+"""Values: bit-equal to those of Python's json, in any layout, over a real socket."""
 
 import json
 import math
@@ -16,7 +16,7 @@ IDENTITY = {"siteId": "S1", "lineId": "L1", "machineId": "M1", "deviceId": "D1",
 
 @pytest.fixture(scope="module")
 def serve(shared_sandbox):
-    """Reads one page whose body is exactly these bytes, or this as JSON."""
+    """Read one page whose body is the given bytes, or the given value as JSON."""
     client = shared_sandbox.client()
     headers = {"Content-Type": "application/json"}
 
@@ -83,7 +83,7 @@ def test_a_million_random_doubles_are_bit_equal_to_those_of_python(serve):
 
 
 @pytest.mark.fault("J8")
-def test_the_edges_of_a_double_are_bit_equal(serve):
+def test_the_limits_of_a_double_are_bit_equal(serve):
     edges = [-0.0, 5e-324, 1.7976931348623157e308, 0.1, 2.2250738585072014e-308, 1 / 3]
     values = [row["value"] for row in serve(page(edges)).records()]
     assert [bits(value) for value in values] == [bits(edge) for edge in edges]
@@ -110,7 +110,7 @@ def test_the_edges_of_a_double_are_bit_equal(serve):
     ),
 )
 @pytest.mark.fault("J18")
-def test_any_layout_with_any_unknown_members_reads_as_python_reads_it(
+def test_any_layout_with_unknown_members_gives_the_values_of_python(
     serve, values, indent, shuffled, unknown
 ):
     known = {"timestamp", "value", "minimum", "maximum", "sampleCount"}
@@ -130,7 +130,7 @@ def test_any_layout_with_any_unknown_members_reads_as_python_reads_it(
 
 
 def number():
-    """A number as text, in any notation that JSON has."""
+    """A number as text, in any notation of JSON."""
     return (
         st.floats(allow_nan=False, allow_infinity=False).map(repr)
         | st.floats(min_value=-1e4, max_value=1e4).map("{:.9f}".format)
@@ -140,7 +140,7 @@ def number():
 
 
 def layout():
-    """How a point is written: the order of its members, white space, members nobody asked for."""
+    """The layout of a point: the order of its members, white space, unknown members."""
     space = st.sampled_from(["", "", " ", "\n\t  "])
     names = st.permutations(["timestamp", "value", "minimum", "quality", "sampleCount"])
     quality = st.sampled_from(['"good"', '"b\\u0061d \\" {"', "192", "null", '[1, {"value": 2}]'])
@@ -156,10 +156,10 @@ def layout():
     steady=st.integers(1, 12),
 )
 @pytest.mark.fault("J7", "J18")
-def test_a_layout_that_changes_in_mid_page_reads_as_python_reads_it(serve, rows, layouts, steady):
+def test_a_layout_that_changes_in_a_page_gives_the_values_of_python(serve, rows, layouts, steady):
     points = []
     for n, (value, minimum, which) in enumerate(rows):
-        # The same layout for a while, then one of the others for a single point.
+        # The first layout, and for every `steady`-th point any of them.
         order, before, colon, after, quality = layouts[which if n % steady == 0 else 0]
         members = {
             "timestamp": f'"2026-11-01T00:00:{n:02}Z"',
@@ -218,7 +218,7 @@ def test_nulls_are_null_in_every_form_of_the_result(serve):
         (lambda point, envelope: envelope.pop("tagGuid"), "$.series[0].tagGuid"),
     ],
 )
-def test_what_breaks_the_interface_is_named_by_its_path(serve, change, path):
+def test_a_violation_of_the_interface_is_named_by_its_path(serve, change, path):
     body = page([1.0, 2.0])
     change(body["series"][0]["points"][1], body["series"][0])
     with pytest.raises(siteline.ProtocolError) as caught:
@@ -240,7 +240,7 @@ def test_the_array_is_found_by_shape_and_named_in_the_report(serve):
 
 
 @pytest.mark.fault("J18")
-def test_unknown_members_are_kept_where_asked(serve):
+def test_unknown_members_are_kept_on_request(serve):
     body = page([1.0, 2.0])
     body["series"][0]["unit"] = "°C"
     body["series"][0]["points"][1]["quality"] = {"good": True}
@@ -276,7 +276,7 @@ def test_every_form_of_a_timestamp_is_the_same_instant(serve, timestamp):
 @pytest.mark.parametrize(
     "body", [b"<html>captive portal</html>", b"", b"null", b"[]", b'{"error":"x"}']
 )
-def test_a_200_that_is_no_page_is_an_error(serve, body):
+def test_a_200_that_is_not_a_page_is_an_error(serve, body):
     with pytest.raises(siteline.SitelineError) as caught:
         serve(body)
     assert isinstance(caught.value, siteline.ProtocolError | siteline.TruncatedBody)

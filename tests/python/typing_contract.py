@@ -1,4 +1,4 @@
-"""What users' type checkers must understand. Checked by mypy --strict; never run."""
+"""Calls that type checkers of users must accept. Checked by mypy --strict; never run."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -67,7 +67,7 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(client.plan(parts).pages, int | None)
 
 
-def kept(client: siteline.Client, path: Path) -> None:
+def check_sync(client: siteline.Client, path: Path) -> None:
     feed = siteline.Feed("line-2", site="S1", interval="1m", since="2026-01-01T00:00Z")
     with siteline.Store(path) as store:
         report = client.sync([feed], store, reread=("2026-01-01T00:00Z", "2026-01-02T00:00Z"))
@@ -90,8 +90,8 @@ def kept(client: siteline.Client, path: Path) -> None:
         assert_type(store.feeds, dict[str, siteline.Feed])
 
 
-class Mine:
-    """A store of one's own, by its shape."""
+class CustomStore:
+    """A custom store, by its methods."""
 
     def state(self, feed: str) -> bytes | None:
         return None
@@ -100,8 +100,8 @@ class Mine:
         return (0, 0, 0)
 
 
-class MineAwaited:
-    """An async one."""
+class CustomAsyncStore:
+    """A custom store with async methods."""
 
     async def state(self, feed: str) -> bytes | None:
         return None
@@ -116,11 +116,11 @@ async def sign(data: bytes) -> bytes:
     return data
 
 
-async def kept_elsewhere(client: siteline.AsyncClient, feed: siteline.Feed) -> None:
-    target: siteline.StoreTarget = Mine()
+async def check_custom_stores(client: siteline.AsyncClient, feed: siteline.Feed) -> None:
+    target: siteline.StoreTarget = CustomStore()
     assert_type(await client.sync(feed, target, deadline="1h"), siteline.SyncReport)
     assert_type(await client.plan(feed, target), siteline.Plan)
-    awaited: siteline.AsyncStoreTarget = MineAwaited()
+    awaited: siteline.AsyncStoreTarget = CustomAsyncStore()
     assert_type(await client.sync(feed, awaited), siteline.SyncReport)
     assert_type(await client.plan(feed, awaited), siteline.Plan)
     siteline.Credential("s", signer=sign, public_jwk="{}")
@@ -130,7 +130,7 @@ async def kept_elsewhere(client: siteline.AsyncClient, feed: siteline.Feed) -> N
     assert_type(await client.plan(parts), siteline.Plan)
 
 
-def sandboxed() -> None:
+def check_sandbox() -> None:
     with siteline.Sandbox(seed=1, timestamps="epoch_ms") as sandbox:
         assert_type(sandbox.client(), siteline.Client)
         assert_type(sandbox.truth(), siteline.Table)
@@ -140,16 +140,16 @@ def sandboxed() -> None:
         assert_type(sandbox.client().discover(), siteline.Discovery)
 
 
-def enrolled(key: siteline.PrivateKey) -> None:
+def check_keys(key: siteline.PrivateKey) -> None:
     assert_type(key.public_jwk, siteline.PublicJwk)
     credential = siteline.Credential("s", public_jwk=key.public_jwk, signer=lambda text: text)
     assert_type(credential.public_jwk["kid"], str)
 
 
-def drawn(
+def check_display(
     client: siteline.Client, scan: siteline.Scan, page: siteline.Page, store: siteline.Store
 ) -> None:
-    """The core calls these by name: the classes that it draws have what the protocols ask for."""
+    """The core calls these functions by name: its classes must implement their protocols."""
     html.client(client)
     html.allowance(client.allowance)
     html.query(scan.query)

@@ -1,4 +1,4 @@
-//! Random runs and faults: after the lateness window one more sync makes the target the truth.
+//! Random runs and faults: after the lateness window one more sync makes the target equal the truth.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use siteline::sandbox::{
 };
 use siteline::sync::{FeedInput, SyncSettings};
 
-use crate::bench::{Bench, DAY, HOUR, MINUTE, at, input, seconds};
+use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 use crate::model::Model;
 use crate::target::{Stored, TestTarget};
 
@@ -78,8 +78,8 @@ fn fault(random: &mut Rng) -> Fault {
         1 => reply(429, Some(3)),
         2 => reply(429, None),
         3 => reply(503, None),
-        // Shorter than any body: a connection that ends after a whole reply is found closed only by
-        // the next request, which we count and the service never sees.
+        // Shorter than any body: if the connection were closed after a complete reply, the client
+        // would notice it only with the next request, which it counts and the service never gets.
         4 => Effect::Cut { after: random.usize(..2) },
         5 => Effect::ForgetCursors,
         6 => Effect::ForgetTokens,
@@ -95,7 +95,7 @@ fn fault(random: &mut Rng) -> Fault {
     Fault { on: Endpoint::Data, when, effect }
 }
 
-/// Errors that end a run, and after which the next one continues.
+/// Errors that end a run, but after which the next run continues.
 fn is_expected(kind: Kind) -> bool {
     matches!(
         kind,
@@ -110,25 +110,25 @@ fn is_expected(kind: Kind) -> bool {
     )
 }
 
-/// Random settings of a run: an end within a bucket, ranges to read again, another time.
-fn change_settings(random: &mut Rng, bench: &mut Bench) {
-    let now = bench.now();
+/// Sets random settings of a run: an end within a bucket, ranges to read again, another time.
+fn change_settings(random: &mut Rng, harness: &mut Harness) {
+    let now = harness.now();
     let before =
         |random: &mut Rng| now.checked_sub(seconds(random.u64(..30 * HOUR))).expect("a time");
-    bench.settings.until = (random.u8(..4) == 0).then(|| before(random));
-    bench.settings.now = (random.u8(..8) == 0).then(|| before(random));
-    bench.settings.reread.clear();
+    harness.settings.until = (random.u8(..4) == 0).then(|| before(random));
+    harness.settings.now = (random.u8(..8) == 0).then(|| before(random));
+    harness.settings.reread.clear();
     if random.u8(..4) == 0 {
         let start = before(random);
         let end = start.checked_add(seconds(random.u64(1..9 * HOUR))).expect("a time");
-        bench.settings.reread.push((start, end));
+        harness.settings.reread.push((start, end));
     }
 }
 
-/// A run that stops at any point: at its end, at an error, between two pages, or between a page and
-/// its write.
-async fn one_run(bench: &Bench, random: &mut Rng) {
-    let run = match bench.begin() {
+/// A run that stops at a random point: at its end, at an error, between two pages, or between a
+/// page and its write.
+async fn one_run(harness: &Harness, random: &mut Rng) {
+    let run = match harness.begin() {
         Ok(run) => run,
         Err(error) => panic!("{error:?}"),
     };
@@ -143,7 +143,7 @@ async fn one_run(bench: &Bench, random: &mut Rng) {
             return;
         }
         pages_left -= 1;
-        bench.target.fail(u32::from(random.u8(..15) == 0));
+        harness.target.fail(u32::from(random.u8(..15) == 0));
         match run.apply() {
             Ok(progress) => assert!(progress.fraction.is_none() || progress.done),
             Err(error) if is_expected(error.kind()) => {
@@ -164,24 +164,24 @@ async fn converges(seed: u64, target: Arc<dyn TestTarget>) {
     let allowance = options.daily_allowance.filter(|_| random.bool());
     let missing_cursor =
         if options.omit_last_cursor { MissingCursor::End } else { MissingCursor::Error };
-    let mut bench = Bench::with(options, feed, clock.clone(), clock, |settings| {
+    let mut harness = Harness::with(options, feed, clock.clone(), clock, |settings| {
         settings.daily_allowance = allowance;
     });
-    bench.target = target;
-    bench.settings.shape = Shape { missing_cursor, ..Shape::default() };
+    harness.target = target;
+    harness.settings.shape = Shape { missing_cursor, ..Shape::default() };
     for _ in 0..random.usize(4..14) {
         for _ in 0..random.usize(..3) {
-            bench.sandbox.fault(fault(&mut random));
+            harness.sandbox.fault(fault(&mut random));
         }
-        change_settings(&mut random, &mut bench);
-        one_run(&bench, &mut random).await;
-        bench.target.fail(0);
-        bench.sandbox.clear_faults();
-        bench.advance(pick(&mut random, &[MINUTE, 20 * MINUTE, HOUR, 7 * HOUR, 13 * HOUR]));
+        change_settings(&mut random, &mut harness);
+        one_run(&harness, &mut random).await;
+        harness.target.fail(0);
+        harness.sandbox.clear_faults();
+        harness.advance(pick(&mut random, &[MINUTE, 20 * MINUTE, HOUR, 7 * HOUR, 13 * HOUR]));
     }
-    bench.settings = SyncSettings { shape: bench.settings.shape.clone(), ..Default::default() };
-    bench.settle().await;
-    bench.check_ledger();
+    harness.settings = SyncSettings { shape: harness.settings.shape.clone(), ..Default::default() };
+    harness.settle().await;
+    harness.check_ledger();
 }
 
 /// Fifty of the two hundred seeds, each with a new target.

@@ -1,10 +1,9 @@
-//! Syncs from the sandbox: client, sandbox and sync together, over real sockets, on clocks that
-//! stand still.
+//! Syncs from the sandbox: client, sandbox and sync together, over real sockets, with frozen clocks.
 
-#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+#![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
 
-mod bench;
 mod convergence;
+mod harness;
 mod model;
 mod reads;
 mod recovery;

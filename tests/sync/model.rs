@@ -1,4 +1,4 @@
-//! The smallest target: the contract of [`Target`] in a map.
+//! The smallest implementation of [`Target`]: a map.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -28,17 +28,17 @@ struct Feed {
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     feeds: Mutex<HashMap<String, Feed>>,
-    taken: Arc<Mutex<HashSet<String>>>,
+    locked: Arc<Mutex<HashSet<String>>>,
     failures: Mutex<u32>,
 }
 
 #[derive(Debug)]
-struct Taken {
+struct FeedLock {
     name: String,
     all: Arc<Mutex<HashSet<String>>>,
 }
 
-impl Drop for Taken {
+impl Drop for FeedLock {
     fn drop(&mut self) {
         lock(&self.all).remove(&self.name);
     }
@@ -68,10 +68,10 @@ impl TestTarget for Model {
 impl Target for Model {
     fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>> {
         let name = feed.to_owned();
-        if !lock(&self.taken).insert(name.clone()) {
-            return Err(Error::new(Kind::StoreBusy, "somebody else writes to it"));
+        if !lock(&self.locked).insert(name.clone()) {
+            return Err(Error::new(Kind::StoreBusy, "another run writes to it"));
         }
-        Ok(Box::new(Taken { name, all: Arc::clone(&self.taken) }))
+        Ok(Box::new(FeedLock { name, all: Arc::clone(&self.locked) }))
     }
 
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
@@ -82,17 +82,17 @@ impl Target for Model {
         let failures = &mut *lock(&self.failures);
         if *failures > 0 {
             *failures -= 1;
-            return Err(Error::new(Kind::StoreFull, "no room"));
+            return Err(Error::new(Kind::StoreFull, "no space"));
         }
         let mut feeds = lock(&self.feeds);
         let feed = feeds.entry(feed.to_owned()).or_default();
         feed.state = state.to_vec();
-        Ok(delivery.map_or_else(Applied::default, |delivery| feed.take(delivery)))
+        Ok(delivery.map_or_else(Applied::default, |delivery| feed.apply(delivery)))
     }
 }
 
 impl Feed {
-    fn take(&mut self, delivery: &Delivery<'_>) -> Applied {
+    fn apply(&mut self, delivery: &Delivery<'_>) -> Applied {
         let (page, chain) = (delivery.page, delivery.chain);
         assert_eq!(page.sequence, self.sequence + 1, "one number for each page");
         assert!(chain.first <= page.sequence);

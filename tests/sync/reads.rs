@@ -1,4 +1,4 @@
-//! What is read back of a store: snapshots, coverage and lateness.
+//! Reading a store: snapshots, coverage and lateness.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use siteline::sync::{
     FeedCoverage, FeedLateness, Range, ReadSpec, Snapshot, WindowState, read_state,
 };
 
-use crate::bench::{Bench, DAY, HOUR, at, input};
+use crate::harness::{DAY, HOUR, Harness, at, input};
 use crate::target::Stored;
 
 /// A store with two days of the feed, the first one settled.
-async fn synced() -> (Bench, Arc<Stored>) {
-    let mut bench = Bench::new(Options::default(), input());
+async fn synced() -> (Harness, Arc<Stored>) {
+    let mut harness = Harness::new(Options::default(), input());
     let stored = Arc::new(Stored::new());
-    bench.target = stored.clone();
-    bench.advance(2 * DAY);
-    assert!(bench.sync().await.expect("a sync").complete);
-    (bench, stored)
+    harness.target = stored.clone();
+    harness.advance(2 * DAY);
+    assert!(harness.sync().await.expect("a sync").complete);
+    (harness, stored)
 }
 
 fn all(view: View) -> ReadSpec {
@@ -43,15 +43,15 @@ fn timestamps(snapshot: Snapshot) -> Vec<Timestamp> {
 }
 
 #[tokio::test]
-async fn a_snapshot_says_which_page_it_shows() {
-    let (bench, stored) = synced().await;
+async fn a_snapshot_has_the_sequence_number_of_its_newest_page() {
+    let (harness, stored) = synced().await;
     let store = stored.store();
     let first = all(View::Latest).open(store).expect("a snapshot");
     assert_eq!(first.sequence, store.sequence("feed").expect("a sequence"));
-    assert_eq!(first.feed, bench.feed);
+    assert_eq!(first.feed, harness.feed);
     let (sequence, points) = (first.sequence, timestamps(first));
-    bench.advance(6 * HOUR);
-    bench.sync().await.expect("a sync");
+    harness.advance(6 * HOUR);
+    harness.sync().await.expect("a sync");
     let (latest, as_of) = (all(View::Latest), all(View::AsOf(sequence)));
     let latest = latest.open(store).expect("a snapshot");
     let as_of = as_of.open(store).expect("a snapshot");
@@ -63,9 +63,9 @@ async fn a_snapshot_says_which_page_it_shows() {
 
 #[tokio::test]
 async fn only_settled_points_are_read_within_the_bounds() {
-    let (bench, stored) = synced().await;
+    let (harness, stored) = synced().await;
     let store = stored.store();
-    let settled = bench.state().settled();
+    let settled = harness.state().settled();
     assert!(!settled.is_empty());
     let is_settled =
         |at: &Timestamp| settled.contains(Range::new(at.as_second(), at.as_second() + 1));
@@ -83,28 +83,28 @@ async fn only_settled_points_are_read_within_the_bounds() {
 }
 
 #[tokio::test]
-async fn a_feed_that_is_not_there_is_refused_and_the_others_named() {
+async fn an_unknown_feed_is_refused_and_the_known_ones_are_named() {
     let empty = Stored::new();
     let hint = |error: siteline::Error| {
         assert_eq!(error.kind(), Kind::StoreError, "{error:?}");
         error.context().hint.clone().expect("a hint")
     };
     let none = read_state(empty.store(), "other").expect_err("no such feed");
-    assert!(hint(none).contains("none yet"));
+    assert!(hint(none).contains("no feeds yet"));
     let (_bench, stored) = synced().await;
     let other = ReadSpec { feed: "other".to_owned(), ..all(View::Latest) };
-    assert_eq!(hint(other.open(stored.store()).expect_err("no such feed")), "It has feed.");
+    assert_eq!(hint(other.open(stored.store()).expect_err("no such feed")), "Its feeds: feed.");
     let coverage = FeedCoverage::read(stored.store(), "other", None);
-    assert_eq!(hint(coverage.expect_err("no such feed")), "It has feed.");
+    assert_eq!(hint(coverage.expect_err("no such feed")), "Its feeds: feed.");
 }
 
 #[tokio::test]
-async fn coverage_and_lateness_are_of_the_newest_read_at_least() {
-    let (bench, stored) = synced().await;
+async fn coverage_is_as_of_the_newest_read_or_later() {
+    let (harness, stored) = synced().await;
     let coverage = FeedCoverage::read(stored.store(), "feed", None).expect("a coverage");
-    assert!(coverage.now >= bench.state().newest_read().expect("a read"));
-    assert_eq!(coverage.feed, bench.feed);
-    let coverage = FeedCoverage::read(stored.store(), "feed", Some(bench.now())).expect("it");
+    assert!(coverage.now >= harness.state().newest_read().expect("a read"));
+    assert_eq!(coverage.feed, harness.feed);
+    let coverage = FeedCoverage::read(stored.store(), "feed", Some(harness.now())).expect("it");
     let (first, holds) = &coverage.windows[0];
     assert_eq!((first.state, *holds), (WindowState::Settled, true));
     let settled: i64 = coverage
@@ -118,7 +118,7 @@ async fn coverage_and_lateness_are_of_the_newest_read_at_least() {
 }
 
 #[test]
-fn a_spec_prints_travels_and_has_a_start_before_its_end() {
+fn a_spec_displays_serialises_and_has_a_start_before_its_end() {
     let (start, end) = (at("2026-11-01T00:00:00Z"), at("2026-11-02T00:00:00Z"));
     let new = |start, end| ReadSpec::new("feed".to_owned(), (start, end), View::AsOf(7));
     let error = new(Some(end), Some(start)).expect_err("reversed");
@@ -138,11 +138,11 @@ fn a_spec_prints_travels_and_has_a_start_before_its_end() {
 }
 
 #[test]
-fn flagged_is_one_of_three_words() {
+fn flagged_is_one_of_three_names() {
     for flagged in [Flagged::Keep, Flagged::Drop, Flagged::Only] {
         assert_eq!(Flagged::parse(&flagged.to_string()).expect("a word"), flagged);
     }
     let error = Flagged::parse("Keep").expect_err("another word");
     assert_eq!(error.kind(), Kind::QueryError);
-    assert!(error.to_string().contains("\"keep\", \"drop\" or \"only\""), "{error}");
+    assert!(error.to_string().contains("\"keep\", \"drop\" and \"only\""), "{error}");
 }

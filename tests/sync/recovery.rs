@@ -1,4 +1,4 @@
-//! Failures in the middle of a chain, and runs that end there.
+//! Failures in the middle of a chain, and runs that are interrupted there.
 
 use std::sync::Arc;
 
@@ -6,87 +6,87 @@ use siteline::Kind;
 use siteline::sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
 use siteline::sync::{FeedInput, FeedState};
 
-use crate::bench::{Bench, DAY, HOUR, at, client_of, input, seconds};
+use crate::harness::{DAY, HOUR, Harness, at, client_of, input, seconds};
 
-/// Eighteen hours in one window: one chain of a good dozen pages.
-fn one_chain() -> Bench {
+/// Eighteen hours in one window: one chain of more than a dozen pages.
+fn one_chain() -> Harness {
     let input = FeedInput { window: seconds(DAY), settle_lag: seconds(0), ..input() };
-    Bench::new(Options { lateness: false, ..Options::default() }, input)
+    Harness::new(Options { lateness: false, ..Options::default() }, input)
 }
 
 fn on_data(when: When, effect: Effect) -> Fault {
     Fault { on: Endpoint::Data, when, effect }
 }
 
-fn is_true(bench: &Bench) -> bool {
-    bench.stored(bench.now()) == bench.truth(bench.now(), AsOf::Now)
+fn equals_truth(harness: &Harness) -> bool {
+    harness.stored(harness.now()) == harness.truth(harness.now(), AsOf::Now)
 }
 
-/// The pages of the chain without a failure.
+/// The number of pages of the chain without a failure.
 async fn pages() -> u64 {
-    let bench = one_chain();
-    let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_true(&bench));
+    let harness = one_chain();
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
     assert_eq!((report.feeds[0].chains, report.requests), (1, report.pages()));
     report.pages()
 }
 
 #[tokio::test]
-async fn p6_a_dead_cursor_costs_its_chain_a_new_beginning() {
-    let (bench, pages) = (one_chain(), pages().await);
-    drop(bench.sync_pages(4).await.expect("four pages"));
-    bench.sandbox.forget_cursors();
-    let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_true(&bench));
+async fn p6_a_rejected_cursor_restarts_its_chain() {
+    let (harness, pages) = (one_chain(), pages().await);
+    drop(harness.sync_pages(4).await.expect("four pages"));
+    harness.sandbox.forget_cursors();
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
     assert_eq!(report.feeds[0].applied.flagged, 0);
-    assert_eq!(bench.sandbox.stats().data_requests, 4 + 1 + pages);
-    assert_eq!(bench.state().sequence(), 4 + pages, "one number for each page that came");
+    assert_eq!(harness.sandbox.stats().data_requests, 4 + 1 + pages);
+    assert_eq!(harness.state().sequence(), 4 + pages, "one number for each page that arrived");
 }
 
 #[tokio::test]
-async fn p6_the_third_dead_cursor_is_told_and_the_next_run_begins_anew() {
+async fn p6_the_third_rejected_cursor_is_an_error_and_the_next_run_restarts() {
     for effect in [Effect::ForgetCursors, Effect::CycleCursors(1)] {
-        let bench = one_chain();
+        let harness = one_chain();
         let expected = match effect {
             Effect::ForgetCursors => Kind::CursorRejected,
             _ => Kind::CursorLoop,
         };
-        bench.sandbox.fault(on_data(When::Every(2), effect));
-        let error = bench.sync().await.expect_err("no chain goes on");
+        harness.sandbox.fault(on_data(When::Every(2), effect));
+        let error = harness.sync().await.expect_err("no chain continues");
         assert_eq!(error.kind(), expected);
-        assert_eq!(bench.sandbox.stats().data_requests, 6, "begun three times, two pages each");
-        assert_eq!(bench.state().unfinished_chains(), 0);
-        assert!(bench.state().coverage().covered().is_empty());
-        bench.sandbox.clear_faults();
-        assert!(bench.sync().await.expect("a sync").complete && is_true(&bench));
+        assert_eq!(harness.sandbox.stats().data_requests, 6, "begun three times, two pages each");
+        assert_eq!(harness.state().unfinished_chains(), 0);
+        assert!(harness.state().coverage().covered().is_empty());
+        harness.sandbox.clear_faults();
+        assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
     }
 }
 
 #[tokio::test]
-async fn p6_new_beginnings_are_counted_over_runs() {
-    let bench = one_chain();
+async fn p6_restarts_are_counted_over_runs() {
+    let harness = one_chain();
     let mut runs = 0;
-    while runs == 0 || bench.state_chains() > 0 {
-        // One page, or one dead cursor, and then the run is gone.
-        drop(bench.sync_pages(1).await.expect("what waits is written"));
+    while runs == 0 || harness.state_chains() > 0 {
+        // One page, or one rejected cursor, and then the run is dropped.
+        drop(harness.sync_pages(1).await.expect("the pending write is applied"));
         runs += 1;
-        bench.sandbox.forget_cursors();
+        harness.sandbox.forget_cursors();
         assert!(runs < 20, "without an end");
     }
-    assert_eq!(bench.sandbox.stats().data_requests, 6);
-    assert!(bench.state().coverage().covered().is_empty());
+    assert_eq!(harness.sandbox.stats().data_requests, 6);
+    assert!(harness.state().coverage().covered().is_empty());
 }
 
 /// Two days in windows of six hours, each a chain.
-fn several_chains() -> Bench {
+fn several_chains() -> Harness {
     let input = FeedInput { settle_lag: seconds(0), ..input() };
-    let bench = Bench::new(Options { lateness: false, ..Options::default() }, input);
-    bench.advance(2 * DAY);
-    bench
+    let harness = Harness::new(Options { lateness: false, ..Options::default() }, input);
+    harness.advance(2 * DAY);
+    harness
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_one_range_is_told_when_all_else_has_been_read() {
+async fn the_error_of_one_range_is_returned_when_everything_else_has_been_read() {
     let page = |status, body: &'static str| Effect::Reply {
         status,
         headers: vec![],
@@ -95,209 +95,209 @@ async fn what_is_wrong_with_one_range_is_told_when_all_else_has_been_read() {
     for (effect, kind) in
         [(page(404, ""), Kind::RequestRejected), (page(200, "[]"), Kind::ProtocolError)]
     {
-        let bench = several_chains();
-        bench.sandbox.fault(on_data(When::Nth(1), effect));
-        let error = bench.sync().await.expect_err("one range is left out");
+        let harness = several_chains();
+        harness.sandbox.fault(on_data(When::Nth(1), effect));
+        let error = harness.sync().await.expect_err("one range is skipped");
         assert_eq!(error.kind(), kind);
-        let left: Vec<_> = bench.plan().tasks;
-        assert_eq!(left.len(), 1, "all else was read: {left:?}");
-        assert!(bench.sync().await.expect("a sync").complete && is_true(&bench));
+        let left: Vec<_> = harness.plan().tasks;
+        assert_eq!(left.len(), 1, "everything else was read: {left:?}");
+        assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
     }
 }
 
 #[tokio::test]
-async fn a_feed_that_is_refused_again_and_again_costs_no_more_than_three_requests_a_run() {
-    let bench = several_chains();
+async fn a_feed_whose_requests_all_fail_costs_at_most_three_requests_a_run() {
+    let harness = several_chains();
     let reply = Effect::Reply { status: 404, headers: vec![], body: Vec::new().into() };
-    bench.sandbox.fault(on_data(When::Every(1), reply));
-    let error = bench.sync().await.expect_err("nothing can be read");
-    assert_eq!((error.kind(), bench.sandbox.stats().data_requests), (Kind::RequestRejected, 3));
+    harness.sandbox.fault(on_data(When::Every(1), reply));
+    let error = harness.sync().await.expect_err("nothing can be read");
+    assert_eq!((error.kind(), harness.sandbox.stats().data_requests), (Kind::RequestRejected, 3));
 }
 
 #[tokio::test]
-async fn p6_a_bookmark_of_another_subject_costs_a_new_beginning() {
-    let mut bench = one_chain();
-    drop(bench.sync_pages(4).await.expect("four pages"));
-    bench.client = client_of(&bench.sandbox, bench.sandbox.clock().clone(), |_| {});
-    let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_true(&bench));
+async fn p6_a_bookmark_of_another_subject_restarts_its_chain() {
+    let mut harness = one_chain();
+    drop(harness.sync_pages(4).await.expect("four pages"));
+    harness.client = client_of(&harness.sandbox, harness.sandbox.clock().clone(), |_| {});
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
     assert_eq!(report.requests, pages().await);
 }
 
 #[tokio::test]
-async fn s15_a_run_interrupted_after_any_page_goes_on_from_its_bookmark() {
+async fn s15_a_run_interrupted_after_any_page_continues_from_its_bookmark() {
     let pages = pages().await;
     for read in 0..=pages {
-        let bench = one_chain();
-        drop(bench.sync_pages(usize::try_from(read).expect("few")).await.expect("pages"));
-        assert_eq!(bench.state_chains(), usize::from(read > 0 && read < pages), "{read}");
-        let report = bench.sync().await.expect("a sync");
-        assert!(report.complete && is_true(&bench), "after {read} pages");
-        assert_eq!(bench.sandbox.stats().data_requests, pages, "no page was read twice");
+        let harness = one_chain();
+        drop(harness.sync_pages(usize::try_from(read).expect("few")).await.expect("pages"));
+        assert_eq!(harness.state_chains(), usize::from(read > 0 && read < pages), "{read}");
+        let report = harness.sync().await.expect("a sync");
+        assert!(report.complete && equals_truth(&harness), "after {read} pages");
+        assert_eq!(harness.sandbox.stats().data_requests, pages, "no page was read twice");
         assert_eq!(report.feeds[0].sequence, pages);
     }
 }
 
 #[tokio::test]
-async fn s15_a_state_that_an_older_version_wrote_is_gone_on_from() {
-    let bench = one_chain();
-    drop(bench.sync_pages(2).await.expect("two pages"));
-    let bytes = bench.target.state("feed").expect("a target").expect("a state");
+async fn s15_a_state_that_an_older_version_wrote_is_continued() {
+    let harness = one_chain();
+    drop(harness.sync_pages(2).await.expect("two pages"));
+    let bytes = harness.target.state("feed").expect("a target").expect("a state");
     let text = String::from_utf8(bytes).expect("text");
     let bookmark = text.split("\"bookmark\":\"").nth(1).and_then(|rest| rest.split('"').next());
-    // As version 0.1.0 has written it, but for the address and the cursor, which are new each time.
+    // The state as version 0.1.0 wrote it, except for the address and the cursor, which are new.
     let line = include_str!("state-1.json")
         .trim_end()
-        .replace("SERVICE", bench.client.base_url().as_str())
+        .replace("SERVICE", harness.client.base_url().as_str())
         .replace("BOOKMARK", bookmark.expect("a bookmark"));
     let older = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes())).into_bytes();
     let (ours, theirs) = (FeedState::from_bytes(text.as_bytes()), FeedState::from_bytes(&older));
     assert_eq!(ours.expect("a state"), theirs.expect("a state"), "\n{text}");
-    bench.target.replace_state("feed", &older);
-    let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_true(&bench));
-    assert_eq!(bench.sandbox.stats().data_requests, pages().await);
+    harness.target.replace_state("feed", &older);
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!(harness.sandbox.stats().data_requests, pages().await);
 }
 
 #[tokio::test]
-async fn a_chain_that_waited_while_others_were_read_goes_on_with_new_numbers() {
-    let mut bench = one_chain();
-    drop(bench.sync_pages(4).await.expect("four pages"));
-    // It ends beyond this bound, and waits.
-    bench.settings.until = Some(at("2026-11-01T06:00:00Z"));
-    let between = bench.sync().await.expect("a sync");
+async fn a_chain_that_resumes_after_other_chains_gets_new_numbers() {
+    let mut harness = one_chain();
+    drop(harness.sync_pages(4).await.expect("four pages"));
+    // The chain ends after this bound, so it is not resumed.
+    harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
+    let between = harness.sync().await.expect("a sync");
     assert!(between.complete && between.pages() > 1);
-    assert_eq!(bench.state_chains(), 1);
-    bench.settings.until = None;
-    let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_true(&bench));
+    assert_eq!(harness.state_chains(), 1);
+    harness.settings.until = None;
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
     assert_eq!(report.feeds[0].applied.flagged, 0);
-    assert_eq!(bench.state().sequence(), pages().await + between.pages());
+    assert_eq!(harness.state().sequence(), pages().await + between.pages());
 }
 
 #[tokio::test]
 async fn a_page_that_was_fetched_and_not_applied_is_fetched_again() {
-    let bench = one_chain();
-    let run = bench.sync_pages(3).await.expect("three pages");
+    let harness = one_chain();
+    let run = harness.sync_pages(3).await.expect("three pages");
     assert!(run.fetch().await.expect("a page"));
-    assert!(run.fetch().await.expect("the same page"), "one waits: nothing is asked for");
-    assert_eq!(bench.sandbox.stats().data_requests, 4);
+    assert!(run.fetch().await.expect("the same page"), "a write is pending: no request is made");
+    assert_eq!(harness.sandbox.stats().data_requests, 4);
     drop(run);
-    let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_true(&bench));
-    assert_eq!(bench.sandbox.stats().data_requests, pages().await + 1);
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!(harness.sandbox.stats().data_requests, pages().await + 1);
 }
 
 #[tokio::test]
-async fn a_page_that_could_not_be_applied_waits() {
-    let bench = one_chain();
-    let run = bench.begin().expect("a run");
+async fn a_page_that_could_not_be_applied_stays_pending() {
+    let harness = one_chain();
+    let run = harness.begin().expect("a run");
     assert!(run.fetch().await.expect("a page"));
-    bench.target.fail(2);
+    harness.target.fail(2);
     for _ in 0..2 {
-        assert_eq!(run.apply().expect_err("no room").kind(), Kind::StoreFull);
-        assert!(run.fetch().await.expect("it waits"));
-        assert!(bench.target.state("feed").expect("a target").is_none(), "nothing went down");
+        assert_eq!(run.apply().expect_err("no space").kind(), Kind::StoreFull);
+        assert!(run.fetch().await.expect("the page stays pending"));
+        assert!(harness.target.state("feed").expect("a target").is_none(), "nothing was written");
     }
-    assert_eq!(run.apply().expect("room").pages, 1);
-    assert!(run.finish().await.expect("the rest").complete && is_true(&bench));
-    assert_eq!(bench.sandbox.stats().data_requests, pages().await);
+    assert_eq!(run.apply().expect("space").pages, 1);
+    assert!(run.finish().await.expect("the rest").complete && equals_truth(&harness));
+    assert_eq!(harness.sandbox.stats().data_requests, pages().await);
 }
 
 #[tokio::test]
-async fn a_fetch_that_is_dropped_half_way_leaves_the_chain_where_it_was() {
-    let bench = one_chain();
-    let run = bench.begin().expect("a run");
-    let (mut turns, mut dropped) = (0, 0);
+async fn a_fetch_that_is_dropped_leaves_the_chain_as_it_was() {
+    let harness = one_chain();
+    let run = harness.begin().expect("a run");
+    let (mut polls, mut dropped) = (0, 0);
     loop {
-        let patience = async {
-            for _ in 0..turns {
+        let limit = async {
+            for _ in 0..polls {
                 tokio::task::yield_now().await;
             }
         };
         let more = tokio::select! {
             biased;
             more = run.fetch() => Some(more.expect("a page")),
-            () = patience => None,
+            () = limit => None,
         };
         match more {
             None => {
                 dropped += 1;
-                turns += 1;
+                polls += 1;
             }
             Some(true) => {
-                run.apply().expect("room");
-                turns = 0;
+                run.apply().expect("space");
+                polls = 0;
             }
             Some(false) => break,
         }
     }
     assert!(dropped > 20, "only {dropped} were dropped");
     let report = run.report().expect("a report");
-    assert!(report.complete && is_true(&bench));
+    assert!(report.complete && equals_truth(&harness));
     assert_eq!(report.pages(), pages().await);
-    // Those that were dropped may have left or not: counted too often, never too seldom.
-    let (ours, theirs) = (bench.client.data_requests(), bench.sandbox.stats().data_requests);
+    // Dropped requests may have been sent or not: the ledger may count too many, never too few.
+    let (ours, theirs) = (harness.client.data_requests(), harness.sandbox.stats().data_requests);
     assert!(ours >= theirs && ours <= theirs + dropped, "{ours} {theirs} {dropped}");
 }
 
 #[tokio::test]
-async fn an_error_in_mid_chain_leaves_the_run_where_it_was() {
-    let bench = one_chain();
-    let run = bench.sync_pages(3).await.expect("three pages");
+async fn an_error_in_the_middle_of_a_chain_leaves_the_run_usable() {
+    let harness = one_chain();
+    let run = harness.sync_pages(3).await.expect("three pages");
     let body = "{}".into();
     let effect = Effect::Reply { status: 403, headers: vec![], body };
-    bench.sandbox.fault(on_data(When::Nth(1), effect));
+    harness.sandbox.fault(on_data(When::Nth(1), effect));
     assert!(run.fetch().await.is_err());
-    let report = run.finish().await.expect("it goes on");
-    assert!(report.complete && is_true(&bench));
-    assert_eq!(bench.sandbox.stats().data_requests, pages().await + 1);
+    let report = run.finish().await.expect("the run continues");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!(harness.sandbox.stats().data_requests, pages().await + 1);
 }
 
 #[tokio::test]
-async fn a_range_of_several_windows_that_the_service_refuses_is_read_window_by_window() {
+async fn a_range_of_several_windows_that_the_service_rejects_is_read_window_by_window() {
     let input = FeedInput { page_size: Some(5_000), settle_lag: seconds(0), ..input() };
-    let bench = Bench::new(Options { lateness: false, ..Options::default() }, input);
+    let harness = Harness::new(Options { lateness: false, ..Options::default() }, input);
     let refusal = Effect::Reply { status: 400, headers: vec![], body: r#"{"error":"no"}"#.into() };
-    // The last window is read, then the two before it together.
-    bench.sandbox.fault(on_data(When::Nth(2), refusal.clone()));
-    let report = bench.sync().await.expect("a sync");
-    assert!(report.complete && is_true(&bench));
+    // The last window is read first, then the two before it in one chain.
+    harness.sandbox.fault(on_data(When::Nth(2), refusal.clone()));
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
     assert_eq!((report.requests, report.feeds[0].chains), (4, 3));
-    // It is remembered: what becomes due together is not asked for together.
-    bench.advance(4 * DAY);
-    let planned = bench.plan().tasks;
+    // The limit is kept: windows that become due together are not read in one chain.
+    harness.advance(4 * DAY);
+    let planned = harness.plan().tasks;
     assert!(planned.len() > 10, "{planned:?}");
     let long = planned.iter().find(|task| task.end.duration_since(task.start).as_hours() > 7);
-    assert_eq!(long, None, "a window, or the fresh one with its overlap");
-    bench.sandbox.fault(on_data(When::Nth(1), refusal));
-    assert_eq!(bench.sync().await.expect_err("refused").kind(), Kind::RequestRejected);
-    assert!(bench.sync().await.expect("a sync").complete && is_true(&bench));
+    assert_eq!(long, None, "longer than a window and its overlap");
+    harness.sandbox.fault(on_data(When::Nth(1), refusal));
+    assert_eq!(harness.sync().await.expect_err("refused").kind(), Kind::RequestRejected);
+    assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
 }
 
 #[tokio::test]
-async fn a_chain_whose_window_became_due_meanwhile_is_not_gone_on_with() {
-    let bench = one_chain();
-    drop(bench.sync_pages(3).await.expect("three pages"));
-    bench.advance(4 * DAY);
-    let report = bench.sync().await.expect("a sync");
+async fn a_chain_whose_window_has_become_due_is_not_resumed() {
+    let harness = one_chain();
+    drop(harness.sync_pages(3).await.expect("three pages"));
+    harness.advance(4 * DAY);
+    let report = harness.sync().await.expect("a sync");
     assert!(report.complete);
-    let log = bench.sandbox.stats().log;
+    let log = harness.sandbox.stats().log;
     let first_after = log.iter().find(|one| one.at.duration_since(log[0].at).as_hours() > 24);
     let after = log.iter().filter(|one| one.at.duration_since(log[0].at).as_hours() > 24);
     assert!(first_after.is_some());
-    // All that is asked for of that range is asked for without its old cursor.
+    // No request of that range has its old cursor.
     let of_the_old = after.filter(|one| one.query.contains("to=2026-11-01T18"));
     assert_eq!(of_the_old.count(), 0);
-    assert_eq!(bench.state().unfinished_chains(), 0);
+    assert_eq!(harness.state().unfinished_chains(), 0);
 }
 
 #[tokio::test]
-async fn no_text_of_a_run_holds_a_cursor() {
-    let bench = one_chain();
-    let run = bench.sync_pages(3).await.expect("three pages");
+async fn the_debug_text_of_a_run_contains_no_cursor() {
+    let harness = one_chain();
+    let run = harness.sync_pages(3).await.expect("three pages");
     assert!(run.fetch().await.expect("a page"));
-    let state = bench.state();
+    let state = harness.state();
     let bytes = String::from_utf8(state.to_bytes()).expect("text");
     let bookmark = bytes.split("\"bookmark\":\"").nth(1).and_then(|rest| rest.split('"').next());
     let bookmark = bookmark.expect("a bookmark");
@@ -305,5 +305,5 @@ async fn no_text_of_a_run_holds_a_cursor() {
     assert!(!text.contains(bookmark) && !text.contains("~&%"), "{text}");
     let run = Arc::new(run);
     assert_eq!(run.progress().pages, 3);
-    bench.advance(HOUR);
+    harness.advance(HOUR);
 }

@@ -9,102 +9,104 @@ use siteline::data::Identity;
 use siteline::sandbox::{AsOf, Options};
 use siteline::sync::{Feed, FeedInput, FeedState, Run, SyncSettings, WindowState};
 
-use crate::bench::{Bench, DAY, HOUR, MINUTE, at, input, seconds};
+use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 
-fn bench() -> Bench {
-    Bench::new(Options { lateness: false, ..Options::default() }, input())
+fn harness() -> Harness {
+    Harness::new(Options { lateness: false, ..Options::default() }, input())
 }
 
 #[tokio::test]
 async fn s6_a_second_run_of_a_feed_is_refused_at_once() {
-    let bench = bench();
-    let first = bench.begin().expect("a run");
-    assert_eq!(bench.begin().expect_err("taken").kind(), Kind::StoreBusy);
+    let harness = harness();
+    let first = harness.begin().expect("a run");
+    assert_eq!(harness.begin().expect_err("locked").kind(), Kind::StoreBusy);
     drop(first);
-    bench.sync().await.expect("a sync");
+    harness.sync().await.expect("a sync");
 }
 
 #[tokio::test]
 async fn a_changed_definition_is_refused_before_anything_is_sent() {
-    let mut bench = bench();
-    bench.sync().await.expect("a sync");
-    let before = bench.sandbox.stats().data_requests;
-    bench.feed = Feed::new(FeedInput { overlap: seconds(7_200), ..input() }).expect("a feed");
-    let error = bench.begin().expect_err("changed");
+    let mut harness = harness();
+    harness.sync().await.expect("a sync");
+    let before = harness.sandbox.stats().data_requests;
+    harness.feed = Feed::new(FeedInput { overlap: seconds(7_200), ..input() }).expect("a feed");
+    let error = harness.begin().expect_err("changed");
     assert_eq!(error.kind(), Kind::FeedChanged);
     assert!(error.to_string().contains("overlap was 1h, is 2h"), "{error}");
-    let other = FeedInput { name: "other".to_owned(), ..bench.feed.input().clone() };
-    let feeds = [bench.feed.clone(), Feed::new(other).expect("a feed")];
-    let begun = Run::begin(&bench.client, bench.target.clone(), &feeds, SyncSettings::default());
+    let other = FeedInput { name: "other".to_owned(), ..harness.feed.input().clone() };
+    let feeds = [harness.feed.clone(), Feed::new(other).expect("a feed")];
+    let begun =
+        Run::begin(&harness.client, harness.target.clone(), &feeds, SyncSettings::default());
     assert_eq!(begun.expect_err("changed").kind(), Kind::FeedChanged);
-    assert_eq!(bench.sandbox.stats().data_requests, before);
-    let state = bench.state().redefine(&bench.feed).expect("times may change");
-    bench.target.replace_state("feed", &state.to_bytes());
-    bench.sync().await.expect("a sync: the locks of the refused runs are gone");
+    assert_eq!(harness.sandbox.stats().data_requests, before);
+    let state = harness.state().redefine(&harness.feed).expect("times may change");
+    harness.target.replace_state("feed", &state.to_bytes());
+    harness.sync().await.expect("a sync: the refused runs have released their locks");
 }
 
 #[tokio::test]
-async fn a_feed_that_comes_twice_and_a_range_that_is_none_are_refused() {
-    let mut bench = bench();
-    let feeds = [bench.feed.clone(), bench.feed.clone()];
-    let begun = Run::begin(&bench.client, bench.target.clone(), &feeds, SyncSettings::default());
+async fn a_duplicate_feed_and_an_empty_range_are_refused() {
+    let mut harness = harness();
+    let feeds = [harness.feed.clone(), harness.feed.clone()];
+    let begun =
+        Run::begin(&harness.client, harness.target.clone(), &feeds, SyncSettings::default());
     assert_eq!(begun.expect_err("twice").kind(), Kind::QueryError);
-    bench.settings.reread = vec![(at("2026-11-01T02:00:00Z"), at("2026-11-01T02:00:00Z"))];
-    assert_eq!(bench.begin().expect_err("no range").kind(), Kind::QueryError);
+    harness.settings.reread = vec![(at("2026-11-01T02:00:00Z"), at("2026-11-01T02:00:00Z"))];
+    assert_eq!(harness.begin().expect_err("no range").kind(), Kind::QueryError);
 }
 
 #[tokio::test]
-async fn until_bounds_a_run_and_the_same_again_asks_for_nothing() {
-    let mut bench = bench();
+async fn until_bounds_a_run_and_repeating_it_makes_no_request() {
+    let mut harness = harness();
     let until = at("2026-11-01T09:00:00Z");
-    bench.settings.until = Some(until);
-    let report = bench.sync().await.expect("a sync");
+    harness.settings.until = Some(until);
+    let report = harness.sync().await.expect("a sync");
     assert!(report.complete);
     assert_eq!(report.feeds[0].read_through, Some(until));
-    assert_eq!(bench.stored(bench.now()), bench.truth(until, AsOf::Now));
-    assert_eq!(bench.sync().await.expect("a sync").requests, 0);
+    assert_eq!(harness.stored(harness.now()), harness.truth(until, AsOf::Now));
+    assert_eq!(harness.sync().await.expect("a sync").requests, 0);
 }
 
 #[tokio::test]
-async fn a_bucket_that_begins_before_until_is_read_whole() {
-    let mut bench = bench();
+async fn a_bucket_that_begins_before_until_is_read_completely() {
+    let mut harness = harness();
     let until = at("2026-11-01T09:04:59Z");
-    bench.settings.until = Some(until);
-    let report = bench.sync().await.expect("a sync");
+    harness.settings.until = Some(until);
+    let report = harness.sync().await.expect("a sync");
     assert_eq!((report.complete, report.feeds[0].read_through), (true, Some(until)));
-    assert!(bench.stored(bench.now()) == bench.truth(at("2026-11-01T09:10:00Z"), AsOf::Now));
-    let log = bench.sandbox.stats().log;
+    assert!(harness.stored(harness.now()) == harness.truth(at("2026-11-01T09:10:00Z"), AsOf::Now));
+    let log = harness.sandbox.stats().log;
     assert!(log.iter().any(|one| one.query.contains("T09%3A10%3A00")), "{log:?}");
-    assert_eq!(bench.sync().await.expect("a sync").requests, 0);
+    assert_eq!(harness.sync().await.expect("a sync").requests, 0);
 }
 
 #[tokio::test]
-async fn a_rehearsal_ahead_of_time_ends_and_claims_nothing_of_the_future() {
-    let mut bench = bench();
-    bench.settings.now = Some(at("2026-11-09T00:00:00Z"));
-    let report = bench.sync().await.expect("it ends");
+async fn a_run_planned_for_the_future_ends_and_covers_nothing_of_it() {
+    let mut harness = harness();
+    harness.settings.now = Some(at("2026-11-09T00:00:00Z"));
+    let report = harness.sync().await.expect("it ends");
     assert!(report.complete);
     assert_eq!(report.feeds[0].read_through, Some(at("2026-11-01T17:50:00Z")));
     assert_eq!(report.feeds[0].settled_through, None);
-    bench.settings.now = None;
-    bench.settle().await;
+    harness.settings.now = None;
+    harness.settle().await;
 }
 
 #[tokio::test]
-async fn feeds_are_read_together_and_reported_apart() {
-    let bench = bench();
+async fn feeds_are_read_in_one_run_and_reported_separately() {
+    let harness = harness();
     let other = FeedInput {
         name: "other".to_owned(),
         filters: vec![("machineId".to_owned(), vec!["M2".to_owned()])],
         ..input()
     };
-    let feeds = [bench.feed.clone(), Feed::new(other).expect("a feed")];
+    let feeds = [harness.feed.clone(), Feed::new(other).expect("a feed")];
     let settings = SyncSettings { deadline: Some(seconds(HOUR)), ..SyncSettings::default() };
-    let run = Run::begin(&bench.client, bench.target.clone(), &feeds, settings).expect("a run");
+    let run = Run::begin(&harness.client, harness.target.clone(), &feeds, settings).expect("a run");
     assert!(!run.progress().done);
     let mut newest = None;
     while run.fetch().await.expect("a page") {
-        let progress = run.apply().expect("room");
+        let progress = run.apply().expect("space");
         assert!(progress.newest >= newest && progress.fraction.is_none_or(|_| progress.done));
         newest = progress.newest;
     }
@@ -114,7 +116,7 @@ async fn feeds_are_read_together_and_reported_apart() {
     let names: Vec<&str> = report.feeds.iter().map(|feed| feed.name.as_str()).collect();
     assert_eq!(names, ["feed", "other"]);
     for feed in &report.feeds {
-        let points = bench.target.points(&feed.name);
+        let points = harness.target.points(&feed.name);
         assert_eq!(points.len() as u64, feed.applied.inserted);
         let machine = if feed.name == "feed" { "M1" } else { "M2" };
         let is_own = |Identity(ids): &Identity| ids[2].as_deref() == Some(machine);
@@ -125,106 +127,107 @@ async fn feeds_are_read_together_and_reported_apart() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_a_run_and_the_next_goes_on() {
-    let mut bench = bench();
-    bench.settings.deadline = Some(seconds(0));
-    let error = bench.sync().await.expect_err("no time");
+async fn a_deadline_ends_a_run_and_the_next_run_continues() {
+    let mut harness = harness();
+    harness.settings.deadline = Some(seconds(0));
+    let error = harness.sync().await.expect_err("no time");
     assert_eq!(error.kind(), Kind::DeadlineExceeded);
-    bench.settings.deadline = None;
-    assert!(bench.sync().await.expect("a sync").complete);
+    harness.settings.deadline = None;
+    assert!(harness.sync().await.expect("a sync").complete);
 }
 
-/// After a sync, with the service's clock and ours, which is wrong by so many hours.
-fn with_clock(hours: i64) -> (Bench, Clock, Clock) {
+/// A harness, the service's clock, and the client's clock, which is wrong by this many hours.
+fn with_clock(hours: i64) -> (Harness, Clock, Clock) {
     with_clock_by(SignedDuration::from_hours(hours))
 }
 
-fn with_clock_by(wrong: SignedDuration) -> (Bench, Clock, Clock) {
+fn with_clock_by(wrong: SignedDuration) -> (Harness, Clock, Clock) {
     let theirs = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
     let ours = Clock::frozen_at(theirs.wall().checked_add(wrong).expect("a time"));
     let options = Options { lateness: false, ..Options::default() };
     let input = FeedInput { since: at("2026-10-30T12:00:00Z"), ..input() };
-    let bench = Bench::with(options, input, theirs.clone(), ours.clone(), |_| {});
-    (bench, theirs, ours)
+    let harness = Harness::with(options, input, theirs.clone(), ours.clone(), |_| {});
+    (harness, theirs, ours)
 }
 
 #[tokio::test]
 async fn s9_a_clock_that_is_a_day_behind_or_ahead_leaves_no_gap() {
     for wrong in [-23, -5, 5, 23] {
-        let (mut bench, theirs, ours) = with_clock(wrong);
-        let report = bench.sync().await.expect("a sync");
+        let (mut harness, theirs, ours) = with_clock(wrong);
+        let report = harness.sync().await.expect("a sync");
         assert!(report.complete);
         let read = report.feeds[0].read_through.expect("something");
         assert!(read <= at("2026-11-01T17:50:10Z"), "{wrong} h: claims the future: {read}");
-        // Learnt with the first reply: the same run reads up to the service's time.
+        // The first reply corrects the time: the same run reads up to the service's time.
         assert!(read >= at("2026-11-01T17:40:00Z"), "{wrong} h: {read}");
-        // The clock is set right, and another process goes on.
+        // The clock is corrected, and another process continues.
         let right = SignedDuration::from_hours(-wrong);
         ours.shift_wall(right);
-        bench.client = crate::bench::client_of(&bench.sandbox, ours.clone(), |_| {});
+        harness.client = crate::harness::client_of(&harness.sandbox, ours.clone(), |_| {});
         for clock in [&theirs, &ours] {
             clock.advance(seconds(3 * HOUR));
         }
-        assert!(bench.sync().await.expect("a sync").complete);
-        let unread = |bench: &Bench| {
-            bench.windows().iter().any(|window| window.state == WindowState::Unread)
+        assert!(harness.sync().await.expect("a sync").complete);
+        let unread = |harness: &Harness| {
+            harness.windows().iter().any(|window| window.state == WindowState::Unread)
         };
-        assert!(!unread(&bench), "{wrong} h: {:?}", bench.windows());
-        let together = Clock::clone(&theirs);
-        bench.client = crate::bench::client_of(&bench.sandbox, together, |_| {});
-        bench.settle().await;
+        assert!(!unread(&harness), "{wrong} h: {:?}", harness.windows());
+        let shared = Clock::clone(&theirs);
+        harness.client = crate::harness::client_of(&harness.sandbox, shared, |_| {});
+
+        harness.settle().await;
     }
 }
 
 #[tokio::test]
-async fn a_clock_that_is_seconds_ahead_makes_no_chain_begin_later_than_it_did() {
-    let (bench, theirs, _) = with_clock_by(SignedDuration::from_secs(4));
-    assert!(bench.sync().await.expect("a sync").complete);
-    let began = bench.state().newest_read().expect("a read");
+async fn a_clock_that_is_seconds_ahead_does_not_make_a_chain_begin_later() {
+    let (harness, theirs, _) = with_clock_by(SignedDuration::from_secs(4));
+    assert!(harness.sync().await.expect("a sync").complete);
+    let began = harness.state().newest_read().expect("a read");
     let late = began.duration_since(theirs.wall());
     assert!(late <= SignedDuration::from_secs(2), "{late:#}");
 }
 
 #[tokio::test]
-async fn s9_a_clock_set_back_between_two_runs_asks_for_nothing_until_there_is_more() {
-    let (bench, theirs, ours) = with_clock(0);
-    bench.sync().await.expect("a sync");
-    let requests = bench.sandbox.stats().data_requests;
-    // Both clocks: nobody can know better.
+async fn s9_after_a_clock_is_set_back_no_request_is_made_until_there_is_a_new_bucket() {
+    let (harness, theirs, ours) = with_clock(0);
+    harness.sync().await.expect("a sync");
+    let requests = harness.sandbox.stats().data_requests;
+    // Both clocks are set back, so the client cannot detect it.
     theirs.shift_wall(SignedDuration::from_hours(-24));
     ours.shift_wall(SignedDuration::from_hours(-24));
-    assert!(bench.sync().await.expect("a sync").complete);
-    assert_eq!(bench.sandbox.stats().data_requests, requests);
+    assert!(harness.sync().await.expect("a sync").complete);
+    assert_eq!(harness.sandbox.stats().data_requests, requests);
     for clock in [&theirs, &ours] {
         clock.advance(seconds(DAY + HOUR));
     }
-    let report = bench.sync().await.expect("a sync");
+    let report = harness.sync().await.expect("a sync");
     assert_eq!(report.feeds[0].read_through, Some(at("2026-11-01T18:50:00Z")));
-    assert_eq!(bench.stored(bench.now()), bench.truth(at("2026-11-01T18:50:00Z"), AsOf::Now));
+    assert_eq!(harness.stored(harness.now()), harness.truth(at("2026-11-01T18:50:00Z"), AsOf::Now));
 }
 
 #[tokio::test]
 async fn s9_clocks_more_than_a_day_apart_cover_nothing() {
-    let (bench, theirs, ours) = with_clock(0);
-    drop(bench.sync_pages(2).await.expect("two pages"));
-    let state = bench.state();
-    // The token that is there is still good for both.
+    let (harness, theirs, ours) = with_clock(0);
+    drop(harness.sync_pages(2).await.expect("two pages"));
+    let state = harness.state();
+    // The cached token is still valid by both clocks.
     ours.shift_wall(SignedDuration::from_hours(-25));
-    let error = bench.sync().await.expect_err("days apart");
+    let error = harness.sync().await.expect_err("days apart");
     assert_eq!(error.kind(), Kind::ClockSkewError, "{error}");
     assert!(error.context().skew_seconds.is_some_and(|skew| skew > 86_400.0));
-    assert_eq!(bench.state(), state);
+    assert_eq!(harness.state(), state);
     ours.shift_wall(SignedDuration::from_hours(25));
     for clock in [&theirs, &ours] {
         clock.advance(seconds(MINUTE));
     }
-    assert!(bench.sync().await.expect("a sync").complete);
+    assert!(harness.sync().await.expect("a sync").complete);
 }
 
 #[tokio::test]
-async fn a_run_can_be_shared_by_threads_and_its_reading_sent_to_one() {
-    let bench = bench();
-    let run = Arc::new(bench.begin().expect("a run"));
+async fn a_run_can_be_shared_by_threads() {
+    let harness = harness();
+    let run = Arc::new(harness.begin().expect("a run"));
     let reading: Vec<_> = (0..4)
         .map(|_| {
             let run = Arc::clone(&run);
@@ -238,21 +241,21 @@ async fn a_run_can_be_shared_by_threads_and_its_reading_sent_to_one() {
     assert!(report.complete);
     assert_eq!(report.requests, report.pages(), "each page once");
     let end = at("2026-11-01T17:50:00Z");
-    assert!(bench.stored(end) == bench.truth(end, AsOf::Now));
+    assert!(harness.stored(end) == harness.truth(end, AsOf::Now));
 }
 
 #[tokio::test]
-async fn a_state_that_is_damaged_or_newer_is_told_with_its_feed() {
-    let bench = bench();
-    bench.sync().await.expect("a sync");
-    let mut bytes = bench.state().to_bytes();
+async fn the_error_of_a_damaged_state_names_its_feed() {
+    let harness = harness();
+    harness.sync().await.expect("a sync");
+    let mut bytes = harness.state().to_bytes();
     bytes[20] ^= 1;
-    bench.target.replace_state("feed", &bytes);
-    let error = bench.begin().expect_err("damaged");
+    harness.target.replace_state("feed", &bytes);
+    let error = harness.begin().expect_err("damaged");
     assert_eq!(error.kind(), Kind::StoreCorrupt);
     assert!(error.to_string().contains("feed \"feed\""), "{error}");
-    let fresh = FeedState::new(&bench.feed, bench.client.base_url().as_str());
-    bench.target.replace_state("feed", &fresh.to_bytes());
-    let run = Arc::new(bench.begin().expect("a run"));
+    let fresh = FeedState::new(&harness.feed, harness.client.base_url().as_str());
+    harness.target.replace_state("feed", &fresh.to_bytes());
+    let run = Arc::new(harness.begin().expect("a run"));
     assert!(run.check_process().is_ok());
 }

@@ -1,4 +1,4 @@
-//! The targets of these tests: a trait for both, and the store.
+//! A trait for the targets of these tests, and its implementation with a store.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -13,9 +13,9 @@ use siteline::data::Identity;
 use siteline::store::{Applied, Delivery, Flagged, PointFilter, Store, Target, View};
 use siteline::{Error, Kind, Result};
 
-/// A series and a bucket's timestamp in microseconds.
+/// A series and a bucket timestamp in microseconds.
 pub(crate) type Key = (Identity, i64);
-/// The four values of a point, the doubles bit for bit.
+/// The four values of a point, the doubles as bits.
 pub(crate) type Values = ([Option<u64>; 3], Option<i64>);
 
 /// A target whose points can be read, and that can be made to fail.
@@ -23,7 +23,7 @@ pub(crate) trait TestTarget: Target {
     /// All points of a feed that are not flagged.
     fn points(&self, feed: &str) -> BTreeMap<Key, Values>;
 
-    /// Lets the next `times` calls of `apply` fail without a change.
+    /// Makes the next `times` calls of `apply` fail without a change.
     fn fail(&self, times: u32);
 
     /// Replaces the state.
@@ -40,7 +40,7 @@ pub(crate) fn values(batch: &RecordBatch, row: usize) -> Values {
     ([double(6), double(7), double(8)], counts.is_valid(row).then(|| counts.value(row)))
 }
 
-/// The store, in a file of its own for each test.
+/// A store, in a separate file for each test.
 #[derive(Debug)]
 pub(crate) struct Stored {
     store: Store,
@@ -76,8 +76,8 @@ impl TestTarget for Stored {
         if self.store.sequence(feed).expect("a store") == 0 {
             return BTreeMap::new();
         }
-        let wanted = PointFilter { ranges: None, view: View::Latest, flagged: Flagged::Drop };
-        let mut reader = self.store.read(feed, wanted).expect("a reader");
+        let filter = PointFilter { ranges: None, view: View::Latest, flagged: Flagged::Drop };
+        let mut reader = self.store.read(feed, filter).expect("a reader");
         let mut points = BTreeMap::new();
         while let Some(batch) = reader.next_batch(10_000).expect("points") {
             let times = batch.column(5).as_primitive::<TimestampMicrosecondType>();
@@ -119,7 +119,7 @@ impl Target for Stored {
         let failures = &mut *self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if *failures > 0 {
             *failures -= 1;
-            return Err(Error::new(Kind::StoreFull, "no room"));
+            return Err(Error::new(Kind::StoreFull, "no space"));
         }
         self.store.apply(feed, delivery, state)
     }

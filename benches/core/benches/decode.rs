@@ -1,4 +1,4 @@
-//! Decoding alone, on a made page of each layout: `cargo bench --manifest-path benches/core/Cargo.toml`.
+//! Decoding alone, a generated page per layout: `cargo bench --manifest-path benches/core/Cargo.toml`.
 
 use std::hint::black_box;
 
@@ -14,7 +14,7 @@ const ROWS: usize = 10_000;
 
 fn decode(criterion: &mut Criterion) {
     for (layout, name) in [(Layout::A, "decode/a"), (Layout::B, "decode/b")] {
-        let body = pages::made(layout);
+        let body = pages::generate(layout);
         let settings = DecodeSettings::default();
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Bytes(body.len() as u64));

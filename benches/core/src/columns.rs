@@ -1,4 +1,4 @@
-//! Columns under construction, and the batch of siteline's schema that they become.
+//! Columns under construction, and their record batch of siteline's schema.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::timestamp::Timestamps;
 pub struct Columns {
     pub(crate) identities: [Identity; 5],
     pub(crate) timestamps: Vec<i64>,
-    /// Value, minimum, maximum; NaN, which JSON does not have, stands for null.
+    /// Value, minimum, maximum; null is NaN, which JSON does not have.
     pub(crate) numbers: [Vec<f64>; 3],
     pub(crate) sample_counts: Vec<i64>,
     pub(crate) counted: NullBufferBuilder,
@@ -25,7 +25,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Empty columns with room for so many points.
+    /// Empty columns with capacity for this many points.
     #[must_use]
     pub fn new(rows: usize) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Columns {
     /// The batch of [`siteline::data::schema`].
     ///
     /// # Errors
-    /// Columns that do not fit each other.
+    /// Columns of different lengths.
     pub fn finish(self) -> Result<RecordBatch, ArrowError> {
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(10);
         for column in self.identities {
@@ -50,8 +50,8 @@ impl Columns {
         let timestamps = TimestampMicrosecondArray::new(self.timestamps.into(), None);
         arrays.push(Arc::new(timestamps.with_timezone("UTC")));
         for values in self.numbers {
-            let there = BooleanBuffer::collect_bool(values.len(), |row| !values[row].is_nan());
-            let nulls = NullBuffer::new(there);
+            let valid = BooleanBuffer::collect_bool(values.len(), |row| !values[row].is_nan());
+            let nulls = NullBuffer::new(valid);
             let nulls = (nulls.null_count() > 0).then_some(nulls);
             arrays.push(Arc::new(Float64Array::new(values.into(), nulls)));
         }
@@ -61,13 +61,13 @@ impl Columns {
     }
 }
 
-/// A dictionary column: one look-up for an envelope, not for a point.
+/// A dictionary column: one lookup per envelope, not per point.
 pub(crate) struct Identity {
     keys: Vec<i32>,
     nulls: NullBufferBuilder,
     texts: Vec<String>,
     known: HashMap<String, i32>,
-    /// For each key the one that came after it: envelopes mostly come in the same order again.
+    /// For each key the one that followed it last: envelopes mostly repeat their order.
     following: Vec<i32>,
     last: i32,
 }
@@ -84,7 +84,7 @@ impl Identity {
         }
     }
 
-    /// Gives this text to the next `rows` rows.
+    /// Appends this text for `rows` rows.
     pub(crate) fn fill(&mut self, text: Option<&str>, rows: usize) {
         let Some(text) = text else {
             self.keys.resize(self.keys.len() + rows, 0);

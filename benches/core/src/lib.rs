@@ -1,11 +1,11 @@
-//! Other JSON readers on the same pages, to compare siteline's decoder with.
+//! Other JSON readers of the same pages, for comparison with siteline's decoder.
 //!
 //! | | |
 //! |---|---|
-//! | [`typed`] | pages as structs, for serde's readers; timestamps stay text there, so they do less |
-//! | [`seeds`] | pages straight into columns, by serde's visitors: the best that a bare loop can do |
-//! | [`pages`] | rendered bodies from a folder, or one made here from a seed |
-//! | [`tally`] | what all of them must agree on before anything is timed |
+//! | [`typed`] | pages as structs, for serde's readers; timestamps stay text, so they do less work |
+//! | [`seeds`] | pages directly into columns, by serde's visitors: the fastest bare loop |
+//! | [`pages`] | rendered bodies from a folder, or one generated from a seed |
+//! | [`tally`] | a checksum: all readers must agree on it before they are timed |
 
 pub mod columns;
 pub mod pages;

@@ -1,19 +1,19 @@
-//! Bodies to decode: those of a folder, or one made here, the same for the same seed.
+//! Bodies to decode: those of a folder, or one generated from a fixed seed.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Series of a made page.
+/// Series of a generated page.
 const SERIES: u32 = 20;
-/// Points of each.
+/// Points of each series.
 const POINTS: u32 = 500;
 
 /// All bodies of a folder, in the order of their names.
 ///
 /// # Errors
-/// A folder that cannot be read, or is empty.
+/// A folder that cannot be read, or has no pages.
 pub fn of_folder(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -29,10 +29,10 @@ pub fn of_folder(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     paths.iter().map(fs::read).collect()
 }
 
-/// How a made page is written.
+/// The layout of a generated page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// Without a space, members as the interface names them.
+    /// Without spaces, members in the order of the interface.
     A,
     /// Spaces after colons and commas, members in another order, one of them unknown.
     B,
@@ -40,12 +40,12 @@ pub enum Layout {
 
 /// A page of 20 series with 500 points each: doubles of 3 to 17 digits, one point of 100 null.
 #[must_use]
-pub fn made(layout: Layout) -> Vec<u8> {
-    let mut chance = Chance(2026);
+pub fn generate(layout: Layout) -> Vec<u8> {
+    let mut random = Random(2026);
     let envelopes: Vec<String> = (0..SERIES)
         .map(|series| {
             let points: Vec<String> =
-                (0..POINTS).map(|minute| point(layout, minute, &mut chance)).collect();
+                (0..POINTS).map(|minute| point(layout, minute, &mut random)).collect();
             envelope(layout, series, &points)
         })
         .collect();
@@ -75,13 +75,13 @@ fn envelope(layout: Layout, series: u32, points: &[String]) -> String {
     }
 }
 
-fn point(layout: Layout, minute: u32, chance: &mut Chance) -> String {
+fn point(layout: Layout, minute: u32, random: &mut Random) -> String {
     let time = format!("2026-09-01T{:02}:{:02}:00Z", minute / 60, minute % 60);
-    let count = chance.below(60) + 1;
-    let [value, minimum, maximum] = if chance.below(100) == 0 {
+    let count = random.below(60) + 1;
+    let [value, minimum, maximum] = if random.below(100) == 0 {
         std::array::from_fn(|_| "null".to_owned())
     } else {
-        std::array::from_fn(|_| chance.number())
+        std::array::from_fn(|_| random.number())
     };
     match layout {
         Layout::A => format!(
@@ -96,12 +96,12 @@ fn point(layout: Layout, minute: u32, chance: &mut Chance) -> String {
 }
 
 /// A seeded generator of random numbers.
-struct Chance(u64);
+struct Random(u64);
 
-impl Chance {
+impl Random {
     /// A number below `bound`.
     fn below(&mut self, bound: u32) -> u32 {
-        // Knuth's generator; its high bits are the good ones.
+        // Knuth's generator; only its high bits are random enough.
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         u32::try_from((self.0 >> 33) % u64::from(bound)).unwrap_or_default()
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn all_readers_agree_on_both_layouts() {
         for layout in [Layout::A, Layout::B] {
-            let body = made(layout);
+            let body = generate(layout);
             let decoded = decode(&body, &DecodeSettings::default()).unwrap();
             let tally = Tally::of_decoded(&decoded);
             assert_eq!(tally.points, 10_000, "{layout:?}");

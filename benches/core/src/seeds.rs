@@ -1,4 +1,4 @@
-//! A page straight into columns: visitors push each value into a column, with no struct between.
+//! A page directly into columns: visitors push each value into a column, without structs.
 //! Members may come in any order; unknown ones are skipped.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use crate::columns::Columns;
 
-/// Reads one body with sonic-rs into the columns; gives the cursor of the next page.
+/// Reads one body with sonic-rs into the columns; returns the cursor of the next page.
 ///
 /// # Errors
 /// sonic-rs's error for a body that is not a page.
@@ -19,7 +19,7 @@ pub fn read<'a>(body: &'a [u8], columns: &mut Columns) -> Result<Option<&'a str>
     Ok(cursor)
 }
 
-/// A seed that is its own visitor: asks for a kind of value, and names it in errors.
+/// A seed that is its own visitor: it requests a kind of value, and names it in errors.
 macro_rules! seed {
     ($name:ident, $asks:ident, $value:ty, $expects:literal, $($visit:item)*) => {
         impl<'de> DeserializeSeed<'de> for $name<'_> {
@@ -43,7 +43,7 @@ macro_rules! seed {
     };
 }
 
-/// The name of a member, as its number in its list; a `match` on known texts is what compiles best.
+/// The name of a member, as its number; a `match` on known texts compiles to the fastest code.
 macro_rules! names {
     ($name:ident, $($text:literal => $number:literal),*) => {
         struct $name<'n>(PhantomData<&'n str>);

@@ -14,14 +14,14 @@ const VALUE: usize = 6;
 pub struct Tally {
     /// Points.
     pub points: usize,
-    /// Sum of the values that are there.
+    /// Sum of the values that are not null.
     pub sum_value: f64,
     /// Values that are null.
     pub nulls: usize,
 }
 
 impl Tally {
-    /// Of structs.
+    /// The tally of a page as structs.
     #[must_use]
     pub fn of_page(page: &Page<'_>) -> Self {
         let mut tally = Self::default();
@@ -33,13 +33,13 @@ impl Tally {
         tally
     }
 
-    /// Of siteline's page.
+    /// The tally of siteline's page.
     #[must_use]
     pub fn of_decoded(decoded: &Decoded) -> Self {
         Self::of_values(&decoded.points.numbers[0])
     }
 
-    /// Of a batch with siteline's schema.
+    /// The tally of a batch with siteline's schema.
     #[must_use]
     pub fn of_batch(batch: &RecordBatch) -> Self {
         Self::of_values(batch.column(VALUE).as_primitive())
@@ -50,7 +50,7 @@ impl Tally {
         Self { points: values.len(), sum_value, nulls: values.null_count() }
     }
 
-    /// With another page's.
+    /// Adds the tally of another page.
     pub fn add(&mut self, other: Self) {
         self.points += other.points;
         self.sum_value += other.sum_value;

@@ -1,7 +1,7 @@
-//! `2026-09-01T00:00:00Z` to microseconds: the one form that rendered pages have; other forms
-//! are left to siteline.
+//! `2026-09-01T00:00:00Z` to microseconds: the only form in rendered pages; siteline parses other
+//! forms.
 
-/// Reads timestamps; keeps the day of the last one, which neighbours mostly share.
+/// Reads timestamps; keeps the day of the last one, which is mostly that of the next.
 #[derive(Debug, Default)]
 pub struct Timestamps {
     date: [u8; 10],
@@ -9,7 +9,7 @@ pub struct Timestamps {
 }
 
 impl Timestamps {
-    /// Microseconds since 1970 UTC; `None` for what is no instant.
+    /// Microseconds since 1970 UTC; `None` for a text that is not an instant.
     #[inline]
     pub fn read(&mut self, text: &str) -> Option<i64> {
         let Ok(form): Result<&[u8; 20], _> = text.as_bytes().try_into() else { return slow(text) };
@@ -27,7 +27,7 @@ impl Timestamps {
     }
 }
 
-/// A number of two digits; a large one where they are none.
+/// The number of two digits; a large one if they are not digits.
 #[inline]
 fn two(tens: u8, ones: u8) -> u32 {
     let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
@@ -47,7 +47,7 @@ mod tests {
     const DAY: i64 = 86_400_000_000;
 
     #[test]
-    fn the_fast_form_and_any_other_read_the_same() {
+    fn the_fast_form_and_other_forms_give_the_same_instant() {
         let mut timestamps = Timestamps::default();
         let noon = 20_697 * DAY + DAY / 2;
         for text in

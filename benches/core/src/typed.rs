@@ -1,5 +1,5 @@
-//! A page as structs, read by serde's derive from whichever JSON reader: texts are borrowed from the
-//! body, members come in any order, unknown ones are skipped. A timestamp stays text.
+//! A page as structs that derive serde's `Deserialize`, for any JSON reader: texts are borrowed from
+//! the body, members come in any order, unknown ones are skipped. A timestamp stays text.
 
 use serde::Deserialize;
 
@@ -37,7 +37,7 @@ pub struct Series<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Point<'a> {
-    /// Start of the bucket, ISO 8601, as it was written.
+    /// Start of the bucket, ISO 8601, not parsed.
     pub timestamp: &'a str,
     /// Aggregate of the bucket.
     pub value: Option<f64>,

@@ -1,4 +1,4 @@
-"""The same by hand."""
+"""The same with requests and PyJWT."""
 
 import os
 import time

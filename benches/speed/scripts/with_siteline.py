@@ -1,4 +1,4 @@
-"""A cold script: sign, exchange, one page, its records."""
+"""A script with siteline: sign, exchange, one page, its records."""
 
 import os
 

@@ -1,9 +1,9 @@
-"""What notebooks and files show: plain HTML and SVG. Imported when something is drawn.
+"""Renders objects for notebooks and files as plain HTML and SVG. Imported when it is needed.
 
 - ``html``: clients, queries, scans, pages and tables; ``sync_html``: feeds, stores and syncs
-- ``elements``: the HTML elements that both are made of; ``sparklines``: series as small lines
-- ``coverage_svg``, ``coverage_text``: a coverage as a calendar, whose rows ``calendar`` makes
-- ``protocols``: what is read of the objects that are drawn
+- ``elements``: HTML elements for both; ``sparklines``: series as small line charts
+- ``coverage_svg``, ``coverage_text``: a coverage as a calendar, with the rows of ``calendar``
+- ``protocols``: the attributes that rendering reads
 """
 
 from __future__ import annotations

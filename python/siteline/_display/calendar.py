@@ -1,4 +1,4 @@
-"""The calendar of a coverage: rows of cells, and the pieces of windows in each cell.
+"""The calendar of a coverage: rows of cells, and the parts of windows in each cell.
 
 A row is a month with a cell for each day; where windows are shorter than a day, a row is a day with
 a cell for each hour.
@@ -23,7 +23,7 @@ DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 
 
 class Row(NamedTuple):
-    """A month or a day."""
+    """A row: a month or a day."""
 
     label: str
     start: datetime
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """The part of a window that lies in one cell."""
+    """The part of a window that is in one cell."""
 
     start: datetime
     end: datetime
@@ -40,7 +40,7 @@ class Piece(NamedTuple):
 
 
 def calendar_rows(coverage: Coverage) -> list[Row]:
-    """Return the rows that the windows lie in, in order of time."""
+    """Return the rows that contain the windows, in order of time."""
     windows = list(coverage)
     if not windows:
         return []
@@ -57,7 +57,7 @@ def calendar_rows(coverage: Coverage) -> list[Row]:
 
 
 def cells(coverage: Coverage, rows: list[Row]) -> Iterator[tuple[Row, datetime, list[Piece]]]:
-    """Give each cell of each row: its row, where it begins, and the pieces of windows in it."""
+    """Yield each cell of each row: its row, its start, and the parts of windows in it."""
     windows = list(coverage)
     first = 0
     for row in rows:
@@ -76,12 +76,12 @@ def cells(coverage: Coverage, rows: list[Row]) -> Iterator[tuple[Row, datetime, 
 
 
 def empty_time(coverage: Coverage) -> timedelta:
-    """Add up the windows that were read and hold no point."""
+    """Add up the windows that were read and have no points."""
     return sum((one.end - one.start for one in coverage if one.empty), timedelta(0))
 
 
 def summary(coverage: Coverage) -> str:
-    """Say how far the feed is settled and read."""
+    """Summarize how far the feed is settled and read."""
     if coverage.read_through is None:
         return "nothing read yet"
     settled = "nothing settled yet"

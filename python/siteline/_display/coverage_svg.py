@@ -1,6 +1,6 @@
 """A coverage as SVG: its calendar, a row of cells for each month or day.
 
-Filled: there are points; hollow: read, and empty.
+A filled box has points; a hollow box was read and is empty.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _ROWS = 36
-# Blue and amber can be told apart by colour-blind readers too.
+# Colour-blind readers can distinguish blue and amber.
 _FILL = {
     "settled": (BLUE, 1.0),
     "settling": (AMBER, 1.0),
     "provisional": (BLUE, 0.45),
     "unread": ("#808080", 0.3),
 }
-# In pixels: the margins, and how far cells and rows are apart.
+# In pixels: the margins, and the distances of cells and rows.
 _LEFT, _TOP, _COLUMN, _ROW = 76, 44, 17, 18
 _CELL_WIDTH, _CELL_HEIGHT = 15, 13
 _FONT = "font-family:system-ui,sans-serif;font-size:11px"
@@ -34,13 +34,13 @@ _LONGEST = 90
 
 
 def document(coverage: Coverage) -> str:
-    """Draw it as a file of its own: dark text on light pages, light text on dark ones."""
+    """Draw a stand-alone file: dark text on light pages, light text on dark pages."""
     style = "<style>svg{color:#24292f}@media(prefers-color-scheme:dark){svg{color:#e6edf3}}</style>"
     return svg(coverage, style)
 
 
 def svg(coverage: Coverage, style: str = "") -> str:
-    """Draw it in the text colour of the page around it."""
+    """Draw in the text colour of the surrounding page."""
     rows = calendar_rows(coverage)
     earlier, rows = len(rows) - _ROWS, rows[-_ROWS:]
     columns = 31 if not rows or rows[0].cell == DAY else 24
@@ -90,7 +90,7 @@ def _cells(coverage: Coverage, rows: list[Row]) -> str:
 
 def _window(x: float, y: float, width: float, window: CoverageWindow) -> str:
     read = "never read" if window.read_at is None else f"read {to_minute(window.read_at)}"
-    empty = ", nothing there" if window.empty else ""
+    empty = ", no points" if window.empty else ""
     title = f"{to_minute(window.start)} to {to_minute(window.end)}: {window.state}, {read}{empty}"
     box = _box(x, y, width, *_FILL[window.state], hollow=bool(window.empty))
     return f"{box}<title>{title}</title></rect>"
@@ -98,7 +98,7 @@ def _window(x: float, y: float, width: float, window: CoverageWindow) -> str:
 
 def _box(x: float, y: float, width: float, colour: str, opacity: float, *, hollow: bool) -> str:
     if hollow:
-        # Its outline lies within, so that it is as large as a filled one.
+        # The outline is inside, so that the box is as large as a filled one.
         size = f'x="{x + 0.75:.2f}" y="{y + 0.75}" width="{max(width - 1.5, 0.5):.2f}"'
         line = f'fill="none" stroke="{colour}" stroke-opacity="{opacity}" stroke-width="1.5"'
         return f'<rect {size} height="{_CELL_HEIGHT - 1.5}" rx="2" {line}>'
@@ -115,7 +115,7 @@ def _legend(coverage: Coverage, y: float) -> str:
     for text, colour, opacity, hollow in entries:
         drawn.append(f"{_box(x, y - 11, 13, colour, opacity, hollow=hollow)}</rect>")
         drawn.append(_text(x + 18, y, text, 1.0))
-        # About 6.1 pixels for each character.
+        # A character is about 6.1 pixels wide.
         x += 18 + 6.1 * len(text) + 14
     return "".join(drawn)
 
@@ -126,6 +126,6 @@ def _text(x: float, y: float, text: str, opacity: float) -> str:
 
 
 def _printable(text: str) -> str:
-    """Cut a text, and replace what cannot be printed."""
+    """Truncate a text, and replace characters that cannot be printed."""
     shown = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"

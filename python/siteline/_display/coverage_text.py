@@ -20,7 +20,7 @@ _ROWS = 24
 
 
 def lines(coverage: Coverage) -> str:
-    """Print the newest rows, and what the marks mean."""
+    """Print the newest rows and a legend."""
     title = f"Coverage of {coverage.feed.name} at {to_minute(coverage.now)} UTC"
     printed = [f"{title}: {summary(coverage)}"]
     rows = calendar_rows(coverage)
@@ -35,7 +35,7 @@ def lines(coverage: Coverage) -> str:
 
 
 def _mark(pieces: list[Piece]) -> str:
-    """Return the mark of what takes most of a cell."""
+    """Return the mark of the state that takes most of a cell."""
     share: dict[str, timedelta] = {}
     for start, end, window in pieces:
         mark = _EMPTY if window.empty else _MARKS[window.state]

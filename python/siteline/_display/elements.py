@@ -1,7 +1,7 @@
-"""The HTML elements that the drawings are made of.
+"""The HTML elements of the drawings.
 
-Notebooks have style sheets of their own, so each element carries its style. Colours are inherited
-or translucent: they can be read on dark pages and on light ones.
+Notebooks have their own style sheets, so each element sets its style. Colours are inherited or
+translucent, so that they are readable on dark and on light pages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NONE = "\N{EN DASH}"
 WIDTH = 200
 """The width of a drawing within a table, in pixels."""
 
-# Colours that stand out from white and from black alike.
+# Colours with contrast to white and to black.
 BLUE, AMBER, RED = "#3d8fd1", "#c98a1b", "#d9534f"
 FAINT = "rgba(128,128,128,.16)"
 
@@ -38,7 +38,7 @@ _LONGEST = 60
 
 
 def card(title: str, facts: Iterable[str], *parts: str) -> str:
-    """Return the whole: a title, facts on the same line, and parts below."""
+    """Return a complete drawing: a title, facts on the same line, and parts below."""
     rest = "".join(f" {muted(f'· {fact}')}" for fact in facts)
     style = "font-size:13px;line-height:1.5;color:inherit;max-width:100%;overflow-x:auto"
     return f'<div style="{style}"><div><b>{title}</b>{rest}</div>{"".join(parts)}</div>'
@@ -55,7 +55,7 @@ def pairs(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def html_table(head: Iterable[tuple[str, str]], rows: Iterable[Iterable[tuple[str, str]]]) -> str:
-    """Return a table; each cell is its content and its style (:data:`LEFT` or :data:`RIGHT`)."""
+    """Return a table; a cell is a content and a style (:data:`LEFT` or :data:`RIGHT`)."""
     body = "".join(_row("td", row) for row in rows)
     return f'<table style="{_TABLE}">{_row("th", head, _HEAD)}{body}</table>'
 
@@ -93,12 +93,12 @@ def number(value: float | None) -> str:
 
 
 def instant(at: datetime | None) -> str:
-    """Write one end of a range; an ellipsis where it is open."""
+    """Write a bound of a range; an ellipsis where it is open."""
     return "…" if at is None else to_microsecond(at)
 
 
 def text(value: object, longest: int = _LONGEST) -> str:
-    """Escape text from outside: cut, and with unprintable characters as ``\\u`` escapes."""
+    """Truncate and escape external text; unprintable characters become ``\\u`` escapes."""
     if value is None:
         return NONE
     content = str(value)

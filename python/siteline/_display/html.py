@@ -1,7 +1,7 @@
-"""What notebooks show of clients, queries and reads: plain HTML and SVG.
+"""Renders clients, queries and reads for notebooks: plain HTML and SVG.
 
-No script, no style sheet, nothing loaded from elsewhere; text from outside is escaped and cut.
-Drawing makes no request.
+There are no scripts, style sheets or external resources; external text is escaped and truncated.
+Rendering makes no request.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _IDS_AND_TIME = 6
 
 _FINDINGS = {
     "revised": "revised while reading",
-    "repeated": "came twice",
+    "repeated": "repeated",
     "outside_range": "outside the range",
     "off_grid": "off the grid",
     "minimum_above_maximum": "with minimum above maximum",
     "value_outside_bounds": "with a value outside its bounds",
-    "timestamps_truncated": "with finer timestamps, cut to microseconds",
+    "timestamps_truncated": "with timestamps truncated to microseconds",
     "leap_seconds": "at a leap second",
-    "numbers_as_text": "numbers that came as text",
+    "numbers_as_text": "numbers sent as text",
     "negative_counts": "with a negative sample count",
     "cursors_missing": "pages without nextCursor",
 }
@@ -87,7 +87,7 @@ def query(shown: Query) -> str:
 
 
 def scan(shown: Scan, name: str = "Scan") -> str:
-    """Show the query, and the table where it was read."""
+    """Show the query, and the table if it was read."""
     read = shown._known()
     if read is None:
         return card(name, ["nothing read yet"], _parameters(shown.query))
@@ -101,19 +101,19 @@ def table(shown: Table) -> str:
 
 
 def gathered(shown: Gathered) -> str:
-    """Show the merged table of several scans; where they cannot be merged, a line for each."""
+    """Show the merged table of several scans, or a line for each if they cannot be merged."""
     tables = counted(len(shown), "table")
     try:
-        whole = shown.table
+        merged = shown.table
     except QueryError:
         lines = "".join(f"<div>{text(one, 200)}</div>" for one in shown)
-        return card("Gathered", [tables, "apart"], lines)
-    parts = (_origin(whole._provenance()), _notes(whole.report), _points(whole))
-    return card("Gathered", [tables, *_size(whole)], *parts)
+        return card("Gathered", [tables, "not merged"], lines)
+    parts = (_origin(merged._provenance()), _notes(merged.report), _points(merged))
+    return card("Gathered", [tables, *_size(merged)], *parts)
 
 
 def page(shown: Page) -> str:
-    """Show one page as a table is shown."""
+    """Show one page in the form of a table."""
     source = shown._provenance()
     report = shown.report
     facts = [counted(len(shown), "point"), f"{report['series']:,} series"]
@@ -172,7 +172,7 @@ def _parameters(shown: Query) -> str:
 
 
 def _interval(shown: Query) -> str:
-    """Write the interval exactly, and how many buckets it makes of the range."""
+    """Write the interval exactly, and the number of buckets in the range."""
     seconds = shown.interval_seconds or 0
     units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
     unit, size = next((unit, size) for unit, size in units if seconds % size == 0)
@@ -191,11 +191,11 @@ def _size(shown: Table) -> list[str]:
         return facts
     facts += [f"{report['series']:,} series", counted(report["pages"], "page")]
     before = report["resumed_after_pages"]
-    return [*facts, f"after {counted(before, 'page')} that are not in it"] if before else facts
+    return [*facts, f"without {counted(before, 'earlier page')}"] if before else facts
 
 
 def _origin(source: Mapping[str, Any]) -> str:
-    """Write where and when points were read, and the query; nothing for points of the sandbox."""
+    """Write where and when points were read, and the query; nothing for a sandbox's truth."""
     if not source:
         return ""
     where = f"{text(source['host'], 200)} · read {to_microsecond(source['read_at'])} UTC"
@@ -209,7 +209,7 @@ def _notes(report: PageReport | TableReport) -> str:
     if unknown := report["unknown_members"]:
         more = ", …" if len(unknown) > 5 else ""
         notes.append("unknown members " + ", ".join(map(text, unknown[:5])) + more)
-    return f"<div>Noted: {' · '.join(notes)}</div>" if notes else ""
+    return f"<div>Notes: {' · '.join(notes)}</div>" if notes else ""
 
 
 def _points(shown: Table | Page) -> str:

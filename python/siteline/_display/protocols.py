@@ -1,4 +1,4 @@
-"""What the drawings read of the objects that they draw: each named as the class it is part of."""
+"""The attributes that rendering reads, as protocols with the names of the rendered classes."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ SeriesPreview: TypeAlias = tuple[
     float | None,
     list[list[tuple[int, float, float]]],
 ]
-"""Of a series: its five ids, how many points, its lowest and highest value (``None`` without any),
-and its line: stretches without a gap, each a list of pixels (x, lowest, highest), the values scaled
-to 0..1."""
+"""A series: its five ids, number of points, lowest and highest value (``None`` without any), and
+its line: stretches without a gap, each a list of pixels (x, lowest, highest), scaled to 0..1."""
 
 
 class Preview(TypedDict):
-    """The first series of some points, ready to be drawn."""
+    """The first series of some points, prepared for drawing."""
 
     start: datetime
-    """Where the axis of time begins."""
+    """The start of the time axis."""
     end: datetime
-    """Where it ends."""
+    """The end of the time axis."""
     more: bool
     """Whether there are more series."""
     series: list[SeriesPreview]
-    """The series, in the order in which they came."""
+    """The series, in the order of the points."""
 
 
 class Allowance(Protocol):
@@ -88,7 +87,7 @@ class Query(Protocol):
 
 
 class _PointSource(Protocol):
-    """Points that were read: those of a page or of a table."""
+    """The points of a page or of a table."""
 
     def __len__(self) -> int: ...
     def records(self) -> Iterator[Mapping[str, Any]]: ...
@@ -167,7 +166,7 @@ class Store(Protocol):
 class Points(Protocol):
     """Points of a store.
 
-    The preview: what is selected, the series of the first points, these points, how many they are,
+    The preview: the selection as text, the series of the first points, these points, their number,
     and whether there are more.
     """
 
@@ -175,7 +174,7 @@ class Points(Protocol):
 
 
 class CoverageWindow(Protocol):
-    """A stretch of a window, all of it in one state."""
+    """A part of a window that is in one state."""
 
     @property
     def start(self) -> datetime: ...
@@ -286,7 +285,7 @@ class SyncReport(Protocol):
 
 
 class Plan(Protocol):
-    """What the next sync, or scans, would read."""
+    """What the next sync, or a read of scans, would read."""
 
     @property
     def tasks(self) -> Sequence[Task]: ...

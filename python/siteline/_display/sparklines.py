@@ -1,4 +1,4 @@
-"""Series as small lines: one row of a table for each, with its ids and its extremes."""
+"""Series as small line charts: a table row for each, with its ids and its extremes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _HEIGHT = 26
-# The lowest pixels show where there are points.
+# The height of the lowest pixels, which show where there are points.
 _PRESENCE = 3
 _IDS = ("site", "line", "machine", "device", "tag")
 _TAG = len(_IDS) - 1
@@ -34,7 +34,7 @@ def sparklines(preview: Preview) -> str:
     """Draw the series of a preview."""
     series = preview["series"]
     ids = [line[0] for line in series]
-    # Ids that all series share are written once; the tag always has a column.
+    # Ids that all series share are written once, above the table; the tag always has a column.
     differing = [n for n in range(len(_IDS)) if n == _TAG or len({one[n] for one in ids}) > 1]
     shared = " · ".join(
         f"{_IDS[n]} {text(ids[0][n])}"

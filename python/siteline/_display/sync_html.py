@@ -1,4 +1,4 @@
-"""What notebooks show of feeds, stores and syncs: plain HTML and SVG, as in ``html``."""
+"""Renders feeds, stores and syncs for notebooks: plain HTML and SVG, as in ``html``."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _TASKS = 12
 
 
 def feed(shown: Feed) -> str:
-    """Show the query of a feed, and the durations that its syncs go by."""
-    rows = [("asks", text(shown._asks(), 300)), ("since", f"{to_microsecond(shown.since)} UTC")]
+    """Show the query of a feed, and its durations."""
+    rows = [("query", text(shown._asks(), 300)), ("since", f"{to_microsecond(shown.since)} UTC")]
     names = ("settle_lag", "overlap", "lateness", "window")
     rows += [(name.replace("_", " "), duration(getattr(shown, name))) for name in names]
     return card("Feed", [text(shown.name)], pairs(rows))
@@ -62,13 +62,13 @@ def store(shown: Store) -> str:
         ]
         for one in feeds
     ]
-    names = ["feed", "asks", "settled through", "read through"]
+    names = ["feed", "query", "settled through", "read through"]
     head = [*((name, LEFT) for name in names), ("sequence", RIGHT)]
     return card("Store", facts, html_table(head, rows))
 
 
 def points(shown: Points) -> str:
-    """Show the first points as lines, and a few as rows."""
+    """Show the first points as line charts, and a few of them as rows."""
     selected, preview, records, count, more = shown._preview()
     if not count:
         return card("Points", [text(selected, 200), "no points"])
@@ -87,7 +87,7 @@ def coverage(shown: Coverage) -> str:
 
 
 def lateness(shown: Lateness) -> str:
-    """Show the quantiles and the verdict."""
+    """Show the quantiles and the conclusion."""
     names = ["", "count", "half", "90 %", "99 %", "all"]
     head = [(name, RIGHT if name else LEFT) for name in names]
     rows = [
@@ -103,7 +103,7 @@ def _quantiles(one: Delays) -> list[tuple[str, str]]:
 
 
 def report(shown: SyncReport) -> str:
-    """Show what a sync did, feed by feed, and what is left to read."""
+    """Show what a sync did for each feed, and what is left to read."""
     facts = [
         "complete" if shown.complete else "<b>incomplete</b>",
         f"{to_microsecond(shown.now)} UTC",
@@ -125,7 +125,7 @@ def report(shown: SyncReport) -> str:
     left = f'<div style="margin-top:8px">{allowance_bar(shown.allowance)}</div>'
     if shown.complete:
         return card("Sync", facts, html_table(head, rows), left)
-    when = "" if shown.resumes_at is None else f" from {to_microsecond(shown.resumes_at)} UTC on"
+    when = "" if shown.resumes_at is None else f", from {to_microsecond(shown.resumes_at)} UTC on"
     todo = f'<div style="margin-top:8px">Still to do{when}:</div>{_tasks(shown.todo)}'
     return card("Sync", facts, html_table(head, rows), left, todo)
 
@@ -134,17 +134,17 @@ def plan(shown: Plan) -> str:
     """Show what would be read, and whether the allowance is enough."""
     if not shown.tasks:
         return card("Plan", ["nothing to read", f"{to_microsecond(shown.now)} UTC"])
-    pages = "pages not known yet" if shown.pages is None else counted(shown.pages, "page")
-    fits = {True: "enough is left", False: "<b>not enough is left</b>", None: ""}[shown.fits]
+    pages = "pages unknown" if shown.pages is None else counted(shown.pages, "page")
+    fits = {True: "within the allowance", False: "<b>over the allowance</b>", None: ""}[shown.fits]
     facts = [counted(len(shown.tasks), "chain"), pages, *([fits] if fits else [])]
     left = f'<div style="margin-top:8px">{allowance_bar(shown.allowance)}</div>'
     if shown.kind == "scan" and len(shown.tasks) == 1:
         task = shown.tasks[0]
-        seen = f", as the feed {text(task.feed)} has shown" if task.feed else ""
-        return card("Plan", facts, f"<div>{_range(task)} UTC{seen}</div>", left)
+        source = f", estimated from the feed {text(task.feed)}" if task.feed else ""
+        return card("Plan", facts, f"<div>{_range(task)} UTC{source}</div>", left)
     reserve = ""
     if shown.reserve:
-        reserve = f"<div>{counted(shown.reserve, 'page')} held back for what becomes due</div>"
+        reserve = f"<div>{counted(shown.reserve, 'page')} reserved for due windows</div>"
     return card("Plan", facts, _tasks(shown.tasks, shown.kind), left, reserve)
 
 

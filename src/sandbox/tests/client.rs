@@ -1,4 +1,4 @@
-//! A client that sends what a test says, right or wrong, without any of siteline's code.
+//! A client that sends any request, valid or invalid, without siteline's code.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -28,13 +28,13 @@ pub(super) fn at(text: &str) -> i64 {
     text.parse::<Timestamp>().expect("a timestamp").as_microsecond()
 }
 
-/// Making a key is slow: the tests share two.
+/// Generating a key is slow: the tests share two.
 fn key(which: usize) -> &'static KeyPair {
     static KEYS: [OnceLock<KeyPair>; 2] = [const { OnceLock::new() }; 2];
     KEYS[which].get_or_init(|| KeyPair::generate(KeySize::Rsa2048).expect("a key"))
 }
 
-/// The public JWK of one of the two keys, and its thumbprint as RFC 7638 has it.
+/// The public JWK of one of the two keys, and its RFC 7638 thumbprint.
 pub(super) fn public_jwk(which: usize) -> (String, String) {
     // RFC 8017's RSAPublicKey in DER; of a 2048-bit key all lengths are known.
     let der = key(which).public_key().as_ref();
@@ -77,7 +77,7 @@ impl Caller {
         json!({"alg": "RS256", "kid": self.thumbprint})
     }
 
-    /// Claims as they should be, with a jti that is new.
+    /// Valid claims with a new jti.
     pub(super) fn claims(&self) -> Value {
         let now = self.sandbox.clock().wall().as_second();
         json!({
@@ -101,7 +101,7 @@ impl Caller {
         self.send("POST", TOKEN, &[form], body.as_bytes()).expect("a reply")
     }
 
-    /// A token, by the rules.
+    /// A token from a valid request.
     pub(super) fn token(&self) -> String {
         let reply = self.exchange(&self.header(), &self.claims());
         assert_eq!(reply.status, 200, "{:?}", self.sandbox.stats().refusals);
@@ -114,7 +114,7 @@ impl Caller {
         self.send("GET", target, &headers, b"").expect("a reply")
     }
 
-    /// One request on a connection of its own; `None` where no whole HTTP reply came.
+    /// One request on a new connection; `None` without a complete HTTP reply.
     pub(super) fn send(
         &self,
         method: &str,
@@ -133,7 +133,7 @@ impl Caller {
         (body.len() == length).then_some(Response { status, headers, body })
     }
 
-    /// The head and the bytes after it, as they came.
+    /// The head of the reply and the bytes after it, as received.
     pub(super) fn send_raw(
         &self,
         method: &str,
@@ -158,7 +158,7 @@ impl Caller {
         Some((text, reply[head + 4..].to_vec()))
     }
 
-    /// Follows a chain to its end: all pages.
+    /// All pages of a chain.
     pub(super) fn chain(&self, query: &str, token: &str) -> Vec<Value> {
         let mut pages = Vec::new();
         let mut cursor = None;
@@ -215,7 +215,7 @@ pub(super) fn encode(text: &str) -> String {
         .collect()
 }
 
-/// The points of a page in its order: identity joined with `/`, timestamp as JSON, value.
+/// The points of a page, in order: identity joined with `/`, timestamp as JSON, value.
 pub(super) fn points(page: &Value) -> Vec<(String, String, Option<f64>)> {
     let mut points = Vec::new();
     for envelope in page["series"].as_array().expect("envelopes") {

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::client::{BOTH, Caller, DATA, DISCOVERY, at, encode, form, points, sign, target};
 use crate::sandbox::{AsOf, Options, Selection};
 
-/// An hour of one line: six series.
+/// A query of an hour of one line: six series.
 const HOUR: &str =
     "siteId=S1&lineId=L2&from=2026-11-01T00:00:00Z&to=2026-11-01T01:00:00Z&pageSize=50";
 
@@ -27,7 +27,7 @@ fn discovery_lists_the_hierarchy() {
 }
 
 #[test]
-fn each_endpoint_asks_for_its_scope() {
+fn each_endpoint_requires_its_scope() {
     let caller = Caller::new(Options::default());
     let claims = caller.claims().to_string();
     let assertion = sign(&caller.header().to_string(), &claims, 0);
@@ -41,7 +41,7 @@ fn each_endpoint_asks_for_its_scope() {
 }
 
 #[test]
-fn requests_without_a_good_bearer_are_challenged() {
+fn requests_without_a_valid_bearer_token_are_challenged() {
     let caller = Caller::new(Options::default());
     let basic = [("Authorization", "Basic eDp5"), ("Accept", "application/json")];
     for headers in [&basic[1..], &basic[..]] {
@@ -57,7 +57,7 @@ fn requests_without_a_good_bearer_are_challenged() {
 }
 
 #[test]
-fn a_whole_chain_is_the_truth() {
+fn a_complete_chain_equals_the_truth() {
     let caller = Caller::new(Options::default());
     let pages = caller.chain(HOUR, &caller.token());
     assert!(pages.len() > 6, "{}", pages.len());
@@ -105,7 +105,7 @@ fn a_cursor_is_bound_to_all_other_parameters_and_to_the_subject() {
     edited.replace_range(10..11, if &cursor[10..11] == "A" { "B" } else { "A" });
     assert!(refused(HOUR, &edited, &token));
     assert!(refused(HOUR, "", &token));
-    // Sent as it is, its + is read as a space and its & ends it.
+    // Without encoding, its + is decoded to a space and its & ends it.
     assert_eq!(caller.get(&format!("{DATA}?{HOUR}&cursor={cursor}"), &token).status, 400);
     let (jwk, _) = super::client::public_jwk(0);
     let other = caller.sandbox.enroll(&jwk, &BOTH.split(' ').collect::<Vec<_>>());
@@ -168,7 +168,7 @@ fn the_daily_allowance_counts_every_data_request_until_midnight() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_plant_and_another_seed_another() {
+fn the_plant_depends_on_the_seed_alone() {
     let read = |seed| {
         let caller = Caller::new(Options { seed, ..Options::default() });
         caller.chain(HOUR, &caller.token()).iter().flat_map(points).collect::<Vec<_>>()
@@ -178,7 +178,7 @@ fn the_same_seed_gives_the_same_plant_and_another_seed_another() {
 }
 
 #[test]
-fn replies_are_compressed_for_those_who_ask() {
+fn replies_are_compressed_for_clients_that_accept_gzip() {
     let caller = Caller::new(Options::default());
     let token = format!("Bearer {}", caller.token());
     let headers = [("Authorization", token.as_str()), ("Accept-Encoding", "br, gzip")];
@@ -191,7 +191,7 @@ fn replies_are_compressed_for_those_who_ask() {
 }
 
 #[test]
-fn generated_data_arrive_late_are_revised_and_settle_within_a_day() {
+fn generated_data_arrive_late_are_revised_and_are_final_after_a_day() {
     let caller = Caller::new(Options::default());
     let truth_as_of = |as_of| {
         let end = Some(at("2026-11-08T00:00:00Z"));
@@ -206,7 +206,7 @@ fn generated_data_arrive_late_are_revised_and_settle_within_a_day() {
 }
 
 #[test]
-fn the_log_hides_cursors_and_the_wire_is_kept_only_on_request() {
+fn the_log_has_no_cursors_and_the_wire_is_recorded_only_on_request() {
     let caller = Caller::new(Options { record_wire: true, ..Options::default() });
     let token = caller.token();
     let first = caller.get(&target(HOUR, None), &token).json();

@@ -1,4 +1,4 @@
-//! Faults, as a client sees them.
+//! Faults as a client observes them.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn raw(caller: &Caller, token: &str) -> Option<(String, Vec<u8>)> {
 }
 
 #[test]
-fn a_reply_is_replaced_after_the_request_was_counted() {
+fn a_replaced_reply_counts_as_a_request() {
     let effect = Effect::Reply {
         status: 502,
         headers: vec![("Content-Type".into(), "text/html".into())],
@@ -39,7 +39,7 @@ fn a_reply_is_replaced_after_the_request_was_counted() {
 }
 
 #[test]
-fn temporarily_unavailable_comes_with_the_status_of_the_shape() {
+fn temporarily_unavailable_has_the_status_of_the_options() {
     for status in [503, 400, 500] {
         let options = Options { unavailable_status: status, ..Options::default() };
         let caller = Caller::new(options);
@@ -54,7 +54,7 @@ fn temporarily_unavailable_comes_with_the_status_of_the_shape() {
 }
 
 #[test]
-fn a_cut_body_promises_more_than_it_holds() {
+fn a_cut_body_is_shorter_than_its_content_length() {
     let caller = with_fault(Endpoint::Data, Effect::Cut { after: 100 });
     let (head, body) = raw(&caller, &caller.token()).expect("a head");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
@@ -65,7 +65,7 @@ fn a_cut_body_promises_more_than_it_holds() {
 }
 
 #[test]
-fn a_reset_and_raw_bytes_are_no_http_reply() {
+fn a_reset_and_raw_bytes_are_not_an_http_reply() {
     let caller = with_fault(Endpoint::Data, Effect::Reset);
     assert!(raw(&caller, &caller.token()).is_none());
     let caller = with_fault(Endpoint::Data, Effect::Raw("HTTP/1.1 200 OK\r\n\r\nhalf".into()));
@@ -111,7 +111,7 @@ fn cursors_repeat_and_cycle() {
 }
 
 #[test]
-fn pages_come_empty_or_without_their_cursor() {
+fn pages_may_be_empty_or_lack_their_cursor() {
     let caller = with_fault(Endpoint::Data, Effect::EmptyPage);
     let token = caller.token();
     let page = caller.get(&target(QUERY, None), &token).json();
@@ -130,7 +130,7 @@ fn delays_move_the_clock_and_headers_change() {
     let caller = with_fault(Endpoint::Discovery, Effect::Delay(Duration::from_secs(3_600)));
     let token = caller.token();
     let reply = caller.get(DISCOVERY, &token);
-    assert_eq!(reply.status, 401, "the token ended while the request waited");
+    assert_eq!(reply.status, 401, "the token expired while the request was delayed");
     assert_eq!(reply.headers["date"], "Sun, 08 Nov 2026 01:00:00 GMT");
     for value in [None, Some("Thu, 01 Jan 1970 00:00:00 GMT".to_owned())] {
         let changes = vec![("Date".to_owned(), value.clone())];
@@ -141,7 +141,7 @@ fn delays_move_the_clock_and_headers_change() {
 }
 
 #[test]
-fn tokens_are_forgotten_and_scopes_shrink() {
+fn tokens_become_invalid_and_scopes_are_reduced() {
     let caller = Caller::new(Options::default());
     let when = When::Every(2);
     caller.sandbox.fault(Fault { on: Endpoint::Data, when, effect: Effect::ForgetTokens });

@@ -1,4 +1,4 @@
-//! The user's own data: points with their versions, and raw readings.
+//! Loading the user's own data: points with their versions, and raw readings.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn minutes(page: &serde_json::Value) -> Vec<String> {
 }
 
 #[test]
-fn loaded_points_come_back_as_they_were_loaded() {
+fn loaded_points_are_served_unchanged() {
     let caller = loaded(0..5);
     let pages = caller.chain(QUERY, &caller.token());
     assert_eq!(pages.len(), 2);
@@ -61,7 +61,7 @@ fn a_late_point_before_the_cursor_shifts_the_next_page_and_repeats_a_point() {
 }
 
 #[test]
-fn a_point_taken_back_shifts_the_next_page_and_omits_a_point() {
+fn a_withdrawn_point_shifts_the_next_page_and_omits_a_point() {
     let caller = loaded(0..6);
     let token = caller.token();
     let first = caller.get(&target(QUERY, None), &token).json();
@@ -71,7 +71,7 @@ fn a_point_taken_back_shifts_the_next_page_and_omits_a_point() {
 }
 
 #[test]
-fn a_point_becomes_visible_and_changes_at_its_times() {
+fn a_point_becomes_visible_and_changes_at_the_given_times() {
     let caller = loaded([]);
     let now = at(NOW);
     let arriving = point(0, 1.0, Some(now + 10 * MINUTE));
@@ -79,7 +79,7 @@ fn a_point_becomes_visible_and_changes_at_its_times() {
     caller.sandbox.revise(&series(), point(0, 2.0, Some(now + 20 * MINUTE))).expect("revised");
     let mut seen = Vec::new();
     for _ in 0..3 {
-        // Asked for twice each time: what is kept is given up when it changes.
+        // Two requests each time: the cached snapshot is replaced when it changes.
         for _ in 0..2 {
             let page = caller.get(&target(QUERY, None), &caller.token()).json();
             seen.push(points(&page).first().and_then(|(_, _, value)| *value));
@@ -110,18 +110,17 @@ fn points_are_aggregated_only_to_multiples_of_their_width() {
 }
 
 #[test]
-fn readings_are_aggregated_by_any_interval_and_all_of_them_count() {
+fn readings_are_aggregated_to_any_interval_and_all_of_them_count() {
     let caller = Caller::new(Options::default());
     let reading = |second: i64, value| Reading {
         timestamp: at("2026-11-01T00:00:00Z") + second * 1_000_000,
         value,
         available_at: None,
     };
-    // A repeat, and a step back in time.
+    // A repeated timestamp, and readings out of order.
     let readings = [(0, 1.0), (70, 5.0), (70, 6.0), (10, 3.0), (59, 8.0)];
     let readings = readings.map(|(second, value)| reading(second, value));
-    let held = [Identity { tag: None, ..series() }, series()];
-    for identity in held {
+    for identity in [Identity { tag: None, ..series() }, series()] {
         caller.sandbox.load_readings(60, vec![(identity, readings.to_vec())]).expect("loaded");
     }
     let page = caller.get(&target(QUERY, None), &caller.token()).json();
@@ -135,7 +134,7 @@ fn readings_are_aggregated_by_any_interval_and_all_of_them_count() {
 }
 
 #[test]
-fn a_load_is_taken_whole_or_not_at_all() {
+fn a_load_that_fails_changes_nothing() {
     let caller = Caller::new(Options::default());
     let plant = caller.get(DISCOVERY, &caller.token()).json();
     let other = Identity::new("S1", "L1", "M1", "D1", "another");
@@ -154,7 +153,7 @@ fn a_load_is_taken_whole_or_not_at_all() {
 }
 
 #[test]
-fn an_empty_load_takes_the_place_of_the_plant_too() {
+fn an_empty_load_also_replaces_the_plant() {
     let caller = Caller::new(Options::default());
     caller.sandbox.load_readings(60, vec![]).expect("loaded");
     let page = caller.get(&target(QUERY, None), &caller.token()).json();
@@ -162,7 +161,7 @@ fn an_empty_load_takes_the_place_of_the_plant_too() {
 }
 
 #[test]
-fn a_chain_that_has_ended_leaves_nothing_behind() {
+fn a_chain_that_has_ended_leaves_no_cursors_behind() {
     let caller = loaded(0..10);
     let token = caller.token();
     for page_size in 1..6 {

@@ -1,4 +1,4 @@
-//! A switch for each thing that the document leaves open.
+//! The switches for the things that the document leaves open.
 
 use serde_json::Value;
 

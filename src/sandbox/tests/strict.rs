@@ -1,5 +1,4 @@
-//! Each sentence of the document (§2 to §9) that asks something of a client, tested with a client
-//! that does otherwise.
+//! Tests each rule for clients in the document (§2 to §9) with a client that breaks it.
 
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ fn assertion(caller: &Caller) -> String {
     sign(&caller.header().to_string(), &caller.claims().to_string(), 0)
 }
 
-/// §7: a refused assertion gets the generic reply; the reason is for the author of a test only.
+/// §7: the reply to a refused assertion is generic; the reason is only in the statistics.
 fn assert_invalid_client(caller: &Caller, reply: &Response, reason: &str) {
     assert_eq!((reply.status, reply.json()), (401, json!({"error": "invalid_client"})), "{reason}");
     let stats = caller.sandbox.stats();
@@ -40,7 +39,7 @@ fn bearer(token: &str) -> String {
 }
 
 #[test]
-fn the_algorithm_is_rs256_and_nothing_like_it() {
+fn the_only_algorithm_is_rs256() {
     let caller = caller();
     for alg in ["none", "None", "", "HS256", "RS384", "RS512", "PS256", "ES256", "rs256", "RS256 "]
     {
@@ -59,7 +58,7 @@ fn the_algorithm_is_rs256_and_nothing_like_it() {
 }
 
 #[test]
-fn no_header_member_brings_a_key_of_its_own() {
+fn header_members_that_bring_a_key_are_refused() {
     let caller = caller();
     for name in ["jku", "x5u", "x5c", "x5t", "x5t#S256", "jwk", "crit", "b64", "zip", "cty"] {
         let header = with(caller.header(), &[(name, json!("x"))]);
@@ -69,7 +68,7 @@ fn no_header_member_brings_a_key_of_its_own() {
 }
 
 #[test]
-fn key_kid_and_subject_belong_together() {
+fn key_kid_and_subject_must_match() {
     let caller = caller();
     let (jwk, thumbprint) = public_jwk(1);
     let other = caller.sandbox.enroll(&jwk, &DEFAULT_SCOPES).expect("a subject");
@@ -112,7 +111,7 @@ fn the_compact_form_is_three_parts_of_canonical_base64url() {
 }
 
 #[test]
-fn the_audience_is_this_address_to_the_letter() {
+fn the_audience_is_exactly_the_address_of_the_token_endpoint() {
     let caller = caller();
     let base = caller.sandbox.base_url().to_owned();
     for audience in [
@@ -133,7 +132,7 @@ fn the_audience_is_this_address_to_the_letter() {
 }
 
 #[test]
-fn the_times_are_whole_seconds_in_their_order() {
+fn the_times_are_integers_in_the_right_order() {
     let caller = caller();
     let now = caller.sandbox.clock().wall().as_second();
     for (iat, nbf, exp, reason) in [
@@ -142,12 +141,12 @@ fn the_times_are_whole_seconds_in_their_order() {
         (json!(now), json!(now), json!(now), "exp is not 1 to 300"),
         (json!(now), json!(now), json!(now - 1), "exp is not 1 to 300"),
         (json!(now - 300), json!(now - 300), json!(now), "exp has passed"),
-        (json!(now + 31), json!(now), json!(now + 60), "iat lies in the future"),
-        (json!(now), json!(now + 31), json!(now + 60), "nbf lies in the future"),
-        (json!(now), json!(now - 61), json!(now + 60), "nbf lies far before"),
+        (json!(now + 31), json!(now), json!(now + 60), "iat is in the future"),
+        (json!(now), json!(now + 31), json!(now + 60), "nbf is in the future"),
+        (json!(now), json!(now - 61), json!(now + 60), "nbf is too far before"),
         (json!(now), json!(now + 20), json!(now + 20), "nbf is not before exp"),
         (json!(i64::MIN), json!(now), json!(i64::MAX), "exp is not 1 to 300"),
-        (json!(now * 1_000), json!(now), json!(now * 1_000 + 1), "iat lies in the future"),
+        (json!(now * 1_000), json!(now), json!(now * 1_000 + 1), "iat is in the future"),
         (json!(true), json!(now), json!(now + 60), "iat is not a JSON integer"),
         (json!(now), json!(null), json!(now + 60), "nbf is not a JSON integer"),
         (json!(now), json!(now), json!("60"), "exp is not a JSON integer"),
@@ -166,7 +165,7 @@ fn the_times_are_whole_seconds_in_their_order() {
 }
 
 #[test]
-fn a_jti_never_comes_again_however_old() {
+fn a_jti_is_never_accepted_again_however_old() {
     let caller = caller();
     let jti = ("jti", json!("once"));
     let reply =
@@ -181,7 +180,7 @@ fn a_jti_never_comes_again_however_old() {
 }
 
 #[test]
-fn the_form_is_url_encoded_and_says_so() {
+fn the_form_is_url_encoded_and_has_that_content_type() {
     let caller = caller();
     let send = |content_type: &[(&str, &str)]| {
         let body = form(&assertion(&caller), BOTH);
@@ -198,7 +197,7 @@ fn the_form_is_url_encoded_and_says_so() {
 }
 
 #[test]
-fn the_scope_is_a_list_of_allowed_ones_and_granted_as_asked() {
+fn the_requested_scopes_must_be_allowed_and_are_granted_as_requested() {
     let caller = caller();
     let (jwk, _) = public_jwk(0);
     let narrow = caller.sandbox.enroll(&jwk, &["customer.data.read"]).expect("a subject");
@@ -228,7 +227,7 @@ fn the_scope_is_a_list_of_allowed_ones_and_granted_as_asked() {
 }
 
 #[test]
-fn each_path_has_its_one_method() {
+fn each_path_has_one_method() {
     let caller = caller();
     let token = bearer(&caller.token());
     for (path, right) in [(TOKEN, "POST"), (DISCOVERY, "GET"), (DATA, "GET")] {
@@ -257,7 +256,7 @@ fn each_path_has_its_one_method() {
 }
 
 #[test]
-fn the_bearer_token_travels_in_its_header_only() {
+fn the_bearer_token_is_accepted_in_its_header_only() {
     let caller = caller();
     let token = caller.token();
     let good = bearer(&token);
@@ -283,7 +282,7 @@ fn the_bearer_token_travels_in_its_header_only() {
 }
 
 #[test]
-fn discovery_asks_for_json_and_reads_have_no_body() {
+fn discovery_requires_accept_json_and_get_requests_have_no_body() {
     let caller = caller();
     let token = bearer(&caller.token());
     let status = |path: &str, accept: Option<&str>, body: &[u8]| {
@@ -296,8 +295,8 @@ fn discovery_asks_for_json_and_reads_have_no_body() {
         for refused in ["text/html", "application/xml, text/*", ""] {
             assert_eq!(status(path, Some(refused), b""), 406, "{path} {refused}");
         }
-        for taken in ["*/*", "text/html, application/json;q=0.5"] {
-            assert_eq!(status(path, Some(taken), b""), 200, "{path} {taken}");
+        for accepted in ["*/*", "text/html, application/json;q=0.5"] {
+            assert_eq!(status(path, Some(accepted), b""), 200, "{path} {accepted}");
         }
         assert_eq!(status(path, Some("application/json"), b"siteId=S1"), 400, "{path}");
     }
@@ -333,7 +332,7 @@ fn every_parameter_is_given_once_and_encoded() {
 }
 
 #[test]
-fn allowance_and_rate_are_those_of_one_integration() {
+fn allowance_and_rate_limit_are_per_integration() {
     let options =
         Options { daily_allowance: Some(2), token_requests_per_minute: 3, ..Options::default() };
     let caller = Caller::new(options);
@@ -348,7 +347,7 @@ fn allowance_and_rate_are_those_of_one_integration() {
     assert_eq!(caller.exchange(&caller.header(), &caller.claims()).status, 429);
     let reply = caller.exchange(&caller.header(), &theirs()).json();
     let other_token = reply["access_token"].as_str().expect("a token");
-    // Tokens that nobody gave count for nobody; one that has ended counts for its owner.
+    // An unknown token counts for no integration; an expired one counts for its subject.
     assert_eq!(caller.get(DATA, "unknown").status, 401);
     assert_eq!(caller.get(DATA, &token).status, 200);
     caller.sandbox.clock().advance(Duration::from_secs(600));

@@ -1,4 +1,4 @@
-//! §2.1 and §4.1: the token endpoint takes what the document asks for and nothing else.
+//! §2.1 and §4.1: the token endpoint accepts what the document requires and nothing else.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn without(mut object: Value, name: &str) -> Value {
 }
 
 #[test]
-fn an_assertion_by_the_rules_gets_a_token_for_ten_minutes() {
+fn a_valid_assertion_gets_a_token_for_ten_minutes() {
     let caller = Caller::new(Options::default());
     let reply = caller.exchange(&caller.header(), &caller.claims());
     assert_eq!(reply.status, 200);
@@ -37,14 +37,14 @@ fn an_assertion_by_the_rules_gets_a_token_for_ten_minutes() {
 }
 
 #[test]
-fn a_typ_of_jwt_is_tolerated() {
+fn a_typ_of_jwt_is_accepted() {
     let caller = Caller::new(Options::default());
     let header = changed(caller.header(), "typ", json!("JWT"));
     assert_eq!(caller.exchange(&header, &caller.claims()).status, 200);
 }
 
 #[test]
-fn a_header_with_anything_else_is_refused() {
+fn a_header_with_any_other_member_is_refused() {
     let caller = Caller::new(Options::default());
     let good = caller.header();
     let headers = [
@@ -69,7 +69,7 @@ fn a_header_with_anything_else_is_refused() {
 }
 
 #[test]
-fn claims_outside_the_rules_are_refused_without_saying_which() {
+fn invalid_claims_are_refused_without_naming_the_claim() {
     let caller = Caller::new(Options { token_requests_per_minute: 100, ..Options::default() });
     let good = || caller.claims();
     let now = caller.sandbox.clock().wall().as_second();
@@ -107,7 +107,7 @@ fn claims_outside_the_rules_are_refused_without_saying_which() {
 }
 
 #[test]
-fn claims_at_the_edge_of_the_rules_are_taken() {
+fn claims_at_their_limits_are_accepted() {
     let caller = Caller::new(Options::default());
     let now = caller.sandbox.clock().wall().as_second();
     for (name, value) in [
@@ -139,7 +139,7 @@ fn only_the_enrolled_key_verifies() {
 }
 
 #[test]
-fn a_member_that_comes_twice_is_refused() {
+fn a_duplicate_member_is_refused() {
     let caller = Caller::new(Options::default());
     let claims = caller.claims().to_string();
     let twice = claims.replacen('{', &format!(r#"{{"iss":"{}","#, caller.subject), 1);
@@ -164,7 +164,7 @@ fn a_jti_is_spent_by_every_presentation_even_a_failed_one() {
 }
 
 #[test]
-fn a_jti_is_spent_also_where_the_request_around_it_is_wrong() {
+fn a_jti_is_spent_also_by_an_invalid_request() {
     let caller = Caller::new(Options::default());
     let form_type = ("Content-Type", "application/x-www-form-urlencoded");
     let bearer = ("Authorization", "Bearer something");
@@ -223,7 +223,7 @@ fn an_authorization_header_on_the_token_request_is_refused() {
 }
 
 #[test]
-fn an_assertion_as_bearer_is_refused_and_written_down() {
+fn an_assertion_as_bearer_token_is_refused_and_logged() {
     let caller = Caller::new(Options::default());
     let assertion = sign(&caller.header().to_string(), &caller.claims().to_string(), 0);
     assert_eq!(caller.get(DISCOVERY, &assertion).status, 401);
@@ -231,7 +231,7 @@ fn an_assertion_as_bearer_is_refused_and_written_down() {
 }
 
 #[test]
-fn token_requests_are_limited_over_the_whole_integration() {
+fn token_requests_are_limited_per_integration() {
     let caller = Caller::new(Options { token_requests_per_minute: 2, ..Options::default() });
     caller.token();
     caller.sandbox.clock().advance(Duration::from_secs(20));
@@ -255,7 +255,7 @@ fn an_integration_waits_for_approval_and_can_lose_it() {
 }
 
 #[test]
-fn error_statuses_and_bodies_take_the_shape_that_is_asked_for() {
+fn error_statuses_and_bodies_follow_the_options() {
     let options = Options {
         invalid_client_status: 400,
         error_body: ErrorBody::Problem,

@@ -1,4 +1,4 @@
-//! Blocks as bytes, and merging, held against a naive model.
+//! The encoding of blocks, and merging compared with a naive model.
 
 use std::collections::BTreeMap;
 
@@ -39,13 +39,13 @@ fn row() -> impl Strategy<Value = PointVersion> {
 
 proptest! {
     #[test]
-    fn a_block_comes_back_bit_for_bit(mut rows in prop::collection::vec(row(), 0..200)) {
+    fn a_block_is_decoded_bit_for_bit(mut rows in prop::collection::vec(row(), 0..200)) {
         rows.sort_by_key(|row| (row.timestamp, row.version));
         prop_assert_eq!(decode(&encode(&rows)), Some(rows));
     }
 
     #[test]
-    fn a_number_of_any_size_comes_back(number: u64, signed: i64) {
+    fn a_number_of_any_size_is_decoded(number: u64, signed: i64) {
         let mut sink = Sink::default();
         sink.number(number);
         sink.signed(signed);
@@ -57,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn what_pages_brought_is_known_point_by_point(
+    fn seen_points_contain_exactly_the_points_of_the_pages(
         pages in prop::collection::vec(prop::collection::btree_set(timestamp(), 0..40), 0..5),
         others in prop::collection::vec(timestamp(), 0..40),
     ) {
@@ -75,9 +75,9 @@ proptest! {
         }
     }
 
-    /// The newest pages one after another: each timestamp keeps what differs from what was before.
+    /// Applies pages in order: each timestamp keeps the versions that differ from the one before.
     #[test]
-    fn merging_is_what_a_map_of_versions_says(
+    fn merging_agrees_with_a_map_of_versions(
         pages in prop::collection::vec(
             prop::collection::btree_map(0..12_i64, (0..3_u8, any::<bool>()), 0..8), 0..8),
     ) {
@@ -85,7 +85,7 @@ proptest! {
         let mut block: Vec<PointVersion> = Vec::new();
         for (version, page) in (1..).zip(&pages) {
             let mut expected = Applied::default();
-            let news: Vec<PointVersion> = page.iter().map(|(timestamp, (value, absent))| {
+            let incoming: Vec<PointVersion> = page.iter().map(|(timestamp, (value, absent))| {
                 let history = model.entry(*timestamp).or_default();
                 match (history.last().copied(), *absent) {
                     (None, false) => { expected.inserted += 1; history.push((version, *value, false)); }
@@ -94,7 +94,7 @@ proptest! {
                         expected.flagged += 1;
                         history.push((version, last, true));
                     }
-                    (Some((_, last, gone)), false) if last != *value || gone => {
+                    (Some((_, last, flagged)), false) if last != *value || flagged => {
                         expected.revised += 1;
                         history.push((version, *value, false));
                     }
@@ -104,12 +104,12 @@ proptest! {
                 PointVersion { timestamp: *timestamp, version, absent: *absent, values }
             }).collect();
             let mut tally = Applied::default();
-            if let Some(merged) = merge(&block, &news, |_| Vec::new(), &mut tally) {
+            if let Some(merged) = merge(&block, &incoming, |_| Vec::new(), &mut tally) {
                 prop_assert_ne!(&merged, &block);
                 block = merged;
             }
             prop_assert_eq!(tally, expected);
-            let again = merge(&block, &news, |_| Vec::new(), &mut Applied::default());
+            let again = merge(&block, &incoming, |_| Vec::new(), &mut Applied::default());
             prop_assert_eq!(again, None, "merging is idempotent");
         }
         let rows: Vec<(i64, u64, u8, bool)> = model.iter().flat_map(|(timestamp, history)| {
@@ -136,7 +136,7 @@ fn a_block_on_the_grid_takes_little_more_than_its_doubles() {
 }
 
 #[test]
-fn bytes_that_are_no_block_are_none() {
+fn bytes_that_are_no_block_are_refused() {
     let bytes = encode(&[]);
     assert_eq!(decode(&bytes), Some(Vec::new()));
     assert_eq!(decode(&[]), None);

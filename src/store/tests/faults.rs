@@ -1,10 +1,10 @@
-//! Damage (S7): whatever bit is flipped in a closed store, a read says the truth or fails.
+//! Damage (S7): with any one bit flipped in a closed store, a read gives the right points or fails.
 
 use super::*;
 
-/// All that a store says.
+/// Everything that can be read from a store.
 #[derive(Debug, PartialEq)]
-struct Said {
+struct Contents {
     feeds: Vec<String>,
     states: Vec<Option<Vec<u8>>>,
     sequences: Vec<u64>,
@@ -13,7 +13,7 @@ struct Said {
     held: Vec<bool>,
 }
 
-fn made(path: &Path) {
+fn make_store(path: &Path) {
     let store = Store::open(path).unwrap();
     store.apply("empty", None, b"nothing yet").unwrap();
     for sequence in 1..=12_u64 {
@@ -29,9 +29,9 @@ fn made(path: &Path) {
     }
 }
 
-/// What the store at a path says; the first error where there is one. A later call must not say
-/// something else than the truth because an earlier one failed: all are made.
-fn said(path: &Path, truth: Option<&Said>) -> Result<Said> {
+/// Reads everything from the store at a path; the first error where there is one. All views are
+/// read even after an error: none of them may differ from `truth`.
+fn read_all(path: &Path, truth: Option<&Contents>) -> Result<Contents> {
     let store = Store::open(path)?;
     let views = [View::Latest, View::AsOf(5), View::ChangedSince(5)];
     let views = views.map(|view| read(&store, all(view, Flagged::Keep)));
@@ -40,7 +40,7 @@ fn said(path: &Path, truth: Option<&Said>) -> Result<Said> {
             assert!(view.as_ref().map_or(true, |view| view == truth));
         }
     }
-    Ok(Said {
+    Ok(Contents {
         feeds: store.feeds()?,
         states: vec![store.state("line")?, store.state("empty")?, store.state("none")?],
         sequences: vec![store.sequence("line")?, store.sequence_at("line", at(10_007))?],
@@ -50,14 +50,14 @@ fn said(path: &Path, truth: Option<&Said>) -> Result<Said> {
     })
 }
 
-fn flip(bytes: &[u8], path: &Path, bit: usize, truth: &Said) -> bool {
+fn flip(bytes: &[u8], path: &Path, bit: usize, truth: &Contents) -> bool {
     let mut flipped = bytes.to_vec();
     flipped[bit / 8] ^= 1 << (bit % 8);
     std::fs::write(path, &flipped).unwrap();
     for beside in ["-wal", "-shm", "-journal"] {
         let _gone = std::fs::remove_file(format!("{}{beside}", path.display()));
     }
-    match said(path, Some(truth)) {
+    match read_all(path, Some(truth)) {
         Ok(now) => {
             assert_eq!(&now, truth, "bit {bit}");
             true
@@ -71,13 +71,13 @@ fn flip(bytes: &[u8], path: &Path, bit: usize, truth: &Said) -> bool {
 }
 
 #[test]
-fn s7_one_flipped_bit_is_noticed_or_changes_nothing() {
+fn s7_one_flipped_bit_is_detected_or_changes_nothing() {
     let folder = Folder::new();
-    made(&folder.file());
+    make_store(&folder.file());
     let bytes = std::fs::read(folder.file()).unwrap();
-    let truth = said(&folder.file(), None).unwrap();
+    let truth = read_all(&folder.file(), None).unwrap();
     assert!(truth.views[0].len() > 40 && !truth.delays.revisions.is_empty(), "{truth:?}");
-    assert!(truth_is_kept(&folder, &bytes, &truth));
+    assert!(original_reads_as_truth(&folder, &bytes, &truth));
     let mut random = fastrand::Rng::with_seed(7);
     let header = 0..100 * 8;
     let others: Vec<usize> = (0..1_500).map(|_| random.usize(0..bytes.len() * 8)).collect();
@@ -88,18 +88,18 @@ fn s7_one_flipped_bit_is_noticed_or_changes_nothing() {
     }
 }
 
-/// The bytes as they are say the truth.
-fn truth_is_kept(folder: &Folder, bytes: &[u8], truth: &Said) -> bool {
+/// A store with the original bytes reads as `truth`.
+fn original_reads_as_truth(folder: &Folder, bytes: &[u8], truth: &Contents) -> bool {
     std::fs::write(folder.file(), bytes).unwrap();
-    said(&folder.file(), Some(truth)).unwrap() == *truth
+    read_all(&folder.file(), Some(truth)).unwrap() == *truth
 }
 
 #[test]
-fn s7_a_row_that_is_gone_or_old_is_noticed() {
+fn s7_a_missing_or_an_outdated_row_is_detected() {
     let folder = Folder::new();
-    made(&folder.file());
+    make_store(&folder.file());
     let bytes = std::fs::read(folder.file()).unwrap();
-    let truth = said(&folder.file(), None).unwrap();
+    let truth = read_all(&folder.file(), None).unwrap();
     for change in [
         "DELETE FROM feeds WHERE name = 'empty'",
         "DELETE FROM states WHERE feed = 2",
@@ -117,7 +117,7 @@ fn s7_a_row_that_is_gone_or_old_is_noticed() {
     ] {
         std::fs::write(folder.file(), &bytes).unwrap();
         Connection::open(folder.file()).unwrap().execute_batch(change).unwrap();
-        let error = said(&folder.file(), Some(&truth)).expect_err(change);
+        let error = read_all(&folder.file(), Some(&truth)).expect_err(change);
         assert_eq!(error.kind(), Kind::StoreCorrupt, "{change}");
         assert!(error.to_string().contains("plant.siteline"), "{error}");
     }
@@ -134,15 +134,15 @@ fn s7_a_row_that_is_gone_or_old_is_noticed() {
 }
 
 #[test]
-fn s7_a_file_that_was_cut_is_noticed() {
+fn s7_a_truncated_file_is_detected() {
     let folder = Folder::new();
-    made(&folder.file());
+    make_store(&folder.file());
     let bytes = std::fs::read(folder.file()).unwrap();
-    let truth = said(&folder.file(), None).unwrap();
+    let truth = read_all(&folder.file(), None).unwrap();
     for length in [1, 50, 100, 4_096, bytes.len() / 2, bytes.len() - 1] {
         std::fs::write(folder.file(), &bytes[..length]).unwrap();
-        match said(&folder.file(), Some(&truth)) {
-            // The last byte of a page can be one that nobody needs.
+        match read_all(&folder.file(), Some(&truth)) {
+            // The last byte of a page can be unused.
             Ok(now) => assert!(now == truth && length == bytes.len() - 1),
             Err(error) => {
                 let kind = error.kind();
@@ -156,9 +156,9 @@ fn s7_a_file_that_was_cut_is_noticed() {
 }
 
 /// State, number, points and flags of a feed.
-type Standing = (Option<Vec<u8>>, u64, [Vec<Shown>; 2]);
+type FeedState = (Option<Vec<u8>>, u64, [Vec<Shown>; 2]);
 
-fn standing(store: &Store) -> Result<Standing> {
+fn feed_state(store: &Store) -> Result<FeedState> {
     let kept = read(store, all(View::Latest, Flagged::Keep))?;
     let only = read(store, all(View::Latest, Flagged::Only))?;
     Ok((store.state("line")?, store.sequence("line")?, [kept, only]))
@@ -175,10 +175,10 @@ fn s7_one_flipped_bit_in_the_log_of_a_store_left_open_costs_at_most_the_newest_p
             minutes.filter(|m| m % 7 > 0).map(|m| (1, m, Some(value(sequence / 3)))).collect();
         let request = Request::whole(sequence, 0, 40, &points[usize::from(sequence == 6)..]);
         request.apply_to(&store, &sequence.to_le_bytes()).unwrap();
-        past.push(standing(&store).unwrap());
+        past.push(feed_state(&store).unwrap());
     }
     let beside = |folder: &Folder, end: &str| format!("{}{end}", folder.file().display());
-    // As a kill leaves it: what a copy takes of the shared memory is made anew.
+    // The file and its log as a kill leaves them; SQLite rebuilds the shared memory.
     let (main, log) = (folder.file(), std::fs::read(beside(&folder, "-wal")).unwrap());
     let main = std::fs::read(main).unwrap();
     let mut random = fastrand::Rng::with_seed(11);
@@ -193,13 +193,14 @@ fn s7_one_flipped_bit_in_the_log_of_a_store_left_open_costs_at_most_the_newest_p
         let _gone = std::fs::remove_file(beside(&copy, "-shm"));
         std::fs::write(copy.file(), &main).unwrap();
         std::fs::write(beside(&copy, "-wal"), &flipped).unwrap();
-        match Store::open(&copy.file()).and_then(|store| Ok((standing(&store)?, store.check()?))) {
+        match Store::open(&copy.file()).and_then(|store| Ok((feed_state(&store)?, store.check()?)))
+        {
             Ok((now, ())) if past.last() == Some(&now) => newest += 1,
             Ok((now, ())) => {
-                assert!(past.contains(&now), "bit {bit:?} makes what never was");
+                assert!(past.contains(&now), "bit {bit:?} gives a state that never existed");
                 older += 1;
             }
-            // Nothing of the feed is there yet, or no more.
+            // The feed is not in the file, or no longer.
             Err(error) => {
                 let kind = error.kind();
                 assert!(bit.is_some(), "{error:?}");

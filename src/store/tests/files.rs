@@ -1,4 +1,4 @@
-//! Files: made, refused, migrated, copied.
+//! Files: creating, refusing, migrating and copying them.
 
 use super::super::path::network_filesystem;
 use super::*;
@@ -11,7 +11,7 @@ fn refused(path: &Path) -> Error {
 }
 
 #[test]
-fn a_store_is_made_once_and_opened_again() {
+fn a_store_is_created_once_and_opened_again() {
     let folder = Folder::new();
     assert_eq!(folder.store().feeds().unwrap(), Vec::<String>::new());
     let store = folder.store();
@@ -27,13 +27,13 @@ fn a_store_is_made_once_and_opened_again() {
     assert!(none.unwrap().is_none());
     let error = store.read("other", all(View::Latest, Flagged::Keep)).unwrap_err();
     assert!(error.kind() == Kind::StoreError && error.to_string().contains("\"other\""), "{error}");
-    // The log and its index are gone with the last connection.
+    // The log and its index are removed with the last connection.
     drop(store);
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
 }
 
 #[test]
-fn s15_a_store_that_was_opened_again_goes_on_from_its_checkpoint() {
+fn s15_a_reopened_store_continues_from_its_checkpoint() {
     let folder = Folder::new();
     for sequence in 1..=6 {
         let store = folder.store();
@@ -45,7 +45,7 @@ fn s15_a_store_that_was_opened_again_goes_on_from_its_checkpoint() {
 }
 
 #[test]
-fn s5_a_folder_that_does_not_exist_is_told() {
+fn s5_a_folder_that_does_not_exist_is_an_error() {
     let folder = Folder::new();
     let error = refused(&folder.0.join("nowhere/plant.siteline"));
     assert_eq!(error.kind(), Kind::StoreError);
@@ -57,13 +57,13 @@ fn s5_a_folder_that_does_not_exist_is_told() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn s5_a_folder_that_may_not_be_written_is_told() {
-    // Nobody can make a file there, not even root.
+fn s5_a_folder_that_may_not_be_written_is_an_error() {
+    // No user can create a file there, not even root.
     assert_eq!(refused(Path::new("/proc/self/plant.siteline")).kind(), Kind::StoreError);
 }
 
 #[test]
-fn s5_a_file_that_may_not_be_written_is_told() {
+fn s5_a_file_that_may_not_be_written_is_an_error() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     drop(folder.store());
@@ -76,7 +76,7 @@ fn s5_a_file_that_may_not_be_written_is_told() {
 }
 
 #[test]
-fn what_is_no_store_is_refused_and_left_as_it_was() {
+fn a_file_that_is_no_store_is_refused_and_not_changed() {
     let folder = Folder::new();
     let foreign = |name: &str, make: &dyn Fn(&Path)| {
         let path = folder.0.join(name);
@@ -136,7 +136,7 @@ fn s8_an_older_schema_is_brought_up_to_date_step_by_step() {
 }
 
 #[test]
-fn s8_a_step_that_fails_leaves_the_older_schema() {
+fn s8_a_migration_step_that_fails_leaves_the_older_schema() {
     let folder = Folder::new();
     drop(folder.store());
     let steps = &["CREATE TABLE extra (a INTEGER)", "no sql"];
@@ -171,7 +171,7 @@ fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
             assert_eq!(copy.state("line").unwrap(), Some(sequence.to_string().into_bytes()));
             let value = Some(value(sequence).to_bits());
             assert!(latest(&copy).iter().all(|row| row.2 == value));
-            // A copy is a store.
+            // The copy is a working store.
             request(99).apply_to(&copy, b"99").unwrap();
         }
         writer.join().unwrap();
@@ -183,7 +183,7 @@ fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
 }
 
 #[test]
-fn s5_network_filesystems_are_known_by_the_table_of_mounts() {
+fn s5_network_filesystems_are_recognised_in_the_table_of_mounts() {
     let mounts = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
         40 22 0:40 / /mnt/share rw master:2 - nfs4 server:/export rw,vers=4.2\n\
         41 40 8:2 / /mnt/share/local rw - xfs /dev/sdb rw\n\

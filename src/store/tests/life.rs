@@ -1,4 +1,4 @@
-//! Who may write, and until when: locks, busy files, closing, forks.
+//! Locks, busy files, closing, and forks.
 
 use super::*;
 use crate::fork::pretend;
@@ -19,7 +19,7 @@ fn s6_a_second_sync_of_a_feed_is_busy_at_once() {
 }
 
 #[test]
-fn s5_a_file_that_another_writes_to_is_busy_and_nothing_was_done() {
+fn s5_a_file_that_another_connection_writes_to_is_busy_and_unchanged() {
     let folder = Folder::new();
     let store = Store::open_with(&folder.file(), Duration::ZERO, &SCHEMA).unwrap();
     store.apply("line", None, b"before").unwrap();
@@ -27,19 +27,19 @@ fn s5_a_file_that_another_writes_to_is_busy_and_nothing_was_done() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let request = Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]);
     assert_eq!(request.apply_to(&store, b"after").unwrap_err().kind(), Kind::StoreBusy);
-    // Reading goes on.
+    // Reads are still possible.
     assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"before"[..]));
     other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(request.apply_to(&store, b"after").unwrap().inserted, 1);
 }
 
 #[test]
-fn what_was_not_committed_is_not_known() {
+fn a_page_that_was_not_committed_leaves_nothing_behind() {
     let folder = Folder::new();
     let store = folder.store();
     Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"1").unwrap();
     let other = Connection::open(folder.file()).unwrap();
-    // The last thing that a page does fails: its new series and points must be gone with it.
+    // The last statement of a page fails: its new series and points must be rolled back with it.
     let block = "CREATE TRIGGER stop BEFORE INSERT ON states BEGIN SELECT RAISE(ABORT, 'no'); END";
     other.execute_batch(block).unwrap();
     let request = Request::whole(2, 0, 9, &[(1, 1, Some(2.0)), (2, 600, Some(1.0))]);
@@ -56,7 +56,7 @@ fn what_was_not_committed_is_not_known() {
 }
 
 #[test]
-fn two_stores_of_one_file_see_what_the_other_wrote() {
+fn two_stores_of_one_file_see_the_pages_of_the_other() {
     let folder = Folder::new();
     let stores = [folder.store(), folder.store()];
     for sequence in 1..20_u64 {
@@ -71,7 +71,7 @@ fn two_stores_of_one_file_see_what_the_other_wrote() {
 }
 
 #[test]
-fn many_may_make_one_store_at_once() {
+fn eight_threads_may_create_one_store_at_once() {
     for _ in 0..25 {
         let folder = Folder::new();
         std::thread::scope(|scope| {
@@ -80,7 +80,7 @@ fn many_may_make_one_store_at_once() {
                 scope.spawn(move || {
                     let name = format!("{feed}");
                     let make = || Store::open(&folder.file())?.apply(&name, None, b"");
-                    // On a slow disk another may take longer than one waits for it.
+                    // On a slow disk another thread may take longer than the busy timeout.
                     while let Err(error) = make() {
                         assert_eq!(error.kind(), Kind::StoreBusy, "{error}");
                     }
@@ -110,7 +110,7 @@ fn threads_share_a_store() {
 }
 
 #[test]
-fn after_close_calls_are_refused_and_readers_go_on() {
+fn after_close_calls_are_refused_and_readers_continue() {
     let folder = Folder::new();
     let store = folder.store();
     Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
@@ -130,7 +130,7 @@ fn after_close_calls_are_refused_and_readers_go_on() {
 }
 
 #[test]
-fn r12_a_forked_child_writes_with_a_connection_of_its_own() {
+fn r12_a_forked_child_writes_with_its_own_connection() {
     let folder = Folder::new();
     let store = folder.store();
     Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"parent").unwrap();
@@ -152,7 +152,7 @@ fn r12_a_forked_child_writes_with_a_connection_of_its_own() {
 }
 
 #[test]
-fn another_page_of_a_number_that_is_taken_is_refused_and_not_lost() {
+fn another_page_with_a_number_that_is_taken_is_refused() {
     let folder = Folder::new();
     let store = folder.store();
     let one = Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]);
@@ -169,37 +169,37 @@ fn another_page_of_a_number_that_is_taken_is_refused_and_not_lost() {
     assert_eq!(store.state("line").unwrap(), Some(b"again".to_vec()));
 }
 
-/// Rows of what pages brought.
-fn remembered(folder: &Folder) -> i64 {
+/// The number of rows of `seen`.
+fn seen_rows(folder: &Folder) -> i64 {
     let connection = Connection::open(folder.file()).unwrap();
     connection.query_row("SELECT COUNT(*) FROM seen", [], |row| row.get(0)).unwrap()
 }
 
 #[test]
-fn what_a_chain_brought_that_nobody_ended_is_forgotten_and_flags_nothing() {
+fn the_seen_points_of_an_abandoned_chain_are_deleted_and_flag_nothing() {
     use super::super::pages::{ABANDONED, KEPT};
     let folder = Folder::new();
     let store = folder.store();
     let begun = Request { is_last: false, ..Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]) };
     begun.apply_to(&store, b"").unwrap();
-    // Numbers may have gaps: no need to write thousands of pages.
+    // Sequence numbers may have gaps, so thousands of pages need not be written.
     let one = [(1, 20, Some(2.0))];
     for sequence in ABANDONED - 100..ABANDONED {
         Request::whole(sequence, 20, 29, &one).apply_to(&store, b"").unwrap();
     }
-    assert_eq!(remembered(&folder), 101, "it may go on yet");
+    assert_eq!(seen_rows(&folder), 101, "the chain may still continue");
     for sequence in 2 * ABANDONED..2 * ABANDONED + 100 {
         Request::whole(sequence, 20, 29, &one).apply_to(&store, b"").unwrap();
     }
-    assert!(remembered(&folder) < i64::try_from(KEPT).unwrap() && remembered(&folder) == 100);
+    assert!(seen_rows(&folder) < i64::try_from(KEPT).unwrap() && seen_rows(&folder) == 100);
     store.check().unwrap();
     let ends = Request { first: 1, ..Request::whole(3 * ABANDONED, 0, 9, &[(1, 2, None)]) };
-    assert_eq!(ends.apply_to(&store, b"").unwrap().flagged, 0, "who knows");
+    assert_eq!(ends.apply_to(&store, b"").unwrap().flagged, 0, "its points are not known any more");
     assert_eq!(latest(&store).len(), 3);
 }
 
 #[test]
-fn a_feed_whose_first_page_is_empty_learns_its_blocks_from_the_next() {
+fn a_feed_whose_first_page_is_empty_sets_its_span_from_the_next() {
     let folder = Folder::new();
     let store = folder.store();
     let apply = |request: &Request| {

@@ -1,5 +1,5 @@
-//! What the store's tests share: pages written by hand, a folder of its own, and a naive model of
-//! what a store must say.
+//! Helpers of the store's tests: pages written by hand, temporary folders, and a naive model of the
+//! store.
 
 mod codec;
 mod faults;
@@ -21,7 +21,7 @@ use crate::data::{Identity, Page, PageReport, TableBuilder};
 /// Width of a bucket, microseconds.
 const MINUTE: i64 = 60_000_000;
 
-/// A folder that is gone with its test.
+/// A folder that is removed when its test ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -52,7 +52,7 @@ impl Drop for Folder {
 /// A point of a test: series, minute, value.
 type Point = (u8, i64, Option<f64>);
 
-/// A value that tells requests apart.
+/// A value that differs for each request.
 fn value(sequence: u64) -> f64 {
     f64::from(u32::try_from(sequence).unwrap())
 }
@@ -80,7 +80,7 @@ fn page(sequence: u64, is_last: bool, points: &[Point]) -> Page {
     Page { points, report, sequence, raw: None, bookmark: None, is_last }
 }
 
-/// A page and the chain that it belongs to, minutes.
+/// A page and the chain that it belongs to; times are minutes.
 #[derive(Debug, Clone)]
 struct Request {
     sequence: u64,
@@ -97,7 +97,7 @@ impl Request {
         Self { sequence, first: sequence, start, end, is_last: true, points: points.to_vec() }
     }
 
-    /// Read a minute after the request before it.
+    /// Applies the page, read a minute after the request before it.
     fn apply_to(&self, store: &dyn Target, state: &[u8]) -> Result<Applied> {
         let page = page(self.sequence, self.is_last, &self.points);
         let read_at = at(10_000 + self.sequence.cast_signed());
@@ -107,15 +107,15 @@ impl Request {
     }
 }
 
-/// A row as it is read: series, minute, bits of the value, and what became of it.
+/// A row as it is read: series, minute, bits of the value, and `change`.
 type Shown = (u8, i64, Option<u64>, Option<String>);
 
 fn all(view: View, flagged: Flagged) -> PointFilter {
     PointFilter { ranges: None, view, flagged }
 }
 
-fn read(store: &Store, wanted: PointFilter) -> Result<Vec<Shown>> {
-    let mut reader = store.read("line", wanted)?;
+fn read(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
+    let mut reader = store.read("line", filter)?;
     let mut shown = Vec::new();
     while let Some(batch) = reader.next_batch(7)? {
         shown.extend(rows(&batch));
@@ -127,7 +127,7 @@ fn latest(store: &Store) -> Vec<Shown> {
     read(store, all(View::Latest, Flagged::Drop)).unwrap()
 }
 
-/// A batch's rows; its columns hold together.
+/// A batch's rows; asserts that its columns agree with each other.
 fn rows(batch: &RecordBatch) -> Vec<Shown> {
     use arrow_array::Array as _;
     use arrow_array::cast::AsArray as _;

@@ -1,5 +1,5 @@
-//! The store against a naive model: every observation of every point, and what follows from them
-//! whatever the order in which they came (S11).
+//! The store compared with a naive model: every observation of every point, and what follows from
+//! them in whatever order they arrived (S11).
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What was said of points: by page requests, whose numbers order them.
+/// All page requests, ordered by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     requests: BTreeMap<u64, Request>,
 }
 
-/// What is known of a point: bits of the value, and whether it is flagged.
+/// A point as it is known: bits of the value, and whether it is flagged.
 type Known = Option<(Option<u64>, bool)>;
 
 impl Model {
@@ -21,7 +21,7 @@ impl Model {
         self.requests.insert(request.sequence, request.clone());
     }
 
-    /// What each of the points ever brought was, after each request that said something else.
+    /// The history of each point: its value after each request that changed it.
     fn histories(&self) -> BTreeMap<(u8, i64), Vec<(u64, Known)>> {
         let mut histories: BTreeMap<(u8, i64), Vec<(u64, Known)>> = BTreeMap::new();
         let brought = self.requests.values().flat_map(|request| &request.points);
@@ -33,8 +33,8 @@ impl Model {
             for request in self.requests.values() {
                 let before = known;
                 let is_it = |brought: &&Point| (brought.0, brought.1) == *point;
-                if let Some(said) = request.points.iter().rev().find(is_it) {
-                    known = Some((said.2.map(f64::to_bits), false));
+                if let Some(point) = request.points.iter().rev().find(is_it) {
+                    known = Some((point.2.map(f64::to_bits), false));
                 } else if request.is_last && self.missed(request, *point) {
                     known = known.map(|(value, _)| (value, true));
                 }
@@ -46,7 +46,7 @@ impl Model {
         histories
     }
 
-    /// Whether nobody had brought the point since the chain began that ended with this request.
+    /// Whether no page has brought the point since the beginning of the chain that `last` ended.
     fn missed(&self, last: &Request, point: (u8, i64)) -> bool {
         let since = self.requests.range(last.first..=last.sequence);
         let mut brought = since.flat_map(|(_, page)| &page.points);
@@ -78,8 +78,8 @@ impl Model {
         shown
     }
 
-    /// The store says what the model says, at every state of knowledge.
-    pub(super) fn agrees(&self, store: &Store) {
+    /// Asserts that the store agrees with the model in every view.
+    pub(super) fn assert_agrees(&self, store: &Store) {
         let past = self.requests.keys().copied().chain([0, 1_000_000]);
         let mut views = vec![View::Latest];
         views
@@ -94,7 +94,7 @@ impl Model {
     }
 }
 
-/// Requests of chains of one to three pages, some unfinished, over ranges that overlap and in turns.
+/// Requests of interleaved chains of one to three pages, some unfinished, over overlapping ranges.
 fn requests() -> impl Strategy<Value = Vec<Request>> {
     let value =
         prop_oneof![Just(None), (0..2_u8).prop_map(|v| Some(f64::from(v))), Just(Some(-0.0))];
@@ -103,15 +103,15 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     let points = prop::collection::vec((0..3_u8, minute, value), 0..7);
     let chain = (prop::collection::vec(points, 1..4), -2..6_i64, 1..600_i64, 0..4_u8);
     let chains = prop::collection::vec(chain, 1..6);
-    (chains, prop::collection::vec(0..2_usize, 18)).prop_map(|(mut chains, turns)| {
-        // Two chains at a time, a page of one or of the other; a first page gives the number.
+    (chains, prop::collection::vec(0..2_usize, 18)).prop_map(|(mut chains, picks)| {
+        // Two chains at a time, a page of one or of the other. `firsts` has their first numbers.
         let mut firsts = vec![0; chains.len()];
-        let (mut requests, mut turns) = (Vec::new(), turns.into_iter());
+        let (mut requests, mut picks) = (Vec::new(), picks.into_iter());
         loop {
             let open: Vec<usize> =
                 (0..chains.len()).filter(|number| !chains[*number].0.is_empty()).take(2).collect();
-            let turn = turns.next().unwrap_or_default().min(open.len().saturating_sub(1));
-            let Some(number) = open.get(turn).copied() else { return requests };
+            let pick = picks.next().unwrap_or_default().min(open.len().saturating_sub(1));
+            let Some(number) = open.get(pick).copied() else { return requests };
             let (pages, start, length, cut) = &mut chains[number];
             let points = pages.remove(0);
             let sequence = requests.len() as u64 + 1;
@@ -128,7 +128,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_store_says_what_its_pages_said_at_every_state_of_knowledge(requests in requests()) {
+    fn a_store_agrees_with_the_model_in_every_view(requests in requests()) {
         let folder = Folder::new();
         let (store, mut model) = (folder.store(), Model::default());
         for request in &requests {
@@ -146,19 +146,19 @@ proptest! {
             prop_assert_eq!(state, Some(request.sequence.to_le_bytes().to_vec()));
             prop_assert_eq!(store.sequence("line").unwrap(), request.sequence);
         }
-        model.agrees(&store);
-        // A page whose commit was not heard of comes again.
+        model.assert_agrees(&store);
+        // Applying a page again, as after a lost commit, changes nothing.
         for request in &requests {
             let again = request.apply_to(&store, b"again").unwrap();
             prop_assert_eq!((again.inserted, again.revised, again.flagged), (0, 0, 0));
         }
-        model.agrees(&store);
+        model.assert_agrees(&store);
         drop(store);
-        model.agrees(&folder.store());
+        model.assert_agrees(&folder.store());
     }
 
     #[test]
-    fn s11_an_older_page_request_written_after_newer_ones_changes_nothing_that_they_said(
+    fn s11_an_older_page_written_after_newer_ones_overrides_none_of_them(
         (requests, order) in requests().prop_flat_map(|requests| {
             let order: Vec<usize> = (0..requests.len()).collect();
             (Just(requests), Just(order).prop_shuffle())
@@ -172,12 +172,12 @@ proptest! {
             let read = read(&store, all(View::Latest, Flagged::Keep)).unwrap();
             prop_assert_eq!(read, model.shown(View::Latest, Flagged::Keep), "{:#?}", model);
         }
-        model.agrees(&store);
+        model.assert_agrees(&store);
     }
 }
 
 #[test]
-fn s11_a_value_that_a_newer_request_confirmed_outlives_an_older_page() {
+fn s11_a_value_that_a_newer_request_confirmed_wins_over_an_older_page() {
     let folder = Folder::new();
     let store = folder.store();
     Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
@@ -191,7 +191,7 @@ fn s11_a_value_that_a_newer_request_confirmed_outlives_an_older_page() {
 }
 
 #[test]
-fn s11_a_page_older_than_all_that_is_known_one_by_one_is_refused() {
+fn s11_a_page_older_than_the_seen_points_is_refused() {
     let folder = Folder::new();
     let store = folder.store();
     let newest = super::super::pages::KEPT + 20;
@@ -211,14 +211,14 @@ fn s11_a_page_older_than_all_that_is_known_one_by_one_is_refused() {
 fn a_point_that_another_chain_brought_meanwhile_is_not_absent() {
     let folder = Folder::new();
     let (store, mut model) = (folder.store(), Model::default());
-    // A chain waits after its first page, another one reads what came late where it had passed.
-    let waits = Request { is_last: false, ..Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]) };
+    // A chain pauses after its first page; another one reads a late point behind it.
+    let paused = Request { is_last: false, ..Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]) };
     let between = Request::whole(2, 0, 5, &[(1, 1, Some(1.0)), (1, 2, Some(2.0))]);
     let ends = Request { first: 1, ..Request::whole(3, 0, 9, &[(1, 8, Some(8.0))]) };
-    for request in [waits, between, ends] {
+    for request in [paused, between, ends] {
         assert_eq!(request.apply_to(&store, b"").unwrap().flagged, 0);
         model.add(&request);
     }
     assert_eq!(latest(&store).len(), 3);
-    model.agrees(&store);
+    model.assert_agrees(&store);
 }

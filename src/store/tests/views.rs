@@ -1,4 +1,4 @@
-//! What is read: order, ranges, batches, delays.
+//! Reading: order, ranges, batches, delays.
 
 use arrow_array::RecordBatchReader;
 
@@ -24,23 +24,23 @@ fn points_come_by_identity_null_first_then_by_time() {
 }
 
 #[test]
-fn a_range_gives_what_is_in_it_and_no_more() {
+fn a_range_gives_exactly_the_points_in_it() {
     let folder = Folder::new();
     let store = filled(&folder);
     let ranges = [(-5, 1), (510, 514), (1_499, 9_999)].map(|(a, b)| (a * MINUTE, b * MINUTE));
-    let wanted = PointFilter { ranges: Some(ranges.to_vec()), ..all(View::Latest, Flagged::Keep) };
-    let minutes: Vec<i64> = read(&store, wanted).unwrap().iter().map(|row| row.1).collect();
+    let filter = PointFilter { ranges: Some(ranges.to_vec()), ..all(View::Latest, Flagged::Keep) };
+    let minutes: Vec<i64> = read(&store, filter).unwrap().iter().map(|row| row.1).collect();
     assert_eq!(minutes, [0, 510, 511, 512, 513, 1_499].repeat(3));
     let none = PointFilter { ranges: Some(Vec::new()), ..all(View::Latest, Flagged::Keep) };
     assert_eq!(read(&store, none).unwrap(), []);
-    let asked = [(-5, 0), (0, 1), (1_499, 1_500), (1_500, 9_999), (i64::MIN / MINUTE, 9_999)];
-    let held = store.holds("line", &asked.map(|(a, b)| (a * MINUTE, b * MINUTE))).unwrap();
+    let ranges = [(-5, 0), (0, 1), (1_499, 1_500), (1_500, 9_999), (i64::MIN / MINUTE, 9_999)];
+    let held = store.holds("line", &ranges.map(|(a, b)| (a * MINUTE, b * MINUTE))).unwrap();
     assert_eq!(held, [false, true, true, false, true]);
     assert_eq!(store.holds("other", &[(0, 1)]).unwrap(), [false]);
 }
 
 #[test]
-fn timestamps_at_the_ends_of_time_are_points_like_others() {
+fn the_smallest_and_the_largest_timestamp_are_stored() {
     let folder = Folder::new();
     let store = folder.store();
     let mut page = page(1, true, &[(1, 0, Some(1.0)), (1, 1, Some(2.0))]);
@@ -60,7 +60,7 @@ fn timestamps_at_the_ends_of_time_are_points_like_others() {
 }
 
 #[test]
-fn everything_comes_in_one_batch_where_that_is_asked_for() {
+fn a_reader_gives_everything_in_one_batch_where_asked() {
     let folder = Folder::new();
     let store = filled(&folder);
     let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
@@ -76,7 +76,7 @@ fn everything_comes_in_one_batch_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_reader_goes_on_with_its_snapshot_while_pages_come() {
+fn a_reader_keeps_its_snapshot_while_pages_are_applied() {
     let folder = Folder::new();
     let store = filled(&folder);
     let mut reader = store.read("line", all(View::Latest, Flagged::Drop)).unwrap();
@@ -116,7 +116,7 @@ fn a_page_without_points_flags_what_was_there() {
 }
 
 #[test]
-fn the_page_that_was_read_by_some_time_is_found() {
+fn sequence_at_gives_the_last_page_read_by_a_time() {
     let folder = Folder::new();
     let store = folder.store();
     for sequence in [1, 2, 5] {
@@ -129,7 +129,7 @@ fn the_page_that_was_read_by_some_time_is_found() {
 
 /// Bucket 100 ends at minute 101; request n was read at minute 10,000 + n.
 #[test]
-fn s10_delays_are_those_of_points_and_revisions_after_a_complete_read() {
+fn s10_delays_count_points_and_revisions_after_a_complete_read() {
     let folder = Folder::new();
     let store = folder.store();
     let put = |request: Request| request.apply_to(&store, b"").unwrap();
@@ -138,7 +138,7 @@ fn s10_delays_are_those_of_points_and_revisions_after_a_complete_read() {
     let page = Request::whole(2, 200, 400, &[(1, 300, Some(1.0))]);
     put(Request { is_last: false, ..page.clone() });
     put(Request { sequence: 3, points: vec![(1, 301, Some(1.0))], ..page });
-    // Late by the first chain; the revision and the return with the same values.
+    // One late point, one revision, then points that return with the same values.
     put(Request::whole(4, 0, 200, &[(1, 100, Some(2.0)), (1, 99, Some(5.0))]));
     put(Request::whole(5, 0, 200, &[(1, 99, Some(5.0))]));
     put(Request::whole(6, 0, 400, &[(1, 99, Some(5.0)), (1, 100, Some(2.0)), (1, 302, Some(0.0))]));

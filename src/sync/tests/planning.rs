@@ -1,4 +1,4 @@
-//! What is planned when.
+//! Which chains are planned at which time.
 
 use super::super::chains::MOST_PAGES;
 use super::super::plan::reserve;
@@ -10,7 +10,7 @@ fn shown(steps: &[PlanStep]) -> Vec<(Why, i64, i64)> {
     steps.iter().map(|step| (step.why, hours(step.range.start), hours(step.range.end))).collect()
 }
 
-/// A feed by the hour, in windows of six hours, a day late, without a settle lag.
+/// A feed with buckets of an hour, windows of six hours, a lateness of a day, and no settle lag.
 fn hourly() -> FeedState {
     state(|input| {
         input.interval_seconds = Some(3_600);
@@ -26,11 +26,11 @@ fn covered(state: &mut FeedState, from: i64, to: i64, read_at: i64) {
 }
 
 #[test]
-fn the_first_run_reads_the_last_window_and_then_fills_what_was_before() {
+fn the_first_run_reads_the_last_window_and_then_fills_the_earlier_ones() {
     let steps = planned(&hourly(), SINCE + 20 * HOUR, &Ranges::none());
     let fill = |from, to| (Why::Fill, from, to);
     assert_eq!(shown(&steps), [(Why::Edge, 18, 20), fill(0, 6), fill(6, 12), fill(12, 18)]);
-    // On a line of the grid the last window is the one that has just ended.
+    // On a window boundary the last window is the one that has just ended.
     let steps = planned(&hourly(), SINCE + 18 * HOUR, &Ranges::none());
     assert_eq!(shown(&steps)[0], (Why::Edge, 12, 18));
 }
@@ -47,7 +47,7 @@ fn nothing_is_planned_where_there_is_no_new_bucket() {
 }
 
 #[test]
-fn the_edge_overlaps_what_was_read_last() {
+fn the_edge_overlaps_the_newest_range_that_was_read() {
     let mut state = hourly();
     covered(&mut state, 0, 10, 10);
     let steps = planned(&state, SINCE + 12 * HOUR, &Ranges::none());
@@ -65,13 +65,13 @@ fn after_a_long_pause_only_the_last_window_is_fresh_and_the_gap_is_filled() {
 }
 
 #[test]
-fn a_window_is_read_whole_when_its_lateness_is_over_and_the_never_read_rest_with_it() {
+fn a_window_is_read_completely_when_its_lateness_is_over() {
     let mut state = hourly();
     covered(&mut state, 0, 3, 3);
     covered(&mut state, 6, 31, 31);
     let steps = planned(&state, SINCE + 31 * HOUR, &Ranges::none());
     assert_eq!(shown(&steps), [(Why::Settle, 0, 6)]);
-    // Read in time it is not due, and read after its lateness it is settled by that.
+    // A window that was read after its lateness is settled, and not due again.
     covered(&mut state, 0, 6, 30);
     assert_eq!(planned(&state, SINCE + 31 * HOUR, &Ranges::none()), []);
     let steps = planned(&state, SINCE + 37 * HOUR, &Ranges::none());
@@ -79,14 +79,14 @@ fn a_window_is_read_whole_when_its_lateness_is_over_and_the_never_read_rest_with
 }
 
 #[test]
-fn what_was_begun_is_resumed_first_unless_it_is_superseded() {
+fn an_unfinished_chain_is_resumed_first_unless_it_is_superseded() {
     let mut state = hourly();
     covered(&mut state, 0, 2, 2);
     let range = Range::new(SINCE + HOUR, SINCE + 5 * HOUR);
     let began = Some(SINCE + 5 * HOUR);
     state.keep_chain(UnfinishedChain { began, ..UnfinishedChain::new(range, Why::Edge, 0) });
     let steps = planned(&state, SINCE + 8 * HOUR, &Ranges::none());
-    // The edge is planned as if the chain were at its end.
+    // The edge is planned as if the chain had ended.
     let edge = [(Why::Edge, 4, 8)];
     assert_eq!(shown(&steps), [&[(Why::Resume, 1, 5)], &edge[..]].concat());
     let steps = planned(&state, SINCE + 31 * HOUR, &Ranges::none());
@@ -106,7 +106,7 @@ fn until_bounds_everything_and_reread_forces_a_range() {
     let none = Ranges::none();
     let known = PlannedFeed { state: &state, done: &none, put_off: &none };
     let at = |hour: i64| SINCE + hour * HOUR;
-    // The bucket that holds the beginning of what was corrected is read too.
+    // The range to reread is widened to complete buckets.
     let reread = Ranges::from(Range::new(at(3) + 5, at(5)));
     let terms = |until| PlanTerms { now: at(48), until, reread: &reread };
     let steps_to = |hour| shown(&steps(&[known], &terms(Some(at(hour)))));
@@ -130,12 +130,12 @@ fn feeds_are_planned_together_in_order_of_class() {
 }
 
 #[test]
-fn neighbours_are_joined_while_they_are_expected_to_stay_short() {
+fn neighbouring_windows_are_joined_to_chains_of_limited_length() {
     let mut state = state(|_| {});
     let now = SINCE + 365 * DAY + 6 * MINUTE;
     let steps = run(&mut state, now);
     let days: Vec<i64> = steps.iter().map(|step| step.range.seconds() / DAY).collect();
-    // Each chain at most twice as long as one before it; then as long as a chain may be.
+    // Each chain is at most twice as long as one before it, up to the limit.
     assert_eq!(days[..7], [0, 1, 2, 4, 8, 16, 31]);
     assert!(days[7..].iter().all(|days| *days <= 31), "{days:?}");
     assert!(steps.len() < 20, "{}", steps.len());
@@ -154,7 +154,7 @@ fn a_window_that_would_take_too_many_pages_is_cut() {
 }
 
 #[test]
-fn pages_of_windows_that_become_due_today_are_held_back() {
+fn pages_of_windows_that_become_due_today_are_reserved() {
     let mut state = hourly();
     covered(&mut state, 0, 30, 30);
     let allowance = |left, hour: i64| AllowanceState {
@@ -164,12 +164,12 @@ fn pages_of_windows_that_become_due_today_are_held_back() {
         left,
         resets_at: Timestamp::from_second(SINCE + hour * HOUR).expect("a timestamp"),
     };
-    let held =
+    let reserved =
         |left, hour| reserve([&state].into_iter(), SINCE + 31 * HOUR, &allowance(left, hour));
-    // Due at hours 36, 42 and 48; the allowance begins anew at 48.
-    assert_eq!(held(Some(100), 48), 2);
-    assert_eq!(held(Some(100), 36), 0);
-    assert_eq!(held(None, 48), 0);
+    // Windows become due at hours 36, 42 and 48; the allowance resets at 48.
+    assert_eq!(reserved(Some(100), 48), 2);
+    assert_eq!(reserved(Some(100), 36), 0);
+    assert_eq!(reserved(None, 48), 0);
     state.density.learn(6 * HOUR, 5, 5_000, 1_000);
     assert_eq!(reserve([&state].into_iter(), SINCE + 31 * HOUR, &allowance(Some(9), 48)), 10);
 }

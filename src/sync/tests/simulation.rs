@@ -1,4 +1,4 @@
-//! Many runs one after the other.
+//! Simulations of many runs in sequence.
 
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn a_year_of_hourly_runs_reads_each_hour_three_times_and_settles_each_day_once()
     }
     let all = [Why::Edge, Why::Settle, Why::Fill, Why::Reread];
     let settled_hours = (365 - 1) * 24;
-    // Fresh, once more as overlap of one period, and once to settle.
+    // Each hour is read fresh, once more as overlap, and once to settle.
     assert!(counts(&history, settled_hours, &all).iter().all(|count| *count == 3));
     assert!(counts(&history, settled_hours, &[Why::Settle]).iter().all(|count| *count == 1));
     assert_eq!(history.iter().filter(|step| step.why == Why::Settle).count(), 364);
@@ -35,7 +35,7 @@ fn a_year_of_hourly_runs_reads_each_hour_three_times_and_settles_each_day_once()
 }
 
 #[test]
-fn what_a_feed_that_is_read_by_the_minute_keeps_does_not_grow() {
+fn the_coverage_of_a_feed_that_is_read_every_minute_stays_bounded() {
     let mut state = state(|input| input.lateness = seconds(7 * DAY));
     let mut now = SINCE + DAY;
     run(&mut state, now);
@@ -46,14 +46,14 @@ fn what_a_feed_that_is_read_by_the_minute_keeps_does_not_grow() {
         most = most.max(state.coverage.len());
     }
     assert!((900..=1_000).contains(&most), "{most}");
-    assert_eq!(state.coverage.covered(), Ranges::from(whole(&state, now)));
+    assert_eq!(state.coverage.covered(), Ranges::from(to_horizon(&state, now)));
     now += 9 * DAY;
     run(&mut state, now);
     let settled = state.coverage.settled(state.feed());
     assert!(settled.contains(state.feed().range_to(now - 8 * DAY)));
 }
 
-/// Any feed: windows, overlap, lateness, settle lag and buckets of many kinds.
+/// Any feed: various windows, overlaps, latenesses, settle lags and bucket widths.
 fn any_state() -> impl Strategy<Value = FeedState> {
     let window = prop_oneof![Just(HOUR), Just(6 * HOUR), Just(DAY), Just(2 * DAY)];
     let width = prop_oneof![Just(None), Just(Some(60_u32)), Just(Some(420)), Just(Some(3_600))];
@@ -81,7 +81,7 @@ fn settled_windows(state: &FeedState) -> Ranges {
         .collect()
 }
 
-fn whole(state: &FeedState, now: i64) -> Range {
+fn to_horizon(state: &FeedState, now: i64) -> Range {
     let feed = state.feed();
     feed.range_to(feed.horizon(now))
 }
@@ -98,25 +98,25 @@ proptest! {
         for pause in pauses {
             now += pause;
             let steps = run(&mut state, now);
-            let whole = whole(&state, now);
-            prop_assert_eq!(state.coverage.covered(), Ranges::from(whole), "a gap at {}", now);
+            let to_horizon = to_horizon(&state, now);
+            prop_assert_eq!(state.coverage.covered(), Ranges::from(to_horizon), "a gap at {}", now);
             prop_assert!(planned(&state, now, &Ranges::none()).is_empty());
             prop_assert_eq!(state.settled(), settled_windows(&state));
             let due = Range::new(i64::MIN, state.feed().settled_before(now));
             let settled = state.coverage.settled(state.feed());
-            prop_assert!(settled.contains(whole.and(due)), "due and not settled at {}", now);
+            prop_assert!(settled.contains(to_horizon.and(due)), "due and not settled at {}", now);
             for step in steps {
-                prop_assert_eq!(step.range.and(whole), step.range, "not the newest, nor before");
+                prop_assert_eq!(step.range.and(to_horizon), step.range, "outside the feed's range");
             }
         }
     }
 
     #[test]
-    fn past_its_lateness_everything_is_settled_whatever_was_before(
+    fn after_its_lateness_everything_is_settled_whatever_runs_came_before(
         mut state in any_state(),
         runs in proptest::collection::vec((1..2 * DAY, 0..6_usize), 1..12),
     ) {
-        // Runs that stop after a few chains, as those whose allowance is spent.
+        // Runs that stop after a few chains, as when the allowance is spent.
         let mut now = SINCE;
         for (pause, chains) in runs {
             now += pause;
@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn reading_again_is_bounded_by_the_overlap_and_one_settling(
+    fn rereading_is_bounded_by_the_overlap_and_one_settling_read(
         mut state in any_state(),
         period in HOUR..DAY,
         runs in 1..60_i64,
@@ -144,12 +144,12 @@ proptest! {
         for number in 1..=runs {
             history.extend(run(&mut state, SINCE + DAY + number * period));
         }
-        // The edge moves on by whole buckets: at least so far each time that it does.
+        // Each time that the edge advances, it advances by at least this much.
         let (overlap, width) = (state.feed().overlap(), state.feed().width());
         let advance = super::super::ranges::floor(period, width).max(width);
         let bound = 1 + overlap.div_ceil_of(advance) + 1;
         let hours = (DAY + runs * period) / HOUR;
-        // An hour that is cut by chains is touched by two where each instant of it is read by one.
+        // Instants are counted, not hours: two chains may meet within an hour.
         for minute in 0..hours * 6 {
             let at = SINCE + minute * 10 * MINUTE;
             let count = history.iter().filter(|step| step.range.start <= at && at < step.range.end);
@@ -159,24 +159,24 @@ proptest! {
     }
 
     #[test]
-    fn s9_a_clock_set_back_or_ahead_a_day_leaves_no_gap(
+    fn s9_a_clock_that_is_a_day_wrong_leaves_no_gap(
         mut state in any_state(),
         wrong in prop_oneof![Just(-DAY), Just(DAY), -DAY..DAY],
         pauses in proptest::collection::vec(1..DAY, 2..8),
-        struck in 0..8_usize,
+        wrong_run in 0..8_usize,
     ) {
-        // Some run is planned by a clock that is wrong; what its chains cover is by the service's.
+        // One run is planned by a wrong clock; its chains cover ranges by the service's time.
         let mut now = SINCE + DAY;
         for (number, pause) in pauses.iter().enumerate() {
             now += pause;
-            let planned_for = if number == struck % pauses.len() { now + wrong } else { now };
+            let planned_for = if number == wrong_run % pauses.len() { now + wrong } else { now };
             run_of(&mut state, planned_for, now);
-            let limit = whole(&state, now).end;
+            let limit = to_horizon(&state, now).end;
             prop_assert!(state.coverage.end().is_none_or(|end| end <= limit), "the future");
         }
         now += 1;
         run(&mut state, now);
-        prop_assert_eq!(state.coverage.covered(), Ranges::from(whole(&state, now)));
+        prop_assert_eq!(state.coverage.covered(), Ranges::from(to_horizon(&state, now)));
         now += 6 * DAY + 2 * HOUR;
         run(&mut state, now);
         let settled = state.coverage.settled(state.feed());
@@ -209,14 +209,14 @@ proptest! {
     }
 
     #[test]
-    fn a_rehearsal_in_the_future_ends_and_claims_nothing_of_it(
+    fn a_run_planned_for_the_future_ends_and_covers_nothing_of_it(
         mut state in any_state(),
         ahead in 0..30 * DAY,
     ) {
         let now = SINCE + 2 * DAY;
         run(&mut state, now);
         run_of(&mut state, now + ahead, now);
-        prop_assert_eq!(state.coverage.covered(), Ranges::from(whole(&state, now)));
+        prop_assert_eq!(state.coverage.covered(), Ranges::from(to_horizon(&state, now)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a target keeps.
+//! The states that a target stores.
 
 use super::super::coverage::WindowState;
 use super::*;
@@ -24,7 +24,7 @@ fn full() -> FeedState {
 }
 
 #[test]
-fn a_state_is_the_same_after_it_was_kept() {
+fn a_state_is_the_same_after_encoding_and_decoding() {
     let state = full();
     let bytes = state.to_bytes();
     let again = FeedState::from_bytes(&bytes).expect("a state");
@@ -34,13 +34,13 @@ fn a_state_is_the_same_after_it_was_kept() {
 }
 
 #[test]
-fn no_text_of_a_state_holds_a_cursor() {
+fn the_debug_text_of_a_state_contains_no_cursor() {
     let text = format!("{:?}", full());
     assert!(!text.contains("secret-cursor"), "{text}");
 }
 
 #[test]
-fn s7_every_flipped_bit_of_a_state_is_noticed() {
+fn s7_every_flipped_bit_of_a_state_is_detected() {
     let bytes = full().to_bytes();
     for bit in 0..bytes.len() * 8 {
         let mut damaged = bytes.clone();
@@ -54,7 +54,7 @@ fn s7_every_flipped_bit_of_a_state_is_noticed() {
 }
 
 #[test]
-fn s8_a_state_of_a_newer_siteline_says_who_made_it() {
+fn s8_a_state_of_a_newer_siteline_names_its_version() {
     let line = r#"{"version":2,"made_by":"9.1.0","more":true}"#;
     let bytes = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes()));
     let error = FeedState::from_bytes(bytes.as_bytes()).expect_err("newer");
@@ -63,7 +63,7 @@ fn s8_a_state_of_a_newer_siteline_says_who_made_it() {
 }
 
 #[test]
-fn a_changed_feed_is_refused_and_says_what_differs() {
+fn a_changed_feed_is_refused_and_the_error_names_the_differences() {
     let state = full();
     state.check(state.feed(), "http://127.0.0.1:1").expect("the same");
     let changed = |change: fn(&mut FeedInput)| {
@@ -83,10 +83,10 @@ fn a_changed_feed_is_refused_and_says_what_differs() {
     let error = state.check(state.feed(), "https://b.example").expect_err("another service");
     assert!(error.to_string().contains("base_url was http://127.0.0.1:1, is https://b.example"));
 
-    let taken = state.redefine(&times).expect("times may change");
-    assert_eq!(taken.feed(), &times);
-    assert_eq!((taken.unfinished_chains(), taken.sequence()), (0, state.sequence()));
-    assert_eq!(taken.coverage(), state.coverage());
+    let redefined = state.redefine(&times).expect("times may change");
+    assert_eq!(redefined.feed(), &times);
+    assert_eq!((redefined.unfinished_chains(), redefined.sequence()), (0, state.sequence()));
+    assert_eq!(redefined.coverage(), state.coverage());
     let fixed: [fn(&mut FeedInput); 6] = [
         |input| input.name = "other".to_owned(),
         |input| input.site = None,
@@ -103,7 +103,7 @@ fn a_changed_feed_is_refused_and_says_what_differs() {
 }
 
 #[test]
-fn the_newest_chain_that_read_an_instant_is_the_one_that_counts() {
+fn the_newest_chain_that_read_an_instant_counts() {
     let mut coverage = super::super::coverage::Coverage::default();
     coverage.cover(Range::new(0, 100), 5);
     coverage.cover(Range::new(20, 60), 9);
@@ -116,7 +116,7 @@ fn the_newest_chain_that_read_an_instant_is_the_one_that_counts() {
 }
 
 #[test]
-fn windows_are_whole_without_gaps_and_each_stretch_in_one_state() {
+fn windows_have_no_gaps_and_each_part_has_one_state() {
     let mut state = state(|input| input.settle_lag = Duration::ZERO);
     let at = |hour: i64| SINCE + hour * HOUR;
     for (from, to, read_at) in [(0, 24, 48), (24, 40, 41), (40, 44, 45), (60, 72, 73)] {

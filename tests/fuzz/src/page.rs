@@ -1,6 +1,6 @@
-//! Any bytes as the body of a page. Whether it is accepted must not depend on its layout, and what is
-//! decoded must be what `serde_json` reads: the decoder compares a point's bytes with those of the
-//! point before, and must never confuse the two.
+//! Decodes arbitrary bytes as the body of a page. The result must not depend on the layout, and must
+//! agree with `serde_json`: the decoder compares a point's bytes with those of the previous point,
+//! and must never confuse the two.
 #![no_main]
 
 use std::sync::Arc;
@@ -31,8 +31,7 @@ fuzz_target!(|body: &[u8]| {
     }
 });
 
-/// The same JSON with spaces that differ from member to member, so that no two points have the same
-/// bytes.
+/// The same JSON with different spaces at each member, so that no two points have the same bytes.
 fn spaced(body: &[u8]) -> Vec<u8> {
     let mut spaced = Vec::with_capacity(2 * body.len());
     let mut spaces = SPACES.into_iter().cycle();
@@ -56,8 +55,8 @@ fn compare(one: &Result<Decoded>, other: &Result<Decoded>) {
     match (one, other) {
         (Ok(one), Ok(other)) => {
             assert_eq!(rows(one), rows(other));
-            assert!(one.points.identified().eq(other.points.identified()), "other ids");
-            assert!(one.next_cursor == other.next_cursor, "the cursor hangs on the layout");
+            assert!(one.points.identified().eq(other.points.identified()), "the ids differ");
+            assert!(one.next_cursor == other.next_cursor, "the cursor depends on the layout");
             assert_eq!(one.report.entries(), other.report.entries());
         }
         (Err(one), Err(other)) => assert_eq!(one.kind(), other.kind(), "{one}; {other}"),
@@ -89,16 +88,16 @@ fn compare_with_serde_json(body: &[u8], decoded: &Decoded) {
     let json = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     let tree: Value = match serde_json::from_slice(json) {
         Ok(tree) => tree,
-        // An ignored number may be beyond a double; nesting may be deeper than the other reads.
+        // serde_json refuses ignored numbers beyond a double, and nesting beyond its limit.
         Err(error) if error.to_string().contains("out of range") => return,
         Err(error) if error.to_string().contains("recursion limit") => return,
-        Err(error) => panic!("accepted, and not JSON: {error}"),
+        Err(error) => panic!("the decoder accepted invalid JSON: {error}"),
     };
     if tree["nextCursor"].as_str().is_some_and(|cursor| !cursor.is_empty()) {
         assert!(decoded.next_cursor.is_some(), "the chain is cut short");
     }
     let Some(series) = tree["series"].as_array() else { return };
-    judge_ids(series, decoded);
+    compare_ids(series, decoded);
     let points: Vec<&Value> =
         series.iter().filter_map(|series| series["points"].as_array()).flatten().collect();
     let rows = rows(decoded);
@@ -124,7 +123,7 @@ fn compare_with_serde_json(body: &[u8], decoded: &Decoded) {
     }
 }
 
-fn judge_ids(series: &[Value], decoded: &Decoded) {
+fn compare_ids(series: &[Value], decoded: &Decoded) {
     for ((identity, _), one) in decoded.points.identified().zip(series) {
         for (name, id) in IDS.iter().zip(&identity.0) {
             if let Some(expected) = one[*name].as_str() {
@@ -134,7 +133,7 @@ fn judge_ids(series: &[Value], decoded: &Decoded) {
     }
 }
 
-/// The cursor found at the body's edge must be the page's.
+/// A cursor found at the edge of the body must be the page's cursor.
 fn compare_cursors(body: &[u8], decoded: &Decoded) {
     let query = Query::new(QueryInput::default()).expect("a query");
     let chain = Chain::new(query, Arc::default(), "an origin", None);

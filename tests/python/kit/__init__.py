@@ -1,14 +1,14 @@
-"""What the tests share; the fixtures are in ``conftest.py``.
+"""Helpers that tests share; the fixtures are in ``conftest.py``.
 
 | file | noun |
 |---|---|
 | ``ranges`` | the time of a sandbox, and ranges of its data |
 | ``feeds`` | a feed, and the points of a store and of the service in one form |
 | ``reading`` | items of ``pages()`` and ``records()``, and the requests that they cost |
-| ``memory_store`` | a ``StoreTarget`` in two dicts |
-| ``interpreter`` | a script in a fresh interpreter |
-| ``threads`` | the same work in many threads |
-| ``waiting`` | a condition that another thread makes true |
+| ``memory_store`` | a ``StoreTarget`` in memory |
+| ``interpreter`` | runs a script in a fresh interpreter |
+| ``threads`` | runs a function in many threads |
+| ``waiting`` | waits for a condition |
 | ``markup`` | the HTML of an object, parsed |
 | ``tls_service`` | a service behind TLS, and proxies |
 | ``h2_service`` | a service behind HTTP/2 |

@@ -1,4 +1,4 @@
-"""A feed, and the points of a store and of the service in one form, to be compared."""
+"""A feed, and the points of a store and of the service in one form, for comparison."""
 
 import siteline
 
@@ -6,7 +6,7 @@ FEED = {"site": "S1", "line": "L2", "interval": "5m", "since": "2026-11-15T00:00
 
 
 def make_feed(name="line-2", **options):
-    """A feed of one line since the fifteenth."""
+    """A feed of one line since 15 November."""
     return siteline.Feed(name, **{**FEED, **options})
 
 
@@ -17,11 +17,11 @@ def rows_by_key(table):
 
 
 def stored_points(store, feed="line-2", *range_, **options):
-    """What a store holds."""
+    """The points of a store."""
     return rows_by_key(store.points(feed, *range_, **options))
 
 
 def true_points(sandbox, end, **options):
-    """What the service knows now, from the feed's beginning on."""
+    """The current points of the service, from the feed's beginning on."""
     query = {"site": "S1", "line": "L2", "interval": "5m", "start": FEED["since"]}
     return rows_by_key(sandbox.truth(**{**query, **options}, end=end))

@@ -1,4 +1,4 @@
-"""HTTP/2 with TLS in front of a sandbox, for the tests of connections: on loopback, with faults."""
+"""HTTP/2 with TLS in front of a sandbox, on loopback and with faults, for tests of connections."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ HOP = {"connection", "keep-alive", "transfer-encoding"}
 class H2Service(Server):
     """Sends each stream to the sandbox as a request.
 
-    `fault` maps the number of a data request to what happens to it: "refused" (it never reaches the
-    service), "gone" (no further request of this connection does), "cut" (half of its body comes).
+    `fault` maps the number of a data request to its fault: "refused" (it does not reach the
+    sandbox), "gone" (the connection ends with GOAWAY), "cut" (half of the body, then a reset).
     """
 
     def __init__(self, authority: Authority, port: int) -> None:
         self.port_inside = port
         self.connections: list[Connection] = []
         self.fault: dict[int, str] = {}
-        self.together: threading.Barrier | None = None
-        self.asked = 0
+        self.barrier: threading.Barrier | None = None
+        self.requested = 0
         self.counting = threading.Lock()
         context = authority.offering("h2", "http/1.1")
 
@@ -49,15 +49,15 @@ class H2Service(Server):
         """Count a data request; returns its fault."""
         if not path.partition("?")[0].endswith("/data"):
             return None
-        if self.together:
-            self.together.wait(30)
+        if self.barrier:
+            self.barrier.wait(30)
         with self.counting:
-            self.asked += 1
-            return self.fault.get(self.asked)
+            self.requested += 1
+            return self.fault.get(self.requested)
 
 
 class Connection:
-    """One connection. Every use of it holds `changed`, which is notified of a larger window."""
+    """One connection. `changed` locks it, and is notified when the window grows."""
 
     def __init__(self, service: H2Service, outside) -> None:
         self.service, self.outside = service, outside
@@ -93,11 +93,11 @@ class Connection:
             finally:
                 self.outside.setblocking(True)
             for event in self.state.receive_data(data):
-                self.take(event)
+                self.handle(event)
             self.flush()
         return bool(data)
 
-    def take(self, event) -> None:
+    def handle(self, event) -> None:
         stream = getattr(event, "stream_id", None)
         match event:
             case RequestReceived():

@@ -1,16 +1,16 @@
-"""A script in a fresh interpreter."""
+"""Runs a script in a fresh interpreter."""
 
 import os
 import subprocess
 import sys
 import textwrap
 
-FORK_BESIDE_THREADS = ("-W", "ignore::DeprecationWarning")
-"""Options for a script that forks: from 3.12 on Python warns of a fork beside threads."""
+FORK_WITH_THREADS = ("-W", "ignore::DeprecationWarning")
+"""Options for a script that forks: from 3.12 on Python warns of a fork with threads."""
 
 
 def run_script(script, *options, python=sys.executable, status=0, timeout=120, environment=None):
-    """Run it; returns what it printed. It must exit with `status` and print nothing to stderr."""
+    """Run a script and return its output. It must exit with `status` and an empty stderr."""
     done = subprocess.run(
         [python, *options, "-c", textwrap.dedent(script)],
         capture_output=True,

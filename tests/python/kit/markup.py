@@ -1,16 +1,16 @@
-"""The HTML of an object, parsed: what a notebook draws."""
+"""Parses the HTML of an object for notebooks."""
 
 import re
 from html.parser import HTMLParser
 
 TAGS = {"div", "span", "b", "table", "tbody", "tr", "td", "th", "svg", "rect", "path"}
-"""The elements that objects are drawn with."""
-# What a page fetches or runs by itself, or what may clash with another object on the page.
+"""The elements that drawings may use."""
+# Markup that fetches or runs something, or that may affect another object on the page.
 FORBIDDEN = re.compile(r"href|src=|url\(|\son\w+=|javascript|\bid=|class=|<style|@import", re.I)
 
 
 class Reader(HTMLParser):
-    """Collects elements and text; every element must be closed."""
+    """Collects elements and text; asserts that every element is closed."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -34,7 +34,7 @@ class Reader(HTMLParser):
 
 
 def read_html(shown):
-    """Parse the HTML of an object, which must have plain elements only."""
+    """Parse the HTML of an object, which must have only plain elements."""
     html = shown._repr_html_()
     assert not FORBIDDEN.search(html)
     reader = Reader(html)

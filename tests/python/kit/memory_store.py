@@ -1,4 +1,4 @@
-"""A `siteline.StoreTarget` of a few lines: two dicts in memory."""
+"""A `siteline.StoreTarget` in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 
 class MemoryStore:
-    """Keeps each point with the number of the page request that brought it."""
+    """Stores each point with the number of the page request that brought it."""
 
     def __init__(self):
         self.rows, self.states, self.pages, self.threads = {}, {}, [], set()
@@ -31,7 +31,7 @@ class MemoryStore:
             rows[key] = (page.sequence, values)
         if page is not None:
             self.pages.append((page.sequence, page.is_last, page.query))
-        # Both or neither: from here on nothing can fail.
+        # From here on nothing can fail, so both are stored or neither is.
         self.rows, self.states[feed] = rows, state
         return inserted, revised, unchanged
 
@@ -41,7 +41,7 @@ class MemoryStore:
 
 
 class LockedStore(MemoryStore):
-    """Records which feed is locked, and when."""
+    """Records when feeds are locked and unlocked."""
 
     def __init__(self):
         super().__init__()

@@ -1,7 +1,7 @@
 """The time of a sandbox, and ranges of its data."""
 
 NOW = "2026-11-20T00:00:00Z"
-"""Where the clock of the `sandbox` fixture stands."""
+"""The time of the `sandbox` fixture's clock."""
 
 DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "5m"}
 """A day in buckets of five minutes: some thousands of points."""

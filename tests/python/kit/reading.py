@@ -7,24 +7,24 @@ from kit.waiting import wait_until
 SIZE = 1_000
 """Points on a page."""
 WAYS = ["pages", "records"]
-"""The methods of a scan that give an iterator."""
+"""The methods of a scan that return an iterator."""
 
 
 def count_points(item):
-    """Points in what an iterator gives: those of a page, or the one that it is."""
+    """The number of points of an item: a page, or one point."""
     return len(item) if isinstance(item, siteline.Page) else 1
 
 
 def take(items, pages, way):
-    """Take so many pages, or all their points one by one."""
+    """Take this many pages, or the points of this many pages."""
     return [next(items) for _ in range(pages if way == "pages" else pages * SIZE)]
 
 
 class RequestCount:
-    """A client, and its data requests from here on, as it and the sandbox count them."""
+    """A client, and its data requests since now, as it and the sandbox count them."""
 
     dropped = 0
-    """Iterators that were dropped half way: each may have counted a request that was not served."""
+    """Iterators dropped half way: each may have counted a request that was not served."""
 
     def __init__(self, sandbox, **options):
         self.sandbox, self.client = sandbox, sandbox.client(**options)
@@ -42,6 +42,6 @@ class RequestCount:
         return counted
 
     def wait_for(self, expected):
-        """Wait until there are so many, all of them served; there must not be more."""
+        """Wait until exactly this many requests were made and served."""
         wait_until(lambda: self() >= expected and len(set(self._counts())) == 1)
         assert self() == expected

@@ -1,10 +1,10 @@
-"""The same work in many threads."""
+"""Runs a function in many threads."""
 
 import threading
 
 
 def run_in_threads(count, work, *, timeout=120):
-    """Run `work` in so many threads at once; returns its results, raises the first exception."""
+    """Run `work` in this many threads at once; return its results or raise the first exception."""
     barrier, results, errors = threading.Barrier(count), [], []
 
     def run():

@@ -1,4 +1,4 @@
-"""A service behind TLS, and proxies before it: all on loopback, for the tests of connections."""
+"""A service behind TLS, and proxies, all on loopback, for tests of connections."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOST = "customer.test"
-# Not a loopback address for the client, yet connecting to it reaches this machine.
+# The client does not take this for a loopback address, but connecting to it reaches this machine.
 SELF = "0.0.0.0"
 
 
 class Authority:
-    """A certificate authority of our own, and a server certificate that it issued."""
+    """A certificate authority, and a server certificate that it issued."""
 
     def __init__(self, folder: Path) -> None:
         key, name = ec.generate_private_key(ec.SECP256R1()), self._name("siteline test authority")
@@ -52,7 +52,7 @@ class Authority:
         self.context = self.offering()
 
     def offering(self, *protocols: str) -> ssl.SSLContext:
-        """The server's side of TLS, with these protocols to choose from."""
+        """A TLS context of the server, which offers these protocols."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.chain)
         if protocols:
@@ -88,7 +88,7 @@ class Authority:
 
 
 def pump(one: socket.socket, other: socket.socket) -> None:
-    """Carry bytes both ways until one side ends."""
+    """Copy bytes in both directions until one side ends."""
     sides = {one: other, other: one}
     while True:
         pending = [side for side in sides if isinstance(side, ssl.SSLSocket) and side.pending()]
@@ -134,7 +134,7 @@ class TlsRelay(Server):
 
 
 class Proxy(Server):
-    """An HTTP proxy: every tunnel leads to one port here, whatever host was asked for."""
+    """An HTTP proxy whose tunnels all lead to one local port, whatever host is requested."""
 
     def __init__(self, port: int, answer: bytes = b"HTTP/1.1 200 OK\r\n\r\n") -> None:
         self.heads: list[str] = []
@@ -156,6 +156,6 @@ class Proxy(Server):
 
 
 def unused_port() -> int:
-    """A port that nobody listens on."""
+    """A port that no socket listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]

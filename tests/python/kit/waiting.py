@@ -1,10 +1,10 @@
-"""A condition that another thread, or another process, makes true."""
+"""Waits for a condition that another thread or process makes true."""
 
 import time
 
 
 def wait_until(condition, timeout=60):
-    """Wait for it; fails after `timeout` seconds."""
+    """Wait until `condition()` is true; fail after `timeout` seconds."""
     end = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < end, f"not true within {timeout} s"

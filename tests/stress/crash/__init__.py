@@ -1,1 +1,1 @@
-"""A sync that is killed, and disks that fail: what is in the store afterwards."""
+"""Stress test of the store: syncs that are killed, and disks that fail."""

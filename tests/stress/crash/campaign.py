@@ -12,7 +12,7 @@ from pathlib import Path
 from crash.harness import Harness, Outcome, build_shim
 from crash.oracle import Broken, Oracle
 
-LIFE = 40
+KILLS_PER_STORE = 40
 """Kills of one store before it is compared with the truth and replaced by a new one."""
 
 
@@ -49,7 +49,7 @@ FOREVER = 1_000_000
 FAILURE_MODES = (
     FailureMode("SIGKILL before each call", "kill", "all"),
     FailureMode("SIGKILL within each write", "torn", "write"),
-    # SQLite does not report why it could not create shared memory: StoreError is right, too.
+    # SQLite does not report why it could not create shared memory: StoreError is correct too.
     FailureMode("ENOSPC at each write, once", "fail", "write", errno.ENOSPC, 1, ERRORS),
     FailureMode("ENOSPC from each write on", "fail", "write", errno.ENOSPC, FOREVER, FULL),
     FailureMode("EIO at each sync, once", "fail", "sync", errno.EIO, 1, ERRORS),
@@ -63,7 +63,7 @@ class Campaign:
     def __init__(self, folder: Path, seed: int, until: float) -> None:
         """Set up; nothing runs yet."""
         self.folder, self.seed, self.until = folder, seed, until
-        self.chance = random.Random(seed)
+        self.random = random.Random(seed)
 
     def time_is_up(self) -> bool:
         """Whether no further trial may begin."""
@@ -72,39 +72,39 @@ class Campaign:
     def random_kills(self, kills: int) -> Result:
         """Kill a run at a random moment, again and again (S1)."""
         result = Result("SIGKILL at random moments", kills)
-        life = 0
+        number = 0
         while result.interrupted < kills and not self.time_is_up():
-            life += 1
-            harness = Harness(self.folder / f"random-{life}", self.seed + life)
+            number += 1
+            harness = Harness(self.folder / f"random-{number}", self.seed + number)
             try:
-                self._one_life(harness, result, min(LIFE, kills - result.interrupted))
+                self._kill_runs(harness, result, min(KILLS_PER_STORE, kills - result.interrupted))
             except Broken as broken:
-                result.broken.append(f"store {life}: {broken}")
+                result.broken.append(f"store {number}: {broken}")
             finally:
                 harness.sandbox.close()
         result.trials = result.interrupted
         return result
 
-    def _one_life(self, harness: Harness, result: Result, kills: int) -> None:
+    def _kill_runs(self, harness: Harness, result: Result, kills: int) -> None:
         oracle = Oracle(harness)
-        # The first run is not killed: it shows how long a run takes on this machine.
-        begun = time.monotonic()
+        # The first run is not killed: it measures how long a run takes on this machine.
+        started = time.monotonic()
         outcome = harness.run()
-        usual = time.monotonic() - begun
+        usual = time.monotonic() - started
         oracle.check(0, outcome)
         result.pages += oracle.sequence
         self._advance(harness, oracle)
         while kills > 0 and not self.time_is_up():
             before = oracle.sequence
-            begun = time.monotonic()
-            outcome = harness.run_and_kill(self.chance.uniform(0, 1.2) * usual)
+            started = time.monotonic()
+            outcome = harness.run_and_kill(self.random.uniform(0, 1.2) * usual)
             if outcome.was_killed:
                 kills -= 1
                 result.interrupted += 1
             elif outcome.done:
-                usual = 0.7 * usual + 0.3 * (time.monotonic() - begun)
+                usual = 0.7 * usual + 0.3 * (time.monotonic() - started)
             else:
-                raise Broken(f"I6: it ended with {outcome.code}: {outcome.errors[-500:]}")
+                raise Broken(f"I6: the run ended with {outcome.code}: {outcome.errors[-500:]}")
             oracle.check(before, outcome)
             result.pages += oracle.sequence - before
             if outcome.done:
@@ -112,8 +112,8 @@ class Campaign:
         oracle.check_end()
 
     def _advance(self, harness: Harness, oracle: Oracle) -> None:
-        """Advance the service's clock, which stands still during a run, and start a new ledger."""
-        harness.sandbox.clock.advance(f"{self.chance.randrange(1, 5)}h")
+        """Advance the service's clock, which is stopped during a run, and start a new ledger."""
+        harness.sandbox.clock.advance(f"{self.random.randrange(1, 5)}h")
         oracle.others, oracle.kills = harness.served(), 0
         harness.ledger.unlink(missing_ok=True)
 
@@ -135,9 +135,9 @@ class Campaign:
         harness.ledger.unlink()
         copy = harness.save()
         tally = harness.folder / "tally"
-        whole = harness.run(shim=shim, mode="count", calls=mode.calls, tally=str(tally))
-        if whole.acknowledged < 3:
-            raise RuntimeError(f"a run of {whole.acknowledged} pages is too short")
+        uninterrupted = harness.run(shim=shim, mode="count", calls=mode.calls, tally=str(tally))
+        if uninterrupted.acknowledged < 3:
+            raise RuntimeError(f"a run of {uninterrupted.acknowledged} pages is too short")
         calls = range(1, int(tally.read_text()) + 1, step)
         result = Result(mode.name, len(calls))
         for call in calls:
@@ -164,7 +164,7 @@ class Campaign:
         result.interrupted += not outcome.done
         oracle.check(before, outcome)
         result.pages += oracle.sequence - before
-        # Without any repair the next run must work.
+        # The next run must work without a repair.
         before = oracle.sequence
         again = harness.run()
         if not again.done:
@@ -175,8 +175,9 @@ class Campaign:
     def _check_outcome(mode: FailureMode, outcome: Outcome) -> None:
         if mode.action in {"kill", "torn"}:
             if not (outcome.was_killed or outcome.done):
-                raise Broken(f"it ended with {outcome.code}: {outcome.errors[-500:]}")
+                raise Broken(f"the run ended with {outcome.code}: {outcome.errors[-500:]}")
         elif not outcome.done and outcome.failed not in mode.failures:
             raise Broken(
-                f"it raised {outcome.failed}, ended with {outcome.code}: {outcome.errors[-500:]}"
+                f"the run raised {outcome.failed} and ended with {outcome.code}: "
+                f"{outcome.errors[-500:]}"
             )

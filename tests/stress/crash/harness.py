@@ -1,4 +1,4 @@
-"""A sandbox, a store below one folder, and a child process that syncs the one into the other."""
+"""A sandbox, a store in a folder, and a child process that syncs the sandbox into the store."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def build_shim(folder: Path) -> Path:
 
 @dataclass
 class Outcome:
-    """What a child reported and how it ended."""
+    """The reports of a child and its exit status."""
 
     code: int
     acknowledged: int = 0
-    """Pages of this run that it reported as committed."""
+    """Pages of this run that the child reported as committed."""
     done: bool = False
     failed: str | None = None
-    """The class of the exception that it reported."""
+    """The class of the exception that the child reported."""
     errors: str = ""
-    """What it wrote to standard error."""
+    """The text on standard error."""
 
     @property
     def was_killed(self) -> bool:
-        """Whether a signal ended it."""
+        """Whether a signal ended the child."""
         return self.code < 0
 
 
@@ -95,7 +95,7 @@ class Harness:
         }
 
     def begin(self, *, shim: Path | None = None, **crash: str) -> subprocess.Popen[bytes]:
-        """Start a child; with ``shim`` its system calls fail as ``crash`` says."""
+        """Start a child; with ``shim`` its system calls fail as ``crash`` specifies."""
         environment = dict(self.environment)
         if shim is not None:
             environment |= {f"CRASH_{name.upper()}": value for name, value in crash.items()}
@@ -111,7 +111,7 @@ class Harness:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            # The first line is read by itself; a buffer would swallow what follows it.
+            # The first line is read separately; a buffer would take the lines after it.
             bufsize=0,
         )
 
@@ -120,7 +120,7 @@ class Harness:
         return self.end(self.begin(shim=shim, **crash))
 
     def run_and_kill(self, delay: float) -> Outcome:
-        """Run a child, and kill it ``delay`` seconds after its sync began, if it still runs."""
+        """Run a child, and kill it ``delay`` seconds after the start of its sync."""
         child = self.begin()
         assert child.stdout is not None
         first = child.stdout.readline()
@@ -134,9 +134,9 @@ class Harness:
     @staticmethod
     def end(child: subprocess.Popen[bytes], reports: bytes = b"") -> Outcome:
         """Wait for a child, and read its reports."""
-        rest, errors = child.communicate(timeout=TIMEOUT)
+        remaining, errors = child.communicate(timeout=TIMEOUT)
         outcome = Outcome(child.returncode, errors=errors.decode(errors="replace"))
-        for line in (reports + rest).decode().splitlines():
+        for line in (reports + remaining).decode().splitlines():
             word, _, value = line.partition(" ")
             if word == "ack":
                 outcome.acknowledged = int(value)
@@ -162,13 +162,13 @@ class Harness:
             shutil.copytree(copy, self.data)
 
     def counted(self) -> int:
-        """Data requests that the ledger has counted."""
+        """The number of data requests in the ledger."""
         clock = siteline.Clock(self.sandbox.clock.now().isoformat())
         client = self.sandbox.client(clock=clock, ledger=str(self.ledger))
         return client.allowance.used
 
     def served(self) -> int:
-        """Data requests that the service has counted on this day of its clock."""
+        """The number of data requests that the service received on this day of its clock."""
         day = self.sandbox.clock.now().date()
         by_day: dict[Any, int] = self.sandbox.stats["data_requests_by_day"]
         return by_day.get(day, by_day.get(day.isoformat(), 0))

@@ -1,6 +1,6 @@
-"""What a store must contain, computed without the store: from the service and its log of pages.
+"""The expected content of a store, computed from the service and from the store's log of pages.
 
-The n-th page of a query is a slice of what is true when the service is asked, and the store's log
+The n-th page of a query is a slice of the service's data at the time of the request, and the log
 of pages, read with Python's sqlite3, has the time of each request. That gives the store's points.
 """
 
@@ -32,12 +32,12 @@ def when(microseconds: int) -> datetime:
 
 
 def rows_of(table: Any) -> dict[Key, Values]:
-    """The points of a table; a point that is there twice is a broken store (I2)."""
+    """The points of a table; a duplicate point means a broken store (I2)."""
     rows: dict[Key, Values] = {}
     for record in table.records(named=True):
         key, values = tuple(record[:6]), tuple(record[6:])
         if key in rows:
-            raise Broken(f"I2: {key} is there twice")
+            raise Broken(f"I2: {key} is stored twice")
         rows[key] = values
     return rows
 
@@ -50,10 +50,10 @@ class Oracle:
         self.harness = harness
         self.points: dict[Key, Values] = {}
         self.sequence = 0
-        self.given: dict[int, int] = {}
+        self.offsets: dict[int, int] = {}
         self.kills = 0
         self.others = harness.served()
-        """Requests of this day that the ledger does not count: it is newer than they are."""
+        """Requests of this day before the ledger was created."""
 
     def pages(self) -> list[tuple[int, ...]]:
         """The store's log of page requests, read without siteline."""
@@ -68,7 +68,7 @@ class Oracle:
         return [tuple(row) for row in rows]
 
     def truth(self, start: int, end: int, read_at: int) -> list[tuple[Key, Values]]:
-        """What the service would send for this range at that time, in its order."""
+        """The points that the service would send for this range at that time, in its order."""
         table = self.harness.sandbox.truth(
             site="S1",
             line="L1",
@@ -80,20 +80,20 @@ class Oracle:
         return list(rows_of(table).items())
 
     def follow(self) -> None:
-        """Add the points of the pages that are new in the log."""
+        """Add the points of the new pages in the log."""
         for sequence, chain, start, end, read_at, count, _last in self.pages():
             if sequence <= self.sequence:
                 raise Broken(f"I8: page {sequence} comes after {self.sequence}")
-            offset = self.given.get(chain, 0)
+            offset = self.offsets.get(chain, 0)
             page = self.truth(start, end, read_at)[offset : offset + count]
             if len(page) != count:
                 raise Broken(f"I3: page {sequence} has {count} points, the service had {len(page)}")
             self.points |= dict(page)
-            self.given[chain] = offset + count
+            self.offsets[chain] = offset + count
             self.sequence = sequence
 
     def check(self, before: int, outcome: Outcome) -> None:
-        """Check the store after a run. ``before``: the sequence when the run began."""
+        """Check the store after a run. ``before``: the sequence at the start of the run."""
         try:
             self._check(before, outcome)
         except siteline.SitelineError as error:
@@ -104,7 +104,7 @@ class Oracle:
             self.kills += 1
         if not self.harness.store.exists():
             if outcome.acknowledged:
-                raise Broken("I1: pages were acknowledged and there is no store")
+                raise Broken("I1: pages were acknowledged, but the store does not exist")
             return
         with siteline.Store(self.harness.store) as store:
             store.check()
@@ -124,14 +124,14 @@ class Oracle:
         self.check_ledger()
 
     def check_ledger(self) -> None:
-        """I5: never less than the service counted, and at most one more for each kill."""
+        """I5: the ledger counts each request of the service, and at most one more per kill."""
         counted = self.harness.counted() if self.harness.ledger.exists() else 0
         served = self.harness.served() - self.others
         if not served <= counted <= served + self.kills:
             raise Broken(f"I5: the ledger has {counted}, the service {served}, {self.kills} kills")
 
     def check_end(self) -> None:
-        """I7: after the lateness and one more run the store is the truth, all of it settled."""
+        """I7: after the lateness and one more run the store equals the truth and is settled."""
         harness = self.harness
         harness.sandbox.clock.advance("3d")
         self.others, self.kills = harness.served(), 0
@@ -147,9 +147,9 @@ class Oracle:
             settled = [window for window in windows if window.state == "settled"]
             end = max(window.end for window in settled)
             stored = rows_of(store.points(NAME, end=end))
-        true = harness.sandbox.truth(site="S1", line="L1", start=start, end=end, interval="15m")
-        if stored != rows_of(true):
-            raise Broken("I7: after the lateness the store is not the truth")
+        truth = harness.sandbox.truth(site="S1", line="L1", start=start, end=end, interval="15m")
+        if stored != rows_of(truth):
+            raise Broken("I7: after the lateness the store differs from the truth")
         late = [w for w in windows if w.end + timedelta(days=2) <= now and w.state != "settled"]
         if late:
             raise Broken(f"I7: {len(late)} windows are not settled after the lateness")

@@ -1,15 +1,15 @@
 /* Preloaded into a process: makes the n-th write-class system call below one folder fail.
  *
- *   CRASH_FOLDER  only files whose path begins with this are watched
+ *   CRASH_FOLDER  only files below this folder are watched
  *   CRASH_MODE    count | kill | torn | fail
- *   CRASH_CALLS   write | sync | all: which calls are counted
+ *   CRASH_CALLS   write | sync | all: the calls that are counted
  *   CRASH_AT      the number of the call, from 1; with "fail" the next `CRASH_TIMES` - 1 fail too
- *   CRASH_TIMES   how many fail (1)
- *   CRASH_ERRNO   what they fail with
+ *   CRASH_TIMES   how many calls fail (1)
+ *   CRASH_ERRNO   the error of these calls
  *   CRASH_TALLY   the number of calls is written to this file when the process exits
  *
- * "kill" ends the process before the call; "torn" writes up to the first page boundary and ends it
- * then: a kill can cut a write only there, never within a page.
+ * "kill" ends the process before the call; "torn" writes up to the first page boundary, then ends
+ * the process: a kill can split a write only there, never within a page.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -75,13 +75,13 @@ static void die(void) {
     for (;;) pause();
 }
 
-/* How much of a write at this offset comes before the first page boundary; 0: there is none. */
+/* The number of bytes before the first page boundary in a write at this offset; 0: no boundary. */
 static size_t before_boundary(off_t at, size_t length) {
     size_t room = 4096 - (size_t)(at & 4095);
     return room < length ? room : 0;
 }
 
-/* 0: do the call. 1: fail with errno set. 2: write a part of it, then die. */
+/* 0: make the call. 1: fail with errno set. 2: write a part, then die. */
 static int action(enum kind kind) {
     if (!(wanted & kind)) return 0;
     long number = atomic_fetch_add(&calls, 1) + 1;

@@ -1,4 +1,4 @@
-"""The process that is killed: one sync, which reports on standard output what is committed.
+"""The process that is killed: one sync, which reports its commits on standard output.
 
 ``begin``, then ``ack N`` after the N-th page of the run was applied, then ``done``, or
 ``failed CLASS`` for an exception of siteline.
@@ -14,7 +14,7 @@ import siteline
 
 
 def report(text: str) -> None:
-    """Write a line in one system call, so that no half line is read."""
+    """Write a line in one system call, so that the reader never gets part of a line."""
     os.write(1, f"{text}\n".encode())
 
 

@@ -14,23 +14,23 @@ from torture.scenarios import PACKAGES, SCENARIOS, Scenario
 from torture.table import Result, Results, faults, render
 
 PEER_RUNS = 8
-"""Enough to see how another package behaves."""
-ENOUGH_FAILURES = 3
-"""Stop running another package after so many failures: each may take the whole timeout."""
+"""The number of runs of each scenario with another package."""
+MAX_FAILURES = 3
+"""Stop running another package after this many failures: each may take the full timeout."""
 TIMEOUT = 60.0
 
 
 def run(scenario: Scenario, package: str, until: float) -> Result:
-    """Run a scenario as often as it asks for, or until the time is used up."""
+    """Run a scenario as often as it specifies, or until the time limit."""
     result = Result()
     is_peer = package != PACKAGES[0]
     timeout = scenario.peer_timeout if is_peer else TIMEOUT
-    chance = random.Random(scenario.name)
+    phases = random.Random(scenario.name)
     for number in range(min(scenario.runs, PEER_RUNS) if is_peer else scenario.runs):
-        if time.monotonic() > until or (is_peer and result.failures >= ENOUGH_FAILURES):
+        if time.monotonic() > until or (is_peer and result.failures >= MAX_FAILURES):
             break
         limits = Limits(scenario.limit, timeout)
-        harness = Harness(sys.executable, package, limits, phase=chance.uniform(0, 0.1))
+        harness = Harness(sys.executable, package, limits, phase=phases.uniform(0, 0.1))
         try:
             result.record(scenario.run(harness, number))
         except (Fault, TimeoutError) as fault:
@@ -46,9 +46,9 @@ def main() -> int:
     parser.add_argument("--packages", nargs="*", default=PACKAGES, choices=PACKAGES)
     parser.add_argument("--out", type=Path, help="also write the table to this file")
     options = parser.parse_args()
-    # The interpreters that we started end with us.
+    # Exit by an exception, which ends the interpreters that this process started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    # The last run may begin just before.
+    # The last run may begin just before the limit.
     until = time.monotonic() + options.minutes * 60 - TIMEOUT / 2
     scenarios = tuple(scenario for scenario in SCENARIOS if options.only in scenario.name)
     results: Results = {}

@@ -1,4 +1,4 @@
-"""One run: a fresh interpreter, what it reports, and how it ends."""
+"""One run: a new interpreter, its reports and its exit."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import Self
 
 SCRIPTS = Path(__file__).with_name("scripts")
 SLOW = re.compile(r"Executing <.*> took \d+\.\d+ seconds$")
-"""What asyncio logs with -X dev on a machine that is busy with other work."""
+"""A line that asyncio logs with -X dev on a busy machine."""
 
 
 class Fault(Exception):
-    """A run that did not do what it should."""
+    """A run that failed."""
 
 
 @dataclass(frozen=True)
@@ -34,23 +34,23 @@ class Report:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a run may take, in seconds."""
+    """The time limits of a run, in seconds."""
 
     react: float
-    """Longest time to react; a run that takes longer has failed."""
+    """The longest time to react; a run that takes longer fails."""
     timeout: float
-    """Longest wait for any one event; the interpreter is killed after it."""
+    """The longest wait for one event; then the interpreter is killed."""
 
 
 @dataclass(frozen=True)
 class Harness:
-    """Runs scripts: with which interpreter, for which package, within which limits."""
+    """Runs scripts with an interpreter, for a package, within limits."""
 
     python: str
     package: str
     limits: Limits
     phase: float = 0.0
-    """Seconds to sleep before a wait is ended, so that it is ended at a random phase."""
+    """Seconds to sleep before a wait is ended, so that it ends at a random moment."""
 
     def interpreter(self, script: str, *arguments: object, warn: bool = True) -> Interpreter:
         """Run a script with these arguments; ``warn`` makes warnings errors."""
@@ -73,7 +73,7 @@ class Interpreter:
     """A running script."""
 
     def __init__(self, command: list[str], limits: Limits) -> None:
-        """Start it."""
+        """Start the script."""
         self._limits = limits
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": ""}
         self._process = subprocess.Popen(
@@ -119,7 +119,7 @@ class Interpreter:
             raise Fault(f"no {expected!r} within {self._limits.timeout:.0f} s") from None
         name, *parts = (line or "").split() or [""]
         if name != expected:
-            raise Fault(f"{(line or 'nothing more').strip()!r} for {expected!r}{self._complaint()}")
+            raise Fault(f"{(line or 'nothing').strip()!r} instead of {expected!r}{self._stderr()}")
         numbers = {key: float(value) for key, _, value in (part.partition("=") for part in parts)}
         return Report(name, numbers.pop("at"), numbers)
 
@@ -130,29 +130,29 @@ class Interpreter:
             self._process.stdin.write(f"{line}\n")
             self._process.stdin.flush()
         except OSError:
-            raise Fault(f"it ended before {line!r} was sent{self._complaint()}") from None
+            raise Fault(f"the script ended before {line!r} was sent{self._stderr()}") from None
 
     def interrupt(self) -> float:
-        """Send what Ctrl-C sends, and return when."""
+        """Send the signal of Ctrl-C, and return the time."""
         at = time.monotonic()
         self._process.send_signal(signal.SIGINT)
         return at
 
-    def await_end(self, *, status: int = 0, complaint: str = "") -> float:
-        """Wait for the exit; return its time. ``complaint`` must be the last line on stderr."""
+    def await_end(self, *, status: int = 0, last_line: str = "") -> float:
+        """Wait for the exit; return its time. ``last_line``: the expected last line on stderr."""
         self._waiter.join(self._limits.timeout)
         if self._waiter.is_alive():
             raise Fault(f"did not end within {self._limits.timeout:.0f} s")
         for reader in self._readers:
             reader.join(self._limits.timeout)
         if self._process.returncode != status:
-            raise Fault(f"ended, not with {status}{self._complaint()}")
+            raise Fault(f"ended, not with status {status}{self._stderr()}")
         errors = "".join(line for line in self._errors if not SLOW.match(line)).strip()
-        if errors.splitlines()[-1:] != complaint.splitlines()[-1:]:
+        if errors.splitlines()[-1:] != last_line.splitlines()[-1:]:
             raise Fault(f"on stderr: {errors[-2000:] or 'nothing'}")
         return self._ended_at
 
-    def _complaint(self) -> str:
+    def _stderr(self) -> str:
         self._waiter.join(1)
         if self._waiter.is_alive():
             return ""
@@ -160,11 +160,11 @@ class Interpreter:
         return f", status {self._process.returncode}, stderr: {''.join(self._errors)[-2000:]}"
 
     def __enter__(self) -> Self:
-        """Leaving the block ends the interpreter and all that it started."""
+        """Leaving the block ends the interpreter and its child processes."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Kill its process group."""
+        """Kill the process group of the interpreter."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         for thread in (self._waiter, *self._readers):

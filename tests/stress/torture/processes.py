@@ -1,4 +1,4 @@
-"""Runs about the process: it forks, it starts threads, it exits."""
+"""Runs of fork, process pools, threads, memory and exit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def fork(harness: Harness, times: int, threads: int = 1) -> float:
     with Server() as server:
         url = server.url("page")
         with harness.interpreter("fork", url, threads, times) as interpreter:
-            worst = interpreter.await_report("unharmed").numbers["worst"]
+            worst = interpreter.await_report("done").numbers["worst"]
             interpreter.await_end()
             _check_tokens(server, 1)
             return harness.check_in_time(worst)
@@ -26,9 +26,9 @@ def pools(harness: Harness, how: str) -> None:
         Server() as server,
         harness.interpreter("pools", server.url("page"), how, warn=False) as interpreter,
     ):
-        workers = int(interpreter.await_report("unharmed").numbers["workers"])
+        workers = int(interpreter.await_report("done").numbers["workers"])
         interpreter.await_end()
-        # One for the parent before, one after, one for each worker that does not inherit one.
+        # One for the parent before, one after, and one for each worker that does not inherit it.
         _check_tokens(server, 2 if how == "fork" else workers + 2)
 
 
@@ -39,7 +39,7 @@ def _check_tokens(server: Server, most: int) -> None:
 
 
 def end(harness: Harness, how: str) -> float:
-    """Exit in the middle of something: with the script's status, in time, nothing on stderr."""
+    """Exit during an operation: with the script's status, in time, nothing on stderr."""
     what, _, ending = how.partition(",")
     with Server() as server:
         mode = "silent" if what in HANGING else "page" if what == "nothing" else "endless"
@@ -54,11 +54,11 @@ def end(harness: Harness, how: str) -> float:
                 server.await_request("/data")
             harness.wait_phase()
             interpreter.send("end")
-            begun = interpreter.await_report("ending").at
+            started = interpreter.await_report("ending").at
             status = {"code": 7, "raise": 1}.get(ending, 0)
-            complaint = "LookupError: the script's own" if ending == "raise" else ""
+            last_line = "LookupError: raised by the script" if ending == "raise" else ""
             return harness.check_in_time(
-                interpreter.await_end(status=status, complaint=complaint) - begun
+                interpreter.await_end(status=status, last_line=last_line) - started
             )
 
 
@@ -72,7 +72,7 @@ def share(harness: Harness, how: str) -> None:
 
 
 def leak(harness: Harness, how: str, times: int) -> None:
-    """Make and drop clients, or read pages: memory, file descriptors and threads do not grow."""
+    """Make and drop clients, or read pages: memory, files and threads do not increase."""
     with Server() as server:
         url = server.url("endless" if how == "pages" else "page")
         with harness.interpreter("leak", url, how, times) as interpreter:

@@ -1,4 +1,4 @@
-"""All scenarios: what is run, in which variants, how often, and within which limit."""
+"""All scenarios: function, variants, number of runs, time limit."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Scenario:
 
     name: str
     function: Callable[..., float | None]
-    """Called with the harness and a variant; returns milliseconds to react, or raises a Fault."""
+    """Called with the harness and a variant; returns the reaction time in ms, or raises a Fault."""
     variants: tuple[Variant, ...]
-    """Run in turn, each equally often."""
+    """Run one after the other, each equally often."""
     runs: int
     limit: float = 60
     """The longest time to react, in seconds."""
     rows: tuple[str, ...] = ()
     peer_timeout: float = 5
-    """The timeout for another package, in seconds: well beyond what a run takes."""
+    """The timeout for another package, in seconds: much longer than a run takes."""
     packages: tuple[str, ...] = PACKAGES
     """The packages that have the feature."""
 

@@ -65,7 +65,7 @@ class Server:
             self._fillers.append(filler)
 
     def open(self) -> None:
-        """Accept connections from now on."""
+        """Start to accept connections."""
         for filler in self._fillers:
             filler.close()
         self._fillers.clear()
@@ -73,7 +73,7 @@ class Server:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def url(self, mode: str) -> str:
-        """The base URL whose data requests are answered in this mode."""
+        """The base URL for data requests in this mode."""
         return f"http://127.0.0.1:{self.port}/{mode}"
 
     def release(self) -> None:
@@ -83,22 +83,22 @@ class Server:
     def await_request(self, part: str, *, count: int = 1, timeout: float = 30) -> None:
         """Wait until ``count`` requests have this part in their path."""
 
-        def have_come() -> bool:
+        def enough() -> bool:
             return self._count(part) >= count
 
         with self._changed:
-            if not self._changed.wait_for(have_come, timeout):
+            if not self._changed.wait_for(enough, timeout):
                 raise TimeoutError(f"no request with {part!r} within {timeout} s")
 
     def await_close(self, *, count: int = 1, timeout: float = 30) -> float:
-        """Wait until clients gave up ``count`` requests; return the time of the last one."""
+        """Wait until clients have closed ``count`` connections; return the time of the last."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.closed_at) >= count, timeout):
                 raise TimeoutError(f"the connection was still open after {timeout} s")
             return self.closed_at[count - 1]
 
     def await_connecting(self, *, timeout: float = 10) -> None:
-        """Wait until a client tries to connect, where the system shows it."""
+        """Wait until a client tries to connect; at once if the system has no /proc/net/tcp."""
         until = time.monotonic() + timeout
         while time.monotonic() < until:
             try:
@@ -121,7 +121,7 @@ class Server:
         self._listener.close()
 
     def __enter__(self) -> Self:
-        """Leaving the block closes it."""
+        """Leaving the block closes the server."""
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -177,7 +177,7 @@ class Server:
                     return
 
     def _answer(self, connection: socket.socket, path: str) -> bool:
-        """Reply to one request; false where the connection must be closed."""
+        """Reply to one request; false if the connection must be closed."""
         self._record(path)
         mode = path.split("/")[1]
         if path.endswith("/token"):
@@ -189,11 +189,11 @@ class Server:
         elif mode == "silent" or (mode == "two" and self._count("/data") > 2):
             return self._hold(connection, for_good=True)
         elif mode == "stalled":
-            whole = _reply(_page(None))
-            connection.sendall(whole[:-40])
+            reply = _reply(_page(None))
+            connection.sendall(reply[:-40])
             if not self._hold(connection):
                 return False
-            connection.sendall(whole[-40:])
+            connection.sendall(reply[-40:])
         elif mode == "busy":
             connection.sendall(_reply({}, "503 Service Unavailable\r\nRetry-After: 30"))
         else:

@@ -16,11 +16,11 @@ class Result:
     runs: int = 0
     worst: float | None = None
     faults: Counter[str] = field(default_factory=Counter)
-    """What failed runs did, and how often."""
+    """The faults of failed runs, and how often each occurred."""
 
     @property
     def failures(self) -> int:
-        """How many runs failed."""
+        """The number of failed runs."""
         return self.faults.total()
 
     def record(self, reaction: float | None) -> None:
@@ -32,7 +32,7 @@ class Result:
     def record_fault(self, fault: str) -> None:
         """Count a run that failed."""
         self.runs += 1
-        # Without figures that differ from run to run.
+        # Remove the numbers that differ from run to run.
         plain = re.sub(r"\d+\.\d+|0x[0-9a-f]+", "#", fault)
         lines = [line.strip() for line in plain.splitlines() if line.strip()]
         first, last = lines[0], lines[-1]
@@ -43,7 +43,7 @@ Results = dict[tuple[str, str], Result]
 
 
 def render(scenarios: tuple[Scenario, ...], results: Results) -> str:
-    """A Markdown table: a line for each scenario, a cell for each other package."""
+    """A Markdown table: a line per scenario, a cell per other package."""
     own, *peers = PACKAGES
     peer_heads = "".join(f" {peer} |" for peer in peers)
     lines = [
@@ -75,7 +75,7 @@ def _peer(scenario: Scenario, peer: str, result: Result | None) -> str:
 
 
 def faults(results: Results) -> str:
-    """What the failed runs did, a line for each kind of failure."""
+    """The faults of failed runs, a line for each kind."""
     return "\n".join(
         f"{package}, {scenario}: {count}x {fault[:300]}"
         for (scenario, package), result in results.items()

@@ -7,7 +7,7 @@ from torture.server import Server
 
 
 def interrupt(harness: Harness, where: str) -> float:
-    """Ctrl-C during a wait; afterwards both the sync and the async client must work."""
+    """Press Ctrl-C during a wait; then both the sync and the async client must work."""
     modes = {"body": "stalled", "backoff": "busy", "pages": "endless", "exchange": "exchange"}
     with Server(listening=where != "connect") as server:
         url = server.url(modes.get(where, "silent"))
@@ -17,7 +17,7 @@ def interrupt(harness: Harness, where: str) -> float:
                 server.await_connecting()
             elif where == "exchange":
                 server.await_request("/token")
-                interpreter.send("queue up")
+                interpreter.send("wait")
             else:
                 server.await_request("/data", count=5 if where == "pages" else 1)
             harness.wait_phase()
@@ -26,7 +26,7 @@ def interrupt(harness: Harness, where: str) -> float:
             if where == "connect":
                 server.open()
             server.release()
-            interpreter.send("go on")
+            interpreter.send("continue")
             interpreter.await_report("usable")
             interpreter.await_report("awaitable")
             interpreter.await_end()
@@ -41,9 +41,9 @@ def cancel(harness: Harness, how: str, loop: str = "asyncio") -> float:
     ):
         interpreter.await_report("ready")
         if how == "wait_for":
-            begun = interpreter.await_report("ending")
+            started = interpreter.await_report("ending")
             ended = interpreter.await_report("ended").at
-            limit = begun.at + begun.numbers["after"]
+            limit = started.at + started.numbers["after"]
         else:
             server.await_request("/data")
             harness.wait_phase()
@@ -52,7 +52,7 @@ def cancel(harness: Harness, how: str, loop: str = "asyncio") -> float:
             ended = interpreter.await_report("ended").at
         closed = server.await_close(timeout=harness.limits.timeout)
         if how == "drop":
-            interpreter.send("go on")
+            interpreter.send("continue")
         interpreter.await_report("usable")
         interpreter.await_end()
         return harness.check_in_time(max(closed, ended) - limit)
@@ -69,22 +69,22 @@ def loops(harness: Harness, how: str, loop: str = "asyncio") -> None:
                 interpreter.send("close")
                 interpreter.await_report("closed")
                 server.release()
-                interpreter.send("go on")
+                interpreter.send("continue")
             interpreter.await_report("usable")
             interpreter.await_end()
 
 
-def close(harness: Harness, door: str) -> float:
+def close(harness: Harness, api: str) -> float:
     """Close the client while another thread waits: that thread gets ClosedError."""
     with (
         Server() as server,
-        harness.interpreter("close", server.url("silent"), door) as interpreter,
+        harness.interpreter("close", server.url("silent"), api) as interpreter,
     ):
         interpreter.await_report("ready")
         server.await_request("/data")
         harness.wait_phase()
         interpreter.send("close")
-        begun = interpreter.await_report("ending").at
-        reaction = interpreter.await_report("ended").at - begun
+        started = interpreter.await_report("ending").at
+        reaction = interpreter.await_report("ended").at - started
         interpreter.await_end()
         return harness.check_in_time(reaction)

@@ -1,8 +1,8 @@
-//! `alone PAGES_DIR SET [SECONDS]`: decoding alone, on one core, of bodies that are in memory.
+//! `alone PAGES_DIR SET [SECONDS]`: decoding alone, on one core, of bodies in memory.
 //!
-//! siteline's decoder with timestamps, identities, columns and all checks, beside other readers, page
-//! by page. Prints a line of JSON: GB/s by the medians of many rounds, and siteline's over sonic-rs's.
-//! The typed readers do less: they leave a timestamp text.
+//! Compares siteline's decoder (timestamps, identities, columns, all checks) with other readers, page
+//! by page. Prints a line of JSON: GB/s by the medians of many rounds, and the ratio of siteline to
+//! sonic-rs. The typed readers do less: they do not parse timestamps.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -19,16 +19,16 @@ use siteline_bench::tally::Tally;
 use siteline_bench::typed::Page;
 use siteline_bench::{pages, seeds};
 
-/// The least number of rounds, however long they take.
+/// The minimum number of rounds, however long they take.
 const LEAST_ROUNDS: usize = 7;
-/// Points of a page, which the client knows from the page before.
+/// Points of a page, which the client knows from the previous page.
 const ROWS: usize = 10_000;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Reads one body; gets also a copy that it may overwrite. Adds what it read to the tally, if there
-/// is one.
-type Reader = fn(body: &[u8], spoilt: &mut [u8], tally: Option<&mut Tally>) -> Outcome<()>;
+/// Reads one body, or a copy of it that it may overwrite. Adds the points to the tally, if one is
+/// given.
+type Reader = fn(body: &[u8], copy: &mut [u8], tally: Option<&mut Tally>) -> Outcome<()>;
 
 const READERS: [(&str, Reader); 5] = [
     ("siteline", |body, _, tally| {
@@ -48,8 +48,8 @@ const READERS: [(&str, Reader); 5] = [
         note(tally, || Tally::of_batch(&batch));
         Ok(())
     }),
-    ("simd_json", |_, spoilt, tally| {
-        let page: Page<'_> = black_box(simd_json::from_slice(spoilt)?);
+    ("simd_json", |_, copy, tally| {
+        let page: Page<'_> = black_box(simd_json::from_slice(copy)?);
         note(tally, || Tally::of_page(&page));
         Ok(())
     }),
@@ -97,7 +97,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// What all readers find in the bodies; an error if they disagree.
+/// The tally of the bodies; an error if the readers disagree.
 fn agreed(bodies: &[Vec<u8>]) -> Outcome<Tally> {
     let mut first = None;
     for (name, reader) in READERS {
@@ -113,20 +113,20 @@ fn agreed(bodies: &[Vec<u8>]) -> Outcome<Tally> {
 }
 
 /// GB/s of each reader over all bodies: for each body the median of its times. All readers read a
-/// body before the next one, each time in another order, so that other load on the machine affects
-/// them equally.
+/// body before the next one, in a different order each time, so that other load on the machine
+/// affects them equally.
 fn rates(bodies: &[Vec<u8>], limit: Duration) -> Outcome<(usize, [f64; READERS.len()])> {
     let mut times = vec![<[Vec<f64>; READERS.len()]>::default(); bodies.len()];
-    let mut spoilt = Vec::new();
+    let mut copy = Vec::new();
     let began = Instant::now();
     let mut round = 0;
     while round < LEAST_ROUNDS || began.elapsed() < limit {
         for (index, body) in bodies.iter().enumerate() {
             for offset in 0..READERS.len() {
                 let reader = (round + index + offset) % READERS.len();
-                spoilt.clone_from(body);
+                copy.clone_from(body);
                 let began = Instant::now();
-                READERS[reader].1(body, &mut spoilt, None)?;
+                READERS[reader].1(body, &mut copy, None)?;
                 times[index][reader].push(began.elapsed().as_secs_f64());
             }
         }

@@ -1,8 +1,8 @@
-//! `bare BASE_URL SET`: a loop written by hand without siteline: no token, no retry, no allowance, no
-//! merge. One chain of cursors, each body straight into columns, one Arrow batch of siteline's schema
+//! `bare BASE_URL SET`: a handwritten loop without siteline: no token, no retry, no allowance, no
+//! merge. One chain of cursors, each body directly into columns, one Arrow batch of siteline's schema
 //! at the end.
 //!
-//! A first request, which is not timed, opens the connection. Prints a line of JSON.
+//! The first request opens the connection and is not timed. Prints a line of JSON.
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ use siteline_bench::seeds;
 use siteline_bench::tally::Tally;
 use tokio::runtime::Builder;
 
-/// Initial capacity: more points than there are, so that no column is reallocated.
+/// Initial capacity: more than the number of points, so that no column is reallocated.
 const ROWS: usize = 1 << 20;
 const RANGE: &str = "from=2026-09-01T00%3A00%3A00Z&to=2026-10-05T17%3A20%3A00Z";
 
@@ -34,7 +34,7 @@ fn main() -> Outcome<()> {
 }
 
 async fn run(first: &str) -> Outcome<()> {
-    // As siteline builds its own.
+    // The same settings as siteline's client.
     let client = Client::builder()
         .redirect(redirect::Policy::none())
         .retry(retry::never())

@@ -9,7 +9,7 @@ from typing import Any
 from reader import await_parent, open_reader, report
 
 
-async def parent_sent() -> None:
+async def await_line() -> None:
     """Wait for a line from the parent, in a thread."""
     await asyncio.get_running_loop().run_in_executor(None, await_parent)
 
@@ -18,7 +18,7 @@ async def cancel(reader: Any) -> None:
     """Cancel the task."""
     task = asyncio.ensure_future(reader.read_async())
     report("ready")
-    await parent_sent()
+    await await_line()
     report("ending")
     task.cancel()
     try:
@@ -28,7 +28,7 @@ async def cancel(reader: Any) -> None:
 
 
 async def wait_for(reader: Any) -> None:
-    """Run into a timeout; the connection is open, so the request leaves long before it."""
+    """Run into a timeout; the connection is open, so the request is sent long before it."""
     await reader.ping_async()
     report("ready")
     limit = 1.0
@@ -43,7 +43,7 @@ async def gather(reader: Any) -> None:
     """Fail in another awaitable of a gather, then cancel the request."""
 
     async def fail() -> None:
-        await parent_sent()
+        await await_line()
         report("ending")
         raise LookupError
 
@@ -62,7 +62,7 @@ async def group(reader: Any) -> None:
     """Fail in another task of a group, which cancels the request."""
 
     async def fail() -> None:
-        await parent_sent()
+        await await_line()
         report("ending")
         raise LookupError
 
@@ -82,18 +82,18 @@ async def drop(reader: Any) -> None:
     if asyncio.iscoroutine(pending):
         pending = asyncio.ensure_future(pending)
     report("ready")
-    await parent_sent()
+    await await_line()
     report("ending")
     del pending
     report("ended")
-    await parent_sent()
+    await await_line()
 
 
 HOW = {"cancel": cancel, "wait_for": wait_for, "gather": gather, "group": group, "drop": drop}
 
 
 async def run(reader: Any, how: str) -> None:
-    """Cancel it, then check that the client works and no task is left."""
+    """Cancel a request, then check that the client works and no task is left."""
     await HOW[how](reader)
     await reader.ping_async()
     left = asyncio.all_tasks() - {asyncio.current_task()}
@@ -102,7 +102,7 @@ async def run(reader: Any, how: str) -> None:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the script."""
     package, url, how, loop = sys.argv[1:]
     reader = open_reader(package, url)
     reader.ping()

@@ -1,4 +1,4 @@
-"""Close the client while another thread waits for it: PACKAGE URL DOOR."""
+"""Close the client while another thread waits for it: PACKAGE URL API."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from reader import await_parent, open_reader, report
 
 
-def wait(reader: Any, door: str) -> None:
+def wait(reader: Any, api: str) -> None:
     """Wait until the client is closed."""
     try:
-        if door == "await":
+        if api == "await":
             asyncio.run(reader.read_async())
         else:
             reader.read()
@@ -22,14 +22,14 @@ def wait(reader: Any, door: str) -> None:
 
 
 def main() -> None:
-    """Run it."""
-    package, url, door = sys.argv[1:]
+    """Run the script."""
+    package, url, api = sys.argv[1:]
     reader = open_reader(package, url)
-    waiting = threading.Thread(target=wait, args=(reader, door))
+    waiting = threading.Thread(target=wait, args=(reader, api))
     waiting.start()
     report("ready")
     await_parent()
-    client = reader.awaitable if door == "await" else reader.client
+    client = reader.awaitable if api == "await" else reader.client
     report("ending")
     client.close()
     waiting.join()

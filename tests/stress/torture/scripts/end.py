@@ -1,4 +1,4 @@
-"""Exit in the middle of something: PACKAGE URL HOW, where HOW is ``WHAT`` or ``WHAT,END``.
+"""Exit during an operation: PACKAGE URL HOW, where HOW is ``WHAT`` or ``WHAT,END``.
 
 END is ``code`` for ``sys.exit(7)`` or ``raise`` for an exception; without it ``main`` returns.
 """
@@ -32,7 +32,7 @@ def daemon_await(reader: Any) -> None:
 
 
 def busy(reader: Any) -> None:
-    """Leave daemon threads that make requests for ever."""
+    """Leave daemon threads that make requests forever."""
 
     def call() -> None:
         while True:
@@ -43,7 +43,7 @@ def busy(reader: Any) -> None:
 
 
 def busy_await(reader: Any) -> None:
-    """Leave a daemon thread whose event loop makes requests for ever."""
+    """Leave a daemon thread whose event loop makes requests forever."""
 
     async def call() -> None:
         while True:
@@ -91,13 +91,13 @@ def pending(reader: Any) -> None:
 
 
 def pending_closed(reader: Any) -> None:
-    """Leave a request pending whose event loop is closed."""
+    """Leave a request pending, and close its event loop."""
     pending(reader)
     KEPT[0].close()
 
 
 def cancelled(reader: Any) -> None:
-    """Let asyncio.run cancel a request."""
+    """Exit asyncio.run, which cancels a request."""
 
     async def begin() -> None:
         KEPT.append(asyncio.ensure_future(reader.read_async()))
@@ -109,9 +109,9 @@ def cancelled(reader: Any) -> None:
 
 
 def handler(reader: Any) -> None:
-    """Leave daemon threads in a slow log handler that takes the GIL again and again.
+    """Leave daemon threads in a slow log handler that takes the GIL repeatedly.
 
-    It must return: ``logging.shutdown`` waits for its lock.
+    The handler must return: ``logging.shutdown`` waits for its lock.
     """
 
     class Slow(logging.Handler):
@@ -139,12 +139,12 @@ def use_again() -> None:
 
 
 def nothing(reader: Any) -> None:
-    """Leave nothing."""
+    """Leave nothing running."""
     reader.read()
 
 
 def main() -> None:
-    """Run it."""
+    """Run the script."""
     package, url, how = sys.argv[1:]
     what, _, end = how.partition(",")
     if what == "atexit_before":
@@ -163,7 +163,7 @@ def main() -> None:
     if end == "code":
         sys.exit(7)
     if end == "raise":
-        raise LookupError("the script's own")
+        raise LookupError("raised by the script")
 
 
 main()

@@ -14,11 +14,11 @@ from typing import Any
 
 from reader import RANGE, await_parent, open_reader, report
 
-LONGEST = 4.0
+CHILD_TIMEOUT = 4.0
 """Seconds after which a child counts as hung."""
 
 
-def read_on(reader: Any, ended: threading.Event, faults: list[BaseException]) -> None:
+def keep_reading(reader: Any, ended: threading.Event, faults: list[BaseException]) -> None:
     """Read until ``ended`` is set."""
     try:
         while not ended.is_set():
@@ -42,7 +42,7 @@ def in_child(reader: Any, pages: Any, number: int) -> None:
 
 def await_child(child: int, number: int) -> None:
     """Wait for a child, and kill it if it hangs."""
-    until = time.monotonic() + LONGEST
+    until = time.monotonic() + CHILD_TIMEOUT
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -60,11 +60,11 @@ def await_child(child: int, number: int) -> None:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the script."""
     package, url, threads, times = sys.argv[1:]
-    # Python 3.12 warns of any fork in a process with threads.
+    # Python 3.12 warns about any fork in a process with threads.
     warnings.filterwarnings("ignore", message=".*multi-threaded.*", category=DeprecationWarning)
-    # Log records are in flight at the fork, as well as requests.
+    # Threads are logging at the fork, as well as making requests.
     logging.getLogger("siteline").addHandler(logging.NullHandler())
     logging.getLogger("siteline").setLevel(logging.DEBUG)
     reader = open_reader(package, url)
@@ -75,14 +75,14 @@ def main() -> None:
     ended = threading.Event()
     faults: list[BaseException] = []
     reading = [
-        threading.Thread(target=read_on, args=(reader, ended, faults), daemon=True)
+        threading.Thread(target=keep_reading, args=(reader, ended, faults), daemon=True)
         for _ in range(int(threads))
     ]
     for thread in reading:
         thread.start()
     worst = 0.0
     for number in range(int(times)):
-        begun = time.monotonic()
+        started = time.monotonic()
         child = os.fork()
         if not child:
             in_child(reader, pages, number)
@@ -90,13 +90,13 @@ def main() -> None:
                 os._exit(0)
             sys.exit(0)
         await_child(child, number)
-        worst = max(worst, time.monotonic() - begun)
+        worst = max(worst, time.monotonic() - started)
     ended.set()
     for thread in reading:
         thread.join()
     assert not faults, faults
     reader.read()
-    report("unharmed", worst=worst)
+    report("done", worst=worst)
 
 
 main()

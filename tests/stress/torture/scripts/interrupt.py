@@ -1,4 +1,4 @@
-"""Wait somewhere, get Ctrl-C, and use the client again: PACKAGE URL WHERE."""
+"""Wait, receive Ctrl-C, and use the client again: PACKAGE URL WHERE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from reader import RANGE, await_parent, open_reader, report
 
 
-def follow_pages(reader: Any) -> None:
+def read_pages(reader: Any) -> None:
     """Read pages without end."""
     for _page in reader.client.data(**RANGE).pages():
         pass
@@ -43,7 +43,7 @@ def await_at_top_level(reader: Any) -> None:
         loop.close()
 
 
-def queue_up(reader: Any) -> None:
+def wait_for_token(reader: Any) -> None:
     """Wait for the token that another thread has requested."""
     other = threading.Thread(target=reader.ping)
     other.start()
@@ -51,14 +51,14 @@ def queue_up(reader: Any) -> None:
     reader.ping()
 
 
-CALLS = {"pages": follow_pages, "await": await_result, "notebook": await_at_top_level}
+CALLS = {"pages": read_pages, "await": await_result, "notebook": await_at_top_level}
 
 
 def main() -> None:
-    """Run it."""
+    """Run the script."""
     package, url, where = sys.argv[1:]
     reader = open_reader(package, url)
-    call = CALLS.get(where, queue_up if where == "exchange" else type(reader).read)
+    call = CALLS.get(where, wait_for_token if where == "exchange" else type(reader).read)
     try:
         report("ready")
         call(reader)

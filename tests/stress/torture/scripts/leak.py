@@ -1,4 +1,4 @@
-"""Do something very often, and measure what is left: PACKAGE URL WHAT TIMES."""
+"""Repeat an operation, and measure what is left: PACKAGE URL WHAT TIMES."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Any
 from reader import RANGE, open_reader, report
 
 WARM_UP = 4
-"""One in so many runs before the first measurement, to fill caches and arenas."""
+"""One of this many runs is before the first measurement, to fill caches and arenas."""
 MEGABYTES = 12
-"""How much memory the rest may add at most."""
+"""The most memory that the other runs may add."""
 
 
 def clients(reader: Any) -> None:
-    """Make a client, use it, drop it."""
+    """Create, use and drop a client."""
     reader.new_client().discover()
 
 
 def awaitable_clients(reader: Any) -> None:
-    """Make an async client, use it, drop it."""
+    """Create, use and drop an async client."""
     import asyncio
 
     asyncio.run(reader.new_client(awaitable=True).discover())
 
 
 def count(name: str) -> int:
-    """How many of these /proc lists for the process; threads where there is no /proc."""
+    """The number of entries in this folder of /proc/self; of threads without /proc."""
     try:
         return len(os.listdir(f"/proc/self/{name}"))
     except OSError:
@@ -53,7 +53,7 @@ def measure() -> tuple[float, int, int]:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the script."""
     package, url, what, times = sys.argv[1:]
     reader = open_reader(package, url)
     pages = reader.client.data(**RANGE).pages()
@@ -73,12 +73,12 @@ def main() -> None:
     for _ in range(int(times) - first):
         work()
     after = measure()
-    grown = after[0] - before[0]
-    assert grown < MEGABYTES, f"{grown:.1f} MB more"
-    # Blocking threads and connections that end come and go.
+    growth = after[0] - before[0]
+    assert growth < MEGABYTES, f"{growth:.1f} MB more"
+    # The number of blocking threads and closing connections varies.
     assert after[1] - before[1] < 20, (before, after)
     assert after[2] - before[2] < 10, (before, after)
-    report("done", megabytes=grown, files=after[1] - before[1], threads=after[2] - before[2])
+    report("done", megabytes=growth, files=after[1] - before[1], threads=after[2] - before[2])
 
 
 main()

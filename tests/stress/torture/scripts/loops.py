@@ -14,12 +14,12 @@ TIMES = 20
 
 
 async def read_some(reader: Any) -> None:
-    """Read several at once."""
+    """Make several reads at once."""
     await asyncio.gather(*(reader.read_async() for _ in range(5)))
 
 
 def close_with_a_call_pending(reader: Any, new_loop: Any) -> None:
-    """Close the loop while a request is pending; its reply comes afterwards."""
+    """Close the loop while a request is pending; its reply arrives later."""
     kept = []
 
     async def begin() -> None:
@@ -38,33 +38,31 @@ def close_with_a_call_pending(reader: Any, new_loop: Any) -> None:
 
 
 def close_during_replies(reader: Any, new_loop: Any) -> None:
-    """Close loops while their replies come in."""
+    """Close loops while their replies arrive."""
     for number in range(TIMES):
         loop = new_loop()
-        kept = loop.run_until_complete(begin_many(reader, number * 0.0005))
+        kept = loop.run_until_complete(start_many(reader, number * 0.0005))
         loop.close()
         del kept[:]
     gc.collect()
 
 
-async def begin_many(reader: Any, seconds: float) -> list[object]:
+async def start_many(reader: Any, seconds: float) -> list[object]:
     """Start many requests, and return them after a while."""
-    begun = [reader.pending() for _ in range(8)]
+    started = [reader.pending() for _ in range(8)]
     await asyncio.sleep(seconds)
-    return begun
+    return started
 
 
-def one_after_the_other(reader: Any, new_loop: Any) -> None:
+def in_sequence(reader: Any, new_loop: Any) -> None:
     """Run loop after loop."""
     for _ in range(TIMES):
         run(read_some(reader), new_loop)
 
 
-def side_by_side(reader: Any, new_loop: Any) -> None:
+def concurrently(reader: Any, new_loop: Any) -> None:
     """Run two loops in two threads."""
-    threads = [
-        threading.Thread(target=one_after_the_other, args=(reader, new_loop)) for _ in range(2)
-    ]
+    threads = [threading.Thread(target=in_sequence, args=(reader, new_loop)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -72,7 +70,7 @@ def side_by_side(reader: Any, new_loop: Any) -> None:
 
 
 def run(work: Any, new_loop: Any) -> None:
-    """As asyncio.run, with this kind of loop."""
+    """Like asyncio.run, with this kind of loop."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(work)
 
@@ -80,13 +78,13 @@ def run(work: Any, new_loop: Any) -> None:
 HOW = {
     "pending": close_with_a_call_pending,
     "answers": close_during_replies,
-    "again": one_after_the_other,
-    "threads": side_by_side,
+    "again": in_sequence,
+    "threads": concurrently,
 }
 
 
 def main() -> None:
-    """Run it."""
+    """Run the script."""
     package, url, how, loop = sys.argv[1:]
     reader = open_reader(package, url)
     reader.ping()

@@ -16,22 +16,22 @@ from reader import open_reader, report
 
 WORKERS = 3
 JOBS = 12
-OWN: list[Any] = []
-"""The reader of this process: inherited, or made by the first job."""
+READERS: list[Any] = []
+"""The one reader of this process: inherited, or created by the first job."""
 
 
 def job(package: str, url: str) -> int:
     """Read in a worker."""
-    if not OWN:
-        OWN.append(open_reader(package, url))
-    OWN[0].read()
+    if not READERS:
+        READERS.append(open_reader(package, url))
+    READERS[0].read()
     return os.getpid()
 
 
 def main() -> None:
-    """Run it."""
+    """Run the script."""
     package, url, how = sys.argv[1:]
-    # Python 3.12 warns of any fork in a process with threads.
+    # Python 3.12 warns about any fork in a process with threads.
     warnings.filterwarnings("ignore", message=".*multi-threaded.*", category=DeprecationWarning)
     if how == "fork":
         job(package, url)
@@ -49,7 +49,7 @@ def main() -> None:
             pool.join()
     assert os.getpid() not in workers
     open_reader(package, url).read()
-    report("unharmed", workers=len(workers))
+    report("done", workers=len(workers))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The three packages behind one interface: a data request and a small one, sync and async.
 
-Imported by the other scripts here, each of which runs in a fresh interpreter.
+Imported by the other scripts here, each of which runs in a new interpreter.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ RANGE = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-08T00:00Z",
 DATA = "api/customer/v1/data"
 PING = "api/customer/v1/discovery"
 TIMEOUT = 60
-"""The limit of a request in seconds, the same for all packages."""
+"""The timeout of a request in seconds, the same for all packages."""
 
 
 def report(name: str, **numbers: float) -> None:
-    """Print a line for the parent: a name, the time on the machine's monotonic clock, figures."""
+    """Print a line for the parent: a name, the time on the monotonic clock, and numbers."""
     extra = "".join(f" {key}={number!r}" for key, number in numbers.items())
     print(f"{name} at={time.monotonic()!r}{extra}", flush=True)
 
@@ -40,7 +40,7 @@ class Siteline:
     has_pages = True
 
     def __init__(self, url: str) -> None:
-        """Make the clients; costs no request."""
+        """Make the clients, without a request."""
         import siteline
 
         key = siteline.PrivateKey.generate(2048)
@@ -87,7 +87,7 @@ class Obstore:
     has_pages = False
 
     def __init__(self, url: str) -> None:
-        """Make the store; costs no request."""
+        """Make the store, without a request."""
         import obstore
         from obstore.store import HTTPStore
 
@@ -122,7 +122,7 @@ class Primp:
     has_pages = False
 
     def __init__(self, url: str) -> None:
-        """Make the clients; costs no request."""
+        """Make the clients, without a request."""
         import primp
 
         self.url = url
@@ -148,7 +148,7 @@ class Primp:
     def pending(self) -> object:
         """An awaitable of a data request, started and not awaited.
 
-        It has to be a task; Python must not log that a pending task was destroyed.
+        It must be a task; Python must not log that a pending task was destroyed.
         """
         task = asyncio.ensure_future(self.awaitable.get(f"{self.url}/{DATA}"))
         task._log_destroy_pending = False

@@ -15,7 +15,7 @@ PAGES = 3_000
 
 
 def all_at_once(work: Any, threads: int = THREADS) -> None:
-    """Run it in many threads at once; raises what one of them raised."""
+    """Run ``work`` in many threads at once; raise the first exception."""
     barrier = threading.Barrier(threads)
     faults: list[BaseException] = []
 
@@ -36,7 +36,7 @@ def all_at_once(work: Any, threads: int = THREADS) -> None:
 
 
 def client(reader: Any) -> None:
-    """Share a client: whole reads, pages, records, discovery."""
+    """Share a client: complete reads, pages, records, discovery."""
 
     def work() -> None:
         for _ in range(3):
@@ -76,7 +76,7 @@ def records(reader: Any) -> None:
 
 
 def handler(reader: Any) -> None:
-    """Share a log handler that uses the client itself, while it holds its lock."""
+    """Share a log handler that uses the client while it holds its lock."""
     handled = []
 
     class Requesting(logging.Handler):
@@ -96,7 +96,7 @@ WHAT = {"client": client, "iterator": iterator, "records": records, "handler": h
 
 
 def main() -> None:
-    """Run it."""
+    """Run the script."""
     package, url, what = sys.argv[1:]
     reader = open_reader(package, url)
     WHAT[what](reader)

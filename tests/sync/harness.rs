@@ -1,4 +1,4 @@
-//! A sandbox, a client of it, a target and a feed.
+//! The test harness: a sandbox, a client of it, a target and a feed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// One machine, three tags, buckets of ten minutes, windows of six hours, from midnight on.
+/// A feed of one machine with three tags: buckets of ten minutes, windows of six hours.
 pub(crate) fn input() -> FeedInput {
     FeedInput {
         site: Some("S1".to_owned()),
@@ -46,7 +46,7 @@ pub(crate) fn input() -> FeedInput {
     }
 }
 
-pub(crate) struct Bench {
+pub(crate) struct Harness {
     pub(crate) sandbox: Sandbox,
     pub(crate) client: Client,
     pub(crate) target: Arc<dyn TestTarget>,
@@ -54,8 +54,8 @@ pub(crate) struct Bench {
     pub(crate) settings: SyncSettings,
 }
 
-impl Bench {
-    /// At six in the evening of the first day; a client that shares the sandbox's clock.
+impl Harness {
+    /// A harness at 18:00 of the first day, whose client shares the sandbox's clock.
     pub(crate) fn new(options: Options, input: FeedInput) -> Self {
         let clock = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
         Self::with(options, input, clock.clone(), clock, |_| {})
@@ -85,7 +85,7 @@ impl Bench {
         self.begin()?.finish().await
     }
 
-    /// Reads and applies so many pages, and returns the unfinished run, as a kill would leave it.
+    /// Reads and applies this many pages, and returns the unfinished run, as a kill would leave it.
     pub(crate) async fn sync_pages(&self, pages: usize) -> Result<Run> {
         let run = self.begin()?;
         for _ in 0..pages {
@@ -112,21 +112,21 @@ impl Bench {
 
     pub(crate) fn state(&self) -> FeedState {
         let bytes = self.target.state(self.feed.name()).expect("a target").expect("a state");
-        FeedState::from_bytes(&bytes).expect("a sound state")
+        FeedState::from_bytes(&bytes).expect("a valid state")
     }
 
     pub(crate) fn windows(&self) -> Vec<Window> {
         self.state().windows(self.now())
     }
 
-    /// The points of the target before `end`.
+    /// The target's points before `end`.
     pub(crate) fn stored(&self, end: Timestamp) -> BTreeMap<Key, Values> {
         let mut points = self.target.points(self.feed.name());
         points.retain(|(_, time), _| *time < end.as_microsecond());
         points
     }
 
-    /// The points of the service from the feed's beginning to `end`.
+    /// The service's points from the feed's beginning to `end`.
     pub(crate) fn truth(&self, end: Timestamp, as_of: AsOf) -> BTreeMap<Key, Values> {
         let input = self.feed.input();
         let selection = Selection {
@@ -167,15 +167,15 @@ impl Bench {
         self.advance(input.lateness.as_secs() + 2 * DAY);
         self.settings.until = Some(end);
         for _ in 0..30 {
-            let goes_on = match self.sync().await {
+            let resumes_at = match self.sync().await {
                 Ok(report) if report.complete => break,
                 Ok(report) => report.resumes_at,
-                // Less than an hour before its day ends a service asks for a pause.
+                // Less than an hour before the end of its day, the service requests a pause.
                 Err(error) if error.kind() == Kind::RateLimited => error.context().retry_at,
                 Err(error) => panic!("{error:?}"),
             };
-            let goes_on = goes_on.expect("a time");
-            let pause = goes_on.duration_since(self.now()).max(SignedDuration::ZERO);
+            let resumes_at = resumes_at.expect("a time");
+            let pause = resumes_at.duration_since(self.now()).max(SignedDuration::ZERO);
             self.advance(pause.unsigned_abs().as_secs() + 1);
         }
         assert_eq!(self.plan().tasks, [], "nothing is left to do");
@@ -191,7 +191,7 @@ impl Bench {
         assert_eq!(extra, None, "a point that the service does not have");
     }
 
-    /// The client has counted as many requests as the service.
+    /// Asserts that the client has counted as many requests as the service.
     pub(crate) fn check_ledger(&self) {
         assert_eq!(self.client.data_requests(), self.sandbox.stats().data_requests);
     }
@@ -214,11 +214,11 @@ pub(crate) fn client_of(
     Client::new(settings).expect("settings")
 }
 
-impl Bench {
-    /// Chains that were started and not finished.
+impl Harness {
+    /// The number of unfinished chains.
     pub(crate) fn state_chains(&self) -> usize {
         let state = self.target.state(self.feed.name()).expect("a target");
-        let state = state.map(|bytes| FeedState::from_bytes(&bytes).expect("a sound state"));
+        let state = state.map(|bytes| FeedState::from_bytes(&bytes).expect("a valid state"));
         state.map_or(0, |state| state.unfinished_chains())
     }
 }
