@@ -5,7 +5,6 @@
 //! these the task ends and nobody hears of it.
 
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::intern;
@@ -14,6 +13,7 @@ use pyo3::types::PyWeakrefReference;
 use tokio::runtime::Runtime;
 use tokio::task::AbortHandle;
 
+use crate::lock::Mutex;
 use crate::python::bridge::process::{Inside, attached};
 
 /// What a task hands over: a Python object or an exception, made with the interpreter held.
@@ -130,7 +130,7 @@ impl Delivery {
     fn __call__(&self, waiter: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = waiter.py();
         let _inside = Inside::enter(py);
-        let outcome = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let outcome = self.0.lock().take();
         // Cancelled in the meantime: the loop has told whoever waited.
         if waiter.call_method0(intern!(py, "done"))?.is_truthy()? {
             return Ok(());
@@ -146,7 +146,7 @@ struct Guard(Mutex<Option<AbortHandle>>);
 
 impl Guard {
     fn end(&self) {
-        if let Some(task) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(task) = self.0.lock().take() {
             task.abort();
         }
     }

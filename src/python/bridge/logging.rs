@@ -1,5 +1,6 @@
-//! The core's log records, emitted to the stdlib loggers `siteline.token`, `siteline.http` and
-//! `siteline.data`; those of other crates are dropped.
+//! The core's log records, emitted to the standard library's loggers `siteline.token`,
+//! `siteline.http`, `siteline.data`, `siteline.sync` and `siteline.ledger`; those of other crates are
+//! dropped.
 //!
 //! A logging call runs the user's code: it may wait for a lock, or use the client itself. So the core
 //! never makes one while it works. Each call has a [`LogBuffer`]; the records of its steps are pushed
@@ -10,7 +11,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard};
 use std::time::Duration;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
@@ -18,6 +19,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3_log::Caching;
 
+use crate::fork::Owned;
+use crate::lock::Mutex;
 use crate::python::bridge::process::{attached, detached};
 
 /// A buffer that is full drops its oldest record: a handler may hang, and memory has an end.
@@ -180,27 +183,19 @@ impl LogBuffer {
     }
 
     fn records(&self) -> MutexGuard<'_, Records> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+        self.records.lock()
     }
 }
 
 /// The buffer that several calls share, such as the steps of one read: records that are pushed between
 /// two of them are emitted at the next.
-pub(crate) struct SharedLogBuffer {
-    buffer: Arc<LogBuffer>,
-    process: u32,
-}
-
-impl Default for SharedLogBuffer {
-    fn default() -> Self {
-        Self { buffer: Arc::default(), process: std::process::id() }
-    }
-}
+#[derive(Default)]
+pub(crate) struct SharedLogBuffer(Owned<Arc<LogBuffer>>);
 
 impl SharedLogBuffer {
-    /// In a forked child that of the parent is not touched: a thread that is gone may hold it.
+    /// A forked child has one of its own: a thread that is gone may have locked that of the parent.
     pub(crate) fn get(&self) -> Arc<LogBuffer> {
-        if self.process == std::process::id() { Arc::clone(&self.buffer) } else { Arc::default() }
+        Arc::clone(self.0.get_or_init(Arc::default))
     }
 }
 

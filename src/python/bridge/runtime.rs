@@ -6,7 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "the one crossing")]
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use pyo3::intern;
@@ -15,6 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
 
 use crate::error::{Error, Kind};
+use crate::fork::Owned;
 use crate::python::bridge::awaitable;
 use crate::python::bridge::coroutine::Caller;
 use crate::python::bridge::errors::raise;
@@ -28,38 +29,27 @@ use crate::python::bridge::steps::{BackgroundSteps, Outcome, Steps};
 /// wait for them.
 const DRIVER_THREADS: usize = 2;
 
-static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
+static RUNTIME: Owned<Runtime> = Owned::empty();
 
 /// The runtime of this process. The interpreter is released meanwhile: a thread that is about to
-/// fork has the steps stand still, and may want the interpreter back before it does.
-fn runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
+/// fork waits until no step is under way, and may need the interpreter before that.
+fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
     detached(py, || undivided(own_runtime))?.map_err(|error| raise(py, &error))
 }
 
-/// After a fork the child gets a new one; the inherited one is leaked, for its threads do not exist
-/// in the child and dropping it would wait for them.
-fn own_runtime() -> Result<Arc<Runtime>, Error> {
-    let process = std::process::id();
-    let mut slot = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
-    match slot.take() {
-        Some((owner, runtime)) if owner == process => {
-            *slot = Some((owner, Arc::clone(&runtime)));
-            return Ok(runtime);
-        }
-        Some(inherited) => std::mem::forget(inherited),
-        None => {}
+/// A forked child gets a new one; the inherited one is leaked, for its threads do not exist in the
+/// child and dropping it would wait for them.
+fn own_runtime() -> Result<&'static Runtime, Error> {
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
     }
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(DRIVER_THREADS)
-        .thread_name("siteline")
-        .enable_all()
-        .build()
-        .map_err(|error| {
-            Error::new(Kind::InternalError, format!("the runtime could not start: {error}"))
-        })?;
-    let runtime = Arc::new(runtime);
-    *slot = Some((process, Arc::clone(&runtime)));
-    Ok(runtime)
+    let mut builder = Builder::new_multi_thread();
+    let made = builder.worker_threads(DRIVER_THREADS).thread_name("siteline").enable_all().build();
+    let made = made.map_err(|error| {
+        Error::new(Kind::InternalError, format!("the runtime could not start: {error}"))
+    })?;
+    // Another thread may have been faster.
+    Ok(RUNTIME.get_or_init(|| made))
 }
 
 /// Waits for `future` with the interpreter released. Ctrl-C ends the wait with the exception that
@@ -92,7 +82,7 @@ where
     let process = std::process::id();
     let outcome = py.detach(|| {
         let steps = Steps::new(future, Arc::clone(buffer));
-        let outcome = waited_for(&runtime, steps, hears_signals);
+        let outcome = waited_for(runtime, steps, hears_signals);
         stay_if_ending();
         outcome
     });
@@ -145,7 +135,7 @@ where
     buffer.set_awaited(true);
     let runtime = runtime(py)?;
     let mut steps = Steps::new(future, Arc::clone(&buffer));
-    awaitable::start(py, &runtime, async move {
+    awaitable::start(py, runtime, async move {
         let outcome = loop {
             if let Some(outcome) = steps.for_a_while().await {
                 break outcome;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use jiff::{SignedDuration, Timestamp};
-use pyo3::exceptions::{PyException, PyTypeError};
+use jiff::Timestamp;
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -129,64 +130,28 @@ pub(crate) fn instant(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestam
         let message = format!("{name}= {what}");
         raise(py, &Error::new(Kind::QueryError, message).with_hint(INSTANT_HINT))
     };
-    if !value.hasattr(intern!(py, "utcoffset"))? || !value.hasattr(intern!(py, "astimezone"))? {
-        return Err(refused(&format!("is a {}, not a time with a zone.", type_name(value))));
-    }
-    // NaT answers with an exception, and years that no zone can turn into UTC do so too.
-    let whatever = |error: PyErr| {
-        if error.is_instance_of::<PyException>(py) {
-            refused("is not a time between the years 1 and 9999.")
-        } else {
-            error
-        }
-    };
-    if value.call_method0(intern!(py, "utcoffset")).map_err(whatever)?.is_none() {
-        return Err(refused("is a naive datetime: nobody knows which zone it means."));
-    }
-    let since = since_epoch(value).map_err(whatever)?;
-    if is_in_gap(value).map_err(whatever)? {
-        return Err(refused("does not exist in its zone: clocks were set forward over it."));
-    }
-    Timestamp::UNIX_EPOCH
-        .checked_add(since)
+    let nanoseconds = plain(value, "nanoseconds", |what| refused(what))?;
+    Timestamp::from_nanosecond(nanoseconds)
         .map_err(|_| refused("is out of range: years 1 to 9999 can be asked for."))
+}
+
+/// `siteline._arguments.NAME(value)`; `refused` makes the error where it says what is wrong.
+fn plain<'py, T: FromPyObjectOwned<'py>>(
+    value: &Bound<'py, PyAny>,
+    name: &str,
+    refused: impl FnOnce(&str) -> PyErr,
+) -> PyResult<T> {
+    let py = value.py();
+    let found = py.import("siteline._arguments")?.getattr(name)?.call1((value,));
+    let found = found.map_err(|error| {
+        let is_refused = error.get_type(py).is(py.get_type::<PyValueError>());
+        if is_refused { refused(&error.value(py).to_string()) } else { error }
+    })?;
+    found.extract().map_err(Into::into)
 }
 
 fn type_name(value: &Bound<'_, PyAny>) -> String {
     value.get_type().name().map_or_else(|_| "thing".to_owned(), |name| name.to_string())
-}
-
-fn since_epoch(value: &Bound<'_, PyAny>) -> PyResult<SignedDuration> {
-    let py = value.py();
-    let utc = PyTzInfo::utc(py)?.to_owned();
-    let epoch = PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, Some(&utc))?;
-    let delta = value.sub(epoch)?;
-    let days: i64 = delta.getattr(intern!(py, "days"))?.extract()?;
-    let seconds: i64 = delta.getattr(intern!(py, "seconds"))?.extract()?;
-    let microseconds: i64 = delta.getattr(intern!(py, "microseconds"))?.extract()?;
-    // Only pandas has it; a bound that fine is refused by the query.
-    let nanoseconds: i64 = match delta.getattr_opt(intern!(py, "nanoseconds"))? {
-        Some(nanoseconds) => nanoseconds.extract()?,
-        None => 0,
-    };
-    Ok(SignedDuration::from_secs(days * 86_400 + seconds)
-        + SignedDuration::from_micros(microseconds)
-        + SignedDuration::from_nanos(nanoseconds))
-}
-
-/// A local time inside the gap comes back from UTC as another local time.
-fn is_in_gap(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = value.py();
-    let zone = value.getattr(intern!(py, "tzinfo"))?;
-    let utc = PyTzInfo::utc(py)?.to_owned();
-    let back = value
-        .call_method1(intern!(py, "astimezone"), (utc,))?
-        .call_method1(intern!(py, "astimezone"), (zone,))?;
-    let naive = |time: &Bound<'_, PyAny>| -> PyResult<String> {
-        let text = time.call_method0(intern!(py, "isoformat"))?.extract::<String>()?;
-        Ok(text.get(..19).unwrap_or_default().to_owned())
-    };
-    Ok(naive(&back)? != naive(value)?)
 }
 
 /// A duration from seconds, a `timedelta`, or text such as `"1m"`, as an argument of a query.
@@ -281,21 +246,15 @@ pub(crate) fn time_of_day(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Time
     if let Ok(written) = given.cast::<PyString>() {
         return TimeOfDay::parse(&text(written, name, Kind::ConfigError)?).map_err(named);
     }
-    let Ok(time) = given.cast::<PyTime>() else {
+    if !given.is_instance_of::<PyTime>() {
         let what = described(given)?;
         return Err(PyTypeError::new_err(format!(
             "{name}= is text such as \"06:00Z\" or an aware datetime.time; this is {what}."
         )));
-    };
-    let offset = time.call_method0("utcoffset")?;
-    if offset.is_none() {
-        // So is one in a zone whose offset depends on the date.
-        let hint = "Write when the service's day begins as \"06:00Z\", or with an offset.";
-        let error = Error::new(Kind::ConfigError, "has no fixed offset from UTC.").with_hint(hint);
-        return Err(named(error));
     }
-    let part = |of: &Bound<'_, PyAny>, name: &str| of.getattr(name)?.extract::<i64>();
-    let seconds = part(time, "hour")? * 3_600 + part(time, "minute")? * 60 + part(time, "second")?;
-    let ahead = part(&offset, "days")? * 86_400 + part(&offset, "seconds")?;
+    let (seconds, ahead) = plain(given, "time_of_day", |what| {
+        let hint = "Write when the service's day begins as \"06:00Z\", or with an offset.";
+        named(Error::new(Kind::ConfigError, what).with_hint(hint))
+    })?;
     TimeOfDay::new(seconds, ahead).map_err(named)
 }

@@ -1,0 +1,41 @@
+"""Times that users give, as whole numbers for the core. A ``ValueError`` says what is wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time
+from typing import Any
+
+__all__: list[str] = []
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def nanoseconds(at: Any) -> int:
+    """Count the nanoseconds from the Unix epoch to an aware datetime or pandas timestamp."""
+    if not hasattr(at, "utcoffset") or not hasattr(at, "astimezone"):
+        raise ValueError(f"is a {type(at).__name__}, not a time with a zone.")
+    try:
+        is_naive = at.utcoffset() is None
+        if not is_naive:
+            since = at - _EPOCH
+            # A local time that clocks skip comes back from UTC as another one.
+            back = at.astimezone(UTC).astimezone(at.tzinfo)
+            exists = back.isoformat()[:19] == at.isoformat()[:19]
+    except Exception as error:  # NaT, and years that no zone can turn into UTC
+        raise ValueError("is not a time between the years 1 and 9999.") from error
+    if is_naive:
+        raise ValueError("is a naive datetime: nobody knows which zone it means.")
+    if not exists:
+        raise ValueError("does not exist in its zone: clocks were set forward over it.")
+    microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    # Only pandas has nanoseconds.
+    return int(microseconds * 1_000 + getattr(since, "nanoseconds", 0))
+
+
+def time_of_day(at: time) -> tuple[int, int]:
+    """Give the seconds since midnight, and by how many seconds the zone is ahead of UTC."""
+    offset = at.utcoffset()
+    if offset is None:
+        # A zone whose offset depends on the date has none either.
+        raise ValueError("has no fixed offset from UTC.")
+    return (at.hour * 60 + at.minute) * 60 + at.second, offset.days * 86_400 + offset.seconds
