@@ -57,7 +57,7 @@ fn compare(one: &Result<Decoded>, other: &Result<Decoded>) {
             assert_eq!(rows(one), rows(other));
             assert!(one.points.identified().eq(other.points.identified()), "the ids differ");
             assert!(one.next_cursor == other.next_cursor, "the cursor depends on the layout");
-            assert_eq!(one.report.entries(), other.report.entries());
+            assert_eq!(one.report, other.report);
         }
         (Err(one), Err(other)) => assert_eq!(one.kind(), other.kind(), "{one}; {other}"),
         (Err(error), Ok(_)) | (Ok(_), Err(error)) => panic!("one layout is refused: {error}"),
