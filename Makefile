@@ -153,6 +153,8 @@ format-check: $(VENV)/ready
 
 lint: $(VENV)/ready
 	cargo clippy --locked --all-targets --features python -- -D warnings
+	cargo check --quiet --locked --manifest-path benches/core/Cargo.toml --target-dir target
+	cargo check --quiet --locked --manifest-path tests/fuzz/Cargo.toml --target-dir target
 	$(BIN)/ruff check $(PYTHON_TREES)
 
 types: $(VENV)/ready $(VENV)/installed
