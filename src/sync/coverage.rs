@@ -162,7 +162,7 @@ impl fmt::Display for WindowState {
 }
 
 /// A stretch of one window, all of it in one state.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Window {
     /// Where it begins.
     pub start: Timestamp,

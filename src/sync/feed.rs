@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(3_660 * DAY);
 const LONGEST_NAME: usize = 200;
 
 /// The parts of a feed before they are checked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FeedInput {
     /// What the store calls it.
     pub name: String,
@@ -45,7 +45,7 @@ pub struct FeedInput {
 }
 
 /// A checked feed. Cheap to clone.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Feed(Arc<FeedInput>);
 
 /// A member that two definitions of a feed do not have in common.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::coverage::Window;
 use super::feed::Feed;
@@ -43,9 +44,10 @@ fn unknown_feed(store: &Store, feed: &str) -> Error {
 }
 
 /// The windows of a feed, and which of them hold points.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct FeedCoverage {
     /// The feed, as the store knows it.
+    #[serde(skip)]
     pub feed: Feed,
     /// The time that the windows' states hold for.
     pub now: Timestamp,

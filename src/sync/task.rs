@@ -28,7 +28,7 @@ impl fmt::Display for Why {
 }
 
 /// One planned chain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Task {
     /// The feed's name. For a scan: that of the feed that has shown how many pages it takes, or
     /// empty.

@@ -1,6 +1,7 @@
 //! The points of a snapshot, batch after batch, for Arrow consumers and for records.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::mem;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -8,6 +9,7 @@ use pyo3::prelude::*;
 
 use crate::data::PointColumns;
 use crate::error::{Error, Result};
+use crate::lock::Mutex;
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::undivided_anywhere;
 use crate::python::bridge::runtime::step;
@@ -20,26 +22,14 @@ pub(crate) const ROWS: usize = 1 << 16;
 /// Reads a snapshot. In a process that did not begin the read, it gives a `ForkError`.
 pub(crate) struct BatchStream {
     reader: Option<Reader>,
-    schema: SchemaRef,
-    failure: Failure,
+    pub(crate) schema: SchemaRef,
+    /// The error that ended the stream: its consumer raises an exception of its own.
+    pub(crate) failure: Arc<OnceLock<Error>>,
 }
-
-/// Holds the error that ended a stream: a consumer of the stream raises an exception of its own.
-pub(crate) type Failure = Arc<OnceLock<Error>>;
 
 impl BatchStream {
     pub(crate) fn new(reader: Reader) -> Self {
-        let schema = reader.schema();
-        Self { reader: Some(reader), schema, failure: Failure::default() }
-    }
-
-    /// Where the failure of this stream will stand.
-    pub(crate) fn failure(&self) -> Failure {
-        Arc::clone(&self.failure)
-    }
-
-    pub(crate) fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        Self { schema: reader.schema(), reader: Some(reader), failure: Arc::default() }
     }
 
     /// The next points, `None` after the last. Called within a step of the core.
@@ -81,7 +71,7 @@ impl Iterator for BatchStream {
 
 impl RecordBatchReader for BatchStream {
     fn schema(&self) -> SchemaRef {
-        Self::schema(self)
+        Arc::clone(&self.schema)
     }
 }
 
@@ -101,55 +91,35 @@ const RECORDS: usize = 1 << 13;
 /// The points of a store for [`RecordIterator`](crate::python::convert::rows::RecordIterator).
 pub(crate) struct StoredPoints {
     batches: Mutex<BatchStream>,
-    next: Mutex<NextBatch>,
-}
-
-/// The batch that was read and not yet taken.
-#[derive(Default)]
-enum NextBatch {
-    #[default]
-    Unread,
-    Read(Arc<PointColumns>),
-    Ended,
+    /// What was read and not yet taken.
+    next: Mutex<Taken>,
 }
 
 impl StoredPoints {
     pub(crate) fn new(batches: BatchStream) -> Self {
-        Self { batches: Mutex::new(batches), next: Mutex::default() }
-    }
-
-    fn next(&self) -> MutexGuard<'_, NextBatch> {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { batches: Mutex::new(batches), next: Mutex::new(Taken::Nothing) }
     }
 }
 
 impl PointSource for StoredPoints {
     fn take(&self) -> Taken {
-        let mut next = self.next();
-        match std::mem::take(&mut *next) {
-            NextBatch::Read(points) => Taken::Points(points),
-            NextBatch::Unread => Taken::Nothing,
-            NextBatch::Ended => {
-                *next = NextBatch::Ended;
-                Taken::Ended
-            }
-        }
+        let mut next = self.next.lock();
+        let after = if matches!(*next, Taken::Ended) { Taken::Ended } else { Taken::Nothing };
+        mem::replace(&mut *next, after)
     }
 
     /// Without the interpreter; a fork finds no lock held.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         py.check_signals()?;
         let read = step(py, || {
-            let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut batches = self.batches.lock();
             // Another thread may have been faster.
-            if !matches!(*self.next(), NextBatch::Unread) {
-                return Ok(());
+            if matches!(*self.next.lock(), Taken::Nothing) {
+                // `next` is not locked meanwhile: others wait for it and hold the interpreter.
+                let read = batches.next_batch(RECORDS)?;
+                let points = read.map(|batch| Arc::new(PointColumns::from_batch(&batch)));
+                *self.next.lock() = points.map_or(Taken::Ended, Taken::Points);
             }
-            // Without the lock of `next`, for which others wait with the interpreter in hand.
-            let read = batches.next_batch(RECORDS)?;
-            *self.next() = read.map_or(NextBatch::Ended, |batch| {
-                NextBatch::Read(Arc::new(PointColumns::from_batch(&batch)))
-            });
             Ok(())
         })?;
         read.map_err(|error: Error| raise(py, &error))

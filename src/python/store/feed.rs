@@ -39,8 +39,8 @@ use crate::sync::{Feed, FeedInput};
 /// <Feed line-2: siteId=S1 lineId=L2 aggregationIntervalSeconds=60, since 2026-11-01T00:00:00Z>
 /// >>> feed.lateness, feed.overlap
 /// (datetime.timedelta(seconds=43200), datetime.timedelta(seconds=3600))
-#[pyclass(frozen, eq, name = "Feed", module = "siteline")]
-#[derive(PartialEq)]
+#[pyclass(frozen, eq, hash, name = "Feed", module = "siteline")]
+#[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyFeed(pub(crate) Feed);
 
 #[pymethods]
@@ -154,13 +154,6 @@ impl PyFeed {
         self.0.input().window
     }
 
-    fn __hash__(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-        let mut hasher = DefaultHasher::new();
-        self.name().hash(&mut hasher);
-        hasher.finish()
-    }
-
     /// What ``pickle`` and ``copy`` make it again with.
     #[staticmethod]
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -188,18 +181,19 @@ impl PyFeed {
     }
 }
 
-/// The instant at which a feed begins. A date alone has no zone to be mistaken about here: windows
-/// are cut from days in UTC.
-fn beginning<'py>(since: &Bound<'py, PyAny>) -> PyResult<Timestamp> {
-    let midnight = |date: &Bound<'py, PyAny>| {
-        let written = format!("{}T00:00Z", date.str()?.to_str()?);
-        instant(PyString::new(date.py(), &written).as_any(), "since")
-    };
+/// The instant at which a feed begins. A date alone is its midnight in UTC, as windows are cut from
+/// days in UTC.
+fn beginning(since: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
     let is_date = match since.cast::<PyString>() {
         Ok(written) => written.to_str().is_ok_and(is_date),
         Err(_) => since.is_instance_of::<PyDate>() && !since.is_instance_of::<PyDateTime>(),
     };
-    let at = if is_date { midnight(since) } else { instant(since, "since") }?;
+    let at = if is_date {
+        let midnight = format!("{}T00:00Z", since.str()?.to_str()?);
+        instant(PyString::new(since.py(), &midnight).as_any(), "since")?
+    } else {
+        instant(since, "since")?
+    };
     if at.subsec_nanosecond() != 0 {
         let message = format!("since= is {at}: it is a whole second.");
         return Err(refuse(since.py(), Kind::QueryError, message));
@@ -209,10 +203,8 @@ fn beginning<'py>(since: &Bound<'py, PyAny>) -> PyResult<Timestamp> {
 
 /// True for `2026-11-01`.
 fn is_date(text: &str) -> bool {
-    text.len() == 10
-        && text
-            .char_indices()
-            .all(|(at, c)| if matches!(at, 4 | 7) { c == '-' } else { c.is_ascii_digit() })
+    let form = text.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
+    form.eq(*b"0000-00-00")
 }
 
 /// The name of a feed, given as the feed or as its name.

@@ -1,25 +1,25 @@
 //! `siteline.Store`: one file that holds feeds.
 
 pub(crate) mod batches;
-mod coverage;
 pub(crate) mod feed;
 pub(crate) mod points;
 mod snapshot;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{PathBuf, absolute};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyType};
 
 use crate::error::{Kind, Result};
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::step;
 use crate::python::client::page::PyPage;
-use crate::python::convert::state::copies_are_itself;
-use crate::python::convert::values::{html_sync, instant, path_of, refuse};
+use crate::python::convert::state::{copies_are_itself, dict, python_object};
+use crate::python::convert::values::{html_sync, instant, optional, path_of, refuse};
 use crate::python::store::feed::{PyFeed, feed_name};
 use crate::store::{Delivery, Store, Target as _};
 use crate::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states};
@@ -67,14 +67,10 @@ impl PyStore {
     ) -> PyResult<Option<u64>> {
         let py = given.py();
         let number = given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>();
+        let refused = |what: String| refuse(py, Kind::QueryError, format!("{name}={what}"));
         let sequence: u64 = if number {
-            given.extract().map_err(|_| {
-                refuse(
-                    py,
-                    Kind::QueryError,
-                    format!("{name}= is not a sequence number: 0 or more."),
-                )
-            })?
+            let refused = |_| refused(" is not a sequence number: 0 or more.".to_owned());
+            given.extract().map_err(refused)?
         } else if given.hasattr("_sequence_of")? {
             given.call_method1("_sequence_of", (feed,))?.extract()?
         } else {
@@ -85,10 +81,9 @@ impl PyStore {
             store.sequence(feed)
         })?;
         if sequence > reached {
-            let message = format!(
-                "{name}={sequence} lies ahead: the feed {feed:?} of this store has reached {reached}."
-            );
-            return Err(refuse(py, Kind::QueryError, message));
+            return Err(refused(format!(
+                "{sequence} lies ahead: the feed {feed:?} of this store has reached {reached}."
+            )));
         }
         Ok(Some(sequence))
     }
@@ -101,7 +96,7 @@ impl PyStore {
     #[new]
     fn new(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Self> {
         let path = path_of(path, "path")?;
-        let open = || Store::open(&std::path::absolute(&path).unwrap_or(path));
+        let open = || Store::open(&absolute(&path).unwrap_or(path));
         let store = guarded(|| step(py, open)?.map_err(|error| raise(py, &error)))?;
         Ok(Self(Arc::new(store)))
     }
@@ -132,17 +127,20 @@ impl PyStore {
         feed: &Bound<'py, PyAny>,
         now: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = feed.py();
-        let name = feed_name(feed)?;
-        let now = now.map(|now| instant(now, "now")).transpose()?;
-        coverage::coverage(py, self.work(py, |store| FeedCoverage::read(store, &name, now))?)
+        let (py, name) = (feed.py(), feed_name(feed)?);
+        let now = optional(now, "now", instant)?;
+        let coverage = self.work(py, |store| FeedCoverage::read(store, &name, now))?;
+        let record = dict(py, &coverage)?;
+        python_object(py, ("siteline.coverage", "Coverage"), (PyFeed(coverage.feed), record))
     }
 
     /// How late points and revisions came, and which lateness that suggests: :class:`Lateness`.
     fn lateness<'py>(&self, feed: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = feed.py();
-        let name = feed_name(feed)?;
-        coverage::lateness(py, self.work(py, |store| FeedLateness::read(store, &name))?)
+        let (py, name) = (feed.py(), feed_name(feed)?);
+        let FeedLateness { feed, delays, settled } =
+            self.work(py, |store| FeedLateness::read(store, &name))?;
+        let arguments = (PyFeed(feed), delays.points, delays.revisions, settled);
+        py.import("siteline.lateness")?.getattr("Lateness")?.call1(arguments)
     }
 
     /// Keep a feed under another definition from now on: other times, page size or window.
@@ -197,7 +195,7 @@ impl PyStore {
     /// there already.
     fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<()> {
         let path = path_of(path, "path")?;
-        self.work(py, |store| store.backup(&std::path::absolute(&path).unwrap_or(path)))
+        self.work(py, |store| store.backup(&absolute(&path).unwrap_or(path)))
     }
 
     /// Read everything and hold it against its checksums: :class:`StoreCorrupt` where it differs.
@@ -222,11 +220,8 @@ impl PyStore {
         self.close(py)
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let path = slf.get().path().into_os_string();
-        Ok((slf.get_type().into_any(), (path,).into_pyobject(slf.py())?))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (OsString,)) {
+        (slf.get_type(), (slf.get().path().into_os_string(),))
     }
 
     fn __repr__(&self) -> String {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyCapsule, PyString, PyTuple};
+use pyo3::types::{PyCapsule, PyString, PyTuple};
 
 use crate::data::{PointColumns, schema};
 use crate::error::Kind;
@@ -13,10 +14,11 @@ use crate::python::bridge::process::detached;
 use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
 use crate::python::convert::frames::call_frames;
+use crate::python::convert::holder::frame_methods;
 use crate::python::convert::preview;
 use crate::python::convert::rows::RecordIterator;
 use crate::python::convert::state::{Reduced, dict, restore};
-use crate::python::convert::values::{html_sync, instant, refuse};
+use crate::python::convert::values::{html_sync, instant, optional, refuse};
 use crate::python::store::PyStore;
 use crate::python::store::batches::{BatchStream, ROWS, StoredPoints, next_batch};
 use crate::python::store::feed::feed_name;
@@ -72,18 +74,22 @@ impl PyPoints {
     /// A frame of a new snapshot. Where the consumer of its stream fails because the read failed, the
     /// error of the read is raised instead of the consumer's.
     fn frame<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         name: &str,
         ids: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let store = self.store.get().0.path();
-        let (snapshot, failure) = PySnapshot::new(self.open(py)?, &self.spec, store);
+        let (py, points) = (slf.py(), slf.get());
+        let store = points.store.get().0.path();
+        let snapshot = PySnapshot::new(py, points.open(py)?, &points.spec, store)?;
         let snapshot = Bound::new(py, snapshot)?;
-        call_frames(snapshot.as_any(), name, ids)
-            .map_err(|error| failure.get().map_or(error, |failure| raise(py, failure)))
+        call_frames(snapshot.as_any(), name, ids).map_err(|error| {
+            let failure = snapshot.get().failure.get();
+            failure.map_or(error, |failure| raise(py, failure))
+        })
     }
 }
+
+frame_methods!(PyPoints, PyPoints::frame);
 
 #[pymethods]
 impl PyPoints {
@@ -113,7 +119,7 @@ impl PyPoints {
         let mut batches = BatchStream::new(reader);
         let first = next_batch(py, &mut batches, SHOWN)?;
         let more = first.is_some() && next_batch(py, &mut batches, 1)?.is_some();
-        let first = first.unwrap_or_else(|| arrow_array::RecordBatch::new_empty(batches.schema()));
+        let first = first.unwrap_or_else(|| RecordBatch::new_empty(Arc::clone(&batches.schema)));
         let (range, width) = (self.spec.bounds(), feed.input().interval_seconds);
         let rows = first.num_rows();
         let (first, drawn) = detached(py, || {
@@ -124,23 +130,6 @@ impl PyPoints {
         let records = RecordIterator::over(first, false);
         let spec = self.spec.to_string();
         (spec, preview::dict(py, &drawn)?, records, rows, more).into_pyobject(py)
-    }
-
-    /// The long pandas frame. ``ids="category"`` is faster and smaller than ``"str"``.
-    #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
-    fn to_pandas<'py>(&self, py: Python<'py>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.frame(py, "to_pandas", Some(ids))
-    }
-
-    /// The long polars frame, without pyarrow.
-    #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
-    fn to_polars<'py>(&self, py: Python<'py>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.frame(py, "to_polars", Some(ids))
-    }
-
-    /// A ``pyarrow.Table``; the ids are dictionary-coded.
-    fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.frame(py, "to_arrow", None)
     }
 
     /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``, which
@@ -164,7 +153,7 @@ impl PyPoints {
     /// The Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         match self.spec.view {
-            View::ChangedSince(_) => schema_capsule(py, &self.batches(py)?.schema()),
+            View::ChangedSince(_) => schema_capsule(py, &self.batches(py)?.schema),
             _ => schema_capsule(py, &schema(&[])),
         }
     }
@@ -182,12 +171,10 @@ fn points(
     view: View,
     flagged: &str,
 ) -> PyResult<PyPoints> {
-    let py = store.py();
-    let start = start.map(|start| instant(start, "start")).transpose()?;
-    let end = end.map(|end| instant(end, "end")).transpose()?;
+    let range = (optional(start, "start", instant)?, optional(end, "end", instant)?);
     let spec = Flagged::parse(flagged)
-        .and_then(|flagged| Ok(ReadSpec { flagged, ..ReadSpec::new(feed, (start, end), view)? }))
-        .map_err(|error| raise(py, &error))?;
+        .and_then(|flagged| Ok(ReadSpec { flagged, ..ReadSpec::new(feed, range, view)? }))
+        .map_err(|error| raise(store.py(), &error))?;
     Ok(PyPoints { store: store.clone().unbind(), spec })
 }
 
@@ -275,11 +262,8 @@ impl PyStore {
                 })?
             }
             None => {
-                return Err(refuse(
-                    py,
-                    Kind::QueryError,
-                    format!("at= is {AT}, or a time with a zone."),
-                ));
+                let message = format!("at= is {AT}, or a time with a zone.");
+                return Err(refuse(py, Kind::QueryError, message));
             }
         };
         points(slf, name, (start, end), View::AsOf(sequence), flagged)

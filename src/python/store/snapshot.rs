@@ -1,16 +1,17 @@
 //! One snapshot of a store for one frame, as `siteline.frames` reads it.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
+use crate::error::{Error, Kind};
+use crate::lock::Mutex;
 use crate::python::convert::capsule::reader_capsule;
 use crate::python::convert::columns::columns;
 use crate::python::convert::values::refuse;
-use crate::python::store::batches::{BatchStream, Failure, ROWS, next_batch};
+use crate::python::store::batches::{BatchStream, ROWS, next_batch};
 use crate::store::View;
 use crate::sync::{ReadSpec, Snapshot};
 
@@ -18,46 +19,40 @@ use crate::sync::{ReadSpec, Snapshot};
 #[pyclass(frozen, name = "_Snapshot")]
 pub(crate) struct PySnapshot {
     batches: Mutex<Option<BatchStream>>,
-    provenance: Provenance,
-    since: Option<u64>,
-}
-
-/// What `frame.attrs["siteline"]` says.
-#[derive(Clone, IntoPyObject)]
-struct Provenance {
-    store: String,
-    feed: String,
-    query: String,
-    sequence: u64,
-    start: Option<Timestamp>,
-    end: Option<Timestamp>,
-    settled_only: bool,
-    flagged: String,
+    /// What `frame.attrs["siteline"]` says.
+    provenance: Py<PyDict>,
+    /// The error that ended its stream.
+    pub(crate) failure: Arc<OnceLock<Error>>,
 }
 
 impl PySnapshot {
-    /// A snapshot of the store at this path, and where the failure of its stream will stand.
-    pub(crate) fn new(snapshot: Snapshot, spec: &ReadSpec, store: &Path) -> (Self, Failure) {
-        let Snapshot { reader, sequence, feed } = snapshot;
-        let batches = BatchStream::new(reader);
-        let failure = batches.failure();
-        let provenance = Provenance {
-            store: store.to_string_lossy().into_owned(),
-            feed: spec.feed.clone(),
-            query: feed.parameters(),
-            sequence,
-            start: spec.start,
-            end: spec.end,
-            settled_only: spec.settled_only,
-            flagged: spec.flagged.to_string(),
-        };
-        let since = if let View::ChangedSince(since) = spec.view { Some(since) } else { None };
-        (Self { batches: Mutex::new(Some(batches)), provenance, since }, failure)
+    pub(crate) fn new(
+        py: Python<'_>,
+        snapshot: Snapshot,
+        spec: &ReadSpec,
+        store: &Path,
+    ) -> PyResult<Self> {
+        let provenance = PyDict::new(py);
+        provenance.set_item("store", store.to_string_lossy())?;
+        provenance.set_item("feed", &spec.feed)?;
+        provenance.set_item("query", snapshot.feed.parameters())?;
+        provenance.set_item("sequence", snapshot.sequence)?;
+        provenance.set_item("start", spec.start)?;
+        provenance.set_item("end", spec.end)?;
+        provenance.set_item("settled_only", spec.settled_only)?;
+        provenance.set_item("flagged", spec.flagged.to_string())?;
+        if let View::ChangedSince(since) = spec.view {
+            provenance.set_item("since", since)?;
+        }
+        let batches = BatchStream::new(snapshot.reader);
+        let failure = Arc::clone(&batches.failure);
+        let batches = Mutex::new(Some(batches));
+        Ok(Self { batches, provenance: provenance.unbind(), failure })
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<BatchStream> {
-        let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
-        batches.ok_or_else(|| refuse(py, crate::Kind::InternalError, "a snapshot was read twice"))
+        let batches = self.batches.lock().take();
+        batches.ok_or_else(|| refuse(py, Kind::InternalError, "a snapshot was read twice"))
     }
 }
 
@@ -69,7 +64,7 @@ impl PySnapshot {
         while let Some(batch) = next_batch(py, &mut stream, ROWS)? {
             batches.push(batch);
         }
-        columns(py, &stream.schema(), &batches)
+        columns(py, &stream.schema, &batches)
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -82,11 +77,7 @@ impl PySnapshot {
         reader_capsule(py, Box::new(self.take(py)?))
     }
 
-    fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = self.provenance.clone().into_pyobject(py)?;
-        if let Some(since) = self.since {
-            dict.set_item("since", since)?;
-        }
-        Ok(dict)
+    fn _provenance(&self, py: Python<'_>) -> Py<PyDict> {
+        self.provenance.clone_ref(py)
     }
 }

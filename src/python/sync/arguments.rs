@@ -16,20 +16,19 @@ use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{spawn, spawn_step, step};
 use crate::python::client::progress::{ProgressArg, ProgressCallback};
 use crate::python::client::shape::PyShape;
-use crate::python::convert::values::{duration, instant, refuse};
+use crate::python::convert::values::{duration, instant, items, optional, refuse};
 use crate::python::store::PyStore;
 use crate::python::store::feed::PyFeed;
 use crate::python::sync::target::PyTarget;
 use crate::store::{Store, Target};
-use crate::sync::{Feed, SyncSettings};
+use crate::sync::{Feed, Run, SyncSettings};
 
 /// The checked arguments of `client.sync`.
 pub(crate) struct SyncArgs {
-    pub(crate) client: Client,
     pub(crate) target: SyncTarget,
-    pub(crate) feeds: Vec<Feed>,
-    pub(crate) settings: SyncSettings,
     pub(crate) callback: Option<ProgressCallback>,
+    /// Begins the run, as a step of the target.
+    pub(crate) begin: Box<dyn FnOnce() -> Result<Run> + Send>,
 }
 
 /// Where the points go.
@@ -119,13 +118,15 @@ impl SyncArgs {
         let progress = ProgressArg::from_argument(progress.as_ref())?;
         let settings = SyncSettings {
             shape: shape.map(|shape| shape.get().0.clone()).unwrap_or_default(),
-            deadline: deadline.map(|deadline| duration(&deadline, "deadline")).transpose()?,
+            deadline: optional(deadline.as_ref(), "deadline", duration)?,
             ..plan_settings([until, now, again])?
         };
         let target = SyncTarget::new(store, &feeds, client)?;
         let title = feeds.iter().map(Feed::name).collect::<Vec<_>>().join(", ");
         let callback = progress.map(|progress| progress.callback(py, &title)).transpose()?;
-        Ok(Self { client: client.clone(), target, feeds, settings, callback: callback.flatten() })
+        let (client, shared) = (client.clone(), target.shared());
+        let begin = Box::new(move || Run::begin(&client, shared, &feeds, settings));
+        Ok(Self { target, callback: callback.flatten(), begin })
     }
 }
 
@@ -134,9 +135,9 @@ pub(crate) fn plan_settings(
     [until, now, again]: [Option<Bound<'_, PyAny>>; 3],
 ) -> PyResult<SyncSettings> {
     Ok(SyncSettings {
-        until: until.map(|until| instant(&until, "until")).transpose()?,
-        now: now.map(|now| instant(&now, "now")).transpose()?,
-        reread: again.map(|ranges| reread(&ranges)).transpose()?.unwrap_or_default(),
+        until: optional(until.as_ref(), "until", instant)?,
+        now: optional(now.as_ref(), "now", instant)?,
+        reread: again.map_or_else(|| Ok(Vec::new()), |ranges| reread(&ranges))?,
         ..SyncSettings::default()
     })
 }
@@ -166,49 +167,40 @@ pub(crate) fn keywords<'py, const COUNT: usize>(
 
 /// One feed or several; `known` says what is taken.
 pub(crate) fn feeds(feeds: &Bound<'_, PyAny>, known: &str) -> PyResult<Vec<Feed>> {
-    let py = feeds.py();
     if let Ok(feed) = feeds.cast::<PyFeed>() {
         return Ok(vec![feed.get().0.clone()]);
     }
-    let refused = || refuse(py, Kind::QueryError, format!("feeds= is {known}."));
-    if feeds.is_instance_of::<PyString>() {
-        return Err(refused());
-    }
-    let one = |feed: PyResult<Bound<'_, PyAny>>| {
-        Ok(feed?.cast::<PyFeed>().map_err(|_| refused())?.get().0.clone())
+    let what = match items::<PyFeed>(feeds)? {
+        Some(feeds) if !feeds.is_empty() => {
+            return Ok(feeds.iter().map(|feed| feed.get().0.clone()).collect());
+        }
+        Some(_) => "empty: there is nothing to read",
+        None => known,
     };
-    let feeds = feeds.try_iter().map_err(|_| refused())?.map(one).collect::<PyResult<Vec<_>>>()?;
-    if feeds.is_empty() {
-        return Err(refuse(py, Kind::QueryError, "feeds= is empty: there is nothing to read."));
-    }
-    Ok(feeds)
+    Err(refuse(feeds.py(), Kind::QueryError, format!("feeds= is {what}.")))
 }
+
+/// The start and the end of a range.
+type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// One range or a list of them.
 fn reread(ranges: &Bound<'_, PyAny>) -> PyResult<Vec<(Timestamp, Timestamp)>> {
-    let py = ranges.py();
-    let refused = || {
-        let message = "reread= is a range (start, end), or a list of such ranges.";
-        refuse(py, Kind::QueryError, message)
-    };
-    let range = |range: &Bound<'_, PyAny>| -> PyResult<(Timestamp, Timestamp)> {
-        let (start, end): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
-            range.extract().map_err(|_| refused())?;
+    let refused = |what: &str| refuse(ranges.py(), Kind::QueryError, format!("reread= {what}"));
+    let no_ranges = |_| refused("is a range (start, end), or a list of such ranges.");
+    let range = |(start, end): Pair<'_>| {
         let (start, end) = (instant(&start, "reread")?, instant(&end, "reread")?);
         if start >= end {
-            let message = format!("reread= has a range whose start, {start}, is not before {end}.");
-            return Err(refuse(py, Kind::QueryError, message));
+            let what = format!("has a range whose start, {start}, is not before {end}.");
+            return Err(refused(&what));
         }
         Ok((start, end))
     };
-    if let Ok(pair) = ranges.cast::<PyTuple>()
-        && pair.len() == 2
-        && !pair.get_item(0)?.is_instance_of::<PyTuple>()
-    {
-        return Ok(vec![range(ranges)?]);
+    match ranges.extract::<Pair<'_>>() {
+        Ok(pair) if !pair.0.is_instance_of::<PyTuple>() => Ok(vec![range(pair)?]),
+        Err(error) if ranges.is_instance_of::<PyString>() => Err(no_ranges(error)),
+        _ => {
+            let ranges = ranges.try_iter().map_err(no_ranges)?;
+            ranges.map(|one| range(one?.extract().map_err(no_ranges)?)).collect()
+        }
     }
-    if ranges.is_instance_of::<PyString>() {
-        return Err(refused());
-    }
-    ranges.try_iter().map_err(|_| refused())?.map(|one| range(&one?)).collect()
 }

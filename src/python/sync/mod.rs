@@ -3,10 +3,9 @@
 
 mod arguments;
 mod plan;
-mod summary;
 mod target;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -14,35 +13,19 @@ use pyo3::types::PyDict;
 
 use crate::client::progress::Progress;
 use crate::error::{Error, Kind};
+use crate::lock::Mutex;
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{block_on, spawn};
 use crate::python::client::PyClient;
 use crate::python::client::progress::{ProgressCallback, event, finish};
+use crate::python::convert::state::{dict, python_object};
 use crate::python::sync::arguments::{SyncArgs, SyncTarget};
-use crate::sync::Run;
+use crate::sync::{Run, SyncReport};
 
-/// `client.sync`: to the end, on this thread.
-fn sync(py: Python<'_>, arguments: SyncArgs) -> PyResult<Bound<'_, PyAny>> {
-    guarded(|| {
-        let SyncArgs { client, target, feeds, settings, callback } = arguments;
-        let begin = || Run::begin(&client, target.shared(), &feeds, settings);
-        let run = target.step(py, begin)?;
-        let run = PyRun::new(target, run, callback);
-        let report = run.finish(py);
-        run.end(py)?;
-        report
-    })
-}
-
-/// `client.sync` for asyncio: an awaitable of a `_Run`.
-fn begin(py: Python<'_>, arguments: SyncArgs) -> PyResult<Bound<'_, PyAny>> {
-    let SyncArgs { client, target, feeds, settings, callback } = arguments;
-    let shared = target.shared();
-    let begin = move || Run::begin(&client, shared, &feeds, settings);
-    target
-        .clone()
-        .spawn(py, begin, |py, run| Ok(Py::new(py, PyRun::new(target, run, callback))?.into_any()))
+/// A `siteline.SyncReport`.
+fn report_object<'py>(py: Python<'py>, report: &SyncReport) -> PyResult<Bound<'py, PyAny>> {
+    python_object(py, ("siteline.sync", "SyncReport"), (dict(py, report)?,))
 }
 
 /// A run under way, for `siteline.aio`.
@@ -59,7 +42,7 @@ impl PyRun {
     }
 
     fn run(&self, py: Python<'_>) -> PyResult<Arc<Run>> {
-        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let run = self.run.lock().clone();
         run.ok_or_else(|| raise(py, &Error::new(Kind::ClosedError, "this run is over")))
     }
 
@@ -78,12 +61,12 @@ impl PyRun {
             py.check_signals()?;
         }
         let report = self.target.step(py, || run.keep().and_then(|()| run.report()))?;
-        summary::report(py, &report)
+        report_object(py, &report)
     }
 
     /// Releases the feeds. An awaitable where the store is async.
     fn end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let run = self.run.lock().take();
         let ended = finish(py, self.callback.as_ref());
         let release = || {
             // The feeds are released even where a cancelled call still holds the run.
@@ -126,7 +109,7 @@ impl PyRun {
     /// An awaitable: the ``SyncReport``.
     fn _report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run(py)?;
-        let made = |py: Python<'_>, report| summary::report(py, &report).map(Bound::unbind);
+        let made = |py: Python<'_>, report| report_object(py, &report).map(Bound::unbind);
         self.target.spawn(py, move || run.keep().and_then(|()| run.report()), made)
     }
 
@@ -172,7 +155,15 @@ impl PyClient {
         store: &Bound<'py, PyAny>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        sync(py, SyncArgs::new(&self.client, feeds, store, options)?)
+        let SyncArgs { target, callback, begin } =
+            SyncArgs::new(&self.client, feeds, store, options)?;
+        guarded(|| {
+            let run = target.step(py, begin)?;
+            let run = PyRun::new(target, run, callback);
+            let report = run.finish(py);
+            run.end(py)?;
+            report
+        })
     }
 
     /// As ``sync()``, an awaitable of the running asyncio loop: a run.
@@ -182,6 +173,10 @@ impl PyClient {
         store: &Bound<'py, PyAny>,
         options: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        begin(options.py(), SyncArgs::new(&self.client, feeds, store, Some(options))?)
+        let SyncArgs { target, callback, begin } =
+            SyncArgs::new(&self.client, feeds, store, Some(options))?;
+        target.clone().spawn(options.py(), begin, |py, run| {
+            Ok(Py::new(py, PyRun::new(target, run, callback))?.into_any())
+        })
     }
 }

@@ -10,12 +10,11 @@ use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::step;
 use crate::python::client::PyClient;
-use crate::python::client::gather::scans;
 use crate::python::client::scan::PyScan;
-use crate::python::convert::values::refuse;
+use crate::python::convert::state::{dict, python_object};
+use crate::python::convert::values::{items, refuse};
 use crate::python::store::PyStore;
 use crate::python::sync::arguments::{SyncTarget, feeds, keywords, plan_settings};
-use crate::python::sync::summary;
 use crate::store::Store;
 use crate::sync::{SyncSettings, plan, plan_scans};
 
@@ -36,7 +35,7 @@ fn of_feeds<'py>(
     let target = SyncTarget::new(store, &feeds, client)?;
     let shared = target.shared();
     let plan = target.step(py, || plan(client, &*shared, &feeds, settings))?;
-    summary::plan(py, &plan, "sync")
+    python_object(py, ("siteline.sync", "Plan"), (dict(py, &plan)?, "sync"))
 }
 
 /// A `siteline.Plan` of scans.
@@ -47,25 +46,17 @@ fn of_scans<'py>(
     store: Option<&Store>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let scans: Vec<&CollectOnce> = scans.iter().map(|scan| &*scan.get().collect).collect();
-    let plan = step(py, || plan_scans(client, store, &scans))?;
-    summary::plan(py, &plan.map_err(|error| raise(py, &error))?, "scan")
+    let plan =
+        step(py, || plan_scans(client, store, &scans))?.map_err(|error| raise(py, &error))?;
+    python_object(py, ("siteline.sync", "Plan"), (dict(py, &plan)?, "scan"))
 }
 
-/// The scans among the arguments: one, or a list of nothing else.
-fn given_scans(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Py<PyScan>>>> {
-    if let Ok(scan) = given.cast::<PyScan>() {
-        return Ok(Some(vec![scan.clone().unbind()]));
+/// The scans among the arguments: one, or a list of nothing else; none where there are feeds.
+fn given_scans(given: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyScan>>> {
+    match given.cast::<PyScan>() {
+        Ok(scan) => Ok(vec![scan.clone().unbind()]),
+        Err(_) => Ok(items(given)?.unwrap_or_default()),
     }
-    Ok(scans(given)?.filter(|scans| !scans.is_empty()))
-}
-
-/// The items of an iterator as a list, as they are looked at twice; everything else as it is.
-fn listed<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if !given.hasattr("__next__")? {
-        return Ok(given.clone());
-    }
-    let items = given.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-    Ok(PyList::new(given.py(), items)?.into_any())
 }
 
 #[pymethods]
@@ -89,10 +80,14 @@ impl PyClient {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = keywords("plan", ["until", "now", "reread"], options)?;
         guarded(|| {
-            let feeds = listed(feeds)?;
-            let Some(scans) = given_scans(&feeds)? else {
-                return of_feeds(&self.client, &feeds, store, &plan_settings(options)?);
-            };
+            // The items of an iterator are kept: they are read twice.
+            let is_iterator = feeds.hasattr("__next__")?;
+            let list = is_iterator.then(|| py.get_type::<PyList>().call1((feeds,))).transpose()?;
+            let feeds = list.as_ref().unwrap_or(feeds);
+            let scans = given_scans(feeds)?;
+            if scans.is_empty() {
+                return of_feeds(&self.client, feeds, store, &plan_settings(options)?);
+            }
             let refused = |message| Err(refuse(py, Kind::QueryError, message));
             if options.iter().any(Option::is_some) {
                 return refused(

@@ -6,7 +6,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyTypeError;
@@ -15,7 +15,8 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::client::table::Provenance;
 use crate::error::{Error, Kind, Result};
-use crate::python::bridge::coroutine::{Caller, outcome_here};
+use crate::lock::Mutex;
+use crate::python::bridge::coroutine::{Caller, Lost, outcome_here};
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::{Inside, attached};
 use crate::python::client::page::PyPage;
@@ -23,14 +24,11 @@ use crate::python::convert::values::refuse;
 use crate::store::{Applied, Delivery, Target};
 use crate::sync::Feed;
 
-const WANTED: &str =
-    "store= is a siteline.Store, or an object with state() and apply(): see siteline.StoreTarget.";
-
 /// A Python object as a [`Target`].
 #[derive(Debug)]
 pub(crate) struct PyTarget {
+    /// A `siteline._awaiting.PlainTarget`, or an `AsyncTarget`, whose methods give awaitables.
     object: Arc<Py<PyAny>>,
-    /// A `siteline._awaiting.AsyncTarget`: its methods give awaitables.
     is_async: bool,
     feeds: HashMap<String, Feed>,
     host: String,
@@ -43,15 +41,11 @@ impl PyTarget {
     /// `QueryError` for an object that is none, `ConfigError` for an async one that nobody awaits.
     pub(crate) fn new(object: &Bound<'_, PyAny>, feeds: &[Feed], host: String) -> PyResult<Self> {
         let _inside = Inside::enter(object.py());
-        let helpers = object.py().import("siteline._awaiting")?;
-        let is_async = object.is_instance(&helpers.getattr("AsyncTarget")?)?;
-        let of_user = if is_async { &object.getattr("_target")? } else { object };
-        check_methods(of_user)?;
-        if !is_async && !helpers.call_method1("async_target", (object,))?.is_none() {
-            return Err(raise(object.py(), &not_awaited()));
-        }
+        let module = object.py().import("siteline._awaiting")?;
+        let object = module.call_method1("target", (object,))?;
+        let is_async = object.is_instance(&module.getattr("AsyncTarget")?)?;
         let feeds = feeds.iter().map(|feed| (feed.input().name.clone(), feed.clone())).collect();
-        let object = Arc::new(object.clone().unbind());
+        let object = Arc::new(object.unbind());
         Ok(Self { object, is_async, feeds, host, raised: Mutex::default() })
     }
 
@@ -65,12 +59,13 @@ impl PyTarget {
     /// # Errors
     /// These.
     pub(crate) fn outcome<T>(&self, py: Python<'_>, outcome: Result<T>) -> PyResult<T> {
-        let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let raised = self.raised.lock().take();
         outcome.map_err(|error| raised.unwrap_or_else(|| raise(py, &error)))
     }
 
     /// Runs Python code; what it raises is kept, for [`PyTarget::outcome`].
     fn call<T>(&self, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+        let ending = || Error::new(Kind::ClosedError, "the process is ending");
         attached(work).ok_or_else(ending)?.map_err(|raised| self.keep(raised))
     }
 
@@ -90,14 +85,14 @@ impl PyTarget {
         if !self.is_async {
             return self.call(|py| read(answer(py)?.into_bound(py)));
         }
-        let caller = Caller::served().ok_or_else(not_awaited)?;
+        let caller = Caller::served().ok_or_else(|| Lost::Unwanted.error("The store"))?;
         outcome_here(&caller, answer, |_, outcome| outcome.and_then(read))
             .map_err(|lost| lost.error("The store"))?
             .map_err(|raised| self.keep(raised))
     }
 
     fn keep(&self, raised: PyErr) -> Error {
-        *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
+        *self.raised.lock() = Some(raised);
         Error::new(Kind::StoreError, "the store raised an exception")
     }
 
@@ -124,36 +119,6 @@ impl PyTarget {
         };
         Bound::new(py, PyPage { page: page.clone(), provenance, chain: Some(chain) })
     }
-}
-
-/// # Errors
-/// `QueryError` for what is no store.
-fn check_methods(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    for name in ["state", "apply"] {
-        if object.getattr_opt(name)?.is_none_or(|method| !method.is_callable()) {
-            return Err(refuse(object.py(), Kind::QueryError, WANTED));
-        }
-    }
-    Ok(())
-}
-
-fn not_awaited() -> Error {
-    let message = "The store is async, and a siteline.Client cannot await it; nothing was sent.";
-    Error::new(Kind::ConfigError, message).with_hint("Use siteline.AsyncClient.")
-}
-
-fn ending() -> Error {
-    Error::new(Kind::ClosedError, "the process is ending")
-}
-
-/// What `lock()` gave, entered.
-fn entered(lock: &Bound<'_, PyAny>) -> PyResult<()> {
-    if !lock.hasattr("__enter__")? || !lock.hasattr("__exit__")? {
-        let kind = lock.get_type().name()?;
-        let message = format!("lock() of the store gave a {kind}: it gives a context manager.");
-        return Err(PyTypeError::new_err(message));
-    }
-    lock.call_method0("__enter__").map(drop)
 }
 
 fn bytes_or_none(state: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
@@ -184,22 +149,9 @@ fn counts(given: &Bound<'_, PyAny>) -> PyResult<Applied> {
 
 impl Target for PyTarget {
     fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>> {
-        if self.is_async {
-            // It is entered there, and what comes is released there.
-            let object = Arc::clone(&self.object);
-            let caller = Caller::served().ok_or_else(not_awaited)?;
-            let held = self.method("lock", |_| Ok((feed.to_owned(),)), |held| Ok(held.unbind()))?;
-            return Ok(Box::new(LockOnLoop { object, caller, held: Some(held) }));
-        }
-        self.call(|py| {
-            let lock = self.object.bind(py).getattr_opt("lock")?;
-            let Some(lock) = lock.filter(Bound::is_callable) else {
-                return Ok(Box::new(()) as Box<dyn Any + Send>);
-            };
-            let lock = lock.call1((feed,))?;
-            entered(&lock)?;
-            Ok(Box::new(EnteredLock(Some(lock.unbind()))) as Box<dyn Any + Send>)
-        })
+        let held = self.method("lock", |_| Ok((feed.to_owned(),)), |held| Ok(held.unbind()))?;
+        let caller = if self.is_async { Caller::served() } else { None };
+        Ok(Box::new(HeldLock { object: Arc::clone(&self.object), caller, held: Some(held) }))
     }
 
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
@@ -216,47 +168,37 @@ impl Target for PyTarget {
     }
 }
 
-/// The context manager that `lock()` returned, entered. It is exited when the run is over.
-struct EnteredLock(Option<Py<PyAny>>);
-
-impl Drop for EnteredLock {
-    fn drop(&mut self) {
-        let Some(held) = self.0.take() else { return };
-        let _ = attached(|py| {
-            let nothing = (py.None(), py.None(), py.None());
-            if let Err(raised) = held.bind(py).call_method1("__exit__", nothing) {
-                raised.write_unraisable(py, Some(held.bind(py)));
-            }
-            held.drop_ref(py);
-        });
-    }
-}
-
-/// The context manager that `lock()` of an async store returned, entered. It is exited on its loop when
-/// the run is over; a thread that works for that loop waits until it is.
-struct LockOnLoop {
+/// What `lock()` of the object gave, for its `release()` when the run is over.
+struct HeldLock {
     object: Arc<Py<PyAny>>,
-    caller: Caller,
+    /// Of an async store: the lock is released on the caller's event loop. A thread that works for
+    /// that loop waits until it is.
+    caller: Option<Caller>,
     held: Option<Py<PyAny>>,
 }
 
-impl Drop for LockOnLoop {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
         let object = Arc::clone(&self.object);
+        let Some(caller) = &self.caller else {
+            let _ = attached(|py| {
+                let held = held.into_bound(py);
+                let released = object.bind(py).call_method1("release", (&held,));
+                released.map_or_else(|raised| raised.write_unraisable(py, Some(&held)), drop);
+            });
+            return;
+        };
         let release = move |py: Python<'_>| {
             object.bind(py).call_method1("release", (held,)).map(Bound::unbind)
         };
-        let Some(caller) = Caller::served() else {
-            let begun = |py: Python<'_>| self.caller.begin(release(py)?.into_bound(py));
-            let _ = attached(begun);
+        let Some(served) = Caller::served() else {
+            let _ = attached(|py| caller.begin(release(py)?.into_bound(py)));
             return;
         };
-        // On a loop that was closed nothing can be left.
-        let _ = outcome_here(&caller, release, |py, left| {
-            if let Err(raised) = left {
-                raised.write_unraisable(py, None);
-            }
+        // On a loop that was closed nothing can be released.
+        let _ = outcome_here(&served, release, |py, released| {
+            released.map_or_else(|raised| raised.write_unraisable(py, None), drop);
         });
     }
 }
