@@ -1,26 +1,24 @@
 //! `siteline.Sandbox`: the whole service on loopback, for demos and for users' own tests.
 
 mod arguments;
-mod errors;
 mod frame;
 mod integration;
 mod truth;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping, PyTuple};
+use pyo3::types::{IntoPyDict as _, PyDict, PyMapping, PyTuple};
 
+use crate::clock::Clock;
 use crate::python::auth::private_key::PyPrivateKey;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::{attached, detached, undivided};
 use crate::python::bridge::runtime::step;
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::dict;
 use crate::python::convert::table::PyTable;
-use crate::python::convert::values::datetime;
+use crate::python::convert::values::{instant, optional};
 use crate::sandbox::{AsOf, DEFAULT_SCOPES, Point, Sandbox};
 
-use arguments::{identity, json_text, microseconds, optional, whole_seconds};
-use errors::checked;
+use arguments::{identity, json_text, microseconds, whole_seconds};
 use integration::Integration;
 
 /// The whole Customer Data Service on loopback: strict, deterministic, and yours to break.
@@ -80,10 +78,9 @@ impl PySandbox {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (key, subject) = self.integration.credential(py, &self.sandbox)?;
         let package = py.import("siteline")?;
-        let settings = PyDict::new(py);
-        let key = Py::new(py, PyPrivateKey(key))?;
-        settings.set_item("credential", package.getattr("Credential")?.call1((subject, key))?)?;
-        settings.set_item("clock", &self.clock)?;
+        let credential = package.getattr("Credential")?.call1((subject, PyPrivateKey(key)))?;
+        let settings = [("credential", &credential), ("clock", self.clock.bind(py))];
+        let settings = settings.into_py_dict(py)?;
         if let Some(options) = options {
             settings.update(options.as_mapping())?;
         }
@@ -94,17 +91,22 @@ impl PySandbox {
 #[pymethods]
 impl PySandbox {
     #[new]
-    #[pyo3(signature = (**settings), text_signature = "(*, seed=7, now=None, \
+    #[pyo3(signature = (*, now=None, **settings), text_signature = "(*, seed=7, now=None, \
         daily_allowance=None, token_rate=30, approved=True, late=True, record_wire=False, \
         page_size=1000, max_page_size=10000, interval='1m', max_interval='1d', max_range='366d', \
         array='series', timestamps='iso', order='series', page_counts='points', \
         envelope_points=60, end_inclusive=False, invalid_client_status=401, \
         unavailable_status=503, error_body='oauth', extra_members=False, integer_ids=False, \
         omit_nulls=False, omit_last_cursor=False, spaced=False)")]
-    fn new(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let (mut options, clock) = arguments::options(py, settings)?;
+    fn new(
+        py: Python<'_>,
+        now: Option<&Bound<'_, PyAny>>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let clock = optional(now, "now", instant)?.map_or_else(Clock::running, Clock::frozen_at);
+        let mut options = arguments::options(py, settings)?;
         options.take_step = |step| undivided(step);
-        let sandbox = checked(py, Sandbox::start(options, clock.clone()))?;
+        let sandbox = Sandbox::start(options, clock.clone())?;
         let clock = Py::new(py, PyClock(clock))?;
         Ok(Self { sandbox, clock, integration: Integration::default() })
     }
@@ -168,12 +170,13 @@ impl PySandbox {
     /// SITELINE_BASE_URL SITELINE_PRIVATE_KEY SITELINE_SUBJECT
     fn env<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (key, subject) = self.integration.credential(py, &self.sandbox)?;
-        let pem = key.to_pkcs8_pem(None).map_err(|error| raise(py, &error))?;
-        let variables = PyDict::new(py);
-        variables.set_item("SITELINE_BASE_URL", self.sandbox.base_url())?;
-        variables.set_item("SITELINE_SUBJECT", subject)?;
-        variables.set_item("SITELINE_PRIVATE_KEY", pem.as_str())?;
-        Ok(variables)
+        let pem = key.to_pkcs8_pem(None)?;
+        let variables = [
+            ("SITELINE_BASE_URL", self.sandbox.base_url()),
+            ("SITELINE_SUBJECT", &subject),
+            ("SITELINE_PRIVATE_KEY", &pem),
+        ];
+        variables.into_py_dict(py)
     }
 
     /// Enroll a public RSA key and return the subject (§1).
@@ -190,23 +193,22 @@ impl PySandbox {
         let jwk = json_text(public_jwk)?;
         let scopes = scopes.unwrap_or_else(|| DEFAULT_SCOPES.map(str::to_owned).to_vec());
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        checked(public_jwk.py(), self.sandbox.enroll(&jwk, &scopes))
+        Ok(self.sandbox.enroll(&jwk, &scopes)?)
     }
 
     /// Approve an integration, where the sandbox was made with ``approved=False`` (§1).
-    fn approve(&self, py: Python<'_>, subject: &str) -> PyResult<()> {
-        checked(py, self.sandbox.approve(subject))
+    fn approve(&self, subject: &str) -> PyResult<()> {
+        Ok(self.sandbox.approve(subject)?)
     }
 
     /// Take the approval back: no new token, and those given end.
-    fn revoke(&self, py: Python<'_>, subject: &str) -> PyResult<()> {
-        checked(py, self.sandbox.revoke(subject))
+    fn revoke(&self, subject: &str) -> PyResult<()> {
+        Ok(self.sandbox.revoke(subject)?)
     }
 
     /// Put another public key in the place of the enrolled one; tokens already given stay good.
     fn replace_key(&self, subject: &str, public_jwk: &Bound<'_, PyAny>) -> PyResult<()> {
-        let jwk = json_text(public_jwk)?;
-        checked(public_jwk.py(), self.sandbox.replace_key(subject, &jwk))
+        Ok(self.sandbox.replace_key(subject, &json_text(public_jwk)?)?)
     }
 
     /// Serve your own data; the first load takes the place of the generated plant.
@@ -250,8 +252,7 @@ impl PySandbox {
         let ids = identity(ids)?;
         let bucket = optional(bucket, "bucket", whole_seconds)?;
         let frame = frame::read(frame, ids)?;
-        let rows = step(py, || self.sandbox.load_frame(frame, bucket))?;
-        checked(py, rows)
+        Ok(step(py, || self.sandbox.load_frame(frame, bucket))??)
     }
 
     /// Give a loaded point other values, or add a point that was not there.
@@ -277,7 +278,6 @@ impl PySandbox {
         at: Option<&Bound<'_, PyAny>>,
         ids: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let py = timestamp.py();
         let point = Point {
             timestamp: microseconds(timestamp, "timestamp")?,
             value,
@@ -286,7 +286,7 @@ impl PySandbox {
             sample_count: sample_count.or(value.map(|_| 1)),
             available_at: optional(at, "at", microseconds)?,
         };
-        checked(py, self.sandbox.revise(&identity(ids)?, point))
+        Ok(self.sandbox.revise(&identity(ids)?, point)?)
     }
 
     /// Take a loaded point back, at ``at`` or now: the pages of an older cursor then omit a point
@@ -302,10 +302,9 @@ impl PySandbox {
         at: Option<&Bound<'_, PyAny>>,
         ids: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let py = timestamp.py();
         let timestamp = microseconds(timestamp, "timestamp")?;
         let at = optional(at, "at", microseconds)?;
-        checked(py, self.sandbox.withdraw(&identity(ids)?, timestamp, at))
+        Ok(self.sandbox.withdraw(&identity(ids)?, timestamp, at)?)
     }
 
     /// What a client must end up with, as a :class:`Table`: no pages, no tokens, no HTTP.
@@ -331,14 +330,13 @@ impl PySandbox {
         filters: Option<&Bound<'_, PyMapping>>,
         at: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTable> {
-        let selection = truth::selection(py, site, line, filters)?;
+        let selection = truth::selection(site, line, filters)?;
         let start = optional(start, "start", microseconds)?;
         let end = optional(end, "end", microseconds)?;
         let interval = optional(interval, "interval", whole_seconds)?;
         let as_of = optional(at, "at", truth::as_of)?.unwrap_or(AsOf::Now);
-        let truth = step(py, || self.sandbox.truth(selection, start, end, interval, as_of))?;
-        let points = truth::points(&checked(py, truth)?).map_err(|error| raise(py, &error))?;
-        Ok(PyTable::unread(points))
+        let truth = step(py, || self.sandbox.truth(selection, start, end, interval, as_of))??;
+        Ok(PyTable::unread(truth::points(&truth)?))
     }
 
     /// What the service has seen so far: a dict, :class:`SandboxStats`; asked for again, a new one.
@@ -357,7 +355,7 @@ impl PySandbox {
         let stats = self.sandbox.stats();
         let record = dict(py, &stats)?;
         for (line, request) in record.get_item("log")?.try_iter()?.zip(&stats.log) {
-            line?.set_item("at", datetime(py, request.at)?)?;
+            line?.set_item("at", request.at)?;
         }
         Ok(record)
     }

@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use crate::data::PointColumns;
 use crate::error::{Error, Result};
 use crate::lock::Mutex;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::undivided_anywhere;
 use crate::python::bridge::runtime::step;
 use crate::python::convert::rows::{PointSource, Taken};
@@ -82,7 +81,7 @@ pub(crate) fn next_batch(
     rows: usize,
 ) -> PyResult<Option<RecordBatch>> {
     py.check_signals()?;
-    step(py, || batches.next_batch(rows))?.map_err(|error| raise(py, &error))
+    Ok(step(py, || batches.next_batch(rows))??)
 }
 
 /// Points that records read at a time.
@@ -111,7 +110,7 @@ impl PointSource for StoredPoints {
     /// Without the interpreter; a fork finds no lock held.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         py.check_signals()?;
-        let read = step(py, || {
+        step(py, || -> Result<()> {
             let mut batches = self.batches.lock();
             // Another thread may have been faster.
             if matches!(*self.next.lock(), Taken::Nothing) {
@@ -121,7 +120,7 @@ impl PointSource for StoredPoints {
                 *self.next.lock() = points.map_or(Taken::Ended, Taken::Points);
             }
             Ok(())
-        })?;
-        read.map_err(|error: Error| raise(py, &error))
+        })??;
+        Ok(())
     }
 }

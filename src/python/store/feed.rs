@@ -7,11 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDate, PyDateTime, PyDict, PyString};
 
 use crate::error::Kind;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::client::query::{Arguments, known_filters};
 use crate::python::convert::state::{Reduced, reduce, restore};
-use crate::python::convert::values::{datetime, duration, html_sync, instant, refuse, text};
+use crate::python::convert::values::{duration, html_sync, instant, refuse, text};
 use crate::sync::{Feed, FeedInput};
 
 /// A named query without an end, and how it is kept right (§4.5).
@@ -64,7 +63,6 @@ impl PyFeed {
         lateness: Option<&Bound<'_, PyAny>>,
         window: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let py = name.py();
         let since = beginning(since)?;
         let (start, end) = (None, None);
         let asked = Arguments { site, line, start, end, interval, page_size, filters }.input()?;
@@ -85,7 +83,7 @@ impl PyFeed {
             window: time(window, "window", usual.window)?,
             ..usual
         };
-        guarded(|| Feed::new(input).map(Self).map_err(|error| raise(py, &error)))
+        guarded(|| Ok(Self(Feed::new(input)?)))
     }
 
     /// What the store calls it.
@@ -114,8 +112,8 @@ impl PyFeed {
 
     /// Where it begins, an aware ``datetime`` in UTC.
     #[getter]
-    fn since<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        datetime(py, self.0.input().since)
+    fn since(&self) -> Timestamp {
+        self.0.input().since
     }
 
     /// Items asked for on each page; ``pageSize`` on the wire.
@@ -158,7 +156,7 @@ impl PyFeed {
     #[staticmethod]
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let input = restore(state)?;
-        guarded(|| Feed::new(input).map(Self).map_err(|error| raise(state.py(), &error)))
+        guarded(|| Ok(Self(Feed::new(input)?)))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {

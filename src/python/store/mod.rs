@@ -5,16 +5,16 @@ pub(crate) mod feed;
 pub(crate) mod points;
 mod snapshot;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{PathBuf, absolute};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyType};
+use pyo3::types::{PyBool, PyInt, PyType};
 
 use crate::error::{Kind, Result};
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::step;
 use crate::python::client::page::PyPage;
@@ -22,7 +22,7 @@ use crate::python::convert::state::{copies_are_itself, dict, python_object};
 use crate::python::convert::values::{html_sync, instant, optional, path_of, refuse};
 use crate::python::store::feed::{PyFeed, feed_name};
 use crate::store::{Delivery, Store, Target as _};
-use crate::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states};
+use crate::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states, redefine};
 
 /// A store: one file that holds every version of every point of some feeds, and how far each has
 /// been read.
@@ -55,7 +55,7 @@ impl PyStore {
         work: impl FnOnce(&Store) -> Result<T> + Send,
     ) -> PyResult<T> {
         let store = &self.0;
-        guarded(|| step(py, || work(store))?.map_err(|error| raise(py, &error)))
+        guarded(|| Ok(step(py, || work(store))??))
     }
 
     /// A sequence number that the feed has reached, from a number or a report.
@@ -97,8 +97,7 @@ impl PyStore {
     fn new(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Self> {
         let path = path_of(path, "path")?;
         let open = || Store::open(&absolute(&path).unwrap_or(path));
-        let store = guarded(|| step(py, open)?.map_err(|error| raise(py, &error)))?;
-        Ok(Self(Arc::new(store)))
+        guarded(|| Ok(Self(Arc::new(step(py, open)??))))
     }
 
     /// The file, a ``pathlib.Path``.
@@ -109,19 +108,16 @@ impl PyStore {
 
     /// The feeds that it holds, as it knows them: name to :class:`Feed`, sorted by name.
     #[getter]
-    fn feeds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        for (name, state) in self.work(py, read_states)? {
-            dict.set_item(name, PyFeed(state.feed().clone()))?;
-        }
-        Ok(dict)
+    fn feeds(&self, py: Python<'_>) -> PyResult<BTreeMap<String, PyFeed>> {
+        let states = self.work(py, read_states)?.into_iter();
+        Ok(states.map(|(name, state)| (name, PyFeed(state.feed().clone()))).collect())
     }
 
     /// Which windows were never read, may still change, wait to be read for their final values, or
     /// are settled: :class:`Coverage`.
     ///
     /// - ``now``: at which time; this machine's by default, or the newest reading where that is later
-    #[pyo3(signature = (feed, now=None), text_signature = "($self, feed, now=None)")]
+    #[pyo3(signature = (feed, now=None))]
     fn coverage<'py>(
         &self,
         feed: &Bound<'py, PyAny>,
@@ -149,28 +145,16 @@ impl PyStore {
     /// ended are given up, and their ranges read anew. :class:`StoreBusy` while a sync runs.
     fn redefine(&self, feed: &Bound<'_, PyFeed>) -> PyResult<()> {
         let new = &feed.get().0;
-        self.work(feed.py(), |store| {
-            let name = &new.input().name;
-            read_state(store, name)?;
-            let _lock = store.lock(name)?;
-            // Read again: it may have been written since.
-            let redefined = read_state(store, name)?.redefine(new)?;
-            store.apply(name, None, &redefined.to_bytes()).map(drop)
-        })
+        self.work(feed.py(), |store| redefine(store, new))
     }
 
     /// The state that was applied last for a feed: a store is a :class:`StoreTarget` itself.
     ///
     /// Opaque, and as secret as a bookmark. ``None`` for a feed that is not there.
     #[pyo3(name = "state")]
-    fn known_state<'py>(
-        &self,
-        py: Python<'py>,
-        feed: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn known_state(&self, feed: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
         let name = feed_name(feed)?;
-        let state = self.work(py, |store| store.state(&name))?;
-        Ok(state.map(|state| PyBytes::new(py, &state)))
+        self.work(feed.py(), |store| store.state(&name))
     }
 
     /// Put a page in that :meth:`Client.sync` gave to a :class:`StoreTarget`, and its state, in one
@@ -262,10 +246,8 @@ struct FeedOverview {
 /// A page as a target is given it.
 fn delivery<'a>(py: Python<'_>, page: &'a PyPage) -> PyResult<Delivery<'a>> {
     let PyPage { page, provenance, chain } = page;
-    let Some(chain) = *chain else {
-        let message = "page= is of a scan: give one that client.sync() gave to a store of yours.";
-        return Err(refuse(py, Kind::QueryError, message));
-    };
+    let message = "page= is of a scan: give one that client.sync() gave to a store of yours.";
+    let chain = chain.ok_or_else(|| refuse(py, Kind::QueryError, message))?;
     let interval_seconds = provenance.query.interval_seconds();
     Ok(Delivery { page, read_at: provenance.read_at, chain, interval_seconds })
 }

@@ -64,7 +64,7 @@ pub(crate) struct PyPoints {
 impl PyPoints {
     fn open(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let store = &*self.store.get().0;
-        step(py, || self.spec.open(store))?.map_err(|error| raise(py, &error))
+        Ok(step(py, || self.spec.open(store))??)
     }
 
     fn batches(&self, py: Python<'_>) -> PyResult<BatchStream> {
@@ -134,7 +134,7 @@ impl PyPoints {
 
     /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``, which
     /// have the ten columns alone: ``change`` is in the dicts.
-    #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
+    #[pyo3(signature = (*, named=false))]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
         Ok(RecordIterator::reading(Box::new(StoredPoints::new(self.batches(py)?)), named))
     }
@@ -172,9 +172,8 @@ fn points(
     flagged: &str,
 ) -> PyResult<PyPoints> {
     let range = (optional(start, "start", instant)?, optional(end, "end", instant)?);
-    let spec = Flagged::parse(flagged)
-        .and_then(|flagged| Ok(ReadSpec { flagged, ..ReadSpec::new(feed, range, view)? }))
-        .map_err(|error| raise(store.py(), &error))?;
+    let flagged = Flagged::parse(flagged)?;
+    let spec = ReadSpec { flagged, ..ReadSpec::new(feed, range, view)? };
     Ok(PyPoints { store: store.clone().unbind(), spec })
 }
 
@@ -187,9 +186,7 @@ impl PyStore {
     ///   lateness (§4.5.5)
     /// - ``flagged``: points that a later complete read of their range did not bring: ``"keep"`` them
     ///   as all others, ``"drop"`` them, or ``"only"`` them
-    #[pyo3(signature = (feed, start=None, end=None, *, settled_only=false, flagged="keep"),
-        text_signature = "($self, feed, start=None, end=None, *, settled_only=False, \
-        flagged='keep')")]
+    #[pyo3(signature = (feed, start=None, end=None, *, settled_only=false, flagged="keep"))]
     fn points(
         slf: &Bound<'_, Self>,
         feed: &Bound<'_, PyAny>,
@@ -219,8 +216,7 @@ impl PyStore {
     /// >>> second = client.sync(feed, store)
     /// >>> set(store.changes("line-2", since=first).to_pandas()["change"]) <= {"new", "revised"}
     /// True
-    #[pyo3(signature = (feed, since, start=None, end=None),
-        text_signature = "($self, feed, since, start=None, end=None)")]
+    #[pyo3(signature = (feed, since, start=None, end=None))]
     fn changes(
         slf: &Bound<'_, Self>,
         feed: &Bound<'_, PyAny>,
@@ -241,8 +237,7 @@ impl PyStore {
     ///   were read)
     ///
     /// A training set is made again from its report, whatever has been revised since.
-    #[pyo3(signature = (feed, at, start=None, end=None, *, flagged="keep"),
-        text_signature = "($self, feed, at, start=None, end=None, *, flagged='keep')")]
+    #[pyo3(signature = (feed, at, start=None, end=None, *, flagged="keep"))]
     fn as_of(
         slf: &Bound<'_, Self>,
         feed: &Bound<'_, PyAny>,

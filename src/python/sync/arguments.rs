@@ -11,7 +11,6 @@ use crate::client::Client;
 use crate::error::{Error, Kind, Result};
 use crate::python::bridge::awaitable;
 use crate::python::bridge::coroutine::{Caller, serving};
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{spawn, spawn_step, step};
 use crate::python::client::progress::{ProgressArg, ProgressCallback};
@@ -20,7 +19,7 @@ use crate::python::convert::values::{duration, instant, items, optional, refuse}
 use crate::python::store::PyStore;
 use crate::python::store::feed::PyFeed;
 use crate::python::sync::target::PyTarget;
-use crate::store::{Store, Target};
+use crate::store::Target;
 use crate::sync::{Feed, Run, SyncSettings};
 
 /// The checked arguments of `client.sync`.
@@ -33,13 +32,12 @@ pub(crate) struct SyncArgs {
 
 /// Where the points go.
 #[derive(Clone)]
-pub(crate) enum SyncTarget {
-    /// A `siteline.Store`: it is used with the interpreter released.
-    Own(Arc<Store>),
-    /// A `siteline.StoreTarget`: it is called with the interpreter held.
-    Foreign(Arc<PyTarget>),
-    /// A `siteline.AsyncStoreTarget`: its methods are awaited on the event loop that runs the sync.
-    Awaited(Arc<PyTarget>),
+pub(crate) struct SyncTarget {
+    pub(crate) target: Arc<dyn Target>,
+    /// The same where it is no `siteline.Store`, which is used with the interpreter released: a
+    /// `siteline.StoreTarget` is called with the interpreter held, and the methods of a
+    /// `siteline.AsyncStoreTarget` are awaited on the event loop that runs the sync.
+    python: Option<Arc<PyTarget>>,
 }
 
 impl SyncTarget {
@@ -47,18 +45,15 @@ impl SyncTarget {
     /// `QueryError` for what is no store, `ConfigError` for an async one that nobody awaits.
     pub(crate) fn new(store: &Bound<'_, PyAny>, feeds: &[Feed], client: &Client) -> PyResult<Self> {
         if let Ok(store) = store.cast::<PyStore>() {
-            return Ok(Self::Own(Arc::clone(&store.get().0)));
+            return Ok(Self { target: Arc::clone(&store.get().0) as _, python: None });
         }
         let host = client.base_url().host().to_owned();
-        let target = Arc::new(PyTarget::new(store, feeds, host)?);
-        Ok(if target.is_async() { Self::Awaited(target) } else { Self::Foreign(target) })
+        let python = Arc::new(PyTarget::new(store, feeds, host)?);
+        Ok(Self { target: Arc::clone(&python) as _, python: Some(python) })
     }
 
-    pub(crate) fn shared(&self) -> Arc<dyn Target> {
-        match self {
-            Self::Own(store) => Arc::clone(store) as Arc<dyn Target>,
-            Self::Foreign(target) | Self::Awaited(target) => Arc::clone(target) as Arc<dyn Target>,
-        }
+    pub(crate) fn is_async(&self) -> bool {
+        self.python.as_ref().is_some_and(|python| python.is_async)
     }
 
     /// Runs a step that reads or writes the store, on this thread.
@@ -67,9 +62,9 @@ impl SyncTarget {
         py: Python<'_>,
         work: impl FnOnce() -> Result<T> + Send,
     ) -> PyResult<T> {
-        match self {
-            Self::Own(_) => step(py, work)?.map_err(|error| raise(py, &error)),
-            Self::Foreign(target) | Self::Awaited(target) => target.outcome(py, work()),
+        match &self.python {
+            None => Ok(step(py, work)??),
+            Some(python) => python.outcome(py, work()),
         }
     }
 
@@ -81,16 +76,16 @@ impl SyncTarget {
         work: impl FnOnce() -> Result<T> + Send + 'static,
         finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            Self::Own(_) => spawn_step(py, work, finish),
-            Self::Foreign(target) => {
-                let outcome = guarded(|| target.outcome(py, work()));
+        match &self.python {
+            None => spawn_step(py, work, finish),
+            Some(python) if !python.is_async => {
+                let outcome = guarded(|| python.outcome(py, work()));
                 awaitable::done(py, outcome.and_then(|value| finish(py, value)))
             }
-            Self::Awaited(target) => {
-                let target = Arc::clone(target);
+            Some(python) => {
+                let python = Arc::clone(python);
                 spawn(py, serving(Caller::running(py)?, work), move |py, outcome| {
-                    target.outcome(py, outcome).and_then(|value| finish(py, value))
+                    python.outcome(py, outcome).and_then(|value| finish(py, value))
                 })
             }
         }
@@ -112,7 +107,7 @@ impl SyncArgs {
         let [until, now, again, shape, progress, deadline] = keywords("sync", names, options)?;
         let shape = shape.map(Bound::cast_into::<PyShape>).transpose()?;
         if client.is_closed() {
-            return Err(raise(py, &Error::new(Kind::ClosedError, "the client is closed")));
+            return Err(Error::new(Kind::ClosedError, "the client is closed").into());
         }
         let feeds = feeds(given, "a siteline.Feed, or a list of them")?;
         let progress = ProgressArg::from_argument(progress.as_ref())?;
@@ -124,7 +119,7 @@ impl SyncArgs {
         let target = SyncTarget::new(store, &feeds, client)?;
         let title = feeds.iter().map(Feed::name).collect::<Vec<_>>().join(", ");
         let callback = progress.map(|progress| progress.callback(py, &title)).transpose()?;
-        let (client, shared) = (client.clone(), target.shared());
+        let (client, shared) = (client.clone(), Arc::clone(&target.target));
         let begin = Box::new(move || Run::begin(&client, shared, &feeds, settings));
         Ok(Self { target, callback: callback.flatten(), begin })
     }

@@ -14,7 +14,6 @@ use pyo3::types::PyDict;
 use crate::client::progress::Progress;
 use crate::error::{Error, Kind};
 use crate::lock::Mutex;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{block_on, spawn};
 use crate::python::client::PyClient;
@@ -41,16 +40,16 @@ impl PyRun {
         Self { target, run: Mutex::new(Some(Arc::new(run))), callback }
     }
 
-    fn run(&self, py: Python<'_>) -> PyResult<Arc<Run>> {
+    fn run(&self) -> PyResult<Arc<Run>> {
         let run = self.run.lock().clone();
-        run.ok_or_else(|| raise(py, &Error::new(Kind::ClosedError, "this run is over")))
+        Ok(run.ok_or_else(|| Error::new(Kind::ClosedError, "this run is over"))?)
     }
 
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let run = self.run(py)?;
+        let run = self.run()?;
         let fetched = || {
             let run = Arc::clone(&run);
-            block_on(py, async move { run.fetch().await })?.map_err(|error| raise(py, &error))
+            Ok::<_, PyErr>(block_on(py, async move { run.fetch().await })??)
         };
         while fetched()? {
             let progress = self.target.step(py, || run.apply())?;
@@ -73,7 +72,7 @@ impl PyRun {
             run.inspect(|run| run.release());
             Ok(())
         };
-        if matches!(self.target, SyncTarget::Awaited(_)) {
+        if self.target.is_async() {
             let released = self.target.spawn(py, release, move |py, ()| ended.map(|()| py.None()));
             return released.map(Some);
         }
@@ -92,23 +91,22 @@ impl PyRun {
     /// An awaitable: reads the next page; ``False`` where nothing is left to do. Cancelled, it leaves
     /// the run where it was.
     fn _fetch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let run = self.run(py)?;
+        let run = self.run()?;
         spawn(py, async move { run.fetch().await }, |py, more| {
-            let more = more.map_err(|error| raise(py, &error))?;
-            Ok(more.into_pyobject(py)?.to_owned().into_any().unbind())
+            Ok(more?.into_pyobject(py)?.to_owned().into_any().unbind())
         })
     }
 
     /// An awaitable: applies the page; a ``Progress``. Cancelled, it is done to its end all the same.
     fn _apply<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let run = self.run(py)?;
+        let run = self.run()?;
         let tell = |py: Python<'_>, now: Progress| event(py, &now).map(Bound::unbind);
         self.target.spawn(py, move || run.apply(), tell)
     }
 
     /// An awaitable: the ``SyncReport``.
     fn _report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let run = self.run(py)?;
+        let run = self.run()?;
         let made = |py: Python<'_>, report| report_object(py, &report).map(Bound::unbind);
         self.target.spawn(py, move || run.keep().and_then(|()| run.report()), made)
     }

@@ -6,7 +6,6 @@ use pyo3::types::{PyDict, PyList};
 use crate::client::Client;
 use crate::client::collect::CollectOnce;
 use crate::error::{Error, Kind};
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::step;
 use crate::python::client::PyClient;
@@ -15,40 +14,25 @@ use crate::python::convert::state::{dict, python_object};
 use crate::python::convert::values::{items, refuse};
 use crate::python::store::PyStore;
 use crate::python::sync::arguments::{SyncTarget, feeds, keywords, plan_settings};
-use crate::store::Store;
-use crate::sync::{SyncSettings, plan, plan_scans};
+use crate::sync::{Plan, SyncSettings, plan, plan_scans};
 
-/// A `siteline.Plan` of feeds.
-fn of_feeds<'py>(
+const PLAN: (&str, &str) = ("siteline.sync", "Plan");
+
+/// What a sync of these feeds would read.
+fn plan_feeds(
     client: &Client,
-    given: &Bound<'py, PyAny>,
-    store: Option<&Bound<'py, PyAny>>,
+    given: &Bound<'_, PyAny>,
+    store: Option<&Bound<'_, PyAny>>,
     settings: &SyncSettings,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = given.py();
+) -> PyResult<Plan> {
     let known = "a siteline.Feed or a siteline.Scan, or a list of the one or the other";
     let feeds = feeds(given, known)?;
     let Some(store) = store else {
         let error = Error::new(Kind::QueryError, "plan() of feeds needs the store.");
-        return Err(raise(py, &error.with_hint("client.plan(feeds, store)")));
+        return Err(error.with_hint("client.plan(feeds, store)").into());
     };
     let target = SyncTarget::new(store, &feeds, client)?;
-    let shared = target.shared();
-    let plan = target.step(py, || plan(client, &*shared, &feeds, settings))?;
-    python_object(py, ("siteline.sync", "Plan"), (dict(py, &plan)?, "sync"))
-}
-
-/// A `siteline.Plan` of scans.
-fn of_scans<'py>(
-    py: Python<'py>,
-    client: &Client,
-    scans: &[Py<PyScan>],
-    store: Option<&Store>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let scans: Vec<&CollectOnce> = scans.iter().map(|scan| &*scan.get().collect).collect();
-    let plan =
-        step(py, || plan_scans(client, store, &scans))?.map_err(|error| raise(py, &error))?;
-    python_object(py, ("siteline.sync", "Plan"), (dict(py, &plan)?, "scan"))
+    target.step(given.py(), || plan(client, &*target.target, &feeds, settings))
 }
 
 /// The scans among the arguments: one, or a list of nothing else; none where there are feeds.
@@ -86,21 +70,21 @@ impl PyClient {
             let feeds = list.as_ref().unwrap_or(feeds);
             let scans = given_scans(feeds)?;
             if scans.is_empty() {
-                return of_feeds(&self.client, feeds, store, &plan_settings(options)?);
+                let plan = plan_feeds(&self.client, feeds, store, &plan_settings(options)?)?;
+                return python_object(py, PLAN, (dict(py, &plan)?, "sync"));
             }
-            let refused = |message| Err(refuse(py, Kind::QueryError, message));
+            let refused = |message| refuse(py, Kind::QueryError, message);
             if options.iter().any(Option::is_some) {
-                return refused(
-                    "until=, now= and reread= belong to plans of feeds: a scan has a range.",
-                );
+                let message =
+                    "until=, now= and reread= belong to plans of feeds: a scan has a range.";
+                return Err(refused(message));
             }
-            match store.map(|store| store.cast::<PyStore>()) {
-                None => of_scans(py, &self.client, &scans, None),
-                Some(Ok(store)) => of_scans(py, &self.client, &scans, Some(&store.get().0)),
-                Some(Err(_)) => {
-                    refused("store= is a siteline.Store: what it has seen tells what a scan takes.")
-                }
-            }
+            let message = "store= is a siteline.Store: what it has seen tells what a scan takes.";
+            let store = store.map(|store| store.cast::<PyStore>()).transpose();
+            let store = store.map_err(|_| refused(message))?.map(|store| &*store.get().0);
+            let scans: Vec<&CollectOnce> = scans.iter().map(|scan| &*scan.get().collect).collect();
+            let plan = step(py, || plan_scans(&self.client, store, &scans))??;
+            python_object(py, PLAN, (dict(py, &plan)?, "scan"))
         })
     }
 }

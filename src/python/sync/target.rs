@@ -5,13 +5,12 @@
 //! event loop, while the step of the sync waits for it on a thread of its own.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyTuple;
 
 use crate::client::table::Provenance;
 use crate::error::{Error, Kind, Result};
@@ -20,7 +19,6 @@ use crate::python::bridge::coroutine::{Caller, Lost, outcome_here};
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::{Inside, attached};
 use crate::python::client::page::PyPage;
-use crate::python::convert::values::refuse;
 use crate::store::{Applied, Delivery, Target};
 use crate::sync::Feed;
 
@@ -29,8 +27,8 @@ use crate::sync::Feed;
 pub(crate) struct PyTarget {
     /// A `siteline._awaiting.PlainTarget`, or an `AsyncTarget`, whose methods give awaitables.
     object: Arc<Py<PyAny>>,
-    is_async: bool,
-    feeds: HashMap<String, Feed>,
+    pub(crate) is_async: bool,
+    feeds: Vec<Feed>,
     host: String,
     /// What it raised: it comes through as it is.
     raised: Mutex<Option<PyErr>>,
@@ -44,14 +42,8 @@ impl PyTarget {
         let module = object.py().import("siteline._awaiting")?;
         let object = module.call_method1("target", (object,))?;
         let is_async = object.is_instance(&module.getattr("AsyncTarget")?)?;
-        let feeds = feeds.iter().map(|feed| (feed.input().name.clone(), feed.clone())).collect();
-        let object = Arc::new(object.unbind());
+        let (object, feeds) = (Arc::new(object.unbind()), feeds.to_vec());
         Ok(Self { object, is_async, feeds, host, raised: Mutex::default() })
-    }
-
-    /// Whether its methods are to be awaited.
-    pub(crate) fn is_async(&self) -> bool {
-        self.is_async
     }
 
     /// What the core gives back, or what the object raised on the way.
@@ -70,18 +62,13 @@ impl PyTarget {
     }
 
     /// Calls a method, and waits for what it gives where that is an awaitable. What is raised is kept.
-    fn method<A, T>(
+    fn method<T>(
         &self,
         name: &str,
-        arguments: impl FnOnce(Python<'_>) -> PyResult<A>,
+        arguments: impl for<'py> PyCallArgs<'py>,
         read: impl FnOnce(Bound<'_, PyAny>) -> PyResult<T>,
-    ) -> Result<T>
-    where
-        A: for<'py> PyCallArgs<'py>,
-    {
-        let answer = |py: Python<'_>| {
-            self.object.bind(py).call_method1(name, arguments(py)?).map(Bound::unbind)
-        };
+    ) -> Result<T> {
+        let answer = |py: Python<'_>| self.object.call_method1(py, name, arguments);
         if !self.is_async {
             return self.call(|py| read(answer(py)?.into_bound(py)));
         }
@@ -97,42 +84,32 @@ impl PyTarget {
     }
 
     /// The page as Python sees it; what was asked is the range of its chain.
-    fn page<'py>(
-        &self,
-        py: Python<'py>,
-        feed: &str,
-        delivery: &Delivery<'_>,
-    ) -> PyResult<Bound<'py, PyPage>> {
+    fn page(&self, feed: &str, delivery: &Delivery<'_>) -> Result<PyPage> {
         let Delivery { page, read_at, chain, .. } = *delivery;
-        let feed = self.feeds.get(feed).ok_or_else(|| {
+        let known = self.feeds.iter().find(|known| known.name() == feed).ok_or_else(|| {
             let message = format!("a page came for the feed {feed:?}, which was not asked for");
-            refuse(py, Kind::InternalError, message)
+            Error::new(Kind::InternalError, message)
         })?;
-        let query = feed.query(chain.start, chain.end).map_err(|error| raise(py, &error))?;
         let provenance = Provenance {
-            query,
+            query: known.query(chain.start, chain.end)?,
             further: Vec::new(),
             host: self.host.clone(),
             read_at,
             pages: 1,
             resumed_after_pages: page.sequence.saturating_sub(chain.first),
         };
-        Bound::new(py, PyPage { page: page.clone(), provenance, chain: Some(chain) })
+        Ok(PyPage { page: page.clone(), provenance, chain: Some(chain) })
     }
 }
 
 fn bytes_or_none(state: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
-    if state.is_none() {
-        return Ok(None);
-    }
-    let Ok(bytes) = state.cast::<PyBytes>() else {
-        let kind = state.get_type().name()?;
-        let message = format!(
+    let kind = state.get_type().name()?;
+    let bytes: Option<&[u8]> = state.extract().map_err(|_| {
+        PyTypeError::new_err(format!(
             "state() of the store gave a {kind}: it gives the bytes of the newest apply(), or None."
-        );
-        return Err(PyTypeError::new_err(message));
-    };
-    Ok(Some(bytes.as_bytes().to_vec()))
+        ))
+    })?;
+    Ok(bytes.map(<[u8]>::to_vec))
 }
 
 fn counts(given: &Bound<'_, PyAny>) -> PyResult<Applied> {
@@ -149,22 +126,18 @@ fn counts(given: &Bound<'_, PyAny>) -> PyResult<Applied> {
 
 impl Target for PyTarget {
     fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>> {
-        let held = self.method("lock", |_| Ok((feed.to_owned(),)), |held| Ok(held.unbind()))?;
+        let held = self.method("lock", (feed,), |held| Ok(held.unbind()))?;
         let caller = if self.is_async { Caller::served() } else { None };
         Ok(Box::new(HeldLock { object: Arc::clone(&self.object), caller, held: Some(held) }))
     }
 
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
-        self.method("state", |_| Ok((feed.to_owned(),)), |state| bytes_or_none(&state))
+        self.method("state", (feed,), |state| bytes_or_none(&state))
     }
 
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
-        let arguments = |py: Python<'_>| {
-            let page = delivery.map(|delivery| self.page(py, feed, delivery)).transpose()?;
-            let state = PyBytes::new(py, state).unbind();
-            Ok((feed.to_owned(), page.map(Bound::unbind), state))
-        };
-        self.method("apply", arguments, |given| counts(&given))
+        let page = delivery.map(|delivery| self.page(feed, delivery)).transpose()?;
+        self.method("apply", (feed, page, state), |given| counts(&given))
     }
 }
 
