@@ -58,7 +58,7 @@ fn all<'py>(keywords: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<Keyword<'py>>
     keywords.map(|(name, value)| Ok(Keyword { name: name.extract()?, value })).collect()
 }
 
-/// By Python's own JSON, which serde then reads: other than pythonize, it takes NaN for no JSON.
+/// Through Python's JSON text, of which serde refuses NaN; pythonize would make it null.
 fn json_members(value: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
     let members = PyDict::new(value.py());
     members.update(value.cast::<PyMapping>()?)?;

@@ -1,7 +1,6 @@
 //! Any frame for `Sandbox.load`, without pyarrow: an Arrow stream through its capsule, a pandas
 //! frame through NumPy.
 
-use std::ffi::CStr;
 use std::iter;
 use std::sync::Arc;
 
@@ -19,8 +18,6 @@ use pyo3::types::{PyCapsule, PyString};
 use crate::python::bridge::process::detached;
 use crate::python::convert::values::instant;
 use crate::sandbox::{Frame, Identity, SandboxError};
-
-const STREAM: &CStr = c"arrow_array_stream";
 
 /// The rows of a frame; ids that are no column are those of `ids`. `ConfigError` for what is no
 /// frame, or does not fit.
@@ -50,10 +47,12 @@ fn reader(frame: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
         return Err(SandboxError::new(text).into());
     }
     let capsule = frame.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
-    let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
     // SAFETY: a capsule of this name holds a valid stream (checked just now); `from_raw` leaves a
     // released one in its place, so that the capsule's destructor releases nothing twice.
-    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
+    let reader = unsafe {
+        RecordBatchStreamReader::from_raw(stream.cast::<FFI_ArrowArrayStream>().as_ptr())
+    };
     let broken = |error| SandboxError::new(format!("The Arrow stream is broken: {error}"));
     Ok(reader.map_err(broken)?)
 }

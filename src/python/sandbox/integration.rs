@@ -8,8 +8,6 @@ use crate::lock::Mutex;
 use crate::python::bridge::runtime::step;
 use crate::sandbox::{DEFAULT_SCOPES, Sandbox};
 
-const KEY_BITS: u32 = 2_048;
-
 /// A key and its subject, made and enrolled at first use.
 #[derive(Default)]
 pub(super) struct Integration(Mutex<Option<(PrivateKey, String)>>);
@@ -26,7 +24,7 @@ impl Integration {
             if let Some(known) = &*known {
                 return Ok(known.clone());
             }
-            let key = PrivateKey::generate(KEY_BITS)?;
+            let key = PrivateKey::generate(2_048)?;
             let subject = sandbox.enroll(&key.public_jwk().to_json(), &DEFAULT_SCOPES);
             let subject =
                 subject.map_err(|error| Error::new(Kind::InternalError, error.to_string()))?;

@@ -40,7 +40,7 @@ use integration::Integration;
 /// - ``page_size``, ``max_page_size`` (1,000 and 10,000), ``interval``, ``max_interval`` (a minute and
 ///   a day), ``max_range`` (366 days): the limits that the document does not show
 ///
-/// And a switch for each thing that it leaves open:
+/// And a switch for each thing that the document leaves open:
 ///
 /// - ``array`` (``"series"``): the name of the top-level array
 /// - ``timestamps``: ``"iso"``, ``"iso_offset"``, ``"iso_fraction"``, ``"epoch_s"`` or ``"epoch_ms"``
@@ -79,8 +79,8 @@ impl PySandbox {
         let (key, subject) = self.integration.credential(py, &self.sandbox)?;
         let package = py.import("siteline")?;
         let credential = package.getattr("Credential")?.call1((subject, PyPrivateKey(key)))?;
-        let settings = [("credential", &credential), ("clock", self.clock.bind(py))];
-        let settings = settings.into_py_dict(py)?;
+        let own = [("credential", &credential), ("clock", self.clock.bind(py))];
+        let settings = own.into_py_dict(py)?;
         if let Some(options) = options {
             settings.update(options.as_mapping())?;
         }
@@ -190,10 +190,9 @@ impl PySandbox {
         public_jwk: &Bound<'_, PyAny>,
         scopes: Option<Vec<String>>,
     ) -> PyResult<String> {
-        let jwk = json_text(public_jwk)?;
         let scopes = scopes.unwrap_or_else(|| DEFAULT_SCOPES.map(str::to_owned).to_vec());
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        Ok(self.sandbox.enroll(&jwk, &scopes)?)
+        Ok(self.sandbox.enroll(&json_text(public_jwk)?, &scopes)?)
     }
 
     /// Approve an integration, where the sandbox was made with ``approved=False`` (§1).
@@ -201,12 +200,12 @@ impl PySandbox {
         Ok(self.sandbox.approve(subject)?)
     }
 
-    /// Take the approval back: no new token, and those given end.
+    /// Take the approval back: no new token is issued, and the tokens issued before are refused.
     fn revoke(&self, subject: &str) -> PyResult<()> {
         Ok(self.sandbox.revoke(subject)?)
     }
 
-    /// Put another public key in the place of the enrolled one; tokens already given stay good.
+    /// Replace the enrolled public key; tokens issued before stay valid.
     fn replace_key(&self, subject: &str, public_jwk: &Bound<'_, PyAny>) -> PyResult<()> {
         Ok(self.sandbox.replace_key(subject, &json_text(public_jwk)?)?)
     }
@@ -225,8 +224,8 @@ impl PySandbox {
     ///   name none; it must be given.
     ///
     /// Ids come from the columns ``site_id``, ``line_id``, ``machine_id``, ``device_id``,
-    /// ``tag_guid``; for one that is missing the keyword stands. A column ``available_at`` says when
-    /// the service learns of each row: how late data are played. Timestamps need a zone, or are ISO
+    /// ``tag_guid``; for one that is missing the keyword is used. A column ``available_at`` says when
+    /// the service learns of each row: so data can come late. Timestamps need a zone, or are ISO
     /// text with one. Returns the number of rows. :class:`ConfigError` says what does not fit; nothing
     /// is loaded then. A value that is missing or NaN is null; infinities are refused.
     ///
@@ -259,8 +258,8 @@ impl PySandbox {
     ///
     /// The service learns of it at ``at`` (ISO text, aware ``datetime``); left out: now. ``minimum``
     /// and ``maximum`` are ``value`` and ``sample_count`` is 1 where they are left out; a ``value`` of
-    /// ``None`` makes all four null. The series is named as in :meth:`load`. A point that comes in
-    /// before a cursor's position moves all after it: pages then repeat a point (§4.4.6).
+    /// ``None`` makes all four null. The series is named as in :meth:`load`. A point that is added
+    /// before a cursor's position shifts those after it: pages then repeat a point (§4.4.6).
     #[pyo3(
         signature = (timestamp, value, *, minimum=None, maximum=None, sample_count=None, at=None,
             **ids),
@@ -339,11 +338,11 @@ impl PySandbox {
         Ok(PyTable::unread(truth::points(&truth)?))
     }
 
-    /// What the service has seen so far: a dict, :class:`SandboxStats`; asked for again, a new one.
+    /// What the service has seen so far: a new dict each time, :class:`SandboxStats`.
     ///
     /// ``token_requests``, ``tokens_issued``, ``discovery_requests``, ``data_requests``,
     /// ``data_requests_by_day`` (ISO date to count, of all integrations, refused ones too),
-    /// ``points_sent``, ``requests`` (endpoint to status to count; status 0 got no orderly reply),
+    /// ``points_sent``, ``requests`` (endpoint to status to count; status 0: no complete reply),
     /// ``jtis`` and ``refusals`` (why requests were refused: what the client is not told) in order,
     /// ``user_agents``, and ``log``: a dict for each request with ``at``, ``method``, ``path``,
     /// ``query`` (cursors hidden) and ``status``. Of ``refusals`` and ``log`` the last 10,000 are kept.
@@ -386,11 +385,11 @@ impl PySandbox {
     /// - ``cut=n``, ``stall=n``: only n bytes of the body, then the end, or nothing more;
     ///   ``hang=True``: no reply; ``reset=True``: a TCP reset; ``raw=b"..."``: these bytes, no HTTP
     /// - ``repeat_cursor=True`` (from the second page on), ``cycle_cursors=n``: a cursor given before;
-    ///   ``empty_page=True``; ``forget_cursors=True``: all cursors die
+    ///   ``empty_page=True``; ``forget_cursors=True``: all cursors become invalid
     /// - ``forget_tokens=True``: all tokens are forgotten; ``grant=["customer.data.read"]``: only
     ///   these scopes are granted
     ///
-    /// A request that a fault strikes is worked through first: its jti is spent, its page counted.
+    /// A request with a fault is processed first: its jti is spent, its page counted.
     ///
     /// >>> sandbox.fault(on="data", status=503, times=2)
     /// >>> len(client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
@@ -407,9 +406,7 @@ impl PySandbox {
             empty_page=False, forget_cursors=False, forget_tokens=False, grant=None)"
     )]
     fn fault(&self, on: Bound<'_, PyAny>, what: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        for fault in arguments::faults(on, what)? {
-            self.sandbox.fault(fault);
-        }
+        arguments::faults(on, what)?.into_iter().for_each(|fault| self.sandbox.fault(fault));
         Ok(())
     }
 
@@ -451,8 +448,8 @@ impl PySandbox {
 
 impl Drop for PySandbox {
     fn drop(&mut self) {
-        // The service takes no further step while a thread is about to fork, which may want the
-        // interpreter first: its end is waited for without it.
+        // While a thread is about to fork, the service takes no step, and that thread may need the
+        // interpreter: it is released until the service has stopped.
         attached(|py| detached(py, || self.sandbox.close()));
     }
 }

@@ -1,4 +1,4 @@
-//! `siteline.Feed`: a named query without an end, and how it is kept right.
+//! `siteline.Feed`: a named query without an end, and the settings of its syncs.
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ use crate::python::convert::state::{Reduced, reduce, restore};
 use crate::python::convert::values::{duration, html_sync, instant, refuse, text};
 use crate::sync::{Feed, FeedInput};
 
-/// A named query without an end, and how it is kept right (§4.5).
+/// A named query without an end, and the settings of its syncs (§4.5).
 ///
 /// - ``name``: what the store calls it
 /// - ``site``, ``line``, ``interval``, ``page_size``, ``filters``: as of :meth:`Client.data`
 /// - ``since``: where it begins: an aware datetime, a pandas timestamp or ISO text with a zone; a
-///   date, as ``"2026-11-01"``, is its midnight in UTC, as the windows are
+///   date, such as ``"2026-11-01"``, means its midnight in UTC
 /// - ``settle_lag``: how far behind the service's time it is read (§4.5.1): 5 minutes
-/// - ``overlap``: how much of what was read last is read again with what is fresh (§4.5.4): 1 hour
+/// - ``overlap``: how much of the newest known data each sync reads again (§4.5.4): 1 hour
 /// - ``lateness``: how long after its end a window is read again for its final values (§4.5.5): 1
 ///   day. :meth:`Store.lateness` shows whether that is long enough
-/// - ``window``: the grid of the windows, in UTC: a day, or what divides it, or whole days
+/// - ``window``: the width of the windows, in UTC: a day, a divisor of a day, or whole days
 ///
-/// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. Feeds are immutable, hashable,
-/// equal when all of it is, and can be pickled. A wrong argument is a :class:`QueryError`.
+/// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. Feeds are immutable, hashable and
+/// picklable, and equal where all their parts are. A wrong argument is a :class:`QueryError`.
 ///
 /// A store keeps the definition of each feed. Under the same name another one is refused:
-/// :class:`FeedChanged`. Times, page size and window may be changed by :meth:`Store.redefine`; what
-/// is asked may not: that is another feed, under another name.
+/// :class:`FeedChanged`. Times, page size and window may be changed by :meth:`Store.redefine`; the
+/// query may not: another query is another feed, under another name.
 ///
 /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1m",
 /// ...                      since="2026-11-01T00:00Z", lateness="12h")
@@ -134,7 +134,7 @@ impl PyFeed {
         self.0.input().settle_lag
     }
 
-    /// How much of what was read last is read again with what is fresh, a ``timedelta``.
+    /// How much of the newest known data each sync reads again, a ``timedelta``.
     #[getter]
     fn overlap(&self) -> Duration {
         self.0.input().overlap
@@ -146,13 +146,13 @@ impl PyFeed {
         self.0.input().lateness
     }
 
-    /// The grid of the windows, a ``timedelta``.
+    /// The width of the windows, a ``timedelta``.
     #[getter]
     fn window(&self) -> Duration {
         self.0.input().window
     }
 
-    /// What ``pickle`` and ``copy`` make it again with.
+    /// Makes a feed from its pickled state.
     #[staticmethod]
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let input = restore(state)?;

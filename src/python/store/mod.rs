@@ -1,6 +1,5 @@
 //! `siteline.Store`: one file that holds feeds.
 
-pub(crate) mod batches;
 pub(crate) mod feed;
 pub(crate) mod points;
 mod snapshot;
@@ -31,12 +30,12 @@ use crate::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states
 ///
 /// :meth:`Client.sync` writes to it: each page with its bookmark and checkpoint in one transaction,
 /// so it can be killed at any moment (§4.5.2). Any number of threads and processes may read meanwhile,
-/// each a snapshot; one writes a feed at a time, and a second gets :class:`StoreBusy` at once. A
-/// forked child goes on with it. It is pickled as its path; copies are the store itself.
+/// each from a snapshot; a feed has one writer at a time, a second gets :class:`StoreBusy` at once. A
+/// forked child can go on using it. It is pickled as its path; copies are the store itself.
 ///
-/// ``feed`` is a :class:`Feed` or its name everywhere. Raises :class:`StoreError` naming the path
-/// where it is no store, lies on a network filesystem or was made by a newer siteline,
-/// :class:`StoreCorrupt` where what is stored is not what was written, :class:`StoreFull`.
+/// ``feed`` is a :class:`Feed` or its name everywhere. Raises :class:`StoreError`, which names the
+/// path, where it is no store, lies on a network filesystem or was made by a newer siteline,
+/// :class:`StoreCorrupt` where its contents are not those that were written, :class:`StoreFull`.
 ///
 /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
 /// ...                      since="2026-11-15T00:00Z")
@@ -116,7 +115,7 @@ impl PyStore {
     /// Which windows were never read, may still change, wait to be read for their final values, or
     /// are settled: :class:`Coverage`.
     ///
-    /// - ``now``: at which time; this machine's by default, or the newest reading where that is later
+    /// - ``now``: the time that it is for: this machine's by default, or that of a later read
     #[pyo3(signature = (feed, now=None))]
     fn coverage<'py>(
         &self,
@@ -141,8 +140,8 @@ impl PyStore {
 
     /// Keep a feed under another definition from now on: other times, page size or window.
     ///
-    /// What is asked may not change: a :class:`FeedChanged` names it. Chains that were begun and not
-    /// ended are given up, and their ranges read anew. :class:`StoreBusy` while a sync runs.
+    /// The query may not change: :class:`FeedChanged` names the difference. Chains that were begun and
+    /// not ended are given up, and their ranges are read anew. :class:`StoreBusy` while a sync runs.
     fn redefine(&self, feed: &Bound<'_, PyFeed>) -> PyResult<()> {
         let new = &feed.get().0;
         self.work(feed.py(), |store| redefine(store, new))
@@ -157,11 +156,10 @@ impl PyStore {
         self.work(feed.py(), |store| store.state(&name))
     }
 
-    /// Put a page in that :meth:`Client.sync` gave to a :class:`StoreTarget`, and its state, in one
-    /// transaction: for a target that keeps a store beside its own. Gives (inserted, revised,
-    /// unchanged).
+    /// Apply a page that :meth:`Client.sync` gave to a :class:`StoreTarget`, and its state, in one
+    /// transaction: for a target that also keeps a store. Gives (inserted, revised, unchanged).
     ///
-    /// A :class:`QueryError` for a page of a scan: nobody knows which range its chain has read.
+    /// A :class:`QueryError` for a page of a scan: which range its chain has read is not known.
     fn apply(
         &self,
         py: Python<'_>,
@@ -182,12 +180,12 @@ impl PyStore {
         self.work(py, |store| store.backup(&absolute(&path).unwrap_or(path)))
     }
 
-    /// Read everything and hold it against its checksums: :class:`StoreCorrupt` where it differs.
+    /// Read everything and compare it with its checksums: :class:`StoreCorrupt` where it differs.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.work(py, Store::check)
     }
 
-    /// Close its connections: later calls raise :class:`ClosedError`. Twice is fine.
+    /// Close its connections: later calls raise :class:`ClosedError`. Closing again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.work(py, |store| {
             store.close();

@@ -20,17 +20,16 @@ use crate::python::convert::rows::RecordIterator;
 use crate::python::convert::state::{Reduced, dict, restore};
 use crate::python::convert::values::{html_sync, instant, optional, refuse};
 use crate::python::store::PyStore;
-use crate::python::store::batches::{BatchStream, ROWS, StoredPoints, next_batch};
 use crate::python::store::feed::feed_name;
-use crate::python::store::snapshot::PySnapshot;
+use crate::python::store::snapshot::{BatchStream, PySnapshot, ROWS, StoredPoints, next_batch};
 use crate::store::{Flagged, View};
 use crate::sync::{ReadSpec, Snapshot, read_state};
 
 const AT: &str = "a siteline.SyncReport or a sequence number";
-/// What notebooks draw: the first so many.
+/// How many points notebooks draw at most: the first.
 const SHOWN: usize = 1 << 17;
 
-/// Points of a store, read when they are asked for, and anew each time: a recipe.
+/// Points of a store: a recipe, which is read anew each time that its points are needed.
 ///
 /// The columns are those of :class:`Table`; those of :meth:`Store.changes` have one more, ``change``:
 /// ``"new"``, ``"revised"``, ``"absent"`` (flagged since) or ``"returned"`` (no longer flagged). Rows
@@ -39,8 +38,8 @@ const SHOWN: usize = 1 << 17;
 ///
 /// It is an Arrow stream that reads while it is consumed (``pl.DataFrame(points)``,
 /// ``duckdb.sql("from points")``, ``pyarrow.RecordBatchReader.from_stream(points)``); each consumer
-/// reads for itself, at a snapshot: a sync in another process changes nothing under it. ``len()``
-/// reads to count. ``frame.attrs["siteline"]`` says what was read: ``store``, ``feed``, ``query``,
+/// reads a snapshot of its own, which no sync in another process changes. ``len()`` reads all to
+/// count them. ``frame.attrs["siteline"]`` says what was read: ``store``, ``feed``, ``query``,
 /// ``sequence`` (give it to :meth:`Store.as_of` for the same points again), ``start``, ``end``,
 /// ``settled_only``, ``flagged``, and ``since`` for changes.
 ///
@@ -158,7 +157,7 @@ impl PyPoints {
         }
     }
 
-    /// The recipe travels, with the path of the store.
+    /// The recipe is pickled, with the path of the store.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         Ok((self.store.bind(py).getattr("_points")?, (dict(py, &self.spec)?,)))
     }
@@ -205,8 +204,8 @@ impl PyStore {
     ///   .sequence``; 0 for everything). By sequence, not by time: nothing is missed or given twice,
     ///   a value that went and came back (A, B, A) included
     ///
-    /// Each point once, as it is now. A :class:`QueryError` where the report is not of that feed or
-    /// lies ahead.
+    /// Each point comes once, with its present values. A :class:`QueryError` where the report is of
+    /// another feed, or of pages that the store has not.
     ///
     /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     /// ...                      since="2026-11-15T00:00Z")
@@ -231,12 +230,12 @@ impl PyStore {
         points(slf, feed, (start, end), View::ChangedSince(since), "keep")
     }
 
-    /// The points as they were known at a sync, or at a time: :class:`Points`, the same for ever.
+    /// The points as they were known at a sync, or at a time: :class:`Points` that never change.
     ///
     /// - ``at``: a :class:`SyncReport`, a sequence number, or a time (the service's, at which pages
     ///   were read)
     ///
-    /// A training set is made again from its report, whatever has been revised since.
+    /// So a training set can be made again from its report, whatever has been revised since.
     #[pyo3(signature = (feed, at, start=None, end=None, *, flagged="keep"))]
     fn as_of(
         slf: &Bound<'_, Self>,
@@ -264,7 +263,7 @@ impl PyStore {
         points(slf, name, (start, end), View::AsOf(sequence), flagged)
     }
 
-    /// What ``pickle`` makes points again with.
+    /// Makes points from their pickled state.
     fn _points(slf: &Bound<'_, Self>, state: &Bound<'_, PyAny>) -> PyResult<PyPoints> {
         Ok(PyPoints { store: slf.clone().unbind(), spec: restore(state)? })
     }

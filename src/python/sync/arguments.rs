@@ -42,7 +42,7 @@ pub(crate) struct SyncTarget {
 
 impl SyncTarget {
     /// # Errors
-    /// `QueryError` for what is no store, `ConfigError` for an async one that nobody awaits.
+    /// `QueryError` for what is no store, `ConfigError` for an async one in a sync call.
     pub(crate) fn new(store: &Bound<'_, PyAny>, feeds: &[Feed], client: &Client) -> PyResult<Self> {
         if let Ok(store) = store.cast::<PyStore>() {
             return Ok(Self { target: Arc::clone(&store.get().0) as _, python: None });
@@ -69,7 +69,7 @@ impl SyncTarget {
     }
 
     /// As [`SyncTarget::step`], as an awaitable of the running asyncio loop, which neither a
-    /// `siteline.Store` nor an async target blocks. Once begun it is done to its end.
+    /// `siteline.Store` nor an async target blocks. Once begun it completes.
     pub(crate) fn spawn<'py, T: Send + 'static>(
         &self,
         py: Python<'py>,
@@ -137,10 +137,10 @@ pub(crate) fn plan_settings(
     })
 }
 
-/// The keywords of a method of the client, by name; what is `None` was not given.
+/// The keywords of a method of the client, in the order of `names`; `None` counts as not given.
 ///
 /// # Errors
-/// `TypeError` for one that is not known: a misspelt bound would bound nothing.
+/// `TypeError` for one that is not known.
 pub(crate) fn keywords<'py, const COUNT: usize>(
     method: &str,
     names: [&str; COUNT],

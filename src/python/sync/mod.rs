@@ -1,5 +1,5 @@
 //! A sync: fetch and apply, page after page. Fetching waits for the service and can be given up at
-//! any time; applying writes, and is done to its end.
+//! any time; applying writes, and always completes.
 
 mod arguments;
 mod plan;
@@ -11,7 +11,6 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::client::progress::Progress;
 use crate::error::{Error, Kind};
 use crate::lock::Mutex;
 use crate::python::bridge::process::guarded;
@@ -56,7 +55,7 @@ impl PyRun {
             if let Some(callback) = &self.callback {
                 callback.report(py, &progress)?;
             }
-            // A page that comes at once leaves no wait in which a signal would be handled.
+            // Where a page is here at once, no wait has handled signals.
             py.check_signals()?;
         }
         let report = self.target.step(py, || run.keep().and_then(|()| run.report()))?;
@@ -88,8 +87,8 @@ impl PyRun {
         self.callback.as_ref().map(|callback| callback.0.clone_ref(py))
     }
 
-    /// An awaitable: reads the next page; ``False`` where nothing is left to do. Cancelled, it leaves
-    /// the run where it was.
+    /// An awaitable: reads the next page; ``False`` where nothing is left to do. Where it is cancelled,
+    /// the run stays where it was.
     fn _fetch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run()?;
         spawn(py, async move { run.fetch().await }, |py, more| {
@@ -97,11 +96,10 @@ impl PyRun {
         })
     }
 
-    /// An awaitable: applies the page; a ``Progress``. Cancelled, it is done to its end all the same.
+    /// An awaitable: applies the page; a ``Progress``. It completes even where it is cancelled.
     fn _apply<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run()?;
-        let tell = |py: Python<'_>, now: Progress| event(py, &now).map(Bound::unbind);
-        self.target.spawn(py, move || run.apply(), tell)
+        self.target.spawn(py, move || run.apply(), |py, now| event(py, &now).map(Bound::unbind))
     }
 
     /// An awaitable: the ``SyncReport``.
@@ -125,20 +123,20 @@ impl PyRun {
 
 #[pymethods]
 impl PyClient {
-    /// Bring feeds up to date in a store: the fresh edge, what has become due, what was never read.
+    /// Bring feeds up to date in a store: the newest data, what has become due, what was never read.
     ///
-    /// A page and its bookmark go down in one transaction: killed at any moment, the next run goes on
-    /// (§4.5.2). Where the allowance is spent it stops and returns, ``complete`` False.
+    /// A page and its bookmark are stored in one transaction: after a kill at any moment, the next run
+    /// continues (§4.5.2). Where the allowance is used up it stops and returns, ``complete`` False.
     /// - ``feeds``: a :class:`Feed` or a list of them, planned together
     /// - ``store``: a :class:`Store`, or an object of yours: :class:`StoreTarget`
     /// - ``until``: read no bucket that begins here or later; ``now``: plan as if it were then
-    /// - ``reread``: a range ``(start, end)``, or a list of them, to read again whatever is known; what
-    ///   lies before a feed's ``since`` or within its ``settle_lag`` of now is left out
+    /// - ``reread``: a range ``(start, end)``, or a list of them, to read again even if it was read;
+    ///   what lies before a feed's ``since`` or within its ``settle_lag`` of now is left out
     /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run
     ///
-    /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, those of a read and
-    /// of the store; what is wrong with one range alone is raised when all else has been read.
-    /// Interrupted or failed, all that was committed stays.
+    /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, and the errors of
+    /// a read and of the store; an error of one range is raised after the others have been read. Where
+    /// it is interrupted or fails, all that was committed stays.
     ///
     /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     /// ...                      since="2026-11-15T00:00Z")

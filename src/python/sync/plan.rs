@@ -35,7 +35,7 @@ fn plan_feeds(
     target.step(given.py(), || plan(client, &*target.target, &feeds, settings))
 }
 
-/// The scans among the arguments: one, or a list of nothing else; none where there are feeds.
+/// The scans to plan: one, or those of a list of scans; none where feeds are given.
 fn given_scans(given: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyScan>>> {
     match given.cast::<PyScan>() {
         Ok(scan) => Ok(vec![scan.clone().unbind()]),
@@ -48,11 +48,11 @@ impl PyClient {
     /// What the next sync, or a scan, would read and cost: a :class:`Plan`. Costs no request.
     ///
     /// - ``feeds``: as of :meth:`sync`, with the ``store``; or a :class:`Scan`, or a list of them:
-    ///   their pages are known where this client has read a scan or feed that asks the same of
-    ///   another range, or a feed of the ``store`` does. What a scan remembers costs nothing
-    /// - ``until``, ``now``, ``reread``: as of :meth:`sync`; of feeds alone
+    ///   their pages are known where this client has read the same query over another range, or a
+    ///   feed of the ``store`` has that query. What a scan remembers costs nothing
+    /// - ``until``, ``now``, ``reread``: as of :meth:`sync`; only with feeds
     ///
-    /// Raises :class:`QueryError`, and of feeds :class:`FeedChanged` and those of the store.
+    /// Raises :class:`QueryError`; with feeds also :class:`FeedChanged` and the errors of the store.
     #[pyo3(signature = (feeds, store=None, **options),
         text_signature = "($self, feeds, store=None, *, until=None, now=None, reread=None)")]
     fn plan<'py>(

@@ -1,7 +1,7 @@
 //! A store of the user's own: a Python object that keeps pages and states. See `siteline.StoreTarget`.
 //!
 //! A plain one is called with the interpreter held, on the thread that called the sync (in asyncio:
-//! the loop's), between two futures of the core and never inside one. An async one is called on the
+//! that of the loop), between two futures of the core, never inside one. An async one is called on the
 //! event loop, while the step of the sync waits for it on a thread of its own.
 
 use std::any::Any;
@@ -10,7 +10,6 @@ use std::sync::Arc;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use crate::client::table::Provenance;
 use crate::error::{Error, Kind, Result};
@@ -30,13 +29,13 @@ pub(crate) struct PyTarget {
     pub(crate) is_async: bool,
     feeds: Vec<Feed>,
     host: String,
-    /// What it raised: it comes through as it is.
+    /// What it raised: the sync raises it unchanged.
     raised: Mutex<Option<PyErr>>,
 }
 
 impl PyTarget {
     /// # Errors
-    /// `QueryError` for an object that is none, `ConfigError` for an async one that nobody awaits.
+    /// `QueryError` for an object that is no store, `ConfigError` for an async one in a sync call.
     pub(crate) fn new(object: &Bound<'_, PyAny>, feeds: &[Feed], host: String) -> PyResult<Self> {
         let _inside = Inside::enter(object.py());
         let module = object.py().import("siteline._awaiting")?;
@@ -46,22 +45,14 @@ impl PyTarget {
         Ok(Self { object, is_async, feeds, host, raised: Mutex::default() })
     }
 
-    /// What the core gives back, or what the object raised on the way.
-    ///
-    /// # Errors
-    /// These.
+    /// The outcome of a step of the core, with what the object raised meanwhile as its error.
     pub(crate) fn outcome<T>(&self, py: Python<'_>, outcome: Result<T>) -> PyResult<T> {
         let raised = self.raised.lock().take();
         outcome.map_err(|error| raised.unwrap_or_else(|| raise(py, &error)))
     }
 
-    /// Runs Python code; what it raises is kept, for [`PyTarget::outcome`].
-    fn call<T>(&self, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
-        let ending = || Error::new(Kind::ClosedError, "the process is ending");
-        attached(work).ok_or_else(ending)?.map_err(|raised| self.keep(raised))
-    }
-
-    /// Calls a method, and waits for what it gives where that is an awaitable. What is raised is kept.
+    /// Calls a method, and waits for what it gives where that is an awaitable. What is raised is kept
+    /// for [`PyTarget::outcome`].
     fn method<T>(
         &self,
         name: &str,
@@ -69,18 +60,18 @@ impl PyTarget {
         read: impl FnOnce(Bound<'_, PyAny>) -> PyResult<T>,
     ) -> Result<T> {
         let answer = |py: Python<'_>| self.object.call_method1(py, name, arguments);
-        if !self.is_async {
-            return self.call(|py| read(answer(py)?.into_bound(py)));
-        }
-        let caller = Caller::served().ok_or_else(|| Lost::Unwanted.error("The store"))?;
-        outcome_here(&caller, answer, |_, outcome| outcome.and_then(read))
-            .map_err(|lost| lost.error("The store"))?
-            .map_err(|raised| self.keep(raised))
-    }
-
-    fn keep(&self, raised: PyErr) -> Error {
-        *self.raised.lock() = Some(raised);
-        Error::new(Kind::StoreError, "the store raised an exception")
+        let outcome = if self.is_async {
+            let caller = Caller::served().ok_or_else(|| Lost::Unwanted.error("The store"))?;
+            outcome_here(&caller, answer, |_, outcome| outcome.and_then(read))
+                .map_err(|lost| lost.error("The store"))?
+        } else {
+            attached(|py| read(answer(py)?.into_bound(py)))
+                .ok_or_else(|| Error::new(Kind::ClosedError, "the process is ending"))?
+        };
+        outcome.map_err(|raised| {
+            *self.raised.lock() = Some(raised);
+            Error::new(Kind::StoreError, "the store raised an exception")
+        })
     }
 
     /// The page as Python sees it; what was asked is the range of its chain.
@@ -113,8 +104,7 @@ fn bytes_or_none(state: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
 }
 
 fn counts(given: &Bound<'_, PyAny>) -> PyResult<Applied> {
-    let three = || -> PyResult<(u64, u64, u64)> { given.cast::<PyTuple>()?.extract() };
-    let (inserted, revised, unchanged) = three().map_err(|_| {
+    let (inserted, revised, unchanged) = given.extract().map_err(|_: PyErr| {
         let shown = given.repr().map(|shown| shown.to_string()).unwrap_or_default();
         PyTypeError::new_err(format!(
             "apply() of the store gave {}: it gives (inserted, revised, unchanged).",
