@@ -179,8 +179,7 @@ impl PyFeed {
     }
 }
 
-/// The instant at which a feed begins. A date alone is its midnight in UTC, as windows are cut from
-/// days in UTC.
+/// Where a feed begins. A date alone means its midnight in UTC, where windows begin too.
 fn beginning(since: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
     let is_date = match since.cast::<PyString>() {
         Ok(written) => written.to_str().is_ok_and(is_date),
