@@ -7,6 +7,8 @@ import inspect
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
+from siteline.errors import ConfigError, QueryError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
@@ -49,6 +51,38 @@ class Call:
         self._is_cancelled = True
         if self._task is not None:
             self._task.cancel()
+
+
+class PlainTarget:
+    """A :class:`siteline.StoreTarget` whose methods return at once, as one sync calls it."""
+
+    def __init__(self, target: Any) -> None:
+        """Wrap the user's object."""
+        self._target = target
+
+    def state(self, feed: str) -> Any:
+        """As ``StoreTarget.state``."""
+        return self._target.state(feed)
+
+    def apply(self, feed: str, page: Page | None, state: bytes) -> Any:
+        """As ``StoreTarget.apply``."""
+        return self._target.apply(feed, page, state)
+
+    def lock(self, feed: str) -> Any:
+        """Enter what ``lock()`` gives, where there is one; what comes is for ``release()``."""
+        lock = getattr(self._target, "lock", None)
+        if not callable(lock):
+            return None
+        held = lock(feed)
+        if not hasattr(held, "__enter__") or not hasattr(held, "__exit__"):
+            raise _not_a_lock(held)
+        held.__enter__()
+        return held
+
+    def release(self, held: Any) -> None:
+        """Exit what was entered."""
+        if held is not None:
+            held.__exit__(None, None, None)
 
 
 class AsyncTarget:
@@ -101,6 +135,24 @@ def async_target(store: Any) -> AsyncTarget | None:
     return None
 
 
+def target(store: Any) -> PlainTarget | AsyncTarget:
+    """Wrap a store for one sync or plan, unless it is an ``AsyncTarget`` already."""
+    of_user = store._target if isinstance(store, AsyncTarget) else store
+    if not all(callable(getattr(of_user, name, None)) for name in ("state", "apply")):
+        raise QueryError(
+            "store= is a siteline.Store, or an object with state() and apply(): see "
+            "siteline.StoreTarget."
+        )
+    if isinstance(store, AsyncTarget):
+        return store
+    if async_target(store) is not None:
+        raise ConfigError(
+            "The store is async, and a siteline.Client cannot await it; nothing was sent.",
+            hint="Use siteline.AsyncClient.",
+        )
+    return PlainTarget(store)
+
+
 async def _entered(lock: Any, feed: str) -> AsyncExitStack:
     stack = AsyncExitStack()
     if not callable(lock):
@@ -113,10 +165,13 @@ async def _entered(lock: Any, feed: str) -> AsyncExitStack:
     elif hasattr(type(manager), "__enter__"):
         stack.enter_context(manager)
     else:
-        kind = type(manager).__name__
-        message = f"lock() of the store returned a {kind}: it must return a context manager."
-        raise TypeError(message)
+        raise _not_a_lock(manager)
     return stack
+
+
+def _not_a_lock(held: object) -> TypeError:
+    kind = type(held).__name__
+    return TypeError(f"lock() of the store returned a {kind}: it must return a context manager.")
 
 
 class KnownStates:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -17,6 +17,14 @@ def iso(at: datetime | None) -> str | None: ...
 def iso(at: datetime | None) -> str | None:
     """Write a time as ISO 8601 text: ``2026-11-01T00:00:00Z``; ``None`` stays ``None``."""
     return None if at is None else at.isoformat().replace("+00:00", "Z")
+
+
+def with_times(record: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Copy a record of the core, with these members as times in place of ISO 8601 text."""
+    from datetime import datetime
+
+    times = {name: record[name] and datetime.fromisoformat(record[name]) for name in names}
+    return {**record, **times}
 
 
 def to_minute(at: datetime) -> str:

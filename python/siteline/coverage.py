@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
+
+from siteline._times import with_times
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +53,14 @@ class CoverageWindow(NamedTuple):
     empty: bool | None
     """Whether it was read and has no points."""
 
+    @classmethod
+    def _restore(cls, record: dict[str, Any], holds_points: bool) -> CoverageWindow:
+        record = with_times(record, "start", "end", "read_at")
+        read_at = record["read_at"]
+        settled_at = read_at if record["state"] == "settled" else None
+        empty = None if read_at is None else not holds_points
+        return cls(**record, settled_at=settled_at, empty=empty)
+
 
 class Coverage(Sequence[CoverageWindow]):
     """The windows of a feed, ascending and without gaps.
@@ -80,6 +90,11 @@ class Coverage(Sequence[CoverageWindow]):
         self._feed = feed
         self._now = now
         self._windows = tuple(windows)
+
+    @classmethod
+    def _restore(cls, feed: Feed, record: dict[str, Any]) -> Coverage:
+        windows = [CoverageWindow._restore(*window) for window in record["windows"]]
+        return cls(feed, with_times(record, "now")["now"], windows)
 
     @property
     def feed(self) -> Feed:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from siteline._counts import counted
-from siteline._times import iso, to_second
+from siteline._siteline import Allowance
+from siteline._times import iso, to_second, with_times
 from siteline.errors import AllowanceExhausted, QueryError
 
 if TYPE_CHECKING:
-    from siteline._siteline import Allowance
     from siteline.reports import AllowanceDict, FeedReportDict, SyncReportDict, TaskDict
 
 __all__ = ["FeedReport", "Plan", "SyncReport", "Task"]
@@ -54,6 +54,10 @@ class Task(NamedTuple):
     """The end of the range, exclusive."""
     pages: int | None
     """Expected pages; ``None`` where there is no estimate."""
+
+    @classmethod
+    def _restore(cls, record: dict[str, Any]) -> Task:
+        return cls(**with_times(record, "start", "end"))
 
     def __str__(self) -> str:
         """Print one line."""
@@ -100,6 +104,10 @@ class FeedReport(NamedTuple):
     read_through: datetime | None
     """The end of the newest range that was read."""
 
+    @classmethod
+    def _restore(cls, record: dict[str, Any]) -> FeedReport:
+        return cls(**with_times(record, "settled_through", "read_through"))
+
     def _sequence_of(self, feed: str) -> int:
         if feed != self.name:
             raise QueryError(f"This report is of the feed {self.name!r}, not of {feed!r}.")
@@ -136,6 +144,15 @@ class SyncReport:
     todo: tuple[Task, ...]
     allowance: Allowance = field(hash=False)
     now: datetime
+
+    @classmethod
+    def _restore(cls, record: dict[str, Any]) -> SyncReport:
+        return cls(
+            _feeds=tuple(map(FeedReport._restore, record.pop("feeds"))),
+            todo=tuple(map(Task._restore, record.pop("todo"))),
+            allowance=Allowance._restore(record.pop("allowance")),
+            **with_times(record, "resumes_at", "now"),
+        )
 
     @property
     def feeds(self) -> Mapping[str, FeedReport]:
@@ -284,6 +301,15 @@ class Plan:
     reserve: int
     now: datetime
     kind: Literal["sync", "scan"]
+
+    @classmethod
+    def _restore(cls, record: dict[str, Any], kind: Literal["sync", "scan"]) -> Plan:
+        return cls(
+            tasks=tuple(map(Task._restore, record.pop("tasks"))),
+            allowance=Allowance._restore(record.pop("allowance")),
+            kind=kind,
+            **with_times(record, "now"),
+        )
 
     @property
     def fits(self) -> bool | None:

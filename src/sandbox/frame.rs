@@ -84,7 +84,7 @@ impl Frame {
     fn ids(&self, batch: &RecordBatch) -> Result<[Column<Arc<str>>; 5], SandboxError> {
         let column = |name: &str, default: &Option<Arc<str>>| {
             let ids = optional(batch, name, ids)?;
-            Ok(ids.unwrap_or_else(|| vec![default.clone(); batch.num_rows()]))
+            Ok::<_, SandboxError>(ids.unwrap_or_else(|| vec![default.clone(); batch.num_rows()]))
         };
         Ok([
             column("site_id", &self.default_ids.site)?,

@@ -5,6 +5,7 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::data::Page;
 use crate::error::Result;
@@ -58,7 +59,7 @@ pub struct Span {
 }
 
 /// Counts of what applying a page did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Applied {
     /// Points that were new.
     pub inserted: u64,

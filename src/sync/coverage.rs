@@ -162,7 +162,7 @@ impl fmt::Display for WindowState {
 }
 
 /// A part of one window that is in one state.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Window {
     /// The start of the part, inclusive.
     pub start: Timestamp,

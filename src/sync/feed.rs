@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(3_660 * DAY);
 const LONGEST_NAME: usize = 200;
 
 /// The parts of a feed before they are checked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FeedInput {
     /// The feed's name in the store.
     pub name: String,
@@ -45,7 +45,7 @@ pub struct FeedInput {
 }
 
 /// A checked feed. Cheap to clone.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Feed(Arc<FeedInput>);
 
 /// A member that differs between two definitions of a feed.

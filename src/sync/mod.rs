@@ -52,5 +52,5 @@ pub use self::report::{FeedReport, SyncReport};
 pub use self::run::Run;
 pub use self::settings::SyncSettings;
 pub use self::state::FeedState;
-pub use self::stored::{FeedCoverage, FeedLateness, read_state, read_states};
+pub use self::stored::{FeedCoverage, FeedLateness, read_state, read_states, redefine};
 pub use self::task::{Task, Why};

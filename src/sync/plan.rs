@@ -2,6 +2,7 @@
 //! and [`plan_scans`] this is pure arithmetic: no clock, no request.
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::chains::chains;
 use super::coverage::Coverage;
@@ -20,7 +21,7 @@ use crate::http::AllowanceState;
 use crate::store::{Store, Target};
 
 /// What the next run would read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Plan {
     /// The chains, in the order in which they would be read.
     pub tasks: Vec<Task>,

@@ -1,13 +1,14 @@
 //! What a run did.
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::task::Task;
 use crate::http::AllowanceState;
 use crate::store::Applied;
 
 /// What a run did, over all of its feeds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct SyncReport {
     /// The feeds, in the order of the arguments.
     pub feeds: Vec<FeedReport>,
@@ -26,7 +27,7 @@ pub struct SyncReport {
 }
 
 /// What a run did for one feed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FeedReport {
     /// The feed's name.
     pub name: String,
@@ -35,6 +36,7 @@ pub struct FeedReport {
     /// Pages read.
     pub pages: u64,
     /// Points inserted, revised, unchanged and flagged.
+    #[serde(flatten)]
     pub applied: Applied,
     /// The sequence number reached: `changes(since=)` and `as_of()` take it.
     pub sequence: u64,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::coverage::Window;
 use super::feed::Feed;
@@ -42,10 +43,26 @@ fn unknown_feed(store: &Store, feed: &str) -> Error {
     Error::new(Kind::StoreError, message).with_hint(hint)
 }
 
+/// Keeps a feed under another definition from now on: other times, page size or window. Chains that were
+/// begun and not ended are given up.
+///
+/// # Errors
+/// `FeedChanged` where it asks for something else, `StoreBusy` while a run holds the feed,
+/// `StoreError` for a feed that is not there; the others.
+pub fn redefine(store: &Store, feed: &Feed) -> Result<()> {
+    let name = feed.name();
+    read_state(store, name)?;
+    let _lock = store.lock(name)?;
+    // Read again: it may have been written since.
+    let redefined = read_state(store, name)?.redefine(feed)?;
+    store.apply(name, None, &redefined.to_bytes()).map(drop)
+}
+
 /// The windows of a feed, and which of them have points.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct FeedCoverage {
     /// The feed as the store has it.
+    #[serde(skip)]
     pub feed: Feed,
     /// The time that the windows' states are for.
     pub now: Timestamp,

@@ -28,7 +28,7 @@ impl fmt::Display for Why {
 }
 
 /// One planned chain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Task {
     /// The feed's name. For a scan: the name of the feed that `pages` was estimated from, or empty.
     pub feed: String,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 
 use crate::client::gather::{CONCURRENCY, GatherFailure, Gathering};
 use crate::client::progress::Progress;
@@ -20,7 +20,7 @@ use crate::python::client::bookmark::PyBookmark;
 use crate::python::client::progress::{ProgressCallback, event, module};
 use crate::python::client::scan::PyScan;
 use crate::python::convert::table::PyTable;
-use crate::python::convert::values::{count, refuse};
+use crate::python::convert::values::{count, items, refuse};
 
 /// Scans that are being gathered, for `client.gather` and `siteline.aio`.
 #[pyclass(frozen, name = "_Gathering", module = "siteline._siteline")]
@@ -68,20 +68,6 @@ pub(crate) fn gather<'py>(
     })
 }
 
-/// Scans as Python gave them, or `None` for anything else.
-pub(crate) fn scans(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Py<PyScan>>>> {
-    if given.is_instance_of::<PyString>() {
-        return Ok(None);
-    }
-    let Ok(items) = given.try_iter() else { return Ok(None) };
-    let mut scans = Vec::new();
-    for item in items {
-        let Ok(scan) = item?.cast_into::<PyScan>() else { return Ok(None) };
-        scans.push(scan.unbind());
-    }
-    Ok(Some(scans))
-}
-
 /// The callbacks of reads side by side; scans that want a bar share one.
 fn callbacks(py: Python<'_>, scans: &[Py<PyScan>]) -> PyResult<Vec<Option<ProgressCallback>>> {
     let wanted = scans.iter().map(|scan| scan.get().wants_progress(py));
@@ -102,7 +88,7 @@ impl PyGathering {
         concurrency: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let py = given.py();
-        let Some(scans) = scans(given)? else {
+        let Some(scans) = items::<PyScan>(given)? else {
             let message = "scans= is a list of this client's scans, as scan.split(4) gives it.";
             return Err(refuse(py, Kind::QueryError, message));
         };

@@ -9,27 +9,33 @@ pub(crate) trait HoldsPoints {
     fn points(&self) -> &Arc<PointColumns>;
 }
 
-/// The frames of a class that `siteline.frames` can ask for `_columns`, `_provenance` and Arrow.
+/// The frames of a class that `siteline.frames` can ask for `_columns`, `_provenance` and Arrow, or of
+/// one that is called in the place of [`call_frames`](crate::python::convert::frames::call_frames).
 macro_rules! frame_methods {
     ($class:ident) => {
+        $crate::python::convert::holder::frame_methods! {
+            $class, $crate::python::convert::frames::call_frames
+        }
+    };
+    ($class:ident, $call_frames:path) => {
         #[pymethods]
         impl $class {
             /// The points as a long pandas frame. ``ids="category"`` is faster and smaller than
             /// ``"str"``.
             #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
             fn to_pandas<'py>(slf: &Bound<'py, Self>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
-                $crate::python::convert::frames::call_frames(slf, "to_pandas", Some(ids))
+                $call_frames(slf, "to_pandas", Some(ids))
             }
 
             /// The points as a long polars frame, without pyarrow.
             #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
             fn to_polars<'py>(slf: &Bound<'py, Self>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
-                $crate::python::convert::frames::call_frames(slf, "to_polars", Some(ids))
+                $call_frames(slf, "to_polars", Some(ids))
             }
 
             /// The points as a ``pyarrow.Table``; the ids are dictionary-coded.
             fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-                $crate::python::convert::frames::call_frames(slf, "to_arrow", None)
+                $call_frames(slf, "to_arrow", None)
             }
         }
     };

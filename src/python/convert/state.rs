@@ -1,8 +1,8 @@
 //! Records as plain dicts, and back: what a report says, and what `pickle` keeps of an object. Members
 //! have names: a state that an older siteline wrote still loads where a newer one has a member more.
 
+use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use pythonize::{depythonize, pythonize};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -63,13 +63,14 @@ pub(crate) fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     restore::<serde_json::Value>(value).map(|value| value.to_string())
 }
 
-/// An object of a class that is written in Python, from its arguments by name.
+/// An object of a class that is written in Python: what its `_restore` makes of these arguments.
 ///
 /// # Errors
 /// None but those of Python itself.
-pub(crate) fn construct<'py>(
-    class: &Bound<'py, PyAny>,
-    arguments: impl IntoPyObject<'py, Target = PyDict, Output = Bound<'py, PyDict>, Error = PyErr>,
+pub(crate) fn python_object<'py>(
+    py: Python<'py>,
+    (module, class): (&str, &str),
+    arguments: impl PyCallArgs<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    class.call((), Some(&arguments.into_pyobject(class.py())?))
+    py.import(module)?.getattr(class)?.call_method1("_restore", arguments)
 }

@@ -1,7 +1,7 @@
 //! Any frame for `Sandbox.load`, without pyarrow: an Arrow stream through its capsule, a pandas
 //! frame through NumPy.
 
-use std::ffi::CStr;
+use std::iter;
 use std::sync::Arc;
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
@@ -15,32 +15,26 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
 
-use super::errors::{checked, refused};
 use crate::python::bridge::process::detached;
 use crate::python::convert::values::instant;
-use crate::sandbox::{Frame, Identity};
-
-const STREAM: &CStr = c"arrow_array_stream";
+use crate::sandbox::{Frame, Identity, SandboxError};
 
 /// The rows of a frame; ids that are no column are those of `ids`. `ConfigError` for what is no
 /// frame, or does not fit.
 pub(super) fn read(given: &Bound<'_, PyAny>, ids: Identity) -> PyResult<Frame> {
     let py = given.py();
-    let mut frame = Frame::new(ids);
-    let read = if let Some(batch) = pandas_batch(given)? {
-        detached(py, || frame.append(&batch).map_err(|error| error.to_string()))?
+    let (first, further) = if let Some(batch) = pandas_batch(given)? {
+        (batch, None)
     } else {
         let reader = reader(given)?;
-        detached(py, || {
-            // A stream of no rows may have no batch at all.
-            let none = RecordBatch::new_empty(reader.schema());
-            std::iter::once(Ok(none)).chain(reader).try_for_each(|batch| {
-                let batch = batch.map_err(|error| error.to_string())?;
-                frame.append(&batch).map_err(|error| error.to_string())
-            })
-        })?
+        // A stream of no rows may have no batch at all.
+        (RecordBatch::new_empty(reader.schema()), Some(reader))
     };
-    checked(py, read)?;
+    let mut frame = Frame::new(ids);
+    detached(py, || {
+        let mut batches = iter::once(Ok(first)).chain(further.into_iter().flatten());
+        batches.try_for_each(|batch| frame.append(&batch?))
+    })??;
     Ok(frame)
 }
 
@@ -50,14 +44,17 @@ fn reader(frame: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     if !frame.hasattr(intern!(py, "__arrow_c_stream__"))? {
         let kind = frame.get_type().name()?;
         let text = format!("A {kind} is neither a pandas frame nor an Arrow stream.");
-        return Err(refused(py, text));
+        return Err(SandboxError::new(text).into());
     }
     let capsule = frame.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
-    let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
     // SAFETY: a capsule of this name holds a valid stream (checked just now); `from_raw` leaves a
     // released one in its place, so that the capsule's destructor releases nothing twice.
-    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
-    reader.map_err(|error| refused(py, format!("The Arrow stream is broken: {error}")))
+    let reader = unsafe {
+        RecordBatchStreamReader::from_raw(stream.cast::<FFI_ArrowArrayStream>().as_ptr())
+    };
+    let broken = |error| SandboxError::new(format!("The Arrow stream is broken: {error}"));
+    Ok(reader.map_err(broken)?)
 }
 
 /// The columns of a pandas frame, as `siteline._pandas_load` gives them; `None` for anything else.
@@ -71,7 +68,8 @@ fn pandas_batch(frame: &Bound<'_, PyAny>) -> PyResult<Option<RecordBatch>> {
         let array = array(&name, &kind, &values)?;
         Ok((name, array))
     });
-    checked(py, RecordBatch::try_from_iter(arrays.collect::<PyResult<Vec<_>>>()?)).map(Some)
+    let arrays = arrays.collect::<PyResult<Vec<_>>>()?;
+    Ok(Some(RecordBatch::try_from_iter(arrays).map_err(SandboxError::from)?))
 }
 
 fn array(name: &str, kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
@@ -88,7 +86,7 @@ fn array(name: &str, kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef
             let places = places.map(|place| (place >= 0).then_some(place));
             let texts = Arc::new(LargeStringArray::from(texts));
             let array = DictionaryArray::<Int64Type>::try_new(places.collect(), texts);
-            Arc::new(checked(values.py(), array)?)
+            Arc::new(array.map_err(SandboxError::from)?)
         }
         _ => {
             let times = values.extract::<Vec<Option<Bound<'_, PyAny>>>>()?.into_iter();
@@ -110,13 +108,10 @@ fn iso_text(column: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     }
     let kind = value.get_type().name()?;
     let wrong = |_| {
-        refused(
-            value.py(),
-            format!(
-                "The column {column:?} holds a {kind}, not a time with a zone. Use \
-                 pd.to_datetime(..., utc=True), for epoch numbers with unit=\"s\" or \"ms\"."
-            ),
-        )
+        SandboxError::new(format!(
+            "The column {column:?} holds a {kind}, not a time with a zone. Use \
+             pd.to_datetime(..., utc=True), for epoch numbers with unit=\"s\" or \"ms\"."
+        ))
     };
     Ok(instant(value, column).map_err(wrong)?.to_string())
 }

@@ -1,26 +1,24 @@
 //! `siteline.Sandbox`: the whole service on loopback, for demos and for users' own tests.
 
 mod arguments;
-mod errors;
 mod frame;
 mod integration;
 mod truth;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping, PyTuple};
+use pyo3::types::{IntoPyDict as _, PyDict, PyMapping, PyTuple};
 
+use crate::clock::Clock;
 use crate::python::auth::private_key::PyPrivateKey;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::{attached, detached, undivided};
 use crate::python::bridge::runtime::step;
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::dict;
 use crate::python::convert::table::PyTable;
-use crate::python::convert::values::datetime;
+use crate::python::convert::values::{instant, optional};
 use crate::sandbox::{AsOf, DEFAULT_SCOPES, Point, Sandbox};
 
-use arguments::{identity, json_text, microseconds, optional, whole_seconds};
-use errors::checked;
+use arguments::{identity, json_text, microseconds, whole_seconds};
 use integration::Integration;
 
 /// The whole Customer Data Service on loopback: strict, deterministic, and yours to break.
@@ -42,7 +40,7 @@ use integration::Integration;
 /// - ``page_size``, ``max_page_size`` (1,000 and 10,000), ``interval``, ``max_interval`` (a minute and
 ///   a day), ``max_range`` (366 days): the limits that the document does not show
 ///
-/// And a switch for each thing that it leaves open:
+/// And a switch for each thing that the document leaves open:
 ///
 /// - ``array`` (``"series"``): the name of the top-level array
 /// - ``timestamps``: ``"iso"``, ``"iso_offset"``, ``"iso_fraction"``, ``"epoch_s"`` or ``"epoch_ms"``
@@ -80,10 +78,9 @@ impl PySandbox {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (key, subject) = self.integration.credential(py, &self.sandbox)?;
         let package = py.import("siteline")?;
-        let settings = PyDict::new(py);
-        let key = Py::new(py, PyPrivateKey(key))?;
-        settings.set_item("credential", package.getattr("Credential")?.call1((subject, key))?)?;
-        settings.set_item("clock", &self.clock)?;
+        let credential = package.getattr("Credential")?.call1((subject, PyPrivateKey(key)))?;
+        let own = [("credential", &credential), ("clock", self.clock.bind(py))];
+        let settings = own.into_py_dict(py)?;
         if let Some(options) = options {
             settings.update(options.as_mapping())?;
         }
@@ -94,17 +91,22 @@ impl PySandbox {
 #[pymethods]
 impl PySandbox {
     #[new]
-    #[pyo3(signature = (**settings), text_signature = "(*, seed=7, now=None, \
+    #[pyo3(signature = (*, now=None, **settings), text_signature = "(*, seed=7, now=None, \
         daily_allowance=None, token_rate=30, approved=True, late=True, record_wire=False, \
         page_size=1000, max_page_size=10000, interval='1m', max_interval='1d', max_range='366d', \
         array='series', timestamps='iso', order='series', page_counts='points', \
         envelope_points=60, end_inclusive=False, invalid_client_status=401, \
         unavailable_status=503, error_body='oauth', extra_members=False, integer_ids=False, \
         omit_nulls=False, omit_last_cursor=False, spaced=False)")]
-    fn new(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let (mut options, clock) = arguments::options(py, settings)?;
+    fn new(
+        py: Python<'_>,
+        now: Option<&Bound<'_, PyAny>>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let clock = optional(now, "now", instant)?.map_or_else(Clock::running, Clock::frozen_at);
+        let mut options = arguments::options(py, settings)?;
         options.take_step = |step| undivided(step);
-        let sandbox = checked(py, Sandbox::start(options, clock.clone()))?;
+        let sandbox = Sandbox::start(options, clock.clone())?;
         let clock = Py::new(py, PyClock(clock))?;
         Ok(Self { sandbox, clock, integration: Integration::default() })
     }
@@ -168,12 +170,13 @@ impl PySandbox {
     /// SITELINE_BASE_URL SITELINE_PRIVATE_KEY SITELINE_SUBJECT
     fn env<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (key, subject) = self.integration.credential(py, &self.sandbox)?;
-        let pem = key.to_pkcs8_pem(None).map_err(|error| raise(py, &error))?;
-        let variables = PyDict::new(py);
-        variables.set_item("SITELINE_BASE_URL", self.sandbox.base_url())?;
-        variables.set_item("SITELINE_SUBJECT", subject)?;
-        variables.set_item("SITELINE_PRIVATE_KEY", pem.as_str())?;
-        Ok(variables)
+        let pem = key.to_pkcs8_pem(None)?;
+        let variables = [
+            ("SITELINE_BASE_URL", self.sandbox.base_url()),
+            ("SITELINE_SUBJECT", &subject),
+            ("SITELINE_PRIVATE_KEY", &pem),
+        ];
+        variables.into_py_dict(py)
     }
 
     /// Enroll a public RSA key and return the subject (§1).
@@ -187,26 +190,24 @@ impl PySandbox {
         public_jwk: &Bound<'_, PyAny>,
         scopes: Option<Vec<String>>,
     ) -> PyResult<String> {
-        let jwk = json_text(public_jwk)?;
         let scopes = scopes.unwrap_or_else(|| DEFAULT_SCOPES.map(str::to_owned).to_vec());
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        checked(public_jwk.py(), self.sandbox.enroll(&jwk, &scopes))
+        Ok(self.sandbox.enroll(&json_text(public_jwk)?, &scopes)?)
     }
 
     /// Approve an integration, where the sandbox was made with ``approved=False`` (§1).
-    fn approve(&self, py: Python<'_>, subject: &str) -> PyResult<()> {
-        checked(py, self.sandbox.approve(subject))
+    fn approve(&self, subject: &str) -> PyResult<()> {
+        Ok(self.sandbox.approve(subject)?)
     }
 
-    /// Take the approval back: no new token, and those given end.
-    fn revoke(&self, py: Python<'_>, subject: &str) -> PyResult<()> {
-        checked(py, self.sandbox.revoke(subject))
+    /// Take the approval back: no new token is issued, and the tokens issued before are refused.
+    fn revoke(&self, subject: &str) -> PyResult<()> {
+        Ok(self.sandbox.revoke(subject)?)
     }
 
-    /// Put another public key in the place of the enrolled one; tokens already given stay good.
+    /// Replace the enrolled public key; tokens issued before stay valid.
     fn replace_key(&self, subject: &str, public_jwk: &Bound<'_, PyAny>) -> PyResult<()> {
-        let jwk = json_text(public_jwk)?;
-        checked(public_jwk.py(), self.sandbox.replace_key(subject, &jwk))
+        Ok(self.sandbox.replace_key(subject, &json_text(public_jwk)?)?)
     }
 
     /// Serve your own data; the first load takes the place of the generated plant.
@@ -223,8 +224,8 @@ impl PySandbox {
     ///   name none; it must be given.
     ///
     /// Ids come from the columns ``site_id``, ``line_id``, ``machine_id``, ``device_id``,
-    /// ``tag_guid``; for one that is missing the keyword stands. A column ``available_at`` says when
-    /// the service learns of each row: how late data are played. Timestamps need a zone, or are ISO
+    /// ``tag_guid``; for one that is missing the keyword is used. A column ``available_at`` says when
+    /// the service learns of each row: so data can come late. Timestamps need a zone, or are ISO
     /// text with one. Returns the number of rows. :class:`ConfigError` says what does not fit; nothing
     /// is loaded then. A value that is missing or NaN is null; infinities are refused.
     ///
@@ -250,16 +251,15 @@ impl PySandbox {
         let ids = identity(ids)?;
         let bucket = optional(bucket, "bucket", whole_seconds)?;
         let frame = frame::read(frame, ids)?;
-        let rows = step(py, || self.sandbox.load_frame(frame, bucket))?;
-        checked(py, rows)
+        Ok(step(py, || self.sandbox.load_frame(frame, bucket))??)
     }
 
     /// Give a loaded point other values, or add a point that was not there.
     ///
     /// The service learns of it at ``at`` (ISO text, aware ``datetime``); left out: now. ``minimum``
     /// and ``maximum`` are ``value`` and ``sample_count`` is 1 where they are left out; a ``value`` of
-    /// ``None`` makes all four null. The series is named as in :meth:`load`. A point that comes in
-    /// before a cursor's position moves all after it: pages then repeat a point (§4.4.6).
+    /// ``None`` makes all four null. The series is named as in :meth:`load`. A point that is added
+    /// before a cursor's position shifts those after it: pages then repeat a point (§4.4.6).
     #[pyo3(
         signature = (timestamp, value, *, minimum=None, maximum=None, sample_count=None, at=None,
             **ids),
@@ -277,7 +277,6 @@ impl PySandbox {
         at: Option<&Bound<'_, PyAny>>,
         ids: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let py = timestamp.py();
         let point = Point {
             timestamp: microseconds(timestamp, "timestamp")?,
             value,
@@ -286,7 +285,7 @@ impl PySandbox {
             sample_count: sample_count.or(value.map(|_| 1)),
             available_at: optional(at, "at", microseconds)?,
         };
-        checked(py, self.sandbox.revise(&identity(ids)?, point))
+        Ok(self.sandbox.revise(&identity(ids)?, point)?)
     }
 
     /// Take a loaded point back, at ``at`` or now: the pages of an older cursor then omit a point
@@ -302,10 +301,9 @@ impl PySandbox {
         at: Option<&Bound<'_, PyAny>>,
         ids: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let py = timestamp.py();
         let timestamp = microseconds(timestamp, "timestamp")?;
         let at = optional(at, "at", microseconds)?;
-        checked(py, self.sandbox.withdraw(&identity(ids)?, timestamp, at))
+        Ok(self.sandbox.withdraw(&identity(ids)?, timestamp, at)?)
     }
 
     /// What a client must end up with, as a :class:`Table`: no pages, no tokens, no HTTP.
@@ -331,21 +329,20 @@ impl PySandbox {
         filters: Option<&Bound<'_, PyMapping>>,
         at: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTable> {
-        let selection = truth::selection(py, site, line, filters)?;
+        let selection = truth::selection(site, line, filters)?;
         let start = optional(start, "start", microseconds)?;
         let end = optional(end, "end", microseconds)?;
         let interval = optional(interval, "interval", whole_seconds)?;
         let as_of = optional(at, "at", truth::as_of)?.unwrap_or(AsOf::Now);
-        let truth = step(py, || self.sandbox.truth(selection, start, end, interval, as_of))?;
-        let points = truth::points(&checked(py, truth)?).map_err(|error| raise(py, &error))?;
-        Ok(PyTable::unread(points))
+        let truth = step(py, || self.sandbox.truth(selection, start, end, interval, as_of))??;
+        Ok(PyTable::unread(truth::points(&truth)?))
     }
 
-    /// What the service has seen so far: a dict, :class:`SandboxStats`; asked for again, a new one.
+    /// What the service has seen so far: a new dict each time, :class:`SandboxStats`.
     ///
     /// ``token_requests``, ``tokens_issued``, ``discovery_requests``, ``data_requests``,
     /// ``data_requests_by_day`` (ISO date to count, of all integrations, refused ones too),
-    /// ``points_sent``, ``requests`` (endpoint to status to count; status 0 got no orderly reply),
+    /// ``points_sent``, ``requests`` (endpoint to status to count; status 0: no complete reply),
     /// ``jtis`` and ``refusals`` (why requests were refused: what the client is not told) in order,
     /// ``user_agents``, and ``log``: a dict for each request with ``at``, ``method``, ``path``,
     /// ``query`` (cursors hidden) and ``status``. Of ``refusals`` and ``log`` the last 10,000 are kept.
@@ -357,7 +354,7 @@ impl PySandbox {
         let stats = self.sandbox.stats();
         let record = dict(py, &stats)?;
         for (line, request) in record.get_item("log")?.try_iter()?.zip(&stats.log) {
-            line?.set_item("at", datetime(py, request.at)?)?;
+            line?.set_item("at", request.at)?;
         }
         Ok(record)
     }
@@ -388,11 +385,11 @@ impl PySandbox {
     /// - ``cut=n``, ``stall=n``: only n bytes of the body, then the end, or nothing more;
     ///   ``hang=True``: no reply; ``reset=True``: a TCP reset; ``raw=b"..."``: these bytes, no HTTP
     /// - ``repeat_cursor=True`` (from the second page on), ``cycle_cursors=n``: a cursor given before;
-    ///   ``empty_page=True``; ``forget_cursors=True``: all cursors die
+    ///   ``empty_page=True``; ``forget_cursors=True``: all cursors become invalid
     /// - ``forget_tokens=True``: all tokens are forgotten; ``grant=["customer.data.read"]``: only
     ///   these scopes are granted
     ///
-    /// A request that a fault strikes is worked through first: its jti is spent, its page counted.
+    /// A request with a fault is processed first: its jti is spent, its page counted.
     ///
     /// >>> sandbox.fault(on="data", status=503, times=2)
     /// >>> len(client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
@@ -409,9 +406,7 @@ impl PySandbox {
             empty_page=False, forget_cursors=False, forget_tokens=False, grant=None)"
     )]
     fn fault(&self, on: Bound<'_, PyAny>, what: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        for fault in arguments::faults(on, what)? {
-            self.sandbox.fault(fault);
-        }
+        arguments::faults(on, what)?.into_iter().for_each(|fault| self.sandbox.fault(fault));
         Ok(())
     }
 
@@ -453,8 +448,8 @@ impl PySandbox {
 
 impl Drop for PySandbox {
     fn drop(&mut self) {
-        // The service takes no further step while a thread is about to fork, which may want the
-        // interpreter first: its end is waited for without it.
+        // While a thread is about to fork, the service takes no step, and that thread may need the
+        // interpreter: it is released until the service has stopped.
         attached(|py| detached(py, || self.sandbox.close()));
     }
 }

@@ -6,14 +6,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyMapping, PyString};
 
 use super::arguments::microseconds;
-use super::errors::refused;
 use crate::data::{Identity, PointColumns, TableBuilder};
 use crate::error::Result;
-use crate::sandbox::{AsOf, Selection, Truth};
+use crate::sandbox::{AsOf, SandboxError, Selection, Truth};
 
 /// The series that the keywords ask for.
 pub(super) fn selection(
-    py: Python<'_>,
     site: Option<String>,
     line: Option<String>,
     filters: Option<&Bound<'_, PyMapping>>,
@@ -34,7 +32,10 @@ pub(super) fn selection(
             "machineId" => selection.machines = ids,
             "deviceId" => selection.devices = ids,
             "tagGuid" => selection.tags = ids,
-            other => return Err(refused(py, format!("The sandbox has no filter {other:?}."))),
+            other => {
+                let message = format!("The sandbox has no filter {other:?}.");
+                return Err(SandboxError::new(message).into());
+            }
         }
     }
     Ok(selection)
@@ -42,10 +43,8 @@ pub(super) fn selection(
 
 /// `"final"`, or a time.
 pub(super) fn as_of(at: &Bound<'_, PyAny>, name: &str) -> PyResult<AsOf> {
-    match at.cast::<PyString>() {
-        Ok(text) if text.to_cow().is_ok_and(|text| text == "final") => Ok(AsOf::Final),
-        _ => microseconds(at, name).map(AsOf::Time),
-    }
+    let is_final = at.cast::<PyString>().is_ok_and(|text| text == "final");
+    if is_final { Ok(AsOf::Final) } else { microseconds(at, name).map(AsOf::Time) }
 }
 
 fn text(id: &Bound<'_, PyAny>) -> PyResult<String> {

@@ -1,4 +1,4 @@
-//! `siteline.Feed`: a named query without an end, and how it is kept right.
+//! `siteline.Feed`: a named query without an end, and the settings of its syncs.
 
 use std::time::Duration;
 
@@ -7,31 +7,30 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDate, PyDateTime, PyDict, PyString};
 
 use crate::error::Kind;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::client::query::{Arguments, known_filters};
 use crate::python::convert::state::{Reduced, reduce, restore};
-use crate::python::convert::values::{datetime, duration, html_sync, instant, refuse, text};
+use crate::python::convert::values::{duration, html_sync, instant, refuse, text};
 use crate::sync::{Feed, FeedInput};
 
-/// A named query without an end, and how it is kept right (§4.5).
+/// A named query without an end, and the settings of its syncs (§4.5).
 ///
 /// - ``name``: what the store calls it
 /// - ``site``, ``line``, ``interval``, ``page_size``, ``filters``: as of :meth:`Client.data`
 /// - ``since``: where it begins: an aware datetime, a pandas timestamp or ISO text with a zone; a
-///   date, as ``"2026-11-01"``, is its midnight in UTC, as the windows are
+///   date, such as ``"2026-11-01"``, means its midnight in UTC
 /// - ``settle_lag``: how far behind the service's time it is read (§4.5.1): 5 minutes
-/// - ``overlap``: how much of what was read last is read again with what is fresh (§4.5.4): 1 hour
+/// - ``overlap``: how much of the newest known data each sync reads again (§4.5.4): 1 hour
 /// - ``lateness``: how long after its end a window is read again for its final values (§4.5.5): 1
 ///   day. :meth:`Store.lateness` shows whether that is long enough
-/// - ``window``: the grid of the windows, in UTC: a day, or what divides it, or whole days
+/// - ``window``: the width of the windows, in UTC: a day, a divisor of a day, or whole days
 ///
-/// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. Feeds are immutable, hashable,
-/// equal when all of it is, and can be pickled. A wrong argument is a :class:`QueryError`.
+/// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. Feeds are immutable, hashable and
+/// picklable, and equal where all their parts are. A wrong argument is a :class:`QueryError`.
 ///
 /// A store keeps the definition of each feed. Under the same name another one is refused:
-/// :class:`FeedChanged`. Times, page size and window may be changed by :meth:`Store.redefine`; what
-/// is asked may not: that is another feed, under another name.
+/// :class:`FeedChanged`. Times, page size and window may be changed by :meth:`Store.redefine`; the
+/// query may not: another query is another feed, under another name.
 ///
 /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1m",
 /// ...                      since="2026-11-01T00:00Z", lateness="12h")
@@ -39,8 +38,8 @@ use crate::sync::{Feed, FeedInput};
 /// <Feed line-2: siteId=S1 lineId=L2 aggregationIntervalSeconds=60, since 2026-11-01T00:00:00Z>
 /// >>> feed.lateness, feed.overlap
 /// (datetime.timedelta(seconds=43200), datetime.timedelta(seconds=3600))
-#[pyclass(frozen, eq, name = "Feed", module = "siteline")]
-#[derive(PartialEq)]
+#[pyclass(frozen, eq, hash, name = "Feed", module = "siteline")]
+#[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyFeed(pub(crate) Feed);
 
 #[pymethods]
@@ -64,7 +63,6 @@ impl PyFeed {
         lateness: Option<&Bound<'_, PyAny>>,
         window: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let py = name.py();
         let since = beginning(since)?;
         let (start, end) = (None, None);
         let asked = Arguments { site, line, start, end, interval, page_size, filters }.input()?;
@@ -85,7 +83,7 @@ impl PyFeed {
             window: time(window, "window", usual.window)?,
             ..usual
         };
-        guarded(|| Feed::new(input).map(Self).map_err(|error| raise(py, &error)))
+        guarded(|| Ok(Self(Feed::new(input)?)))
     }
 
     /// What the store calls it.
@@ -114,8 +112,8 @@ impl PyFeed {
 
     /// Where it begins, an aware ``datetime`` in UTC.
     #[getter]
-    fn since<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        datetime(py, self.0.input().since)
+    fn since(&self) -> Timestamp {
+        self.0.input().since
     }
 
     /// Items asked for on each page; ``pageSize`` on the wire.
@@ -136,7 +134,7 @@ impl PyFeed {
         self.0.input().settle_lag
     }
 
-    /// How much of what was read last is read again with what is fresh, a ``timedelta``.
+    /// How much of the newest known data each sync reads again, a ``timedelta``.
     #[getter]
     fn overlap(&self) -> Duration {
         self.0.input().overlap
@@ -148,24 +146,17 @@ impl PyFeed {
         self.0.input().lateness
     }
 
-    /// The grid of the windows, a ``timedelta``.
+    /// The width of the windows, a ``timedelta``.
     #[getter]
     fn window(&self) -> Duration {
         self.0.input().window
     }
 
-    fn __hash__(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-        let mut hasher = DefaultHasher::new();
-        self.name().hash(&mut hasher);
-        hasher.finish()
-    }
-
-    /// What ``pickle`` and ``copy`` make it again with.
+    /// Makes a feed from its pickled state.
     #[staticmethod]
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let input = restore(state)?;
-        guarded(|| Feed::new(input).map(Self).map_err(|error| raise(state.py(), &error)))
+        guarded(|| Ok(Self(Feed::new(input)?)))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
@@ -188,18 +179,18 @@ impl PyFeed {
     }
 }
 
-/// The instant at which a feed begins. A date alone has no zone to be mistaken about here: windows
-/// are cut from days in UTC.
-fn beginning<'py>(since: &Bound<'py, PyAny>) -> PyResult<Timestamp> {
-    let midnight = |date: &Bound<'py, PyAny>| {
-        let written = format!("{}T00:00Z", date.str()?.to_str()?);
-        instant(PyString::new(date.py(), &written).as_any(), "since")
-    };
+/// Where a feed begins. A date alone means its midnight in UTC, where windows begin too.
+fn beginning(since: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
     let is_date = match since.cast::<PyString>() {
         Ok(written) => written.to_str().is_ok_and(is_date),
         Err(_) => since.is_instance_of::<PyDate>() && !since.is_instance_of::<PyDateTime>(),
     };
-    let at = if is_date { midnight(since) } else { instant(since, "since") }?;
+    let at = if is_date {
+        let midnight = format!("{}T00:00Z", since.str()?.to_str()?);
+        instant(PyString::new(since.py(), &midnight).as_any(), "since")?
+    } else {
+        instant(since, "since")?
+    };
     if at.subsec_nanosecond() != 0 {
         let message = format!("since= is {at}: it is a whole second.");
         return Err(refuse(since.py(), Kind::QueryError, message));
@@ -209,10 +200,8 @@ fn beginning<'py>(since: &Bound<'py, PyAny>) -> PyResult<Timestamp> {
 
 /// True for `2026-11-01`.
 fn is_date(text: &str) -> bool {
-    text.len() == 10
-        && text
-            .char_indices()
-            .all(|(at, c)| if matches!(at, 4 | 7) { c == '-' } else { c.is_ascii_digit() })
+    let form = text.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
+    form.eq(*b"0000-00-00")
 }
 
 /// The name of a feed, given as the feed or as its name.

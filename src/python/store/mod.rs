@@ -1,28 +1,27 @@
 //! `siteline.Store`: one file that holds feeds.
 
-pub(crate) mod batches;
-mod coverage;
 pub(crate) mod feed;
 pub(crate) mod points;
 mod snapshot;
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{PathBuf, absolute};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyInt, PyType};
 
 use crate::error::{Kind, Result};
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::step;
 use crate::python::client::page::PyPage;
-use crate::python::convert::state::copies_are_itself;
-use crate::python::convert::values::{html_sync, instant, path_of, refuse};
+use crate::python::convert::state::{copies_are_itself, dict, python_object};
+use crate::python::convert::values::{html_sync, instant, optional, path_of, refuse};
 use crate::python::store::feed::{PyFeed, feed_name};
 use crate::store::{Delivery, Store, Target as _};
-use crate::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states};
+use crate::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states, redefine};
 
 /// A store: one file that holds every version of every point of some feeds, and how far each has
 /// been read.
@@ -31,12 +30,12 @@ use crate::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states
 ///
 /// :meth:`Client.sync` writes to it: each page with its bookmark and checkpoint in one transaction,
 /// so it can be killed at any moment (§4.5.2). Any number of threads and processes may read meanwhile,
-/// each a snapshot; one writes a feed at a time, and a second gets :class:`StoreBusy` at once. A
-/// forked child goes on with it. It is pickled as its path; copies are the store itself.
+/// each from a snapshot; a feed has one writer at a time, a second gets :class:`StoreBusy` at once. A
+/// forked child can go on using it. It is pickled as its path; copies are the store itself.
 ///
-/// ``feed`` is a :class:`Feed` or its name everywhere. Raises :class:`StoreError` naming the path
-/// where it is no store, lies on a network filesystem or was made by a newer siteline,
-/// :class:`StoreCorrupt` where what is stored is not what was written, :class:`StoreFull`.
+/// ``feed`` is a :class:`Feed` or its name everywhere. Raises :class:`StoreError`, which names the
+/// path, where it is no store, lies on a network filesystem or was made by a newer siteline,
+/// :class:`StoreCorrupt` where its contents are not those that were written, :class:`StoreFull`.
 ///
 /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
 /// ...                      since="2026-11-15T00:00Z")
@@ -55,7 +54,7 @@ impl PyStore {
         work: impl FnOnce(&Store) -> Result<T> + Send,
     ) -> PyResult<T> {
         let store = &self.0;
-        guarded(|| step(py, || work(store))?.map_err(|error| raise(py, &error)))
+        guarded(|| Ok(step(py, || work(store))??))
     }
 
     /// A sequence number that the feed has reached, from a number or a report.
@@ -67,14 +66,10 @@ impl PyStore {
     ) -> PyResult<Option<u64>> {
         let py = given.py();
         let number = given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>();
+        let refused = |what: String| refuse(py, Kind::QueryError, format!("{name}={what}"));
         let sequence: u64 = if number {
-            given.extract().map_err(|_| {
-                refuse(
-                    py,
-                    Kind::QueryError,
-                    format!("{name}= is not a sequence number: 0 or more."),
-                )
-            })?
+            let refused = |_| refused(" is not a sequence number: 0 or more.".to_owned());
+            given.extract().map_err(refused)?
         } else if given.hasattr("_sequence_of")? {
             given.call_method1("_sequence_of", (feed,))?.extract()?
         } else {
@@ -85,10 +80,9 @@ impl PyStore {
             store.sequence(feed)
         })?;
         if sequence > reached {
-            let message = format!(
-                "{name}={sequence} lies ahead: the feed {feed:?} of this store has reached {reached}."
-            );
-            return Err(refuse(py, Kind::QueryError, message));
+            return Err(refused(format!(
+                "{sequence} lies ahead: the feed {feed:?} of this store has reached {reached}."
+            )));
         }
         Ok(Some(sequence))
     }
@@ -101,9 +95,8 @@ impl PyStore {
     #[new]
     fn new(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Self> {
         let path = path_of(path, "path")?;
-        let open = || Store::open(&std::path::absolute(&path).unwrap_or(path));
-        let store = guarded(|| step(py, open)?.map_err(|error| raise(py, &error)))?;
-        Ok(Self(Arc::new(store)))
+        let open = || Store::open(&absolute(&path).unwrap_or(path));
+        guarded(|| Ok(Self(Arc::new(step(py, open)??))))
     }
 
     /// The file, a ``pathlib.Path``.
@@ -114,72 +107,59 @@ impl PyStore {
 
     /// The feeds that it holds, as it knows them: name to :class:`Feed`, sorted by name.
     #[getter]
-    fn feeds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        for (name, state) in self.work(py, read_states)? {
-            dict.set_item(name, PyFeed(state.feed().clone()))?;
-        }
-        Ok(dict)
+    fn feeds(&self, py: Python<'_>) -> PyResult<BTreeMap<String, PyFeed>> {
+        let states = self.work(py, read_states)?.into_iter();
+        Ok(states.map(|(name, state)| (name, PyFeed(state.feed().clone()))).collect())
     }
 
     /// Which windows were never read, may still change, wait to be read for their final values, or
     /// are settled: :class:`Coverage`.
     ///
-    /// - ``now``: at which time; this machine's by default, or the newest reading where that is later
-    #[pyo3(signature = (feed, now=None), text_signature = "($self, feed, now=None)")]
+    /// - ``now``: the time that it is for: this machine's by default, or that of a later read
+    #[pyo3(signature = (feed, now=None))]
     fn coverage<'py>(
         &self,
         feed: &Bound<'py, PyAny>,
         now: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = feed.py();
-        let name = feed_name(feed)?;
-        let now = now.map(|now| instant(now, "now")).transpose()?;
-        coverage::coverage(py, self.work(py, |store| FeedCoverage::read(store, &name, now))?)
+        let (py, name) = (feed.py(), feed_name(feed)?);
+        let now = optional(now, "now", instant)?;
+        let coverage = self.work(py, |store| FeedCoverage::read(store, &name, now))?;
+        let record = dict(py, &coverage)?;
+        python_object(py, ("siteline.coverage", "Coverage"), (PyFeed(coverage.feed), record))
     }
 
     /// How late points and revisions came, and which lateness that suggests: :class:`Lateness`.
     fn lateness<'py>(&self, feed: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = feed.py();
-        let name = feed_name(feed)?;
-        coverage::lateness(py, self.work(py, |store| FeedLateness::read(store, &name))?)
+        let (py, name) = (feed.py(), feed_name(feed)?);
+        let FeedLateness { feed, delays, settled } =
+            self.work(py, |store| FeedLateness::read(store, &name))?;
+        let arguments = (PyFeed(feed), delays.points, delays.revisions, settled);
+        py.import("siteline.lateness")?.getattr("Lateness")?.call1(arguments)
     }
 
     /// Keep a feed under another definition from now on: other times, page size or window.
     ///
-    /// What is asked may not change: a :class:`FeedChanged` names it. Chains that were begun and not
-    /// ended are given up, and their ranges read anew. :class:`StoreBusy` while a sync runs.
+    /// The query may not change: :class:`FeedChanged` names the difference. Chains that were begun and
+    /// not ended are given up, and their ranges are read anew. :class:`StoreBusy` while a sync runs.
     fn redefine(&self, feed: &Bound<'_, PyFeed>) -> PyResult<()> {
         let new = &feed.get().0;
-        self.work(feed.py(), |store| {
-            let name = &new.input().name;
-            read_state(store, name)?;
-            let _lock = store.lock(name)?;
-            // Read again: it may have been written since.
-            let redefined = read_state(store, name)?.redefine(new)?;
-            store.apply(name, None, &redefined.to_bytes()).map(drop)
-        })
+        self.work(feed.py(), |store| redefine(store, new))
     }
 
     /// The state that was applied last for a feed: a store is a :class:`StoreTarget` itself.
     ///
     /// Opaque, and as secret as a bookmark. ``None`` for a feed that is not there.
     #[pyo3(name = "state")]
-    fn known_state<'py>(
-        &self,
-        py: Python<'py>,
-        feed: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn known_state(&self, feed: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
         let name = feed_name(feed)?;
-        let state = self.work(py, |store| store.state(&name))?;
-        Ok(state.map(|state| PyBytes::new(py, &state)))
+        self.work(feed.py(), |store| store.state(&name))
     }
 
-    /// Put a page in that :meth:`Client.sync` gave to a :class:`StoreTarget`, and its state, in one
-    /// transaction: for a target that keeps a store beside its own. Gives (inserted, revised,
-    /// unchanged).
+    /// Apply a page that :meth:`Client.sync` gave to a :class:`StoreTarget`, and its state, in one
+    /// transaction: for a target that also keeps a store. Gives (inserted, revised, unchanged).
     ///
-    /// A :class:`QueryError` for a page of a scan: nobody knows which range its chain has read.
+    /// A :class:`QueryError` for a page of a scan: which range its chain has read is not known.
     fn apply(
         &self,
         py: Python<'_>,
@@ -197,15 +177,15 @@ impl PyStore {
     /// there already.
     fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<()> {
         let path = path_of(path, "path")?;
-        self.work(py, |store| store.backup(&std::path::absolute(&path).unwrap_or(path)))
+        self.work(py, |store| store.backup(&absolute(&path).unwrap_or(path)))
     }
 
-    /// Read everything and hold it against its checksums: :class:`StoreCorrupt` where it differs.
+    /// Read everything and compare it with its checksums: :class:`StoreCorrupt` where it differs.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.work(py, Store::check)
     }
 
-    /// Close its connections: later calls raise :class:`ClosedError`. Twice is fine.
+    /// Close its connections: later calls raise :class:`ClosedError`. Closing again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.work(py, |store| {
             store.close();
@@ -222,11 +202,8 @@ impl PyStore {
         self.close(py)
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let path = slf.get().path().into_os_string();
-        Ok((slf.get_type().into_any(), (path,).into_pyobject(slf.py())?))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (OsString,)) {
+        (slf.get_type(), (slf.get().path().into_os_string(),))
     }
 
     fn __repr__(&self) -> String {
@@ -267,10 +244,8 @@ struct FeedOverview {
 /// A page as a target is given it.
 fn delivery<'a>(py: Python<'_>, page: &'a PyPage) -> PyResult<Delivery<'a>> {
     let PyPage { page, provenance, chain } = page;
-    let Some(chain) = *chain else {
-        let message = "page= is of a scan: give one that client.sync() gave to a store of yours.";
-        return Err(refuse(py, Kind::QueryError, message));
-    };
+    let message = "page= is of a scan: give one that client.sync() gave to a store of yours.";
+    let chain = chain.ok_or_else(|| refuse(py, Kind::QueryError, message))?;
     let interval_seconds = provenance.query.interval_seconds();
     Ok(Delivery { page, read_at: provenance.read_at, chain, interval_seconds })
 }

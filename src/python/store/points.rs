@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyCapsule, PyString, PyTuple};
+use pyo3::types::{PyCapsule, PyString, PyTuple};
 
 use crate::data::{PointColumns, schema};
 use crate::error::Kind;
@@ -13,22 +14,22 @@ use crate::python::bridge::process::detached;
 use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
 use crate::python::convert::frames::call_frames;
+use crate::python::convert::holder::frame_methods;
 use crate::python::convert::preview;
 use crate::python::convert::rows::RecordIterator;
 use crate::python::convert::state::{Reduced, dict, restore};
-use crate::python::convert::values::{html_sync, instant, refuse};
+use crate::python::convert::values::{html_sync, instant, optional, refuse};
 use crate::python::store::PyStore;
-use crate::python::store::batches::{BatchStream, ROWS, StoredPoints, next_batch};
 use crate::python::store::feed::feed_name;
-use crate::python::store::snapshot::PySnapshot;
+use crate::python::store::snapshot::{BatchStream, PySnapshot, ROWS, StoredPoints, next_batch};
 use crate::store::{Flagged, View};
 use crate::sync::{ReadSpec, Snapshot, read_state};
 
 const AT: &str = "a siteline.SyncReport or a sequence number";
-/// What notebooks draw: the first so many.
+/// How many points notebooks draw at most: the first.
 const SHOWN: usize = 1 << 17;
 
-/// Points of a store, read when they are asked for, and anew each time: a recipe.
+/// Points of a store: a recipe, which is read anew each time that its points are needed.
 ///
 /// The columns are those of :class:`Table`; those of :meth:`Store.changes` have one more, ``change``:
 /// ``"new"``, ``"revised"``, ``"absent"`` (flagged since) or ``"returned"`` (no longer flagged). Rows
@@ -37,8 +38,8 @@ const SHOWN: usize = 1 << 17;
 ///
 /// It is an Arrow stream that reads while it is consumed (``pl.DataFrame(points)``,
 /// ``duckdb.sql("from points")``, ``pyarrow.RecordBatchReader.from_stream(points)``); each consumer
-/// reads for itself, at a snapshot: a sync in another process changes nothing under it. ``len()``
-/// reads to count. ``frame.attrs["siteline"]`` says what was read: ``store``, ``feed``, ``query``,
+/// reads a snapshot of its own, which no sync in another process changes. ``len()`` reads all to
+/// count them. ``frame.attrs["siteline"]`` says what was read: ``store``, ``feed``, ``query``,
 /// ``sequence`` (give it to :meth:`Store.as_of` for the same points again), ``start``, ``end``,
 /// ``settled_only``, ``flagged``, and ``since`` for changes.
 ///
@@ -62,7 +63,7 @@ pub(crate) struct PyPoints {
 impl PyPoints {
     fn open(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let store = &*self.store.get().0;
-        step(py, || self.spec.open(store))?.map_err(|error| raise(py, &error))
+        Ok(step(py, || self.spec.open(store))??)
     }
 
     fn batches(&self, py: Python<'_>) -> PyResult<BatchStream> {
@@ -72,18 +73,22 @@ impl PyPoints {
     /// A frame of a new snapshot. Where the consumer of its stream fails because the read failed, the
     /// error of the read is raised instead of the consumer's.
     fn frame<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         name: &str,
         ids: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let store = self.store.get().0.path();
-        let (snapshot, failure) = PySnapshot::new(self.open(py)?, &self.spec, store);
+        let (py, points) = (slf.py(), slf.get());
+        let store = points.store.get().0.path();
+        let snapshot = PySnapshot::new(py, points.open(py)?, &points.spec, store)?;
         let snapshot = Bound::new(py, snapshot)?;
-        call_frames(snapshot.as_any(), name, ids)
-            .map_err(|error| failure.get().map_or(error, |failure| raise(py, failure)))
+        call_frames(snapshot.as_any(), name, ids).map_err(|error| {
+            let failure = snapshot.get().failure.get();
+            failure.map_or(error, |failure| raise(py, failure))
+        })
     }
 }
+
+frame_methods!(PyPoints, PyPoints::frame);
 
 #[pymethods]
 impl PyPoints {
@@ -113,7 +118,7 @@ impl PyPoints {
         let mut batches = BatchStream::new(reader);
         let first = next_batch(py, &mut batches, SHOWN)?;
         let more = first.is_some() && next_batch(py, &mut batches, 1)?.is_some();
-        let first = first.unwrap_or_else(|| arrow_array::RecordBatch::new_empty(batches.schema()));
+        let first = first.unwrap_or_else(|| RecordBatch::new_empty(Arc::clone(&batches.schema)));
         let (range, width) = (self.spec.bounds(), feed.input().interval_seconds);
         let rows = first.num_rows();
         let (first, drawn) = detached(py, || {
@@ -126,26 +131,9 @@ impl PyPoints {
         (spec, preview::dict(py, &drawn)?, records, rows, more).into_pyobject(py)
     }
 
-    /// The long pandas frame. ``ids="category"`` is faster and smaller than ``"str"``.
-    #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
-    fn to_pandas<'py>(&self, py: Python<'py>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.frame(py, "to_pandas", Some(ids))
-    }
-
-    /// The long polars frame, without pyarrow.
-    #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
-    fn to_polars<'py>(&self, py: Python<'py>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.frame(py, "to_polars", Some(ids))
-    }
-
-    /// A ``pyarrow.Table``; the ids are dictionary-coded.
-    fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.frame(py, "to_arrow", None)
-    }
-
     /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``, which
     /// have the ten columns alone: ``change`` is in the dicts.
-    #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
+    #[pyo3(signature = (*, named=false))]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
         Ok(RecordIterator::reading(Box::new(StoredPoints::new(self.batches(py)?)), named))
     }
@@ -164,12 +152,12 @@ impl PyPoints {
     /// The Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         match self.spec.view {
-            View::ChangedSince(_) => schema_capsule(py, &self.batches(py)?.schema()),
+            View::ChangedSince(_) => schema_capsule(py, &self.batches(py)?.schema),
             _ => schema_capsule(py, &schema(&[])),
         }
     }
 
-    /// The recipe travels, with the path of the store.
+    /// The recipe is pickled, with the path of the store.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         Ok((self.store.bind(py).getattr("_points")?, (dict(py, &self.spec)?,)))
     }
@@ -182,12 +170,9 @@ fn points(
     view: View,
     flagged: &str,
 ) -> PyResult<PyPoints> {
-    let py = store.py();
-    let start = start.map(|start| instant(start, "start")).transpose()?;
-    let end = end.map(|end| instant(end, "end")).transpose()?;
-    let spec = Flagged::parse(flagged)
-        .and_then(|flagged| Ok(ReadSpec { flagged, ..ReadSpec::new(feed, (start, end), view)? }))
-        .map_err(|error| raise(py, &error))?;
+    let range = (optional(start, "start", instant)?, optional(end, "end", instant)?);
+    let flagged = Flagged::parse(flagged)?;
+    let spec = ReadSpec { flagged, ..ReadSpec::new(feed, range, view)? };
     Ok(PyPoints { store: store.clone().unbind(), spec })
 }
 
@@ -200,9 +185,7 @@ impl PyStore {
     ///   lateness (§4.5.5)
     /// - ``flagged``: points that a later complete read of their range did not bring: ``"keep"`` them
     ///   as all others, ``"drop"`` them, or ``"only"`` them
-    #[pyo3(signature = (feed, start=None, end=None, *, settled_only=false, flagged="keep"),
-        text_signature = "($self, feed, start=None, end=None, *, settled_only=False, \
-        flagged='keep')")]
+    #[pyo3(signature = (feed, start=None, end=None, *, settled_only=false, flagged="keep"))]
     fn points(
         slf: &Bound<'_, Self>,
         feed: &Bound<'_, PyAny>,
@@ -221,8 +204,8 @@ impl PyStore {
     ///   .sequence``; 0 for everything). By sequence, not by time: nothing is missed or given twice,
     ///   a value that went and came back (A, B, A) included
     ///
-    /// Each point once, as it is now. A :class:`QueryError` where the report is not of that feed or
-    /// lies ahead.
+    /// Each point comes once, with its present values. A :class:`QueryError` where the report is of
+    /// another feed, or of pages that the store has not.
     ///
     /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     /// ...                      since="2026-11-15T00:00Z")
@@ -232,8 +215,7 @@ impl PyStore {
     /// >>> second = client.sync(feed, store)
     /// >>> set(store.changes("line-2", since=first).to_pandas()["change"]) <= {"new", "revised"}
     /// True
-    #[pyo3(signature = (feed, since, start=None, end=None),
-        text_signature = "($self, feed, since, start=None, end=None)")]
+    #[pyo3(signature = (feed, since, start=None, end=None))]
     fn changes(
         slf: &Bound<'_, Self>,
         feed: &Bound<'_, PyAny>,
@@ -248,14 +230,13 @@ impl PyStore {
         points(slf, feed, (start, end), View::ChangedSince(since), "keep")
     }
 
-    /// The points as they were known at a sync, or at a time: :class:`Points`, the same for ever.
+    /// The points as they were known at a sync, or at a time: :class:`Points` that never change.
     ///
     /// - ``at``: a :class:`SyncReport`, a sequence number, or a time (the service's, at which pages
     ///   were read)
     ///
-    /// A training set is made again from its report, whatever has been revised since.
-    #[pyo3(signature = (feed, at, start=None, end=None, *, flagged="keep"),
-        text_signature = "($self, feed, at, start=None, end=None, *, flagged='keep')")]
+    /// So a training set can be made again from its report, whatever has been revised since.
+    #[pyo3(signature = (feed, at, start=None, end=None, *, flagged="keep"))]
     fn as_of(
         slf: &Bound<'_, Self>,
         feed: &Bound<'_, PyAny>,
@@ -275,17 +256,14 @@ impl PyStore {
                 })?
             }
             None => {
-                return Err(refuse(
-                    py,
-                    Kind::QueryError,
-                    format!("at= is {AT}, or a time with a zone."),
-                ));
+                let message = format!("at= is {AT}, or a time with a zone.");
+                return Err(refuse(py, Kind::QueryError, message));
             }
         };
         points(slf, name, (start, end), View::AsOf(sequence), flagged)
     }
 
-    /// What ``pickle`` makes points again with.
+    /// Makes points from their pickled state.
     fn _points(slf: &Bound<'_, Self>, state: &Bound<'_, PyAny>) -> PyResult<PyPoints> {
         Ok(PyPoints { store: slf.clone().unbind(), spec: restore(state)? })
     }

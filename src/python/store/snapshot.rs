@@ -1,63 +1,133 @@
-//! One snapshot of a store for one frame, as `siteline.frames` reads it.
+//! A snapshot of a store: its points batch after batch, for frames, Arrow consumers and records.
 
+use std::mem;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-use jiff::Timestamp;
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
+use crate::data::PointColumns;
+use crate::error::{Error, Kind, Result};
+use crate::lock::Mutex;
+use crate::python::bridge::process::undivided_anywhere;
+use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::reader_capsule;
 use crate::python::convert::columns::columns;
+use crate::python::convert::rows::{PointSource, Taken};
 use crate::python::convert::values::refuse;
-use crate::python::store::batches::{BatchStream, Failure, ROWS, next_batch};
-use crate::store::View;
+use crate::store::{Reader, View};
 use crate::sync::{ReadSpec, Snapshot};
 
-/// It is read once: by `_columns()`, or by the stream.
+/// Points of a batch: a few megabytes.
+pub(crate) const ROWS: usize = 1 << 16;
+
+/// Reads a snapshot. In a process that did not begin the read, it gives a `ForkError`.
+pub(crate) struct BatchStream {
+    reader: Option<Reader>,
+    pub(crate) schema: SchemaRef,
+    /// The error that ended the stream: its consumer raises an exception of its own.
+    pub(crate) failure: Arc<OnceLock<Error>>,
+}
+
+impl BatchStream {
+    pub(crate) fn new(reader: Reader) -> Self {
+        Self { schema: reader.schema(), reader: Some(reader), failure: Arc::default() }
+    }
+
+    /// The next points, `None` after the last. Called within a step of the core.
+    ///
+    /// # Errors
+    /// `StoreError`s; `ForkError` in a process that did not begin the read.
+    pub(crate) fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
+        let Some(reader) = &mut self.reader else { return Ok(None) };
+        let batch = reader.next_batch(rows);
+        if !matches!(batch, Ok(Some(_))) {
+            // The connection is closed at once, not when the consumer drops the stream.
+            self.reader = None;
+        }
+        batch
+    }
+}
+
+impl Drop for BatchStream {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            undivided_anywhere(|| drop(reader));
+        }
+    }
+}
+
+impl Iterator for BatchStream {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        undivided_anywhere(|| self.next_batch(ROWS)).transpose().map(|batch| {
+            batch.map_err(|error| {
+                // After the first one the stream has ended.
+                let _ = self.failure.set(error.clone());
+                ArrowError::ExternalError(Box::new(error))
+            })
+        })
+    }
+}
+
+impl RecordBatchReader for BatchStream {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// The next points, the interpreter released meanwhile; signals are handled between two batches.
+pub(crate) fn next_batch(
+    py: Python<'_>,
+    batches: &mut BatchStream,
+    rows: usize,
+) -> PyResult<Option<RecordBatch>> {
+    py.check_signals()?;
+    Ok(step(py, || batches.next_batch(rows))??)
+}
+
+/// A snapshot for one frame, as `siteline.frames` reads it: once, by `_columns()` or by the stream.
 #[pyclass(frozen, name = "_Snapshot")]
 pub(crate) struct PySnapshot {
     batches: Mutex<Option<BatchStream>>,
-    provenance: Provenance,
-    since: Option<u64>,
-}
-
-/// What `frame.attrs["siteline"]` says.
-#[derive(Clone, IntoPyObject)]
-struct Provenance {
-    store: String,
-    feed: String,
-    query: String,
-    sequence: u64,
-    start: Option<Timestamp>,
-    end: Option<Timestamp>,
-    settled_only: bool,
-    flagged: String,
+    /// What `frame.attrs["siteline"]` says.
+    provenance: Py<PyDict>,
+    /// The error that ended its stream.
+    pub(crate) failure: Arc<OnceLock<Error>>,
 }
 
 impl PySnapshot {
-    /// A snapshot of the store at this path, and where the failure of its stream will stand.
-    pub(crate) fn new(snapshot: Snapshot, spec: &ReadSpec, store: &Path) -> (Self, Failure) {
-        let Snapshot { reader, sequence, feed } = snapshot;
-        let batches = BatchStream::new(reader);
-        let failure = batches.failure();
-        let provenance = Provenance {
-            store: store.to_string_lossy().into_owned(),
-            feed: spec.feed.clone(),
-            query: feed.parameters(),
-            sequence,
-            start: spec.start,
-            end: spec.end,
-            settled_only: spec.settled_only,
-            flagged: spec.flagged.to_string(),
-        };
-        let since = if let View::ChangedSince(since) = spec.view { Some(since) } else { None };
-        (Self { batches: Mutex::new(Some(batches)), provenance, since }, failure)
+    pub(crate) fn new(
+        py: Python<'_>,
+        snapshot: Snapshot,
+        spec: &ReadSpec,
+        store: &Path,
+    ) -> PyResult<Self> {
+        let provenance = PyDict::new(py);
+        provenance.set_item("store", store.to_string_lossy())?;
+        provenance.set_item("feed", &spec.feed)?;
+        provenance.set_item("query", snapshot.feed.parameters())?;
+        provenance.set_item("sequence", snapshot.sequence)?;
+        provenance.set_item("start", spec.start)?;
+        provenance.set_item("end", spec.end)?;
+        provenance.set_item("settled_only", spec.settled_only)?;
+        provenance.set_item("flagged", spec.flagged.to_string())?;
+        if let View::ChangedSince(since) = spec.view {
+            provenance.set_item("since", since)?;
+        }
+        let batches = BatchStream::new(snapshot.reader);
+        let failure = Arc::clone(&batches.failure);
+        let batches = Mutex::new(Some(batches));
+        Ok(Self { batches, provenance: provenance.unbind(), failure })
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<BatchStream> {
-        let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
-        batches.ok_or_else(|| refuse(py, crate::Kind::InternalError, "a snapshot was read twice"))
+        let batches = self.batches.lock().take();
+        batches.ok_or_else(|| refuse(py, Kind::InternalError, "a snapshot was read twice"))
     }
 }
 
@@ -69,7 +139,7 @@ impl PySnapshot {
         while let Some(batch) = next_batch(py, &mut stream, ROWS)? {
             batches.push(batch);
         }
-        columns(py, &stream.schema(), &batches)
+        columns(py, &stream.schema, &batches)
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -82,11 +152,48 @@ impl PySnapshot {
         reader_capsule(py, Box::new(self.take(py)?))
     }
 
-    fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = self.provenance.clone().into_pyobject(py)?;
-        if let Some(since) = self.since {
-            dict.set_item("since", since)?;
-        }
-        Ok(dict)
+    fn _provenance(&self, py: Python<'_>) -> Py<PyDict> {
+        self.provenance.clone_ref(py)
+    }
+}
+
+/// Points that records read at a time.
+const RECORDS: usize = 1 << 13;
+
+/// The points of a store for [`RecordIterator`](crate::python::convert::rows::RecordIterator).
+pub(crate) struct StoredPoints {
+    batches: Mutex<BatchStream>,
+    /// What was read and not yet taken.
+    next: Mutex<Taken>,
+}
+
+impl StoredPoints {
+    pub(crate) fn new(batches: BatchStream) -> Self {
+        Self { batches: Mutex::new(batches), next: Mutex::new(Taken::Nothing) }
+    }
+}
+
+impl PointSource for StoredPoints {
+    fn take(&self) -> Taken {
+        let mut next = self.next.lock();
+        let after = if matches!(*next, Taken::Ended) { Taken::Ended } else { Taken::Nothing };
+        mem::replace(&mut *next, after)
+    }
+
+    /// With the interpreter released; no fork finds a lock held.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals()?;
+        step(py, || -> Result<()> {
+            let mut batches = self.batches.lock();
+            // Another thread may have been faster.
+            if matches!(*self.next.lock(), Taken::Nothing) {
+                // `next` is not locked meanwhile: others wait for it and hold the interpreter.
+                let read = batches.next_batch(RECORDS)?;
+                let points = read.map(|batch| Arc::new(PointColumns::from_batch(&batch)));
+                *self.next.lock() = points.map_or(Taken::Ended, Taken::Points);
+            }
+            Ok(())
+        })??;
+        Ok(())
     }
 }

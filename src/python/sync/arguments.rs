@@ -11,55 +11,49 @@ use crate::client::Client;
 use crate::error::{Error, Kind, Result};
 use crate::python::bridge::awaitable;
 use crate::python::bridge::coroutine::{Caller, serving};
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{spawn, spawn_step, step};
 use crate::python::client::progress::{ProgressArg, ProgressCallback};
 use crate::python::client::shape::PyShape;
-use crate::python::convert::values::{duration, instant, refuse};
+use crate::python::convert::values::{duration, instant, items, optional, refuse};
 use crate::python::store::PyStore;
 use crate::python::store::feed::PyFeed;
 use crate::python::sync::target::PyTarget;
-use crate::store::{Store, Target};
-use crate::sync::{Feed, SyncSettings};
+use crate::store::Target;
+use crate::sync::{Feed, Run, SyncSettings};
 
 /// The checked arguments of `client.sync`.
 pub(crate) struct SyncArgs {
-    pub(crate) client: Client,
     pub(crate) target: SyncTarget,
-    pub(crate) feeds: Vec<Feed>,
-    pub(crate) settings: SyncSettings,
     pub(crate) callback: Option<ProgressCallback>,
+    /// Begins the run, as a step of the target.
+    pub(crate) begin: Box<dyn FnOnce() -> Result<Run> + Send>,
 }
 
 /// Where the points go.
 #[derive(Clone)]
-pub(crate) enum SyncTarget {
-    /// A `siteline.Store`: it is used with the interpreter released.
-    Own(Arc<Store>),
-    /// A `siteline.StoreTarget`: it is called with the interpreter held.
-    Foreign(Arc<PyTarget>),
-    /// A `siteline.AsyncStoreTarget`: its methods are awaited on the event loop that runs the sync.
-    Awaited(Arc<PyTarget>),
+pub(crate) struct SyncTarget {
+    pub(crate) target: Arc<dyn Target>,
+    /// The same where it is no `siteline.Store`, which is used with the interpreter released: a
+    /// `siteline.StoreTarget` is called with the interpreter held, and the methods of a
+    /// `siteline.AsyncStoreTarget` are awaited on the event loop that runs the sync.
+    python: Option<Arc<PyTarget>>,
 }
 
 impl SyncTarget {
     /// # Errors
-    /// `QueryError` for what is no store, `ConfigError` for an async one that nobody awaits.
+    /// `QueryError` for what is no store, `ConfigError` for an async one in a sync call.
     pub(crate) fn new(store: &Bound<'_, PyAny>, feeds: &[Feed], client: &Client) -> PyResult<Self> {
         if let Ok(store) = store.cast::<PyStore>() {
-            return Ok(Self::Own(Arc::clone(&store.get().0)));
+            return Ok(Self { target: Arc::clone(&store.get().0) as _, python: None });
         }
         let host = client.base_url().host().to_owned();
-        let target = Arc::new(PyTarget::new(store, feeds, host)?);
-        Ok(if target.is_async() { Self::Awaited(target) } else { Self::Foreign(target) })
+        let python = Arc::new(PyTarget::new(store, feeds, host)?);
+        Ok(Self { target: Arc::clone(&python) as _, python: Some(python) })
     }
 
-    pub(crate) fn shared(&self) -> Arc<dyn Target> {
-        match self {
-            Self::Own(store) => Arc::clone(store) as Arc<dyn Target>,
-            Self::Foreign(target) | Self::Awaited(target) => Arc::clone(target) as Arc<dyn Target>,
-        }
+    pub(crate) fn is_async(&self) -> bool {
+        self.python.as_ref().is_some_and(|python| python.is_async)
     }
 
     /// Runs a step that reads or writes the store, on this thread.
@@ -68,30 +62,30 @@ impl SyncTarget {
         py: Python<'_>,
         work: impl FnOnce() -> Result<T> + Send,
     ) -> PyResult<T> {
-        match self {
-            Self::Own(_) => step(py, work)?.map_err(|error| raise(py, &error)),
-            Self::Foreign(target) | Self::Awaited(target) => target.outcome(py, work()),
+        match &self.python {
+            None => Ok(step(py, work)??),
+            Some(python) => python.outcome(py, work()),
         }
     }
 
     /// As [`SyncTarget::step`], as an awaitable of the running asyncio loop, which neither a
-    /// `siteline.Store` nor an async target blocks. Once begun it is done to its end.
+    /// `siteline.Store` nor an async target blocks. Once begun it completes.
     pub(crate) fn spawn<'py, T: Send + 'static>(
         &self,
         py: Python<'py>,
         work: impl FnOnce() -> Result<T> + Send + 'static,
         finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            Self::Own(_) => spawn_step(py, work, finish),
-            Self::Foreign(target) => {
-                let outcome = guarded(|| target.outcome(py, work()));
+        match &self.python {
+            None => spawn_step(py, work, finish),
+            Some(python) if !python.is_async => {
+                let outcome = guarded(|| python.outcome(py, work()));
                 awaitable::done(py, outcome.and_then(|value| finish(py, value)))
             }
-            Self::Awaited(target) => {
-                let target = Arc::clone(target);
+            Some(python) => {
+                let python = Arc::clone(python);
                 spawn(py, serving(Caller::running(py)?, work), move |py, outcome| {
-                    target.outcome(py, outcome).and_then(|value| finish(py, value))
+                    python.outcome(py, outcome).and_then(|value| finish(py, value))
                 })
             }
         }
@@ -113,19 +107,21 @@ impl SyncArgs {
         let [until, now, again, shape, progress, deadline] = keywords("sync", names, options)?;
         let shape = shape.map(Bound::cast_into::<PyShape>).transpose()?;
         if client.is_closed() {
-            return Err(raise(py, &Error::new(Kind::ClosedError, "the client is closed")));
+            return Err(Error::new(Kind::ClosedError, "the client is closed").into());
         }
         let feeds = feeds(given, "a siteline.Feed, or a list of them")?;
         let progress = ProgressArg::from_argument(progress.as_ref())?;
         let settings = SyncSettings {
             shape: shape.map(|shape| shape.get().0.clone()).unwrap_or_default(),
-            deadline: deadline.map(|deadline| duration(&deadline, "deadline")).transpose()?,
+            deadline: optional(deadline.as_ref(), "deadline", duration)?,
             ..plan_settings([until, now, again])?
         };
         let target = SyncTarget::new(store, &feeds, client)?;
         let title = feeds.iter().map(Feed::name).collect::<Vec<_>>().join(", ");
         let callback = progress.map(|progress| progress.callback(py, &title)).transpose()?;
-        Ok(Self { client: client.clone(), target, feeds, settings, callback: callback.flatten() })
+        let (client, shared) = (client.clone(), Arc::clone(&target.target));
+        let begin = Box::new(move || Run::begin(&client, shared, &feeds, settings));
+        Ok(Self { target, callback: callback.flatten(), begin })
     }
 }
 
@@ -134,17 +130,17 @@ pub(crate) fn plan_settings(
     [until, now, again]: [Option<Bound<'_, PyAny>>; 3],
 ) -> PyResult<SyncSettings> {
     Ok(SyncSettings {
-        until: until.map(|until| instant(&until, "until")).transpose()?,
-        now: now.map(|now| instant(&now, "now")).transpose()?,
-        reread: again.map(|ranges| reread(&ranges)).transpose()?.unwrap_or_default(),
+        until: optional(until.as_ref(), "until", instant)?,
+        now: optional(now.as_ref(), "now", instant)?,
+        reread: again.map_or_else(|| Ok(Vec::new()), |ranges| reread(&ranges))?,
         ..SyncSettings::default()
     })
 }
 
-/// The keywords of a method of the client, by name; what is `None` was not given.
+/// The keywords of a method of the client, in the order of `names`; `None` counts as not given.
 ///
 /// # Errors
-/// `TypeError` for one that is not known: a misspelt bound would bound nothing.
+/// `TypeError` for one that is not known.
 pub(crate) fn keywords<'py, const COUNT: usize>(
     method: &str,
     names: [&str; COUNT],
@@ -166,49 +162,40 @@ pub(crate) fn keywords<'py, const COUNT: usize>(
 
 /// One feed or several; `known` says what is taken.
 pub(crate) fn feeds(feeds: &Bound<'_, PyAny>, known: &str) -> PyResult<Vec<Feed>> {
-    let py = feeds.py();
     if let Ok(feed) = feeds.cast::<PyFeed>() {
         return Ok(vec![feed.get().0.clone()]);
     }
-    let refused = || refuse(py, Kind::QueryError, format!("feeds= is {known}."));
-    if feeds.is_instance_of::<PyString>() {
-        return Err(refused());
-    }
-    let one = |feed: PyResult<Bound<'_, PyAny>>| {
-        Ok(feed?.cast::<PyFeed>().map_err(|_| refused())?.get().0.clone())
+    let what = match items::<PyFeed>(feeds)? {
+        Some(feeds) if !feeds.is_empty() => {
+            return Ok(feeds.iter().map(|feed| feed.get().0.clone()).collect());
+        }
+        Some(_) => "empty: there is nothing to read",
+        None => known,
     };
-    let feeds = feeds.try_iter().map_err(|_| refused())?.map(one).collect::<PyResult<Vec<_>>>()?;
-    if feeds.is_empty() {
-        return Err(refuse(py, Kind::QueryError, "feeds= is empty: there is nothing to read."));
-    }
-    Ok(feeds)
+    Err(refuse(feeds.py(), Kind::QueryError, format!("feeds= is {what}.")))
 }
+
+/// The start and the end of a range.
+type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// One range or a list of them.
 fn reread(ranges: &Bound<'_, PyAny>) -> PyResult<Vec<(Timestamp, Timestamp)>> {
-    let py = ranges.py();
-    let refused = || {
-        let message = "reread= is a range (start, end), or a list of such ranges.";
-        refuse(py, Kind::QueryError, message)
-    };
-    let range = |range: &Bound<'_, PyAny>| -> PyResult<(Timestamp, Timestamp)> {
-        let (start, end): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
-            range.extract().map_err(|_| refused())?;
+    let refused = |what: &str| refuse(ranges.py(), Kind::QueryError, format!("reread= {what}"));
+    let no_ranges = |_| refused("is a range (start, end), or a list of such ranges.");
+    let range = |(start, end): Pair<'_>| {
         let (start, end) = (instant(&start, "reread")?, instant(&end, "reread")?);
         if start >= end {
-            let message = format!("reread= has a range whose start, {start}, is not before {end}.");
-            return Err(refuse(py, Kind::QueryError, message));
+            let what = format!("has a range whose start, {start}, is not before {end}.");
+            return Err(refused(&what));
         }
         Ok((start, end))
     };
-    if let Ok(pair) = ranges.cast::<PyTuple>()
-        && pair.len() == 2
-        && !pair.get_item(0)?.is_instance_of::<PyTuple>()
-    {
-        return Ok(vec![range(ranges)?]);
+    match ranges.extract::<Pair<'_>>() {
+        Ok(pair) if !pair.0.is_instance_of::<PyTuple>() => Ok(vec![range(pair)?]),
+        Err(error) if ranges.is_instance_of::<PyString>() => Err(no_ranges(error)),
+        _ => {
+            let ranges = ranges.try_iter().map_err(no_ranges)?;
+            ranges.map(|one| range(one?.extract().map_err(no_ranges)?)).collect()
+        }
     }
-    if ranges.is_instance_of::<PyString>() {
-        return Err(refused());
-    }
-    ranges.try_iter().map_err(|_| refused())?.map(|one| range(&one?)).collect()
 }

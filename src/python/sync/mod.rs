@@ -1,48 +1,29 @@
 //! A sync: fetch and apply, page after page. Fetching waits for the service and can be given up at
-//! any time; applying writes, and is done to its end.
+//! any time; applying writes, and always completes.
 
 mod arguments;
 mod plan;
-mod summary;
 mod target;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::client::progress::Progress;
 use crate::error::{Error, Kind};
-use crate::python::bridge::errors::raise;
+use crate::lock::Mutex;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{block_on, spawn};
 use crate::python::client::PyClient;
 use crate::python::client::progress::{ProgressCallback, event, finish};
+use crate::python::convert::state::{dict, python_object};
 use crate::python::sync::arguments::{SyncArgs, SyncTarget};
-use crate::sync::Run;
+use crate::sync::{Run, SyncReport};
 
-/// `client.sync`: to the end, on this thread.
-fn sync(py: Python<'_>, arguments: SyncArgs) -> PyResult<Bound<'_, PyAny>> {
-    guarded(|| {
-        let SyncArgs { client, target, feeds, settings, callback } = arguments;
-        let begin = || Run::begin(&client, target.shared(), &feeds, settings);
-        let run = target.step(py, begin)?;
-        let run = PyRun::new(target, run, callback);
-        let report = run.finish(py);
-        run.end(py)?;
-        report
-    })
-}
-
-/// `client.sync` for asyncio: an awaitable of a `_Run`.
-fn begin(py: Python<'_>, arguments: SyncArgs) -> PyResult<Bound<'_, PyAny>> {
-    let SyncArgs { client, target, feeds, settings, callback } = arguments;
-    let shared = target.shared();
-    let begin = move || Run::begin(&client, shared, &feeds, settings);
-    target
-        .clone()
-        .spawn(py, begin, |py, run| Ok(Py::new(py, PyRun::new(target, run, callback))?.into_any()))
+/// A `siteline.SyncReport`.
+fn report_object<'py>(py: Python<'py>, report: &SyncReport) -> PyResult<Bound<'py, PyAny>> {
+    python_object(py, ("siteline.sync", "SyncReport"), (dict(py, report)?,))
 }
 
 /// A run under way, for `siteline.aio`.
@@ -58,39 +39,39 @@ impl PyRun {
         Self { target, run: Mutex::new(Some(Arc::new(run))), callback }
     }
 
-    fn run(&self, py: Python<'_>) -> PyResult<Arc<Run>> {
-        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        run.ok_or_else(|| raise(py, &Error::new(Kind::ClosedError, "this run is over")))
+    fn run(&self) -> PyResult<Arc<Run>> {
+        let run = self.run.lock().clone();
+        Ok(run.ok_or_else(|| Error::new(Kind::ClosedError, "this run is over"))?)
     }
 
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let run = self.run(py)?;
+        let run = self.run()?;
         let fetched = || {
             let run = Arc::clone(&run);
-            block_on(py, async move { run.fetch().await })?.map_err(|error| raise(py, &error))
+            Ok::<_, PyErr>(block_on(py, async move { run.fetch().await })??)
         };
         while fetched()? {
             let progress = self.target.step(py, || run.apply())?;
             if let Some(callback) = &self.callback {
                 callback.report(py, &progress)?;
             }
-            // A page that comes at once leaves no wait in which a signal would be handled.
+            // Where a page is here at once, no wait has handled signals.
             py.check_signals()?;
         }
         let report = self.target.step(py, || run.keep().and_then(|()| run.report()))?;
-        summary::report(py, &report)
+        report_object(py, &report)
     }
 
     /// Releases the feeds. An awaitable where the store is async.
     fn end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let run = self.run.lock().take();
         let ended = finish(py, self.callback.as_ref());
         let release = || {
             // The feeds are released even where a cancelled call still holds the run.
             run.inspect(|run| run.release());
             Ok(())
         };
-        if matches!(self.target, SyncTarget::Awaited(_)) {
+        if self.target.is_async() {
             let released = self.target.spawn(py, release, move |py, ()| ended.map(|()| py.None()));
             return released.map(Some);
         }
@@ -106,27 +87,25 @@ impl PyRun {
         self.callback.as_ref().map(|callback| callback.0.clone_ref(py))
     }
 
-    /// An awaitable: reads the next page; ``False`` where nothing is left to do. Cancelled, it leaves
-    /// the run where it was.
+    /// An awaitable: reads the next page; ``False`` where nothing is left to do. Where it is cancelled,
+    /// the run stays where it was.
     fn _fetch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let run = self.run(py)?;
+        let run = self.run()?;
         spawn(py, async move { run.fetch().await }, |py, more| {
-            let more = more.map_err(|error| raise(py, &error))?;
-            Ok(more.into_pyobject(py)?.to_owned().into_any().unbind())
+            Ok(more?.into_pyobject(py)?.to_owned().into_any().unbind())
         })
     }
 
-    /// An awaitable: applies the page; a ``Progress``. Cancelled, it is done to its end all the same.
+    /// An awaitable: applies the page; a ``Progress``. It completes even where it is cancelled.
     fn _apply<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let run = self.run(py)?;
-        let tell = |py: Python<'_>, now: Progress| event(py, &now).map(Bound::unbind);
-        self.target.spawn(py, move || run.apply(), tell)
+        let run = self.run()?;
+        self.target.spawn(py, move || run.apply(), |py, now| event(py, &now).map(Bound::unbind))
     }
 
     /// An awaitable: the ``SyncReport``.
     fn _report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let run = self.run(py)?;
-        let made = |py: Python<'_>, report| summary::report(py, &report).map(Bound::unbind);
+        let run = self.run()?;
+        let made = |py: Python<'_>, report| report_object(py, &report).map(Bound::unbind);
         self.target.spawn(py, move || run.keep().and_then(|()| run.report()), made)
     }
 
@@ -144,20 +123,20 @@ impl PyRun {
 
 #[pymethods]
 impl PyClient {
-    /// Bring feeds up to date in a store: the fresh edge, what has become due, what was never read.
+    /// Bring feeds up to date in a store: the newest data, what has become due, what was never read.
     ///
-    /// A page and its bookmark go down in one transaction: killed at any moment, the next run goes on
-    /// (§4.5.2). Where the allowance is spent it stops and returns, ``complete`` False.
+    /// A page and its bookmark are stored in one transaction: after a kill at any moment, the next run
+    /// continues (§4.5.2). Where the allowance is used up it stops and returns, ``complete`` False.
     /// - ``feeds``: a :class:`Feed` or a list of them, planned together
     /// - ``store``: a :class:`Store`, or an object of yours: :class:`StoreTarget`
     /// - ``until``: read no bucket that begins here or later; ``now``: plan as if it were then
-    /// - ``reread``: a range ``(start, end)``, or a list of them, to read again whatever is known; what
-    ///   lies before a feed's ``since`` or within its ``settle_lag`` of now is left out
+    /// - ``reread``: a range ``(start, end)``, or a list of them, to read again even if it was read;
+    ///   what lies before a feed's ``since`` or within its ``settle_lag`` of now is left out
     /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run
     ///
-    /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, those of a read and
-    /// of the store; what is wrong with one range alone is raised when all else has been read.
-    /// Interrupted or failed, all that was committed stays.
+    /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, and the errors of
+    /// a read and of the store; an error of one range is raised after the others have been read. Where
+    /// it is interrupted or fails, all that was committed stays.
     ///
     /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     /// ...                      since="2026-11-15T00:00Z")
@@ -172,7 +151,15 @@ impl PyClient {
         store: &Bound<'py, PyAny>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        sync(py, SyncArgs::new(&self.client, feeds, store, options)?)
+        let SyncArgs { target, callback, begin } =
+            SyncArgs::new(&self.client, feeds, store, options)?;
+        guarded(|| {
+            let run = target.step(py, begin)?;
+            let run = PyRun::new(target, run, callback);
+            let report = run.finish(py);
+            run.end(py)?;
+            report
+        })
     }
 
     /// As ``sync()``, an awaitable of the running asyncio loop: a run.
@@ -182,6 +169,10 @@ impl PyClient {
         store: &Bound<'py, PyAny>,
         options: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        begin(options.py(), SyncArgs::new(&self.client, feeds, store, Some(options))?)
+        let SyncArgs { target, callback, begin } =
+            SyncArgs::new(&self.client, feeds, store, Some(options))?;
+        target.clone().spawn(options.py(), begin, |py, run| {
+            Ok(Py::new(py, PyRun::new(target, run, callback))?.into_any())
+        })
     }
 }

@@ -6,66 +6,41 @@ use pyo3::types::{PyDict, PyList};
 use crate::client::Client;
 use crate::client::collect::CollectOnce;
 use crate::error::{Error, Kind};
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::step;
 use crate::python::client::PyClient;
-use crate::python::client::gather::scans;
 use crate::python::client::scan::PyScan;
-use crate::python::convert::values::refuse;
+use crate::python::convert::state::{dict, python_object};
+use crate::python::convert::values::{items, refuse};
 use crate::python::store::PyStore;
 use crate::python::sync::arguments::{SyncTarget, feeds, keywords, plan_settings};
-use crate::python::sync::summary;
-use crate::store::Store;
-use crate::sync::{SyncSettings, plan, plan_scans};
+use crate::sync::{Plan, SyncSettings, plan, plan_scans};
 
-/// A `siteline.Plan` of feeds.
-fn of_feeds<'py>(
+const PLAN: (&str, &str) = ("siteline.sync", "Plan");
+
+/// What a sync of these feeds would read.
+fn plan_feeds(
     client: &Client,
-    given: &Bound<'py, PyAny>,
-    store: Option<&Bound<'py, PyAny>>,
+    given: &Bound<'_, PyAny>,
+    store: Option<&Bound<'_, PyAny>>,
     settings: &SyncSettings,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = given.py();
+) -> PyResult<Plan> {
     let known = "a siteline.Feed or a siteline.Scan, or a list of the one or the other";
     let feeds = feeds(given, known)?;
     let Some(store) = store else {
         let error = Error::new(Kind::QueryError, "plan() of feeds needs the store.");
-        return Err(raise(py, &error.with_hint("client.plan(feeds, store)")));
+        return Err(error.with_hint("client.plan(feeds, store)").into());
     };
     let target = SyncTarget::new(store, &feeds, client)?;
-    let shared = target.shared();
-    let plan = target.step(py, || plan(client, &*shared, &feeds, settings))?;
-    summary::plan(py, &plan, "sync")
+    target.step(given.py(), || plan(client, &*target.target, &feeds, settings))
 }
 
-/// A `siteline.Plan` of scans.
-fn of_scans<'py>(
-    py: Python<'py>,
-    client: &Client,
-    scans: &[Py<PyScan>],
-    store: Option<&Store>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let scans: Vec<&CollectOnce> = scans.iter().map(|scan| &*scan.get().collect).collect();
-    let plan = step(py, || plan_scans(client, store, &scans))?;
-    summary::plan(py, &plan.map_err(|error| raise(py, &error))?, "scan")
-}
-
-/// The scans among the arguments: one, or a list of nothing else.
-fn given_scans(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Py<PyScan>>>> {
-    if let Ok(scan) = given.cast::<PyScan>() {
-        return Ok(Some(vec![scan.clone().unbind()]));
+/// The scans to plan: one, or those of a list of scans; none where feeds are given.
+fn given_scans(given: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyScan>>> {
+    match given.cast::<PyScan>() {
+        Ok(scan) => Ok(vec![scan.clone().unbind()]),
+        Err(_) => Ok(items(given)?.unwrap_or_default()),
     }
-    Ok(scans(given)?.filter(|scans| !scans.is_empty()))
-}
-
-/// The items of an iterator as a list, as they are looked at twice; everything else as it is.
-fn listed<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if !given.hasattr("__next__")? {
-        return Ok(given.clone());
-    }
-    let items = given.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-    Ok(PyList::new(given.py(), items)?.into_any())
 }
 
 #[pymethods]
@@ -73,11 +48,11 @@ impl PyClient {
     /// What the next sync, or a scan, would read and cost: a :class:`Plan`. Costs no request.
     ///
     /// - ``feeds``: as of :meth:`sync`, with the ``store``; or a :class:`Scan`, or a list of them:
-    ///   their pages are known where this client has read a scan or feed that asks the same of
-    ///   another range, or a feed of the ``store`` does. What a scan remembers costs nothing
-    /// - ``until``, ``now``, ``reread``: as of :meth:`sync`; of feeds alone
+    ///   their pages are known where this client has read the same query over another range, or a
+    ///   feed of the ``store`` has that query. What a scan remembers costs nothing
+    /// - ``until``, ``now``, ``reread``: as of :meth:`sync`; only with feeds
     ///
-    /// Raises :class:`QueryError`, and of feeds :class:`FeedChanged` and those of the store.
+    /// Raises :class:`QueryError`; with feeds also :class:`FeedChanged` and the errors of the store.
     #[pyo3(signature = (feeds, store=None, **options),
         text_signature = "($self, feeds, store=None, *, until=None, now=None, reread=None)")]
     fn plan<'py>(
@@ -89,23 +64,27 @@ impl PyClient {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = keywords("plan", ["until", "now", "reread"], options)?;
         guarded(|| {
-            let feeds = listed(feeds)?;
-            let Some(scans) = given_scans(&feeds)? else {
-                return of_feeds(&self.client, &feeds, store, &plan_settings(options)?);
-            };
-            let refused = |message| Err(refuse(py, Kind::QueryError, message));
+            // The items of an iterator are kept: they are read twice.
+            let is_iterator = feeds.hasattr("__next__")?;
+            let list = is_iterator.then(|| py.get_type::<PyList>().call1((feeds,))).transpose()?;
+            let feeds = list.as_ref().unwrap_or(feeds);
+            let scans = given_scans(feeds)?;
+            if scans.is_empty() {
+                let plan = plan_feeds(&self.client, feeds, store, &plan_settings(options)?)?;
+                return python_object(py, PLAN, (dict(py, &plan)?, "sync"));
+            }
+            let refused = |message| refuse(py, Kind::QueryError, message);
             if options.iter().any(Option::is_some) {
-                return refused(
-                    "until=, now= and reread= belong to plans of feeds: a scan has a range.",
-                );
+                let message =
+                    "until=, now= and reread= belong to plans of feeds: a scan has a range.";
+                return Err(refused(message));
             }
-            match store.map(|store| store.cast::<PyStore>()) {
-                None => of_scans(py, &self.client, &scans, None),
-                Some(Ok(store)) => of_scans(py, &self.client, &scans, Some(&store.get().0)),
-                Some(Err(_)) => {
-                    refused("store= is a siteline.Store: what it has seen tells what a scan takes.")
-                }
-            }
+            let message = "store= is a siteline.Store: what it has seen tells what a scan takes.";
+            let store = store.map(|store| store.cast::<PyStore>()).transpose();
+            let store = store.map_err(|_| refused(message))?.map(|store| &*store.get().0);
+            let scans: Vec<&CollectOnce> = scans.iter().map(|scan| &*scan.get().collect).collect();
+            let plan = step(py, || plan_scans(&self.client, store, &scans))??;
+            python_object(py, PLAN, (dict(py, &plan)?, "scan"))
         })
     }
 }

@@ -1,178 +1,110 @@
 //! A store of the user's own: a Python object that keeps pages and states. See `siteline.StoreTarget`.
 //!
 //! A plain one is called with the interpreter held, on the thread that called the sync (in asyncio:
-//! the loop's), between two futures of the core and never inside one. An async one is called on the
+//! that of the loop), between two futures of the core, never inside one. An async one is called on the
 //! event loop, while the step of the sync waits for it on a thread of its own.
 
 use std::any::Any;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
 
 use crate::client::table::Provenance;
 use crate::error::{Error, Kind, Result};
-use crate::python::bridge::coroutine::{Caller, outcome_here};
+use crate::lock::Mutex;
+use crate::python::bridge::coroutine::{Caller, Lost, outcome_here};
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::{Inside, attached};
 use crate::python::client::page::PyPage;
-use crate::python::convert::values::refuse;
 use crate::store::{Applied, Delivery, Target};
 use crate::sync::Feed;
-
-const WANTED: &str =
-    "store= is a siteline.Store, or an object with state() and apply(): see siteline.StoreTarget.";
 
 /// A Python object as a [`Target`].
 #[derive(Debug)]
 pub(crate) struct PyTarget {
+    /// A `siteline._awaiting.PlainTarget`, or an `AsyncTarget`, whose methods give awaitables.
     object: Arc<Py<PyAny>>,
-    /// A `siteline._awaiting.AsyncTarget`: its methods give awaitables.
-    is_async: bool,
-    feeds: HashMap<String, Feed>,
+    pub(crate) is_async: bool,
+    feeds: Vec<Feed>,
     host: String,
-    /// What it raised: it comes through as it is.
+    /// What it raised: the sync raises it unchanged.
     raised: Mutex<Option<PyErr>>,
 }
 
 impl PyTarget {
     /// # Errors
-    /// `QueryError` for an object that is none, `ConfigError` for an async one that nobody awaits.
+    /// `QueryError` for an object that is no store, `ConfigError` for an async one in a sync call.
     pub(crate) fn new(object: &Bound<'_, PyAny>, feeds: &[Feed], host: String) -> PyResult<Self> {
         let _inside = Inside::enter(object.py());
-        let helpers = object.py().import("siteline._awaiting")?;
-        let is_async = object.is_instance(&helpers.getattr("AsyncTarget")?)?;
-        let of_user = if is_async { &object.getattr("_target")? } else { object };
-        check_methods(of_user)?;
-        if !is_async && !helpers.call_method1("async_target", (object,))?.is_none() {
-            return Err(raise(object.py(), &not_awaited()));
-        }
-        let feeds = feeds.iter().map(|feed| (feed.input().name.clone(), feed.clone())).collect();
-        let object = Arc::new(object.clone().unbind());
+        let module = object.py().import("siteline._awaiting")?;
+        let object = module.call_method1("target", (object,))?;
+        let is_async = object.is_instance(&module.getattr("AsyncTarget")?)?;
+        let (object, feeds) = (Arc::new(object.unbind()), feeds.to_vec());
         Ok(Self { object, is_async, feeds, host, raised: Mutex::default() })
     }
 
-    /// Whether its methods are to be awaited.
-    pub(crate) fn is_async(&self) -> bool {
-        self.is_async
-    }
-
-    /// What the core gives back, or what the object raised on the way.
-    ///
-    /// # Errors
-    /// These.
+    /// The outcome of a step of the core, with what the object raised meanwhile as its error.
     pub(crate) fn outcome<T>(&self, py: Python<'_>, outcome: Result<T>) -> PyResult<T> {
-        let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let raised = self.raised.lock().take();
         outcome.map_err(|error| raised.unwrap_or_else(|| raise(py, &error)))
     }
 
-    /// Runs Python code; what it raises is kept, for [`PyTarget::outcome`].
-    fn call<T>(&self, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
-        attached(work).ok_or_else(ending)?.map_err(|raised| self.keep(raised))
-    }
-
-    /// Calls a method, and waits for what it gives where that is an awaitable. What is raised is kept.
-    fn method<A, T>(
+    /// Calls a method, and waits for what it gives where that is an awaitable. What is raised is kept
+    /// for [`PyTarget::outcome`].
+    fn method<T>(
         &self,
         name: &str,
-        arguments: impl FnOnce(Python<'_>) -> PyResult<A>,
+        arguments: impl for<'py> PyCallArgs<'py>,
         read: impl FnOnce(Bound<'_, PyAny>) -> PyResult<T>,
-    ) -> Result<T>
-    where
-        A: for<'py> PyCallArgs<'py>,
-    {
-        let answer = |py: Python<'_>| {
-            self.object.bind(py).call_method1(name, arguments(py)?).map(Bound::unbind)
+    ) -> Result<T> {
+        let answer = |py: Python<'_>| self.object.call_method1(py, name, arguments);
+        let outcome = if self.is_async {
+            let caller = Caller::served().ok_or_else(|| Lost::Unwanted.error("The store"))?;
+            outcome_here(&caller, answer, |_, outcome| outcome.and_then(read))
+                .map_err(|lost| lost.error("The store"))?
+        } else {
+            attached(|py| read(answer(py)?.into_bound(py)))
+                .ok_or_else(|| Error::new(Kind::ClosedError, "the process is ending"))?
         };
-        if !self.is_async {
-            return self.call(|py| read(answer(py)?.into_bound(py)));
-        }
-        let caller = Caller::served().ok_or_else(not_awaited)?;
-        outcome_here(&caller, answer, |_, outcome| outcome.and_then(read))
-            .map_err(|lost| lost.error("The store"))?
-            .map_err(|raised| self.keep(raised))
-    }
-
-    fn keep(&self, raised: PyErr) -> Error {
-        *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
-        Error::new(Kind::StoreError, "the store raised an exception")
+        outcome.map_err(|raised| {
+            *self.raised.lock() = Some(raised);
+            Error::new(Kind::StoreError, "the store raised an exception")
+        })
     }
 
     /// The page as Python sees it; what was asked is the range of its chain.
-    fn page<'py>(
-        &self,
-        py: Python<'py>,
-        feed: &str,
-        delivery: &Delivery<'_>,
-    ) -> PyResult<Bound<'py, PyPage>> {
+    fn page(&self, feed: &str, delivery: &Delivery<'_>) -> Result<PyPage> {
         let Delivery { page, read_at, chain, .. } = *delivery;
-        let feed = self.feeds.get(feed).ok_or_else(|| {
+        let known = self.feeds.iter().find(|known| known.name() == feed).ok_or_else(|| {
             let message = format!("a page came for the feed {feed:?}, which was not asked for");
-            refuse(py, Kind::InternalError, message)
+            Error::new(Kind::InternalError, message)
         })?;
-        let query = feed.query(chain.start, chain.end).map_err(|error| raise(py, &error))?;
         let provenance = Provenance {
-            query,
+            query: known.query(chain.start, chain.end)?,
             further: Vec::new(),
             host: self.host.clone(),
             read_at,
             pages: 1,
             resumed_after_pages: page.sequence.saturating_sub(chain.first),
         };
-        Bound::new(py, PyPage { page: page.clone(), provenance, chain: Some(chain) })
+        Ok(PyPage { page: page.clone(), provenance, chain: Some(chain) })
     }
-}
-
-/// # Errors
-/// `QueryError` for what is no store.
-fn check_methods(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    for name in ["state", "apply"] {
-        if object.getattr_opt(name)?.is_none_or(|method| !method.is_callable()) {
-            return Err(refuse(object.py(), Kind::QueryError, WANTED));
-        }
-    }
-    Ok(())
-}
-
-fn not_awaited() -> Error {
-    let message = "The store is async, and a siteline.Client cannot await it; nothing was sent.";
-    Error::new(Kind::ConfigError, message).with_hint("Use siteline.AsyncClient.")
-}
-
-fn ending() -> Error {
-    Error::new(Kind::ClosedError, "the process is ending")
-}
-
-/// What `lock()` gave, entered.
-fn entered(lock: &Bound<'_, PyAny>) -> PyResult<()> {
-    if !lock.hasattr("__enter__")? || !lock.hasattr("__exit__")? {
-        let kind = lock.get_type().name()?;
-        let message = format!("lock() of the store gave a {kind}: it gives a context manager.");
-        return Err(PyTypeError::new_err(message));
-    }
-    lock.call_method0("__enter__").map(drop)
 }
 
 fn bytes_or_none(state: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
-    if state.is_none() {
-        return Ok(None);
-    }
-    let Ok(bytes) = state.cast::<PyBytes>() else {
-        let kind = state.get_type().name()?;
-        let message = format!(
+    let kind = state.get_type().name()?;
+    let bytes: Option<&[u8]> = state.extract().map_err(|_| {
+        PyTypeError::new_err(format!(
             "state() of the store gave a {kind}: it gives the bytes of the newest apply(), or None."
-        );
-        return Err(PyTypeError::new_err(message));
-    };
-    Ok(Some(bytes.as_bytes().to_vec()))
+        ))
+    })?;
+    Ok(bytes.map(<[u8]>::to_vec))
 }
 
 fn counts(given: &Bound<'_, PyAny>) -> PyResult<Applied> {
-    let three = || -> PyResult<(u64, u64, u64)> { given.cast::<PyTuple>()?.extract() };
-    let (inserted, revised, unchanged) = three().map_err(|_| {
+    let (inserted, revised, unchanged) = given.extract().map_err(|_: PyErr| {
         let shown = given.repr().map(|shown| shown.to_string()).unwrap_or_default();
         PyTypeError::new_err(format!(
             "apply() of the store gave {}: it gives (inserted, revised, unchanged).",
@@ -184,79 +116,52 @@ fn counts(given: &Bound<'_, PyAny>) -> PyResult<Applied> {
 
 impl Target for PyTarget {
     fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>> {
-        if self.is_async {
-            // It is entered there, and what comes is released there.
-            let object = Arc::clone(&self.object);
-            let caller = Caller::served().ok_or_else(not_awaited)?;
-            let held = self.method("lock", |_| Ok((feed.to_owned(),)), |held| Ok(held.unbind()))?;
-            return Ok(Box::new(LockOnLoop { object, caller, held: Some(held) }));
-        }
-        self.call(|py| {
-            let lock = self.object.bind(py).getattr_opt("lock")?;
-            let Some(lock) = lock.filter(Bound::is_callable) else {
-                return Ok(Box::new(()) as Box<dyn Any + Send>);
-            };
-            let lock = lock.call1((feed,))?;
-            entered(&lock)?;
-            Ok(Box::new(EnteredLock(Some(lock.unbind()))) as Box<dyn Any + Send>)
-        })
+        let held = self.method("lock", (feed,), |held| Ok(held.unbind()))?;
+        let caller = if self.is_async { Caller::served() } else { None };
+        Ok(Box::new(HeldLock { object: Arc::clone(&self.object), caller, held: Some(held) }))
     }
 
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
-        self.method("state", |_| Ok((feed.to_owned(),)), |state| bytes_or_none(&state))
+        self.method("state", (feed,), |state| bytes_or_none(&state))
     }
 
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
-        let arguments = |py: Python<'_>| {
-            let page = delivery.map(|delivery| self.page(py, feed, delivery)).transpose()?;
-            let state = PyBytes::new(py, state).unbind();
-            Ok((feed.to_owned(), page.map(Bound::unbind), state))
-        };
-        self.method("apply", arguments, |given| counts(&given))
+        let page = delivery.map(|delivery| self.page(feed, delivery)).transpose()?;
+        self.method("apply", (feed, page, state), |given| counts(&given))
     }
 }
 
-/// The context manager that `lock()` returned, entered. It is exited when the run is over.
-struct EnteredLock(Option<Py<PyAny>>);
-
-impl Drop for EnteredLock {
-    fn drop(&mut self) {
-        let Some(held) = self.0.take() else { return };
-        let _ = attached(|py| {
-            let nothing = (py.None(), py.None(), py.None());
-            if let Err(raised) = held.bind(py).call_method1("__exit__", nothing) {
-                raised.write_unraisable(py, Some(held.bind(py)));
-            }
-            held.drop_ref(py);
-        });
-    }
-}
-
-/// The context manager that `lock()` of an async store returned, entered. It is exited on its loop when
-/// the run is over; a thread that works for that loop waits until it is.
-struct LockOnLoop {
+/// What `lock()` of the object gave, for its `release()` when the run is over.
+struct HeldLock {
     object: Arc<Py<PyAny>>,
-    caller: Caller,
+    /// Of an async store: the lock is released on the caller's event loop. A thread that works for
+    /// that loop waits until it is.
+    caller: Option<Caller>,
     held: Option<Py<PyAny>>,
 }
 
-impl Drop for LockOnLoop {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
         let object = Arc::clone(&self.object);
+        let Some(caller) = &self.caller else {
+            let _ = attached(|py| {
+                let held = held.into_bound(py);
+                let released = object.bind(py).call_method1("release", (&held,));
+                released.map_or_else(|raised| raised.write_unraisable(py, Some(&held)), drop);
+            });
+            return;
+        };
         let release = move |py: Python<'_>| {
             object.bind(py).call_method1("release", (held,)).map(Bound::unbind)
         };
-        let Some(caller) = Caller::served() else {
-            let begun = |py: Python<'_>| self.caller.begin(release(py)?.into_bound(py));
-            let _ = attached(begun);
+        let Some(served) = Caller::served() else {
+            let _ = attached(|py| caller.begin(release(py)?.into_bound(py)));
             return;
         };
-        // On a loop that was closed nothing can be left.
-        let _ = outcome_here(&caller, release, |py, left| {
-            if let Err(raised) = left {
-                raised.write_unraisable(py, None);
-            }
+        // On a loop that was closed nothing can be released.
+        let _ = outcome_here(&served, release, |py, released| {
+            released.map_or_else(|raised| raised.write_unraisable(py, None), drop);
         });
     }
 }
