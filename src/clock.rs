@@ -1,12 +1,12 @@
-//! Time is a parameter. A [`Clock`] is the only owner of wall time, monotonic time and sleeping;
-//! [`ServiceTime`] adds what was learnt about the service's own clock from its `Date` headers.
+//! [`Clock`] is the only source of wall time, monotonic time and sleep, and is passed as a parameter.
+//! [`ServiceTime`] adds an estimate of the service's clock from its `Date` headers.
 //!
-//! A manual clock never makes anybody wait: sleeping on it moves it. That is how the sandbox, the
-//! clients it hands out and the tests share one time (`sandbox.clock.advance("1d")`).
+//! Sleeping on a manual clock advances it and does not wait. The sandbox, its clients and the tests
+//! share one manual clock (`sandbox.clock.advance("1d")`).
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "the one room that reads the machine's time and sleeps"
+    reason = "the one module that reads the system time and sleeps"
 )]
 
 use std::fmt;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use crate::lock::Mutex;
 use jiff::{SignedDuration, Timestamp};
 
-/// Wall time, monotonic time and sleep. Cheap to clone; clones are the same clock.
+/// Wall time, monotonic time and sleep. Cloning is cheap; clones share one clock.
 #[derive(Clone)]
 pub struct Clock(Arc<Source>);
 
@@ -26,8 +26,7 @@ enum Source {
     Manual { origin: Instant, state: Mutex<Manual> },
 }
 
-/// `running`: the machine's time still flows underneath; otherwise it stands still but for
-/// [`Clock::advance`] and sleeps.
+/// `running`: the system time is added; otherwise only [`Clock::advance`] and sleeps move the clock.
 struct Manual {
     running: bool,
     wall: Timestamp,
@@ -35,7 +34,7 @@ struct Manual {
 }
 
 impl Clock {
-    /// The machine's clock: one for the whole process, so that the times of any two compare.
+    /// The system clock: one for the process, so that all of its times can be compared.
     #[must_use]
     pub fn system() -> Self {
         static SYSTEM: LazyLock<Clock> =
@@ -43,13 +42,13 @@ impl Clock {
         SYSTEM.clone()
     }
 
-    /// A clock that stands at `start` until it is advanced or slept on.
+    /// A clock that shows `start` until something advances it or sleeps on it.
     #[must_use]
     pub fn frozen_at(start: Timestamp) -> Self {
         Self::manual(start, false)
     }
 
-    /// A clock that runs with the machine's, can be advanced, and never makes a sleeper wait.
+    /// A clock that runs with the system clock and can be advanced; a sleep on it does not wait.
     #[must_use]
     pub fn running() -> Self {
         Self::manual(Timestamp::now(), true)
@@ -66,7 +65,7 @@ impl Clock {
         matches!(*self.0, Source::Manual { .. })
     }
 
-    /// True if the other one is this clock: only then do their monotonic times compare.
+    /// Whether both are one clock: only then can their monotonic times be compared.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -88,7 +87,7 @@ impl Clock {
         }
     }
 
-    /// Time since this clock was made, never set back.
+    /// Time since the clock was created; never decreases.
     #[must_use]
     pub fn monotonic(&self) -> Duration {
         match &*self.0 {
@@ -101,8 +100,7 @@ impl Clock {
         }
     }
 
-    /// Waits; on a manual clock moves the clock instead and returns after one turn of the
-    /// scheduler.
+    /// Waits. A manual clock is advanced instead, and the task yields once to the scheduler.
     pub async fn sleep(&self, duration: Duration) {
         if self.is_manual() {
             self.advance(duration);
@@ -112,7 +110,7 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock forward, wall and monotonic together. The machine's clock stays.
+    /// Moves wall and monotonic time of a manual clock forward. No effect on the system clock.
     pub fn advance(&self, by: Duration) {
         self.change(|state| {
             state.monotonic = state.monotonic.saturating_add(by);
@@ -120,8 +118,8 @@ impl Clock {
         });
     }
 
-    /// Moves only the wall time of a manual clock, either way: a clock that was set, or a machine
-    /// that was suspended.
+    /// Moves only the wall time of a manual clock, forward or back: simulates a clock that was set,
+    /// or a machine that was suspended.
     pub fn shift_wall(&self, by: SignedDuration) {
         self.change(|state| state.wall = shifted(state.wall, by));
     }
@@ -151,15 +149,15 @@ fn shifted(wall: Timestamp, by: SignedDuration) -> Timestamp {
     wall.checked_add(by).unwrap_or(if by.is_negative() { Timestamp::MIN } else { Timestamp::MAX })
 }
 
-/// Skews up to this are taken for network noise and not corrected.
+/// A skew up to this is treated as network delay and not corrected.
 pub const NOTICED_SKEW: SignedDuration = SignedDuration::from_secs(5);
-/// No skew beyond this is ever corrected: one of the clocks is wrong by days.
+/// A larger skew is never corrected: one of the clocks is wrong by days.
 pub const CORRECTED_SKEW: SignedDuration = SignedDuration::from_hours(24);
-/// A reply that took longer than this says nothing about clocks.
+/// The `Date` of a reply with a longer round trip is ignored.
 const LEARNING_ROUND_TRIP: Duration = Duration::from_secs(10);
 const UNKNOWN: i64 = i64::MIN;
 
-/// The service's time, once learnt: our clock plus the skew seen in `Date` headers.
+/// The estimate of the service's time: the local clock plus the skew seen in `Date` headers.
 #[derive(Clone, Debug)]
 pub struct ServiceTime {
     clock: Clock,
@@ -167,34 +165,34 @@ pub struct ServiceTime {
 }
 
 impl ServiceTime {
-    /// Nothing learnt yet: the service's time is taken to be ours.
+    /// Without an estimate yet: the service's time equals the local time.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self { clock, skew_milliseconds: Arc::new(AtomicI64::new(UNKNOWN)) }
     }
 
-    /// Our own clock.
+    /// The local clock.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Learns from one reply: `date` is its `Date` header, `sent` and `received` our wall times
-    /// around it. A reply that took over ten seconds teaches nothing; the caller leaves out replies
-    /// with `Age` and those over plain HTTP from beyond loopback.
+    /// Estimates the skew from one reply: `date` is its `Date` header, `sent` and `received` are local
+    /// wall times. Ignores a reply that took over ten seconds; the caller excludes replies with
+    /// `Age` and replies over plain HTTP from other hosts than loopback.
     pub fn learn(&self, date: Timestamp, sent: Timestamp, received: Timestamp) {
         let round_trip = received.duration_since(sent);
         if round_trip.is_negative() || round_trip.unsigned_abs() > LEARNING_ROUND_TRIP {
             return;
         }
         let midpoint = shifted(sent, round_trip / 2);
-        // `Date` has whole seconds, cut off: half a second later is the better estimate.
+        // `Date` is truncated to whole seconds: half a second later is the better estimate.
         let skew = date.duration_since(midpoint) + SignedDuration::from_millis(500);
         let milliseconds = i64::try_from(skew.as_millis()).unwrap_or(i64::MAX);
         self.skew_milliseconds.store(milliseconds, Ordering::Relaxed);
     }
 
-    /// Service clock minus our clock as last seen; `None` until a reply taught it.
+    /// Service clock minus local clock, from the last reply; `None` before the first estimate.
     #[must_use]
     pub fn skew(&self) -> Option<SignedDuration> {
         match self.skew_milliseconds.load(Ordering::Relaxed) {
@@ -203,7 +201,7 @@ impl ServiceTime {
         }
     }
 
-    /// The part of the skew that is acted on: none up to 5 seconds, none beyond 24 hours.
+    /// The skew if it is corrected, else zero: above 5 seconds and at most 24 hours.
     #[must_use]
     pub fn correction(&self) -> SignedDuration {
         match self.skew() {
@@ -212,7 +210,7 @@ impl ServiceTime {
         }
     }
 
-    /// The service's time as well as it is known.
+    /// The estimated service time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         shifted(self.clock.wall(), self.correction())
@@ -228,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sleeping_on_a_frozen_clock_moves_it_and_takes_no_time() {
+    async fn sleeping_on_a_frozen_clock_advances_it_without_waiting() {
         let clock = Clock::frozen_at(at("2026-11-01T00:00:00Z"));
         clock.sleep(Duration::from_secs(86_400)).await;
         assert_eq!(clock.wall(), at("2026-11-02T00:00:00Z"));
@@ -236,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn all_system_clocks_are_one_and_their_times_compare() {
+    fn all_system_clocks_are_the_same_clock() {
         let (first, second) = (Clock::system(), Clock::system());
         let earlier = first.monotonic();
         assert!(first.is_same(&second) && second.monotonic() >= earlier);
@@ -245,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn t26_a_skew_of_two_minutes_is_learnt_and_corrected() {
+    fn t26_a_skew_of_two_minutes_is_detected_and_corrected() {
         let time = ServiceTime::new(Clock::frozen_at(at("2026-11-01T00:00:00Z")));
         let now = time.clock().wall();
         time.learn(at("2026-11-01T00:02:00Z"), now, now);
@@ -253,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn t27_a_slow_reply_teaches_nothing() {
+    fn t27_the_date_of_a_slow_reply_is_ignored() {
         let time = ServiceTime::new(Clock::frozen_at(at("2026-11-01T00:00:00Z")));
         let now = time.clock().wall();
         time.learn(at("2026-11-01T00:02:00Z"), now, now + SignedDuration::from_secs(11));
@@ -261,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn t28_a_skew_beyond_a_day_is_seen_but_not_acted_on() {
+    fn t28_a_skew_of_more_than_a_day_is_detected_but_not_corrected() {
         let time = ServiceTime::new(Clock::frozen_at(at("2026-11-01T00:00:00Z")));
         let now = time.clock().wall();
         time.learn(at("1970-01-01T00:00:00Z"), now, now);

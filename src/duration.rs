@@ -10,8 +10,8 @@ use crate::error::{Error, Kind, Result, excerpt};
 /// from ISO 8601 `"PT1M"`, `"P1D"`. A day is 86,400 seconds.
 ///
 /// # Errors
-/// `Kind::QueryError` for anything else: no unit, a unit twice, a negative duration, years or months. So
-/// is a bare `"1M"`: to pandas it is a month.
+/// `Kind::QueryError` for anything else: no unit, a unit twice, a negative duration, years or months,
+/// and for `"1M"`, which pandas reads as a month.
 pub fn parse_duration(text: &str) -> Result<Duration> {
     parse(text.trim()).ok_or_else(|| {
         Error::new(Kind::QueryError, format!("{:?} is not a duration", excerpt(text))).with_hint(
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_as_people_write_them() {
+    fn all_documented_forms_of_a_duration_are_parsed() {
         for (text, seconds) in [
             ("90s", 90.0),
             ("1m", 60.0),
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn k14_what_is_no_duration_is_refused() {
+    fn k14_an_invalid_duration_is_refused() {
         for text in [
             "",
             "60",

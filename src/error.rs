@@ -1,10 +1,9 @@
-//! What can go wrong, in one type. Every failure of the core is an [`Error`]: a [`Kind`] (which
-//! Python class it becomes, see `python/siteline/errors.py`) and a context (what was asked, what
-//! came, what to do now). Whether a failure is worth another attempt is decided in
-//! [`Error::transience`] and nowhere else.
+//! The error type. Every failure of the core is an [`Error`]: a [`Kind`], which selects the Python
+//! class (see `python/siteline/errors.py`), and a [`Context`] (the request, the reply, a hint).
+//! [`Error::transience`] alone decides whether a failed request is retried.
 //!
-//! No text in here may hold a key, token, assertion, passphrase, cursor, query string or more than
-//! 500 characters of a body: foreign text enters through [`excerpt`].
+//! No text of an error may contain a key, token, assertion, passphrase, cursor, query string or more
+//! than 500 characters of a body: text of other origin passes through [`excerpt`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +14,10 @@ use jiff::Timestamp;
 /// The result of everything in the core that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Longest piece of foreign text (a body, an `error_description`) that any message carries.
+/// Most characters of foreign text (a body, an `error_description`) in a message.
 pub const EXCERPT_CHARACTERS: usize = 500;
 
-/// Which failure it is: one variant for each exception class of the Python package, of the same
+/// The kind of a failure: one variant for each exception class of the Python package, with the same
 /// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -31,77 +30,77 @@ pub enum Kind {
     QueryError,
     /// The connection could not be made or broke.
     TransportError,
-    /// A time limit of one attempt passed; see [`Phase`].
+    /// A timeout expired; see [`Phase`].
     TransportTimeout,
     /// The TLS handshake failed.
     TlsError,
     /// The proxy refused or failed.
     ProxyError,
-    /// The body ended before its end.
+    /// The body is truncated.
     TruncatedBody,
-    /// The service answered something that the interface does not allow.
+    /// The reply violates the interface.
     ProtocolError,
-    /// The decoded body passed the cap.
+    /// The body is larger than the cap.
     BodyTooLarge,
-    /// A cursor came that this chain had been given before.
+    /// The service repeated a cursor within a chain.
     CursorLoop,
     /// The service answered with a redirect; none is followed.
     RedirectRefused,
     /// The credential, assertion or access token was refused.
     AuthenticationError,
-    /// The clocks differ by more than can be corrected.
+    /// The clocks differ by more than siteline corrects.
     ClockSkewError,
     /// A scope was refused or not granted.
     ScopeError,
     /// The service refused the request itself.
     RequestRejected,
-    /// The service refused a cursor in mid-chain.
+    /// The service refused a cursor in the middle of a chain.
     CursorRejected,
-    /// Too many requests, for a while.
+    /// Too many requests in a period.
     RateLimited,
     /// The daily allowance is used up.
     AllowanceExhausted,
     /// The service failed at every attempt.
     ServiceUnavailable,
-    /// The caller's own deadline passed.
+    /// The caller's deadline passed.
     DeadlineExceeded,
     /// A store could not be opened, read or written.
     StoreError,
-    /// Somebody else writes to it.
+    /// Another process or thread is writing to the store.
     StoreBusy,
-    /// There is no room left to write.
+    /// No space is left for the store.
     StoreFull,
-    /// What is stored is not what was written.
+    /// The store's content differs from what was written.
     StoreCorrupt,
-    /// A store knows the feed with another definition.
+    /// The store has the feed with another definition.
     FeedChanged,
     /// A bookmark was edited, or belongs to another query, host or subject.
     BookmarkError,
     /// The client, scan or sandbox was closed.
     ClosedError,
-    /// A live object was carried over a fork.
+    /// An object of the parent process was used after a fork.
     ForkError,
     /// A defect of siteline itself.
     InternalError,
 }
 
-/// The name of the Python class in `siteline.errors`, which is the variant's own.
+/// The name of the Python class in `siteline.errors`, which equals the variant's name.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }
 }
 
-/// Where in an attempt a time limit passed.
+/// The phase in which a timeout expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// Name lookup, TCP and TLS: nothing of the request was sent.
+    /// Name lookup, TCP and TLS: no byte of the request was sent.
     Connect,
     /// Waiting for the status line and headers.
     Response,
     /// Reading the body.
     Body,
-    /// All attempts and waits of one page together.
+    /// All attempts and waits of one page in total.
     Page,
 }
 
@@ -121,15 +120,15 @@ impl fmt::Display for Phase {
 pub enum Transience {
     /// No attempt with the same request can help.
     Never,
-    /// One repeat: the framing of the reply was broken.
+    /// One retry: the framing of the reply was broken.
     Once,
-    /// A fault that passes.
+    /// A transient fault.
     Transient,
-    /// The service asked for a pause.
+    /// The service requested a pause.
     Throttled,
 }
 
-/// One attempt of a request that was made: what came of it, and the wait that followed it.
+/// One attempt of a request: its outcome, and the wait after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
     /// `"503"`, `"timeout in response"`, `"connection reset"`: a status or a phase.
@@ -138,45 +137,45 @@ pub struct Attempt {
     pub wait: Option<Duration>,
 }
 
-/// What is known of a failure besides its kind. All of it may be shown to a user.
+/// The details of a failure. All of them may be shown to a user.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Context {
-    /// What was asked and what came, in a sentence.
+    /// What was requested and what failed, in a sentence.
     pub message: String,
-    /// What to do now.
+    /// What the user can do.
     pub hint: Option<String>,
-    /// The phase in which a time limit passed.
+    /// The phase in which a timeout expired.
     pub phase: Option<Phase>,
-    /// Where in the JSON body, as `$.series[3].points[0].value`.
+    /// The path in the JSON body, such as `$.series[3].points[0].value`.
     pub path: Option<String>,
     /// The HTTP status of the reply.
     pub status: Option<u16>,
     /// The member `error` of the reply (`invalid_client`, ...).
     pub code: Option<String>,
-    /// What the service said about it, cut and escaped.
+    /// The description in the service's reply, truncated and escaped.
     pub detail: Option<String>,
-    /// Scopes that were asked for and not granted.
+    /// Scopes that were requested and not granted.
     pub missing: Vec<String>,
-    /// Service clock minus our clock, in seconds.
+    /// Service clock minus local clock, in seconds.
     pub skew_seconds: Option<f64>,
     /// When the service takes requests again.
     pub retry_at: Option<Timestamp>,
-    /// The pause that the service asked for with `Retry-After`.
+    /// The pause that the service requested with `Retry-After`.
     pub retry_after: Option<Duration>,
-    /// The service's own name for the request, if its reply had one.
+    /// The request id in the reply's headers.
     pub request_id: Option<String>,
     /// The attempts made, in order.
     pub attempts: Vec<Attempt>,
-    /// From the first attempt to the failure.
+    /// The time from the first attempt to the failure.
     pub elapsed: Option<Duration>,
-    /// True where the reply was not HTTP at all: worth one repeat.
+    /// True if the reply was not valid HTTP: it is retried once.
     pub broken_framing: bool,
-    /// True where no byte of the request left: it is not counted in the allowance.
+    /// True if no byte of the request was sent: it does not count against the allowance.
     pub unsent: bool,
 }
 
-/// A failure: a kind and its context, in one word of memory.
+/// A failure: a kind and its context, boxed so that a `Result` stays small.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -188,66 +187,66 @@ struct Inner {
 }
 
 impl Error {
-    /// A failure of this kind, with the sentence that says what was asked and what came.
+    /// A failure of this kind; `message` says what was requested and what failed.
     #[must_use]
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         let context = Context { message: message.into(), ..Context::default() };
         Self(Box::new(Inner { kind, context, source: None }))
     }
 
-    /// A response body that breaks the interface at a JSON path.
+    /// A reply whose body violates the interface at a JSON path.
     #[must_use]
     pub fn protocol_at(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Kind::ProtocolError, message).with(|context| context.path = Some(path.into()))
     }
 
-    /// The same failure with its context changed.
+    /// Changes the context.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Context)) -> Self {
         change(&mut self.0.context);
         self
     }
 
-    /// The same failure with advice.
+    /// Adds a hint.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         self.with(|context| context.hint = Some(hint.into()))
     }
 
-    /// The same failure with the foreign error that caused it. Its text is never shown by us: it
-    /// is kept so that the Python layer can hand a user's own exception back to them.
+    /// Adds the foreign error that caused the failure. siteline never shows its text; the Python
+    /// layer uses it to raise a user's own exception again.
     #[must_use]
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.0.source = Some(Arc::new(source));
         self
     }
 
-    /// The same context under another kind.
+    /// Changes the kind and keeps the context.
     #[must_use]
     pub fn into_kind(mut self, kind: Kind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    /// Which failure it is.
+    /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// What is known of it.
+    /// The details of the failure.
     #[must_use]
     pub fn context(&self) -> &Context {
         &self.0.context
     }
 
-    /// The foreign error behind it, if there was one.
+    /// The foreign error that caused the failure, if there is one.
     #[must_use]
     pub fn foreign(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
         self.0.source.as_deref()
     }
 
-    /// Whether another attempt can help (faults.md section 5). The only place that decides it.
+    /// Whether another attempt can help (faults.md section 5).
     #[must_use]
     pub fn transience(&self) -> Transience {
         match self.0.kind {
@@ -265,7 +264,7 @@ impl Error {
         }
     }
 
-    /// Whether the same call may succeed later with nothing changed by the caller.
+    /// Whether the same call, unchanged, may succeed later.
     #[must_use]
     pub fn retryable(&self) -> bool {
         self.transience() != Transience::Never
@@ -298,12 +297,12 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// Foreign text made safe to show: at most [`EXCERPT_CHARACTERS`] characters, control characters
+/// Makes foreign text safe to show: at most [`EXCERPT_CHARACTERS`] characters, control characters
 /// escaped, and anything that looks like a JWT replaced.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
     let mut safe = String::with_capacity(text.len().min(EXCERPT_CHARACTERS));
-    // Twice the length is looked at, so that a token that straddles the cut is still recognised.
+    // Reads twice the length, so that a token that crosses the limit is still recognised.
     let head =
         text.char_indices().nth(EXCERPT_CHARACTERS * 2).map_or(text, |(end, _)| &text[..end]);
     for piece in head.split_inclusive(|c: char| !is_token_character(c)) {
@@ -329,7 +328,7 @@ fn is_token_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=')
 }
 
-/// Long, and with the shape that every JWT has: base64url of `{"`, then a dot.
+/// Every JWT is long and has base64url of `{"`, then a dot.
 fn looks_like_jwt(word: &str) -> bool {
     word.len() > 40 && word.contains("eyJ") && word.contains('.')
 }
@@ -349,7 +348,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t18_foreign_text_is_cut_escaped_and_stripped_of_tokens() {
+    fn t18_foreign_text_is_truncated_escaped_and_stripped_of_tokens() {
         let token = format!("eyJhbGciOiJSUzI1NiJ9.{}.sig", "A".repeat(60));
         let text = format!("bad\u{1b}[31m assertion={token} {}", "x".repeat(1_000_000));
         let safe = excerpt(&text);
@@ -359,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_keeps_text_that_is_not_ascii() {
+    fn an_excerpt_keeps_non_ascii_text() {
         assert_eq!(excerpt("Zugriff verweigert: Schlüssel"), "Zugriff verweigert: Schlüssel");
     }
 }

@@ -1,9 +1,8 @@
-//! What belongs to one process, told by its number.
+//! [`Owned`]: a value that belongs to one process, identified by its process id.
 //!
-//! A forked child has a copy of all memory of its parent, and none of its threads. A connection, a
-//! runtime or a lock that the parent had in use is neither used nor dropped in the child: to drop it
-//! would touch what is still the parent's (file locks, sockets), or wait for threads that are not
-//! there.
+//! A forked child has a copy of its parent's memory, and none of its threads. A connection, a
+//! runtime or a lock of the parent is neither used nor dropped in the child: dropping it would
+//! affect the parent's file locks and sockets, or wait for threads that do not exist.
 
 use std::mem;
 use std::sync::OnceLock;
@@ -13,25 +12,25 @@ use std::sync::OnceLock;
 pub(crate) struct Process(u32);
 
 impl Process {
-    /// The one that this code runs in.
+    /// The process that this code runs in.
     pub(crate) fn current() -> Self {
         Self(number())
     }
 
-    /// False in a child that was forked since.
+    /// False in a child that was forked later.
     pub(crate) fn is_current(self) -> bool {
         self.0 == number()
     }
 }
 
-/// A value of one process. A forked child finds it empty and may have a value of its own; the
-/// inherited one is leaked.
+/// A value of one process. It is empty in a forked child, which may store its own value; the
+/// inherited value is leaked.
 #[derive(Debug)]
 pub(crate) struct Owned<T> {
     first: Link<T>,
 }
 
-/// The values of a line of processes, each the child of the one before.
+/// A list of values, one for each process; each process is the child of the previous one.
 type Link<T> = OnceLock<Box<Slot<T>>>;
 
 #[derive(Debug)]
@@ -42,7 +41,7 @@ struct Slot<T> {
 }
 
 impl<T> Owned<T> {
-    /// No value yet, in any process.
+    /// Without a value in any process.
     pub(crate) const fn empty() -> Self {
         Self { first: OnceLock::new() }
     }
@@ -53,7 +52,7 @@ impl<T> Owned<T> {
         Self { first: Box::new(slot).into() }
     }
 
-    /// The value, in the process that it belongs to.
+    /// The value of this process.
     pub(crate) fn get(&self) -> Option<&T> {
         let mut link = &self.first;
         while let Some(slot) = link.get() {
@@ -65,13 +64,13 @@ impl<T> Owned<T> {
         None
     }
 
-    /// As [`Owned::get`], to change it.
+    /// Like [`Owned::get`], mutable.
     pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
         self.slot_mut()?.value.get_mut()
     }
 
-    /// The value of this process, made where there is none. In a child, no lock of the parent is
-    /// waited for.
+    /// The value of this process; `make` creates it if there is none. A child never waits for a lock
+    /// of its parent.
     pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         let mut link = &self.first;
         loop {
@@ -86,7 +85,7 @@ impl<T> Owned<T> {
         }
     }
 
-    /// Takes the value out, in the process that it belongs to.
+    /// Removes the value of this process and returns it.
     pub(crate) fn take(&mut self) -> Option<T> {
         self.slot_mut()?.value.take()
     }
@@ -127,7 +126,7 @@ use pretended::number;
 #[cfg(test)]
 pub(crate) use pretended::pretend;
 
-/// A test pretends to be a forked child: its thread has another process number.
+/// Simulates a forked child in a test: the thread gets another process id.
 #[cfg(test)]
 mod pretended {
     use std::cell::Cell;
@@ -140,7 +139,7 @@ mod pretended {
         std::process::id() ^ (CHILD.get() << 24)
     }
 
-    /// This thread is the child of that number until this is dropped.
+    /// The thread has the process id of this child until this guard is dropped.
     #[must_use]
     pub(crate) struct Child(u32);
 
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_finds_nothing_and_has_a_value_of_its_own() {
+    fn a_child_does_not_see_the_value_of_its_parent_and_has_its_own() {
         let owned = Owned::new(1);
         let process = Process::current();
         let child = pretend(1);
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inherited_is_neither_taken_nor_dropped() {
+    fn an_inherited_value_is_neither_taken_nor_dropped() {
         let counted = Arc::new(());
         let mut owned = Owned::new(Arc::clone(&counted));
         let child = pretend(1);
@@ -185,12 +184,12 @@ mod tests {
         drop(Arc::clone(owned.get_or_init(|| Arc::clone(&counted))));
         assert_eq!(Arc::strong_count(&counted), 3);
         drop(owned);
-        assert_eq!(Arc::strong_count(&counted), 2, "the child's own was dropped");
+        assert_eq!(Arc::strong_count(&counted), 2, "the child's own value was dropped");
         drop(child);
     }
 
     #[test]
-    fn what_was_taken_is_made_anew() {
+    fn after_take_the_value_is_created_again() {
         let mut owned = Owned::empty();
         assert!(owned.get_mut().is_none());
         owned.get_or_init(|| 1);

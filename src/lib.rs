@@ -1,54 +1,54 @@
-//! The core of siteline: aggregated time series of the Customer Data Service, complete, merged and
-//! counted. It knows no Python; the feature `python` adds the thin layer that does.
+//! The core of siteline, a client of the Customer Data Service: it reads aggregated time series,
+//! merges them and counts the requests. The Python layer is the feature `python`.
 //!
-//! The data's path, in one line:
+//! The path of the data:
 //!
 //! ```text
 //! Query -> Chain -> (allowance, token, retry) one request -> bytes -> decode -> PointColumns -> Page -> Python
 //! ```
 //!
-//! The rooms, from the ground up (a room knows only those above it in this list that are named):
+//! The modules, lowest first. A module uses only the modules that its row names:
 //!
-//! | room | holds | knows |
+//! | module | contents | uses |
 //! |---|---|---|
-//! | `fork` | what belongs to one process | - |
-//! | `lock` | locks without poison | - |
-//! | [`error`] | the one error type, and what is transient | - |
-//! | [`clock`] | time, and the service's time once learnt | lock |
+//! | `fork` | values that belong to one process | - |
+//! | `lock` | mutexes without poisoning | - |
+//! | [`error`] | the error type, and which errors are transient | - |
+//! | [`clock`] | time, and the estimate of the service's time | lock |
 //! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, error, clock |
 //! | [`auth`] | keys, assertions, tokens | fork, lock, error, clock, http |
 //! | [`data`] | query, cursor, chain, decoding, merging | lock, error |
 //! | [`preview`] | the lines of a table's first series, for display | data |
-//! | [`duration`] | durations that a user writes | error |
-//! | [`client`] | the authorised send; scans; discovery | fork, lock, error, clock, http, auth, data |
-//! | [`store`] | one file: every version of every point | fork, lock, error, data |
-//! | [`sync`] | feeds kept right while the service revises its data | fork, lock, error, clock, http, data, client, store |
-//! | [`settings`] | what variables and a profile say about a client | error |
-//! | [`sandbox`] | the service itself, as an independent witness | lock, clock |
+//! | [`duration`] | parser of durations that a user writes | error |
+//! | [`client`] | the authorised request; scans; discovery | fork, lock, error, clock, http, auth, data |
+//! | [`store`] | one file with every version of every point | fork, lock, error, data |
+//! | [`sync`] | feeds: incremental reads into a target, with re-reads of revised ranges | fork, lock, error, clock, http, data, client, store |
+//! | [`settings`] | a client's options from environment variables and profiles | error |
+//! | [`sandbox`] | a server that implements the service; shares no code with the client | lock, clock |
 //! | `python` | the Python layer, behind its feature | all |
 //!
-//! Chosen parts, and parts left out:
+//! Dependencies, and alternatives that were rejected:
 //!
-//! | for | we took | and not |
+//! | for | used | rejected |
 //! |---|---|---|
-//! | HTTP | reqwest on hyper and rustls, its redirects, retries and decompression off | its own decompression: it hides `Content-Encoding`, and why a body broke off |
-//! | gzip | libdeflate for a body that is whole and of one member; flate2 over zlib-rs as the bytes come, up to a cap, for every other | zlib-rs alone: a page takes 1.55 times as long to inflate and decode |
+//! | HTTP | reqwest on hyper and rustls, with redirects, retries and decompression off | its own decompression: it hides `Content-Encoding` and the cause of a truncated body |
+//! | gzip | libdeflate for a complete body of one member; flate2 over zlib-rs, streaming up to a cap, for every other | zlib-rs alone: a page takes 1.55 times as long to inflate and decode |
 //! | bodies | a small pool of buffers (`http/buffers.rs`) | a new buffer for each: a collected read to pandas takes 1.04 to 1.15 times as long |
-//! | numbers of the data | `double.rs` and `digits.rs` of `data/decode`: doubles of the lengths that sensors write | fast-float2: the whole decoder takes 1.24 times as long; lexical-core: 1.40 times |
-//! | signatures | aws-lc-rs | jsonwebtoken: it signs with a key that it holds, so a vault's callable would need a second path |
-//! | verifying, in the sandbox and in the tests of [`auth`] | jsonwebtoken, over the same aws-lc-rs: the witness shares no code with the signer | its `Validation`: it reads the machine's clock, and takes an `aud` that is a list and a member that comes twice |
-//! | small error types | thiserror | for [`Error`] itself, whose text comes of a kind and a context |
-//! | retries | one policy of ours ([`http::Policy`]) | a retry crate: pauses, deadlines, quota and fresh assertions are what it would have to be taught |
-//! | locks | the standard library's, in `lock` without their poison | `parking_lot`: a free lock may be lost in a forked child (`lock` says how) |
-//! | columns | arrow, exported by the C data interface | pyarrow: it is not needed to hand over a frame |
-//! | JSON of the data | a strict pull parser of ours ([`data`]): bit-equal doubles, exact positions, no tree | serde: errors without a path, a number read before its column is known |
-//! | profiles | toml, read into a table and checked member by member; strsim for "is … meant?" | serde's derive: its errors show values |
-//! | the store | `SQLite` inside (rusqlite): one transaction for a page, its bookmark and its coverage | a row for each point: blocks of a series' points are smaller, faster, and carry a checksum |
+//! | numbers of the data | `double.rs` and `digits.rs` of `data/decode`: doubles of the lengths that sensors write | fast-float2: the decoder takes 1.24 times as long; lexical-core: 1.40 times |
+//! | signatures | aws-lc-rs | jsonwebtoken: it signs only with its own key, so an external signer would need a second path |
+//! | verifying, in the sandbox and in the tests of [`auth`] | jsonwebtoken, over the same aws-lc-rs: it shares no code with the signer | its `Validation`: it reads the system clock, and accepts an `aud` that is a list and a duplicate member |
+//! | small error types | thiserror | thiserror for [`Error`] itself, whose text is composed of a kind and a context |
+//! | retries | a policy of our own ([`http::Policy`]) | a retry crate: none supports our pauses, deadlines, quota and a new assertion for each attempt |
+//! | locks | those of the standard library, wrapped in `lock` without poisoning | `parking_lot`: a free lock may be lost in a forked child (explained in `lock`) |
+//! | columns | arrow, exported through the C data interface | pyarrow: it is not needed to export a frame |
+//! | JSON of the data | a strict pull parser of our own ([`data`]): bit-equal doubles, exact positions, no tree | serde: errors without a path, a number parsed before its column is known |
+//! | profiles | toml, parsed into a table and checked member by member; strsim for "is … meant?" | serde's derive: its errors show values |
+//! | the store | embedded `SQLite` (rusqlite): one transaction for a page, its bookmark and its coverage | a row for each point: blocks of a series' points are smaller, faster, and carry a checksum |
 //! | certificates | the platform's verifier; rustls-native-certs for `SSL_CERT_FILE` and `SSL_CERT_DIR` | |
-//! | JSON of all else | `serde_json` | |
-//! | Python | pyo3, pyo3-log for the shape of a record | |
-//! | asyncio: coroutines of the user's that Rust awaits | pyo3-async-runtimes, without its features: `into_future_with_locals`, for async signers and async stores (`python/bridge/coroutine.rs`) | |
-//! | asyncio: awaitables that Python awaits | a bridge of ours (`python/bridge/awaitable.rs`) | pyo3-async-runtimes 0.29, tried: 8 of 40 scripts that ended with calls under way crashed, for it attaches to an interpreter that ends; where the loop was closed meanwhile it prints a traceback and sets `sys.last_value`; an awaitable whose outcome is `StopIteration` never ends; a panic is an exception of its own, without its words |
+//! | other JSON | `serde_json` | |
+//! | Python | pyo3; pyo3-log for the form of a log record | |
+//! | asyncio: user coroutines that Rust awaits | pyo3-async-runtimes, without its features: `into_future_with_locals`, for async signers and async stores (`python/bridge/coroutine.rs`) | |
+//! | asyncio: awaitables that Python awaits | a bridge of our own (`python/bridge/awaitable.rs`) | pyo3-async-runtimes 0.29: 8 of 40 scripts that exited during a call crashed, because it attaches to an interpreter that is finalizing; if the loop was closed it prints a traceback and sets `sys.last_value`; an awaitable whose result is `StopIteration` never completes; a panic becomes a separate exception without its message |
 //! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte | axum |
 
 pub mod auth;

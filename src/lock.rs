@@ -1,16 +1,16 @@
-//! Locks that a panic does not poison: what they hold is right after every step of ours, and a panic
-//! of one call is told by that call alone.
+//! Mutexes without poisoning: the protected values are valid after every step, and only the call
+//! that panics reports the panic.
 //!
-//! They are those of the standard library, and not `parking_lot`, because of forks. A lock that
-//! another thread holds at the fork stays locked in the child with either. A free lock of
-//! `parking_lot` may be lost too: the threads that were waiting for it stand in the child's queue,
-//! and an unlock hands the lock over to one of them, which does not exist there (measured: 2 of 3,666
-//! forks beside eight threads that shared a lock, none of 3,677 with this one).
+//! They wrap those of the standard library, not `parking_lot`, because of forks. With either, a lock
+//! that another thread has at the fork stays locked in the child. With `parking_lot` a free lock may
+//! be lost too: threads that were waiting for it are still in the child's wait queue, and unlocking
+//! passes the lock to one of them, which does not exist in the child (measured: 2 of 3,666 forks
+//! beside eight threads that shared a lock, none of 3,677 with this one).
 
 use std::fmt;
 use std::sync::{self, MutexGuard, PoisonError, TryLockError};
 
-/// A mutex without poison.
+/// A mutex without poisoning.
 #[derive(Default)]
 pub(crate) struct Mutex<T: ?Sized>(sync::Mutex<T>);
 
@@ -35,7 +35,7 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// Without locking: nobody else has it.
+    /// The value without locking, which `&mut self` makes unnecessary.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,18 +52,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_a_panic_the_lock_is_taken_as_before() {
+    fn a_panic_does_not_poison_the_lock() {
         let mutex = Mutex::new(1);
-        let held = || {
+        let panics = || {
             let mut value = mutex.lock();
             *value = 2;
-            panic!("while it was held");
+            panic!("with the lock");
         };
-        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(held)).is_err());
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
         assert_eq!(*mutex.lock(), 2);
         assert_eq!(mutex.try_lock().map(|value| *value), Some(2));
-        let held = mutex.lock();
+        let guard = mutex.lock();
         assert!(mutex.try_lock().is_none());
-        drop(held);
+        drop(guard);
     }
 }

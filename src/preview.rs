@@ -1,5 +1,5 @@
-//! [`Preview`]: the first series of a table or page, each as a line of [`WIDTH`] pixels, made in one
-//! pass over their rows. Its size does not depend on the number of points.
+//! [`Preview`]: the first series of a table or page, each as a line of [`WIDTH`] pixels, computed in
+//! one pass over their rows. Its size does not depend on the number of points.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use arrow_array::{Array, Float64Array};
 
 use crate::data::PointColumns;
 
-/// How many series are drawn.
+/// Most series that a preview shows.
 pub const SERIES: usize = 8;
-/// How many pixels wide.
+/// Width of a line in pixels.
 pub const WIDTH: usize = 200;
 
 /// The first series, each as a line over the same range of time.
@@ -17,9 +17,9 @@ pub const WIDTH: usize = 200;
 pub struct Preview {
     /// Left and right edge, in microseconds since the Unix epoch.
     pub range: (i64, i64),
-    /// The first [`SERIES`].
+    /// The first [`SERIES`] series.
     pub series: Vec<Line>,
-    /// Whether there are more.
+    /// Whether the table has more series.
     pub more: bool,
 }
 
@@ -28,18 +28,18 @@ pub struct Preview {
 pub struct Line {
     /// Its five ids.
     pub ids: Ids,
-    /// Its points, those without a value included.
+    /// The number of its points, including those without a value.
     pub points: usize,
-    /// Its lowest and highest value, where it has any.
+    /// Its lowest and highest value, if it has a value.
     pub values: Option<(f64, f64)>,
-    /// Where it has points, from left to right; between two stretches some are missing.
+    /// The contiguous parts of the line, from left to right; points are missing between two parts.
     pub stretches: Vec<Vec<Pixel>>,
 }
 
-/// All values of one pixel: the lowest and the highest, each from 0 (the series' lowest) to 1.
+/// The lowest and the highest value of one pixel, scaled from 0 (the series' lowest) to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pixel {
-    /// From the left, below [`WIDTH`].
+    /// Position from the left, less than [`WIDTH`].
     pub x: usize,
     /// The lowest.
     pub low: f64,
@@ -48,8 +48,8 @@ pub struct Pixel {
 }
 
 impl Preview {
-    /// Of a table or a page. `range` is what was asked for; points beyond it widen it.
-    /// `interval_seconds` tells what a gap is.
+    /// The preview of a table or a page. `range` is the queried range; points outside extend it.
+    /// `interval_seconds` is the width of a bucket, from which gaps are found.
     #[must_use]
     pub fn from_points(
         points: &PointColumns,
@@ -84,7 +84,7 @@ impl Preview {
 /// The five ids of a series.
 type Ids = [Option<String>; 5];
 
-/// What is drawn: of each series its ids and rows.
+/// The ids and rows of each series in the preview.
 struct SelectedSeries<'a> {
     times: &'a [i64],
     values: &'a Float64Array,
@@ -108,13 +108,13 @@ impl SelectedSeries<'_> {
     }
 }
 
-/// From times to pixels.
+/// Maps times to pixels.
 struct Axis {
     range: (i64, i64),
     interval: Option<i64>,
 }
 
-/// The lowest and highest value of a pixel, and whether points are missing before it.
+/// The lowest and highest value of a pixel, and whether a gap precedes it.
 #[derive(Clone, Copy)]
 struct PixelRange {
     values: (f64, f64),
@@ -142,7 +142,7 @@ impl Axis {
         Line { ids, points, values, stretches: stretches(&buckets, values) }
     }
 
-    /// Points further apart than this have others missing between them: where that is seen.
+    /// A larger distance between two points is a gap. Gaps narrower than a pixel are not shown.
     fn gap(&self, points: usize) -> i64 {
         let length = self.range.1.saturating_sub(self.range.0);
         let count = i64::try_from(points.max(1)).unwrap_or(i64::MAX);
@@ -171,7 +171,7 @@ fn wider(known: Option<(f64, f64)>, value: f64) -> (f64, f64) {
 
 fn stretches(buckets: &[Option<PixelRange>], values: Option<(f64, f64)>) -> Vec<Vec<Pixel>> {
     let Some((lowest, highest)) = values else { return Vec::new() };
-    // Halved first: the span of all doubles is no double.
+    // Divided by two first: the difference of two doubles may overflow.
     let span = highest / 2.0 - lowest / 2.0;
     let share = |value: f64| {
         if span > 0.0 { ((value / 2.0 - lowest / 2.0) / span).clamp(0.0, 1.0) } else { 0.5 }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_breaks_the_line_and_a_flat_one_lies_in_the_middle() {
+    fn a_gap_breaks_the_line_and_a_constant_line_is_in_the_middle() {
         let points = page(&[("A", &[(0, "5"), (1, "5"), (7, "5"), (8, "5")])]);
         let preview = Preview::from_points(&points, None, Some(60));
         let lengths: Vec<_> = preview.series[0].stretches.iter().map(Vec::len).collect();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_shows_its_first_series_over_the_range_that_was_asked_for() {
+    fn a_table_shows_its_first_series_over_the_queried_range() {
         let tags: Vec<String> = (10..30).map(|n| format!("T{n}")).collect();
         let series: Vec<(&str, &[(i64, &str)])> =
             tags.iter().map(|tag| (tag.as_str(), &[(5, "1"), (6, "2")][..])).collect();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_doubles_and_no_points_at_all_are_drawn() {
+    fn the_largest_doubles_and_a_series_without_points_are_handled() {
         let points = page(&[("A", &[(0, "-1.7e308"), (1, "1.7e308"), (2, "0")])]);
         let preview = Preview::from_points(&points, None, Some(60));
         let shares: Vec<_> = preview.series[0].stretches[0].iter().map(|p| p.high).collect();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn many_points_are_a_pixel_each_two_hundred_wide() {
+    fn many_points_are_reduced_to_two_hundred_pixels() {
         let points: Vec<(i64, &str)> =
             (0..5_000).map(|n| (n, if n % 2 == 0 { "0" } else { "1" })).collect();
         let points = page(&[("A", &points)]);

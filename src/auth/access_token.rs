@@ -1,5 +1,5 @@
-//! An access token (§2.2), and how long it lives. Tokens that live shorter than the documented 600
-//! seconds have their margins shortened with them.
+//! An access token (§2.2) and its lifetime. If the lifetime is shorter than the documented 600
+//! seconds, the margins below are shortened too.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +12,12 @@ use super::ScopeSet;
 use super::exchange::Issued;
 use crate::clock::Clock;
 
-/// With so much of its life left a token is renewed while its users go on with it. A random part of up
-/// to a half is taken off, so that processes that started together do not renew together.
+/// With less time left, a token is renewed while other callers still use it. Reduced by a random part
+/// of up to a half, so that processes that started together do not renew together.
 const RENEW: Duration = Duration::from_secs(120);
-/// With so much left, users wait for the renewal.
+/// With less time left, callers wait for the renewal.
 const RENEW_FIRST: Duration = Duration::from_secs(15);
-/// With so much left it is not used any more.
+/// With less time left, a token is no longer used.
 const UNUSABLE: Duration = Duration::from_secs(5);
 
 static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
@@ -38,18 +38,18 @@ impl AccessToken {
         self.authorization.clone()
     }
 
-    /// The bare token, for taking it out of texts that echo it.
+    /// The token alone, to redact it in texts that echo it.
     pub(crate) fn secret(&self) -> &str {
         self.authorization.to_str().unwrap_or_default().trim_start_matches("Bearer ")
     }
 
-    /// Which exchange it came from: no two in a process have the same number.
+    /// The number of the exchange that returned it, unique in the process.
     #[must_use]
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// How long ago it was asked for.
+    /// The time since it was requested.
     #[must_use]
     pub(crate) fn age(&self) -> Duration {
         self.clock.monotonic().saturating_sub(self.obtained)
@@ -69,9 +69,9 @@ pub(super) struct CachedToken {
     pub(super) scopes: Option<ScopeSet>,
     obtained_wall: Timestamp,
     pub(super) lifetime: Duration,
-    /// With so much left it is renewed.
+    /// With less time left, it is renewed.
     pub(super) renew_at: Duration,
-    /// A renewal failed, and a warning said so.
+    /// A renewal failed and a warning was logged.
     pub(super) renewal_failed: bool,
 }
 
@@ -94,20 +94,20 @@ impl CachedToken {
         }
     }
 
-    /// What is left by the stricter of the two clocks: the wall clock runs on while the machine
-    /// sleeps, the monotonic one cannot be set back.
+    /// The remaining lifetime, the shorter by two clocks: the wall clock advances while the machine is
+    /// suspended, the monotonic clock cannot be set back.
     pub(super) fn left(&self, clock: &Clock) -> Duration {
         let wall = clock.wall().duration_since(self.obtained_wall);
         let wall = Duration::try_from(wall).unwrap_or_default();
         self.lifetime.saturating_sub(self.access.age().max(wall))
     }
 
-    /// With so much left, users wait for its renewal.
+    /// With less time left, callers wait for its renewal.
     pub(super) fn renew_first_at(&self) -> Duration {
         RENEW_FIRST.min(self.lifetime / 8)
     }
 
-    /// With so much left it is not used any more.
+    /// With less time left, it is no longer used.
     pub(super) fn unusable_at(&self) -> Duration {
         UNUSABLE.min(self.lifetime / 20)
     }

@@ -1,8 +1,8 @@
 //! The client assertion (§2.1): a signed JWT that is used once.
 //!
-//! Its header has exactly `alg` and `kid`, because it is written from a struct with these fields:
-//! there is no way to add `jku`, `x5u` or `x5c`. An [`Assertion`] can be neither copied nor
-//! printed, and is consumed by the request that carries it: each attempt makes its own.
+//! Its header is serialised from a struct with `alg`, `kid` and an optional `typ`, so `jku`, `x5u`
+//! and `x5c` cannot be added. An [`Assertion`] can be neither copied nor printed, and the request that
+//! sends it consumes it: each attempt creates its own.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,16 +22,16 @@ pub(super) const LONGEST_LIFETIME: Duration = Duration::from_secs(300);
 /// `nbf` allows "only necessary clock tolerance" (§2.1): never more than this.
 pub(super) const LARGEST_TOLERANCE: Duration = Duration::from_secs(60);
 
-/// What every assertion of a client has in common.
+/// The settings of all assertions of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AssertionSettings {
-    /// `aud`: compared by the service as an exact text (§2.1, `BaseUrl::token_url`).
+    /// `aud`, which the service compares as text (§2.1, `BaseUrl::token_url`).
     pub audience: String,
     /// From `iat` to `exp`: 1 to 300 whole seconds; 120 s by default.
     pub lifetime: Duration,
     /// From `nbf` to `iat`: 0 to 60 whole seconds; 0 by default.
     pub tolerance: Duration,
-    /// Whether the header also has `"typ": "JWT"`; not by default, the interface names two fields.
+    /// Whether the header also has `"typ": "JWT"`; off by default, as the interface names two fields.
     pub typ: bool,
 }
 
@@ -47,8 +47,8 @@ impl AssertionSettings {
         }
     }
 
-    /// Checks the limits of the interface (§8). [`make`] does so too; a client calls this first, so
-    /// that a wrong setting is told before any work.
+    /// Checks the limits of the interface (§8). [`make`] does so too; a client calls this when it is
+    /// created, so that a wrong setting fails early.
     ///
     /// # Errors
     /// [`Kind::ConfigError`] for a lifetime or tolerance out of range or not of whole seconds, and for
@@ -61,11 +61,11 @@ impl AssertionSettings {
         {
             return Err(Error::new(
                 Kind::ConfigError,
-                format!("audience={audience:?} is empty or has stray white space."),
+                format!("audience={audience:?} is empty or has unexpected white space."),
             )
             .with_hint(
-                "It is the token endpoint's address as the service sees it, compared as an exact \
-                 text; leave it out to use {base_url}/api/customer/oauth/token.",
+                "It is the address of the token endpoint as the service knows it, and is compared as \
+                 text. The default is {base_url}/api/customer/oauth/token.",
             ));
         }
         check_seconds("lifetime", self.lifetime, Duration::from_secs(1), LONGEST_LIFETIME)?;
@@ -86,26 +86,26 @@ fn check_seconds(name: &str, given: Duration, least: Duration, most: Duration) -
         ),
     )
     .with_hint(
-        "The service refuses an assertion that ends more than five minutes after it was made; the \
-         defaults (lifetime 120 s, tolerance 0 s) suit every clock that is set by a time server.",
+        "The service refuses an assertion that expires more than five minutes after it was issued; \
+         the defaults (lifetime 120 s, tolerance 0 s) suit every clock that a time server sets.",
     ))
 }
 
-/// A signed assertion, good for one request. Not `Clone`; consumed by
-/// [`into_form_value`](Self::into_form_value).
+/// A signed assertion for one request. Not `Clone`; [`into_form_value`](Self::into_form_value)
+/// consumes it.
 pub(crate) struct Assertion {
     text: Zeroizing<String>,
     jti: String,
 }
 
 impl Assertion {
-    /// The compact text, for the form field `client_assertion` and nothing else (§4.1).
+    /// The compact JWT, only for the form field `client_assertion` (§4.1).
     #[must_use]
     pub(crate) fn into_form_value(self) -> Zeroizing<String> {
         self.text
     }
 
-    /// Its unique name. It may be shown: it is worthless without the signature.
+    /// Its `jti`, which is not secret without the signature.
     #[cfg(test)]
     pub(crate) fn jti(&self) -> &str {
         &self.jti
@@ -137,14 +137,14 @@ struct Claims<'a> {
     jti: &'a str,
 }
 
-/// Makes and signs a new assertion at `now`, the service's time as well as it is known.
+/// Creates and signs an assertion issued at `now`, the estimated service time.
 ///
-/// Every call has its own unpredictable `jti` (122 random bits, 32 characters), because the
-/// service takes each only once, whatever came of the request (§3.2).
+/// Every call uses a new random `jti` (122 random bits, 32 characters), because the service accepts
+/// each only once, whatever the outcome of the request (§3.2).
 ///
 /// # Errors
-/// [`Kind::ConfigError`] as [`AssertionSettings::check`]; the signer's own error; and
-/// [`Kind::CredentialError`] where its signature does not match the public key.
+/// [`Kind::ConfigError`] as [`AssertionSettings::check`]; the error of the signer; and
+/// [`Kind::CredentialError`] if its signature does not match the public key.
 pub(super) async fn make(
     credential: &Credential,
     settings: &AssertionSettings,
@@ -170,7 +170,7 @@ pub(super) async fn make(
     Ok(Assertion { text, jti })
 }
 
-/// One part of a compact JWT: the JSON in base64url without padding.
+/// A part of a compact JWT: JSON in base64url without padding.
 fn part(value: &impl Serialize) -> Result<String> {
     let json = serde_json::to_vec(value).map_err(|_| {
         Error::new(Kind::InternalError, "An assertion could not be written as JSON.")
@@ -178,7 +178,7 @@ fn part(value: &impl Serialize) -> Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(json))
 }
 
-/// The durations here were checked to be at most 300 s.
+/// [`AssertionSettings::check`] limits the durations to 300 s.
 fn whole_seconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_secs()).unwrap_or(0)
 }

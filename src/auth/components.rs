@@ -1,4 +1,4 @@
-//! The numbers of an RSA private key: what every form of a key is read into.
+//! [`Components`]: the result of parsing a key of any format.
 
 use zeroize::Zeroizing;
 

@@ -1,6 +1,5 @@
-//! The forms that a private key comes in. [`read`] recognises PEM, DER and JWK, opens what is
-//! encrypted, and gives the numbers of an RSA key; whatever else came is named in the error, and
-//! none of its text is ever shown.
+//! The formats of a private key. [`read`] recognises PEM, DER and JWK, decrypts, and returns the
+//! numbers of an RSA key. An error names what was found instead, without showing its content.
 
 use pkcs8::der::asn1::UintRef;
 use pkcs8::der::{Reader, SliceReader, Tag};
@@ -12,14 +11,14 @@ use super::refusal::{not_rsa, refused};
 use super::{jwk, pem};
 use crate::error::{Error, Result};
 
-/// Shorter base64 than this is not an RSA key of any size; longer is no likely name of a file.
+/// Shorter base64 cannot be an RSA key; longer base64 is unlikely to be the name of a file.
 const SHORTEST_BARE_BASE64: usize = 256;
 
-/// Reads a private key in any form.
+/// Reads a private key in any format.
 pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(refused("The private key is empty.")
-            .with_hint("Is the file or variable that it comes from filled?"));
+            .with_hint("Check the file or variable that it comes from."));
     }
     let text = text_of(bytes);
     if let Some(text) = &text {
@@ -36,7 +35,7 @@ pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components
     }
 }
 
-/// True for text that is a key, or was meant to be one: never taken for a path (K1).
+/// Whether a text looks like a key: it is never treated as a path (K1).
 pub(super) fn is_key_text(text: &str) -> bool {
     let start = text.trim_start_matches('\u{feff}').trim_start();
     pem::is_pem(text)
@@ -45,7 +44,7 @@ pub(super) fn is_key_text(text: &str) -> bool {
         || is_bare_base64(text)
 }
 
-/// Text as UTF-8, or UTF-16 with a byte order mark (a redirect in PowerShell writes that).
+/// Decodes UTF-8, or UTF-16 with a byte order mark, which a redirect in PowerShell writes.
 fn text_of(bytes: &[u8]) -> Option<Zeroizing<String>> {
     let units = |unit: fn([u8; 2]) -> u16| {
         let units: Zeroizing<Vec<u16>> =
@@ -59,7 +58,7 @@ fn text_of(bytes: &[u8]) -> Option<Zeroizing<String>> {
             let text = std::str::from_utf8(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
             match text {
                 Ok(text) => Some(Zeroizing::new(text.to_owned())),
-                // Names beside a PEM block may be in any encoding.
+                // Comments around a PEM block may be in any encoding.
                 Err(_) if bytes.windows(10).any(|window| window == b"-----BEGIN") => {
                     Some(Zeroizing::new(String::from_utf8_lossy(bytes).into_owned()))
                 }
@@ -69,7 +68,7 @@ fn text_of(bytes: &[u8]) -> Option<Zeroizing<String>> {
     }
 }
 
-/// `None` where the text is neither PEM nor JSON.
+/// `None` if the text is neither PEM nor JSON.
 fn read_text(text: &str, passphrase: Option<&[u8]>) -> Result<Option<Components>> {
     if pem::is_pem(text) {
         read_der(&pem::private_key_der(text)?, passphrase).map(Some)
@@ -89,7 +88,7 @@ fn is_bare_base64(text: &str) -> bool {
     text.len() >= SHORTEST_BARE_BASE64 && text.chars().all(|c| is_base64(c) || c.is_whitespace())
 }
 
-/// The base64 of a DER or of a whole PEM text, as vaults and CI systems keep them.
+/// Reads base64 of DER or of a PEM text, as vaults and CI systems store them.
 fn read_bare_base64(text: &str, passphrase: Option<&[u8]>) -> Result<Components> {
     let inner = pem::decode_base64(text).ok_or_else(unrecognised)?;
     if let Some(text) = text_of(&inner)
@@ -100,13 +99,13 @@ fn read_bare_base64(text: &str, passphrase: Option<&[u8]>) -> Result<Components>
     read_der(first_element(&inner).ok_or_else(unrecognised)?, passphrase)
 }
 
-/// The first DER element, if nothing but white space follows it: an editor or `echo` adds a line
-/// break, and the last byte of a key can look like one.
+/// The first DER element, if only white space follows it, such as a line break added by an editor.
+/// Trimming first could remove a byte of the key.
 fn first_element(bytes: &[u8]) -> Option<&[u8]> {
     let element = SliceReader::new(bytes).ok()?.tlv_bytes().ok()?;
-    let is_whole = element.first() == Some(&u8::from(Tag::Sequence))
+    let is_complete = element.first() == Some(&u8::from(Tag::Sequence))
         && bytes[element.len()..].iter().all(u8::is_ascii_whitespace);
-    is_whole.then_some(element)
+    is_complete.then_some(element)
 }
 
 fn read_der(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
@@ -118,16 +117,15 @@ fn read_der(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
         Some([Sequence, BitString] | [Integer, Integer]) => Err(not_rsa("a public key")),
         Some([Sequence, Sequence, BitString]) => Err(not_rsa("a certificate")),
         Some([Integer, OctetString, ..]) => Err(not_rsa("an EC key")),
-        Some([Integer, Sequence] | [Integer, Sequence, Sequence]) => {
-            Err(refused("This is a PKCS#12 bundle (.p12, .pfx), not a key.").with_hint(
-                "Take the key out of it: openssl pkcs12 -nocerts -noenc -in key.p12 -out key.pem",
-            ))
-        }
+        Some([Integer, Sequence] | [Integer, Sequence, Sequence]) => Err(refused(
+            "This is a PKCS#12 bundle (.p12, .pfx), not a key.",
+        )
+        .with_hint("Extract the key: openssl pkcs12 -nocerts -noenc -in key.p12 -out key.pem")),
         _ => Err(unrecognised()),
     }
 }
 
-/// The tags of the members of the outer SEQUENCE: enough to tell the forms apart.
+/// The tags of the members of the outer SEQUENCE, which identify the format.
 fn member_tags(der: &[u8]) -> Option<Vec<Tag>> {
     let mut reader = SliceReader::new(der).ok()?;
     reader
@@ -147,7 +145,7 @@ fn read_pkcs1(der: &[u8]) -> Result<Components> {
     reader
         .sequence(|members| {
             let mut next = || members.decode::<UintRef<'_>>().map(|number| number.as_bytes());
-            // A multi-prime key (version 1) has a further member and is refused as damaged.
+            // A multi-prime key (version 1) has another member and is refused as damaged.
             let _version = next()?;
             let (n, e) = (next()?.to_vec(), next()?.to_vec());
             let mut secret = || next().map(|bytes| Zeroizing::new(bytes.to_vec()));
@@ -177,7 +175,7 @@ fn read_pkcs8(der: &[u8]) -> Result<Components> {
 fn algorithm_name(oid: ObjectIdentifier) -> Option<&'static str> {
     Some(match oid.to_string().as_str() {
         "1.2.840.113549.1.1.1" => return None,
-        "1.2.840.113549.1.1.10" => "an RSA key that is bound to PSS signatures",
+        "1.2.840.113549.1.1.10" => "an RSA key that is restricted to PSS signatures",
         "1.2.840.10045.2.1" => "an EC key",
         "1.3.101.112" => "an Ed25519 key",
         "1.3.101.113" => "an Ed448 key",
@@ -201,7 +199,7 @@ fn read_encrypted(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
         ) => unknown_encryption(),
         _ => wrong_passphrase(),
     })?;
-    // One wrong passphrase in 256 leaves a right padding, and noise before it.
+    // One wrong passphrase in 256 gives a valid padding and random bytes before it.
     match member_tags(opened.as_bytes()).as_deref() {
         Some([Tag::Integer, Tag::Sequence, Tag::OctetString, ..]) => read_pkcs8(opened.as_bytes()),
         _ => Err(wrong_passphrase()),
@@ -210,26 +208,26 @@ fn read_encrypted(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
 
 fn wrong_passphrase() -> Error {
     refused("The private key could not be decrypted with this passphrase.").with_hint(
-        "Look for a line break or quotes at its end, and whether it belongs to this key file.",
+        "Check that it has no line break or quotes at its end and belongs to this key file.",
     )
 }
 
 fn unknown_encryption() -> Error {
-    refused("The private key is encrypted in an old or rare way that is not read here.").with_hint(
+    refused("The private key is encrypted in an old or rare way that is not supported.").with_hint(
         "Convert it once, then load the new file with the same passphrase: openssl pkcs8 -topk8 \
          -v2 aes-256-cbc -v2prf hmacWithSHA256 -in key.pem -out key-pkcs8.pem",
     )
 }
 
 fn damaged() -> Error {
-    refused("The private key is damaged: its encoding breaks off or contradicts itself.").with_hint(
-        "Copy the file again, whole and in binary mode; `openssl pkey -check` tells more.",
+    refused("The private key is damaged: its encoding is truncated or inconsistent.").with_hint(
+        "Copy the complete file again in binary mode; `openssl pkey -check` gives details.",
     )
 }
 
 fn unrecognised() -> Error {
-    refused("This is no private key in a known form.").with_hint(
-        "Known are PEM (PKCS#8, plain or encrypted; PKCS#1), the same in DER, and a JWK with its \
-         private members. If the path of a file was meant, remove line breaks from it.",
+    refused("This is not a private key in a known format.").with_hint(
+        "Known formats are PEM (PKCS#8, plain or encrypted; PKCS#1), the same in DER, and a JWK with \
+         its private members. If you meant the path of a file, remove line breaks from it.",
     )
 }

@@ -1,5 +1,5 @@
-//! The exchange of an assertion for an access token (§4.1): one call and its attempts. Every
-//! attempt signs anew, because the service takes a `jti` once, whatever came of the request.
+//! The exchange of an assertion for an access token (§4.1): one call and its attempts. Every attempt
+//! signs a new assertion, because the service accepts a `jti` once, whatever the outcome.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,40 +20,40 @@ use crate::http::retry_after::end_of_pause;
 use crate::http::{Call, Deadline, Ledger, Policy, Request, RetryQuota, Transport};
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-/// A refusal is put down to the clocks only if they differ by more than this.
+/// A refusal is attributed to the clocks only if they differ by more than this.
 const REFUSED_SKEW: SignedDuration = SignedDuration::from_secs(30);
 
-/// What it takes to ask for a token: the client's connections, clock and credential.
+/// What a token request needs: the client's connections, clock and credential.
 #[derive(Clone, Copy)]
 pub(crate) struct Exchange<'a> {
     /// The connections to the service.
     pub transport: &'a Transport,
-    /// The service's time as the client knows it.
+    /// The client's estimate of the service's time.
     pub time: &'a ServiceTime,
-    /// Who asks.
+    /// The client's credential.
     pub credential: &'a Credential,
-    /// The claims that all assertions share.
+    /// The settings of its assertions.
     pub settings: &'a AssertionSettings,
-    /// How patiently.
+    /// The retry policy.
     pub policy: &'a Policy,
     /// The caller's deadline.
     pub deadline: Deadline,
-    /// Counts the token requests of the client: they are limited apart from the data requests (§8).
+    /// Counts the token requests of the client, which have their own limit (§8).
     pub requests: &'a AtomicU64,
-    /// Counts them for the whole integration, and knows what the service told other processes (§5.4).
+    /// Counts them for the integration, and contains pauses recorded by other processes (§5.4).
     pub ledger: &'a dyn Ledger,
 }
 
-/// How often an exchange tries.
+/// The number of attempts of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tries {
-    /// All tries of the policy: nobody can go on without a token.
+    /// All attempts of the policy: no caller can continue without a token.
     All,
-    /// One try: the old token is still valid.
+    /// One attempt: the old token is still valid.
     One,
 }
 
-/// A grant, and when it was asked for: a token lives from its issuance, which is no earlier.
+/// A grant, and when it was requested, which is not later than the start of the token's lifetime.
 pub(super) struct Issued {
     pub(super) grant: Grant,
     pub(super) asked: Duration,
@@ -61,7 +61,7 @@ pub(super) struct Issued {
 }
 
 impl Exchange<'_> {
-    /// Asks for a token with these scopes, once the gate is open.
+    /// Requests a token with these scopes when the gate is open.
     pub(super) async fn run(
         &self,
         scopes: &ScopeSet,
@@ -77,7 +77,7 @@ impl Exchange<'_> {
                 call.wait_out(left, because).await?;
             }
             if let Some((left, because)) = self.shared_pause()? {
-                // A caller with a valid token does not wait for another.
+                // A caller with a valid token does not wait for a new one.
                 if tries == Tries::One {
                     return Err(call.ended(because));
                 }
@@ -109,7 +109,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// One attempt with an assertion of its own.
+    /// One attempt with a new assertion.
     async fn attempt(&self, scopes: &ScopeSet) -> Result<Grant> {
         let assertion = assertion::make(self.credential, self.settings, self.time.now()).await?;
         let url = self.transport.base_url().join(TOKEN_PATH, None);
@@ -125,15 +125,15 @@ impl Exchange<'_> {
         grant::read(&reply, scopes, &path, self.time.now())
     }
 
-    /// The rest of a pause that the service asked another process of this ledger for, as the error that
-    /// it raised there; `None` where there is none.
+    /// The rest of a pause that another process recorded in the ledger, and the error for it; `None`
+    /// without a pause.
     fn shared_pause(&self) -> Result<Option<(Duration, Error)>> {
         let now = self.time.now();
         let Some(until) = self.ledger.token_pause(now)? else { return Ok(None) };
         let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
         let message = format!(
-            "the service takes no token request before {until:.0}: it said so to one who shares this \
-             ledger (§5.4)"
+            "the service accepts no token request before {until:.0}: another client that shares this \
+             ledger was asked to wait (§5.4)"
         );
         let because = Error::new(Kind::RateLimited, message).with(|context| {
             context.retry_after = Some(left);
@@ -143,7 +143,7 @@ impl Exchange<'_> {
         Ok(Some((left, because)))
     }
 
-    /// Records a pause that the service asked for in the ledger, for all who share it.
+    /// Records a pause that the service requested in the ledger, for all processes that share it.
     fn share_pause(&self, error: &Error) {
         let Some(asked) = error.context().retry_after.filter(|asked| !asked.is_zero()) else {
             return;
@@ -151,18 +151,18 @@ impl Exchange<'_> {
         let now = self.time.now();
         let until = end_of_pause(now, asked.min(LONGEST_PAUSE));
         if let Err(error) = self.ledger.pause_tokens(until, now) {
-            log::warn!(target: "siteline::ledger", "the pause is not kept: {error}");
+            log::warn!(target: "siteline::ledger", "the pause is not recorded: {error}");
         }
     }
 
-    /// True where the refusal showed a difference of the clocks that the assertion was not corrected
-    /// for: it was not known yet, or this machine's clock was set since.
+    /// Whether the reply shows a skew for which the assertion was not corrected: it was unknown, or the
+    /// local clock has been set since.
     fn correction_helps(&self, applied: SignedDuration) -> bool {
         let Some(skew) = self.time.skew() else { return false };
         skew.abs() <= CORRECTED_SKEW && (skew - applied).abs() > REFUSED_SKEW
     }
 
-    /// The service does not say which check failed (§7): here is all that it can have been.
+    /// Adds everything that may be the cause: the service does not say which check failed (§7).
     fn explain(&self, error: Error, corrected: bool) -> Error {
         let skew = self.time.skew();
         let seconds = skew.map(|skew| skew.as_secs_f64());
@@ -176,7 +176,7 @@ impl Exchange<'_> {
         };
         let hint = format!(
             "the service does not say which check failed. Compare: kid {} must be the thumbprint of \
-             the enrolled key; aud {} must be the token endpoint as the service sees it (audience=); \
+             the enrolled key; aud {} must be the token endpoint as the service knows it (audience=); \
              sub {} must be what enrollment returned; {clock}; the integration may not be approved \
              yet",
             self.credential.kid(),
@@ -188,7 +188,7 @@ impl Exchange<'_> {
             let (ours, theirs) = self.both_clocks(skew.unwrap_or_default());
             error.into_kind(Kind::ClockSkewError).with(|context| {
                 context.message = format!(
-                    "{}; this machine's clock says {ours}, the service's {theirs}",
+                    "{}; this machine's clock shows {ours}, the service's {theirs}",
                     context.message
                 );
             })
@@ -211,8 +211,8 @@ impl fmt::Debug for Exchange<'_> {
     }
 }
 
-/// Exactly the four fields of §4.1. The buffer is made long enough at once, so that no copy of the
-/// assertion stays behind where it grew.
+/// Exactly the four fields of §4.1. The buffer never grows, which would leave a copy of the assertion
+/// in memory.
 fn form(assertion: &str, scopes: &ScopeSet) -> Zeroizing<String> {
     let scopes = scopes.to_string();
     let target = String::with_capacity(assertion.len() + 3 * scopes.len() + 256);
@@ -225,7 +225,7 @@ fn form(assertion: &str, scopes: &ScopeSet) -> Zeroizing<String> {
     Zeroizing::new(fields.finish())
 }
 
-/// `invalid_client`, or a 401 that does not say what it means.
+/// `invalid_client`, or a 401 without a known code.
 pub(super) fn is_invalid_client(error: &Error) -> bool {
     error.kind() == Kind::AuthenticationError
 }

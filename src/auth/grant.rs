@@ -1,6 +1,5 @@
-//! The reply to a token request (§2.2): a grant, or what its refusal means. Real services answer
-//! refusals with whatever status they like, so the member `error` decides, and only without one
-//! the status (docs/faults.md section 1).
+//! The reply to a token request (§2.2): a grant or an error. Services use various statuses for the same
+//! error, so the member `error` decides, and the status only without it (docs/faults.md section 1).
 
 use std::time::Duration;
 
@@ -13,26 +12,26 @@ use crate::error::{Error, Kind, Result};
 use crate::http::problem::without_mark;
 use crate::http::{Problem, Reply};
 
-/// Used where the reply names no lifetime: short enough to be harmless.
+/// Assumed if the reply has no lifetime: short enough to be harmless.
 const UNSTATED_LIFETIME: Duration = Duration::from_secs(60);
-/// No token is believed to live longer; the interface says 600 s (§8).
+/// A longer lifetime is reduced to this; the interface says 600 s (§8).
 const LONGEST_LIFETIME: f64 = 3_600.0;
 
-/// An access token as the service granted it. No refresh token is kept (§2.2).
+/// A granted access token. A refresh token is ignored (§2.2).
 pub(super) struct Grant {
     /// The value of the header `Authorization`, marked as sensitive.
     pub(super) authorization: HeaderValue,
-    /// From issuance.
+    /// The lifetime from issuance.
     pub(super) lifetime: Duration,
-    /// What was granted; `None` where the reply does not say.
+    /// The granted scopes; `None` if the reply does not name them.
     pub(super) scopes: Option<ScopeSet>,
 }
 
-/// Reads the reply to a request at `path` for these scopes; `now` by the service's time.
+/// Reads the reply to a request at `path` for these scopes; `now` is service time.
 ///
 /// # Errors
 /// `AuthenticationError`, `ScopeError`, `RequestRejected`, `RateLimited`, `ServiceUnavailable`,
-/// `TruncatedBody` or `ProtocolError`, as the module says.
+/// `TruncatedBody` or `ProtocolError`.
 pub(super) fn read(
     reply: &Reply,
     requested: &ScopeSet,
@@ -45,13 +44,16 @@ pub(super) fn read(
     let members = match serde_json::from_slice::<Value>(without_mark(&reply.body)) {
         Ok(Value::Object(members)) => members,
         Err(error) if error.is_eof() && without_mark(&reply.body).starts_with(b"{") => {
-            return Err(Error::new(Kind::TruncatedBody, "the token reply ends within its JSON")
-                .with(|context| context.status = Some(reply.status)));
+            return Err(Error::new(
+                Kind::TruncatedBody,
+                "the JSON of the token reply is truncated",
+            )
+            .with(|context| context.status = Some(reply.status)));
         }
         Ok(_) | Err(_) if reply.status == 200 => {
             return Err(Problem::read(&reply.body, &[])
                 .error(Kind::ProtocolError, "the token reply is not a JSON object", reply, now)
-                .with_hint("a login page of the network, or another service, may have answered"));
+                .with_hint("a login page of the network or another service may have replied"));
         }
         Ok(_) | Err(_) => return Err(refusal(&Problem::read(&reply.body, &[]), reply, path, now)),
     };
@@ -68,7 +70,7 @@ pub(super) fn read(
     Ok(grant)
 }
 
-/// A token in a reply that is refused all the same must not be shown.
+/// The tokens in an error reply, which must not be shown.
 fn echoed(members: &Map<String, Value>) -> Vec<&str> {
     ["access_token", "refresh_token", "id_token"]
         .iter()
@@ -92,13 +94,13 @@ fn refused(
             let named = named_scopes(problem, requested);
             let message = format!("the service refused the scope {}", named.join(" "));
             error(Kind::ScopeError, &message)
-                .with_hint("every scope asked for must be allowed for the credential (§4.1)")
+                .with_hint("every requested scope must be allowed for the credential (§4.1)")
                 .with(|context| context.missing = named)
         }
         Some("temporarily_unavailable") => {
             error(Kind::ServiceUnavailable, "the service cannot issue tokens at the moment")
         }
-        Some("slow_down") => error(Kind::RateLimited, "tokens were asked for too often"),
+        Some("slow_down") => error(Kind::RateLimited, "tokens were requested too often"),
         Some(
             "invalid_request" | "unsupported_grant_type" | "unauthorized_client" | "invalid_grant",
         ) => error(Kind::RequestRejected, "the service refused the token request"),
@@ -106,7 +108,7 @@ fn refused(
     }
 }
 
-/// A refusal that no known code explains.
+/// An error reply without a known code.
 fn refusal(problem: &Problem, reply: &Reply, path: &str, now: Timestamp) -> Error {
     let what = format!("POST {path}");
     match reply.status {
@@ -124,7 +126,7 @@ fn refusal(problem: &Problem, reply: &Reply, path: &str, now: Timestamp) -> Erro
     }
 }
 
-/// The scopes that the refusal names, or all that were asked for.
+/// The scopes that the error reply names, or all requested scopes.
 fn named_scopes(problem: &Problem, requested: &ScopeSet) -> Vec<String> {
     let detail = problem.detail.as_deref().unwrap_or_default();
     let named: Vec<String> =
@@ -135,22 +137,22 @@ fn named_scopes(problem: &Problem, requested: &ScopeSet) -> Vec<String> {
 fn authorization(members: &Map<String, Value>) -> Result<HeaderValue> {
     match members.get("token_type").and_then(Value::as_str) {
         Some(kind) if kind.eq_ignore_ascii_case("bearer") => {}
-        Some(_) => return Err(Error::protocol_at("$.token_type", "the token is no bearer token")),
-        None => return Err(Error::protocol_at("$.token_type", "the token reply names no type")),
+        Some(_) => return Err(Error::protocol_at("$.token_type", "it is not a bearer token")),
+        None => return Err(Error::protocol_at("$.token_type", "the token reply has no type")),
     }
     let refuse = |what: &str| Err(Error::protocol_at("$.access_token", what));
     let Some(value) = members.get("access_token").and_then(Value::as_str) else {
         return refuse("the token reply has no token");
     };
     if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return refuse("the token is empty, or has characters that no header can carry");
+        return refuse("the token is empty, or has characters that are not valid in a header");
     }
     match HeaderValue::from_str(&format!("Bearer {value}")) {
         Ok(mut header) => {
             header.set_sensitive(true);
             Ok(header)
         }
-        Err(_) => refuse("the token cannot stand in a header"),
+        Err(_) => refuse("the token is not valid in a header"),
     }
 }
 
@@ -159,7 +161,7 @@ fn lifetime(members: &Map<String, Value>) -> Result<Duration> {
         None | Some(Value::Null) => {
             log::warn!(
                 target: "siteline::token",
-                "the token reply names no lifetime; the token is used for {} s",
+                "the token reply has no lifetime; the token is used for {} s",
                 UNSTATED_LIFETIME.as_secs()
             );
             return Ok(UNSTATED_LIFETIME);
@@ -179,10 +181,13 @@ fn lifetime(members: &Map<String, Value>) -> Result<Duration> {
     }
 }
 
-/// Services grant less than was asked without a word; that is found out here, not at the data.
+/// Services may grant fewer scopes than requested without an error; data requests would fail later.
 fn check_scopes(grant: &Grant, requested: &ScopeSet, reply: &Reply) -> Result<()> {
     let Some(granted) = &grant.scopes else {
-        log::info!(target: "siteline::token", "the token reply names no scope; it is not verified");
+        log::info!(
+            target: "siteline::token",
+            "the token reply has no scope; the granted scopes are not verified"
+        );
         return Ok(());
     };
     let missing = requested.missing_from(granted);
@@ -193,7 +198,7 @@ fn check_scopes(grant: &Grant, requested: &ScopeSet, reply: &Reply) -> Result<()
         Kind::ScopeError,
         format!("the service granted a token without the scope {}", missing.join(" ")),
     )
-    .with_hint("ask for less with scopes=, or have the scope allowed for the credential")
+    .with_hint("request fewer scopes with scopes=, or have the scope allowed for the credential")
     .with(|context| {
         context.missing = missing;
         context.status = Some(reply.status);

@@ -8,13 +8,12 @@ async fn error_of(act: Act) -> Error {
     Harness::new(vec![act]).await.token().await.expect_err("refused")
 }
 
-/// A reply with status 200 and these members beside a good token's.
-fn reply(members: &str) -> Reply {
-    let members = members.to_owned();
+/// A reply with status 200 and this body.
+fn reply(body: &str) -> Reply {
     Reply {
         status: 200,
         headers: reqwest::header::HeaderMap::new(),
-        body: members.into(),
+        body: body.to_owned().into(),
         broken_body: None,
     }
 }
@@ -24,10 +23,10 @@ fn grant(body: &str) -> Result<Grant> {
 }
 
 #[tokio::test]
-async fn t4_a_narrower_scope_is_a_scope_error_that_lists_what_is_missing() {
+async fn t4_a_narrower_scope_is_a_scope_error_that_lists_the_missing_scopes() {
     let body = token_body("tok").replace(" customer.data.read", "");
     let harness = Harness::new(vec![Act::json(200, &body)]).await;
-    let error = harness.token().await.expect_err("less was granted");
+    let error = harness.token().await.expect_err("fewer scopes");
     assert_eq!(error.kind(), Kind::ScopeError);
     assert_eq!(error.context().missing, [DATA_SCOPE]);
     assert_eq!(harness.server.requests().len(), 1, "and no other request");
@@ -44,7 +43,7 @@ async fn t5_a_reply_without_a_scope_works_and_is_not_verified() {
 }
 
 #[tokio::test]
-async fn t13_a_success_that_is_none_is_a_protocol_error_or_its_own_error() {
+async fn t13_a_200_without_a_token_is_a_protocol_error_or_the_error_that_it_names() {
     let html = Act::with_headers(200, &["Content-Type: text/html"], "<html>Log in</html>");
     for act in [html, Act::json(200, "[]"), Act::json(200, ""), Act::json(200, "null")] {
         let error = error_of(act.clone()).await;
@@ -68,7 +67,7 @@ fn t14_the_type_must_be_bearer_in_any_case() {
 }
 
 #[test]
-fn t15_the_lifetime_is_read_in_every_form_and_held_within_reason() {
+fn t15_the_lifetime_is_read_in_every_form_and_limited() {
     let with = |lifetime: &str| {
         grant(&format!(r#"{{"access_token":"tok","token_type":"Bearer"{lifetime}}}"#))
             .map(|grant| grant.lifetime.as_secs())
@@ -91,7 +90,7 @@ fn t15_the_lifetime_is_read_in_every_form_and_held_within_reason() {
 }
 
 #[test]
-fn t16_a_token_that_no_header_can_carry_is_refused_without_being_shown() {
+fn t16_a_token_that_is_not_valid_in_a_header_is_refused_without_being_shown() {
     let with = |token: &str| {
         let token = serde_json::to_string(token).expect("JSON");
         grant(&format!(r#"{{"access_token":{token},"token_type":"Bearer","expires_in":600}}"#))
@@ -107,7 +106,7 @@ fn t16_a_token_that_no_header_can_carry_is_refused_without_being_shown() {
 }
 
 #[tokio::test]
-async fn t17_a_refresh_token_is_ignored_and_kept_nowhere() {
+async fn t17_a_refresh_token_is_ignored_and_not_stored() {
     let body = token_body("tok").replace('{', r#"{"refresh_token":"never-kept","#);
     let harness = Harness::new(vec![Act::json(200, &body)]).await;
     let token = harness.token().await.expect("a token");
@@ -119,7 +118,7 @@ async fn t17_a_refresh_token_is_ignored_and_kept_nowhere() {
 }
 
 #[tokio::test]
-async fn t18_what_the_service_says_is_cut_escaped_and_stripped_of_the_assertion() {
+async fn t18_the_description_is_truncated_escaped_and_stripped_of_the_assertion() {
     let server = crate::http::test_server::TestServer::start(|request| {
         let echo = request.field("client_assertion");
         let body = serde_json::json!({

@@ -1,5 +1,5 @@
-//! JSON Web Keys (RFC 7517, 7518): the public key as it is enrolled, its thumbprint (RFC 7638),
-//! and private keys given as JWK.
+//! JSON Web Keys (RFC 7517, 7518): the public key to enroll, its thumbprint (RFC 7638), and private
+//! keys in JWK format.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use super::components::{Components, Secret};
 use super::refusal::{not_rsa, refused};
 use crate::{Error, Result};
 
-/// Base64url as RFC 7515 has it, and with the padding that some tools add (K7).
+/// Base64url as in RFC 7515, and with the padding that some tools add (K7).
 const BASE64URL: GeneralPurpose = GeneralPurpose::new(
     &alphabet::URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// RSA keys smaller than this are refused (K4); RFC 7518, section 3.3, asks for no less.
+/// Smaller RSA keys are refused (K4), as RFC 7518, section 3.3, requires.
 const FEWEST_BITS: u32 = 2048;
 const MOST_BITS: u32 = 8192;
 
-/// An RSA public key: what is enrolled, and what every signature is checked against. Held in one
-/// canonical form, so that equal keys have equal thumbprints whatever they were read from.
+/// An RSA public key: it is enrolled, and verifies every signature. Stored in one canonical form, so
+/// that equal keys have equal thumbprints in every format.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PublicJwk(Arc<Numbers>);
 
@@ -43,7 +43,7 @@ struct Numbers {
     thumbprint: String,
 }
 
-/// The members that enrollment asks for, in this order.
+/// The members that enrollment requires, in this order.
 #[derive(Serialize)]
 struct Enrolled<'a> {
     kty: &'static str,
@@ -55,7 +55,7 @@ struct Enrolled<'a> {
     usage: &'static str,
 }
 
-/// The required members in the order of their names: what RFC 7638 hashes.
+/// The required members in alphabetical order, which RFC 7638 hashes.
 #[derive(Serialize)]
 struct Required {
     e: String,
@@ -64,8 +64,8 @@ struct Required {
 }
 
 impl PublicJwk {
-    /// Reads a public JWK. Padded base64url and leading zero octets are read as what they mean
-    /// (K7). A `kid` in it is a label and is not used: ours is the thumbprint.
+    /// Reads a public JWK. Accepts padded base64url and leading zero octets (K7). Ignores a `kid` in
+    /// it: siteline's `kid` is the thumbprint.
     ///
     /// # Errors
     /// [`crate::Kind::CredentialError`] for other JSON, another key type, a private JWK, and a key
@@ -74,9 +74,9 @@ impl PublicJwk {
         let members = Members::parse(json)?;
         if members.is_private() {
             return Err(refused(
-                "This JWK holds the private key too, and only the public is asked for.",
+                "This JWK contains the private key, but only the public key is expected.",
             )
-            .with_hint("Leave out all but kty, n and e; or pass it as the private key."));
+            .with_hint("Remove all members but kty, n and e; or pass it as the private key."));
         }
         Self::from_numbers(&number("n", members.n)?, &number("e", members.e)?)
     }
@@ -110,7 +110,7 @@ impl PublicJwk {
     /// The JWK to enroll: `kty`, `n`, `e`, `kid` (the thumbprint), `alg` and `use`.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Strings alone always have a JSON form.
+        // Cannot fail: all members are strings.
         to_json(self).unwrap_or_default()
     }
 
@@ -126,13 +126,13 @@ impl PublicJwk {
         &self.0.thumbprint
     }
 
-    /// The size of the modulus.
+    /// The size of the modulus in bits.
     #[must_use]
     pub fn bits(&self) -> u32 {
         bits_of(&self.0.n)
     }
 
-    /// Bytes in a signature by this key.
+    /// The size of a signature in bytes.
     #[must_use]
     pub fn signature_length(&self) -> usize {
         self.0.n.len()
@@ -147,7 +147,7 @@ impl PublicJwk {
     }
 }
 
-/// As it is enrolled.
+/// Serialises the JWK to enroll.
 impl Serialize for PublicJwk {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let [n, e] = self.encoded();
@@ -181,7 +181,7 @@ pub(super) fn read_private(json: &str) -> Result<Components> {
     })
 }
 
-/// What of a JWK is looked at. Everything else in it (`kid`, `x5c`, ...) is left where it is.
+/// The members of a JWK that are read. Others (`kid`, `x5c`, ...) are ignored.
 #[derive(Deserialize)]
 struct Members {
     kty: Option<Text>,
@@ -212,11 +212,11 @@ impl Members {
         if !json.starts_with('{') {
             return Err(refused("This is no JWK: a JSON object was expected."));
         }
-        // The parser's own words quote what it read, so only its place is told.
+        // The parser's message quotes the input, so only the position is shown.
         let members: Self = serde_json::from_str(json).map_err(|error| {
             refused(format!(
-                "This is no JWK: the JSON object has an error at line {}, column {} (broken off, \
-                 not JSON, a member twice, or a member that is not text).",
+                "This is no JWK: the JSON object has an error at line {}, column {} (truncated, not \
+                 JSON, a duplicate member, or a member that is not text).",
                 error.line(),
                 error.column(),
             ))
@@ -228,7 +228,7 @@ impl Members {
     fn check_type(&self) -> Result<()> {
         if self.keys.is_some() {
             return Err(refused("This is a set of keys (a JWK Set), not a key.")
-                .with_hint("Pass the one object of its `keys` whose public part was enrolled."));
+                .with_hint("Pass the object of its `keys` whose public part was enrolled."));
         }
         if self.oth.is_some() {
             return Err(not_rsa("an RSA key of more than two primes"));
@@ -236,7 +236,7 @@ impl Members {
         match self.kty.as_ref().map(|kty| kty.0.as_str()) {
             Some("RSA") => Ok(()),
             Some("EC") => Err(not_rsa("an EC key")),
-            Some("OKP") => Err(not_rsa("an Ed25519 or like key (a JWK of type OKP)")),
+            Some("OKP") => Err(not_rsa("an Ed25519 or similar key (a JWK of type OKP)")),
             Some("oct") => Err(not_rsa("a shared secret (a JWK of type oct)")),
             Some(_) => Err(not_rsa("a JWK of another type")),
             None => Err(refused("This is no JWK: the JSON object has no member kty.")),
@@ -255,7 +255,7 @@ fn number(name: &str, text: Option<Text>) -> Result<Secret> {
             .with_hint("A public RSA JWK has n and e; a private one also d, p, q, dp, dq and qi.")
     })?;
     let text = text.0;
-    // The decoder asks for room for whole groups of three.
+    // The decoder requires a multiple of three bytes.
     let mut bytes = Zeroizing::new(vec![0; text.len() + 3]);
     let length = BASE64URL.decode_slice(text.as_bytes(), &mut bytes).map_err(|_| {
         refused(format!("The member {name} of the JWK is not base64url."))
@@ -270,7 +270,7 @@ fn to_json(value: &impl Serialize) -> Result<String> {
         .map_err(|_| Error::new(crate::Kind::InternalError, "A JWK could not be written as JSON."))
 }
 
-/// Without the leading zero octets that some encoders leave.
+/// Removes the leading zero octets that some encoders write.
 fn canonical(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|&&octet| octet == 0).count();
     &number[zeros..]
@@ -281,15 +281,14 @@ fn bits_of(canonical: &[u8]) -> u32 {
     octets.saturating_mul(8) - canonical.first().map_or(0, |octet| octet.leading_zeros())
 }
 
-/// Whether RSA can be done with these: reading the encoded form is what makes the library check.
+/// Checks that these are a valid RSA key: the library checks when it reads the encoded form.
 fn check_numbers(n: &[u8], e: &[u8]) -> Result<()> {
     let encoded = RsaPublicKeyComponents { n, e }.as_der();
     if encoded.is_ok_and(|der| aws_lc_rs::rsa::PublicKey::from_der(der.as_ref()).is_ok()) {
         return Ok(());
     }
-    Err(refused("The modulus and exponent do not make an RSA public key.").with_hint(
-        "Compare them with the key that was enrolled; the exponent is nearly always AQAB.",
-    ))
+    Err(refused("The modulus and exponent are not a valid RSA public key.")
+        .with_hint("Compare them with the enrolled key; the exponent is nearly always AQAB."))
 }
 
 /// K4.
@@ -298,5 +297,5 @@ fn check_size(bits: u32) -> Result<()> {
         return Ok(());
     }
     Err(refused(format!("The RSA key has {bits} bits; {FEWEST_BITS} to {MOST_BITS} are accepted."))
-        .with_hint("Make a new key with siteline.PrivateKey.generate() and enroll its public JWK."))
+        .with_hint("Create a key with siteline.PrivateKey.generate() and enroll its public JWK."))
 }

@@ -1,5 +1,5 @@
-//! The RSA private key: made, loaded, saved, and used to sign. It cannot be printed, and what of
-//! it passes through memory here is wiped.
+//! The RSA private key: generates, loads, saves it and signs with it. It cannot be printed, and its
+//! buffers are zeroed.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -24,42 +24,42 @@ use super::jwk::PublicJwk;
 use super::refusal::refused;
 use crate::{Error, Kind, Result};
 
-/// Larger files are no key files; `/dev/zero` is endless.
+/// Larger files are not read; `/dev/zero` is endless.
 const LARGEST_FILE: u64 = 1024 * 1024;
-/// Longer paths may be a secret that was put in the wrong place.
+/// Longer paths are not shown: they may be a secret, passed as a path by mistake.
 const LONGEST_SHOWN_PATH: usize = 400;
-/// Iterations of PBKDF2 with SHA-256 in saved files; scrypt would be stronger, but OpenSSL refuses
-/// to read scrypt of that strength.
+/// Iterations of PBKDF2 with SHA-256 in saved files. scrypt would be stronger, but OpenSSL refuses to
+/// read scrypt of that strength.
 const ITERATIONS: u32 = 600_000;
 
-/// Makes RS256 signatures: RSASSA-PKCS1-v1_5 with SHA-256 over the bytes given, raw.
+/// Signs with RS256: a raw RSASSA-PKCS1-v1_5 signature with SHA-256 over the given bytes.
 pub trait Signer: Send + Sync {
     /// Signs the bytes of the encoded header and claims (§2.1).
     ///
     /// # Errors
-    /// [`Kind::CredentialError`] where no signature can be had.
+    /// [`Kind::CredentialError`] if it cannot sign.
     fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>>;
 }
 
-/// A signature that is awaited. Dropped, nobody wants it any more.
+/// A signature that is awaited. Dropping the future cancels it.
 pub type SignFuture = BoxFuture<'static, Result<Vec<u8>>>;
 
-/// As [`Signer`], for signatures that are awaited: code of the user's that runs on an event loop.
+/// Like [`Signer`], asynchronous: user code that runs on an event loop.
 pub trait AsyncSigner: Send + Sync {
-    /// Whether the call under way can await a signature. Asked before a token exchange begins.
+    /// Whether the current call can await a signature. Called before a token exchange begins.
     ///
     /// # Errors
-    /// [`Kind::ConfigError`] where it cannot.
+    /// [`Kind::ConfigError`] if it cannot.
     fn check(&self) -> Result<()>;
 
     /// Signs the bytes of the encoded header and claims (§2.1).
     ///
-    /// The future gives [`Kind::ClosedError`] where the event loop ended or the code was cancelled: one
-    /// who waits for the same token then signs anew. Otherwise as [`Signer::sign`].
+    /// The future returns [`Kind::ClosedError`] if the event loop ended or the code was cancelled:
+    /// another caller that waits for the token then signs. Other errors as [`Signer::sign`].
     fn sign(&self, signing_input: Vec<u8>) -> SignFuture;
 }
 
-/// An RSA private key of 2048 to 8192 bits. Cheap to clone; prints as its size and thumbprint.
+/// An RSA private key of 2048 to 8192 bits. Cheap to clone; `Debug` shows its size and thumbprint.
 #[derive(Clone)]
 pub struct PrivateKey(Arc<KeyMaterial>);
 
@@ -68,17 +68,17 @@ struct KeyMaterial {
     public: PublicJwk,
 }
 
-/// A key from a file, and what is odd about the file.
+/// A key from a file, and warnings about the file.
 #[derive(Debug)]
 pub struct Loaded {
     /// The key.
     pub key: PrivateKey,
-    /// Sentences that become Python warnings.
+    /// The texts of Python warnings.
     pub warnings: Vec<String>,
 }
 
 impl PrivateKey {
-    /// Makes a new key of 2048, 3072 or 4096 bits. Takes from a tenth of a second to some seconds.
+    /// Generates a key of 2048, 3072 or 4096 bits, in a tenth of a second to a few seconds.
     ///
     /// # Errors
     /// [`Kind::CredentialError`] for another size.
@@ -88,34 +88,34 @@ impl PrivateKey {
             3072 => KeySize::Rsa3072,
             4096 => KeySize::Rsa4096,
             _ => {
-                return Err(refused(format!("A key of {bits} bits cannot be made."))
+                return Err(refused(format!("A key of {bits} bits cannot be generated."))
                     .with_hint("bits= is 2048, 3072 (the default) or 4096."));
             }
         };
         let pair = KeyPair::generate(size).map_err(|_| {
-            Error::new(Kind::InternalError, "The cryptographic library could not make a key.")
+            Error::new(Kind::InternalError, "The cryptographic library could not generate a key.")
         })?;
         Self::from_pair(pair)
     }
 
-    /// Loads a key file in any of the forms of [`PrivateKey::parse`].
+    /// Loads a key file in any format of [`PrivateKey::parse`].
     ///
-    /// A file that other users of the machine can read is loaded with a warning, or refused where
-    /// `strict` (K8; not checked on Windows).
+    /// A file that other users can read gives a warning, or an error if `strict` (K8; not checked on
+    /// Windows).
     ///
     /// # Errors
-    /// [`Kind::CredentialError`] naming the path, never the content: for a file that is missing, a
-    /// directory, not readable or over 1 MiB, and all that [`PrivateKey::parse`] refuses.
+    /// [`Kind::CredentialError`] with the path, never the content: for a file that is missing, a
+    /// directory, not readable or over 1 MiB, and for the errors of [`PrivateKey::parse`].
     pub fn load(path: &Path, passphrase: Option<&[u8]>, strict: bool) -> Result<Loaded> {
-        let (bytes, openness) = read_file(path).map_err(|error| unreadable(path, &error))?;
+        let (bytes, open_mode) = read_file(path).map_err(|error| unreadable(path, &error))?;
         let bytes = bytes.ok_or_else(|| {
             refused(format!("{} is over 1 MiB: no key file is that large.", shown(path)))
         })?;
         let mut warnings = Vec::new();
-        if let Some(mode) = openness {
+        if let Some(mode) = open_mode {
             let message =
                 format!("Other users can read the key file {} (mode {mode:03o}).", shown(path));
-            let hint = "Close it with chmod 600; if strangers use this machine, enroll a new key.";
+            let hint = "Run chmod 600 on it; if others use this machine, enroll a new key.";
             if strict {
                 return Err(refused(message).with_hint(hint));
             }
@@ -127,19 +127,19 @@ impl PrivateKey {
         Ok(Loaded { key, warnings })
     }
 
-    /// Reads a key from bytes: PEM (PKCS#8, encrypted PKCS#8, PKCS#1), the same in DER, or a JWK;
-    /// with a byte order mark, other line ends and white space around. All give the same key.
+    /// Reads a key from bytes: PEM (PKCS#8, encrypted PKCS#8, PKCS#1), the same in DER, or a JWK. A
+    /// byte order mark, any line endings and surrounding white space are accepted.
     ///
-    /// A passphrase for a key that is not encrypted is not used.
+    /// The passphrase is ignored if the key is not encrypted.
     ///
     /// # Errors
-    /// [`Kind::CredentialError`], saying what was found instead and how to convert it.
+    /// [`Kind::CredentialError`] that names what was found instead and how to convert it.
     pub fn parse(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Self> {
         let Components { n, e, d, p, q, dp, dq, qi } = encoding::read(bytes, passphrase)?;
-        // The size and the public part first: they have better words for what is wrong.
+        // Checks the size and the public part first, because these errors are more specific.
         let public = PublicJwk::from_numbers(&n, &e)?;
-        // from_components wants the public numbers without leading zeros; it checks that all
-        // belong together.
+        // from_components requires the public numbers without leading zeros, and checks that all
+        // numbers belong together.
         let n = &n[n.iter().take_while(|&&octet| octet == 0).count()..];
         let e = &e[e.iter().take_while(|&&octet| octet == 0).count()..];
         let pair = KeyPair::from_components(&KeyPairComponents {
@@ -153,13 +153,13 @@ impl PrivateKey {
         })
         .map_err(|_| {
             refused("The numbers of this RSA key do not belong together.")
-                .with_hint("The key is damaged or was put together by hand; take the original.")
+                .with_hint("The key is damaged or was assembled by hand; use the original.")
         })?;
         Ok(Self(Arc::new(KeyMaterial { pair, public })))
     }
 
-    /// True for text that is a key or was meant to be one: with a BEGIN line, a line break, a JSON
-    /// object, or long base64. Such text is never taken for a path, nor shown (K1).
+    /// Whether a text looks like a key: it has a BEGIN line or a line break, or is a JSON object or
+    /// long base64. Such a text is never treated as a path, nor shown (K1).
     #[must_use]
     pub fn looks_like_key_text(text: &str) -> bool {
         encoding::is_key_text(text)
@@ -170,7 +170,7 @@ impl PrivateKey {
         Ok(Self(Arc::new(KeyMaterial { pair, public })))
     }
 
-    /// The size of the modulus.
+    /// The size of the modulus in bits.
     #[must_use]
     pub fn bits(&self) -> u32 {
         self.0.public.bits()
@@ -188,15 +188,15 @@ impl PrivateKey {
         self.0.public.thumbprint()
     }
 
-    /// The key as PKCS#8 PEM text; encrypted (PBES2: PBKDF2 with SHA-256, AES-256-CBC) where a
-    /// passphrase is given. OpenSSL and every other common tool reads both.
+    /// The key as PKCS#8 PEM text, encrypted (PBES2: PBKDF2 with SHA-256, AES-256-CBC) if a passphrase
+    /// is given. OpenSSL and all common tools read both.
     ///
     /// # Errors
     /// [`Kind::CredentialError`] for an empty passphrase.
     pub fn to_pkcs8_pem(&self, passphrase: Option<&[u8]>) -> Result<Zeroizing<String>> {
         if passphrase.is_some_and(<[u8]>::is_empty) {
             return Err(refused("The passphrase is empty.")
-                .with_hint("Leave it out to save the key unencrypted, readable by you alone."));
+                .with_hint("Omit it to save the key unencrypted, readable only by you."));
         }
         let failed = || Error::new(Kind::InternalError, "The private key could not be encoded.");
         let der = self.0.pair.as_der().map_err(|_| failed())?;
@@ -210,21 +210,19 @@ impl PrivateKey {
         document.to_pem(label, LineEnding::LF).map_err(|_| failed())
     }
 
-    /// Saves the key as PKCS#8 PEM (see [`PrivateKey::to_pkcs8_pem`]), readable by its owner alone
-    /// from the first byte on (mode 600).
+    /// Saves the key as PKCS#8 PEM (see [`PrivateKey::to_pkcs8_pem`]). The file is created with mode
+    /// 600.
     ///
-    /// With `overwrite` the new file takes the place of an old one in one step: a full disk leaves
-    /// the old one whole.
+    /// With `overwrite` an existing file is replaced atomically: on a full disk it is not changed.
     ///
     /// # Errors
-    /// [`Kind::CredentialError`] naming the path: it exists and `overwrite` was not asked for, or it
-    /// cannot be written.
+    /// [`Kind::CredentialError`] with the path if it exists without `overwrite`, or cannot be written.
     pub fn save(&self, path: &Path, passphrase: Option<&[u8]>, overwrite: bool) -> Result<()> {
         let text = self.to_pkcs8_pem(passphrase)?;
         let written = if overwrite {
-            let beside = beside(path);
-            write_new(&beside, text.as_bytes()).and_then(|()| {
-                fs::rename(&beside, path).inspect_err(|_| drop(fs::remove_file(&beside)))
+            let temporary = temporary_path(path);
+            write_new(&temporary, text.as_bytes()).and_then(|()| {
+                fs::rename(&temporary, path).inspect_err(|_| drop(fs::remove_file(&temporary)))
             })
         } else {
             write_new(path, text.as_bytes())
@@ -258,7 +256,7 @@ fn encrypted(pkcs8: &[u8], passphrase: &[u8]) -> Option<SecretDocument> {
     PrivateKeyInfo::try_from(pkcs8).ok()?.encrypt_with_params(parameters, passphrase).ok()
 }
 
-/// The bytes of a file (`None` over the largest size), and its mode where others may use it.
+/// The bytes of a file (`None` over the largest size), and its mode if others may access it.
 type FileRead = (Option<Zeroizing<Vec<u8>>>, Option<u32>);
 
 fn read_file(path: &Path) -> io::Result<FileRead> {
@@ -267,27 +265,27 @@ fn read_file(path: &Path) -> io::Result<FileRead> {
     if metadata.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    // Room for all of it at once: a vector that grows leaves copies behind.
-    let room = usize::try_from(metadata.len().min(LARGEST_FILE)).unwrap_or(0) + 1;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(room));
+    // The vector must not grow, which would leave a copy in memory.
+    let capacity = usize::try_from(metadata.len().min(LARGEST_FILE)).unwrap_or(0) + 1;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(capacity));
     file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
     let is_too_large = bytes.len() as u64 > LARGEST_FILE;
-    Ok(((!is_too_large).then_some(bytes), openness(&metadata)))
+    Ok(((!is_too_large).then_some(bytes), open_mode(&metadata)))
 }
 
 #[cfg(unix)]
-fn openness(metadata: &fs::Metadata) -> Option<u32> {
+fn open_mode(metadata: &fs::Metadata) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = metadata.permissions().mode() & 0o777;
     (mode & 0o066 != 0).then_some(mode)
 }
 
 #[cfg(not(unix))]
-fn openness(_metadata: &fs::Metadata) -> Option<u32> {
+fn open_mode(_metadata: &fs::Metadata) -> Option<u32> {
     None
 }
 
-/// Writes a file that must not exist yet, and leaves none behind if that fails.
+/// Creates a file that must not exist, and removes it if writing fails.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -299,8 +297,8 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .inspect_err(|_| drop(fs::remove_file(path)))
 }
 
-/// A name in the same directory that nobody else uses.
-fn beside(path: &Path) -> PathBuf {
+/// A unique path in the same directory.
+fn temporary_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", Uuid::new_v4().simple()));
     path.with_file_name(name)
@@ -310,12 +308,11 @@ fn unreadable(path: &Path, error: &io::Error) -> Error {
     let (what, hint) = match error.kind() {
         io::ErrorKind::NotFound => ("does not exist", absolute_hint(path)),
         io::ErrorKind::IsADirectory => {
-            ("is a directory", "Give the path of the key file in it.".to_owned())
+            ("is a directory", "Pass the path of the key file in it.".to_owned())
         }
         io::ErrorKind::PermissionDenied => (
             "may not be read by this user",
-            "It belongs to the user who made it; run as that user, or give this one a copy."
-                .to_owned(),
+            "Run as the user who owns it, or give this user a copy.".to_owned(),
         ),
         _ => ("could not be read", format!("The system says: {}.", error.kind())),
     };
@@ -327,18 +324,18 @@ fn absolute_hint(path: &Path) -> String {
         return "Pass the text of a key as text, not as a path.".to_owned();
     }
     if path.starts_with("~") {
-        return "A ~ is replaced by the shell, not here: give the whole path.".to_owned();
+        return "Only a shell expands ~: pass the full path.".to_owned();
     }
     match std::path::absolute(path) {
         Ok(absolute) if absolute != path => format!("Looked for {}.", shown(&absolute)),
-        _ => "Look at its directory and name.".to_owned(),
+        _ => "Check its directory and name.".to_owned(),
     }
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {
     let (what, hint) = match error.kind() {
         io::ErrorKind::AlreadyExists => (
-            "exists already, and an enrolled key that is lost cannot be had back",
+            "exists already, and a lost enrolled key cannot be recovered",
             "Choose another name, or pass overwrite=True.".to_owned(),
         ),
         io::ErrorKind::NotFound => {
@@ -352,11 +349,10 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
     refused(format!("{} {what}.", shown(path))).with_hint(hint)
 }
 
-/// A path with what could garble a terminal escaped; one that may be a key in the wrong place is
-/// not shown.
+/// A path with control characters escaped; a path that may be a key is not shown.
 fn shown(path: &Path) -> String {
     if is_hidden(path) {
-        format!("({} bytes that look like no path)", path.as_os_str().len())
+        format!("({} bytes that do not look like a path)", path.as_os_str().len())
     } else {
         format!("{:?}", path.to_string_lossy())
     }

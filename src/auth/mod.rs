@@ -1,12 +1,12 @@
-//! Who asks: the credential, its key, and the assertions that it signs.
+//! Authentication: the credential, its key, assertions and access tokens.
 //!
 //! ```text
 //! bytes -> encoding (pem, DER, jwk) -> PrivateKey -> Credential -> assertion -> token
 //! ```
 //!
-//! A [`Credential`] is a subject (from enrollment, §2.1) and something that signs: a
-//! [`PrivateKey`] held here, or a [`Signer`] or [`AsyncSigner`] that reaches a vault. Its `kid` is
-//! always the RFC 7638 thumbprint of the public key: derived, and checked where a user states one.
+//! A [`Credential`] is a subject (from enrollment, §2.1) and a signer: a [`PrivateKey`] in memory, or a
+//! [`Signer`] or [`AsyncSigner`] that uses a vault. Its `kid` is the RFC 7638 thumbprint of the public
+//! key; a `kid` that the user gives is compared with it.
 
 mod access_token;
 mod assertion;
@@ -37,16 +37,16 @@ pub(crate) use token::{TokenKey, TokenSource};
 
 use crate::{Error, Kind, Result};
 
-/// A value that is right, with what its maker ought to know about it.
+/// A valid value, with warnings about it.
 #[derive(Debug, Clone)]
 pub struct Checked<T> {
     /// The value.
     pub value: T,
-    /// Sentences that become Python warnings.
+    /// The texts of Python warnings.
     pub warnings: Vec<String>,
 }
 
-/// A subject and what signs for it. Cheap to clone; safe to print.
+/// A subject and its signer. Cheap to clone; safe to print.
 #[derive(Clone)]
 pub struct Credential {
     subject: Arc<str>,
@@ -54,31 +54,31 @@ pub struct Credential {
     public_jwk: PublicJwk,
 }
 
-/// What makes the signatures of a credential.
+/// The signer of a credential.
 #[derive(Clone)]
 enum Signing {
-    /// Called on a thread of its own, where it may block.
+    /// Called on a separate thread, where it may block.
     Blocking(Arc<dyn Signer>),
     /// Awaited.
     Awaited(Arc<dyn AsyncSigner>),
 }
 
 impl Credential {
-    /// A credential whose key is held by this process.
+    /// A credential with its key in memory.
     ///
-    /// `kid` may be left out: it is the thumbprint of the key (§2.1). White space around the
-    /// subject is removed, with a warning.
+    /// `kid` is optional: it is the thumbprint of the key (§2.1). White space around the subject is
+    /// removed, with a warning.
     ///
     /// # Errors
-    /// [`Kind::ConfigError`] for a subject that is empty or holds control characters,
+    /// [`Kind::ConfigError`] for a subject that is empty or contains control characters,
     /// [`Kind::CredentialError`] for a `kid` that is not the thumbprint.
     pub fn with_key(subject: &str, key: PrivateKey, kid: Option<&str>) -> Result<Checked<Self>> {
         let public_jwk = key.public_jwk();
         Self::new(subject, Signing::Blocking(Arc::new(key)), public_jwk, kid)
     }
 
-    /// A credential whose key stays elsewhere: `signer` makes the signatures, `public_jwk` is the
-    /// enrolled public key that each of them is checked against before it is used.
+    /// A credential with an external key: `signer` signs, and each signature is verified with
+    /// `public_jwk`, the enrolled public key, before it is used.
     ///
     /// # Errors
     /// As [`Credential::with_key`].
@@ -91,7 +91,7 @@ impl Credential {
         Self::new(subject, Signing::Blocking(signer), public_jwk, kid)
     }
 
-    /// As [`Credential::with_signer`], for signatures that are awaited.
+    /// Like [`Credential::with_signer`], with an asynchronous signer.
     ///
     /// # Errors
     /// As [`Credential::with_key`].
@@ -135,10 +135,10 @@ impl Credential {
         &self.public_jwk
     }
 
-    /// Whether the call under way can have a signature.
+    /// Whether the current call can get a signature.
     ///
     /// # Errors
-    /// As [`AsyncSigner::check`]; other signers sign for every call.
+    /// As [`AsyncSigner::check`]; other signers serve every call.
     pub(crate) fn check_signer(&self) -> Result<()> {
         match &self.signing {
             Signing::Blocking(_) => Ok(()),
@@ -146,11 +146,11 @@ impl Credential {
         }
     }
 
-    /// Signs, and checks the signature against the public key: what a signer gave back is not
-    /// believed, because the service would say no more than `invalid_client` (§7).
+    /// Signs, and verifies the signature with the public key: for a wrong signature the service would
+    /// only answer `invalid_client` (§7).
     ///
     /// # Errors
-    /// The signer's own, or [`Kind::CredentialError`] where the signature does not match.
+    /// The error of the signer, or [`Kind::CredentialError`] if the signature does not match.
     pub(crate) async fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
         let input = signing_input.to_vec();
         let signature = match &self.signing {
@@ -163,17 +163,17 @@ impl Credential {
         Err(Error::new(
             Kind::CredentialError,
             format!(
-                "The signer returned {} bytes that are no RS256 signature by the key with kid {}; \
-                 a signature by this key has {} bytes. Nothing was sent.",
+                "The signer returned {} bytes that are not an RS256 signature by the key with kid \
+                 {}; a signature by this key has {} bytes. Nothing was sent.",
                 signature.len(),
                 self.kid(),
                 self.public_jwk.signature_length(),
             ),
         )
         .with_hint(
-            "A signer returns the raw RSASSA-PKCS1-v1_5 signature with SHA-256 (not PSS, not \
-             base64, not of a hash that is hashed again) over exactly the bytes it was given, by \
-             the private key that belongs to public_jwk.",
+            "A signer returns the raw RSASSA-PKCS1-v1_5 signature with SHA-256 (not PSS, not base64, \
+             not over a hash) of exactly the bytes it was given, by the private key that belongs to \
+             public_jwk.",
         ))
     }
 }
@@ -187,31 +187,29 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// A signer may block, on a vault or on a lock of its own: it does so on a thread where nobody else
-/// is held up, and a caller who gives up does not wait for it.
+/// Signs on a blocking thread, because a signer may wait for a vault or a lock. A caller that is
+/// cancelled does not wait for it.
 async fn sign_on_a_thread(signer: Arc<dyn Signer>, input: Vec<u8>) -> Result<Vec<u8>> {
     match tokio::task::spawn_blocking(move || signer.sign(&input)).await {
         Ok(signature) => signature,
         Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-        Err(_) => {
-            Err(Error::new(Kind::ClosedError, "the process ends; nothing is signed any more"))
-        }
+        Err(_) => Err(Error::new(Kind::ClosedError, "the process is exiting; nothing is signed")),
     }
 }
 
-/// K12: what an environment variable or a file adds around a subject is removed once, and said.
+/// K12: removes white space around a subject, as environment variables and files add it, and warns.
 fn checked_subject(subject: &str) -> Result<Checked<Arc<str>>> {
     let trimmed = subject.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     if trimmed.is_empty() {
         return Err(Error::new(Kind::ConfigError, "The subject of the credential is empty.")
             .with_hint(
-                "It is the value that enrollment returned, once an administrator approved.",
+                "It is the value that enrollment returned after an administrator approved it.",
             ));
     }
     if trimmed.chars().any(char::is_control) {
         return Err(Error::new(
             Kind::ConfigError,
-            format!("The subject {trimmed:?} holds a line break or another control character."),
+            format!("The subject {trimmed:?} contains a line break or another control character."),
         )
         .with_hint("It is one line: the value that enrollment returned, unchanged."));
     }
@@ -225,7 +223,7 @@ fn checked_subject(subject: &str) -> Result<Checked<Arc<str>>> {
     Ok(Checked { value: trimmed.into(), warnings })
 }
 
-/// K6: a stated `kid` is never used, only compared.
+/// K6: a given `kid` is only compared with the thumbprint.
 fn check_kid(stated: &str, public_jwk: &PublicJwk) -> Result<()> {
     let computed = public_jwk.thumbprint();
     if stated == computed {
@@ -236,8 +234,8 @@ fn check_kid(stated: &str, public_jwk: &PublicJwk) -> Result<()> {
         format!("kid={stated:?} is not the thumbprint of this key, which is {computed}."),
     )
     .with_hint(
-        "Leave kid out: it is derived from the key (RFC 7638, SHA-256). If the stated one is what \
-         was enrolled, then another key was loaded than the enrolled one.",
+        "Omit kid: it is derived from the key (RFC 7638, SHA-256). If this kid was enrolled, then the \
+         loaded key is not the enrolled one.",
     ))
 }
 

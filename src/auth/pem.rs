@@ -1,6 +1,6 @@
-//! PEM text, read with tries: keys travel through environment variables, mails and editors, and
-//! arrive with other line ends, without any, with `\n` spelt out, or between other blocks. Only
-//! the BEGIN and END lines and the base64 between them count.
+//! A tolerant PEM parser: keys pass through environment variables, mails and editors, which change or
+//! remove line endings, escape them as `\n`, or add other blocks. Only the BEGIN and END lines and the
+//! base64 between them are read.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -26,14 +26,14 @@ struct Block<'a> {
     body: &'a str,
 }
 
-/// True for text that has, or had, a PEM block in it.
+/// Whether a text contains a PEM block, which may be damaged.
 pub(super) fn is_pem(text: &str) -> bool {
     text.contains("-----BEGIN")
 }
 
 /// The DER of the one private key in a PEM text.
 pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
-    // An environment variable or a JSON file may spell the line breaks out.
+    // Line breaks may be escaped in an environment variable or a JSON file.
     let unescaped = Zeroizing::new(text.replace("\\r", "\r").replace("\\n", "\n"));
     let blocks = blocks(&unescaped)?;
     let mut keys = blocks.iter().filter(|block| block.label.ends_with("PRIVATE KEY"));
@@ -41,8 +41,8 @@ pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
         return Err(not_rsa(blocks.first().map_or("a PEM text without a block", described)));
     };
     if keys.next().is_some() {
-        return Err(refused("The PEM text holds more than one private key.")
-            .with_hint("Leave the one in it whose public part was enrolled."));
+        return Err(refused("The PEM text contains more than one private key.")
+            .with_hint("Keep only the key whose public part was enrolled."));
     }
     match key.label {
         "OPENSSH PRIVATE KEY" => Err(refused("The key is in OpenSSH's own format.").with_hint(
@@ -53,24 +53,26 @@ pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
         "DSA PRIVATE KEY" => Err(not_rsa("a DSA key")),
         _ if key.body.contains("Proc-Type:") => Err(refused(
             "The key is encrypted in the legacy way (\"Proc-Type: 4,ENCRYPTED\"), which is weak \
-             and not read here.",
+             and not supported.",
         )
         .with_hint(
             "Convert it once, then load the new file with the same passphrase: \
              openssl pkcs8 -topk8 -v2 aes-256-cbc -in key.pem -out key-pkcs8.pem",
         )),
         _ => decode_base64(key.body).ok_or_else(|| {
-            refused("The PEM text is damaged: what stands between its BEGIN and END lines is not base64.")
-                .with_hint("Copy the file again, whole and unchanged.")
+            refused(
+                "The PEM text is damaged: the text between its BEGIN and END lines is not base64.",
+            )
+            .with_hint("Copy the complete file again, unchanged.")
         }),
     }
 }
 
-/// Base64, whatever white space is in it.
+/// Decodes base64 and ignores white space.
 pub(super) fn decode_base64(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let mut compact = Zeroizing::new(String::with_capacity(text.len()));
     compact.extend(text.chars().filter(|c| !c.is_whitespace()));
-    // The decoder asks for room for whole groups of three.
+    // The decoder requires a multiple of three bytes.
     let mut bytes = Zeroizing::new(vec![0; compact.len() + 3]);
     let length = BASE64.decode_slice(compact.as_bytes(), &mut bytes).ok()?;
     bytes.truncate(length);
@@ -91,9 +93,8 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>> {
 }
 
 fn cut_short() -> crate::Error {
-    refused("The PEM text stops before its END line.").with_hint(
-        "Was only a part of it copied? The whole text is needed, BEGIN and END lines too.",
-    )
+    refused("The PEM text stops before its END line.")
+        .with_hint("Copy the complete text, including the BEGIN and END lines.")
 }
 
 fn described(block: &Block<'_>) -> &'static str {
@@ -103,6 +104,6 @@ fn described(block: &Block<'_>) -> &'static str {
         "CERTIFICATE REQUEST" | "NEW CERTIFICATE REQUEST" => "a certificate request",
         "EC PARAMETERS" => "the parameters of an EC key",
         "PKCS7" => "a PKCS#7 bundle",
-        _ => "a PEM block of another sort",
+        _ => "a PEM block of another type",
     }
 }

@@ -1,4 +1,4 @@
-//! The errors of a key that cannot be loaded. None shows any text of the key.
+//! The errors of keys that cannot be loaded. They never show the text of a key.
 
 use crate::error::{Error, Kind};
 
@@ -13,7 +13,7 @@ pub(super) fn not_rsa(found: &str) -> Error {
         "Give the private key that belongs to it. It stays on this machine: only its public part \
          is enrolled."
     } else {
-        "Make one with siteline.PrivateKey.generate(), or: \
+        "Create one with siteline.PrivateKey.generate(), or: \
          openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out key.pem; then enroll it."
     };
     refused(format!("RS256 needs an RSA private key; this is {found}.")).with_hint(hint)

@@ -1,5 +1,5 @@
-//! A pause that the service asked for (`Retry-After` of a token request). All callers that need the
-//! token wait for its end, also when the caller that got the reply gives up.
+//! A pause that the service requested (`Retry-After` of a token reply). All callers that need the token
+//! wait until its end, even if the caller that received the reply is cancelled.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::lock::Mutex;
 
-/// The service may ask for a longer pause, but not for more than a day.
+/// A longer pause is reduced to a day.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
 
 /// Closed during a pause.
@@ -20,7 +20,7 @@ struct Pause {
 }
 
 impl RetryAfterGate {
-    /// Closes for as long as this error asks, if it asks for a pause. The later end counts.
+    /// Closes for the pause that this error requests, if any. The later end counts.
     pub(super) fn close(&self, clock: &Clock, error: &Error) {
         let Some(asked) = error.context().retry_after else { return };
         let until = clock.monotonic().saturating_add(asked.min(LONGEST_PAUSE));
@@ -30,7 +30,7 @@ impl RetryAfterGate {
         }
     }
 
-    /// The rest of the pause, and the error that asked for it; `None` where there is none.
+    /// The rest of the pause, and the error that requested it; `None` without a pause.
     pub(super) fn closed(&self, clock: &Clock) -> Option<(Duration, Error)> {
         let mut pause = self.0.lock();
         let now = clock.monotonic();

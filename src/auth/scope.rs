@@ -1,4 +1,4 @@
-//! A set of scopes (§4.1, §5.5): what is asked for, or what was granted.
+//! A set of scopes (§4.1, §5.5), requested or granted.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::hash::{Hash, Hasher};
 
 use crate::{Error, Kind, Result};
 
-/// Scopes without repeats, in the order in which they were first named. Two sets with the same
-/// members are equal, whatever their order.
+/// Distinct scopes in the order of their first occurrence. Two sets with the same members are equal in
+/// any order.
 #[derive(Clone, Default)]
 pub struct ScopeSet {
     order: Vec<String>,
@@ -15,11 +15,11 @@ pub struct ScopeSet {
 }
 
 impl ScopeSet {
-    /// The scopes to ask for, one item each; repeats are merged.
+    /// The scopes to request, one for each item; duplicates are removed.
     ///
     /// # Errors
-    /// [`Kind::ConfigError`] if there is none, or one is empty or holds a character that RFC 6749
-    /// (section 3.3) does not allow: a space, a quote, a backslash, a control or non-ASCII one.
+    /// [`Kind::ConfigError`] if there is none, or one is empty or contains a character that RFC 6749
+    /// (section 3.3) does not allow: a space, quote, backslash, control or non-ASCII character.
     pub fn new<I>(scopes: I) -> Result<Self>
     where
         I: IntoIterator,
@@ -32,14 +32,12 @@ impl ScopeSet {
             set.add(scope);
         }
         if set.is_empty() {
-            return Err(
-                Error::new(Kind::ConfigError, "No scope is asked for.").with_hint(DEFAULT_HINT)
-            );
+            return Err(Error::new(Kind::ConfigError, "No scope is given.").with_hint(DEFAULT_HINT));
         }
         Ok(set)
     }
 
-    /// The scopes to ask for, as one text with single or repeated spaces between them.
+    /// The scopes to request, as one text, separated by one or more spaces.
     ///
     /// # Errors
     /// As [`ScopeSet::new`].
@@ -47,8 +45,8 @@ impl ScopeSet {
         Self::new(text.split(' ').filter(|scope| !scope.is_empty()))
     }
 
-    /// What a token response says was granted (§2.2). Never fails: it is compared with what was
-    /// asked for, and odd text grants nothing that was. May be empty.
+    /// The scopes of a token reply (§2.2). Never fails: they are only compared with the requested
+    /// scopes. May be empty.
     #[must_use]
     pub fn granted(text: &str) -> Self {
         let mut set = Self::default();
@@ -64,43 +62,43 @@ impl ScopeSet {
         }
     }
 
-    /// The scopes, in the order in which they were named.
+    /// The scopes, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.order.iter().map(String::as_str)
     }
 
-    /// How many scopes there are.
+    /// The number of scopes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// True where nothing was granted.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// True where this very scope is in the set.
+    /// Whether this scope is in the set.
     #[must_use]
     pub fn contains(&self, scope: &str) -> bool {
         self.members.contains(scope)
     }
 
-    /// True where each of these scopes is in `wider` too (T29).
+    /// Whether all scopes are also in `wider` (T29).
     #[must_use]
     pub fn is_subset_of(&self, wider: &Self) -> bool {
         self.members.is_subset(&wider.members)
     }
 
-    /// The scopes of this set that are not among the granted ones (T4), in our order.
+    /// The scopes of this set that were not granted (T4), in the order of this set.
     #[must_use]
     pub fn missing_from(&self, granted: &Self) -> Vec<String> {
         self.iter().filter(|scope| !granted.contains(scope)).map(str::to_owned).collect()
     }
 }
 
-/// The form value: the scopes with single spaces between them (§4.1).
+/// The form value: the scopes separated by single spaces (§4.1).
 impl fmt::Display for ScopeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, scope) in self.iter().enumerate() {
@@ -144,19 +142,19 @@ fn check(scope: &str) -> Result<()> {
         Some(' ') => Err(Error::new(
             Kind::ConfigError,
             format!(
-                "The scope {scope:?} holds a space: these look like several scopes in one item."
+                "The scope {scope:?} contains a space: it looks like several scopes in one item."
             ),
         )
-        .with_hint("Give them one by one, or all together as a single text.")),
+        .with_hint("Pass one scope for each item, or all scopes as a single text.")),
         Some(bad) => Err(Error::new(
             Kind::ConfigError,
-            format!("The scope {scope:?} holds {bad:?}, which no scope may (RFC 6749, 3.3)."),
+            format!("The scope {scope:?} contains {bad:?}, which RFC 6749, 3.3 does not allow."),
         )
-        .with_hint("Look for a stray quote or line break where the scopes are set.")),
+        .with_hint("Check for a quote or line break where the scopes are set.")),
     }
 }
 
-/// `scope-token` of RFC 6749, section 3.3: visible ASCII but the quote and the backslash.
+/// `scope-token` of RFC 6749, section 3.3: visible ASCII except the quote and the backslash.
 fn is_scope_character(c: char) -> bool {
     c.is_ascii_graphic() && c != '"' && c != '\\'
 }
@@ -179,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn k11_repeated_scopes_are_merged_and_the_order_is_kept() {
+    fn k11_duplicate_scopes_are_removed_and_the_order_is_kept() {
         let set = ScopeSet::new(["b", "a", "b"]).expect("scopes");
         assert_eq!((set.to_string(), set.len()), ("b a".to_owned(), 2));
     }
@@ -196,12 +194,12 @@ mod tests {
 
     #[test]
     fn a_granted_set_never_fails_and_is_compared_as_a_set() {
-        let asked = ScopeSet::parse("x  y z").expect("scopes");
+        let requested = ScopeSet::parse("x  y z").expect("scopes");
         let granted = ScopeSet::granted(" z\tx \"q\" ");
-        assert_eq!(asked.missing_from(&granted), ["y"]);
+        assert_eq!(requested.missing_from(&granted), ["y"]);
         assert!(ScopeSet::granted("").is_empty());
         let narrower = ScopeSet::parse("z x").expect("scopes");
-        assert!(narrower.is_subset_of(&asked) && !asked.is_subset_of(&narrower));
+        assert!(narrower.is_subset_of(&requested) && !requested.is_subset_of(&narrower));
         assert_eq!(narrower, ScopeSet::parse("x z").expect("scopes"));
     }
 }

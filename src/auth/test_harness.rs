@@ -1,5 +1,5 @@
-//! A token exchange for tests: a server of scripted bytes, a frozen clock, and a credential that no
-//! other test has, so that no two tests share a token.
+//! A token exchange for tests: a scripted server, a frozen clock, and a credential that no other test
+//! uses, so that tests do not share a token.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ pub(crate) struct Harness {
     pub(crate) source: Arc<TokenSource>,
 }
 
-/// A credential that no other test has.
+/// A credential that no other test uses.
 pub(crate) fn credential() -> Credential {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let subject = format!("subject-{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -42,12 +42,12 @@ pub(crate) fn credential_of(subject: &str, pem: &[u8]) -> Credential {
     Credential::with_key(subject, key, None).expect("a credential").value
 }
 
-/// Noon of a day on which all these tests run.
+/// A frozen clock at noon.
 pub(crate) fn noon() -> Clock {
     Clock::frozen_at("2026-11-01T12:00:00Z".parse().expect("a timestamp"))
 }
 
-/// A good token reply.
+/// A valid token reply.
 pub(crate) fn good(token: &str) -> Act {
     Act::json(200, &token_body(token))
 }
@@ -72,18 +72,18 @@ impl log::Log for Listener {
     fn flush(&self) {}
 }
 
-/// What this thread has warned of since it was last asked. Tests that ask run on one thread.
+/// The warnings of this thread since the previous call; for tests that run on one thread.
 pub(crate) fn warnings() -> Vec<String> {
     static LISTENING: Once = Once::new();
     LISTENING.call_once(|| {
-        log::set_logger(&Listener).expect("no other test listens");
+        log::set_logger(&Listener).expect("no other logger");
         log::set_max_level(log::LevelFilter::Warn);
     });
     WARNINGS.take()
 }
 
 impl Harness {
-    /// A harness whose service answers token requests with these, and then well.
+    /// A harness whose server answers token requests with these replies and then with valid tokens.
     pub(crate) async fn new(tokens: Vec<Act>) -> Self {
         let server = TestServer::scripted(tokens, Vec::new()).await;
         let (clock, credential, base) = (noon(), credential(), server.base_url());
@@ -125,7 +125,7 @@ impl Harness {
         self.source.token(&self.exchange()).await
     }
 
-    /// One more who needs a token, in a task of its own with connections of its own.
+    /// Another caller that needs a token, in a separate task with its own connections.
     pub(crate) fn spawn(&self) -> tokio::task::JoinHandle<Result<AccessToken>> {
         let base = self.transport.base_url().clone();
         let transport = Transport::new(base, TransportSettings::default()).expect("settings");
@@ -147,7 +147,7 @@ impl Harness {
         })
     }
 
-    /// So many at once, and what each of them got.
+    /// Runs `count` callers at once and returns the outcome of each.
     pub(crate) async fn at_once(&self, count: usize) -> Vec<Result<AccessToken>> {
         let tasks: Vec<_> = (0..count).map(|_| self.spawn()).collect();
         let mut outcomes = Vec::with_capacity(count);

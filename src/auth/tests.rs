@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::*;
 
-/// One key for all tests of this room: making one takes time.
+/// One key for all tests of this module, because generating one is slow.
 pub(super) static KEY: LazyLock<PrivateKey> =
     LazyLock::new(|| PrivateKey::generate(2048).expect("a key"));
 
@@ -17,7 +17,7 @@ pub(super) fn credential() -> Credential {
     Credential::with_key("customer-7", KEY.clone(), None).expect("a credential").value
 }
 
-/// A signer as a vault would be: it may answer anything.
+/// A signer with arbitrary answers, in place of a vault.
 pub(super) struct Vault(pub(super) Answer);
 
 type Answer = fn(&[u8]) -> Result<Vec<u8>>;
@@ -28,8 +28,8 @@ impl Signer for Vault {
     }
 }
 
-/// Waits for `future` on a runtime of its own.
-#[expect(clippy::disallowed_methods, reason = "a test, in a thread of its own")]
+/// Runs `future` to completion on a new runtime.
+#[expect(clippy::disallowed_methods, reason = "a test on its own thread")]
 pub(super) fn finished<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(future)
@@ -39,8 +39,8 @@ fn signed(credential: &Credential) -> Result<Vec<u8>> {
     finished(credential.sign(b"x"))
 }
 
-/// The claims of an assertion as jsonwebtoken reads them: it verifies the signature by the public
-/// JWK (JSON text), computes the `kid` from it, and compares the audience.
+/// The claims of an assertion, read with jsonwebtoken: verifies the signature with the public JWK (JSON
+/// text), and compares the `kid` and the audience.
 pub(super) fn verified_claims(
     assertion: &str,
     public_jwk: &str,
@@ -48,7 +48,7 @@ pub(super) fn verified_claims(
 ) -> Map<String, Value> {
     let (jwk, key) = verification_key(public_jwk);
     let mut validation = Validation::new(Algorithm::RS256);
-    // It would compare with the machine's clock; tests have their own.
+    // jsonwebtoken uses the system clock; tests have their own.
     validation.validate_exp = false;
     validation.set_audience(&[audience]);
     validation.set_required_spec_claims(&["iss", "sub", "aud", "nbf", "exp"]);
@@ -59,7 +59,7 @@ pub(super) fn verified_claims(
     token.claims
 }
 
-/// Whether jsonwebtoken verifies this RS256 signature by the public JWK (JSON text).
+/// Whether jsonwebtoken verifies this RS256 signature with the public JWK (JSON text).
 pub(super) fn verifies(public_jwk: &str, message: &[u8], signature: &[u8]) -> bool {
     let (_, key) = verification_key(public_jwk);
     let signature = URL_SAFE_NO_PAD.encode(signature);
@@ -68,7 +68,7 @@ pub(super) fn verifies(public_jwk: &str, message: &[u8], signature: &[u8]) -> bo
 }
 
 fn verification_key(public_jwk: &str) -> (Jwk, DecodingKey) {
-    // Fails only where another test has installed it.
+    // Fails only if another test has installed it.
     let _ = aws_lc::DEFAULT_PROVIDER.install_default();
     let jwk: Jwk = serde_json::from_str(public_jwk).expect("a JWK");
     let key = DecodingKey::from_jwk(&jwk).expect("a key");
@@ -82,7 +82,7 @@ fn with_vault(answer: Answer) -> Credential {
 }
 
 #[test]
-fn k6_a_stated_kid_that_is_not_the_thumbprint_is_refused_with_the_computed_one() {
+fn k6_a_kid_that_is_not_the_thumbprint_is_refused_with_the_computed_one() {
     let error = Credential::with_key("s", KEY.clone(), Some("my-key")).expect_err("refused");
     assert_eq!(error.kind(), Kind::CredentialError);
     let text = error.to_string();
@@ -112,7 +112,7 @@ fn k12_a_subject_that_is_empty_or_has_a_line_break_inside_is_refused() {
 }
 
 #[test]
-fn a_signature_of_the_signer_is_believed_only_when_it_matches_the_public_key() {
+fn a_signature_is_accepted_only_if_it_matches_the_public_key() {
     let signature = signed(&with_vault(|input| KEY.sign(input))).expect("a signature");
     assert!(verifies(&KEY.public_jwk().to_json(), b"x", &signature));
 
@@ -130,14 +130,14 @@ fn a_signature_of_the_signer_is_believed_only_when_it_matches_the_public_key() {
 }
 
 #[test]
-fn an_error_of_the_signer_arrives_as_it_was() {
+fn an_error_of_the_signer_is_returned_unchanged() {
     let answer = |_: &[u8]| Err(Error::new(Kind::CredentialError, "the vault is sealed"));
     let error = signed(&with_vault(answer)).expect_err("refused");
     assert_eq!(error.to_string(), "the vault is sealed");
 }
 
 #[test]
-fn a_credential_prints_its_subject_and_kid_alone() {
+fn debug_of_a_credential_shows_only_its_subject_and_kid() {
     let expected =
         format!("Credential {{ subject: \"customer-7\", kid: \"{}\", .. }}", KEY.thumbprint());
     assert_eq!(format!("{:?}", credential()), expected);

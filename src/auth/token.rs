@@ -1,11 +1,10 @@
-//! Access tokens: kept in memory, shared by the whole process, replaced shortly before they end
+//! The cache of access tokens: in memory, shared by the process, renewed shortly before they expire
 //! (§5.3, §5.4).
 //!
-//! A [`TokenSource`] caches one token. A caller that finds none locks the flight and asks for one; all
-//! others wait for that lock and find the token, or the error of that flight. A caller that is
-//! cancelled drops the lock, and the next waiter takes over. There is no background task: an idle
-//! client sends nothing. A forked child goes on with the cached tokens, and with a flight lock of its
-//! own.
+//! A [`TokenSource`] caches one token. A caller that finds none takes the flight lock and requests one;
+//! the others wait for that lock and then find the token, or the error of that flight. If the caller
+//! is cancelled, the lock is released and the next waiter requests the token. There is no background
+//! task: an idle client sends nothing. A forked child keeps the cached tokens and gets a new lock.
 
 use std::fmt;
 use std::sync::{Arc, MutexGuard};
@@ -21,16 +20,16 @@ use crate::fork::Owned;
 use crate::http::RetryQuota;
 use crate::lock::Mutex;
 
-/// Between two renewals of a token that was not refused.
+/// The least time between two renewals.
 const BETWEEN_RENEWALS: Duration = Duration::from_secs(30);
-/// A failed exchange is not repeated for so long ...
+/// How long the error of a failed exchange is returned without a new request ...
 const FAILURE_MEMORY: Duration = Duration::from_secs(30);
-/// ... or so, if the assertion was refused.
+/// ... and how long if the assertion was refused.
 const REFUSAL_MEMORY: Duration = Duration::from_secs(60);
 
 static REGISTRY: Mutex<Vec<Arc<TokenSource>>> = Mutex::new(Vec::new());
 
-/// Which tokens are the same token.
+/// The key of the registry: callers with equal keys share a token.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct TokenKey {
     /// The address of the token endpoint.
@@ -41,12 +40,12 @@ pub(crate) struct TokenKey {
     pub subject: String,
     /// The thumbprint of its key.
     pub kid: String,
-    /// The scopes asked for.
+    /// The requested scopes.
     pub scopes: ScopeSet,
 }
 
 impl TokenKey {
-    /// True for the same subject and key at the same service, whatever the scopes.
+    /// Whether both have the same subject and key at the same service, with any scopes.
     fn same_credential(&self, other: &Self) -> bool {
         let mut other = other.clone();
         other.scopes = self.scopes.clone();
@@ -67,7 +66,7 @@ struct TokenState {
     flight: Owned<Arc<tokio::sync::Mutex<()>>>,
     token: Option<CachedToken>,
     failure: Option<Failure>,
-    /// Flights that ended without a token, and how the last of them ended.
+    /// The number of failed flights; `last_error` is the error of the last one.
     failed_flights: u64,
     last_error: Option<Error>,
     last_renewal: Option<Duration>,
@@ -78,28 +77,28 @@ struct Failure {
     until: Duration,
 }
 
-/// What the cached token is good for.
+/// What a caller does with the cached token.
 enum TokenStatus {
-    /// It is used.
+    /// Uses it.
     Use(AccessToken),
-    /// It is used, and one of its users renews it.
+    /// Renews it, while other callers use it.
     Renew(AccessToken),
-    /// It is about to end: it is renewed before it is used.
+    /// Renews it before use, because it is about to expire.
     RenewFirst(AccessToken),
-    /// None.
+    /// There is none.
     Missing,
 }
 
 impl TokenSource {
-    /// The source for this key in this process: a second client of the same credential finds the
-    /// token of the first. Only clients on the same clock share one.
+    /// The source for this key in this process: a second client with the same credential uses the
+    /// token of the first. Only clients with the same clock share a source.
     #[must_use]
     pub(crate) fn shared(key: TokenKey, clock: &Clock) -> Arc<Self> {
         let mut registry = registry();
         if let Some(known) = registry.iter().find(|s| s.key == key && s.clock.is_same(clock)) {
             return Arc::clone(known);
         }
-        // Sources that no client uses and that cache no token are removed.
+        // Removes sources without a client and without a valid token.
         registry.retain(|source| Arc::strong_count(source) > 1 || source.usable().is_some());
         let source = Arc::new(Self::new(key, clock.clone()));
         registry.push(Arc::clone(&source));
@@ -119,17 +118,17 @@ impl TokenSource {
         Self { key, clock, quota, gate, state: Mutex::new(state) }
     }
 
-    /// A valid token: the kept one, a wider one of the same credential, or a new one.
+    /// A valid token: the cached one, one of the same credential with more scopes, or a new one.
     ///
     /// # Errors
-    /// Those of the exchange. All who waited for it get the same; for a while after it the next
-    /// ones get it too, without a request. [`Kind::ConfigError`] where there is no valid token and this
-    /// call cannot await the credential's signer.
+    /// Those of the exchange, for all callers that waited for it, and for a while also for later
+    /// callers, without a request. [`Kind::ConfigError`] if there is no valid token and this call
+    /// cannot await the credential's signer.
     pub(crate) async fn token(&self, exchange: &Exchange<'_>) -> Result<AccessToken> {
         let seen = self.lock().failed_flights;
         match self.status() {
             TokenStatus::Use(token) => return Ok(token),
-            // A call that cannot have a signature leaves the renewal to others.
+            // A call that cannot get a signature leaves the renewal to other calls.
             TokenStatus::Renew(token) | TokenStatus::RenewFirst(token)
                 if exchange.credential.check_signer().is_err() =>
             {
@@ -137,7 +136,7 @@ impl TokenSource {
             }
             TokenStatus::Renew(token) => {
                 let flight = self.flight();
-                // Somebody else renews it: go on.
+                // Another caller is renewing it.
                 let Ok(_flight) = flight.try_lock() else { return Ok(token) };
                 return Ok(self.renew(exchange, token).await);
             }
@@ -152,8 +151,8 @@ impl TokenSource {
         }
         let flight = self.flight();
         let _flight = flight.lock().await;
-        let failed_meanwhile = self.failed_since(seen);
-        match (self.status(), failed_meanwhile) {
+        let error_of_the_flight = self.failed_since(seen);
+        match (self.status(), error_of_the_flight) {
             (TokenStatus::Use(token) | TokenStatus::Renew(token), _)
             | (TokenStatus::RenewFirst(token), Some(_)) => Ok(token),
             (TokenStatus::RenewFirst(token), None) => Ok(self.renew(exchange, token).await),
@@ -162,13 +161,13 @@ impl TokenSource {
         }
     }
 
-    /// Drops the token if it is still the one that was refused: of many requests that one token
-    /// failed, the first drops it, and the others find its successor.
+    /// Drops the cached token if it is the refused one: of many requests that fail with one token, the
+    /// first drops it, and the others find its successor.
     pub(crate) fn invalidate(&self, refused: &AccessToken) {
         if self.forget_if(refused) {
             return;
         }
-        // It may have been a wider one.
+        // It may be a token with more scopes, from another source.
         let others: Vec<_> =
             registry().iter().filter(|s| s.key.same_credential(&self.key)).cloned().collect();
         for source in others {
@@ -176,8 +175,8 @@ impl TokenSource {
         }
     }
 
-    /// Takes over the valid token of a source with another key of the same subject. It is used to its
-    /// end; the next one is asked for with the new key.
+    /// Copies the token of a source with another key of the same subject. It is used until it expires;
+    /// the next one is requested with the new key.
     pub(crate) fn adopt(&self, former: &Self) {
         let same = self.key.subject == former.key.subject
             && self.key.token_url == former.key.token_url
@@ -200,7 +199,7 @@ impl TokenSource {
         }
     }
 
-    /// Tries once. The caller gets the new token, or the old one, which is still valid.
+    /// Makes one attempt. Returns the new token, or the old one, which is still valid.
     async fn renew(&self, exchange: &Exchange<'_>, old: AccessToken) -> AccessToken {
         self.lock().last_renewal = Some(self.clock.monotonic());
         match exchange.run(&self.key.scopes, &self.quota, &self.gate, Tries::One).await {
@@ -221,7 +220,7 @@ impl TokenSource {
         drop(state);
         log::info!(
             target: "siteline::token",
-            "a new access token, good for {} s", lifetime.as_secs()
+            "a new access token, valid for {} s", lifetime.as_secs()
         );
         access
     }
@@ -248,7 +247,7 @@ impl TokenSource {
         }
     }
 
-    /// The cached token, unless it is about to end.
+    /// The cached token, unless it is about to expire.
     fn usable(&self) -> Option<CachedToken> {
         self.lock()
             .token
@@ -256,7 +255,7 @@ impl TokenSource {
             .filter(|cached| cached.left(&self.clock) > cached.renew_first_at())
     }
 
-    /// A valid token of the same credential that was granted all that is asked for here (§5.4).
+    /// A valid token of the same credential whose granted scopes include those requested here (§5.4).
     fn wider(&self) -> Option<AccessToken> {
         let registry = registry();
         let candidates = registry.iter().filter(|source| {
@@ -274,17 +273,17 @@ impl TokenSource {
 
     fn forget_if(&self, refused: &AccessToken) -> bool {
         let mut state = self.lock();
-        let is_it =
+        let matches =
             state.token.as_ref().is_some_and(|t| t.access.generation() == refused.generation());
-        if is_it {
+        if matches {
             state.token = None;
         }
-        is_it
+        matches
     }
 
-    /// After a failed flight: its waiters get its error, and so do callers within a while where the
-    /// service answered. A caller's own deadline is no failure of the flight, nor is the end of the
-    /// event loop that its signer ran on: the next waiter begins anew.
+    /// Records a failed flight: its waiters get its error, and so do later callers for a while if the
+    /// service replied. The caller's own deadline and the end of its signer's event loop are not
+    /// recorded: the next waiter requests a token.
     fn remember(&self, error: &Error) {
         if matches!(error.kind(), Kind::DeadlineExceeded | Kind::ClosedError) {
             return;
@@ -293,7 +292,7 @@ impl TokenSource {
         let mut state = self.lock();
         state.failed_flights += 1;
         state.last_error = Some(error.clone());
-        // A failure on this side of the wire may be mended at once, and is not remembered.
+        // A local failure may be fixed at once and is not remembered.
         let local = matches!(
             error.kind(),
             Kind::CredentialError | Kind::ConfigError | Kind::TlsError | Kind::ProxyError
@@ -307,7 +306,7 @@ impl TokenSource {
     fn renewal_failed(&self, old: &AccessToken, error: &Error) {
         let now = self.clock.monotonic();
         let mut state = self.lock();
-        // A refusal is remembered; a pause that the service asked for is the gate's business.
+        // A refusal is remembered here; a pause that the service requested is in the gate.
         if is_invalid_client(error) {
             let until = now.saturating_add(remembered_for(error));
             state.failure = Some(Failure { error: error.clone(), until });
@@ -337,7 +336,7 @@ impl TokenSource {
                 let left = failure.until.saturating_sub(now).as_secs_f64().ceil();
                 Err(failure.error.clone().with(|context| {
                     context.message = format!(
-                        "{} (remembered; no token is asked for in the next {left} s)",
+                        "{} (remembered; no token is requested in the next {left} s)",
                         context.message
                     );
                 }))
@@ -350,7 +349,7 @@ impl TokenSource {
         }
     }
 
-    /// The scopes that the service said it granted with the cached token.
+    /// The granted scopes of the cached token.
     #[cfg(test)]
     pub(super) fn granted_scopes(&self) -> Option<ScopeSet> {
         self.lock().token.clone()?.scopes
@@ -361,7 +360,7 @@ impl TokenSource {
         state.last_error.clone().filter(|_| state.failed_flights > seen)
     }
 
-    /// The lock of the flight, a new one in a forked child.
+    /// The flight lock of this process.
     fn flight(&self) -> Arc<tokio::sync::Mutex<()>> {
         Arc::clone(self.lock().flight.get_or_init(Arc::default))
     }

@@ -1,4 +1,4 @@
-//! What many do to one token at once, or one after another: pauses, warnings, slow signers.
+//! Many callers of one token, concurrent or in sequence: pauses, warnings, slow signers.
 
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
@@ -19,17 +19,17 @@ fn throttled(seconds: u64) -> Act {
 }
 
 #[tokio::test]
-async fn t9_a_pause_that_a_renewal_was_told_of_is_kept_to() {
+async fn t9_a_pause_requested_in_reply_to_a_renewal_is_observed() {
     let harness = Harness::new(vec![good("old"), throttled(200)]).await;
     let old = harness.token().await.expect("a token");
     harness.clock.advance(545 * SECOND);
     for _ in 0..5 {
         let token = harness.token().await.expect("the valid one");
         assert_eq!(token.generation(), old.generation());
-        assert_eq!(harness.server.requests().len(), 2, "asked within the pause");
+        assert_eq!(harness.server.requests().len(), 2, "a request within the pause");
         harness.clock.advance(10 * SECOND);
     }
-    let error = harness.token().await.expect_err("no token, and none may be asked for yet");
+    let error = harness.token().await.expect_err("no token, and the pause is not over");
     assert_eq!(error.kind(), Kind::RateLimited);
     assert_eq!(error.context().retry_after, Some(150 * SECOND));
     harness.clock.advance(151 * SECOND);
@@ -38,7 +38,7 @@ async fn t9_a_pause_that_a_renewal_was_told_of_is_kept_to() {
 }
 
 #[tokio::test]
-async fn t9_the_rest_of_a_short_pause_is_waited_for() {
+async fn t9_a_caller_waits_for_the_rest_of_a_short_pause() {
     let harness = Harness::new(vec![good("old"), throttled(90)]).await;
     harness.token().await.expect("a token");
     harness.clock.advance(545 * SECOND);
@@ -51,7 +51,7 @@ async fn t9_the_rest_of_a_short_pause_is_waited_for() {
 }
 
 #[tokio::test]
-async fn t9_a_pause_holds_for_the_next_when_the_one_who_was_told_gives_up() {
+async fn t9_a_pause_applies_to_later_callers_when_the_first_gives_up() {
     let harness = Harness::new(vec![throttled(30)]).await;
     let mut exchange = harness.exchange();
     for seconds in [10, 20] {
@@ -67,15 +67,15 @@ async fn t9_a_pause_holds_for_the_next_when_the_one_who_was_told_gives_up() {
 }
 
 #[tokio::test]
-async fn t9_a_pause_is_kept_to_by_all_who_share_the_ledger() {
+async fn t9_all_that_share_the_ledger_observe_a_pause() {
     let harness = Harness::new(vec![throttled(200)]).await;
     harness.token().await.expect_err("too long a pause");
-    // A source with a gate of its own, as another process has one.
+    // A source with its own gate, as in another process.
     let other = harness.source_for(DATA_SCOPE);
-    let error = other.token(&harness.exchange()).await.expect_err("nobody may ask");
+    let error = other.token(&harness.exchange()).await.expect_err("a pause");
     assert_eq!(error.kind(), Kind::RateLimited);
     assert_eq!(error.context().retry_after, Some(200 * SECOND));
-    assert_eq!(harness.server.requests().len(), 1, "asked within the pause");
+    assert_eq!(harness.server.requests().len(), 1, "a request within the pause");
     harness.clock.advance(160 * SECOND);
     other.token(&harness.exchange()).await.expect("a token, after the rest of the pause");
     let now = harness.clock.monotonic();
@@ -85,7 +85,7 @@ async fn t9_a_pause_is_kept_to_by_all_who_share_the_ledger() {
 }
 
 #[tokio::test]
-async fn t9_one_who_has_a_valid_token_does_not_wait_for_anybodys_pause() {
+async fn t9_a_caller_with_a_valid_token_does_not_wait_for_a_pause() {
     let harness = Harness::new(vec![good("old")]).await;
     let old = harness.token().await.expect("a token");
     harness.clock.advance(545 * SECOND);
@@ -98,7 +98,7 @@ async fn t9_one_who_has_a_valid_token_does_not_wait_for_anybodys_pause() {
 }
 
 #[tokio::test]
-async fn t23_a_renewal_that_fails_again_and_again_is_told_once() {
+async fn t23_repeated_failures_of_a_renewal_are_logged_once() {
     let down = Act::with_headers(503, &[], "");
     let harness =
         Harness::new(vec![good("old"), down.clone(), down.clone(), down.clone(), down]).await;
@@ -109,24 +109,24 @@ async fn t23_a_renewal_that_fails_again_and_again_is_told_once() {
         harness.clock.advance(SECOND);
         harness.token().await.expect("the valid one");
     }
-    assert!(harness.server.requests().len() >= 3, "renewed in vain more than once");
-    let told = warnings();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("could not be renewed"), "{told:?}");
+    assert!(harness.server.requests().len() >= 3, "more than one renewal failed");
+    let logged = warnings();
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    assert!(logged[0].contains("could not be renewed"), "{logged:?}");
 }
 
 #[tokio::test]
-async fn t15_a_reply_without_a_lifetime_is_told() {
+async fn t15_a_reply_without_a_lifetime_is_logged() {
     let body = r#"{"access_token":"tok","token_type":"Bearer"}"#;
     let harness = Harness::new(vec![Act::json(200, body)]).await;
     warnings();
     harness.token().await.expect("a token");
-    let told = warnings();
-    assert!(told.len() == 1 && told[0].contains("60 s"), "{told:?}");
+    let logged = warnings();
+    assert!(logged.len() == 1 && logged[0].contains("60 s"), "{logged:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn t20_t21_a_storm_of_cancelled_and_failing_callers_never_repeats_an_assertion() {
+async fn t20_t21_many_cancelled_and_failing_callers_never_repeat_an_assertion() {
     let mut acts = Vec::new();
     for number in 0..12 {
         acts.push(match number % 4 {
@@ -161,42 +161,42 @@ async fn t20_t21_a_storm_of_cancelled_and_failing_callers_never_repeats_an_asser
             Err(ended) => assert!(ended.is_cancelled() && number % 3 == 0),
         }
     }
-    // The service may have some bad answers left.
+    // The script may have some error replies left.
     for _ in 0..12 {
         harness.clock.advance(Duration::from_secs(61));
         harness.token().await.ok();
     }
-    harness.token().await.expect("a token after the storm");
+    harness.token().await.expect("a token at the end");
     let sent = harness.server.token_requests();
     assert!(sent.len() <= 13 + 167, "{}", sent.len());
     let names: HashSet<_> = sent.iter().map(|r| r.assertion_part(1)["jti"].to_string()).collect();
-    assert_eq!(names.len(), sent.len(), "an assertion came twice");
+    assert_eq!(names.len(), sent.len(), "an assertion was repeated");
 }
 
-/// A vault that answers only when it is told to.
+/// A vault that answers when the test sends a message.
 struct SlowVault {
-    told: Mutex<mpsc::Receiver<()>>,
+    answers: Mutex<mpsc::Receiver<()>>,
     key: crate::auth::PrivateKey,
 }
 
 impl Signer for SlowVault {
     fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
-        // Nobody tells it any more once the test has failed.
-        self.told.lock().recv_timeout(60 * SECOND).ok();
+        // A failed test sends nothing.
+        self.answers.lock().recv_timeout(60 * SECOND).ok();
         self.key.sign(signing_input)
     }
 }
 
 fn slow(key: &crate::auth::PrivateKey) -> (mpsc::Sender<()>, crate::auth::Credential) {
-    let (answer, told) = mpsc::channel();
-    let vault = Arc::new(SlowVault { told: Mutex::new(told), key: key.clone() });
+    let (answer, answers) = mpsc::channel();
+    let vault = Arc::new(SlowVault { answers: Mutex::new(answers), key: key.clone() });
     let public: PublicJwk = key.public_jwk();
     let credential = crate::auth::Credential::with_signer("slow", vault, public, None);
     (answer, credential.expect("a credential").value)
 }
 
 #[tokio::test]
-async fn a_signer_that_blocks_holds_up_neither_the_deadline_nor_the_thread() {
+async fn a_signer_that_blocks_delays_neither_the_deadline_nor_the_thread() {
     let mut harness = Harness::new(vec![]).await;
     let key = include_bytes!("../../tests/keys/pkcs8.pem");
     let key = crate::auth::PrivateKey::parse(key, None).expect("a key");
@@ -204,17 +204,17 @@ async fn a_signer_that_blocks_holds_up_neither_the_deadline_nor_the_thread() {
     harness.credential = credential;
     let mut exchange = harness.exchange();
     exchange.deadline = Deadline::after(&harness.clock, Some(Duration::from_millis(20)));
-    let error = harness.source.token(&exchange).await.expect_err("the vault is silent");
+    let error = harness.source.token(&exchange).await.expect_err("the vault does not answer");
     assert_eq!(error.kind(), Kind::DeadlineExceeded);
     assert!(harness.server.requests().is_empty());
-    // The first answer is for the signature that nobody waits for any more.
+    // The first answer is for the signature of the call that gave up.
     answer.send(()).expect("the vault");
     answer.send(()).expect("the vault");
     harness.token().await.expect("a token");
     assert_eq!(harness.server.requests().len(), 1);
 }
 
-/// A vault that is awaited, by those callers who can: what it answers, one after the other.
+/// An asynchronous vault with scripted answers, which some callers cannot reach.
 struct AwaitedVault {
     key: crate::auth::PrivateKey,
     answers: Mutex<Vec<Answer>>,
@@ -231,7 +231,7 @@ impl AsyncSigner for AwaitedVault {
         if self.is_reachable.load(Ordering::SeqCst) {
             return Ok(());
         }
-        Err(Error::new(Kind::ConfigError, "nobody awaits it here"))
+        Err(Error::new(Kind::ConfigError, "it is not reachable"))
     }
 
     fn sign(&self, signing_input: Vec<u8>) -> SignFuture {
@@ -265,7 +265,7 @@ async fn awaited(answers: Vec<Answer>) -> (Harness, Arc<AwaitedVault>) {
 }
 
 #[tokio::test]
-async fn t20_where_the_one_who_awaits_a_signature_is_cancelled_another_signs_anew() {
+async fn t20_if_the_caller_that_awaits_a_signature_is_cancelled_another_signs() {
     let (harness, vault) = awaited(vec![Answer::Never]).await;
     let first = harness.spawn();
     while !vault.answers.lock().is_empty() {
@@ -282,13 +282,13 @@ async fn t20_where_the_one_who_awaits_a_signature_is_cancelled_another_signs_ane
 }
 
 #[tokio::test]
-async fn t20_where_the_signer_s_loop_ends_its_own_caller_alone_hears_of_it() {
+async fn t20_if_the_event_loop_of_the_signer_ends_only_its_caller_gets_the_error() {
     let (harness, _) = awaited(vec![Answer::Error(Kind::ClosedError)]).await;
     let outcomes = harness.at_once(20).await;
     let errors: Vec<_> = outcomes.iter().filter_map(|one| one.as_ref().err()).collect();
     assert_eq!(errors.iter().map(|error| error.kind()).collect::<Vec<_>>(), [Kind::ClosedError]);
     assert_eq!(harness.server.requests().len(), 1);
-    // An error of the vault itself is everybody's.
+    // All callers get an error of the vault itself.
     let (harness, _) = awaited(vec![Answer::Error(Kind::CredentialError)]).await;
     let outcomes = harness.at_once(20).await;
     assert!(
@@ -300,7 +300,7 @@ async fn t20_where_the_signer_s_loop_ends_its_own_caller_alone_hears_of_it() {
 }
 
 #[tokio::test]
-async fn who_cannot_await_the_signer_uses_a_valid_token_and_asks_for_none() {
+async fn a_caller_that_cannot_await_the_signer_uses_a_valid_token_and_requests_none() {
     let (harness, vault) = awaited(vec![]).await;
     let reachable = |is_reachable| vault.is_reachable.store(is_reachable, Ordering::SeqCst);
     reachable(false);
@@ -308,7 +308,7 @@ async fn who_cannot_await_the_signer_uses_a_valid_token_and_asks_for_none() {
     assert!(harness.server.requests().is_empty());
     reachable(true);
     let first = harness.token().await.expect("a token");
-    // Time to renew it, and then a moment before its end.
+    // When it is due for renewal, and shortly before it expires.
     for seconds in [545, 45] {
         reachable(false);
         harness.clock.advance(Duration::from_secs(seconds));
@@ -317,8 +317,8 @@ async fn who_cannot_await_the_signer_uses_a_valid_token_and_asks_for_none() {
     }
     assert_eq!(harness.server.requests().len(), 1);
     harness.clock.advance(Duration::from_secs(20));
-    assert_eq!(harness.token().await.expect_err("over").kind(), Kind::ConfigError);
+    assert_eq!(harness.token().await.expect_err("expired").kind(), Kind::ConfigError);
     reachable(true);
-    harness.token().await.expect("at once: nothing was remembered");
+    harness.token().await.expect("at once: no failure is remembered");
     assert_eq!(harness.server.requests().len(), 2);
 }

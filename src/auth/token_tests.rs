@@ -23,12 +23,12 @@ fn dated(date: &str, body: &str) -> Act {
 
 const REFUSED: &str = r#"{"error":"invalid_client"}"#;
 
-/// All assertions that came are different.
+/// No assertion was repeated.
 fn assert_all_new(harness: &Harness) {
     let sent = harness.server.token_requests();
     let texts: HashSet<_> = sent.iter().map(|r| r.field("client_assertion")).collect();
     let names: HashSet<_> = sent.iter().map(|r| r.assertion_part(1)["jti"].to_string()).collect();
-    assert_eq!((texts.len(), names.len()), (sent.len(), sent.len()), "an assertion came twice");
+    assert_eq!((texts.len(), names.len()), (sent.len(), sent.len()), "an assertion was repeated");
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn t32_the_token_request_has_the_four_fields_and_no_authorization() {
 }
 
 #[tokio::test]
-async fn t1_invalid_client_is_asked_once_whatever_its_status_and_the_hint_lists_what_it_can_be() {
+async fn t1_invalid_client_is_not_retried_at_any_status_and_the_hint_lists_the_causes() {
     for status in [400, 401, 500] {
         let harness = Harness::new(vec![Act::json(status, REFUSED)]).await;
         let error = harness.token().await.expect_err("refused");
@@ -84,13 +84,13 @@ async fn t1_invalid_client_is_remembered_for_a_minute() {
 }
 
 #[tokio::test]
-async fn t2_t26_a_measured_skew_is_corrected_once_and_the_fresh_assertion_accepted() {
+async fn t2_t26_a_measured_skew_is_corrected_once_and_the_new_assertion_accepted() {
     for (date, iat) in [
         ("Sun, 01 Nov 2026 12:02:00 GMT", "2026-11-01T12:02:00Z"),
         ("Sun, 01 Nov 2026 11:58:00 GMT", "2026-11-01T11:58:00Z"),
     ] {
         let harness = Harness::new(vec![dated(date, REFUSED)]).await;
-        harness.token().await.expect("accepted on corrected time");
+        harness.token().await.expect("accepted with corrected time");
         let sent = harness.server.token_requests();
         assert_eq!(sent.len(), 2);
         assert_eq!(sent[0].assertion_part(1)["iat"], 1_793_534_400);
@@ -101,12 +101,12 @@ async fn t2_t26_a_measured_skew_is_corrected_once_and_the_fresh_assertion_accept
 }
 
 #[tokio::test]
-async fn t2_a_correction_that_is_no_longer_right_is_taken_back() {
+async fn t2_a_correction_that_is_no_longer_right_is_removed() {
     let harness = Harness::new(vec![dated("Sun, 01 Nov 2026 12:00:00 GMT", REFUSED)]).await;
     let now = harness.time.clock().wall();
-    // What was learnt before the machine's clock was set right.
+    // The estimate from before the local clock was corrected.
     harness.time.learn("2026-11-01T12:02:00Z".parse().expect("a timestamp"), now, now);
-    harness.token().await.expect("accepted on our own time");
+    harness.token().await.expect("accepted with local time");
     let sent = harness.server.token_requests();
     assert_eq!(sent.len(), 2);
     assert_eq!(sent[0].assertion_part(1)["iat"], 1_793_534_520);
@@ -114,7 +114,7 @@ async fn t2_a_correction_that_is_no_longer_right_is_taken_back() {
 }
 
 #[tokio::test]
-async fn t2_refused_on_corrected_time_too_it_is_a_clock_skew_error() {
+async fn t2_a_refusal_with_corrected_time_is_a_clock_skew_error() {
     let date = "Sun, 01 Nov 2026 12:02:00 GMT";
     let harness = Harness::new(vec![dated(date, REFUSED), dated(date, REFUSED)]).await;
     let error = harness.token().await.expect_err("refused");
@@ -124,7 +124,7 @@ async fn t2_refused_on_corrected_time_too_it_is_a_clock_skew_error() {
 }
 
 #[tokio::test]
-async fn t2_a_small_skew_is_no_reason_to_ask_again() {
+async fn t2_a_small_skew_causes_no_second_attempt() {
     let harness = Harness::new(vec![dated("Sun, 01 Nov 2026 12:00:20 GMT", REFUSED)]).await;
     let error = harness.token().await.expect_err("refused");
     assert_eq!((error.kind(), harness.server.requests().len()), (Kind::AuthenticationError, 1));
@@ -132,7 +132,7 @@ async fn t2_a_small_skew_is_no_reason_to_ask_again() {
 }
 
 #[tokio::test]
-async fn t28_a_date_of_another_age_is_not_corrected_for_and_both_clocks_are_told() {
+async fn t28_a_skew_of_years_is_not_corrected_and_the_error_shows_both_clocks() {
     for (date, year) in
         [("Thu, 01 Jan 1970 00:00:00 GMT", "1970"), ("Thu, 01 Jan 2099 00:00:00 GMT", "2099")]
     {
@@ -167,7 +167,7 @@ async fn t6_a_refused_request_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn t7_temporarily_unavailable_waits_and_signs_anew_at_any_status() {
+async fn t7_temporarily_unavailable_is_retried_with_a_new_assertion_at_any_status() {
     for status in [503, 400, 500, 200] {
         let busy = Act::json(status, r#"{"error":"temporarily_unavailable"}"#);
         let harness = Harness::new(vec![busy.clone(), busy.clone(), busy]).await;
@@ -188,7 +188,7 @@ async fn t7_after_four_tries_the_service_is_unavailable() {
 }
 
 #[tokio::test]
-async fn t8_pages_of_gateways_are_retried_and_a_missing_endpoint_is_not() {
+async fn t8_error_pages_of_gateways_are_retried_and_a_missing_endpoint_is_not() {
     for status in [500, 502, 504] {
         let page = Act::with_headers(status, &["Content-Type: text/html"], "<h1>Bad gateway</h1>");
         let harness = Harness::new(vec![page]).await;
@@ -202,7 +202,7 @@ async fn t8_pages_of_gateways_are_retried_and_a_missing_endpoint_is_not() {
 }
 
 #[tokio::test]
-async fn t9_a_throttled_token_request_waits_for_all() {
+async fn t9_all_callers_wait_when_a_token_request_is_throttled() {
     let throttled = Act::with_headers(429, &["Retry-After: 20"], "");
     let slow = Act::json(400, r#"{"error":"slow_down"}"#);
     for act in [throttled, slow, Act::with_headers(429, &[], "")] {
@@ -214,20 +214,20 @@ async fn t9_a_throttled_token_request_waits_for_all() {
 }
 
 #[tokio::test]
-async fn t9_a_pause_beyond_a_minute_is_raised_and_kept_to() {
+async fn t9_a_pause_beyond_a_minute_is_raised_and_observed() {
     let harness = Harness::new(vec![Act::with_headers(429, &["Retry-After: 61"], "")]).await;
     let error = harness.token().await.expect_err("throttled");
     assert_eq!((error.kind(), harness.clock.monotonic()), (Kind::RateLimited, Duration::ZERO));
     assert_eq!(error.context().retry_at, Some("2026-11-01T12:01:01Z".parse().expect("a time")));
     harness.clock.advance(MINUTE);
-    harness.token().await.expect_err("remembered for as long as it was asked");
+    harness.token().await.expect_err("remembered until the end of the pause");
     harness.clock.advance(Duration::from_secs(2));
     harness.token().await.expect("a token");
     assert_eq!(harness.server.requests().len(), 2);
 }
 
 #[tokio::test]
-async fn t10_every_attempt_carries_a_new_jti_whatever_became_of_the_last() {
+async fn t10_every_attempt_has_a_new_jti_whatever_the_outcome_of_the_last() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_vec();
     let harness = Harness::new(vec![Act::reset(), Act::close(), Act::ReplyAndClose(head)]).await;
     harness.token().await.expect("a token at the fourth try");
@@ -236,7 +236,7 @@ async fn t10_every_attempt_carries_a_new_jti_whatever_became_of_the_last() {
 }
 
 #[tokio::test]
-async fn t10_a_token_request_that_is_not_answered_is_repeated_with_a_new_jti() {
+async fn t10_a_token_request_without_a_reply_is_retried_with_a_new_jti() {
     let mut harness = Harness::new(vec![Act::hang()]).await;
     harness.policy.attempt_limit = Some(Duration::from_millis(50));
     harness.token().await.ok();
@@ -245,9 +245,9 @@ async fn t10_a_token_request_that_is_not_answered_is_repeated_with_a_new_jti() {
 }
 
 #[tokio::test]
-async fn t11_a_token_reply_that_was_cut_is_asked_for_again() {
-    let whole = token_body("tok");
-    let cut_json = format!("HTTP/1.1 200 OK\r\n\r\n{}", &whole[..whole.len() / 2]);
+async fn t11_a_truncated_token_reply_is_retried() {
+    let body = token_body("tok");
+    let cut_json = format!("HTTP/1.1 200 OK\r\n\r\n{}", &body[..body.len() / 2]);
     let cut_gzip = http(200, &["Content-Encoding: gzip"], &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
     let cut_refusal = b"HTTP/1.1 400 No\r\nContent-Length: 100\r\n\r\n{\"err".to_vec();
     for act in [
@@ -263,7 +263,7 @@ async fn t11_a_token_reply_that_was_cut_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn t12_a_redirected_token_request_goes_nowhere() {
+async fn t12_a_redirect_of_a_token_request_is_not_followed() {
     for status in [302, 303, 307, 308] {
         let act = Act::with_headers(status, &["Location: http://localhost:9/steal"], "");
         let harness = Harness::new(vec![act]).await;
@@ -273,7 +273,7 @@ async fn t12_a_redirected_token_request_goes_nowhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn t19_five_hundred_at_once_cost_one_token_request() {
+async fn t19_five_hundred_concurrent_callers_cost_one_token_request() {
     let harness = Harness::new(vec![]).await;
     let tokens = harness.at_once(500).await;
     let generations: HashSet<_> =
@@ -282,7 +282,7 @@ async fn t19_five_hundred_at_once_cost_one_token_request() {
 }
 
 #[tokio::test]
-async fn t20_when_the_one_that_asks_is_cancelled_another_takes_over() {
+async fn t20_if_the_caller_that_requests_the_token_is_cancelled_another_takes_over() {
     let harness = Harness::new(vec![Act::hang()]).await;
     let first = harness.spawn();
     while harness.server.requests().is_empty() {
@@ -299,19 +299,19 @@ async fn t20_when_the_one_that_asks_is_cancelled_another_takes_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn t21_when_the_exchange_fails_all_who_waited_get_that_error() {
+async fn t21_when_the_exchange_fails_all_waiting_callers_get_its_error() {
     let harness = Harness::new(vec![refusal("invalid_request"); 100]).await;
     let errors = harness.at_once(100).await;
     assert!(errors.iter().all(|e| e.as_ref().is_err_and(|e| e.kind() == Kind::RequestRejected)));
     assert_eq!(harness.server.requests().len(), 1);
-    // So do those who come within half a minute.
+    // So do callers within the next half minute.
     harness.clock.advance(Duration::from_secs(29));
     harness.token().await.expect_err("remembered");
     assert_eq!(harness.server.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn t22_a_token_is_replaced_before_it_ends_by_the_first_who_needs_it() {
+async fn t22_the_first_caller_that_needs_a_token_renews_it_before_it_expires() {
     let harness = Harness::new(vec![]).await;
     let first = harness.token().await.expect("a token");
     harness.clock.advance(Duration::from_secs(475));
@@ -323,7 +323,7 @@ async fn t22_a_token_is_replaced_before_it_ends_by_the_first_who_needs_it() {
 }
 
 #[tokio::test]
-async fn t22_while_one_renews_all_others_go_on_with_the_valid_token() {
+async fn t22_while_one_caller_renews_the_others_use_the_valid_token() {
     let harness = Harness::new(vec![good("old"), Act::hang()]).await;
     let old = harness.token().await.expect("a token");
     harness.clock.advance(Duration::from_secs(545));
@@ -339,7 +339,7 @@ async fn t22_while_one_renews_all_others_go_on_with_the_valid_token() {
 }
 
 #[tokio::test]
-async fn t23_when_renewing_fails_the_valid_token_serves_to_its_last_seconds() {
+async fn t23_when_renewing_fails_the_valid_token_is_used_until_its_last_seconds() {
     let down = Act::with_headers(503, &[], "");
     let harness =
         Harness::new(vec![good("old"), down.clone(), down.clone(), down.clone(), down]).await;
@@ -353,7 +353,7 @@ async fn t23_when_renewing_fails_the_valid_token_serves_to_its_last_seconds() {
     }
     assert!(asked[93] <= 5, "never twice within 30 s: {asked:?}");
     assert!(asked[93] >= 3);
-    // Its last five seconds are not trusted; the failures of renewing are not held against it.
+    // It is not used in its last five seconds. Failed renewals do not prevent a new exchange.
     harness.clock.advance(Duration::from_secs(1));
     assert_ne!(harness.token().await.expect("a new one").generation(), old.generation());
 }
@@ -377,10 +377,10 @@ async fn t24_a_wall_clock_that_jumps_costs_one_token_request_at_most() {
 }
 
 #[tokio::test]
-async fn t25_after_the_machine_slept_the_wall_clock_ends_the_token() {
+async fn t25_after_a_suspend_the_token_expires_by_the_wall_clock() {
     let harness = Harness::new(vec![]).await;
     let before = harness.token().await.expect("a token");
-    // The monotonic clock stood still meanwhile.
+    // The monotonic clock did not advance during the suspend.
     harness.clock.shift_wall(SignedDuration::from_mins(20));
     let after = harness.token().await.expect("a new token");
     assert_ne!(before.generation(), after.generation());
@@ -393,7 +393,7 @@ async fn t29_a_wider_token_of_the_same_credential_is_used_for_narrower_scopes() 
     let narrow = harness.source_for(DATA_SCOPE);
     let token = narrow.token(&harness.exchange()).await.expect("the wide one");
     assert_eq!((token.generation(), harness.server.requests().len()), (wide.generation(), 1));
-    // Refused, it is dropped where it is kept; a scope that it lacks is asked for.
+    // When refused, it is dropped in its own source. A scope that it lacks needs a new token.
     narrow.invalidate(&token);
     assert_ne!(harness.token().await.expect("a token").generation(), wide.generation());
     let other = harness.source_for("customer.other.read");
@@ -405,7 +405,7 @@ async fn t29_a_wider_token_of_the_same_credential_is_used_for_narrower_scopes() 
 }
 
 #[tokio::test]
-async fn a_second_client_of_the_same_credential_finds_the_token_of_the_first() {
+async fn a_second_client_of_the_same_credential_uses_the_token_of_the_first() {
     let harness = Harness::new(vec![]).await;
     let first = harness.token().await.expect("a token");
     let again = harness.source_for("customer.data.read customer.discovery.read");
@@ -414,7 +414,7 @@ async fn a_second_client_of_the_same_credential_finds_the_token_of_the_first() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_that_a_dropped_client_left_empty() {
+async fn sources_of_dropped_clients_without_a_token_are_removed() {
     let harness = Harness::new(vec![]).await;
     for number in 0..100 {
         drop(harness.source_for(&format!("scope.{number}")));
@@ -424,17 +424,17 @@ async fn nothing_is_kept_that_a_dropped_client_left_empty() {
 }
 
 #[tokio::test]
-async fn in_another_process_the_lock_of_a_flight_is_a_new_one() {
+async fn a_forked_process_has_a_new_flight_lock() {
     let harness = Harness::new(vec![]).await;
     let flight = harness.source.flight();
-    let _held = flight.lock().await;
-    // What a fork leaves: a lock that nobody will ever release.
+    let _guard = flight.lock().await;
+    // After a fork, the inherited lock is never released.
     let _child = pretend(1);
-    harness.token().await.expect("a token all the same");
+    harness.token().await.expect("a token");
 }
 
 #[tokio::test]
-async fn an_old_refusal_does_not_drop_a_new_token() {
+async fn the_refusal_of_an_old_token_does_not_drop_a_new_one() {
     let harness = Harness::new(vec![]).await;
     let old = harness.token().await.expect("a token");
     harness.source.invalidate(&old);
@@ -445,7 +445,7 @@ async fn an_old_refusal_does_not_drop_a_new_token() {
 }
 
 #[tokio::test]
-async fn a_caller_whose_deadline_passes_spoils_nothing_for_the_others() {
+async fn the_deadline_of_one_caller_does_not_affect_the_others() {
     let harness = Harness::new(vec![Act::with_headers(429, &["Retry-After: 30"], "")]).await;
     let mut exchange = harness.exchange();
     exchange.deadline = crate::http::Deadline::after(&harness.clock, Some(Duration::from_secs(10)));
@@ -455,7 +455,7 @@ async fn a_caller_whose_deadline_passes_spoils_nothing_for_the_others() {
 }
 
 #[tokio::test]
-async fn secrets_are_in_no_text_of_a_token() {
+async fn debug_texts_never_contain_the_token() {
     let harness = Harness::new(vec![good("very-secret-token")]).await;
     let token = harness.token().await.expect("a token");
     let texts = format!(

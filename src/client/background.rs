@@ -1,5 +1,5 @@
-//! [`BackgroundTask`]: work that goes on beside whoever wants its outcome. The core has no runtime of
-//! its own: a [`Spawner`] of the client's settings starts the task.
+//! [`BackgroundTask`]: a task that runs concurrently with the caller that waits for its result. The
+//! core has no runtime: a [`Spawner`] of the client's settings starts the task.
 
 use std::mem;
 use std::pin::Pin;
@@ -11,8 +11,7 @@ use tokio::task::AbortHandle;
 
 /// Starts tasks on the runtime that drives the client.
 pub trait Spawner: Send + Sync {
-    /// Starts a task; `None` where no task is started any more, because the process is ending. Called
-    /// within that runtime only.
+    /// Starts a task; `None` if the process is exiting. Called only within that runtime.
     fn spawn(&self, work: BoxFuture<'static, ()>) -> Option<AbortHandle>;
 }
 
@@ -22,8 +21,8 @@ impl<F: Fn(BoxFuture<'static, ()>) -> Option<AbortHandle> + Send + Sync> Spawner
     }
 }
 
-/// A task of the runtime, and its outcome once it has one. Dropped, the task is aborted, and with it
-/// its request. In a forked child, whose task it is not, dropping it touches nothing.
+/// A task of the runtime; as a future, its result. Dropping it aborts the task and its request. In a
+/// forked child, dropping it has no effect.
 pub(super) struct BackgroundTask<T> {
     outcome: oneshot::Receiver<T>,
     task: Option<AbortHandle>,
@@ -31,7 +30,7 @@ pub(super) struct BackgroundTask<T> {
 }
 
 impl<T: Send + 'static> BackgroundTask<T> {
-    /// Starts the work; `None` where no task is started any more.
+    /// Starts the task; `None` if the process is exiting.
     pub(super) fn start(
         spawner: &dyn Spawner,
         work: impl Future<Output = T> + Send + 'static,
@@ -41,13 +40,13 @@ impl<T: Send + 'static> BackgroundTask<T> {
         Some(Self { outcome, task: Some(task), process: std::process::id() })
     }
 
-    /// For ending the work where it is, while its outcome is waited for.
+    /// A handle to abort the task while a caller waits for it.
     pub(super) fn abort_handle(&self) -> Option<AbortHandle> {
         self.task.clone()
     }
 }
 
-/// `None` where the task ended without an outcome: it was aborted, or it panicked.
+/// `None` if the task was aborted or panicked.
 impl<T> Future for BackgroundTask<T> {
     type Output = Option<T>;
 

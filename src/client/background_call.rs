@@ -1,6 +1,6 @@
-//! [`BackgroundCall`]: a call that a task drives to its end, or up to its handover: from there the caller
-//! that waits for the outcome drives it. So a request leaves early and its body is read as it comes, but
-//! the caller decodes it: columns that another core has written are slow to read.
+//! [`BackgroundCall`]: a call that a task drives up to its handover, or to its end; after the handover
+//! the caller that waits for the result drives it. So a request is sent early and its body is read in
+//! the background, but the caller decodes it: columns that another core has written are slow to read.
 
 use std::future::poll_fn;
 use std::mem::replace;
@@ -16,26 +16,26 @@ use super::background::Spawner;
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
-/// Where the task of a call stops, and whoever waits for the outcome goes on.
+/// The point of a call at which its task stops and the waiting caller continues.
 #[derive(Clone, Default)]
 pub(super) struct Handover(Arc<Flags>);
 
 #[derive(Default)]
 struct Flags {
     is_reached: AtomicBool,
-    /// The task drives the call no longer.
+    /// The task no longer drives the call.
     is_done: AtomicBool,
 }
 
 impl Handover {
-    /// Within the call: goes on once somebody waits for its outcome.
+    /// Called within the call: completes when a caller waits for the result.
     pub(super) async fn reached(&self) {
         self.0.is_reached.store(true, Ordering::SeqCst);
-        // Whoever goes on with the call polls it.
+        // No waker is needed: the caller that continues polls the call.
         poll_fn(|_| if self.is_done() { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    /// Within the call: it is to be repeated.
+    /// Called within the call, before it is repeated.
     pub(super) fn repeat(&self) {
         self.0.is_reached.store(false, Ordering::SeqCst);
     }
@@ -53,8 +53,7 @@ impl Handover {
     }
 }
 
-/// Dropped, it drops the call, and with it its connection. In a forked child, whose call it is not,
-/// there is nothing of it.
+/// Dropping it drops the call and its connection. It is empty in a forked child.
 pub(super) struct BackgroundCall<T>(Owned<Started<T>>);
 
 struct Started<T> {
@@ -64,7 +63,7 @@ struct Started<T> {
 
 struct Shared<T> {
     handover: Handover,
-    /// Who waits for the outcome.
+    /// The waker of the waiting caller.
     waiter: AtomicWaker,
     is_finished: AtomicBool,
     state: Mutex<State<T>>,
@@ -73,12 +72,12 @@ struct Shared<T> {
 enum State<T> {
     Running(BoxFuture<'static, T>),
     Finished(T),
-    /// The outcome was taken, or the call panicked.
+    /// The result was taken, or the call panicked.
     Over,
 }
 
 impl<T: Send + 'static> BackgroundCall<T> {
-    /// Starts the call; `None` where no task is started any more.
+    /// Starts the call; `None` if the process is exiting.
     pub(super) fn start(
         spawner: &dyn Spawner,
         handover: Handover,
@@ -95,23 +94,23 @@ impl<T: Send + 'static> BackgroundCall<T> {
         Some(Self(Owned::new(Started { shared, task })))
     }
 
-    /// Whether the outcome is here.
+    /// Whether the call has ended.
     pub(super) fn is_finished(&self) -> bool {
         self.shared().is_some_and(|shared| shared.is_finished.load(Ordering::SeqCst))
     }
 
-    /// Whether its task has done its part: the outcome, or the way to the handover.
+    /// Whether the call has ended or reached the handover.
     pub(super) fn is_ready(&self) -> bool {
         self.shared().is_some_and(|shared| shared.is_ready())
     }
 
-    /// The outcome, where it is here.
+    /// The result, if the call has ended.
     pub(super) fn finished(&self) -> Option<T> {
         if self.is_finished() { self.shared()?.state.lock().take() } else { None }
     }
 
-    /// The outcome; `None` where the call panicked. For one caller at a time: one that gives up leaves
-    /// the call where it is, to the next one.
+    /// The result; `None` if the call panicked. For one caller at a time: if the caller is cancelled,
+    /// the next one continues the call.
     pub(super) fn outcome(&self) -> impl Future<Output = Option<T>> + Send + 'static + use<T> {
         let shared = self.shared().cloned();
         poll_fn(move |context| match &shared {
@@ -131,12 +130,12 @@ impl<T> Shared<T> {
     }
 
     fn poll_task(&self, context: &mut Context<'_>) -> Poll<()> {
-        // Asked before the lock is taken, so that no worker waits while a caller decodes.
+        // Checked before locking, so that no worker thread waits while a caller decodes.
         if self.handover.is_done() {
             return Poll::Ready(());
         }
         let mut state = self.state.lock();
-        // Asked again: the call wakes the last one who polled it.
+        // Checked again: the task must not poll after the caller, whose waker the call would lose.
         if self.handover.is_done() {
             return Poll::Ready(());
         }
@@ -159,7 +158,7 @@ impl<T> Shared<T> {
     }
 
     fn drive(&self, state: &mut State<T>, context: &mut Context<'_>) -> Poll<()> {
-        // A call that panics is over.
+        // If the call panics, the state stays `Over`.
         match replace(state, State::Over) {
             State::Running(mut call) => match call.as_mut().poll(context) {
                 Poll::Ready(outcome) => *state = State::Finished(outcome),
@@ -187,7 +186,7 @@ impl<T> State<T> {
     }
 }
 
-/// The task's part of a call. Where the task ends early, whoever waits for the outcome goes on.
+/// The task's part of a call. If the task ends early, the waiting caller continues.
 struct Driver<T>(Arc<Shared<T>>);
 
 impl<T> Drop for Driver<T> {

@@ -1,4 +1,4 @@
-//! [`CollectOnce`]: the whole of a scan, read once and remembered, however many ask for it.
+//! [`CollectOnce`]: the complete table of a scan, read once for all callers and remembered.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,53 +11,53 @@ use crate::data::{Bookmark, Merger};
 use crate::error::Result;
 use crate::http::Deadline;
 
-/// The whole of a scan. Those who ask while it is being read take part in that read, page by page.
-/// A failure is not remembered. A read that all who asked have given up stays where it is, and goes
-/// on when somebody asks again: its pages are paid for.
+/// The complete table of a scan. Concurrent callers share one read, page by page. A failure is not
+/// remembered. If all callers give up, the read keeps its pages, which are already counted in the
+/// allowance, and the next caller continues it.
 #[derive(Debug)]
 pub struct CollectOnce {
     scan: Scan,
     slot: Mutex<Slot>,
 }
 
-/// What a step gave.
+/// The result of a step.
 #[derive(Debug)]
 pub enum Step {
-    /// One more page was read and merged.
+    /// A page was read and merged.
     Page(Progress),
-    /// There is no further page: the whole.
+    /// There is no other page: the complete table.
     Whole(Arc<Table>),
 }
 
-/// What has been read so far.
+/// The part of a scan that has been read so far.
 #[derive(Debug, Clone, Default)]
 pub struct Partial {
-    /// Where it goes on; `None` where nothing was read, and for what was read to its end.
+    /// The position from which to continue; `None` if nothing or everything was read.
     pub bookmark: Option<Bookmark>,
-    /// What was read, merged.
+    /// The merged table of the pages read.
     pub table: Option<Arc<Table>>,
-    /// True where that is the whole, remembered.
+    /// Whether the table is complete.
     pub is_whole: bool,
-    /// True where the read failed: what it had read is here only, and its [`CollectOnce`] begins anew.
+    /// Whether the read failed: its [`CollectOnce`] has dropped these pages and restarts.
     pub failed: bool,
 }
 
-/// One for each process, because a fork may leave the collect locked for ever.
+/// One for each process, because a fork may leave the lock locked.
 #[derive(Debug)]
 struct Slot {
     process: u32,
     collect: Arc<tokio::sync::Mutex<Collect>>,
 }
 
-/// Locked while a step is taken.
+/// Locked during a step.
 #[derive(Debug, Default)]
 pub(super) struct Collect {
     reading: Option<Reading>,
-    /// The whole, once it was read.
+    /// The complete table.
     table: Option<Arc<Table>>,
 }
 
-/// A whole that is being read, page by page.
+/// A read in progress.
 #[derive(Debug)]
 struct Reading {
     stream: Arc<PageStream>,
@@ -66,20 +66,20 @@ struct Reading {
 }
 
 impl CollectOnce {
-    /// Nothing is read yet.
+    /// Reads nothing yet.
     #[must_use]
     pub fn new(scan: Scan) -> Self {
         let slot = Slot { process: std::process::id(), collect: Arc::default() };
         Self { scan, slot: Mutex::new(slot) }
     }
 
-    /// The scan whose whole it is.
+    /// The scan.
     #[must_use]
     pub fn scan(&self) -> &Scan {
         &self.scan
     }
 
-    /// The whole, merged: read now, or remembered.
+    /// The complete table: read now, or remembered.
     ///
     /// # Errors
     /// As [`CollectOnce::step`].
@@ -92,12 +92,12 @@ impl CollectOnce {
         }
     }
 
-    /// One step towards the whole: a page more, or the table, which is remembered. Dropped half way,
-    /// it leaves the read where it was.
+    /// Reads and merges the next page, or returns the complete table and remembers it. Cancelling a
+    /// step loses no page.
     ///
     /// # Errors
-    /// [`ReadFailure`] with whatever ended the chain, and with what was read before; the next step
-    /// begins anew. `BookmarkError` as in [`Scan::resume`].
+    /// [`ReadFailure`] with the error of the chain and the pages read before; the next step restarts
+    /// the read. `BookmarkError` as in [`Scan::resume`].
     pub async fn step(&self, deadline: Deadline) -> Result<Step, ReadFailure> {
         let collect = self.collect();
         let mut collect = collect.lock().await;
@@ -106,7 +106,7 @@ impl CollectOnce {
         }
         let reading = match &mut collect.reading {
             Some(reading) => reading,
-            none => none.insert(Reading::begin(&self.scan)?),
+            empty => empty.insert(Reading::begin(&self.scan)?),
         };
         match reading.stream.next(deadline).await {
             Ok(Some((page, progress))) => {
@@ -126,8 +126,8 @@ impl CollectOnce {
         }
     }
 
-    /// After the last step that somebody takes: drops the request for the next page, unless another
-    /// caller goes on with it.
+    /// After a caller's last step: drops the request for the next page, unless another caller is in a
+    /// step.
     pub fn stop_prefetch(&self) {
         if let Ok(collect) = self.collect().try_lock()
             && let Some(reading) = &collect.reading
@@ -136,14 +136,14 @@ impl CollectOnce {
         }
     }
 
-    /// Whether the page that the next step takes was asked for already.
+    /// Whether the page of the next step was already requested.
     pub(super) fn has_prefetched(&self) -> bool {
         self.collect().try_lock().is_ok_and(|collect| {
             collect.reading.as_ref().is_some_and(|reading| reading.stream.has_prefetched())
         })
     }
 
-    /// What has been read so far. What another caller is reading just now is not seen.
+    /// The part that has been read so far; empty while another caller is in a step.
     ///
     /// # Errors
     /// As [`Merger::finish`].
@@ -157,8 +157,8 @@ impl CollectOnce {
         Ok(Partial { is_whole: table.is_some(), table, ..Partial::default() })
     }
 
-    /// Pages that are still to be read, where the whole chain is expected to have so many: none of
-    /// what is remembered, and one at least of all else.
+    /// The number of pages still to read, if the complete chain is expected to have `expected` pages:
+    /// zero if the table is remembered, else at least one.
     #[must_use]
     pub fn pages_left(&self, expected: Option<u64>) -> Option<u64> {
         let collect = self.collect();
@@ -177,7 +177,7 @@ impl CollectOnce {
         let process = std::process::id();
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.process != process {
-            // What the parent had read is there; what it was reading, it reads for itself.
+            // The child keeps a complete table, but not the parent's read in progress.
             let table = slot.collect.try_lock().ok().and_then(|collect| collect.table.clone());
             let known = Collect { reading: None, table };
             *slot = Slot { process, collect: Arc::new(tokio::sync::Mutex::new(known)) };
@@ -187,7 +187,7 @@ impl CollectOnce {
 }
 
 impl Reading {
-    /// Begins to read the whole, on a new chain. Nothing is sent yet.
+    /// Starts a read on a new chain. Sends no request yet.
     fn begin(scan: &Scan) -> Result<Self> {
         let stream = scan.stream(Prefetch::AtCursor)?;
         let mut provenance = stream.provenance().clone();
@@ -202,7 +202,7 @@ impl Reading {
         Ok(Self { stream, merger, provenance })
     }
 
-    /// The failure, with what was read before it.
+    /// Adds the pages read before the failure.
     fn failed(&mut self, mut failure: ReadFailure) -> Result<ReadFailure> {
         if self.merger.pages() > 0
             && let Some(stopped_at) = failure.bookmark.clone()
@@ -213,7 +213,7 @@ impl Reading {
         Ok(failure)
     }
 
-    /// How far it has come. The read stays as it is.
+    /// The part read so far. The read continues.
     fn partial(&self) -> Result<Partial> {
         let bookmark = self.stream.bookmark();
         if self.merger.pages() == 0 {
@@ -225,7 +225,7 @@ impl Reading {
         Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
     }
 
-    /// What was read. The read is over.
+    /// The table of the pages read. Ends the read.
     fn finish(&mut self, unfinished: Option<Unfinished>) -> Result<Table> {
         let merger = std::mem::replace(&mut self.merger, Merger::new(&[]));
         Self::table(merger, &self.provenance, unfinished)
@@ -240,7 +240,7 @@ impl Reading {
         Ok(Table { merged: merger.finish()?, unfinished, provenance })
     }
 
-    /// Pages that it has read, and of those before a resumption.
+    /// Pages read so far, including those before a resumption.
     fn pages(&self) -> u64 {
         self.merger.pages() + self.provenance.resumed_after_pages
     }
@@ -248,7 +248,7 @@ impl Reading {
 
 #[cfg(test)]
 impl CollectOnce {
-    /// What a fork leaves: a lock that may be held for ever, and another process number.
+    /// Simulates a fork: returns the inherited lock, and sets another process id.
     pub(super) fn inherit(&self) -> Arc<tokio::sync::Mutex<Collect>> {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         slot.process = 0;

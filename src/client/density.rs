@@ -1,5 +1,5 @@
-//! How many pages a range takes, as far as finished chains have shown it: a feed keeps its own, and a
-//! client remembers one for each question ([`Seen`]).
+//! Estimates the number of pages of a range from finished chains: a feed stores its own [`Density`],
+//! and a client one for each query without its range ([`QueryDensities`]).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,38 +8,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Query;
 
-/// The newest day of what was read counts as much as all before it.
+/// A chain's weight in the moving average is its seconds divided by this, from 0.1 to 0.5.
 const MEMORY: f64 = 86_400.0;
-/// So many questions a client remembers: a program that asks another one each time learns nothing.
-const MOST_QUESTIONS: usize = 1_000;
+/// The most densities that a client stores.
+const MOST_QUERIES: usize = 1_000;
 
-/// Points and pages of one question over any range, learnt from its chains.
+/// An estimate of the points and pages of a query over any range, from its chains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Density {
     /// Points per second of time.
     rate: Option<f64>,
-    /// Points on a full page, as chains of several pages have shown.
+    /// Points on a full page, from chains of several pages.
     full: Option<f64>,
-    /// The most points that were the only page of a chain.
+    /// Most points in a chain of one page.
     only: u64,
-    /// Seconds of the longest range that one chain has read.
+    /// Seconds of the longest range of a finished chain.
     longest: i64,
-    /// Half of the shortest range, in seconds, that the service refused to begin.
+    /// Half of the shortest range, in seconds, that the service refused.
     #[serde(default)]
     allowed: Option<i64>,
 }
 
 impl Density {
-    /// Learns from a chain that was read to its end: so many seconds, pages and points, of which so
-    /// many came with its last page.
+    /// Updates the estimate from a finished chain: its seconds, pages and points, and the points on its
+    /// last page.
     #[expect(clippy::cast_precision_loss, reason = "estimates")]
     pub fn learn(&mut self, seconds: i64, pages: u64, points: u64, on_last: u64) {
         if seconds <= 0 {
             return;
         }
-        let seen = points as f64 / seconds as f64;
+        let measured = points as f64 / seconds as f64;
         let weight = (seconds as f64 / MEMORY).clamp(0.1, 0.5);
-        self.rate = Some(self.rate.map_or(seen, |rate| rate + (seen - rate) * weight));
+        self.rate = Some(self.rate.map_or(measured, |rate| rate + (measured - rate) * weight));
         if pages > 1 {
             let full = points.saturating_sub(on_last) as f64 / (pages - 1) as f64;
             self.full = Some(full.max(1.0));
@@ -49,14 +49,14 @@ impl Density {
         self.longest = self.longest.max(seconds);
     }
 
-    /// The same, for pages of another size.
+    /// The same estimate for another page size.
     #[must_use]
     pub fn with_other_pages(self) -> Self {
         Self { full: None, only: 0, ..self }
     }
 
-    /// Pages that so many seconds are expected to take. `None` before the first chain, and for more
-    /// points than were ever on one page, while no page was seen that was full.
+    /// The expected number of pages of a range. `None` before the first chain, and while no full page is
+    /// known, for more points than any page had.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -72,44 +72,44 @@ impl Density {
         }
     }
 
-    /// Seconds that a chain may have, twice those of the longest one that was read; 0 before the
-    /// first.
+    /// The longest range to request, in seconds: twice that of the longest finished chain; 0 before
+    /// the first.
     #[must_use]
     pub fn allowed(&self) -> i64 {
         self.longest.saturating_mul(2).min(self.allowed.unwrap_or(i64::MAX))
     }
 
-    /// The service refused to begin a chain of so many seconds. How long one may be is not shown
-    /// (§8): half of it, until that is refused too.
+    /// Records that the service refused a range. The limit is not documented (§8): half of the range
+    /// is used next, until that is refused too.
     pub fn refuse(&mut self, seconds: i64) {
         self.allowed = Some(self.allowed.unwrap_or(i64::MAX).min(seconds / 2));
     }
 }
 
-/// What one client has seen: a density for each question without its range.
+/// The densities that one client has measured: one for each query without its range.
 #[derive(Debug, Default)]
-pub(super) struct Seen(Mutex<HashMap<Query, Density>>);
+pub(super) struct QueryDensities(Mutex<HashMap<Query, Density>>);
 
-impl Seen {
-    /// Learns from a chain over all of the query's range, as [`Density::learn`].
+impl QueryDensities {
+    /// Updates the estimate from a chain over the query's range, as [`Density::learn`].
     pub(super) fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
-        let (Some(seconds), Ok(question)) = (seconds(query), query.over(None, None)) else {
+        let (Some(seconds), Ok(unbounded)) = (seconds(query), query.over(None, None)) else {
             return;
         };
         let mut known = self.known();
-        if known.len() >= MOST_QUESTIONS && !known.contains_key(&question) {
-            // Which one makes no difference.
+        if known.len() >= MOST_QUERIES && !known.contains_key(&unbounded) {
+            // Removes an arbitrary one.
             if let Some(any) = known.keys().next().cloned() {
                 known.remove(&any);
             }
         }
-        known.entry(question).or_default().learn(seconds, pages, points, on_last);
+        known.entry(unbounded).or_default().learn(seconds, pages, points, on_last);
     }
 
-    /// Pages that the query is expected to take, where its kind has been seen.
+    /// The expected number of pages of the query, if it is known.
     pub(super) fn pages(&self, query: &Query) -> Option<u64> {
-        let question = query.over(None, None).ok()?;
-        self.known().get(&question)?.pages(seconds(query)?)
+        let unbounded = query.over(None, None).ok()?;
+        self.known().get(&unbounded)?.pages(seconds(query)?)
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<Query, Density>> {
@@ -128,7 +128,7 @@ mod tests {
     const DAY: i64 = 86_400;
 
     #[test]
-    fn pages_are_expected_by_the_points_of_full_pages() {
+    fn the_number_of_pages_is_estimated_from_full_pages() {
         let mut density = Density::default();
         assert_eq!(density.pages(DAY), None);
         density.learn(DAY, 3, 2_500, 500);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_was_refused_is_not_tried_again() {
+    fn a_refused_range_is_halved() {
         let mut density = Density::default();
         density.learn(4 * DAY, 1, 1, 1);
         density.refuse(8 * DAY);
@@ -151,17 +151,17 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_one_page_shows_how_many_points_a_page_can_hold_at_least() {
+    fn a_chain_of_one_page_shows_that_a_page_can_have_so_many_points() {
         let mut density = Density::default();
         density.learn(3_600, 1, 0, 0);
         assert_eq!(density.pages(DAY), Some(1));
         density.learn(DAY, 1, 400, 400);
         density.learn(0, 1, 9_999, 9_999);
-        assert_eq!(density.pages(DAY), Some(1), "nothing is learnt from no time");
-        assert_eq!(density.pages(7 * DAY), None, "more than was ever on one page");
+        assert_eq!(density.pages(DAY), Some(1), "an empty range is ignored");
+        assert_eq!(density.pages(7 * DAY), None, "more than any page had");
     }
 
-    fn asked(site: &str, hours: i64) -> Query {
+    fn query(site: &str, hours: i64) -> Query {
         let at = |hour: i64| jiff::Timestamp::from_second(hour * 3_600).ok();
         let input = crate::data::QueryInput {
             site: Some(site.to_owned()),
@@ -173,22 +173,22 @@ mod tests {
     }
 
     #[test]
-    fn a_client_remembers_each_question_whatever_its_range() {
-        let seen = Seen::default();
-        seen.learn(&asked("A", 24), 3, 2_500, 500);
-        assert_eq!(seen.pages(&asked("A", 48)), Some(5));
-        assert_eq!(seen.pages(&asked("A", 1)), Some(1));
-        assert_eq!(seen.pages(&asked("B", 48)), None);
-        assert_eq!(seen.pages(&asked("A", 48).over(None, None).unwrap()), None, "no range");
+    fn a_client_stores_one_density_for_all_ranges_of_a_query() {
+        let densities = QueryDensities::default();
+        densities.learn(&query("A", 24), 3, 2_500, 500);
+        assert_eq!(densities.pages(&query("A", 48)), Some(5));
+        assert_eq!(densities.pages(&query("A", 1)), Some(1));
+        assert_eq!(densities.pages(&query("B", 48)), None);
+        assert_eq!(densities.pages(&query("A", 48).over(None, None).unwrap()), None, "no range");
     }
 
     #[test]
-    fn what_a_client_remembers_is_bounded() {
-        let seen = Seen::default();
-        for site in 0..MOST_QUESTIONS + 10 {
-            seen.learn(&asked(&site.to_string(), 24), 1, 1, 1);
+    fn the_number_of_stored_densities_is_bounded() {
+        let densities = QueryDensities::default();
+        for site in 0..MOST_QUERIES + 10 {
+            densities.learn(&query(&site.to_string(), 24), 1, 1, 1);
         }
-        assert_eq!(seen.known().len(), MOST_QUESTIONS);
-        assert_eq!(seen.pages(&asked(&(MOST_QUESTIONS + 9).to_string(), 24)), Some(1));
+        assert_eq!(densities.known().len(), MOST_QUERIES);
+        assert_eq!(densities.pages(&query(&(MOST_QUERIES + 9).to_string(), 24)), Some(1));
     }
 }

@@ -1,5 +1,5 @@
-//! Where a query ends (§4.5.1): at a fixed instant, far enough behind now that its newest buckets
-//! are complete.
+//! The end of a query (§4.5.1): a fixed instant, far enough in the past that its newest buckets are
+//! complete.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use jiff::{SignedDuration, Timestamp};
 use super::send::Client;
 use crate::error::{Error, Kind, Result};
 
-/// An end is told to lie ahead only if it does so by more than this.
+/// An end is reported as in the future only if it is so by more than this.
 const AHEAD: SignedDuration = SignedDuration::from_secs(1);
 
-/// Where a query ends, fixed once.
+/// The end of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct End {
-    /// The end itself, in whole seconds if it was not given.
+    /// The end, in whole seconds if it was not given.
     pub at: Timestamp,
-    /// The service's time, where the end lies ahead of it: the newest buckets are not complete yet.
+    /// The service's time if the end is later: the newest buckets are not complete yet.
     pub ahead_of: Option<Timestamp>,
 }
 
 impl Client {
-    /// The end of a query's range. One that is not given is now, by the service's time once known,
-    /// less `lag` or else the settle lag, floored to the bucket. A given one is pulled back so far
-    /// where `lag` is given, and else taken as it is.
+    /// The end of a query's range. If it is not given: the service's time minus `lag` (by default the
+    /// settle lag), rounded down to a bucket. A given end is limited to that if `lag` is given, and
+    /// else unchanged.
     ///
     /// # Errors
-    /// `QueryError` for a lag that reaches back before the year 1.
+    /// `QueryError` for a lag that reaches before the year 1.
     pub fn end(
         &self,
         given: Option<Timestamp>,
@@ -52,7 +52,7 @@ fn floored(now: Timestamp, lag: Duration, interval_seconds: Option<u32>) -> Resu
         .and_then(|lag| now.as_second().checked_sub(lag))
         .and_then(|settled| settled.checked_sub(settled.rem_euclid(width)))
         .and_then(|second| Timestamp::from_second(second).ok())
-        .ok_or_else(|| Error::new(Kind::QueryError, "Now less the lag is before the year 1."))
+        .ok_or_else(|| Error::new(Kind::QueryError, "Now minus the lag is before the year 1."))
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_floored_to_the_grid_of_its_buckets() {
+    fn an_end_is_rounded_down_to_a_bucket() {
         let now: Timestamp = "2026-11-20T00:07:31.5Z".parse().expect("a time");
         let at =
             |lag, width| floored(now, Duration::from_secs(lag), width).map(|at| at.to_string());

@@ -1,5 +1,5 @@
-//! [`Gathering`]: several scans of one client read side by side, under its one token, allowance and
-//! connection pool. A chain is sequential by the service's rule (§4.4); several chains are not.
+//! [`Gathering`]: reads several scans of one client concurrently, with one token, allowance and
+//! connection pool. The service requires a chain to be sequential (§4.4), but not several chains.
 
 use std::collections::HashSet;
 use std::mem::take;
@@ -18,50 +18,49 @@ use crate::data::Bookmark;
 use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
 
-/// So many scans are read at a time, unless another number is asked for.
+/// The default number of scans that are read at a time.
 pub const CONCURRENCY: usize = 8;
 
-/// Which scan took a step, when its read is to be over, and what came of it: `None` where it was
-/// ended half way.
+/// The index of a scan, the deadline of its read, and the result of its step; `None` if the step was
+/// cancelled.
 type Stepped = (usize, Deadline, Option<Result<Step, ReadFailure>>);
 
-/// Scans that are being read side by side. Each step is a task of its own: it goes on while whoever
-/// gathers is at something else, and waits for a scan or a token itself. Dropped, it ends them and
-/// their open requests; what they have read stays with each [`CollectOnce`], and goes on there when it
-/// is asked for again.
+/// Scans that are read concurrently. Each step is a task, which runs while the caller does other work.
+/// Dropping the gathering aborts the tasks and their requests; each [`CollectOnce`] keeps its pages and
+/// continues when it is read again.
 pub struct Gathering {
     collects: Vec<Arc<CollectOnce>>,
     concurrency: usize,
-    /// How many have been begun.
-    begun: usize,
+    /// The number of scans that have been started.
+    started: usize,
     tables: Vec<Option<Arc<Table>>>,
     steps: FuturesUnordered<BoxFuture<'static, Stepped>>,
     /// The last task of each scan.
     tasks: Vec<Option<AbortHandle>>,
-    /// The process whose connections it reads on.
+    /// The process that owns the connections.
     process: u32,
 }
 
-/// The outcome of a step, on its way to whoever gathers. Where it does not arrive, nobody takes the
-/// page that was prefetched meanwhile.
+/// The result of a step on its way to the gathering. If it is dropped undelivered, it cancels the
+/// prefetch of the next page, which no caller would take.
 struct Delivery {
     step: Option<Result<Step, ReadFailure>>,
     collect: Arc<CollectOnce>,
 }
 
-/// The first error of a gathering: it has cancelled all other reads.
+/// The first error of a gathering, after which all other reads were cancelled.
 #[derive(Debug)]
 pub struct GatherFailure {
-    /// Which scan failed, from 0.
+    /// The index of the scan that failed, from 0.
     pub index: usize,
-    /// Why.
+    /// Its error.
     pub error: Error,
-    /// How far each scan has come, in the order asked.
+    /// The part of each scan that was read, in the given order.
     pub scans: Vec<Partial>,
 }
 
 impl GatherFailure {
-    /// Where the scan that failed goes on.
+    /// The bookmark from which the failed scan continues.
     #[must_use]
     pub fn bookmark(&self) -> Option<&Bookmark> {
         self.scans.get(self.index)?.bookmark.as_ref()
@@ -69,11 +68,11 @@ impl GatherFailure {
 }
 
 impl Gathering {
-    /// Begins to read these scans of `client`, at most so many at a time, in this order. Nothing is
-    /// sent yet.
+    /// Prepares to read these scans of `client`, at most `concurrency` at a time, in this order. Sends
+    /// no request yet.
     ///
     /// # Errors
-    /// `QueryError` for no scan, one that comes twice, and one of another client.
+    /// `QueryError` for no scan, a duplicate scan, and a scan of another client.
     pub fn new(
         client: &Client,
         collects: Vec<Arc<CollectOnce>>,
@@ -87,8 +86,8 @@ impl Gathering {
         for (index, collect) in collects.iter().enumerate() {
             if !collect.scan().client().is_same(client) {
                 return refused(format!(
-                    "scans[{index}] is of another client: each client gathers its own, for they \
-                     share its token, allowance and connections"
+                    "scans[{index}] is of another client: a client gathers only its own scans, because \
+                     they share its token, allowance and connections"
                 ));
             }
             if !known.insert(Arc::as_ptr(collect)) {
@@ -104,32 +103,32 @@ impl Gathering {
             tasks: vec![None; collects.len()],
             collects,
             concurrency: concurrency.max(1),
-            begun: 0,
+            started: 0,
             steps: FuturesUnordered::new(),
             process: std::process::id(),
         })
     }
 
-    /// Reads until one more page is here, of whichever scan, or all scans are at their ends: `None`.
-    /// The deadline of each counts from when it is begun here.
+    /// Reads until another page of any scan has arrived, or all scans are complete: `None`. The deadline
+    /// of a scan begins when it is started here.
     ///
     /// # Errors
-    /// [`GatherFailure`] with the first error; all reads have been cancelled then. `ForkError` in a
-    /// forked child: the reads belong to the parent.
+    /// [`GatherFailure`] with the first error; all reads are cancelled. `ForkError` in a forked child,
+    /// because the reads belong to the parent.
     pub async fn step(&mut self) -> Result<Option<(usize, Progress)>, GatherFailure> {
         self.check_process()?;
         loop {
-            while self.steps.len() < self.concurrency && self.begun < self.collects.len() {
-                let deadline = self.collects[self.begun].scan().deadline();
-                self.begin_step(self.begun, deadline);
-                self.begun += 1;
+            while self.steps.len() < self.concurrency && self.started < self.collects.len() {
+                let deadline = self.collects[self.started].scan().deadline();
+                self.start_step(self.started, deadline);
+                self.started += 1;
             }
             let Some((index, deadline, stepped)) = self.steps.next().await else {
                 return Ok(None);
             };
             let failure = match stepped {
                 Some(Ok(Step::Page(progress))) => {
-                    self.begin_step(index, deadline);
+                    self.start_step(index, deadline);
                     return Ok(Some((index, progress)));
                 }
                 Some(Ok(Step::Whole(table))) => {
@@ -137,13 +136,13 @@ impl Gathering {
                     continue;
                 }
                 Some(Err(failure)) => failure,
-                None => Error::new(Kind::InternalError, "a read ended without an outcome").into(),
+                None => Error::new(Kind::InternalError, "a read ended without a result").into(),
             };
             return Err(self.failed(index, failure).await);
         }
     }
 
-    /// Reads all scans to their ends: their tables, in the order asked.
+    /// Reads all scans and returns their tables, in the given order.
     ///
     /// # Errors
     /// As [`Gathering::step`].
@@ -152,24 +151,24 @@ impl Gathering {
         Ok(self.tables())
     }
 
-    /// The tables in the order asked, once [`Gathering::step`] has given `None`.
+    /// The tables in the given order, after [`Gathering::step`] has returned `None`.
     #[must_use]
     pub fn tables(&self) -> Vec<Arc<Table>> {
         self.tables.iter().flatten().cloned().collect()
     }
 
-    /// Whether this process reads them.
+    /// Fails in a forked child.
     fn check_process(&self) -> Result<(), GatherFailure> {
         if self.process == std::process::id() {
             return Ok(());
         }
-        let message = "these scans are being gathered by the parent, since before the fork";
+        let message = "the parent process began to gather these scans before the fork";
         let hint = "gather them again in the child: client.gather(scans)";
         let error = Error::new(Kind::ForkError, message).with_hint(hint);
         Err(GatherFailure { index: 0, error, scans: vec![Partial::default(); self.collects.len()] })
     }
 
-    fn begin_step(&mut self, index: usize, deadline: Deadline) {
+    fn start_step(&mut self, index: usize, deadline: Deadline) {
         let collect = Arc::clone(&self.collects[index]);
         let step = move || {
             let collect = Arc::clone(&collect);
@@ -181,40 +180,40 @@ impl Gathering {
         self.steps.push(Box::pin(async move {
             let delivery = match task {
                 Some(task) => task.await,
-                // No task is started any more.
+                // The process is exiting: runs the step in place.
                 None => Some(step().await),
             };
             (index, deadline, delivery.and_then(|mut delivery| delivery.step.take()))
         }));
     }
 
-    /// Cancels the others, and says how far all have come. Where the allowance is used up, the pages
-    /// that were asked for are waited for: they are paid, and nothing more is.
+    /// Cancels the other scans and collects the parts that were read. If the allowance is used up, waits
+    /// for the pages in flight instead: they are already counted, and no other request is sent.
     async fn failed(&mut self, index: usize, failure: ReadFailure) -> GatherFailure {
         let error = failure.error.clone();
         let mut failures = vec![(index, failure)];
-        let takes_what_is_paid = error.kind() == Kind::AllowanceExhausted;
-        if !takes_what_is_paid {
+        let awaits_counted_pages = error.kind() == Kind::AllowanceExhausted;
+        if !awaits_counted_pages {
             self.tasks.iter().flatten().for_each(AbortHandle::abort);
-            // Where no task was started, steps end with what waits for them.
-            if self.tasks[..self.begun].iter().any(Option::is_none) {
+            // Steps without a task cannot be aborted: drops their futures.
+            if self.tasks[..self.started].iter().any(Option::is_none) {
                 self.steps.clear();
             }
         }
         while let Some((other, deadline, stepped)) = self.steps.next().await {
             match stepped {
-                // The page after it is paid for already.
+                // The request for the next page is already counted.
                 Some(Ok(Step::Page(_)))
-                    if takes_what_is_paid && self.collects[other].has_prefetched() =>
+                    if awaits_counted_pages && self.collects[other].has_prefetched() =>
                 {
-                    self.begin_step(other, deadline);
+                    self.start_step(other, deadline);
                 }
                 Some(Err(failure)) => failures.push((other, failure)),
                 Some(Ok(_)) | None => {}
             }
         }
         self.stop_prefetch();
-        // What can't be merged is not lost: it stays with its scan.
+        // If the pages cannot be merged, they stay with their scan.
         let mut scans: Vec<Partial> =
             self.collects.iter().map(|collect| collect.partial().unwrap_or_default()).collect();
         for (number, ReadFailure { bookmark, partial: table, .. }) in failures {
@@ -242,7 +241,7 @@ impl Drop for Gathering {
             self.steps.clear();
             self.stop_prefetch();
         } else {
-            // Tasks and connections of the parent: nobody drives them here.
+            // Tasks and connections belong to the parent.
             std::mem::forget((take(&mut self.steps), take(&mut self.tasks)));
         }
     }
@@ -250,7 +249,7 @@ impl Drop for Gathering {
 
 #[cfg(test)]
 impl Gathering {
-    /// What a fork leaves: the same reads in another process.
+    /// Simulates a fork: the same reads in another process.
     pub(super) fn inherit(&mut self) {
         self.process = 0;
     }
@@ -258,6 +257,6 @@ impl Gathering {
 
 impl std::fmt::Debug for Gathering {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Gathering({} of {} begun)", self.begun, self.collects.len())
+        write!(f, "Gathering({} of {} started)", self.started, self.collects.len())
     }
 }

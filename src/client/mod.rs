@@ -1,23 +1,23 @@
-//! The client: the authorised send, and what is read through it.
+//! The client: authorised requests, page streams and scans.
 //!
-//! | file | noun |
+//! | file | contents |
 //! |---|---|
-//! | `send` | the client: who asks, with what, and in which order |
-//! | `settings` | what makes a client, and how a scan is read |
-//! | `spending` | what one read spends of the allowance |
-//! | `reply` | what a reply to a data or discovery request means |
-//! | `end` | where a query ends that names no end |
-//! | `background` | work that goes on beside whoever wants its outcome |
-//! | `background_call` | a call that a task begins and whoever wants its outcome goes on with |
-//! | `page_request` | one page asked for, in place or in the background |
+//! | `send` | the client, which sends authorised requests |
+//! | `settings` | the settings of a client and of a scan |
+//! | `spending` | the requests of one read, and their limit |
+//! | `reply` | replies to data and discovery requests, converted to errors |
+//! | `end` | the default end of a query |
+//! | `background` | a task that runs concurrently with its caller |
+//! | `background_call` | a call that a task starts and the waiting caller finishes |
+//! | `page_request` | the request for one page, in place or in the background |
 //! | `page_stream` | the pages of one chain, at most one of them prefetched |
-//! | `progress` | how far a read has come |
-//! | `density` | pages that a range is expected to take |
-//! | `table` | what was read, merged; several tables as one |
-//! | `scan` | a read that has not happened yet |
-//! | `split` | a range cut into parts |
-//! | `collect` | the whole of a scan, read once |
-//! | `gather` | several scans read side by side |
+//! | `progress` | the progress of a read |
+//! | `density` | estimates of the number of pages |
+//! | `table` | a merged table; several tables as one |
+//! | `scan` | a read that has not started |
+//! | `split` | splits a range into parts |
+//! | `collect` | the complete table of a scan, read once |
+//! | `gather` | reads several scans concurrently |
 //!
 //! From `scan.collect()` to a request: [`collect::CollectOnce::step`], [`page_stream::PageStream::next`],
 //! [`Client::get`].

@@ -1,8 +1,8 @@
-//! One page asked for. [`PageCall::fetch`] sends the request and decodes the body, in place;
-//! [`PageRequest`] does the same in the background.
+//! The request for one page. [`PageCall::fetch`] sends it and decodes the body in place;
+//! [`PageRequest`] does so in the background.
 //!
-//! A page is decoded within the call that brought its body, so that one that was cut is asked for
-//! again. Who drives that call then, decodes: see [`Prefetch`].
+//! The call that received a body decodes it, so that a truncated page is retried. [`Prefetch`] says
+//! whether the task or the caller drives the call at that point.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -18,41 +18,40 @@ use crate::error::{Error, Kind, Result};
 use crate::http::{Deadline, Reply};
 use crate::lock::Mutex;
 
-/// A body of fewer bytes is decoded before the next request would have left.
+/// A smaller body is decoded faster than the next request is sent.
 const LARGE: usize = 128 * 1024;
 
-/// A page's body, where it is kept, and what it says.
+/// A page's body, if it is kept, and the decoded page.
 pub(super) type Fetched = Result<(Bytes, Decoded)>;
 
-/// What starts the request for a page that nobody waits for yet, and who decodes it.
+/// When the next page is prefetched, and who decodes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefetch {
-    /// [`PageStream::prefetch`](super::page_stream::PageStream::prefetch), once for each page that was
-    /// taken. Not after the first, so that a look at one page costs one request. The task decodes it.
-    /// For whoever may stop at any page, and is at something else meanwhile.
+    /// By [`PageStream::prefetch`](super::page_stream::PageStream::prefetch), once for each page taken,
+    /// but not after the first, so that reading one page costs one request. The task decodes the page.
+    /// For callers that may stop at any page and do other work between pages.
     AfterTake,
-    /// A large page whose cursor is seen at an edge of its body, before it is decoded. The body waits
-    /// for whoever wants the page, who decodes it. For whoever reads on to the end.
+    /// When the cursor of a large page is found at an edge of its body, before that is decoded. The
+    /// caller that takes the prefetched page decodes it. For callers that read to the end.
     AtCursor,
 }
 
-/// What one page is asked for with.
+/// The parameters of the request for one page.
 pub(super) struct PageCall {
     pub(super) client: Client,
     pub(super) spending: Arc<Spending>,
     pub(super) deadline: Deadline,
-    /// The URL query: secret where it has a cursor.
+    /// The URL query, secret if it has a cursor.
     pub(super) wire: String,
     pub(super) decoding: Decoding,
-    /// Whether the body is wanted beside what it says.
+    /// Whether the body is returned too.
     pub(super) keep_raw: bool,
 }
 
 impl PageCall {
-    /// Sends the request, with whatever repeats it takes, and decodes the page. Where the body is
-    /// large and shows the next cursor at an edge, that is sent to `edge` before the body is decoded.
-    /// Nothing is guessed: where the decoder takes the page, its cursor is the one that was seen.
-    /// With a `handover`, that is reached before the body is decoded.
+    /// Sends the request with its retries, and decodes the page. If the next cursor of a large body is
+    /// found at an edge, it is sent to `edge` before the body is decoded. If the page is valid, the
+    /// decoder finds the same cursor. A `handover` is reached before the body is decoded.
     ///
     /// # Errors
     /// As [`Client::get`], and those of the decoder.
@@ -64,15 +63,15 @@ impl PageCall {
         let (edge, decoding, keep_raw) = (Mutex::new(Some(edge)), &self.decoding, self.keep_raw);
         let read = |reply: &Reply| {
             let body = reply.body.clone();
-            let is_awaited = show_cursor(&body, decoding, &edge);
+            let is_awaited = send_cursor(&body, decoding, &edge);
             let handover = handover.clone();
             async move {
                 if let Some(handover) = &handover {
                     handover.reached().await;
                 }
                 if is_awaited {
-                    // Whoever waits for it starts the next request first: a worker that decodes
-                    // starts no task.
+                    // The caller that waits for the cursor starts the next request first, because a
+                    // worker thread that decodes starts no task.
                     tokio::task::yield_now().await;
                 }
                 let decoded = decoding.decode(&body);
@@ -86,8 +85,8 @@ impl PageCall {
     }
 }
 
-/// Sends on the cursor that is seen at an edge of a large body, once; whether somebody awaits it.
-fn show_cursor(
+/// Sends the cursor at an edge of a large body, once; returns whether a receiver exists.
+fn send_cursor(
     body: &Bytes,
     decoding: &Decoding,
     edge: &Mutex<Option<oneshot::Sender<Cursor>>>,
@@ -100,7 +99,7 @@ fn show_cursor(
     edge.take().is_some_and(|edge| edge.send(cursor).is_ok())
 }
 
-/// A page that was asked for in the background. Dropped, it drops its connection.
+/// A request in the background. Dropping it drops its connection.
 pub(super) struct PageRequest {
     cursor: Cursor,
     deadline: Deadline,
@@ -109,7 +108,7 @@ pub(super) struct PageRequest {
 }
 
 impl PageRequest {
-    /// Asks for the page of this cursor; `None` where no task is started any more.
+    /// Starts the request for the page of this cursor; `None` if the process is exiting.
     pub(super) fn start(call: PageCall, cursor: Cursor, prefetch: Prefetch) -> Option<Self> {
         let (client, deadline) = (call.client.clone(), call.deadline);
         let (sender, edge) = oneshot::channel();
@@ -120,54 +119,54 @@ impl PageRequest {
         Some(Self { cursor, deadline, edge, call })
     }
 
-    /// Whether it asks for the next page of the chain.
+    /// Whether it requests the next page of the chain.
     pub(super) fn is_next_of(&self, chain: &Chain) -> bool {
         matches!(chain.state(), PagingState::Next(cursor) if *cursor == self.cursor)
     }
 
-    /// When it is to be here, as whoever asked for it wanted.
+    /// The deadline of the caller that started it.
     pub(super) fn deadline(&self) -> Deadline {
         self.deadline
     }
 
-    /// The cursor at the edge of its body, once that is here. For the first who asks.
+    /// The cursor at the edge of its body; only the first call returns a receiver that gets it.
     pub(super) fn take_edge(&mut self) -> oneshot::Receiver<Cursor> {
         std::mem::replace(&mut self.edge, oneshot::channel().1)
     }
 
-    /// Whether its page is here, decoded or not.
+    /// Whether its body has arrived, decoded or not.
     pub(super) fn has_arrived(&self) -> bool {
         self.call.is_ready()
     }
 
-    /// Whether its outcome is here.
+    /// Whether it has ended.
     pub(super) fn is_finished(&self) -> bool {
         self.call.is_finished()
     }
 
-    /// Its outcome, where that is here.
+    /// Its result, if it has ended.
     pub(super) fn finished(&self) -> Option<Fetched> {
         self.call.finished()
     }
 
-    /// Its outcome. Waited for by one at a time, who decodes the page where that is left to do.
+    /// Its result. For one caller at a time, which decodes the page unless the task has done so.
     pub(super) fn outcome(&self) -> impl Future<Output = Fetched> + Send + 'static + use<> {
-        let lost = || Err(Error::new(Kind::InternalError, "a request ended without an outcome"));
+        let lost = || Err(Error::new(Kind::InternalError, "a request ended without a result"));
         let outcome = self.call.outcome();
         async move { outcome.await.unwrap_or_else(lost) }
     }
 }
 
-/// Sends the requests of one read in place, all within its deadline: for a sync. That reads no page
-/// stream, because nothing may be prefetched that its reserve or `until=` forbids, it notes the moment
-/// before each request, and what it has read counts once it has been applied.
+/// Sends the requests of one read of a sync, in place, all within its deadline. A sync uses no page
+/// stream: it may not prefetch a page that its reserve or `until=` forbids, it records the time before
+/// each request, and a page counts only when it has been applied.
 #[derive(Debug, Clone, Copy)]
 pub struct Sender<'a> {
-    /// Who sends them.
+    /// The client.
     pub client: &'a Client,
-    /// When the read is to be over.
+    /// The deadline of the read.
     pub deadline: Deadline,
-    /// What the read spends.
+    /// The requests of the read, and their limit.
     pub spending: &'a Spending,
 }
 

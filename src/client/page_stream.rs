@@ -1,14 +1,13 @@
-//! [`PageStream`]: the pages of one chain (§4.4), in order, each given once, whoever asks. The one
-//! place where a page is read before it is wanted.
+//! [`PageStream`]: the pages of one chain (§4.4), in order, each returned once to one of its callers.
+//! Only this module prefetches pages.
 //!
-//! At most one page is prefetched: asked for as a background task, whose outcome waits in one slot
-//! until that page is wanted. Reads differ in what starts it, see [`Prefetch`]. The chain goes on where
-//! a page is received, never in a task: a request that is given up, or whose page is refused, leaves
-//! the chain where it was.
+//! At most one page is prefetched, by a background task, and stored in a slot until a caller takes it.
+//! [`Prefetch`] says when. Only a caller that receives a page advances the chain, never a task: a
+//! request that is cancelled, or whose page is refused, does not change the chain.
 //!
-//! A slot for one request, not a channel that one task for each chain sends to: those who share a read
-//! have deadlines and log buffers of their own, a small page is decoded by the thread that waits for it,
-//! and at the end of the process, where no task is started any more, every page is read in place.
+//! The slot holds one request; there is no task for each chain that sends pages to a channel. Callers
+//! that share a read have their own deadlines and log buffers, the waiting thread decodes a small page,
+//! and when the process is exiting and starts no tasks, every page is read in place.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,39 +28,39 @@ use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
 use crate::lock::Mutex;
 
-/// So many pages are taken before one is prefetched.
+/// The number of pages that are taken before the first prefetch.
 const PREFETCH_FROM: u64 = 2;
 
-/// The pages of one chain. Shared by whoever asks.
+/// The pages of one chain, shared by all callers.
 ///
-/// Reading a page and taking it are two steps, so that a page which was read for somebody who gave up
-/// is there for the next one, and can be reported before it is given.
+/// Reading a page and taking it are two steps, so that a page that was read for a cancelled caller is
+/// kept for the next one, and can be reported before it is returned.
 pub struct PageStream {
     client: Client,
     prefetch: Prefetch,
     keep_raw: bool,
-    /// When the read is to be over, where whoever asks has no deadline of its own.
+    /// The deadline of the read, for callers without their own.
     deadline: Deadline,
     spending: Arc<Spending>,
     provenance: Provenance,
-    /// The process that follows the chain.
+    /// The process that owns the chain.
     process: u32,
-    /// How many wait for the next page.
+    /// The number of callers that wait for the next page.
     waiting: AtomicUsize,
-    /// Held by the one of them that reads it.
+    /// Locked by the caller that reads it.
     reading: AsyncMutex<()>,
     position: Mutex<Position>,
 }
 
-/// Where the stream stands. Locked for moments only.
+/// The state of the stream. Locked only briefly.
 struct Position {
     chain: Chain,
     meter: Meter,
-    /// The next page, where it was asked for already.
+    /// The request for the next page, if it was prefetched.
     prefetched: Option<PageRequest>,
-    /// The page that was read last, until it is taken.
+    /// The last page read, until it is taken.
     unread: Option<Unread>,
-    /// Pages that were taken, and how many had been when one was last prefetched.
+    /// The number of pages taken, and its value at the last prefetch.
     taken: u64,
     prefetched_after: u64,
 }
@@ -111,8 +110,7 @@ impl PageStream {
         })
     }
 
-    /// The next page, and how far it has brought the read; `None` after the last one. Dropped half
-    /// way, it loses no page.
+    /// The next page and the progress after it; `None` after the last one. Cancelling it loses no page.
     ///
     /// # Errors
     /// As [`PageStream::fill`].
@@ -128,12 +126,12 @@ impl PageStream {
         }
     }
 
-    /// Reads the next page, within the stream's deadline, unless one is there to be taken or the chain
-    /// has ended. Counts as waiting from this call on. Dropped half way, it leaves the chain where it
-    /// was; the last one who waits drops what is prefetched too, unless its page is here.
+    /// Reads the next page, within the stream's deadline, unless a page is waiting to be taken or the
+    /// chain has ended. The caller counts as waiting from this call on. Cancelling it does not change
+    /// the chain; the last waiting caller also drops the prefetch, unless its body has arrived.
     ///
     /// # Errors
-    /// [`ReadFailure`] with a bookmark; the chain stays where it was. `ForkError` in a forked child:
+    /// [`ReadFailure`] with a bookmark; the chain does not change. `ForkError` in a forked child, because
     /// the chain belongs to the parent.
     pub fn fill(
         self: &Arc<Self>,
@@ -146,17 +144,16 @@ impl PageStream {
         deadline: Deadline,
     ) -> impl Future<Output = Result<(), ReadFailure>> + Send + 'static + use<> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let waiter = Waiter { stream: Arc::clone(self), is_over: false };
+        let waiter = Waiter { stream: Arc::clone(self), is_finished: false };
         async move {
             let mut waiter = waiter;
             let read = waiter.stream.read(deadline).await;
-            waiter.is_over = true;
+            waiter.is_finished = true;
             read.map_err(|error| waiter.stream.failure(error))
         }
     }
 
-    /// As [`PageStream::fill`] where the prefetched page is here: without waiting. `None` where it is
-    /// not.
+    /// Like [`PageStream::fill`], without waiting; `None` if no prefetched page is finished.
     ///
     /// # Errors
     /// As [`PageStream::fill`].
@@ -167,21 +164,21 @@ impl PageStream {
         Some(self.receive(fetched, None).map_err(|error| self.failure(error)))
     }
 
-    /// Whether [`PageStream::fill_at_once`] finds a page. Never in a forked child.
+    /// Whether a prefetched page is finished. Always false in a forked child.
     pub fn is_here(&self) -> bool {
         self.check_process().is_ok()
             && self.position().prefetched.as_ref().is_some_and(PageRequest::is_finished)
     }
 
-    /// Whether [`PageStream::prefetch`] would ask for a page.
+    /// Whether [`PageStream::prefetch`] would send a request.
     pub fn may_prefetch(&self) -> bool {
         self.prefetch == Prefetch::AfterTake
             && self.check_process().is_ok()
             && self.position().may_prefetch()
     }
 
-    /// After a page was taken: asks for the next one, before anybody wants it. Not after the first
-    /// page, nor the last; and not while somebody waits, who asks for it. Called within the runtime.
+    /// Prefetches the next page after one was taken, but not after the first or the last page, nor while
+    /// a caller is reading. Called within the runtime.
     pub fn prefetch(&self) {
         let Ok(_reading) = self.reading.try_lock() else { return };
         if !self.may_prefetch() {
@@ -191,7 +188,7 @@ impl PageStream {
             let position = &mut *self.position();
             position.prefetched_after = position.taken;
             let chain = &position.chain;
-            // An error is for whoever asks for that page.
+            // The caller that reads the page gets the error.
             let (PagingState::Next(cursor), Ok(Some(wire))) = (chain.state(), chain.wire()) else {
                 return;
             };
@@ -202,28 +199,28 @@ impl PageStream {
         self.position().prefetched = request;
     }
 
-    /// Drops what is prefetched, and its connection, unless its page is here.
+    /// Drops the prefetch and its connection, unless its body has arrived.
     pub fn stop_prefetch(&self) {
         drop(self.position().prefetched.take_if(|request| !request.has_arrived()));
     }
 
-    /// Whether the next page was asked for already.
+    /// Whether the next page was prefetched.
     pub(super) fn has_prefetched(&self) -> bool {
         self.position().prefetched.is_some()
     }
 
-    /// The page that was read last, where [`PageStream::pending`] has given its progress; `None` after
-    /// the last page; `Pending` where [`PageStream::fill`] is to be called first. Does not wait.
+    /// Takes the last page read, after [`PageStream::pending`] has returned its progress; `None` after
+    /// the last page; `Pending` if [`PageStream::fill`] must be called first. Does not wait.
     pub fn take(&self) -> Poll<Option<Page>> {
         self.take_if(|unread| unread.is_reported).map(|unread| unread.map(|unread| unread.page))
     }
 
-    fn take_if(&self, may: impl FnOnce(&Unread) -> bool) -> Poll<Option<Unread>> {
+    fn take_if(&self, predicate: impl FnOnce(&Unread) -> bool) -> Poll<Option<Unread>> {
         if self.check_process().is_err() {
             return Poll::Pending;
         }
         let position = &mut *self.position();
-        if let Some(unread) = position.unread.take_if(|unread| may(unread)) {
+        if let Some(unread) = position.unread.take_if(|unread| predicate(unread)) {
             position.taken += 1;
             return Poll::Ready(Some(unread));
         }
@@ -233,8 +230,7 @@ impl PageStream {
         Poll::Pending
     }
 
-    /// How far the page that was read last has brought the read: once for each page, for the first who
-    /// asks. Never in a forked child, which gets no page.
+    /// The progress after the last page read; returned once for each page. `None` in a forked child.
     pub fn pending(&self) -> Option<Progress> {
         self.check_process().ok()?;
         let position = &mut *self.position();
@@ -243,13 +239,13 @@ impl PageStream {
         Some(unread.progress)
     }
 
-    /// Whether [`PageStream::pending`] would give it. Never in a forked child.
+    /// Whether [`PageStream::pending`] would return it. Always false in a forked child.
     pub fn has_pending(&self) -> bool {
         self.check_process().is_ok()
             && self.position().unread.as_ref().is_some_and(|unread| !unread.is_reported)
     }
 
-    /// Whether this process follows the chain: two that did would ask for the same pages.
+    /// Checks that this process owns the chain: two processes would request the same pages.
     ///
     /// # Errors
     /// `ForkError` in a forked child.
@@ -257,12 +253,12 @@ impl PageStream {
         if self.process == std::process::id() {
             return Ok(());
         }
-        let message = "this iterator was begun by the parent, before the process forked";
-        let hint = "begin a new one in the child: scan.pages(), scan.records()";
+        let message = "this iterator was created by the parent process before the fork";
+        let hint = "create a new one in the child: scan.pages(), scan.records()";
         Err(Error::new(Kind::ForkError, message).with_hint(hint))
     }
 
-    /// Where the chain goes on. `None` before the first page and after the last one.
+    /// The position after the last page read. `None` before the first page and after the last one.
     pub(super) fn bookmark(&self) -> Option<Bookmark> {
         self.position().chain.bookmark()
     }
@@ -272,7 +268,7 @@ impl PageStream {
         self.position().chain.is_done()
     }
 
-    /// Where the pages come from.
+    /// The provenance of the pages.
     #[must_use]
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
@@ -304,25 +300,31 @@ impl PageStream {
         self.receive(fetched, next)
     }
 
-    /// Waits for the page that was asked for already. Whoever wants it now has a deadline of its own:
-    /// `None` where there is no such page, or only the one who asked for it is out of time.
+    /// Waits for the prefetched page, within the deadline of the caller that takes it. `None` if there
+    /// is none, or if only the deadline of the caller that started it has passed.
     async fn fetch_prefetched(
         &self,
         deadline: Deadline,
         next: &mut Option<PageRequest>,
     ) -> Option<Fetched> {
-        let (theirs, cursor, outcome) = {
+        let (prefetch_deadline, cursor, outcome) = {
             let mut position = self.position();
             let request = position.prefetched.as_mut()?;
             (request.deadline(), request.take_edge(), request.outcome())
         };
         let clock = self.client.time().clock();
         let fetch = self.fetch(outcome, cursor, deadline, next);
-        let fetched =
-            if theirs == deadline { fetch.await } else { deadline.bound(clock, fetch).await };
+        let fetched = if prefetch_deadline == deadline {
+            fetch.await
+        } else {
+            deadline.bound(clock, fetch).await
+        };
         let out_of_time = |error: &Error| error.kind() == Kind::DeadlineExceeded;
-        let is_over = deadline.left(clock) == Some(Duration::ZERO);
-        if theirs.is_before(deadline) && fetched.as_ref().is_err_and(out_of_time) && !is_over {
+        let has_passed = deadline.left(clock) == Some(Duration::ZERO);
+        if prefetch_deadline.is_before(deadline)
+            && fetched.as_ref().is_err_and(out_of_time)
+            && !has_passed
+        {
             *next = None;
             self.position().prefetched = None;
             return None;
@@ -330,8 +332,8 @@ impl PageStream {
         Some(fetched)
     }
 
-    /// Waits for a page. As soon as its cursor is seen, the page after it is asked for, where that is
-    /// to be prefetched: `next`.
+    /// Waits for a page. As soon as its cursor is found, starts the request for the page after it, if
+    /// that is to be prefetched, and stores it in `next`.
     async fn fetch(
         &self,
         fetch: impl Future<Output = Fetched>,
@@ -347,9 +349,9 @@ impl PageStream {
         tokio::select! {
             biased;
             Ok(cursor) = cursor => {
-                *next = self.ask_after(cursor, deadline);
-                // The task that was started last is left to no other worker than this one, which may
-                // be about to decode.
+                *next = self.prefetch_after_next(cursor, deadline);
+                // No other worker thread takes over the newest task of this one, which may be about to
+                // decode.
                 tokio::task::yield_now().await;
             }
             fetched = &mut fetch => return fetched,
@@ -357,8 +359,8 @@ impl PageStream {
         fetch.await
     }
 
-    /// Asks for the page after the next one, where the chain will ask for it.
-    fn ask_after(&self, cursor: Cursor, deadline: Deadline) -> Option<PageRequest> {
+    /// Starts the request for the page after the next, if the chain will need it.
+    fn prefetch_after_next(&self, cursor: Cursor, deadline: Deadline) -> Option<PageRequest> {
         let (wire, decoding) = {
             let chain = &self.position().chain;
             (chain.wire_after_next(&cursor)?, chain.decoding())
@@ -371,10 +373,10 @@ impl PageStream {
         PageCall { client, spending, deadline, wire, decoding, keep_raw: self.keep_raw }
     }
 
-    /// Goes on by what was fetched: keeps the page, until it is taken, and what was asked for after it.
+    /// Advances the chain; stores the page until it is taken, and the request for the page after it.
     fn receive(&self, fetched: Fetched, next: Option<PageRequest>) -> Result<()> {
         let requests = self.spending.requests.load(Ordering::Relaxed);
-        // A page that is here and paid for is not lost to a ledger that fails now.
+        // If the ledger fails now, the page is not lost.
         let allowance_left = self.client.allowance().ok().and_then(|state| state.left);
         let position = &mut *self.position();
         position.prefetched = None;
@@ -390,7 +392,7 @@ impl PageStream {
     }
 
     fn failure(&self, error: Error) -> ReadFailure {
-        // In a forked child the chain is the parent's.
+        // In a forked child the chain belongs to the parent.
         let bookmark = self.check_process().ok().and_then(|()| self.bookmark());
         ReadFailure { error, bookmark, partial: None }
     }
@@ -406,17 +408,17 @@ impl std::fmt::Debug for PageStream {
     }
 }
 
-/// Somebody waits for the next page. Dropped before that is here, the last one who waits drops what is
-/// prefetched too.
+/// A caller that waits for the next page. If it is cancelled and is the last one, it also drops the
+/// prefetch.
 struct Waiter {
     stream: Arc<PageStream>,
-    is_over: bool,
+    is_finished: bool,
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
         let others = self.stream.waiting.fetch_sub(1, Ordering::SeqCst) > 1;
-        if !self.is_over && !others && self.stream.check_process().is_ok() {
+        if !self.is_finished && !others && self.stream.check_process().is_ok() {
             self.stream.stop_prefetch();
         }
     }
@@ -424,13 +426,13 @@ impl Drop for Waiter {
 
 #[cfg(test)]
 impl PageStream {
-    /// Whether the prefetched page is here, decoded or not.
+    /// Whether the body of the prefetched page has arrived.
     pub(super) fn has_arrived(&self) -> bool {
         self.position().prefetched.as_ref().is_some_and(PageRequest::has_arrived)
     }
 
-    /// What a fork leaves: the same chain in another process.
+    /// Simulates a fork: the same chain in another process.
     pub(super) fn inherit(self: &mut Arc<Self>) {
-        Arc::get_mut(self).expect("nobody shares it").process = 0;
+        Arc::get_mut(self).expect("not shared").process = 0;
     }
 }

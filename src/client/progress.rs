@@ -1,29 +1,28 @@
-//! [`Progress`]: how far a read has come, as far as that is truly known.
+//! [`Progress`]: the progress of a read, without estimates.
 //!
-//! Nobody says beforehand how many pages there are (§4.3), nor in which order the points come. So
-//! pages, points and requests are counted, and a fraction of the range is given only while the pages
-//! themselves show that they come in order of time.
+//! The service tells neither the number of pages (§4.3) nor the order of points. So pages, points and
+//! requests are counted, and a fraction of the range is given only while the pages are in order of
+//! time.
 
 use jiff::Timestamp;
 
 use crate::data::{Page, Query};
 
-/// How far a read has come.
+/// The progress of a read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// Pages that this read has read.
+    /// Pages read.
     pub pages: u64,
-    /// Points on them, repeats included.
+    /// Points on them, including repeated ones.
     pub points: u64,
-    /// Requests that were made for them, retries included, and for the next one, where it is asked for
-    /// already.
+    /// Requests for them, including retries and the prefetch of the next page.
     pub requests: u64,
-    /// What is left of the client's daily allowance, where one is known.
+    /// What is left of the client's daily allowance, if it is known.
     pub allowance_left: Option<u64>,
     /// The newest bucket timestamp on them.
     pub newest: Option<Timestamp>,
-    /// How much of the range lies behind: where all pages so far came in order of time and there is
-    /// more than one series to see it by; 1 after the last page.
+    /// The fraction of the range that was read, if all pages so far were in order of time and have more
+    /// than one series; 1 after the last page.
     pub fraction: Option<f64>,
     /// Whether the last page has been read.
     pub done: bool,
@@ -39,12 +38,12 @@ pub(super) struct Meter {
     order: Order,
 }
 
-/// What the pages so far show about the order of points.
+/// The order of points on the pages so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Order {
-    /// Nothing yet: the newest page with points, where there is one.
-    Unseen(Option<Span>),
-    /// Page after page goes on in time, for all series together.
+    /// Not known yet; contains the span of the last page with points.
+    Unknown(Option<Span>),
+    /// Each page follows the previous one in time, for all series.
     Time(Span),
     Other,
 }
@@ -54,21 +53,21 @@ enum Order {
 struct Span {
     first: i64,
     last: i64,
-    /// One series alone in order of time may be the first of many.
+    /// Pages of a single series may be followed by other series over the same range.
     of_several: bool,
 }
 
 impl Meter {
-    /// Nothing read yet.
+    /// Before the first page.
     pub(super) fn new(query: &Query) -> Self {
         let range = match (query.start(), query.end()) {
             (Some(start), Some(end)) => Some((start.as_microsecond(), end.as_microsecond())),
             _ => None,
         };
-        Self { range, pages: 0, points: 0, newest: None, order: Order::Unseen(None) }
+        Self { range, pages: 0, points: 0, newest: None, order: Order::Unknown(None) }
     }
 
-    /// Counts one more page.
+    /// Counts a page.
     pub(super) fn count(
         &mut self,
         page: &Page,
@@ -92,7 +91,7 @@ impl Meter {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a fraction for the eye")]
+    #[expect(clippy::cast_precision_loss, reason = "a fraction for display")]
     fn fraction(&self) -> Option<f64> {
         let (Order::Time(span), Some((start, end))) = (self.order, self.range) else { return None };
         let behind = span.last.saturating_sub(start) as f64;
@@ -107,9 +106,9 @@ impl Span {
         Some(Self { first: *times.iter().min()?, last: *times.iter().max()?, of_several })
     }
 
-    /// Whether a page with `self` follows one with `before` in order of time. A page that covers
-    /// more than half of the range shows no order: it may hold the end of one series and the
-    /// beginning of the next.
+    /// Whether a page with this span follows one with `before` in time. A page that covers more than
+    /// half of the range shows no order: it may contain the end of one series and the beginning of the
+    /// next.
     fn follows(self, before: Self, range: Option<(i64, i64)>) -> bool {
         let half = range.map_or(i64::MAX, |(start, end)| end.saturating_sub(start) / 2);
         let narrow = |span: Self| span.last.saturating_sub(span.first) <= half;
@@ -125,15 +124,15 @@ impl Order {
     fn after(self, span: Span, range: Option<(i64, i64)>) -> Self {
         let before = match self {
             Self::Other => return Self::Other,
-            Self::Unseen(None) => return Self::Unseen(Some(span)),
-            Self::Unseen(Some(before)) | Self::Time(before) => before,
+            Self::Unknown(None) => return Self::Unknown(Some(span)),
+            Self::Unknown(Some(before)) | Self::Time(before) => before,
         };
         if !span.follows(before, range) {
             Self::Other
         } else if matches!(self, Self::Time(_)) || (before.of_several && span.of_several) {
             Self::Time(span)
         } else {
-            Self::Unseen(Some(span))
+            Self::Unknown(Some(span))
         }
     }
 }
@@ -144,27 +143,27 @@ mod tests {
 
     const RANGE: Option<(i64, i64)> = Some((0, 100));
 
-    /// The order after pages of `(first, last, series)`.
-    fn seen(pages: &[(i64, i64, u64)]) -> Order {
-        pages.iter().fold(Order::Unseen(None), |order, &(first, last, series)| {
+    /// The order of pages of `(first, last, series)`.
+    fn order(pages: &[(i64, i64, u64)]) -> Order {
+        pages.iter().fold(Order::Unknown(None), |order, &(first, last, series)| {
             order.after(Span { first, last, of_several: series > 1 }, RANGE)
         })
     }
 
     #[test]
-    fn pages_in_order_of_time_show_it_at_the_second() {
-        assert!(matches!(seen(&[(0, 20, 3)]), Order::Unseen(Some(_))));
-        assert!(matches!(seen(&[(0, 20, 3), (20, 40, 3), (40, 60, 2)]), Order::Time(_)));
-        // Cut within a block of several buckets, as services do that count envelopes.
-        assert!(matches!(seen(&[(0, 20, 3), (10, 20, 3)]), Order::Time(_)));
+    fn the_order_of_time_is_known_after_the_second_page() {
+        assert!(matches!(order(&[(0, 20, 3)]), Order::Unknown(Some(_))));
+        assert!(matches!(order(&[(0, 20, 3), (20, 40, 3), (40, 60, 2)]), Order::Time(_)));
+        // The page ends within several buckets, as with services that count envelopes.
+        assert!(matches!(order(&[(0, 20, 3), (10, 20, 3)]), Order::Time(_)));
     }
 
     #[test]
-    fn one_series_after_the_other_is_no_order_of_time() {
-        let first_alone = [(0, 30, 1), (30, 60, 1), (60, 90, 1)];
-        assert!(matches!(seen(&first_alone), Order::Unseen(Some(_))));
-        assert_eq!(seen(&[&first_alone[..], &[(0, 99, 2)]].concat()), Order::Other);
-        assert_eq!(seen(&[(0, 99, 2), (0, 99, 3)]), Order::Other, "several whole series a page");
-        assert_eq!(seen(&[(0, 20, 3), (20, 40, 3), (0, 20, 3), (20, 40, 3)]), Order::Other);
+    fn one_series_after_the_other_is_not_in_order_of_time() {
+        let one_series = [(0, 30, 1), (30, 60, 1), (60, 90, 1)];
+        assert!(matches!(order(&one_series), Order::Unknown(Some(_))));
+        assert_eq!(order(&[&one_series[..], &[(0, 99, 2)]].concat()), Order::Other);
+        assert_eq!(order(&[(0, 99, 2), (0, 99, 3)]), Order::Other, "complete series on each page");
+        assert_eq!(order(&[(0, 20, 3), (20, 40, 3), (0, 20, 3), (20, 40, 3)]), Order::Other);
     }
 }

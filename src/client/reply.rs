@@ -1,5 +1,4 @@
-//! What the reply to a data or discovery request means. The one place that turns a status of these
-//! endpoints into an error.
+//! Converts the statuses of the data and discovery endpoints to errors.
 
 use std::time::Duration;
 
@@ -14,38 +13,42 @@ use crate::error::{Error, Kind, Result, excerpt};
 use crate::http::problem::{shown, without_mark};
 use crate::http::{Problem, Reply};
 
-/// A longer pause than this is taken for the daily allowance.
+/// A longer pause means that the daily allowance is used up.
 const LONGEST_THROTTLE: Duration = Duration::from_secs(3_600);
 
-/// What was asked, as far as the reply's meaning depends on it.
+/// The parts of a request on which the meaning of the reply depends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
-    /// Below the base URL.
+pub(super) struct RequestParts<'a> {
+    /// Relative to the base URL.
     pub(super) path: &'a str,
     /// Percent-encoded.
     pub(super) query: Option<&'a str>,
-    /// The read that it belongs to, where it counts against the daily allowance (§8: data requests
-    /// do).
+    /// The requests of its read, if it counts against the daily allowance (§8: data requests do).
     pub(super) spending: Option<&'a Spending>,
 }
 
-/// Passes a whole JSON reply with status 200 on, and tells what any other means. `token` is taken
-/// out of texts that echo it; `now` by the service's time.
-pub(super) fn check(reply: Reply, asked: Asked<'_>, token: &str, now: Timestamp) -> Result<Reply> {
+/// Returns a JSON reply with status 200, and converts any other to an error. `token` is redacted from
+/// texts that echo it; `now` is service time.
+pub(super) fn check(
+    reply: Reply,
+    request: RequestParts<'_>,
+    token: &str,
+    now: Timestamp,
+) -> Result<Reply> {
     if reply.status == 200 {
         return check_json(reply);
     }
-    let cursors = cursors(asked.query);
+    let cursors = cursors(request.query);
     let mut secrets: Vec<&str> = cursors.iter().map(String::as_str).collect();
     secrets.push(token);
     let problem = Problem::read(&reply.body, &secrets);
     let error = match reply.status {
         401 => unauthorized(&problem, &reply, &secrets, now),
         403 => forbidden(problem, &reply, &secrets, now),
-        _ => problem.by_status(&format!("GET {}", asked.path), &reply, now),
+        _ => problem.by_status(&format!("GET {}", request.path), &reply, now),
     };
     let pause = error.context().retry_after.filter(|_| error.kind() == Kind::RateLimited);
-    if asked.spending.is_some() && pause.is_some_and(|pause| pause > LONGEST_THROTTLE) {
+    if request.spending.is_some() && pause.is_some_and(|pause| pause > LONGEST_THROTTLE) {
         let message =
             format!("the daily request allowance is used up: {}", error.context().message);
         return Err(error
@@ -56,8 +59,7 @@ pub(super) fn check(reply: Reply, asked: Asked<'_>, token: &str, now: Timestamp)
     Err(error)
 }
 
-/// The service's own words of a 401 may come in any form or none (D5): they change nothing but the
-/// message.
+/// A 401 may have a challenge in any form, or none (D5), which affects only the message.
 fn unauthorized(problem: &Problem, reply: &Reply, secrets: &[&str], now: Timestamp) -> Error {
     let challenges = challenges(&reply.headers, secrets);
     let message = "the service refused the access token";
@@ -84,7 +86,7 @@ fn forbidden(mut problem: Problem, reply: &Reply, secrets: &[&str], now: Timesta
     };
     problem
         .error(Kind::ScopeError, &message, reply, now)
-        .with_hint("ask for the scope with scopes=, and have it allowed for the credential")
+        .with_hint("request the scope with scopes=, and have it allowed for the credential")
         .with(|context| context.missing = missing)
 }
 
@@ -112,47 +114,46 @@ fn parameter(challenges: &str, name: &str) -> Option<String> {
     value.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
-/// The cursors of a query, as sent and as meant: an error body may echo either.
+/// The cursors of a query, encoded and decoded: an error body may echo either.
 fn cursors(query: Option<&str>) -> Vec<String> {
     let pairs = query.unwrap_or_default().split('&');
     let mut found: Vec<String> = pairs
         .filter_map(|pair| pair.strip_prefix("cursor="))
         .flat_map(|sent| [percent_decode_str(sent).decode_utf8_lossy().into_owned(), sent.into()])
         .collect();
-    // The longer one first: it may contain the other.
+    // The longer one first, because it may contain the other.
     found.sort_by_key(|cursor| std::cmp::Reverse(cursor.len()));
     found
 }
 
-/// Whether it looks like JSON; what stands in it is for the decoder. The label `Content-Type` is not
-/// believed either way (E4).
+/// Checks that the body looks like JSON; the decoder checks the rest. `Content-Type` is ignored (E4).
 fn check_json(reply: Reply) -> Result<Reply> {
     let body = without_mark(&reply.body).trim_ascii_start();
-    let label = reply.headers.get(CONTENT_TYPE).and_then(|label| label.to_str().ok());
-    let label = excerpt(label.unwrap_or("not labelled"));
+    let content_type = reply.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = excerpt(content_type.unwrap_or("is missing"));
     let message = match body.first() {
         None => "the reply has no body".to_owned(),
         Some(b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => return Ok(reply),
-        Some(_) => format!("the reply is not JSON (Content-Type {label})"),
+        Some(_) => format!("the reply is not JSON (Content-Type {content_type})"),
     };
     let request_id = reply.request_id();
     Err(Error::new(Kind::ProtocolError, message)
-        .with_hint("a login page of the network, or another service, may have answered")
+        .with_hint("a login page of the network or another service may have replied")
         .with(|context| {
             context.status = Some(reply.status);
             context.request_id = request_id;
         }))
 }
 
-/// The body of a discovery reply, as it came less a byte order mark.
+/// The unchanged body of a discovery reply, without a byte order mark.
 pub(super) fn json_object(reply: &Reply) -> Result<Bytes> {
     let json = without_mark(&reply.body);
     match serde_json::from_slice::<Value>(json) {
         Ok(Value::Object(_)) => Ok(reply.body.slice_ref(json)),
         Ok(_) => Err(Error::protocol_at("$", "the discovery reply is not a JSON object")),
-        // Some servers end a reply by closing the connection: half of it looks like all of it.
+        // Some servers end a reply by closing the connection, so truncation is found only here.
         Err(error) if error.is_eof() => {
-            Err(Error::new(Kind::TruncatedBody, "the reply ends within its JSON"))
+            Err(Error::new(Kind::TruncatedBody, "the JSON of the reply is truncated"))
         }
         Err(_) => Err(Error::new(Kind::ProtocolError, "the discovery reply is not valid JSON")),
     }
@@ -166,16 +167,16 @@ mod tests {
         Reply { status, headers: HeaderMap::new(), body: body.to_owned().into(), broken_body: None }
     }
 
-    const ASKED: Asked<'static> =
-        Asked { path: "/data", query: Some("a=1&cursor=se%2Fcret"), spending: None };
+    const REQUEST: RequestParts<'static> =
+        RequestParts { path: "/data", query: Some("a=1&cursor=se%2Fcret"), spending: None };
 
     #[test]
-    fn h8_json_that_is_open_at_its_end_was_cut_wherever_that_was() {
-        let whole = r#"{"a":[1,{"b":"}]\""}],"c":"\\"}"#;
-        assert!(json_object(&reply(200, whole)).is_ok());
-        for end in 1..whole.len() {
-            let error = json_object(&reply(200, &whole[..end])).expect_err("cut");
-            assert_eq!(error.kind(), Kind::TruncatedBody, "{}", &whole[..end]);
+    fn h8_json_cut_anywhere_is_a_truncated_body() {
+        let body = r#"{"a":[1,{"b":"}]\""}],"c":"\\"}"#;
+        assert!(json_object(&reply(200, body)).is_ok());
+        for end in 1..body.len() {
+            let error = json_object(&reply(200, &body[..end])).expect_err("cut");
+            assert_eq!(error.kind(), Kind::TruncatedBody, "{}", &body[..end]);
         }
     }
 
@@ -192,7 +193,7 @@ mod tests {
     fn an_echoed_cursor_or_token_is_not_shown() {
         let now = Timestamp::UNIX_EPOCH;
         let body = "cursor se/cret and se%2Fcret of tok3n are bad";
-        let error = check(reply(400, body), ASKED, "tok3n", now).expect_err("refused");
+        let error = check(reply(400, body), REQUEST, "tok3n", now).expect_err("refused");
         let text = error.to_string();
         assert!(!text.contains("cret") && !text.contains("tok3n"), "{text}");
     }

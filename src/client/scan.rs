@@ -1,5 +1,5 @@
-//! A [`Scan`] is a recipe: a query, how to decode its pages, and where to begin. It makes no
-//! request until it is read. [`Scan::pages`] starts a new chain each time; a
+//! [`Scan`]: a query, the settings to decode its pages, and a start. It sends no request until it is
+//! read. [`Scan::pages`] starts a new chain each time; a
 //! [`CollectOnce`](super::collect::CollectOnce) reads one chain to its end and merges it (§4.4,
 //! §4.5.3).
 
@@ -14,9 +14,9 @@ use crate::data::{Bookmark, Chain, DecodeSettings, Query};
 use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
 
-pub(crate) const ONTO_HINT: &str = "Give the .partial of the error that carried the bookmark.";
+pub(crate) const ONTO_HINT: &str = "Pass the .partial of the error that had the bookmark.";
 
-/// A read that has not happened yet. Cheap to clone.
+/// A read that has not started. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Scan {
     client: Client,
@@ -28,7 +28,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// A recipe for reading `query` through `client`.
+    /// A scan of `query` with `client`.
     #[must_use]
     pub fn new(
         client: Client,
@@ -39,7 +39,7 @@ impl Scan {
         Self { client, query, decode: Arc::new(decode), settings, begin: None, onto: None }
     }
 
-    /// The same scan of another query, from its start.
+    /// A scan of another query with the same settings, from its start.
     pub(super) fn over(&self, query: Query) -> Result<Self> {
         let DecodeSettings { shape, extra_columns, .. } = (*self.decode).clone();
         let decode = DecodeSettings::for_query(&query, shape, extra_columns)?;
@@ -64,37 +64,36 @@ impl Scan {
         &self.decode
     }
 
-    /// How it is read, besides its query.
+    /// The settings of its read.
     #[must_use]
     pub fn read_settings(&self) -> &ReadSettings {
         &self.settings
     }
 
-    /// Where it begins, if not at the start.
+    /// The bookmark from which it continues, if any.
     #[must_use]
     pub fn bookmark(&self) -> Option<&Bookmark> {
         self.begin.as_ref()
     }
 
-    /// True where it goes on from what had been read.
+    /// Whether it continues a partial table.
     #[must_use]
     pub fn has_partial(&self) -> bool {
         self.onto.is_some()
     }
 
-    /// What had been read where it goes on.
+    /// The partial table that it continues.
     pub(super) fn onto(&self) -> Option<&Table> {
         self.onto.as_deref()
     }
 
-    /// The same scan going on from `bookmark`; `onto` is what had been read up to there, and is
-    /// merged in by a collect. Without it the result is the rest only, and says so in
-    /// [`Provenance::resumed_after_pages`].
+    /// The same scan, continuing from `bookmark`. A collect merges `onto`, the table read up to there.
+    /// Without it, the result contains only the rest, and [`Provenance::resumed_after_pages`] says so.
     ///
     /// # Errors
     /// `BookmarkError` if the bookmark belongs to another query, host or subject; `QueryError` if
-    /// `onto` is not what the read had read that stopped at this bookmark: anything else would
-    /// leave a gap, or bring in points of another query.
+    /// `onto` is not the table of the read that stopped at this bookmark: another table would leave a
+    /// gap, or add points of another query.
     pub fn resume(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Result<Self> {
         bookmark.check(&self.query, &self.client.origin())?;
         if let Some(table) = &onto {
@@ -106,9 +105,9 @@ impl Scan {
     fn check_onto(&self, onto: &Table, bookmark: &Bookmark) -> Result<()> {
         let refused = |why: &str| Err(Error::new(Kind::QueryError, why).with_hint(ONTO_HINT));
         match &onto.unfinished {
-            None => refused("onto= is a table that was read to its end."),
+            None => refused("onto= is a complete table."),
             Some(unfinished) if unfinished.stopped_at != *bookmark => {
-                refused("onto= is not what had been read up to this bookmark.")
+                refused("onto= is not the table that was read up to this bookmark.")
             }
             Some(_) if onto.merged.points.extra_columns() != self.decode.extra_columns => {
                 refused("onto= has other extra columns than this scan.")
@@ -117,7 +116,7 @@ impl Scan {
         }
     }
 
-    /// A new chain over the query, page by page as they were read.
+    /// A new chain over the query; its pages are not merged.
     ///
     /// # Errors
     /// `BookmarkError` as in [`Scan::resume`].
@@ -145,13 +144,13 @@ impl Scan {
         Ok(PageStream::new(self.client.clone(), prefetch, &self.settings, chain, provenance))
     }
 
-    /// Pages that had been read where this scan goes on: 0 for one that begins at the start.
+    /// The number of pages read before the bookmark; 0 without a bookmark.
     #[must_use]
     pub fn resumed_after_pages(&self) -> u64 {
         self.begin.as_ref().map_or(0, Bookmark::pages)
     }
 
-    /// When a read that begins now is to be over.
+    /// The deadline of a read that begins now.
     #[must_use]
     pub fn deadline(&self) -> Deadline {
         Deadline::after(self.client.time().clock(), self.settings.deadline)

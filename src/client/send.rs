@@ -1,5 +1,5 @@
-//! [`Client`]: who asks, with what, and in which order: allowance, token, request, and one recovery
-//! from a 401.
+//! [`Client`]: sends authorised requests: checks the allowance, gets a token, sends the request, and
+//! recovers once from a 401.
 
 use std::fmt;
 use std::future::ready;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use super::density::Seen;
-use super::reply::{self, Asked};
+use super::density::QueryDensities;
+use super::reply::{self, RequestParts};
 use super::settings::ClientSettings;
 use super::spending::Spending;
 use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey, TokenSource};
@@ -30,12 +30,12 @@ pub const DISCOVERY_PATH: &str = "/api/customer/v1/discovery";
 /// The path of the data endpoint below the base URL (§4.3).
 pub const DATA_PATH: &str = "/api/customer/v1/data";
 
-/// A token that is refused at this age may not have reached all of the service yet ...
+/// If a younger token is refused, it may not have reached all servers of the service yet ...
 const YOUNG: Duration = Duration::from_secs(5);
-/// ... and gets so long to arrive.
+/// ... and the request is retried with it after this pause.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
-/// A client of the service for one credential. Cheap to clone; clones are the same client.
+/// A client of the service for one credential. Cheap to clone; clones share one client.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -50,16 +50,16 @@ struct Inner {
     closed: watch::Sender<bool>,
     token_requests: AtomicU64,
     data_requests: AtomicU64,
-    seen: Seen,
+    densities: QueryDensities,
 }
 
-/// Who asks, and where its tokens are kept.
+/// The credential and its token cache.
 struct Identity {
     credential: Credential,
     tokens: Arc<TokenSource>,
 }
 
-/// What one call has already done about refused tokens.
+/// The recoveries that one call has made after refused tokens.
 #[derive(Default)]
 struct Recovery {
     waited: bool,
@@ -67,16 +67,16 @@ struct Recovery {
 }
 
 enum Remedy {
-    /// Repeat with the same token after a moment.
+    /// Retry with the same token after a pause.
     Wait,
-    /// Repeat with a new one.
+    /// Retry with a new token.
     Refresh,
-    /// Nothing more.
+    /// Return the error.
     GiveUp,
 }
 
 impl Recovery {
-    /// After one refresh a refusal ends the call, however young the token (D2, D7, M4).
+    /// After one refresh, a refusal ends the call, even of a young token (D2, D7, M4).
     fn next(&mut self, refused: &AccessToken) -> Remedy {
         if self.refreshed {
             Remedy::GiveUp
@@ -91,10 +91,10 @@ impl Recovery {
 }
 
 impl Client {
-    /// A client with these settings. Nothing is sent, opened or loaded yet.
+    /// A client with these settings. Sends, opens and loads nothing yet.
     ///
     /// # Errors
-    /// `ConfigError` for settings that no request can be made with.
+    /// `ConfigError` for invalid settings.
     pub fn new(mut settings: ClientSettings) -> Result<Self> {
         let audience = settings.audience.clone();
         let assertion = AssertionSettings {
@@ -118,33 +118,32 @@ impl Client {
             closed: watch::Sender::new(false),
             token_requests: AtomicU64::new(0),
             data_requests: AtomicU64::new(0),
-            seen: Seen::default(),
+            densities: QueryDensities::default(),
             settings,
         })))
     }
 
-    /// What may be read (§4.2): the whole body, a JSON object, not further interpreted; a byte order
-    /// mark is left out.
+    /// Reads the discovery document (§4.2): the body, a JSON object, uninterpreted and without a byte
+    /// order mark.
     ///
     /// # Errors
-    /// As [`Client::get`], and `ProtocolError` for a body that is no JSON object.
+    /// As [`Client::get`], and `ProtocolError` for a body that is not a JSON object.
     pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
-        let asked = Asked { path: DISCOVERY_PATH, query: None, spending: None };
+        let request = RequestParts { path: DISCOVERY_PATH, query: None, spending: None };
         let read = |reply: &Reply| ready(reply::json_object(reply));
         let deadline = Deadline::after(self.0.time.clock(), deadline);
-        self.unless_closed(Box::pin(self.send(asked, deadline, &read))).await
+        self.unless_closed(Box::pin(self.send(request, deadline, &read))).await
     }
 
-    /// Sends one data request and whatever repeats it takes, each counted in the allowance before
-    /// it leaves. `query` is percent-encoded and sent as it is. A reply with status 200 is handed to
-    /// `read` before another is sent, so that a body that turns out to be cut is asked for again like
-    /// any other that broke off. `spending` counts those of the caller's read, without those that
-    /// never left, and holds some of the allowance back.
+    /// Sends one data request with its retries, each counted in the allowance before it is sent.
+    /// `query` is percent-encoded and sent unchanged. `read` gets a reply with status 200 as part of the
+    /// attempt, so that a body that turns out to be truncated is retried. `spending` counts the
+    /// requests of the caller's read, except those of which no byte was sent, and limits them.
     ///
     /// # Errors
-    /// `AllowanceExhausted`, those of the token exchange, those of the connection, `ServiceError`s,
-    /// `ProtocolError`, `DeadlineExceeded`, and `ClosedError` as soon as the client is closed; each
-    /// with its attempts. Those of `read`.
+    /// `AllowanceExhausted`, errors of the token exchange and of the connection, `ServiceError`s,
+    /// `ProtocolError`, `DeadlineExceeded`, `ClosedError` as soon as the client is closed, each with its
+    /// attempts; and those of `read`.
     pub async fn get<T: Send, R: Future<Output = Result<T>> + Send>(
         &self,
         path: &str,
@@ -153,12 +152,12 @@ impl Client {
         spending: &Spending,
         read: impl Fn(&Reply) -> R + Send + Sync,
     ) -> Result<T> {
-        let asked = Asked { path, query: Some(query), spending: Some(spending) };
-        self.unless_closed(Box::pin(self.send(asked, deadline, &read))).await
+        let request = RequestParts { path, query: Some(query), spending: Some(spending) };
+        self.unless_closed(Box::pin(self.send(request, deadline, &read))).await
     }
 
-    /// Signs with another credential from the next exchange on: a valid token is used to its end
-    /// (T30). The subject should be the same; for another one the token is not kept.
+    /// Uses another credential from the next exchange on; a valid token is used until it expires (T30),
+    /// unless the subject differs.
     pub fn replace_credential(&self, credential: Credential) {
         let new = identity(&self.0.settings, &self.0.assertion, credential);
         let mut identity = self.0.identity.write().unwrap_or_else(PoisonError::into_inner);
@@ -166,27 +165,27 @@ impl Client {
         *identity = Arc::new(new);
     }
 
-    /// The daily allowance of data requests (§8) as its ledger knows it.
+    /// The state of the daily allowance of data requests (§8), from the ledger.
     ///
     /// # Errors
-    /// `StoreError`s of a ledger that cannot be read: what it holds is not known then.
+    /// `StoreError`s of a ledger that cannot be read.
     pub fn allowance(&self) -> Result<AllowanceState> {
         self.0.ledger.state(self.0.time.now())
     }
 
-    /// The service's time, once learnt.
+    /// The estimate of the service's time.
     #[must_use]
     pub fn time(&self) -> &ServiceTime {
         &self.0.time
     }
 
-    /// Where the service is.
+    /// The address of the service.
     #[must_use]
     pub fn base_url(&self) -> &BaseUrl {
         &self.0.settings.base_url
     }
 
-    /// Where bookmarks of this client belong: host and subject.
+    /// The origin of bookmarks: base URL and subject.
     #[must_use]
     pub fn origin(&self) -> String {
         format!("{}\n{}", self.base_url().as_str(), self.subject())
@@ -198,55 +197,56 @@ impl Client {
         self.identity().credential.subject().to_owned()
     }
 
-    /// How far behind the service's time a query ends that names no end (§4.5.1).
+    /// How long before the service's time a query without an end ends (§4.5.1).
     #[must_use]
     pub fn settle_lag(&self) -> Duration {
         self.0.settings.settle_lag
     }
 
-    /// What the client was made with, its live ledger included: another client made with it counts
-    /// in the same ledger and finds the same token, with connections of its own.
+    /// The settings of the client, including its ledger: a client created from them uses the same ledger
+    /// and token, with its own connections.
     #[must_use]
     pub fn settings(&self) -> &ClientSettings {
         &self.0.settings
     }
 
-    /// True for clones of one client.
+    /// Whether both are clones of one client.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Token requests that this client has made.
+    /// The number of token requests of this client.
     #[must_use]
     pub fn token_requests(&self) -> u64 {
         self.0.token_requests.load(Ordering::Relaxed)
     }
 
-    /// Data requests that this client has made, repeats included, those that never left not.
+    /// The number of data requests of this client, including retries, except those of which no byte was
+    /// sent.
     #[must_use]
     pub fn data_requests(&self) -> u64 {
         self.0.data_requests.load(Ordering::Relaxed)
     }
 
-    /// Learns how many pages a question takes, from a chain that was read over all of the query's
-    /// range: so many pages and points, of which so many came with the last page.
+    /// Updates the estimate of a query's pages from a finished chain over its range: its pages and
+    /// points, and the points on its last page.
     pub fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
-        self.0.seen.learn(query, pages, points, on_last);
+        self.0.densities.learn(query, pages, points, on_last);
     }
 
-    /// Pages that the whole of a query is expected to take, where this client has read its like.
+    /// The expected number of pages of a query, if this client has read the same query over any range.
     #[must_use]
     pub fn expected_pages(&self, query: &Query) -> Option<u64> {
-        self.0.seen.pages(query)
+        self.0.densities.pages(query)
     }
 
-    /// Ends the client: new calls, and those under way, get `ClosedError`. Twice is fine.
+    /// Closes the client: new calls and those in progress get `ClosedError`. May be called again.
     pub fn close(&self) {
         self.0.closed.send_replace(true);
     }
 
-    /// True after [`Client::close`].
+    /// Whether [`Client::close`] was called.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         *self.0.closed.borrow()
@@ -265,7 +265,7 @@ impl Client {
 
     async fn send<T: Send, R: Future<Output = Result<T>> + Send>(
         &self,
-        asked: Asked<'_>,
+        request: RequestParts<'_>,
         deadline: Deadline,
         read: &(impl Fn(&Reply) -> R + Send + Sync),
     ) -> Result<T> {
@@ -273,15 +273,15 @@ impl Client {
         let clock = inner.time.clock();
         let mut call = Call::begin(clock, &inner.settings.retry, &inner.quota, deadline);
         let mut recovery = Recovery::default();
-        let mut keep = asked.spending.map_or(0, |spending| spending.keep);
+        let mut keep = request.spending.map_or(0, |spending| spending.keep);
         loop {
             let identity = self.identity();
-            let token = match self.ready(&identity, asked, keep, &mut call).await {
+            let token = match self.ready(&identity, request, keep, &mut call).await {
                 Ok(token) => token,
                 Err(error) => return Err(call.ended(error)),
             };
-            let outcome = match call.attempt(Box::pin(self.attempt(asked, keep, &token))).await {
-                // Whoever reads may be at something else, and takes what time it likes.
+            let outcome = match call.attempt(Box::pin(self.attempt(request, keep, &token))).await {
+                // `read` may wait for its caller, so it does not count against the limit of the call.
                 Ok(reply) => call.untimed(Self::read(&reply, read)).await,
                 Err(error) => Err(error),
             };
@@ -292,7 +292,7 @@ impl Client {
                 }
                 Err(error) => error,
             };
-            keep = asked.spending.map_or(0, |spending| spending.keep_from_repeats);
+            keep = request.spending.map_or(0, |spending| spending.keep_from_repeats);
             if error.kind() != Kind::AuthenticationError {
                 call.after(error).await?;
                 continue;
@@ -311,17 +311,17 @@ impl Client {
         }
     }
 
-    /// Everything before the request itself. With nothing left of the allowance no token is asked
-    /// for; the request is counted only once there is one.
+    /// Checks the allowance and gets a token. If no request is left, no token is requested; the request
+    /// is counted only when there is a token.
     async fn ready(
         &self,
         identity: &Identity,
-        asked: Asked<'_>,
+        request: RequestParts<'_>,
         keep: u64,
         call: &mut Call<'_>,
     ) -> Result<AccessToken> {
         let inner = &*self.0;
-        if asked.spending.is_some() {
+        if request.spending.is_some() {
             let state = self.allowance()?;
             if state.left.is_some_and(|left| left <= keep) {
                 return Err(exhausted(state));
@@ -340,20 +340,25 @@ impl Client {
         call.untimed(identity.tokens.token(&exchange)).await
     }
 
-    /// One request, counted before its bytes leave, and given back only if none of them did.
-    async fn attempt(&self, asked: Asked<'_>, keep: u64, token: &AccessToken) -> Result<Reply> {
+    /// Sends one request, which is counted before, and given back only if no byte was sent.
+    async fn attempt(
+        &self,
+        parts: RequestParts<'_>,
+        keep: u64,
+        token: &AccessToken,
+    ) -> Result<Reply> {
         let inner = &*self.0;
         let request = Request {
-            url: inner.settings.base_url.join(asked.path, asked.query),
+            url: inner.settings.base_url.join(parts.path, parts.query),
             authorization: Some(token.authorization()),
             form: None,
         };
-        let reservation = match asked.spending {
+        let reservation = match parts.spending {
             Some(_) => Some(inner.ledger.reserve(inner.time.now(), keep)?),
             None => None,
         };
         let counts =
-            || asked.spending.into_iter().flat_map(|spent| [&spent.requests, &inner.data_requests]);
+            || parts.spending.into_iter().flat_map(|spent| [&spent.requests, &inner.data_requests]);
         for count in counts() {
             count.fetch_add(1, Ordering::Relaxed);
         }
@@ -367,14 +372,14 @@ impl Client {
             inner.ledger.give_back(reservation);
         }
         let now = inner.time.now();
-        let checked = reply::check(outcome?, asked, token.secret(), now);
+        let checked = reply::check(outcome?, parts, token.secret(), now);
         if let Err(error) = &checked
             && error.kind() == Kind::AllowanceExhausted
             && let Some(pause) = error.context().retry_after
         {
-            // What the service said is told in any case.
+            // The caller gets the service's error even if it cannot be recorded.
             if let Err(error) = inner.ledger.pin_until(end_of_pause(now, pause), now) {
-                log::warn!(target: "siteline::ledger", "the refusal is not kept: {error}");
+                log::warn!(target: "siteline::ledger", "the refusal is not recorded: {error}");
             }
         }
         checked

@@ -1,4 +1,4 @@
-//! What makes a client, and how a scan is read.
+//! The settings of a client and of a scan.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use crate::auth::{Credential, ScopeSet};
 use crate::clock::Clock;
 use crate::http::{BaseUrl, Ledger, Policy, Terms, TimeOfDay, TransportSettings};
 
-/// Everything a [`Client`](super::Client) can be told. [`ClientSettings::new`] has the defaults.
+/// All settings of a [`Client`](super::Client). [`ClientSettings::new`] has the defaults.
 #[derive(Clone)]
 pub struct ClientSettings {
-    /// Where the service is.
+    /// The address of the service.
     pub base_url: BaseUrl,
-    /// Who asks.
+    /// The credential.
     pub credential: Credential,
     /// The scopes of the token; `customer.discovery.read` and `customer.data.read` (§5.5).
     pub scopes: ScopeSet,
-    /// `aud` of the assertions where it is not the token endpoint's address as dialled (§2.1).
+    /// `aud` of the assertions if it differs from the address of the token endpoint (§2.1).
     pub audience: Option<String>,
     /// From `iat` to `exp`; 120 s.
     pub assertion_lifetime: Duration,
@@ -26,25 +26,25 @@ pub struct ClientSettings {
     pub assertion_tolerance: Duration,
     /// Whether the header of an assertion has `typ`; no.
     pub assertion_typ: bool,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// Data requests allowed per day (§8), where the user knows it.
+    /// Data requests allowed per day (§8), if the user knows it.
     pub daily_allowance: Option<u64>,
-    /// When the service's day begins, where the user knows it; midnight UTC until the service shows
-    /// another time.
+    /// When the service's day begins, if the user knows it; midnight UTC until the service shows another
+    /// time.
     pub allowance_resets: Option<TimeOfDay>,
-    /// Who counts them; in memory by default. A ledger has its own [`Terms`]: these here are for the
-    /// one in memory.
+    /// The ledger that counts requests; in memory by default. A ledger has its own [`Terms`]; the two
+    /// settings above apply only to the default one.
     pub ledger: Option<Arc<dyn Ledger>>,
-    /// How far behind the service's time a query ends that names no end (§4.5.1); 5 minutes.
+    /// How long before the service's time a query without an end ends (§4.5.1); 5 minutes.
     pub settle_lag: Duration,
-    /// The limits and ways of the connections.
+    /// The settings of the connections.
     pub transport: TransportSettings,
-    /// How data and discovery requests are repeated.
+    /// The retry policy of data and discovery requests.
     pub retry: Policy,
-    /// How token requests are repeated.
+    /// The retry policy of token requests.
     pub token_retry: Policy,
-    /// How a task is started that goes on beside its caller: on tokio's current runtime.
+    /// Starts background tasks; on tokio's current runtime by default.
     pub spawner: Arc<dyn Spawner>,
 }
 
@@ -72,21 +72,21 @@ impl ClientSettings {
         }
     }
 
-    /// What the user stated about the allowance, for a ledger.
+    /// The user's settings of the allowance, for a ledger.
     #[must_use]
     pub fn terms(&self) -> Terms {
         Terms { limit: self.daily_allowance, resets: self.allowance_resets }
     }
 }
 
-/// How a scan is read, besides its query.
+/// The settings of a read.
 #[derive(Debug, Clone, Default)]
 pub struct ReadSettings {
-    /// Stop with an error after so many pages of one chain; never quietly.
+    /// After so many pages of one chain, the read fails.
     pub max_pages: Option<u64>,
-    /// Bounds one read from its first request to its last, waits and token exchange included.
+    /// The longest time of one read, including waits and token exchange.
     pub deadline: Option<Duration>,
-    /// Keep each page's body as it came.
+    /// Whether to keep the body of each page.
     pub keep_raw: bool,
 }
 

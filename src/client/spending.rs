@@ -1,14 +1,14 @@
-//! [`Spending`]: what one read spends of the daily allowance.
+//! [`Spending`]: the requests of one read, and their limit.
 
 use std::sync::atomic::AtomicU64;
 
-/// What one read spends of the allowance, and what it leaves.
+/// The requests of one read, and how many of the daily allowance it must leave.
 #[derive(Debug, Default)]
 pub struct Spending {
-    /// Requests made, repeats included, those that never left not.
+    /// Requests sent, including retries, except those of which no byte was sent.
     pub requests: AtomicU64,
-    /// A request is not made if fewer than so many would be left after it ...
+    /// The requests that must be left after a first attempt ...
     pub keep: u64,
-    /// ... and a repeat not, if fewer than so many.
+    /// ... and after a retry.
     pub keep_from_repeats: u64,
 }

@@ -1,5 +1,4 @@
-//! [`Table`]: what one read gave, merged, and where its numbers come from; [`Table::concat`] makes one
-//! of several.
+//! [`Table`]: the merged result of a read and its provenance; [`Table::concat`] merges several.
 
 use std::sync::Arc;
 
@@ -8,31 +7,31 @@ use jiff::Timestamp;
 use crate::data::{Bookmark, Merged, Merger, Query};
 use crate::error::{Error, Kind, Result};
 
-/// What one whole read gave: every point once, by its highest version, in canonical order.
+/// The result of a read: the highest version of each point, in canonical order.
 #[derive(Debug)]
 pub struct Table {
-    /// The points and what was merged on the way.
+    /// The points and the counts of the merge.
     pub merged: Merged,
-    /// The pages themselves, where the read is to go on: `Scan::resume` merges onto them.
+    /// The pages of an unfinished read, onto which `Scan::resume` merges.
     pub(super) unfinished: Option<Unfinished>,
-    /// Where the points come from.
+    /// The origin of the points.
     pub provenance: Provenance,
 }
 
-/// What a failed read had read, and where exactly it stopped: what follows fits nowhere else.
+/// The pages of a read that failed, and the position at which it stopped, where only it can continue.
 #[derive(Debug, Clone)]
 pub(super) struct Unfinished {
     pub(super) merger: Merger,
     pub(super) stopped_at: Bookmark,
 }
 
-/// Where numbers come from.
+/// The origin of the points of a table.
 #[derive(Debug, Clone)]
 pub struct Provenance {
-    /// The query, printable. Of several that were gathered: the first, or one over all of their
-    /// range where they adjoin.
+    /// The query. For gathered queries: one query over their ranges if these are consecutive, else the
+    /// first.
     pub query: Query,
-    /// The queries after it, where several were gathered that do not adjoin.
+    /// The other queries, if gathered queries are not consecutive.
     pub further: Vec<Query>,
     /// The service's host.
     pub host: String,
@@ -40,19 +39,19 @@ pub struct Provenance {
     pub read_at: Timestamp,
     /// Pages read.
     pub pages: u64,
-    /// Pages of the chain before these, whose points are not here: 0 for the whole. Other than 0
-    /// where a read was resumed without what had been read.
+    /// Pages of the chain before these, whose points are missing here; not 0 only if a read was resumed
+    /// without its partial table.
     pub resumed_after_pages: u64,
 }
 
-/// A read that failed half way: why, where to go on, and what had been read and paid for.
+/// A read that failed: its error, its position, and the pages that were read.
 #[derive(Debug)]
 pub struct ReadFailure {
-    /// Why.
+    /// The error.
     pub error: Error,
-    /// Where `Scan::resume` goes on; `None` where nothing had been read.
+    /// The bookmark for `Scan::resume`; `None` if no page was read.
     pub bookmark: Option<Bookmark>,
-    /// What had been read, merged; `None` where it was handed out page by page.
+    /// The merged table of the pages read; `None` if they were returned page by page.
     pub partial: Option<Arc<Table>>,
 }
 
@@ -63,12 +62,12 @@ impl From<Error> for ReadFailure {
 }
 
 impl Table {
-    /// All these tables as one: nobody knows whether `to` is inclusive, so a point at a seam may be
-    /// in two of them; it stands once, as the later table has it.
+    /// Merges the tables. It is unknown whether `to` is inclusive, so a point at a boundary may be in
+    /// two of them; the result has it once, from the later table.
     ///
     /// # Errors
-    /// `QueryError` for no table, for tables with different extra columns, and for buckets of
-    /// different widths: a point of the one would take the place of a point of the other.
+    /// `QueryError` for no table, for tables with different extra columns, and for buckets of different
+    /// widths, whose points would replace each other.
     pub fn concat(tables: &[Arc<Self>]) -> Result<Self> {
         let Some(first) = tables.first() else {
             return Err(Error::new(Kind::QueryError, "there is no table to merge"));
@@ -77,10 +76,10 @@ impl Table {
         let interval = first.provenance.query.interval_seconds();
         for table in tables {
             if table.merged.points.schema() != schema {
-                return Err(apart("have different extra columns"));
+                return Err(incompatible("have different extra columns"));
             }
             if table.provenance.query.interval_seconds() != interval {
-                return Err(apart("have buckets of different widths (interval=)"));
+                return Err(incompatible("have buckets of different widths (interval=)"));
             }
         }
         let extra: Vec<String> =
@@ -94,16 +93,16 @@ impl Table {
     }
 }
 
-fn apart(why: &str) -> Error {
-    Error::new(Kind::QueryError, format!("these scans {why}: they are not one table"))
-        .with_hint("Take the tables one by one: gathered[0], or for table in gathered.")
+fn incompatible(why: &str) -> Error {
+    Error::new(Kind::QueryError, format!("these scans {why}: they cannot be merged into one table"))
+        .with_hint("Use the tables separately: gathered[0], or for table in gathered.")
 }
 
 fn provenance(first: &Table, tables: &[Arc<Table>]) -> Provenance {
     let all = || tables.iter().map(|table| &table.provenance);
     let queries: Vec<&Query> = all().map(|one| &one.query).collect();
-    let mut queries = match adjoining(&queries) {
-        Some(whole) => vec![whole],
+    let mut queries = match consecutive(&queries) {
+        Some(query) => vec![query],
         None => {
             all().flat_map(|one| [&one.query].into_iter().chain(&one.further)).cloned().collect()
         }
@@ -118,12 +117,13 @@ fn provenance(first: &Table, tables: &[Arc<Table>]) -> Provenance {
     }
 }
 
-/// The one query whose parts these are, in whatever order: they ask the same of ranges that adjoin.
-fn adjoining(queries: &[&Query]) -> Option<Query> {
-    let question = queries[0].over(None, None).ok()?;
+/// One query over the ranges of all queries, if these are consecutive in any order and the queries are
+/// otherwise equal.
+fn consecutive(queries: &[&Query]) -> Option<Query> {
+    let unbounded = queries[0].over(None, None).ok()?;
     let mut ranges: Vec<(Timestamp, Timestamp)> = Vec::with_capacity(queries.len());
     for query in queries {
-        if query.over(None, None).ok()? != question {
+        if query.over(None, None).ok()? != unbounded {
             return None;
         }
         ranges.push((query.start()?, query.end()?));
@@ -132,5 +132,5 @@ fn adjoining(queries: &[&Query]) -> Option<Query> {
     if ranges.windows(2).any(|pair| pair[0].1 != pair[1].0) {
         return None;
     }
-    question.over(Some(ranges[0].0), Some(ranges[ranges.len() - 1].1)).ok()
+    unbounded.over(Some(ranges[0].0), Some(ranges[ranges.len() - 1].1)).ok()
 }

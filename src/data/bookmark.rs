@@ -1,11 +1,11 @@
-//! A position in a chain, sealed: another process can go on there. It is refused when it was edited, or
-//! is used with another query, host or subject.
+//! [`Bookmark`]: a sealed position in a chain, from which another process can continue. It is refused
+//! if it was edited, or is used with another query, host or subject.
 //!
-//! A bookmark contains the cursor, so it is a secret to its holder. The seal is a checksum: it
-//! finds damage and mistakes, it is no defence against somebody who wants to forge one.
+//! A bookmark contains the cursor, so it is a secret. The seal is a checksum: it detects damage and
+//! mistakes, but does not prevent forgery.
 //!
-//! Layout, all integers little-endian. The magic, the version byte and the SHA-256 at the end stay
-//! in every future version, so that an older siteline can tell "newer" from "damaged".
+//! Layout, all integers little-endian. Every future version keeps the magic, the version byte and the
+//! SHA-256 at the end, so that an older siteline can distinguish "newer" from "damaged".
 //!
 //! ```text
 //! "SLBM" version:u8 origin:[u8;32] query:[u8;32] sequence:u64 pages:u64
@@ -27,11 +27,11 @@ use crate::lock::Mutex;
 const MAGIC: &[u8; 4] = b"SLBM";
 const VERSION: u8 = 1;
 const SEAL_LENGTH: usize = 32;
-/// So many of the newest seen cursors go into a bookmark.
+/// A bookmark contains the hashes of at most so many of the last cursors.
 const SEEN_KEPT: usize = 1_024;
 
-/// The hashes of a chain's cursors in the order they came: append-only and shared, so that a
-/// bookmark for each page costs a pointer and not a copy.
+/// The hashes of a chain's cursors in order of arrival: append-only and shared, so that the bookmark
+/// of a page is a pointer, not a copy.
 pub(super) type CursorLog = Arc<Mutex<Vec<CursorHash>>>;
 
 /// A sealed position in a chain.
@@ -41,11 +41,11 @@ pub struct Bookmark {
     pub(super) query: [u8; 32],
     /// Sequence number of the next page.
     pub(super) sequence: u64,
-    /// Pages read so far, over all resumed chains.
+    /// Pages read so far, including those before a resumption.
     pub(super) pages: u64,
     pub(super) cursor: Cursor,
     pub(super) seen: CursorLog,
-    /// How many of `seen` had come when the bookmark was made.
+    /// The length of `seen` when the bookmark was created.
     pub(super) seen_count: usize,
 }
 
@@ -56,7 +56,7 @@ impl Bookmark {
         self.pages
     }
 
-    /// The newest seen hashes, oldest first.
+    /// The hashes of the last cursors, oldest first.
     pub(super) fn seen_hashes(&self) -> Vec<CursorHash> {
         let seen = self.seen.lock();
         let count = self.seen_count.min(seen.len());
@@ -83,10 +83,10 @@ impl Bookmark {
         bytes
     }
 
-    /// The bookmark in those bytes.
+    /// Parses sealed bytes.
     ///
     /// # Errors
-    /// `Kind::BookmarkError` when a bit differs, or when a newer siteline made it.
+    /// `Kind::BookmarkError` if a bit differs, or a newer siteline wrote it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         if bytes.get(..4) != Some(MAGIC) || bytes.len() < 5 + SEAL_LENGTH {
             return Err(Error::new(Kind::BookmarkError, "this is not a bookmark of siteline"));
@@ -99,7 +99,9 @@ impl Bookmark {
             VERSION => Self::read(&sealed[5..]).ok_or_else(damaged),
             newer if newer > VERSION => Err(Error::new(
                 Kind::BookmarkError,
-                format!("this bookmark was made by a newer siteline (form {newer}, not {VERSION})"),
+                format!(
+                    "this bookmark was made by a newer siteline (version {newer}, not {VERSION})"
+                ),
             )
             .with_hint("Upgrade siteline, or read the range again from its start.")),
             _ => Err(damaged()),
@@ -129,7 +131,7 @@ impl Bookmark {
         URL_SAFE_NO_PAD.encode(self.to_bytes())
     }
 
-    /// The bookmark in that text; white space around it is ignored.
+    /// Parses base64url text; surrounding white space is ignored.
     ///
     /// # Errors
     /// As [`Bookmark::from_bytes`].
@@ -144,7 +146,7 @@ impl Bookmark {
     /// URL and subject, as given to [`super::Chain::new`].
     ///
     /// # Errors
-    /// `Kind::BookmarkError` saying which of the two differs.
+    /// `Kind::BookmarkError` that says which of the two differs.
     pub fn check(&self, query: &Query, origin: &str) -> Result<()> {
         if self.origin != origin_fingerprint(origin) {
             return Err(Error::new(
@@ -156,7 +158,7 @@ impl Bookmark {
         if self.query != query.own_fingerprint() {
             return Err(Error::new(Kind::BookmarkError, "this bookmark belongs to another query")
                 .with_hint(
-                    "All parameters stay the same along a chain; print scan.query of both.",
+                    "All parameters must be the same within a chain; compare scan.query of both.",
                 ));
         }
         Ok(())
@@ -192,7 +194,7 @@ impl<'a> Fields<'a> {
 }
 
 fn push_length(bytes: &mut Vec<u8>, length: usize) {
-    // A body is capped far below 4 GiB, and so is a cursor in it.
+    // The cap of a body, which contains the cursor, is far below 4 GiB.
     bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
 }
 
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn p12_a_bookmark_survives_bytes_and_text() {
+    fn p12_a_bookmark_round_trips_through_bytes_and_text() {
         let made = bookmark(3);
         let read = Bookmark::from_text(&format!(" {}\n", made.to_text())).unwrap();
         assert_eq!(read, made);
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn p12_every_single_flipped_bit_is_noticed() {
+    fn p12_every_flipped_bit_is_detected() {
         let bytes = bookmark(3).to_bytes();
         for bit in 0..bytes.len() * 8 {
             let mut edited = bytes.clone();
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn p12_another_query_and_another_host_are_told_apart() {
+    fn p12_another_query_and_another_host_give_different_errors() {
         let made = bookmark(0);
         let other = made.check(&query("S2"), "https://a.example subject").unwrap_err();
         assert!(other.to_string().contains("another query"), "{other}");
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn p12_a_newer_form_says_that_siteline_is_too_old() {
+    fn p12_a_newer_version_is_reported_as_such() {
         let mut bytes = bookmark(0).to_bytes();
         bytes[4] = 2;
         let sealed = bytes.len() - SEAL_LENGTH;
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn p12_only_the_newest_seen_cursors_are_kept() {
+    fn p12_only_the_last_cursors_are_kept() {
         let made = bookmark(3_000);
         let read = Bookmark::from_bytes(&made.to_bytes()).unwrap();
         assert_eq!(read.seen_hashes().len(), SEEN_KEPT);
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bookmark_prints_no_cursor() {
+    fn debug_of_a_bookmark_does_not_show_the_cursor() {
         let text = format!("{:?}", bookmark(1));
         assert!(!text.contains("cret"), "{text}");
         assert!(text.starts_with("Bookmark(cursor#"), "{text}");

@@ -1,5 +1,5 @@
-//! Pages that follow each other (§4.4): a machine of three states. It ends at an explicit null and
-//! nowhere else; an error leaves it where it was.
+//! [`Chain`]: the pages of a query (§4.4), a state machine with three states. Only an explicit null
+//! ends a chain; an error does not change its state.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -17,11 +17,11 @@ use super::report::PageReport;
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 
-/// Sends one data request, authorised, counted and retried. The client does it; tests do it without
+/// Sends data requests: authorised, counted and retried. The client implements it; tests do without
 /// a network.
 pub trait Fetch: Send + Sync {
-    /// What `read` makes of the reply to this URL query (secret where it has a cursor). `read` is
-    /// called within the attempt: its `Kind::TruncatedBody` (H8) is one more reason to try again.
+    /// Requests this URL query (secret if it has a cursor) and returns the result of `read` on the
+    /// body. `read` is part of the attempt: its `Kind::TruncatedBody` (H8) is retried.
     fn fetch<T: Send>(
         &self,
         wire_query: &str,
@@ -29,18 +29,18 @@ pub trait Fetch: Send + Sync {
     ) -> impl Future<Output = Result<T>> + Send;
 }
 
-/// Where a chain stands.
+/// The state of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PagingState {
     /// No page was read.
     Start,
-    /// The next page is asked for with this cursor.
+    /// The next page is requested with this cursor.
     Next(Cursor),
     /// The last page was read.
     Done,
 }
 
-/// The pages of one query, one after the other. Dropping it makes no request (P9).
+/// The pages of one query, in order. Dropping it sends no request (P9).
 #[derive(Debug)]
 pub struct Chain {
     query: Query,
@@ -51,19 +51,19 @@ pub struct Chain {
     state: PagingState,
     /// Sequence number of the next page.
     sequence: u64,
-    /// Pages read by this chain, and by those that it was resumed from.
+    /// Pages read by this chain and by those from which it was resumed.
     pages: u64,
     pages_before: u64,
-    /// Every cursor that came, in its order, and as a set that finds a repeated one (P1).
+    /// Every cursor received, in order, and as a set that detects a repeated one (P1).
     seen: CursorLog,
     known: HashSet<CursorHash>,
-    /// Points of the last page: room for the next.
+    /// The number of points of the last page: the initial capacity for the next.
     rows: usize,
 }
 
 impl Chain {
-    /// A chain at its start. `origin` says where the query is asked: base URL and subject.
-    /// `max_pages` bounds the pages read by this chain, resumed ones not counted.
+    /// A chain at its start. `origin` is the base URL and subject. `max_pages` limits the pages that
+    /// this chain reads, not counting those before a resumption.
     #[must_use]
     pub fn new(
         query: Query,
@@ -87,7 +87,7 @@ impl Chain {
         }
     }
 
-    /// A chain that goes on where the bookmark was made.
+    /// A chain that continues from a bookmark.
     ///
     /// # Errors
     /// `Kind::BookmarkError` for a bookmark of another query, host or subject (P12).
@@ -117,7 +117,7 @@ impl Chain {
         self
     }
 
-    /// Gives the first page this sequence number instead of 1, so that the pages of several chains
+    /// Sets the sequence number of the first page, 1 by default, so that the pages of several chains
     /// can be merged: the higher number wins.
     #[must_use]
     pub fn starting_at(mut self, sequence: u64) -> Self {
@@ -125,19 +125,19 @@ impl Chain {
         self
     }
 
-    /// What is asked.
+    /// The query.
     #[must_use]
     pub fn query(&self) -> &Query {
         &self.query
     }
 
-    /// Where the chain stands.
+    /// The state of the chain.
     #[must_use]
     pub fn state(&self) -> &PagingState {
         &self.state
     }
 
-    /// Pages read so far, those before a resumption included.
+    /// Pages read so far, including those before a resumption.
     #[must_use]
     pub fn pages_read(&self) -> u64 {
         self.pages
@@ -149,7 +149,7 @@ impl Chain {
         self.state == PagingState::Done
     }
 
-    /// Where to go on: after an error exactly where it happened. `None` before the first page and
+    /// The position from which to continue, also after an error. `None` before the first page and
     /// after the last one.
     #[must_use]
     pub fn bookmark(&self) -> Option<Bookmark> {
@@ -165,14 +165,13 @@ impl Chain {
         })
     }
 
-    /// Reads the next page; `None` after the last one. An empty page with a cursor is a page like
-    /// any other (P5).
+    /// Reads the next page; `None` after the last one. An empty page with a cursor does not end the
+    /// chain (P5).
     ///
     /// # Errors
-    /// Whatever the sender or the decoder reports; `Kind::CursorLoop` for a cursor that came
-    /// before (P1); `Kind::CursorRejected` when the service no longer takes the cursor (P6);
-    /// `Kind::QueryError` at `max_pages` (P2). The chain stays where it was: calling again repeats the
-    /// same request.
+    /// Those of the sender and the decoder; `Kind::CursorLoop` for a repeated cursor (P1);
+    /// `Kind::CursorRejected` if the service no longer accepts the cursor (P6); `Kind::QueryError` at
+    /// `max_pages` (P2). An error does not change the state: the next call repeats the request.
     pub async fn next<F: Fetch>(&mut self, fetch: &F) -> Result<Option<Page>> {
         let Some(wire) = self.wire()? else { return Ok(None) };
         let decoding = self.decoding();
@@ -181,8 +180,7 @@ impl Chain {
         self.take(reply).map(Some)
     }
 
-    /// What the next page is asked for with: a URL query, secret where it has a cursor. `None` after
-    /// the last page.
+    /// The URL query of the next page, secret if it has a cursor. `None` after the last page.
     ///
     /// # Errors
     /// `Kind::QueryError` at `max_pages` (P2).
@@ -200,28 +198,28 @@ impl Chain {
         {
             let message = format!("max_pages={limit} was reached and the chain is not at its end");
             return Err(Error::new(Kind::QueryError, message)
-                .with_hint("Go on with scan.resume(error.bookmark), or ask for more pages."));
+                .with_hint("Continue with scan.resume(error.bookmark), or raise max_pages."));
         }
         Ok(Some(wire))
     }
 
-    /// What the page after the next is asked for with, where the next one gives this cursor. `None`
-    /// where it will not be asked for.
+    /// The URL query of the page after the next, if the next page has this cursor. `None` if that page
+    /// will not be requested.
     #[must_use]
     pub fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
         let limit = self.max_pages.unwrap_or(u64::MAX);
-        let goes_on =
+        let continues =
             self.pages_of_this_chain() + 1 < limit && !self.known.contains(&cursor.hash());
-        goes_on.then(|| self.query.wire_with(cursor))
+        continues.then(|| self.query.wire_with(cursor))
     }
 
-    /// How the body of the next page is read.
+    /// The decoder of the next page's body.
     #[must_use]
     pub fn decoding(&self) -> Decoding {
         Decoding { settings: Arc::clone(&self.settings), rows: self.rows }
     }
 
-    /// Goes on by the reply to [`Chain::wire`]: its page.
+    /// Advances the chain by the reply to [`Chain::wire`] and returns its page.
     ///
     /// # Errors
     /// As [`Chain::next`].
@@ -235,7 +233,7 @@ impl Chain {
         Ok(self.advance(body, decoded))
     }
 
-    /// Pages that this chain has read itself.
+    /// Pages read by this chain, without those before a resumption.
     fn pages_of_this_chain(&self) -> u64 {
         self.pages - self.pages_before
     }
@@ -287,27 +285,27 @@ impl Chain {
         );
         Error::new(Kind::CursorLoop, message)
             .with(|context| context.path = Some(format!("$.{}", self.settings.shape.next_cursor)))
-            .with_hint("Nothing is lost up to here. Read the range again from its start.")
+            .with_hint("No page up to here is lost. Read the range again from its start.")
     }
 
-    /// Says what a rejected request means after the first page: the cursor is no longer taken (P6), or
-    /// is too long (P4).
+    /// Explains a rejected request after the first page: the service no longer accepts the cursor (P6),
+    /// or it is too long (P4).
     fn explain(&self, error: Error) -> Error {
         let PagingState::Next(cursor) = &self.state else { return error };
         let length = cursor.len();
         match (error.kind(), error.context().status) {
             (Kind::RequestRejected, Some(400 | 404 | 410)) => error
                 .into_kind(Kind::CursorRejected)
-                .with_hint("The cursor is no longer taken. Read the range again from its start."),
+                .with_hint("The cursor is no longer valid. Read the range again from its start."),
             (Kind::RequestRejected, Some(414 | 431)) => error.with_hint(format!(
-                "The cursor that the service gave is {length} bytes long, more than it takes back."
+                "The service sent a cursor of {length} bytes, which is longer than it accepts."
             )),
             _ => error,
         }
     }
 }
 
-/// Decodes the next page's body. It does not borrow the chain, so another thread can run it.
+/// Decodes the next page's body. It does not borrow the chain, so another thread can use it.
 #[derive(Debug, Clone)]
 pub struct Decoding {
     settings: Arc<DecodeSettings>,
@@ -323,8 +321,8 @@ impl Decoding {
         decode_sized(body, &self.settings, self.rows)
     }
 
-    /// The next cursor, where it is found without decoding: the one that [`Decoding::decode`] finds in a
-    /// valid body. `None` does not mean that there is none.
+    /// The next cursor, if it is found without decoding: the one that [`Decoding::decode`] finds in a
+    /// valid body. `None` does not mean that the body has none.
     #[must_use]
     pub fn cursor_at_an_edge(&self, body: &[u8]) -> Option<Cursor> {
         cursor_at_an_edge(body, &self.settings.shape.next_cursor)

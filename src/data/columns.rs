@@ -1,4 +1,4 @@
-//! [`ColumnsBuilder`]: columns to which points are added row by row.
+//! [`ColumnsBuilder`]: builds columns row by row.
 
 use std::sync::OnceLock;
 
@@ -10,19 +10,19 @@ use super::point_columns::{Envelope, Identity, PointColumns};
 use super::schema::timestamp_array;
 use crate::error::{Error, Kind, Result};
 
-/// Text of all extra columns of a page together, at most: an envelope's member counts once for
-/// each of its points, so a small body can ask for much memory.
+/// Most bytes in all extra columns of a page: an envelope's member is copied for each of its points,
+/// so a small body may need much memory.
 const EXTRA_BYTES: usize = 256 << 20;
 
-/// One point as it was read.
+/// One point.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PointRow {
     pub(super) timestamp: i64,
-    /// Value, minimum, maximum. NaN where it is missing or null, so that numpy can view the column.
+    /// Value, minimum, maximum. NaN if missing or null, so that numpy can view the column.
     numbers: [f64; 3],
-    /// 0 where it is missing or null.
+    /// 0 if missing or null.
     sample_count: i64,
-    /// A bit for each of the three numbers and the count, set where it is neither missing nor null.
+    /// A bit for each of the three numbers and the count, set if it is neither missing nor null.
     present: u8,
 }
 
@@ -36,9 +36,9 @@ impl PointRow {
 
     /// Sets value, minimum or maximum.
     #[inline]
-    pub(super) fn set_number(&mut self, place: usize, number: f64) {
-        self.numbers[place] = number;
-        self.present |= 1 << place;
+    pub(super) fn set_number(&mut self, index: usize, number: f64) {
+        self.numbers[index] = number;
+        self.present |= 1 << index;
     }
 
     #[inline]
@@ -48,10 +48,10 @@ impl PointRow {
     }
 }
 
-/// A column of numbers under construction. Null slots hold a filler under a null bit.
+/// A column of numbers under construction. A null slot contains NaN or 0.
 pub(super) struct NumberColumn<T> {
     values: Vec<T>,
-    /// Of the rows up to the last null: those after it are valid.
+    /// The validity of the rows up to the last null; those after it are valid.
     validity: NullBufferBuilder,
 }
 
@@ -60,7 +60,7 @@ impl<T: Copy> NumberColumn<T> {
         Self { values: Vec::with_capacity(rows), validity: NullBufferBuilder::new(rows) }
     }
 
-    /// Makes the last row null: its value is the filler.
+    /// Makes the last row null.
     fn nullify(&mut self) {
         self.validity.append_n_non_nulls(self.values.len() - 1 - self.validity.len());
         self.validity.append_null();
@@ -72,12 +72,12 @@ impl<T: Copy> NumberColumn<T> {
     }
 }
 
-/// Some rows of a page, column by column.
+/// Consecutive rows of a page, by column.
 pub(super) struct RowSlice<'c> {
     pub(super) timestamps: &'c [i64],
-    /// Value, minimum, maximum. NaN where it is null.
+    /// Value, minimum, maximum. NaN if null.
     pub(super) numbers: [&'c [f64]; 3],
-    /// 0 where it is null.
+    /// 0 if null.
     pub(super) sample_counts: &'c [i64],
 }
 
@@ -86,7 +86,7 @@ pub(super) struct ColumnsBuilder<'a> {
     timestamps: Vec<i64>,
     numbers: [NumberColumn<f64>; 3],
     sample_counts: NumberColumn<i64>,
-    /// For each extra column and row the member's JSON text.
+    /// For each extra column and row, the member's JSON text.
     extras: Vec<Vec<Option<&'a str>>>,
 }
 
@@ -108,7 +108,7 @@ impl<'a> ColumnsBuilder<'a> {
         &self.timestamps
     }
 
-    /// The rows from this one on.
+    /// The rows from `row` to the end.
     pub(super) fn rows_from(&self, row: usize) -> RowSlice<'_> {
         RowSlice {
             timestamps: &self.timestamps[row..],
@@ -132,11 +132,11 @@ impl<'a> ColumnsBuilder<'a> {
         }
     }
 
-    /// Makes null the values that the last row lacks.
+    /// Makes the missing values of the last row null.
     #[cold]
     fn nullify(&mut self, present: u8) {
-        for (place, column) in self.numbers.iter_mut().enumerate() {
-            if present & (1 << place) == 0 {
+        for (index, column) in self.numbers.iter_mut().enumerate() {
+            if present & (1 << index) == 0 {
                 column.nullify();
             }
         }
@@ -145,14 +145,14 @@ impl<'a> ColumnsBuilder<'a> {
         }
     }
 
-    /// Gives an envelope's own member to those of its points that have none of that name.
+    /// Copies a member of an envelope to those of its points that have no member of that name.
     pub(super) fn fill_extra(&mut self, column: usize, from_row: usize, text: &'a str) {
         for slot in &mut self.extras[column][from_row..] {
             slot.get_or_insert(text);
         }
     }
 
-    /// The columns; `series` and `envelopes` name the series of the rows.
+    /// The finished columns; `series` and `envelopes` give the series of the rows.
     pub(super) fn finish(
         self,
         series: Vec<Identity>,
@@ -164,9 +164,9 @@ impl<'a> ColumnsBuilder<'a> {
         if extra_bytes > EXTRA_BYTES {
             return Err(Error::new(
                 Kind::BodyTooLarge,
-                format!("the extra columns of this page pass {} MiB", EXTRA_BYTES >> 20),
+                format!("the extra columns of this page exceed {} MiB", EXTRA_BYTES >> 20),
             )
-            .with_hint("Leave out the longest of extra_columns, or ask for smaller pages."));
+            .with_hint("Remove the longest of extra_columns, or lower page_size."));
         }
         let texts = |column: Vec<Option<&str>>| {
             let mut builder = StringBuilder::with_capacity(column.len(), extra_bytes);

@@ -1,15 +1,16 @@
-//! The service's cursor (§4.4): it travels byte for byte and is never decoded, built or shown.
+//! The service's cursor (§4.4): opaque. It is returned byte for byte and never decoded, built or
+//! shown.
 
 use std::fmt;
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
 
-/// The first 16 bytes of a cursor's SHA-256: enough to know it again, too little to send it.
+/// The first 16 bytes of a cursor's SHA-256, which identify it without revealing it.
 pub(super) type CursorHash = [u8; 16];
 
-/// An opaque cursor. Has no public constructor: cursors come from pages and bookmarks only. Prints
-/// as `cursor#1a2b3c4d`, a short hash.
+/// An opaque cursor, without a public constructor: cursors come only from pages and bookmarks. Prints
+/// as a short hash, `cursor#1a2b3c4d`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cursor(Arc<str>);
 
@@ -18,7 +19,7 @@ impl Cursor {
         Self(Arc::from(text))
     }
 
-    /// The bytes to send. Not for any text that a person reads.
+    /// The bytes to send. Never shown in any text.
     pub(super) fn secret(&self) -> &str {
         &self.0
     }

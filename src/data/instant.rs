@@ -1,25 +1,25 @@
-//! Instants that a user writes. They need a zone; the bounds of a query are whole seconds.
+//! Parses instants that a user writes. They need a zone; the bounds of a query are whole seconds.
 
 use jiff::Timestamp;
 
 use super::decode::timestamp::{DateMemo, IsoFault, parse_iso};
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// The first and last second that a bound may have: the years 1 to 9999.
+/// The first second of the year 1; jiff's range ends with the year 9999.
 const FIRST_SECOND: i64 = -62_135_596_800;
 
-/// The instant in ISO 8601 text with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`.
+/// Parses ISO 8601 with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`.
 ///
 /// # Errors
-/// `Kind::QueryError` when it is no such text, has no zone (naive, K13), or is finer than a
-/// microsecond. What is a bound of a query is held against whole seconds there.
+/// `Kind::QueryError` for any other text, without a zone (naive, K13), or if it is finer than a
+/// microsecond. The query checks that its bounds are whole seconds.
 pub fn parse_instant(text: &str) -> Result<Timestamp> {
     let trimmed = text.trim();
     let refused = |why: &str| Error::new(Kind::QueryError, format!("{:?} {why}", excerpt(text)));
     let parsed =
         parse_iso(trimmed.as_bytes(), &mut DateMemo::default()).map_err(|fault| match fault {
             IsoFault::NoZone => refused("has no time zone").with_hint(format!(
-                "Write {:?} for UTC, or give the offset as +02:00.",
+                "Write {:?} for UTC, or add an offset such as +02:00.",
                 excerpt(&format!("{trimmed}Z"))
             )),
             IsoFault::DateOnly => refused("is a date without a time and zone").with_hint(format!(
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_with_a_zone_are_read() {
+    fn instants_with_a_zone_are_parsed() {
         for text in [
             "2026-11-01T00:00Z",
             "2026-11-01T00:00:00Z",
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn k13_a_naive_instant_is_refused_with_the_way_to_write_it() {
+    fn k13_a_naive_instant_is_refused_with_the_correct_notation() {
         let error = parse_instant("2026-11-01T00:00").unwrap_err();
         assert_eq!(error.kind(), Kind::QueryError);
         assert!(error.to_string().contains("\"2026-11-01T00:00Z\""), "{error}");
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn k13_what_is_no_instant_or_too_fine_is_refused() {
+    fn k13_an_invalid_or_too_fine_instant_is_refused() {
         for text in [
             "",
             "yesterday",

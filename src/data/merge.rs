@@ -1,9 +1,8 @@
-//! Pages into one table (§4.5, rule 3): points are the same by series and bucket timestamp, the
-//! version that was asked for last wins, and the order in which pages arrive makes no difference.
+//! Merges pages into one table (§4.5, rule 3): a point is identified by its series and bucket
+//! timestamp, the highest version wins, and the order in which pages arrive has no effect.
 //!
-//! A point's version is the sequence number of its page, then its row. Pages mostly bring each
-//! series in ascending order, so whole runs are copied; rows are compared only in a series whose
-//! runs overlap.
+//! A point's version is the sequence number of its page, then its row. The rows of a series are
+//! mostly ascending, so complete runs are copied; rows are compared only if runs overlap.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -15,7 +14,7 @@ use super::point_columns::{Envelope, Identity, PointColumns};
 use super::report::PageReport;
 use crate::error::{Error, Kind, Result};
 
-/// What merging did. Counts are the same whatever the order of arrival.
+/// Counts of a merge, independent of the order of arrival.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MergeReport {
     /// Pages merged.
@@ -26,11 +25,11 @@ pub struct MergeReport {
     pub points: u64,
     /// Series in the table.
     pub series: u64,
-    /// Points that came again with the same values.
+    /// Points that were received again with the same values.
     pub repeated: u64,
-    /// Points that came again with other values: a newer version replaced an older one.
+    /// Points that were received again with other values: a newer version replaced an older one.
     pub revised: u64,
-    /// The pages' own reports together.
+    /// The sum of the pages' reports.
     pub quality: PageReport,
 }
 
@@ -40,11 +39,11 @@ pub struct Merged {
     /// One row per point, by identity (null first), then timestamp; an envelope for each series
     /// that has points.
     pub points: Arc<PointColumns>,
-    /// What merging did.
+    /// The counts of the merge.
     pub report: MergeReport,
 }
 
-/// Collects pages: a copy of their columns.
+/// Collects copies of the columns of pages and merges them.
 #[derive(Debug, Clone)]
 pub struct Merger {
     extra_columns: Vec<String>,
@@ -57,11 +56,11 @@ pub struct Merger {
     report: MergeReport,
 }
 
-/// Neighbouring rows of one series on one page.
+/// Consecutive rows of one series on one page.
 #[derive(Debug, Clone)]
 struct SeriesRun {
     page: usize,
-    /// Counted over all pages.
+    /// Row numbers over all pages.
     rows: Range<usize>,
     ascending: bool,
 }
@@ -91,7 +90,7 @@ impl Merger {
         }
     }
 
-    /// Adds a page; one whose sequence number is there already is ignored.
+    /// Adds a page, unless a page with its sequence number was added before.
     ///
     /// # Errors
     /// `Kind::InternalError` for a page with other columns.
@@ -108,9 +107,9 @@ impl Merger {
         Ok(())
     }
 
-    /// Adds a table that other pages were merged to, as if it were the newest page: sequence numbers
-    /// of different chains collide, so it gets the next one, and wins over all that is there. Its
-    /// report counts as its pages' own would.
+    /// Adds a merged table as if it were the newest page: it gets the next sequence number, because
+    /// those of different chains collide, and wins over all pages so far. Its counts are added to the
+    /// report.
     ///
     /// # Errors
     /// `Kind::InternalError` for a table with other columns.
@@ -138,20 +137,20 @@ impl Merger {
     fn add(&mut self, sequence: u64, points: &PointColumns) {
         let (index, start) = (self.pages.len(), self.columns.rows());
         self.columns.push(points);
-        // Each series is looked up once a page and not once an envelope.
+        // Looks up each series once for the page, not once for each envelope.
         let mut indices = vec![None; points.series.len()];
         for Envelope { series, rows } in &points.envelopes {
-            let place =
+            let known =
                 *indices[*series].get_or_insert_with(|| self.series_index(&points.series[*series]));
             let rows = start + rows.start..start + rows.end;
-            add_run(&mut self.series[place].1, index, rows, self.columns.timestamps());
+            add_run(&mut self.series[known].1, index, rows, self.columns.timestamps());
         }
         self.pages.push(sequence);
     }
 
     fn series_index(&mut self, identity: &Identity) -> usize {
-        if let Some(place) = self.known.get(identity) {
-            return *place;
+        if let Some(index) = self.known.get(identity) {
+            return *index;
         }
         self.series.push((identity.clone(), Vec::new()));
         self.known.insert(identity.clone(), self.series.len() - 1);
@@ -164,7 +163,7 @@ impl Merger {
         self.report.pages
     }
 
-    /// The sequence number that a further page needs to win over all there are.
+    /// The sequence number with which another page wins over all pages so far.
     #[must_use]
     pub fn next_sequence(&self) -> u64 {
         self.sequences.iter().max().map_or(1, |last| last + 1)
@@ -173,7 +172,7 @@ impl Merger {
     /// The table.
     ///
     /// # Errors
-    /// `Kind::BodyTooLarge` when an extra column passes 2 GiB of text.
+    /// `Kind::BodyTooLarge` if an extra column exceeds 2 GiB of text.
     pub fn finish(mut self) -> Result<Merged> {
         self.series.sort_unstable_by(|left, right| left.0.cmp(&right.0));
         let slices = self.series.iter().map(|(_, runs)| runs.len()).sum();
@@ -206,7 +205,7 @@ impl Merger {
     }
 }
 
-/// Adds an envelope's rows, to the last run where they go on with it.
+/// Adds an envelope's rows: extends the last run if they continue it, else begins a new run.
 fn add_run(runs: &mut Vec<SeriesRun>, page: usize, rows: Range<usize>, timestamps: &[i64]) {
     let added = &timestamps[rows.clone()];
     let Some(first) = added.first() else { return };
@@ -224,7 +223,7 @@ fn add_run(runs: &mut Vec<SeriesRun>, page: usize, rows: Range<usize>, timestamp
     runs.push(SeriesRun { page, rows, ascending });
 }
 
-/// Puts the rows of overlapping runs in order, the last version of each timestamp winning.
+/// Sorts the rows of overlapping runs and keeps the highest version of each timestamp.
 fn resolve(
     runs: &[SeriesRun],
     (columns, sequences): (&PagedColumns, &[u64]),
@@ -238,7 +237,7 @@ fn resolve(
             run.rows.clone().map(move |row| (columns.timestamps()[row], sequence, row, run.page))
         })
         .collect();
-    // Runs are in order, most of them: the stable sort joins them, the other one would take them apart.
+    // Most runs are ascending: the stable sort detects and merges them, the unstable one does not.
     rows.sort_by_key(|row| *row);
     let first_slice = plan.len();
     for (index, &(timestamp, _, row, page)) in rows.iter().enumerate() {

@@ -1,12 +1,11 @@
-//! The data itself: what is asked ([`Query`]), how pages follow each other ([`Chain`]), what a page
-//! says ([`mod@decode`]) and how pages become one table ([`Merger`]).
+//! The data: queries ([`Query`]), paging ([`Chain`]), decoding of pages ([`mod@decode`]) and merging of
+//! pages into one table ([`Merger`]).
 //!
 //! ```text
 //! Query -> Chain -(Fetch)-> bytes -> decode -> Page{PointColumns} -> Merger -> Merged{PointColumns}
 //! ```
 //!
-//! The room knows [`crate::error`] only. Requests are sent by an implementation of [`Fetch`], so that
-//! all of it is tested without a network.
+//! An implementation of [`Fetch`] sends the requests, so that the module is tested without a network.
 
 mod bookmark;
 mod chain;

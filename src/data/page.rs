@@ -1,4 +1,4 @@
-//! One page as it was read.
+//! [`Page`]: one decoded page.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::bookmark::Bookmark;
 use super::point_columns::PointColumns;
 use super::report::PageReport;
 
-/// A page: its points as read (repeats included, nothing merged), and where to go on after it.
+/// A page: its points as received (including repeated ones), and the bookmark after it.
 #[derive(Debug, Clone)]
 pub struct Page {
     /// One row per point, in the order of the page, and its series envelopes.
     pub points: Arc<PointColumns>,
-    /// What was assumed and seen.
+    /// What the decoder assumed and counted.
     pub report: PageReport,
-    /// Number of the page request that brought it: the higher one wins when pages are merged.
+    /// The number of its page request: the higher one wins when pages are merged.
     pub sequence: u64,
-    /// The body, where it was asked for.
+    /// The body, if it is kept.
     pub raw: Option<Bytes>,
-    /// Where to go on after this page; `None` on the last one.
+    /// The position after this page; `None` on the last one.
     pub bookmark: Option<Bookmark>,
     /// True on the last page of the chain.
     pub is_last: bool,
@@ -32,7 +32,7 @@ impl Page {
         self.points.rows()
     }
 
-    /// True for a page without points; the chain may still go on (P5).
+    /// True for a page without points; the chain may continue (P5).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows() == 0

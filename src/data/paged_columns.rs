@@ -1,8 +1,8 @@
-//! The columns of several pages, before they are merged: all pages of a column in one block.
+//! The columns of several pages before they are merged: one allocation for all pages of a column.
 //!
-//! Pages are small, and what is freed between small blocks is not given back. In blocks of their own
-//! the columns are merged one after the other, each in the memory that the last one has left: the
-//! peak is one table and one column.
+//! The allocator does not return memory that is freed between small allocations. With one large
+//! allocation for each column, the columns are merged one after the other, each into the memory of
+//! the previous one: the peak is one table and one column.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -17,14 +17,14 @@ use super::point_columns::{Envelope, Identity, PointColumns};
 use super::schema::timestamp_array;
 use crate::error::{Error, Kind, Result};
 
-/// From so many rows on a column is large.
+/// A column with more rows is large.
 const LARGE: usize = 1 << 16;
-/// The first room of a large column: above 32 MiB glibc gives a block pages of its own, whatever
-/// else was freed before. They take memory once they are written to, move without being copied when
-/// the block grows, and are the system's again when it is freed.
-const ROOM: usize = 33 << 20;
+/// The initial capacity of a large column in bytes: above 32 MiB glibc always uses `mmap`. Such an
+/// allocation uses memory only where it is written, grows without a copy, and is returned to the
+/// system when it is freed.
+const INITIAL_BYTES: usize = 33 << 20;
 
-/// So many rows are few.
+/// Up to so many rows are copied bit by bit.
 const FEW: usize = 32;
 
 /// The columns of all pages.
@@ -33,20 +33,20 @@ pub(super) struct PagedColumns {
     timestamps: Vec<i64>,
     numbers: [PagedColumn<f64>; 3],
     sample_counts: PagedColumn<i64>,
-    /// For each extra column its pages.
+    /// For each extra column, its pages.
     extras: Vec<Vec<StringArray>>,
     /// The first row of each page.
     starts: Vec<usize>,
 }
 
-/// The values of all pages, and for each page which of them are null.
+/// The values of all pages, and for each page its nulls.
 #[derive(Debug, Clone, Default)]
 struct PagedColumn<T> {
     values: Vec<T>,
     nulls: Vec<Option<NullBuffer>>,
 }
 
-/// Rows of a page to copy, counted over all pages: the table is a list of these.
+/// Rows of a page to copy into the table, numbered over all pages.
 #[derive(Debug)]
 pub(super) struct CopyRange {
     pub(super) page: usize,
@@ -58,7 +58,7 @@ impl PagedColumns {
         Self { extras: vec![Vec::new(); extra_columns], ..Self::default() }
     }
 
-    /// Rows of all pages.
+    /// The number of rows of all pages.
     pub(super) fn rows(&self) -> usize {
         self.timestamps.len()
     }
@@ -80,7 +80,7 @@ impl PagedColumns {
         }
     }
 
-    /// Whether two rows, each with its page, say the same, bit for bit; null is equal to null only.
+    /// Whether two rows, each given with its page, are equal bit for bit; null equals only null.
     pub(super) fn same_values(&self, one: (usize, usize), other: (usize, usize)) -> bool {
         let bits =
             |at| self.numbers.each_ref().map(|column| self.value(column, at).map(f64::to_bits));
@@ -104,7 +104,7 @@ impl PagedColumns {
     /// The rows of the plan as the points of these series; `envelopes` covers them.
     ///
     /// # Errors
-    /// `Kind::BodyTooLarge` when an extra column passes 2 GiB of text.
+    /// `Kind::BodyTooLarge` if an extra column exceeds 2 GiB of text.
     pub(super) fn merged(
         self,
         plan: &[CopyRange],
@@ -136,7 +136,7 @@ impl PagedColumns {
     }
 }
 
-/// Whether the plan is all rows as they stand.
+/// Whether the plan is all rows in their present order.
 fn in_order(plan: &[CopyRange], rows: usize) -> bool {
     let mut next = 0;
     plan.iter().all(|slice| std::mem::replace(&mut next, slice.rows.end) == slice.rows.start)
@@ -150,23 +150,23 @@ impl<T: ArrowNativeType> PagedColumn<T> {
     }
 }
 
-/// Adds a page's values. See [`ROOM`].
+/// Adds a page's values. See [`INITIAL_BYTES`].
 fn extend<T: Copy>(column: &mut Vec<T>, values: &[T]) {
     let needed = column.len() + values.len();
     if needed > column.capacity() && needed > LARGE {
-        let room = (ROOM / size_of::<T>()).max(2 * needed);
-        // Where so much cannot be had the column grows as columns do.
-        let _ = column.try_reserve_exact(room - column.len());
+        let capacity = (INITIAL_BYTES / size_of::<T>()).max(2 * needed);
+        // If this fails, the vector grows by itself.
+        let _ = column.try_reserve_exact(capacity - column.len());
     }
     column.extend_from_slice(values);
 }
 
-/// Which rows become the table.
+/// The rows of the table.
 struct CopyPlan<'a> {
     slices: &'a [CopyRange],
     /// The first row of each page.
     starts: &'a [usize],
-    /// The table is the columns as they stand.
+    /// The table has all rows in their present order.
     in_order: bool,
 }
 
@@ -175,7 +175,7 @@ impl CopyPlan<'_> {
         self.slices.iter().map(|slice| slice.rows.len()).sum()
     }
 
-    /// The table's values, written into `spare`, and the block that is free now.
+    /// Copies the table's values into `spare`; also returns the vector that is free then.
     fn values<T: Copy>(&self, values: Vec<T>, spare: Vec<T>) -> (Vec<T>, Vec<T>) {
         let (mut merged, mut rest) = if self.in_order { (values, spare) } else { (spare, values) };
         if !self.in_order {
@@ -209,7 +209,7 @@ impl CopyPlan<'_> {
             let first = rows.start - self.starts[*page];
             match &pages[*page] {
                 None => validity.append_n_non_nulls(rows.len()),
-                // A part of a buffer counts its nulls first: a few bits are quicker one by one.
+                // Slicing a buffer counts its nulls: for a few bits, single appends are faster.
                 Some(nulls) if rows.len() <= FEW => {
                     for row in first..first + rows.len() {
                         validity.append(nulls.is_valid(row));
@@ -232,11 +232,11 @@ impl CopyPlan<'_> {
         };
         let total: i64 = self.slices.iter().map(bytes).sum();
         let Ok(total) = i32::try_from(total) else {
-            return Err(Error::new(Kind::BodyTooLarge, "an extra column passes 2 GiB of text")
-                .with_hint("Read page by page, or leave out that column."));
+            return Err(Error::new(Kind::BodyTooLarge, "an extra column exceeds 2 GiB of text")
+                .with_hint("Read page by page, or remove that column."));
         };
-        let room = usize::try_from(total).unwrap_or(0);
-        let mut builder = StringBuilder::with_capacity(self.rows(), room);
+        let bytes = usize::try_from(total).unwrap_or(0);
+        let mut builder = StringBuilder::with_capacity(self.rows(), bytes);
         for slice in self.slices {
             let array = &pages[slice.page];
             for row in local(slice) {

@@ -1,5 +1,5 @@
-//! [`PointColumns`]: points as columns, and their series as runs of rows. The five columns of ids are
-//! written at the first call of [`PointColumns::batch`]: a caller without need of it does not pay for it.
+//! [`PointColumns`]: points as columns, and their series as ranges of rows. The five columns of ids are
+//! built at the first call of [`PointColumns::batch`], only for callers that need them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,58 +17,58 @@ use arrow_schema::SchemaRef;
 use super::schema::{COLUMN_NAMES, batch, broken, schema};
 use crate::error::{Error, Kind, Result};
 
-/// The five ids of a series (§2.3), in the order of the columns. Null is an id of its own.
+/// The five ids of a series (§2.3), in the order of the columns. Null is a distinct id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Identity(pub [Option<Arc<str>>; 5]);
 
-/// Neighbouring rows of one series: on a page an envelope (§2.3), in a table the whole series.
+/// Consecutive rows of one series: on a page an envelope (§2.3), in a table the complete series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
-    /// The series: an index of [`PointColumns::series`]. The same one can come in several envelopes
+    /// The series: an index of [`PointColumns::series`]. Several envelopes may have the same series
     /// (§4.5, rule 3).
     pub series: usize,
-    /// Its points' rows.
+    /// The rows of its points.
     pub rows: Range<usize>,
 }
 
-/// Points: a row each. The slots of nulls hold NaN, or zero.
+/// Points, one for each row. The slots of nulls contain NaN or zero.
 #[derive(Debug, Clone)]
 pub struct PointColumns {
     /// Microseconds since the Unix epoch, with the zone UTC.
     pub timestamps: TimestampMicrosecondArray,
     /// Value, minimum, maximum.
     pub numbers: [Float64Array; 3],
-    /// How many readings each point aggregates.
+    /// The number of readings in each point.
     pub sample_counts: Int64Array,
-    /// JSON text, a column for each of the extra columns.
+    /// The extra columns: JSON text.
     pub extras: Vec<StringArray>,
-    /// The distinct series, in the order in which they came.
+    /// The distinct series, in order of arrival.
     pub series: Vec<Identity>,
-    /// The series of the rows: all rows, in their order.
+    /// The series of the rows: covers all rows, in order.
     pub envelopes: Vec<Envelope>,
     pub(super) extra_columns: Vec<String>,
     pub(super) batch: OnceLock<Result<RecordBatch>>,
 }
 
 impl PointColumns {
-    /// The points of a batch with the ten columns; further ones are of text, or codes of text.
+    /// The points of a batch with the ten columns. Extra columns contain text or dictionaries of text.
     #[must_use]
     pub fn from_batch(batch: &RecordBatch) -> Self {
-        let keys = [0, 1, 2, 3, 4].map(|place| batch.column(place).as_dictionary::<Int32Type>());
+        let keys = [0, 1, 2, 3, 4].map(|index| batch.column(index).as_dictionary::<Int32Type>());
         let (mut series, mut envelopes) = (Vec::new(), Vec::<Envelope>::new());
         let mut known: HashMap<[Option<usize>; 5], usize> = HashMap::new();
         let mut last = None;
         for row in 0..batch.num_rows() {
-            let here = keys.map(|keys| keys.key(row));
-            if last == Some(here)
+            let current = keys.map(|keys| keys.key(row));
+            if last == Some(current)
                 && let Some(envelope) = envelopes.last_mut()
             {
                 envelope.rows.end = row + 1;
                 continue;
             }
-            last = Some(here);
-            let number = *known.entry(here).or_insert_with(|| {
-                let text = |place: usize| Some(text_of(keys[place], row)?.into());
+            last = Some(current);
+            let number = *known.entry(current).or_insert_with(|| {
+                let text = |index: usize| Some(text_of(keys[index], row)?.into());
                 series.push(Identity(std::array::from_fn(text)));
                 series.len() - 1
             });
@@ -81,7 +81,7 @@ impl PointColumns {
         let names = batch.schema_ref().fields().iter().skip(COLUMN_NAMES.len());
         Self {
             timestamps: batch.column(5).as_primitive().clone(),
-            numbers: [6, 7, 8].map(|place| batch.column(place).as_primitive().clone()),
+            numbers: [6, 7, 8].map(|index| batch.column(index).as_primitive().clone()),
             sample_counts: batch.column(9).as_primitive().clone(),
             extras: batch.columns().iter().skip(COLUMN_NAMES.len()).map(texts).collect(),
             series,
@@ -91,7 +91,7 @@ impl PointColumns {
         }
     }
 
-    /// Number of points.
+    /// The number of points.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.timestamps.values().len()
@@ -109,24 +109,24 @@ impl PointColumns {
         &self.extra_columns
     }
 
-    /// The ids of each envelope, with its rows.
+    /// The ids and rows of each envelope.
     pub fn identified(&self) -> impl Iterator<Item = (&Identity, Range<usize>)> {
         self.envelopes.iter().map(|envelope| (&self.series[envelope.series], envelope.rows.clone()))
     }
 
-    /// The points as an Arrow batch with the ten columns and the extra ones ([`schema`]). Its ids
-    /// are written at the first call; the other columns are these, shared.
+    /// The points as an Arrow batch with the ten columns and the extra ones ([`schema`]). The first
+    /// call builds the ids; the other columns are shared.
     ///
     /// # Errors
-    /// `Kind::BodyTooLarge` where the distinct ids of a column pass 2 GiB of text.
+    /// `Kind::BodyTooLarge` if the distinct ids of a column exceed 2 GiB of text.
     pub fn batch(&self) -> Result<RecordBatch> {
         self.batch.get_or_init(|| self.write()).clone()
     }
 
     fn write(&self) -> Result<RecordBatch> {
         let mut arrays = Vec::with_capacity(10 + self.extras.len());
-        for place in 0..5 {
-            arrays.push(self.ids(place)?);
+        for index in 0..5 {
+            arrays.push(self.ids(index)?);
         }
         arrays.push(Arc::new(self.timestamps.clone()) as ArrayRef);
         arrays.extend(self.numbers.iter().map(|numbers| Arc::new(numbers.clone()) as ArrayRef));
@@ -135,11 +135,11 @@ impl PointColumns {
         batch(self.schema(), arrays)
     }
 
-    fn ids(&self, place: usize) -> Result<ArrayRef> {
-        let Codes { texts, of_series } = self.codes(place);
+    fn ids(&self, index: usize) -> Result<ArrayRef> {
+        let Codes { texts, of_series } = self.codes(index);
         let total: usize = texts.iter().map(|text| text.len()).sum();
         if i32::try_from(total).is_err() {
-            return Err(Error::new(Kind::BodyTooLarge, "the identifiers pass 2 GiB of text"));
+            return Err(Error::new(Kind::BodyTooLarge, "the identifiers exceed 2 GiB of text"));
         }
         let mut keys = Vec::with_capacity(self.rows());
         let mut validity = NullBufferBuilder::new(self.rows());
@@ -157,17 +157,17 @@ impl PointColumns {
     }
 
     /// The distinct texts of one of the five ids.
-    pub(crate) fn codes<'a>(&'a self, place: usize) -> Codes<'a> {
+    pub(crate) fn codes<'a>(&'a self, index: usize) -> Codes<'a> {
         let mut texts: Vec<&'a str> = Vec::new();
         let mut known: HashMap<&'a str, i32> = HashMap::new();
-        // Which series have points: the others' ids are in no row.
-        let mut met = vec![false; self.series.len()];
+        // Ids of series without points are in no row.
+        let mut has_points = vec![false; self.series.len()];
         for envelope in self.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
-            met[envelope.series] = true;
+            has_points[envelope.series] = true;
         }
-        let mut code = |(identity, met): (&'a Identity, bool)| {
-            let text = identity.0[place].as_deref().filter(|_| met)?;
-            // Series fit into memory: there are fewer texts than that.
+        let mut code = |(identity, has_points): (&'a Identity, bool)| {
+            let text = identity.0[index].as_deref().filter(|_| has_points)?;
+            // Cannot overflow: so many series do not fit into memory.
             let next = i32::try_from(texts.len()).unwrap_or(i32::MAX);
             let code = *known.entry(text).or_insert(next);
             if code == next {
@@ -175,7 +175,7 @@ impl PointColumns {
             }
             Some(code)
         };
-        let of_series = self.series.iter().zip(met).map(&mut code).collect();
+        let of_series = self.series.iter().zip(has_points).map(&mut code).collect();
         Codes { texts, of_series }
     }
 }
@@ -185,7 +185,7 @@ fn text_of(codes: &DictionaryArray<Int32Type>, row: usize) -> Option<&str> {
     texts.is_valid(key).then(|| texts.value(key))
 }
 
-/// One of the five ids: its distinct texts in the order of the series, and for each series which.
+/// One of the five ids: its distinct texts, and for each series the index of its text.
 pub(crate) struct Codes<'a> {
     pub(crate) texts: Vec<&'a str>,
     pub(crate) of_series: Vec<Option<i32>>,

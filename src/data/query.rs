@@ -1,5 +1,5 @@
-//! What is asked of the data endpoint (§4.3): validated, canonical, immutable. Two queries that ask
-//! the same are equal, and a query's wire form never changes along a chain (§4.4, rule 2).
+//! Queries to the data endpoint (§4.3): validated, canonical, immutable. Queries with the same
+//! parameters are equal, and the wire form of a query is constant within a chain (§4.4, rule 2).
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -14,14 +14,14 @@ use super::cursor::Cursor;
 use super::instant::check_bound;
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// RFC 3986: everything but the unreserved characters is percent-encoded.
+/// RFC 3986: all but the unreserved characters are percent-encoded.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Parameters that have their own argument and may not come in through `filters`.
+/// Parameters that have their own argument and are not allowed in `filters`.
 const RESERVED: [&str; 7] =
     ["siteId", "lineId", "from", "to", "aggregationIntervalSeconds", "pageSize", "cursor"];
 
-/// The parts of a query before they are checked. What is `None` or empty is not sent.
+/// The parts of a query before validation. `None` and empty parts are not sent.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueryInput {
@@ -37,11 +37,11 @@ pub struct QueryInput {
     pub interval_seconds: Option<u32>,
     /// `pageSize`.
     pub page_size: Option<u32>,
-    /// Further parameters by their names on the wire; several values repeat the parameter.
+    /// Other parameters by their names on the wire; a parameter is repeated for each of its values.
     pub filters: Vec<(String, Vec<String>)>,
 }
 
-/// A checked query. Cheap to clone; prints as its parameters (nothing in it is secret).
+/// A validated query. Cheap to clone; prints its parameters, none of which is secret.
 #[derive(Clone)]
 pub struct Query(Arc<QueryParts>);
 
@@ -51,8 +51,8 @@ struct QueryParts {
 }
 
 impl Query {
-    /// Checks the parts and fixes their order: site, line, range, interval, page size, then the
-    /// filters by name (values of one filter keep their order).
+    /// Validates the parts and puts them in canonical order: site, line, range, interval, page size,
+    /// then the filters by name (the values of a filter keep their order).
     ///
     /// # Errors
     /// `Kind::QueryError` for an empty text, a range that is empty or reversed, bounds finer than a
@@ -61,7 +61,7 @@ impl Query {
         for (name, text) in [("site", &input.site), ("line", &input.line)] {
             if text.as_deref().is_some_and(str::is_empty) {
                 return Err(Error::new(Kind::QueryError, format!("{name} is empty"))
-                    .with_hint("Leave it out to send no such filter."));
+                    .with_hint("Omit it to send no such filter."));
             }
         }
         check_range(input.start, input.end)?;
@@ -79,10 +79,10 @@ impl Query {
         Ok(Self(Arc::new(QueryParts { input, wire })))
     }
 
-    /// The same question over another range, or over none.
+    /// The same query with another range, or with none.
     ///
     /// # Errors
-    /// `Kind::QueryError` for a range that [`Query::new`] would refuse.
+    /// `Kind::QueryError` for a range that [`Query::new`] refuses.
     pub fn over(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> Result<Self> {
         check_range(start, end)?;
         let input = QueryInput { start, end, ..self.0.input.clone() };
@@ -90,7 +90,7 @@ impl Query {
         Ok(Self(Arc::new(QueryParts { input, wire })))
     }
 
-    /// The checked parts, filters sorted by name.
+    /// The validated parts, filters sorted by name.
     #[must_use]
     pub fn input(&self) -> &QueryInput {
         &self.0.input
@@ -114,14 +114,14 @@ impl Query {
         self.0.input.interval_seconds
     }
 
-    /// The percent-encoded URL query of the first page, without `?`; empty when nothing was set.
+    /// The percent-encoded URL query of the first page, without `?`; empty without parameters.
     #[must_use]
     pub fn wire(&self) -> &str {
         &self.0.wire
     }
 
-    /// The URL query of a following page: the same bytes, then the cursor, unchanged (§4.4,
-    /// rules 1 and 2). Secret: it holds the cursor.
+    /// The URL query of a later page: the same bytes, then the unchanged cursor (§4.4, rules 1 and 2).
+    /// Secret, because it contains the cursor.
     #[must_use]
     pub fn wire_with(&self, cursor: &Cursor) -> String {
         let mut wire = self.0.wire.clone();
@@ -129,7 +129,7 @@ impl Query {
         wire
     }
 
-    /// SHA-256 over the query and where it is asked. `origin` is the base URL and subject.
+    /// SHA-256 over the query and the origin: the base URL and subject.
     #[must_use]
     pub fn fingerprint(&self, origin: &str) -> [u8; 32] {
         let mut both = Vec::from(origin_fingerprint(origin));
@@ -148,7 +148,7 @@ pub(super) fn origin_fingerprint(origin: &str) -> [u8; 32] {
     sha256("siteline origin", origin.as_bytes())
 }
 
-/// The label keeps the hashes of different things apart.
+/// The label separates the hashes of different purposes.
 fn sha256(label: &str, bytes: &[u8]) -> [u8; 32] {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(label.as_bytes());
@@ -185,7 +185,7 @@ fn canonical_filters(filters: Vec<(String, Vec<String>)>) -> Result<Vec<(String,
                 Kind::QueryError,
                 format!("the filter {:?} is the parameter {reserved}", excerpt(&name)),
             )
-            .with_hint("It has its own argument, or is set by siteline itself."));
+            .with_hint("It has its own argument, or siteline sets it."));
         }
         if values.is_empty() || values.iter().any(String::is_empty) {
             let message = format!("the filter {:?} has an empty value", excerpt(&name));
@@ -206,7 +206,7 @@ fn wire_form(input: &QueryInput) -> String {
     wire
 }
 
-/// The parameters in the order of the wire.
+/// Calls `each` for the parameters in the order of the wire form.
 fn for_each_parameter(input: &QueryInput, mut each: impl FnMut(&str, &str)) {
     let seconds = input.interval_seconds.map(|seconds| seconds.to_string());
     let size = input.page_size.map(|size| size.to_string());
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_form_is_encoded_and_holds_only_what_was_set() {
+    fn the_wire_form_is_encoded_and_contains_only_the_given_parameters() {
         let query = Query::new(full()).unwrap();
         assert_eq!(
             query.wire(),
@@ -319,10 +319,10 @@ mod tests {
     }
 
     #[test]
-    fn the_same_question_is_the_same_query_whatever_the_order_of_its_filters() {
-        let mut turned = full();
-        turned.filters.reverse();
-        let (one, two) = (Query::new(full()).unwrap(), Query::new(turned).unwrap());
+    fn the_order_of_filters_does_not_matter() {
+        let mut reversed = full();
+        reversed.filters.reverse();
+        let (one, two) = (Query::new(full()).unwrap(), Query::new(reversed).unwrap());
         assert_eq!(one, two);
         assert_eq!(one.fingerprint("o"), two.fingerprint("o"));
         assert_ne!(one.fingerprint("o"), one.fingerprint("p"));
@@ -368,7 +368,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn p3_a_cursor_arrives_byte_for_byte(cursor in any::<String>(), long in 0..8_192_usize) {
+        fn p3_a_cursor_is_sent_byte_for_byte(cursor in any::<String>(), long in 0..8_192_usize) {
             let cursor = format!("{cursor}~/+=%&# {}", "x".repeat(long));
             let query = Query::new(full()).unwrap();
             let wire = query.wire_with(&Cursor::new(&cursor));

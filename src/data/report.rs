@@ -1,5 +1,5 @@
-//! What was assumed and seen on a page where the document shows nothing, and how many points were odd.
-//! Odd points are kept as they are, and all are counted.
+//! [`PageReport`]: what the decoder assumed where the interface document is silent, and counts of
+//! unusual points. Such points are kept unchanged.
 
 use std::collections::BTreeSet;
 
@@ -7,43 +7,43 @@ use serde::Serialize;
 
 use super::shape::TimestampForm;
 
-/// At most so many names of unknown members are listed; of further ones only that there are more.
+/// At most so many names of unknown members are listed; one more entry says that there are more.
 const UNKNOWN_LISTED: usize = 200;
-/// Longest name listed in full.
+/// Longer names are truncated.
 const NAME_CHARACTERS: usize = 100;
 
 /// The quality report of a page, or of several merged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PageReport {
-    /// Points read, repeats included.
+    /// Points read, including repeated ones.
     pub points: u64,
-    /// Different series seen. In a report over several pages: the most on one page.
+    /// Distinct series. In a report over several pages: the maximum of a page.
     pub series: u64,
-    /// Names of the top-level array that held the series.
+    /// Names of the top-level array of series.
     pub arrays: BTreeSet<String>,
-    /// The forms of timestamps seen.
+    /// The forms of timestamps.
     pub timestamp_forms: BTreeSet<TimestampForm>,
     /// Points before the query's start, or at or after its end (J14).
     pub outside_range: u64,
-    /// Points on no multiple of the interval, counted from the epoch or from the start (J14).
+    /// Points that are on no multiple of the interval from the epoch or from the start (J14).
     pub off_grid: u64,
     /// Points whose minimum is above their maximum (J15).
     pub minimum_above_maximum: u64,
     /// Points whose value is below their minimum or above their maximum (J15).
     pub value_outside_bounds: u64,
-    /// Points whose series and timestamp came before on the same page (J16).
+    /// Points whose series and timestamp occurred before on the same page (J16).
     pub repeated: u64,
-    /// Timestamps whose digits beyond the microsecond were cut off (J11).
+    /// Timestamps that were truncated to microseconds (J11).
     pub timestamps_truncated: u64,
     /// Leap seconds, read as `:59.999999` (J11).
     pub leap_seconds: u64,
-    /// Numbers that came as text (J9).
+    /// Numbers in the form of text (J9).
     pub numbers_as_text: u64,
     /// Negative sample counts (J10).
     pub negative_counts: u64,
-    /// Pages without the member `nextCursor`, taken as the last (only with `missing_cursor="end"`).
+    /// Pages without `nextCursor`, treated as the last (only with `missing_cursor="end"`).
     pub cursors_missing: u64,
-    /// Members that were ignored, as `meta`, `series[].unit`, `points[].quality` (J18).
+    /// Ignored members, such as `meta`, `series[].unit`, `points[].quality` (J18).
     pub unknown_members: BTreeSet<String>,
 }
 
@@ -61,7 +61,7 @@ impl PageReport {
         }
     }
 
-    /// The entries that add up over pages.
+    /// The entries that are summed over pages.
     fn counts(&mut self) -> [&mut u64; 11] {
         [
             &mut self.points,
@@ -78,7 +78,7 @@ impl PageReport {
         ]
     }
 
-    /// Lists an unknown member, unless very many are listed already.
+    /// Lists an unknown member, up to [`UNKNOWN_LISTED`].
     pub(super) fn note_unknown(&mut self, name: impl FnOnce() -> String) {
         if self.unknown_members.len() < UNKNOWN_LISTED {
             self.unknown_members.insert(name());
@@ -88,7 +88,7 @@ impl PageReport {
     }
 }
 
-/// A member's name as a report or message shows it: cut, and with control characters escaped.
+/// A member's name for a report or message: truncated, with control characters escaped.
 pub(super) fn shown_name(name: &str) -> String {
     let mut shown: String = name
         .chars()
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_of_pages_add_up() {
+    fn reports_of_pages_are_summed() {
         let mut one = PageReport { points: 3, series: 2, off_grid: 1, ..PageReport::default() };
         let mut two = PageReport { points: 4, series: 1, repeated: 5, ..PageReport::default() };
         two.note_unknown(|| "meta".to_owned());
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn j18_a_flood_of_unknown_members_stays_bounded() {
+    fn j18_the_list_of_unknown_members_is_bounded() {
         let mut report = PageReport::default();
         for n in 0..100_000 {
             report.note_unknown(|| n.to_string());

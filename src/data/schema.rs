@@ -1,4 +1,4 @@
-//! The ten columns of siteline: their names, their Arrow types, and batches of them.
+//! The ten columns of siteline: names, Arrow types, and batches.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(super) fn timestamp_array(microseconds: Vec<i64>) -> TimestampMicrosecondArr
     TimestampMicrosecondArray::new(microseconds.into(), None).with_timezone(ZONE)
 }
 
-/// A batch of columns that were made for this schema.
+/// A batch of columns of this schema.
 pub(super) fn batch(schema: SchemaRef, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
     RecordBatch::try_new(schema, arrays).map_err(broken)
 }

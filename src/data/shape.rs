@@ -1,5 +1,5 @@
-//! What the interface document leaves open about a page (§2.3), gathered in one place where a user
-//! can state it: nothing of it is guessed in code that cannot be overridden.
+//! [`Shape`]: everything that the interface document leaves open about a page (§2.3). The user can
+//! override each of the decoder's assumptions.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +9,7 @@ use crate::error::{Error, Kind, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimestampForm {
-    /// Text is ISO 8601; a number is epoch seconds or milliseconds, whichever is nearer to the
-    /// query's range.
+    /// Text is ISO 8601; a number is epoch seconds or milliseconds, the nearer to the query's range.
     Detect,
     /// ISO 8601 text with a zone.
     Iso,
@@ -32,10 +31,10 @@ impl TimestampForm {
         }
     }
 
-    /// The form of that name; `ConfigError` for any other.
+    /// The form with this name.
     ///
     /// # Errors
-    /// `Kind::ConfigError` naming the four forms.
+    /// `Kind::ConfigError` that names the four forms, for any other name.
     pub fn parse(name: &str) -> Result<Self> {
         [Self::Detect, Self::Iso, Self::EpochSeconds, Self::EpochMilliseconds]
             .into_iter()
@@ -54,7 +53,7 @@ impl TimestampForm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MissingCursor {
-    /// An error: the last page says `null` (§4.4, rule 4).
+    /// An error: the last page has `null` (§4.4, rule 4).
     Error,
     /// The last page.
     End,
@@ -70,7 +69,7 @@ impl MissingCursor {
         }
     }
 
-    /// The choice of that name (`error`, `end`).
+    /// The variant with this name (`error`, `end`).
     ///
     /// # Errors
     /// `Kind::ConfigError` for any other name.
@@ -86,23 +85,23 @@ impl MissingCursor {
     }
 }
 
-/// The member names and forms of a data response (§2.3). The default is the document; what the
-/// document does not show is found by shape.
+/// The member names and forms of a data reply (§2.3). The default follows the document; what the
+/// document leaves open is detected.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Shape {
     /// Name of the top-level array of series envelopes; `None`: the one member whose elements are
-    /// objects that carry points.
+    /// objects with points.
     pub array: Option<String>,
     /// How `timestamp` is written.
     pub timestamp: TimestampForm,
     /// What a page without `nextCursor` means.
     pub missing_cursor: MissingCursor,
-    /// A top-level member of this name with a value other than null makes the page an error.
+    /// If a top-level member of this name is not null, the page is an error.
     pub error_member: String,
-    /// The envelope's member that holds its points.
+    /// The envelope's member with its points.
     pub points: String,
-    /// The top-level member that holds the cursor of the next page.
+    /// The top-level member with the cursor of the next page.
     pub next_cursor: String,
     /// The envelope's members that identify the series, in the order of the columns.
     pub identity: [String; 5],
@@ -139,10 +138,10 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Refuses a shape in which two members of one level have the same name, or one has none.
+    /// Refuses a shape in which two members of one level have the same name, or one name is empty.
     ///
     /// # Errors
-    /// `Kind::ConfigError` naming the member.
+    /// `Kind::ConfigError` that names the member.
     pub fn check(&self) -> Result<()> {
         let top: Vec<&str> =
             [Some(&self.next_cursor), Some(&self.error_member), self.array.as_ref()]
@@ -177,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shape_with_the_same_member_twice_is_refused() {
+    fn a_shape_with_a_duplicate_or_empty_member_is_refused() {
         assert!(Shape::default().check().is_ok());
         let shape = Shape { minimum: "value".to_owned(), ..Shape::default() };
         assert_eq!(shape.check().unwrap_err().kind(), Kind::ConfigError);
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_parsed_by_the_names_they_show() {
+    fn forms_are_parsed_by_name() {
         assert_eq!(TimestampForm::parse("iso").unwrap(), TimestampForm::Iso);
         assert!(TimestampForm::parse("unix").is_err());
         assert_eq!(MissingCursor::parse("end").unwrap(), MissingCursor::End);

@@ -1,4 +1,4 @@
-//! A table built point by point, of points that did not come from a page.
+//! [`TableBuilder`]: builds a table point by point, without pages.
 
 use std::collections::HashMap;
 
@@ -15,27 +15,27 @@ pub struct TableBuilder {
 }
 
 impl TableBuilder {
-    /// An empty table with room for so many points.
+    /// An empty table with capacity for `rows` points.
     #[must_use]
     pub fn new(rows: usize) -> Self {
         let columns = ColumnsBuilder::new(rows, 0);
         Self { columns, series: Vec::new(), known: HashMap::new(), envelopes: Vec::new() }
     }
 
-    /// Points so far.
+    /// The number of points so far.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.columns.rows()
     }
 
     /// Adds a point: microseconds UTC; value, minimum and maximum; the count. The next call of
-    /// [`TableBuilder::series`] names its series.
+    /// [`TableBuilder::series`] gives its series.
     #[inline]
     pub fn push(&mut self, timestamp: i64, numbers: [Option<f64>; 3], sample_count: Option<i64>) {
         let mut row = PointRow::new(timestamp);
-        for (place, number) in numbers.into_iter().enumerate() {
+        for (index, number) in numbers.into_iter().enumerate() {
             if let Some(number) = number {
-                row.set_number(place, number);
+                row.set_number(index, number);
             }
         }
         if let Some(count) = sample_count {
@@ -44,7 +44,7 @@ impl TableBuilder {
         self.columns.push(&row, &[]);
     }
 
-    /// Names the series of the points that were added since the last call.
+    /// Sets the series of the points that were added since the last call.
     pub fn series(&mut self, identity: &Identity) {
         let rows = self.envelopes.last().map_or(0, |last| last.rows.end)..self.rows();
         if let Some(last) = self.envelopes.last_mut()
@@ -64,7 +64,7 @@ impl TableBuilder {
     /// The table, without extra columns.
     ///
     /// # Errors
-    /// `Kind::InternalError` where a point has no series.
+    /// `Kind::InternalError` if a point has no series.
     pub fn finish(self) -> Result<PointColumns> {
         if self.envelopes.last().map_or(0, |last| last.rows.end) != self.rows() {
             return Err(Error::new(Kind::InternalError, "a point has no series"));

@@ -1,4 +1,4 @@
-//! Where the service is: the address that a user types, checked once.
+//! [`BaseUrl`]: the validated address of the service.
 
 use std::fmt;
 
@@ -6,30 +6,30 @@ use url::{Host, Url};
 
 use crate::error::{Error, Kind, Result};
 
-/// The path of the token endpoint below the base URL (§4.1). It carries no version segment (§9).
+/// The path of the token endpoint below the base URL (§4.1). It has no version segment (§9).
 pub(crate) const TOKEN_PATH: &str = "/api/customer/oauth/token";
 
-/// The checked address of the service. All paths of the interface are relative to it.
+/// The validated address of the service. All paths of the interface are relative to it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct BaseUrl {
-    /// The address as it is dialled, without a slash at its end, with a default port where one was
-    /// typed (`:443`): the service compares `aud` as text with the address that it is called by.
+    /// The address used in requests, without a trailing slash, with a default port (`:443`) if the
+    /// user typed one: the service compares `aud` as text with the address of the request.
     text: String,
     url: Url,
 }
 
 impl BaseUrl {
-    /// Checks an address: `https://host[:port][/prefix]`, or `http://` on loopback.
+    /// Parses an address: `https://host[:port][/prefix]`, or `http://` on loopback.
     ///
     /// # Errors
-    /// `ConfigError` for another scheme, for user information, a query or a fragment in it, and for
-    /// plain HTTP beyond loopback unless `allow_http`. The text is not repeated: it may hold a
-    /// password.
+    /// `ConfigError` for another scheme, for user information, a query or a fragment, and for plain
+    /// HTTP to another host than loopback unless `allow_http`. The error does not contain the
+    /// address, which may contain a password.
     pub fn parse(text: &str, allow_http: bool) -> Result<Self> {
         let text = text.trim();
         let refuse = |what: &str| Err(Error::new(Kind::ConfigError, format!("base_url {what}")));
         if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
-            return refuse("holds a space, a control character or a backslash");
+            return refuse("contains a space, a control character or a backslash");
         }
         let Ok(url) = Url::parse(text) else {
             return refuse("is not an address; write it as https://customer.example.com");
@@ -38,12 +38,12 @@ impl BaseUrl {
             return refuse("must begin with https:// and name a host");
         }
         if url.password().is_some() || authority(text).contains('@') {
-            return refuse("holds a user name or password; the credential is given apart from it");
+            return refuse("contains a user name or password; pass the credential separately");
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return refuse("holds a query or a fragment; give the address alone");
+            return refuse("contains a query or a fragment; pass only the address");
         }
-        let base = Self { text: dialled(text, &url), url };
+        let base = Self { text: normalized(text, &url), url };
         if base.is_plain() && !base.is_loopback() && !allow_http {
             return refuse("is plain http: tokens would travel unprotected").map_err(|error| {
                 error.with_hint("use https://, or allow_http=True on a network of your own")
@@ -52,19 +52,19 @@ impl BaseUrl {
         Ok(base)
     }
 
-    /// The address as it is dialled, without a slash at its end.
+    /// The address used in requests, without a trailing slash.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The address of the token endpoint as text: the `aud` of assertions unless set apart (§2.1).
+    /// The address of the token endpoint: the `aud` of assertions unless configured (§2.1).
     #[must_use]
     pub fn token_url(&self) -> String {
         format!("{}{TOKEN_PATH}", self.text)
     }
 
-    /// The address of a path of the interface, with a query that is percent-encoded already.
+    /// The address of a path of the interface, with a query that is already percent-encoded.
     #[must_use]
     pub fn join(&self, path: &str, query: Option<&str>) -> Url {
         let mut url = self.url.clone();
@@ -73,7 +73,7 @@ impl BaseUrl {
         url
     }
 
-    /// True for the machine itself: the only place that plain HTTP may go to unasked.
+    /// Whether the host is loopback, where plain HTTP is allowed by default.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self.url.host() {
@@ -87,28 +87,28 @@ impl BaseUrl {
         }
     }
 
-    /// True for plain HTTP.
+    /// Whether the scheme is `http`.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.url.scheme() == "http"
     }
 
-    /// The host alone, as errors name it.
+    /// The host, for error messages.
     #[must_use]
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
 }
 
-/// What stands between the scheme and the path of an address that was typed.
+/// The part of a typed address between the scheme and the path.
 fn authority(text: &str) -> &str {
     let rest = text.split_once(':').map_or(text, |(_, rest)| rest).trim_start_matches('/');
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// Scheme and host in small letters, the host in ASCII: so they go over the wire, whatever was
-/// typed. A typed port stays, the default one too.
-fn dialled(text: &str, url: &Url) -> String {
+/// The address with scheme and host in lower case and the host in ASCII, as a request sends them. A
+/// typed port is kept, even if it is the default.
+fn normalized(text: &str, url: &Url) -> String {
     let scheme = url.scheme();
     let default = if scheme == "https" { 443 } else { 80 };
     let port = match url.port() {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn k10_the_audience_is_the_dialled_address_and_the_documented_path() {
+    fn k10_the_audience_is_the_request_address_and_the_documented_path() {
         for (typed, audience) in [
             ("https://c.example.com/", "https://c.example.com/api/customer/oauth/token"),
             (" https://c.example.com//\n", "https://c.example.com/api/customer/oauth/token"),
@@ -187,8 +187,8 @@ mod tests {
         ] {
             let base = BaseUrl::parse(typed, false).expect(typed);
             assert_eq!(base.token_url(), audience);
-            let dialled = base.join(TOKEN_PATH, None);
-            assert_eq!(dialled.as_str().replace(":443", ""), audience.replace(":443", ""));
+            let sent = base.join(TOKEN_PATH, None);
+            assert_eq!(sent.as_str().replace(":443", ""), audience.replace(":443", ""));
         }
     }
 

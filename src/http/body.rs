@@ -1,5 +1,5 @@
-//! The body of a reply: read within its time limits, its encoding known. We inflate by ourselves,
-//! because a client library that does it strips the header and hides the cause.
+//! Reads the body of a reply within its time limits and checks its encoding. reqwest's own
+//! decompression is off: it removes the header and hides the cause of a failure.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use crate::error::{Error, Kind, Phase, Result};
 /// The limits of one body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Bytes, before and after inflating.
+    /// Most bytes, before and after inflating.
     pub(super) cap: usize,
-    /// Longest silence.
+    /// Longest time without data.
     pub(super) idle: Duration,
-    /// Bytes that must come ...
+    /// Bytes that must arrive ...
     pub(super) window_bytes: usize,
-    /// ... in every stretch of this length.
+    /// ... in every period of this length.
     pub(super) window: Duration,
 }
 
-/// Reads a body to its end. The errors carry no status: the caller knows it.
+/// Reads a body to its end. The caller adds the status to an error.
 pub(super) async fn read(
     mut response: Response,
     limits: Limits,
@@ -37,21 +37,21 @@ pub(super) async fn read(
     inflater.finish()
 }
 
-/// Reads until enough bytes for one window have come; true at the end of the body.
+/// Reads until enough bytes for one window have arrived; true at the end of the body.
 async fn read_window(
     response: &mut Response,
     inflater: &mut Inflater,
     limits: Limits,
 ) -> Result<bool> {
     let enough = async {
-        let mut came = 0;
-        while came < limits.window_bytes {
+        let mut received = 0;
+        while received < limits.window_bytes {
             let Ok(chunk) = tokio::time::timeout(limits.idle, response.chunk()).await else {
-                return Err(too_slow(format!("nothing of the body came for {:?}", limits.idle)));
+                return Err(too_slow(format!("no data of the body arrived for {:?}", limits.idle)));
             };
             match chunk {
                 Ok(Some(chunk)) => {
-                    came += chunk.len();
+                    received += chunk.len();
                     inflater.push(&chunk)?;
                 }
                 Ok(None) => return Ok(true),
@@ -62,7 +62,7 @@ async fn read_window(
     };
     tokio::time::timeout(limits.window, enough).await.unwrap_or_else(|_| {
         let (bytes, window) = (limits.window_bytes, limits.window);
-        Err(too_slow(format!("less than {bytes} bytes of the body came in {window:?}")))
+        Err(too_slow(format!("less than {bytes} bytes of the body arrived in {window:?}")))
     })
 }
 
@@ -70,7 +70,7 @@ fn too_slow(message: String) -> Error {
     Error::new(Kind::TransportTimeout, message).with(|context| context.phase = Some(Phase::Body))
 }
 
-/// The one encoding that the headers name. We asked for gzip or none.
+/// The encoding that the headers name. Requests accept only gzip.
 fn encoding(headers: &HeaderMap) -> Result<Encoding> {
     let mut found = Encoding::Identity;
     let values = headers.get_all(CONTENT_ENCODING).iter();
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn e2_unknown_and_doubled_encodings_are_refused() {
+    fn e2_unknown_and_repeated_encodings_are_refused() {
         let named = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_ENCODING, value.parse().expect("a header"));

@@ -1,7 +1,7 @@
-//! [`Buffers`]: where large bodies come to stand, one after another.
+//! [`Buffers`]: a pool of buffers for large bodies.
 //!
-//! A fresh megabyte costs some three hundred page faults. In a chain the next page has the room of the
-//! one before the last. What stood there is never shown, which is why there is no `Debug` here.
+//! A newly allocated megabyte costs about three hundred page faults. In a chain, a page reuses the
+//! buffer of the page before the previous one. There is no `Debug`, because it would show old bodies.
 
 use std::sync::{Arc, MutexGuard, Weak};
 
@@ -9,55 +9,56 @@ use bytes::Bytes;
 
 use crate::lock::Mutex;
 
-/// Smaller ones are not worth it.
+/// Smaller buffers are not pooled.
 const SMALLEST: usize = 128 * 1024;
-/// Bytes of room that are kept while no body is read.
+/// Most bytes of unused buffers in the pool.
 const MOST_KEPT: usize = 8 << 20;
 
-/// Room to read large bodies into. It comes back by itself when a body is dropped.
+/// A pool of buffers. A buffer returns to the pool when its body is dropped.
 #[derive(Clone, Default)]
 pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Buffers {
-    /// An empty buffer with room for so many bytes at least.
-    pub(super) fn with_room(&self, room: usize) -> Vec<u8> {
+    /// An empty buffer of at least this capacity.
+    pub(super) fn with_capacity(&self, capacity: usize) -> Vec<u8> {
         let mut buffer = Vec::new();
-        self.make_room(&mut buffer, room);
+        self.grow(&mut buffer, capacity);
         buffer
     }
 
-    /// Gives a buffer room for so many bytes in all.
-    pub(super) fn make_room(&self, buffer: &mut Vec<u8>, room: usize) {
-        if let Some(mut larger) = self.take(room) {
+    /// Raises the capacity of a buffer.
+    pub(super) fn grow(&self, buffer: &mut Vec<u8>, capacity: usize) {
+        if let Some(mut larger) = self.take(capacity) {
             larger.clear();
             larger.extend_from_slice(buffer);
             *buffer = larger;
         } else {
-            buffer.reserve_exact(room - buffer.len());
+            buffer.reserve_exact(capacity - buffer.len());
         }
     }
 
-    /// A buffer of so many bytes, to be written over: what they are is not said.
-    pub(super) fn of_length(&self, length: usize) -> Vec<u8> {
+    /// A buffer of this length with arbitrary content, to be overwritten.
+    pub(super) fn with_length(&self, length: usize) -> Vec<u8> {
         let mut buffer = self.take(length).unwrap_or_else(|| vec![0; length]);
         buffer.resize(length, 0);
         buffer
     }
 
-    /// The bytes of a body. With the last of their holders they come back, where they are worth it.
+    /// The bytes of a body. A buffer of a pooled size returns to the pool when the last reference is
+    /// dropped.
     pub(super) fn lend(&self, bytes: Vec<u8>) -> Bytes {
-        if is_worth_it(&bytes) {
-            Bytes::from_owner(Lent { bytes, home: Arc::downgrade(&self.0) })
+        if is_pooled_size(&bytes) {
+            Bytes::from_owner(Lent { bytes, pool: Arc::downgrade(&self.0) })
         } else {
             Bytes::from(bytes)
         }
     }
 
-    /// Keeps a buffer that is done with, where it is worth it.
+    /// Returns an unused buffer of a pooled size to the pool.
     pub(super) fn take_back(&self, buffer: Vec<u8>) {
-        let Some(mut kept) = self.try_lock().filter(|_| is_worth_it(&buffer)) else { return };
+        let Some(mut kept) = self.try_lock().filter(|_| is_pooled_size(&buffer)) else { return };
         kept.push(buffer);
-        // The oldest make way: the pages may have grown, or shrunk.
+        // Drops the oldest first: the size of the pages may have changed.
         while kept.iter().map(Vec::capacity).sum::<usize>() > MOST_KEPT {
             kept.remove(0);
         }
@@ -68,8 +69,8 @@ impl Buffers {
         self.0.lock().is_empty()
     }
 
-    /// `None` where another thread has the lock. It may be a thread of the process that this one was
-    /// forked from, so nobody waits for a buffer.
+    /// `None` if another thread has the lock. After a fork it may be a thread of the parent process,
+    /// so nothing waits for it.
     fn try_lock(&self) -> Option<MutexGuard<'_, Vec<Vec<u8>>>> {
         self.0.try_lock()
     }
@@ -79,7 +80,7 @@ impl Buffers {
             return None;
         }
         let mut kept = self.try_lock()?;
-        // A small body in much room would hold all of it.
+        // A small body must not keep a large buffer.
         let fits =
             |buffer: &Vec<u8>| (least..=least.saturating_mul(2)).contains(&buffer.capacity());
         let fitting = kept.iter().position(fits)?;
@@ -87,13 +88,13 @@ impl Buffers {
     }
 }
 
-fn is_worth_it(buffer: &Vec<u8>) -> bool {
+fn is_pooled_size(buffer: &Vec<u8>) -> bool {
     (SMALLEST..=MOST_KEPT).contains(&buffer.capacity())
 }
 
 struct Lent {
     bytes: Vec<u8>,
-    home: Weak<Mutex<Vec<Vec<u8>>>>,
+    pool: Weak<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl AsRef<[u8]> for Lent {
@@ -104,8 +105,8 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        if let Some(home) = self.home.upgrade() {
-            Buffers(home).take_back(std::mem::take(&mut self.bytes));
+        if let Some(pool) = self.pool.upgrade() {
+            Buffers(pool).take_back(std::mem::take(&mut self.bytes));
         }
     }
 }
@@ -119,9 +120,9 @@ mod tests {
     }
 
     #[test]
-    fn room_comes_back_with_the_last_holder_of_a_body_and_is_used_again() {
+    fn a_buffer_returns_with_the_last_reference_to_its_body_and_is_reused() {
         let buffers = Buffers::default();
-        let mut first = buffers.with_room(SMALLEST);
+        let mut first = buffers.with_capacity(SMALLEST);
         first.extend_from_slice(b"a body");
         let body = buffers.lend(first);
         let slice = body.slice(2..);
@@ -130,26 +131,26 @@ mod tests {
         assert!(kept(&buffers).is_empty());
         drop(slice);
         assert_eq!(kept(&buffers), [SMALLEST]);
-        assert_eq!(buffers.with_room(SMALLEST + 1).capacity(), SMALLEST + 1, "it is too small");
-        assert!(buffers.with_room(SMALLEST).is_empty());
+        assert_eq!(buffers.with_capacity(SMALLEST + 1).capacity(), SMALLEST + 1, "it is too small");
+        assert!(buffers.with_capacity(SMALLEST).is_empty());
         assert!(kept(&buffers).is_empty());
     }
 
     #[test]
-    fn a_buffer_of_a_length_has_that_length_whatever_it_had_before() {
+    fn with_length_gives_that_length_from_a_buffer_of_any_length() {
         let buffers = Buffers::default();
         for length in [SMALLEST, 2 * SMALLEST, SMALLEST + 1] {
-            let body = buffers.lend(buffers.of_length(length));
+            let body = buffers.lend(buffers.with_length(length));
             assert_eq!(body.len(), length);
         }
         assert_eq!(kept(&buffers), [SMALLEST, 2 * SMALLEST]);
     }
 
     #[test]
-    fn neither_small_nor_very_large_ones_are_kept_nor_more_than_a_few() {
+    fn the_pool_keeps_no_small_or_very_large_buffers_and_only_a_few() {
         let buffers = Buffers::default();
-        for room in [SMALLEST - 1, MOST_KEPT + 1] {
-            drop(buffers.lend(Vec::with_capacity(room)));
+        for capacity in [SMALLEST - 1, MOST_KEPT + 1] {
+            drop(buffers.lend(Vec::with_capacity(capacity)));
         }
         assert!(kept(&buffers).is_empty());
         let bodies: Vec<Bytes> =
@@ -159,16 +160,16 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_taken_and_the_oldest_make_way() {
+    fn a_fitting_buffer_is_reused_and_the_oldest_are_dropped() {
         let buffers = Buffers::default();
-        let lend = |rooms: &[usize]| {
-            let lent = rooms.iter().map(|room| buffers.lend(Vec::with_capacity(*room)));
+        let lend = |sizes: &[usize]| {
+            let lent = sizes.iter().map(|size| buffers.lend(Vec::with_capacity(*size)));
             drop(lent.collect::<Vec<_>>());
         };
         lend(&[MOST_KEPT / 2, SMALLEST, 2 * SMALLEST]);
-        assert_eq!(buffers.with_room(SMALLEST + 1).capacity(), 2 * SMALLEST);
+        assert_eq!(buffers.with_capacity(SMALLEST + 1).capacity(), 2 * SMALLEST);
         assert_eq!(kept(&buffers), [MOST_KEPT / 2, SMALLEST]);
-        assert_eq!(buffers.with_room(2 * SMALLEST).capacity(), 2 * SMALLEST, "a fresh one");
+        assert_eq!(buffers.with_capacity(2 * SMALLEST).capacity(), 2 * SMALLEST, "a new buffer");
         assert_eq!(kept(&buffers), [MOST_KEPT / 2, SMALLEST]);
         lend(&[MOST_KEPT / 2]);
         assert_eq!(kept(&buffers), [SMALLEST, MOST_KEPT / 2]);
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_may_outlive_where_it_came_from() {
+    fn a_body_may_outlive_the_pool() {
         let buffers = Buffers::default();
         let body = buffers.lend(vec![b'x'; SMALLEST]);
         drop(buffers);

@@ -1,5 +1,5 @@
-//! What a broken attempt means. The text of foreign errors is never shown (it holds addresses with
-//! queries): the chain of causes is walked, and told in our own words.
+//! Converts errors of reqwest, hyper and rustls. Their text is never shown, because it contains
+//! addresses with queries: the messages are our own, chosen by the types of the causes.
 
 use std::error::Error as StdError;
 use std::io;
@@ -9,14 +9,14 @@ use rustls::{AlertDescription, CertificateError};
 use super::base_url::BaseUrl;
 use crate::error::{Error, Kind, Phase};
 
-/// Names the ways to a certificate store, wherever TLS fails for want of one.
+/// The hint of TLS errors that a certificate setting may solve.
 pub(super) const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
 it with ca_bundle=, SSL_CERT_FILE or SSL_CERT_DIR";
 
 const NOT_REACHED: &str = "no connection to it";
-const ASKS_FOR_A_USER: &str = "it asks for another user or password (407)";
+const NEEDS_A_USER: &str = "it requires another user or password (407)";
 
-/// All causes of an error, outermost first. An [`io::Error`] hides its own content from `source()`.
+/// All causes of an error, outermost first. `source()` of an [`io::Error`] skips the error inside.
 fn causes<'a>(error: &'a (dyn StdError + 'static)) -> Vec<&'a (dyn StdError + 'static)> {
     let mut found: Vec<&'a (dyn StdError + 'static)> = Vec::new();
     let mut next = Some(error);
@@ -34,24 +34,24 @@ fn find<'a, T: StdError + 'static>(causes: &[&'a (dyn StdError + 'static)]) -> O
     causes.iter().find_map(|cause| cause.downcast_ref::<T>())
 }
 
-/// A failure before the headers of a reply were there.
-/// `proxy` is the address of the one on the way, without its password.
+/// A failure before the headers of a reply arrived.
+/// `proxy` is the address of the proxy in use, without its password.
 pub(super) fn from_request(error: reqwest::Error, base: &BaseUrl, proxy: Option<&str>) -> Error {
     let error = error.without_url();
     let causes = causes(&error);
     if let Some(tls) = find::<rustls::Error>(&causes) {
-        // An alert may also come after the handshake, when the request has left.
+        // An alert may also arrive after the handshake, when the request was sent.
         let unsent = error.is_connect();
         return from_tls(tls, base.host()).with(|context| context.unsent = unsent);
     }
     if error.is_connect()
         && let Some(proxy) = proxy
     {
-        // A tunnel that does not open says so; plain HTTP connects to nobody but the proxy.
+        // A failed tunnel has its own error; plain HTTP connects to the proxy only.
         let refused = causes.iter().find_map(|cause| tunnel_refusal(*cause));
         let plain = (base.is_plain() && !error.is_timeout()).then_some(NOT_REACHED);
         match refused.or(plain) {
-            Some(ASKS_FOR_A_USER) => return proxy_asks(proxy, base.host()),
+            Some(NEEDS_A_USER) => return proxy_needs_user(proxy, base.host()),
             Some(NOT_REACHED) => return from_proxy(proxy, base.host(), how(&causes)),
             Some(why) => return from_proxy(proxy, base.host(), why),
             None => {}
@@ -81,20 +81,17 @@ pub(super) fn from_body(error: reqwest::Error) -> Error {
     if find::<hyper::Error>(&causes).is_some_and(hyper::Error::is_parse) {
         return broken_framing();
     }
-    Error::new(
-        Kind::TruncatedBody,
-        format!("the body of the reply ended before its end: {}", how(&causes)),
-    )
+    Error::new(Kind::TruncatedBody, format!("the body of the reply is truncated: {}", how(&causes)))
 }
 
-/// The reqwest client could not be made: with TLS, for want of certificates.
+/// The reqwest client could not be created; with TLS, because there are no trusted certificates.
 pub(super) fn from_builder(error: reqwest::Error) -> Error {
     let error = error.without_url();
     let causes = causes(&error);
     if find::<rustls::Error>(&causes).is_some() {
         return Error::new(
             Kind::TlsError,
-            "this machine has no store of trusted certificates, so that no service can be checked",
+            "this machine has no store of trusted certificates, so the service cannot be verified",
         )
         .with_hint(TRUST_HINT)
         .with(|context| context.unsent = true);
@@ -130,15 +127,15 @@ fn from_connect(
 }
 
 fn connect_timeout(host: &str, proxy: Option<&str>) -> Error {
-    let way = proxy.map_or_else(String::new, |proxy| format!(" through the proxy {proxy}"));
-    let message = format!("{host} did not take the connection{way} in time");
+    let through = proxy.map_or_else(String::new, |proxy| format!(" through the proxy {proxy}"));
+    let message = format!("{host} did not accept the connection{through} in time");
     Error::new(Kind::TransportTimeout, message).with(|context| {
         context.phase = Some(Phase::Connect);
         context.unsent = true;
     })
 }
 
-/// How a connection ended, by the kinds of error alone.
+/// How a connection ended, by the kinds of the errors.
 fn how(causes: &[&(dyn StdError + 'static)]) -> &'static str {
     let io = causes.iter().filter_map(|cause| cause.downcast_ref::<io::Error>());
     for error in io {
@@ -161,15 +158,15 @@ fn how(causes: &[&(dyn StdError + 'static)]) -> &'static str {
     "connection lost"
 }
 
-/// Why a tunnel through the proxy did not open. hyper-util's type for it is not exported: it is
-/// recognised by its name alone.
+/// Why a tunnel through the proxy failed, recognised by the names of the variants: hyper-util does
+/// not export the type.
 fn tunnel_refusal(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
     let name = format!("{cause:?}");
     [
-        ("ProxyAuthRequired", ASKS_FOR_A_USER),
+        ("ProxyAuthRequired", NEEDS_A_USER),
         ("ConnectFailed(", NOT_REACHED),
         ("TunnelUnexpectedEof", "it closed the connection"),
-        ("ProxyHeadersTooLong", "its answer is too long"),
+        ("ProxyHeadersTooLong", "its reply is too long"),
         ("Tunnel", "it refused"),
     ]
     .into_iter()
@@ -177,14 +174,14 @@ fn tunnel_refusal(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
 }
 
 fn from_proxy(proxy: &str, host: &str, why: &str) -> Error {
-    Error::new(Kind::ProxyError, format!("the proxy {proxy} opened no way to {host}: {why}"))
+    Error::new(Kind::ProxyError, format!("the proxy {proxy} did not connect to {host}: {why}"))
         .with_hint("check proxy=, HTTPS_PROXY and NO_PROXY, and the proxy's user and password")
         .with(|context| context.unsent = true)
 }
 
-/// The proxy answered 407: the service has seen nothing of the request.
-pub(super) fn proxy_asks(proxy: &str, host: &str) -> Error {
-    from_proxy(proxy, host, ASKS_FOR_A_USER).with(|context| context.status = Some(407))
+/// The proxy answered 407: the request did not reach the service.
+pub(super) fn proxy_needs_user(proxy: &str, host: &str) -> Error {
+    from_proxy(proxy, host, NEEDS_A_USER).with(|context| context.status = Some(407))
 }
 
 fn from_tls(error: &rustls::Error, host: &str) -> Error {
@@ -199,8 +196,8 @@ fn from_tls(error: &rustls::Error, host: &str) -> Error {
             AlertDescription::ProtocolVersion
             | AlertDescription::HandshakeFailure
             | AlertDescription::InsufficientSecurity,
-        ) => "it offers no version of TLS that is still safe (1.2 or 1.3)",
-        Tls::AlertReceived(_) => "it refused the handshake; it may ask for a client certificate",
+        ) => "it offers no version of TLS that is considered safe (1.2 or 1.3)",
+        Tls::AlertReceived(_) => "it refused the handshake; it may require a client certificate",
         _ => "the handshake failed",
     };
     Error::new(Kind::TlsError, format!("no trusted connection to {host}: {what}"))
@@ -228,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h20_every_failed_check_of_tls_is_named_and_none_is_worth_a_repeat() {
+    fn h20_every_failed_tls_check_is_named_and_none_is_retried() {
         use rustls::Error as Tls;
         for (error, named) in [
             (Tls::InvalidCertificate(CertificateError::UnknownIssuer), "unknown authority"),
@@ -236,10 +233,10 @@ mod tests {
             (Tls::InvalidCertificate(CertificateError::Expired), "has expired"),
             (Tls::AlertReceived(AlertDescription::ProtocolVersion), "no version of TLS"),
         ] {
-            // As it arrives: wrapped in errors of input and output, which hide it from `source()`.
+            // As reqwest returns it: inside two `io::Error`s, whose `source()` skips it.
             let wrapped = io::Error::other(io::Error::other(error));
             let found = causes(&wrapped);
-            let tls = find::<Tls>(&found).expect("found through the wrapping");
+            let tls = find::<Tls>(&found).expect("found inside");
             let error = from_tls(tls, "customer.example.com");
             assert_eq!(error.kind(), Kind::TlsError);
             assert_eq!(error.transience(), crate::error::Transience::Never);

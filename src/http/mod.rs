@@ -1,20 +1,19 @@
-//! One request at a time, counted. What is in here knows addresses, bytes and limits, and nothing
-//! of keys, tokens or points.
+//! HTTP: sends requests, retries and counts them. Keys, tokens and points are handled elsewhere.
 //!
-//! | file | noun |
+//! | file | contents |
 //! |---|---|
-//! | `base_url` | where the service is |
-//! | `transport` | one attempt: one request, one reply with its whole body |
-//! | `body` | reading that body, within its time limits |
-//! | `inflate` | its bytes, inflated within their cap |
-//! | `buffers` | the memory of large bodies, used again |
+//! | `base_url` | the address of the service |
+//! | `transport` | one attempt: one request, one reply with its complete body |
+//! | `body` | reading that body within its time limits |
+//! | `inflate` | inflating that body up to a cap |
+//! | `buffers` | a pool of buffers for large bodies |
 //! | `trust` | which certificates are trusted |
-//! | `proxy` | which proxy the requests go through |
-//! | `failure` | what a broken attempt means, in our own words |
-//! | `problem` | what the service says when it refuses |
-//! | `retry` | which attempts follow one another, and when |
-//! | `retry_after` | what the service asked for with `Retry-After` |
-//! | `allowance` | the daily allowance, counted before the bytes leave, in memory or in a file |
+//! | `proxy` | which proxy the requests use |
+//! | `failure` | errors of the HTTP library, converted |
+//! | `problem` | error replies of the service |
+//! | `retry` | the retry policy |
+//! | `retry_after` | the header `Retry-After` |
+//! | `allowance` | the daily allowance, counted before a request is sent, in memory or in a file |
 
 pub(crate) mod allowance;
 pub(crate) mod base_url;

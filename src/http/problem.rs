@@ -1,5 +1,5 @@
-//! What the service says when it does not give what was asked: the error members of its body,
-//! whatever their form (the interface does not show it, §7), and what a status alone means.
+//! Error replies of the service: the error members of the body, in any of the usual forms (the
+//! interface does not specify one, §7), and the meaning of a status.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,15 +9,15 @@ use super::retry_after::retry_after;
 use super::transport::Reply;
 use crate::error::{Error, Kind, excerpt};
 
-/// Error bodies beyond this are not read as JSON.
+/// Larger error bodies are not parsed as JSON.
 const LONGEST_JSON: usize = 4 * 1024 * 1024;
-/// So much of a body is looked at for its excerpt.
+/// The most bytes of a body that an excerpt is made from.
 const LONGEST_TEXT: usize = 64 * 1024;
 const LONGEST_CODE: usize = 100;
-/// Shorter texts are too common to be taken out as secrets.
+/// Shorter secrets are not redacted, because they may occur in any text.
 const SHORTEST_SECRET: usize = 4;
 
-/// The words of an error body.
+/// The content of an error body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// The member `error` (RFC 6749), or `code` of a nested `error`.
@@ -27,7 +27,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// Reads a body. `secrets` are taken out wherever the service echoes them.
+    /// Reads a body and redacts the `secrets` that the service echoes.
     #[must_use]
     pub(crate) fn read(body: &[u8], secrets: &[&str]) -> Self {
         let json = (body.len() <= LONGEST_JSON)
@@ -55,7 +55,7 @@ impl Problem {
         .flatten()
         .collect();
         let detail = match &json {
-            Some(whole) if words.is_empty() && code.is_none() => shown_json(whole, secrets),
+            Some(json) if words.is_empty() && code.is_none() => shown_json(json, secrets),
             _ => shown(&words.join(": "), secrets),
         };
         let code = code
@@ -64,7 +64,7 @@ impl Problem {
         Self { code, detail }
     }
 
-    /// An error with these words and what the reply's headers add.
+    /// An error with this content and the details in the reply's headers.
     #[must_use]
     pub(crate) fn error(&self, kind: Kind, message: &str, reply: &Reply, now: Timestamp) -> Error {
         let code = self.code.as_ref().map_or_else(String::new, |code| format!(", {code}"));
@@ -83,11 +83,11 @@ impl Problem {
         })
     }
 
-    /// What a status alone means; for the statuses that mean the same everywhere.
+    /// The error for a status that means the same at every endpoint.
     #[must_use]
     pub(crate) fn by_status(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
         let (kind, message) = match reply.status {
-            407 => (Kind::ProxyError, format!("the proxy asks who you are before {what}")),
+            407 => (Kind::ProxyError, format!("the proxy requires authentication for {what}")),
             429 => (Kind::RateLimited, format!("the service was asked too often for {what}")),
             408 | 425 | 500..=599 => {
                 (Kind::ServiceUnavailable, format!("the service failed at {what}"))
@@ -95,14 +95,16 @@ impl Problem {
             400..=499 => (Kind::RequestRejected, format!("the service refused {what}")),
             _ => (
                 Kind::ProtocolError,
-                format!("the service answered {what} in a way that the interface does not know"),
+                format!(
+                    "the service answered {what} with a status that the interface does not define"
+                ),
             ),
         };
         let error = self.error(kind, &message, reply, now);
         match kind {
             Kind::ProxyError => error.with_hint("set user and password in proxy= or HTTPS_PROXY"),
             Kind::RequestRejected if self.speaks_of_https() => error.with_hint(
-                "we spoke plain HTTP to a port that wants TLS: write base_url with https://",
+                "the request was plain HTTP, but the port expects TLS: write base_url with https://",
             ),
             _ => error,
         }
@@ -116,13 +118,13 @@ impl Problem {
     }
 }
 
-/// A body without the byte order mark that some servers put before JSON.
+/// Removes the byte order mark that some servers put before JSON.
 #[must_use]
 pub(crate) fn without_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
 }
 
-/// Foreign text made safe to show, less the secrets that it echoes; `None` if nothing is left.
+/// Makes foreign text safe to show and redacts the secrets; `None` if nothing is left.
 #[must_use]
 pub(crate) fn shown(text: &str, secrets: &[&str]) -> Option<String> {
     let mut text = text.trim().to_owned();
@@ -132,8 +134,8 @@ pub(crate) fn shown(text: &str, secrets: &[&str]) -> Option<String> {
     (!text.is_empty()).then(|| excerpt(&text))
 }
 
-/// JSON without a member that we know, written anew: a secret may be echoed in escapes (`\/`,
-/// `\u002b`), of which only those remain that we write ourselves.
+/// Shows JSON without known members, serialised again: an echoed secret may contain escapes (`\/`,
+/// `\u002b`), of which `serde_json` writes only those that the search includes.
 fn shown_json(json: &Value, secrets: &[&str]) -> Option<String> {
     let escaped: Vec<String> =
         secrets.iter().map(|secret| Value::from(*secret).to_string()).collect();
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_echoed_secret_is_taken_out_however_json_writes_it() {
+    fn an_echoed_secret_is_redacted_however_json_escapes_it() {
         let secrets = ["s3/cr+t=\"1"];
         for body in [
             r#"{"reason":"cursor s3\/cr\u002bt=\"1 is bad"}"#,
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn t18_a_long_description_is_cut_escaped_and_an_echoed_secret_taken_out() {
+    fn t18_a_long_description_is_truncated_escaped_and_an_echoed_secret_redacted() {
         let body = format!(
             r#"{{"error":"x","error_description":"\u001b[31m cursor s3cr3t~1 {}"}}"#,
             "y".repeat(1_000_000)

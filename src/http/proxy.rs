@@ -1,7 +1,7 @@
-//! Which proxy the requests to a service go through: that of `proxy=`, else the one that the
-//! environment names (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, less `NO_PROXY`). Loopback never goes
-//! through one. reqwest decides by the same rules; here they are asked so that an error can name the
-//! proxy, and so that one that cannot be spoken to is refused in words.
+//! Which proxy the requests use: that of `proxy=`, else that of the environment (`HTTPS_PROXY`,
+//! `HTTP_PROXY`, `ALL_PROXY`, except `NO_PROXY`). Requests to loopback never use a proxy. reqwest
+//! applies the same rules; they are evaluated here so that an error can name the proxy, and so that
+//! an unsupported proxy gives a clear error.
 
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
@@ -11,23 +11,22 @@ use crate::error::{Error, Kind, Result};
 const SETTING_HINT: &str = "Write it as http://proxy.example.com:3128; a user and a password as \
                             http://user:password@…, with signs such as @ and : percent-encoded.";
 
-/// Refuses a `proxy=` that is no address, or of a kind that is not spoken. Its text is not shown: it
-/// may hold a password.
+/// Refuses a `proxy=` that is not an address, or not an HTTP proxy. The error does not contain the
+/// text, which may contain a password.
 pub(super) fn check(proxy: &str) -> Result<()> {
     let named = Matcher::builder().all(proxy).build();
     let usable = reqwest::Proxy::all(proxy).is_ok() && !proxy.trim().is_empty();
     match named.intercept(&hyper::Uri::from_static("https://customer.example.com/")) {
-        Some(found) if usable => spoken(&found).map(drop),
+        Some(found) if usable => address(&found).map(drop),
         _ => Err(Error::new(Kind::ConfigError, "proxy is not the address of a proxy.")
             .with_hint(SETTING_HINT)),
     }
 }
 
-/// The address of the proxy for this service, without user and password; `None` for the straight
-/// way.
+/// The address of the proxy for this service, without user and password; `None` without a proxy.
 ///
 /// # Errors
-/// `ConfigError` for a proxy that speaks SOCKS.
+/// `ConfigError` for a SOCKS proxy.
 pub(super) fn for_service(base: &BaseUrl, setting: Option<&str>) -> Result<Option<String>> {
     if base.is_loopback() {
         return Ok(None);
@@ -38,15 +37,15 @@ pub(super) fn for_service(base: &BaseUrl, setting: Option<&str>) -> Result<Optio
     };
     let target = base.join("/", None);
     let Ok(target) = target.as_str().parse::<hyper::Uri>() else { return Ok(None) };
-    matcher.intercept(&target).as_ref().map(spoken).transpose()
+    matcher.intercept(&target).as_ref().map(address).transpose()
 }
 
-fn spoken(proxy: &Intercept) -> Result<String> {
+fn address(proxy: &Intercept) -> Result<String> {
     let scheme = proxy.uri().scheme_str().unwrap_or("http");
     let authority = proxy.uri().authority().map_or("", |authority| authority.as_str());
     if scheme.starts_with("socks") {
         let message =
-            format!("the proxy {scheme}://{authority} speaks SOCKS, which is not spoken here.");
+            format!("the proxy {scheme}://{authority} is a SOCKS proxy, which is not supported.");
         return Err(Error::new(Kind::ConfigError, message)
             .with_hint("Name an HTTP proxy in proxy= or HTTPS_PROXY.")
             .with(|context| context.unsent = true));
@@ -54,7 +53,7 @@ fn spoken(proxy: &Intercept) -> Result<String> {
     Ok(format!("{scheme}://{authority}"))
 }
 
-/// True where a proxy's address holds a password.
+/// Whether a proxy's address contains a password.
 #[must_use]
 pub fn has_password(proxy: &str) -> bool {
     let rest = proxy.split_once("://").map_or(proxy, |(_, rest)| rest);
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn h24_what_is_no_http_proxy_is_refused_and_not_repeated() {
+    fn h24_an_invalid_proxy_is_refused_and_its_text_not_shown() {
         for proxy in
             ["", "http://user:hunter2@:::", "ftp://hunter2", "socks5://u:hunter2@h.example:1"]
         {

@@ -1,8 +1,7 @@
-//! Which attempts follow one another, and when (docs/faults.md section 5). A [`Call`] is one call
-//! of a user: it bounds each attempt, decides about the next one, waits, and records what happened.
+//! Retries (docs/faults.md section 5). A [`Call`] is one call of a user: it limits the time of each
+//! attempt, decides whether another follows, waits, and records the attempts.
 //!
-//! There is no second layer: the transport never repeats anything by itself, so that N attempts
-//! are N requests.
+//! The transport never retries by itself, so that N attempts are N requests.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,22 +10,22 @@ use crate::clock::Clock;
 use crate::error::{Attempt, Error, Kind, Phase, Result, Transience};
 use crate::lock::Mutex;
 
-/// How often and how patiently a request is repeated.
+/// How often a request is retried, and after what pauses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// Attempts in all, the first one included.
+    /// Attempts in total, including the first.
     pub tries: u32,
-    /// The pause before try `i + 1` is a random part of `base * 2^i` ...
+    /// The pause before attempt `i + 1` is a random part of `base * 2^i` ...
     pub base: Duration,
-    /// ... or of this where the service asked for a pause without saying how long ...
+    /// ... with this base if the service was throttling without `Retry-After` ...
     pub throttled_base: Duration,
-    /// ... and never more than this.
+    /// ... and at most this.
     pub cap: Duration,
-    /// The longest `Retry-After` that is waited for; a longer one is raised at once.
+    /// Longest `Retry-After` that a call waits for; a longer one is raised at once.
     pub max_retry_after: Duration,
-    /// Longest single attempt, all of its phases together.
+    /// Longest attempt, all phases in total.
     pub attempt_limit: Option<Duration>,
-    /// Longest call: all attempts and pauses, but not the pauses that the service asked for.
+    /// Longest call: all attempts and pauses, except the pauses that the service requested.
     pub call_limit: Duration,
 }
 
@@ -71,36 +70,36 @@ impl Default for Policy {
     }
 }
 
-/// The moment on a clock by which a call must have ended; or none.
+/// The time on a monotonic clock by which a call must end, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Deadline(Option<Duration>);
 
 impl Deadline {
-    /// No end.
+    /// No deadline.
     pub const NEVER: Self = Self(None);
 
-    /// So long from now.
+    /// The deadline at `limit` from now.
     #[must_use]
     pub fn after(clock: &Clock, limit: Option<Duration>) -> Self {
         Self(limit.map(|limit| clock.monotonic().saturating_add(limit)))
     }
 
-    /// What is left of it; zero when it has passed.
+    /// The remaining time; zero when the deadline has passed.
     #[must_use]
     pub fn left(self, clock: &Clock) -> Option<Duration> {
         self.0.map(|end| end.saturating_sub(clock.monotonic()))
     }
 
-    /// Whether it passes sooner than another.
+    /// Whether this deadline is earlier than another.
     #[must_use]
     pub fn is_before(self, other: Self) -> bool {
         self.0.unwrap_or(Duration::MAX) < other.0.unwrap_or(Duration::MAX)
     }
 
-    /// Runs something up to the deadline.
+    /// Runs a future until the deadline.
     ///
     /// # Errors
-    /// `DeadlineExceeded`, or the thing's own error.
+    /// `DeadlineExceeded`, or the error of the future.
     pub async fn bound<T>(
         self,
         clock: &Clock,
@@ -116,7 +115,7 @@ impl Deadline {
     }
 }
 
-/// A little more than was asked for: callers that were refused together do not return together.
+/// Adds up to a tenth, so that callers that were throttled together do not retry together.
 fn with_jitter(asked: Duration) -> Duration {
     asked.mul_f64(1.0 + fastrand::f64() / 10.0)
 }
@@ -137,18 +136,18 @@ const THROTTLED_COST: f64 = 5.0;
 const SUCCESS_REFUND: f64 = 1.0;
 const REFILL_PER_SECOND: f64 = 1.0 / 6.0;
 
-/// A client's budget for repeats: an outage costs ten to twenty extra requests and then about one a
-/// minute, whatever the number of threads.
+/// A client's budget for retries: an outage costs ten to twenty extra requests and then about one a
+/// minute, independent of the number of threads.
 pub(crate) struct RetryQuota(Mutex<Level>);
 
 struct Level {
     tokens: f64,
-    /// When it was last looked at; refilled for the time since.
+    /// When it was last refilled.
     at: Duration,
 }
 
 impl RetryQuota {
-    /// A full one.
+    /// A full quota.
     #[must_use]
     pub(crate) fn new() -> Self {
         Self(Mutex::new(Level { tokens: QUOTA, at: Duration::ZERO }))
@@ -201,8 +200,8 @@ pub(crate) struct Call<'a> {
     quota: &'a RetryQuota,
     deadline: Deadline,
     started: Duration,
-    /// Time that does not count against the limit of the call: pauses that the service asked for,
-    /// and getting a token.
+    /// Time that does not count against the limit of the call: pauses that the service requested, and
+    /// the time to get a token.
     uncounted: Duration,
     tries: u32,
     reframed: bool,
@@ -240,7 +239,7 @@ impl<'a> Call<'a> {
     /// Runs one attempt within the limits of the attempt, the call and the caller.
     ///
     /// # Errors
-    /// `DeadlineExceeded`, `TransportTimeout`, or the attempt's own.
+    /// `DeadlineExceeded`, `TransportTimeout`, or the error of the attempt.
     pub(crate) async fn attempt<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         let call_left = self.policy.call_limit.saturating_sub(self.counted());
         let attempt_limit = self.policy.attempt_limit.unwrap_or(Duration::MAX);
@@ -249,7 +248,7 @@ impl<'a> Call<'a> {
                 Ok(outcome) => outcome,
                 Err(_) if attempt_limit < call_left => Err(Error::new(
                     Kind::TransportTimeout,
-                    format!("no whole reply came within {attempt_limit:?}"),
+                    format!("no complete reply arrived within {attempt_limit:?}"),
                 )
                 .with(|context| context.phase = Some(Phase::Response))),
                 Err(_) => Err(self.too_long(None)),
@@ -258,11 +257,11 @@ impl<'a> Call<'a> {
         self.deadline.bound(self.clock, limited).await
     }
 
-    /// Runs something within the caller's deadline. Its time does not count against the limit of the
+    /// Runs a future until the caller's deadline. Its time does not count against the limit of the
     /// call.
     ///
     /// # Errors
-    /// `DeadlineExceeded`, or the thing's own.
+    /// `DeadlineExceeded`, or the error of the future.
     pub(crate) async fn untimed<T>(
         &mut self,
         future: impl Future<Output = Result<T>>,
@@ -273,15 +272,15 @@ impl<'a> Call<'a> {
         outcome
     }
 
-    /// Records a failed attempt that another one follows, after this pause.
+    /// Records a failed attempt that is retried after this pause.
     pub(crate) fn record_attempt(&mut self, error: &Error, wait: Duration) {
         self.attempts.push(Attempt { outcome: outcome(error), wait: Some(wait) });
     }
 
-    /// Waits, unless the deadline would pass meanwhile.
+    /// Waits, unless the deadline would pass during the wait.
     ///
     /// # Errors
-    /// `DeadlineExceeded` at once, with what was known before the wait.
+    /// `DeadlineExceeded` without waiting, with the details of `because`.
     pub(crate) async fn pause(&mut self, wait: Duration, because: Error) -> Result<()> {
         if self.deadline.left(self.clock).is_some_and(|left| left <= wait) {
             return Err(self.ended(deadline_exceeded(Some(because))));
@@ -290,11 +289,11 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// Before an attempt: waits for the end of a pause that the service asked for.
+    /// Before an attempt: waits until the end of a pause that the service requested.
     ///
     /// # Errors
-    /// The error that asked, where it is longer than the policy waits; `DeadlineExceeded` at once
-    /// where the deadline would pass meanwhile.
+    /// `because` if the pause is longer than the policy allows; `DeadlineExceeded`, without waiting,
+    /// if the deadline would pass during the wait.
     pub(crate) async fn wait_out(&mut self, left: Duration, because: Error) -> Result<()> {
         if left > self.policy.max_retry_after {
             return Err(self.ended(because));
@@ -305,10 +304,10 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// After a failed attempt: waits for the next one, or says that there is none.
+    /// After a failed attempt: waits before the next one, or fails if there is none.
     ///
     /// # Errors
-    /// The error that the user gets, with all attempts in it.
+    /// The error for the user, with all attempts.
     pub(crate) async fn after(&mut self, error: Error) -> Result<()> {
         self.tries += 1;
         let transience = error.transience();
@@ -345,7 +344,7 @@ impl<'a> Call<'a> {
         self.pause(wait, error).await
     }
 
-    /// The call succeeded; at the first try that refills the quota a little.
+    /// Records success; a success at the first attempt adds to the quota.
     pub(crate) fn succeeded(&self) {
         if self.tries == 0 {
             self.quota.refund(self.clock);
@@ -359,8 +358,8 @@ impl<'a> Call<'a> {
         self.ended(error)
     }
 
-    /// The error of a call that ends between attempts. Attempts that the error already carries
-    /// (those of a token request) follow the ones of this call.
+    /// The error of a call that ends between attempts. Attempts that the error already contains (of
+    /// a token request) follow those of this call.
     #[must_use]
     pub(crate) fn ended(&mut self, error: Error) -> Error {
         let attempts = std::mem::take(&mut self.attempts);
@@ -376,7 +375,8 @@ impl<'a> Call<'a> {
     }
 
     fn too_long(&self, last: Option<Error>) -> Error {
-        let message = format!("no answer within {:?}, all tries together", self.policy.call_limit);
+        let message =
+            format!("no answer within {:?}, all attempts in total", self.policy.call_limit);
         match last {
             None => Error::new(Kind::TransportTimeout, message),
             Some(last) => last.into_kind(Kind::TransportTimeout).with(|context| {
@@ -387,7 +387,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// An attempt in a word or two.
+/// The outcome of an attempt in a few words.
 fn outcome(error: &Error) -> String {
     let context = error.context();
     if error.kind() == Kind::TruncatedBody {

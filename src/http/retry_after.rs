@@ -1,13 +1,13 @@
-//! What the service asked for with `Retry-After` (RFC 9110, 10.2.3).
+//! The header `Retry-After` (RFC 9110, 10.2.3).
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 
-/// The pause that a reply asks for. An HTTP-date is read against the reply's own `Date`, so that
-/// our clock plays no part; `now` stands in where it has none. What is past, negative, not whole or
-/// not a number is taken as absent; of several, the longest counts.
+/// The pause that a reply requests. An HTTP-date is relative to the `Date` of the reply, independent
+/// of the local clock; without a `Date`, to `now`. A date in the past, and a value that is negative,
+/// fractional or not a number, are ignored; of several headers the longest pause counts.
 #[must_use]
 pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     headers
@@ -17,7 +17,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
         .max()
 }
 
-/// When a pause that starts now ends; far beyond all calendars means never.
+/// When a pause that starts now ends; `Timestamp::MAX` if that is out of range.
 #[must_use]
 pub(crate) fn end_of_pause(now: Timestamp, pause: Duration) -> Timestamp {
     SignedDuration::try_from(pause)
@@ -28,20 +28,20 @@ pub(crate) fn end_of_pause(now: Timestamp, pause: Duration) -> Timestamp {
 
 fn pause(text: &str, now: Timestamp) -> Option<Duration> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than fit is still a number, and a long pause.
+        // A number that does not fit is a very long pause.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let until = http_date(text)?;
     Duration::try_from(until.duration_since(now)).ok().filter(|pause| !pause.is_zero())
 }
 
-/// The `Date` of a reply, if it has exactly one that can be read.
+/// The `Date` of a reply, if it has exactly one valid one.
 #[must_use]
 pub(crate) fn date(headers: &HeaderMap) -> Option<Timestamp> {
     http_date(single(headers, &DATE)?)
 }
 
-/// The value of a header that came exactly once and is text.
+/// The value of a header that occurs exactly once and is text.
 #[must_use]
 pub(crate) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
@@ -63,12 +63,12 @@ mod tests {
         for value in values {
             headers.append(RETRY_AFTER, value.parse().expect("a header"));
         }
-        // Our own clock is an hour off: it must not matter.
+        // The local clock is wrong by an hour, which must have no effect.
         retry_after(&headers, "2026-11-01T13:00:00Z".parse().expect("a timestamp"))
     }
 
     #[test]
-    fn b3_a_date_is_read_against_the_date_of_the_reply() {
+    fn b3_a_date_is_relative_to_the_date_of_the_reply() {
         assert_eq!(asked(&["Sun, 01 Nov 2026 12:00:30 GMT"]), Some(Duration::from_secs(30)));
         assert_eq!(asked(&["Sunday, 01-Nov-26 12:00:30 GMT"]), Some(Duration::from_secs(30)));
         assert_eq!(asked(&["Sun, 01 Nov 2026 11:59:59 GMT"]), None);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn b3_a_number_beyond_all_bounds_is_a_long_pause_and_of_two_the_longer_counts() {
+    fn b3_a_huge_number_is_a_long_pause_and_the_longer_of_two_counts() {
         assert_eq!(asked(&["9".repeat(40).as_str()]), Some(Duration::from_secs(u64::MAX)));
         assert_eq!(asked(&["2", "7"]), Some(Duration::from_secs(7)));
         assert_eq!(asked(&["2", "-5"]), Some(Duration::from_secs(2)));

@@ -15,7 +15,7 @@ fn throttled(seconds: Option<u64>) -> Error {
         .with(|context| context.retry_after = seconds.map(Duration::from_secs))
 }
 
-/// The same failure at every attempt: the attempts made, and what the user gets.
+/// Every attempt fails in the same way: the error for the user.
 async fn all_fail(clock: &Clock, policy: &Policy, deadline: Deadline, error: &Error) -> Error {
     let quota = RetryQuota::new();
     let mut call = Call::begin(clock, policy, &quota, deadline);
@@ -28,7 +28,7 @@ async fn all_fail(clock: &Clock, policy: &Policy, deadline: Deadline, error: &Er
 }
 
 #[tokio::test]
-async fn h18_four_tries_with_growing_waits_and_then_the_error_with_all_of_them() {
+async fn h18_four_attempts_with_growing_waits_then_the_error_with_all_of_them() {
     let clock = clock();
     let error = all_fail(&clock, &Policy::data(), Deadline::NEVER, &unavailable()).await;
     assert_eq!(error.kind(), Kind::ServiceUnavailable);
@@ -45,14 +45,14 @@ async fn h18_four_tries_with_growing_waits_and_then_the_error_with_all_of_them()
 }
 
 #[tokio::test]
-async fn h19_what_cannot_pass_is_tried_once() {
+async fn h19_a_permanent_failure_is_not_retried() {
     let rejected = Error::new(Kind::RequestRejected, "no");
     let error = all_fail(&clock(), &Policy::data(), Deadline::NEVER, &rejected).await;
     assert_eq!(error.context().attempts.len(), 1);
 }
 
 #[tokio::test]
-async fn h9_broken_framing_is_tried_twice() {
+async fn h9_broken_framing_is_retried_once() {
     let broken = Error::new(Kind::ProtocolError, "not HTTP").with(|c| c.broken_framing = true);
     let error = all_fail(&clock(), &Policy::data(), Deadline::NEVER, &broken).await;
     assert_eq!(error.context().attempts.len(), 2);
@@ -62,7 +62,7 @@ async fn h9_broken_framing_is_tried_twice() {
 async fn b1_retry_after_is_a_floor_with_up_to_a_tenth_on_top() {
     let clock = clock();
     let error = all_fail(&clock, &Policy::data(), Deadline::NEVER, &throttled(Some(60))).await;
-    assert_eq!(error.context().attempts.len(), 4, "waits asked for are not counted in the 90 s");
+    assert_eq!(error.context().attempts.len(), 4, "requested waits do not count in the 90 s");
     for wait in error.context().attempts.iter().filter_map(|attempt| attempt.wait) {
         assert!(wait >= Duration::from_secs(60) && wait <= Duration::from_secs(66), "{wait:?}");
     }
@@ -87,7 +87,7 @@ async fn b4_without_retry_after_the_waits_are_those_for_throttling() {
 }
 
 #[tokio::test]
-async fn a_wait_that_would_pass_the_deadline_is_not_begun() {
+async fn a_wait_beyond_the_deadline_is_not_started() {
     let clock = clock();
     let deadline = Deadline::after(&clock, Some(Duration::from_secs(100)));
     let error = all_fail(&clock, &Policy::data(), deadline, &throttled(Some(60))).await;
@@ -98,11 +98,11 @@ async fn a_wait_that_would_pass_the_deadline_is_not_begun() {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_in_all_is_a_timeout_of_the_page() {
+async fn a_call_that_exceeds_its_limit_is_a_timeout_of_the_page() {
     let clock = clock();
     let policy = Policy { base: Duration::from_secs(3_600), cap: Duration::MAX, ..Policy::data() };
     let error = loop {
-        // The wait is random; one below the limit is not what is looked for.
+        // The wait is random: repeats until one exceeds the limit.
         let error = all_fail(&clock, &policy, Deadline::NEVER, &unavailable()).await;
         if error.kind() == Kind::TransportTimeout {
             break error;
@@ -114,7 +114,7 @@ async fn a_call_that_takes_too_long_in_all_is_a_timeout_of_the_page() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_never_ends_is_cut_at_its_limit() {
+async fn an_attempt_that_never_ends_is_cancelled_at_its_limit() {
     let policy = Policy { attempt_limit: Some(Duration::from_millis(1)), ..Policy::data() };
     let (clock, quota) = (clock(), RetryQuota::new());
     let call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
@@ -130,7 +130,7 @@ async fn an_attempt_that_never_ends_is_cut_at_its_limit() {
 }
 
 #[tokio::test]
-async fn b12_an_outage_costs_a_bounded_number_of_repeats_whatever_the_callers() {
+async fn b12_an_outage_costs_a_bounded_number_of_retries_for_any_number_of_callers() {
     let (clock, quota, policy) = (clock(), RetryQuota::new(), Policy::data());
     let mut requests = 0;
     for _ in 0..32 {
@@ -143,7 +143,7 @@ async fn b12_an_outage_costs_a_bounded_number_of_repeats_whatever_the_callers() 
         }
     }
     assert!(requests <= 32 + 11, "{requests}");
-    // Ten idle minutes fill it again.
+    // Ten idle minutes refill the quota.
     clock.advance(Duration::from_secs(600));
     assert!((0..10).all(|_| quota.take(&clock, Transience::Transient)));
     assert!(!quota.take(&clock, Transience::Transient));

@@ -1,5 +1,5 @@
-//! A service made of bytes, for tests: it reads requests as they are on the wire, keeps them, and
-//! answers what the test says, whole or not.
+//! A server for tests: it records the raw requests and replies with the bytes that the test gives,
+//! which may be incomplete or invalid.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -12,11 +12,11 @@ use tokio::net::{TcpListener, TcpStream};
 use super::BaseUrl;
 use crate::lock::Mutex;
 
-/// One request as it came.
+/// A request as it was received.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorded {
     pub(crate) raw: String,
-    /// Which connection it came on, from 0.
+    /// The number of its connection, from 0.
     pub(crate) connection: usize,
 }
 
@@ -57,21 +57,21 @@ impl Recorded {
     }
 }
 
-/// What the service does with a request.
+/// What the server does with a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
-    /// These bytes; the connection stays open.
+    /// Sends these bytes and keeps the connection open.
     Reply(Vec<u8>),
-    /// These bytes, then the connection is closed.
+    /// Sends these bytes and closes the connection.
     ReplyAndClose(Vec<u8>),
-    /// These bytes, then the connection is reset.
+    /// Sends these bytes and resets the connection.
     ReplyAndReset(Vec<u8>),
-    /// These bytes, then nothing more, until the client goes.
+    /// Sends these bytes and then nothing, until the client disconnects.
     ReplyAndHang(Vec<u8>),
 }
 
 impl Act {
-    /// A whole JSON reply.
+    /// A complete JSON reply.
     pub(crate) fn json(status: u16, body: &str) -> Self {
         Self::Reply(http(status, &["Content-Type: application/json"], body.as_bytes()))
     }
@@ -104,7 +104,7 @@ pub(crate) fn http(status: u16, headers: &[&str], body: &[u8]) -> Vec<u8> {
 
 type Handler = dyn Fn(&Recorded) -> Act + Send + Sync;
 
-/// The service. It ends with the runtime of its test.
+/// The server. It stops with the runtime of its test.
 pub(crate) struct TestServer {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Recorded>>>,
@@ -116,20 +116,20 @@ impl TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&requests);
+        let recorded = Arc::clone(&requests);
         let handler: Arc<Handler> = Arc::new(handler);
         let listening = tokio::spawn(async move {
             for connection in 0.. {
                 let Ok((stream, _)) = listener.accept().await else { return };
-                let (handler, kept) = (Arc::clone(&handler), Arc::clone(&kept));
-                tokio::spawn(serve(stream, connection, handler, kept));
+                let (handler, recorded) = (Arc::clone(&handler), Arc::clone(&recorded));
+                tokio::spawn(serve(stream, connection, handler, recorded));
             }
         });
         Self { address, requests, listening }
     }
 
-    /// Answers token requests and others from their own scripts, in order; when a script is used
-    /// up, with a new good token and an empty last page.
+    /// Answers token requests and other requests from two scripts, in order; after the end of a
+    /// script, with a new valid token or an empty last page.
     pub(crate) async fn scripted(tokens: Vec<Act>, others: Vec<Act>) -> Self {
         let tokens = Mutex::new(VecDeque::from(tokens));
         let others = Mutex::new(VecDeque::from(others));
@@ -149,10 +149,10 @@ impl TestServer {
         .await
     }
 
-    /// Takes no more connections: whoever comes is refused.
+    /// Refuses new connections.
     pub(crate) async fn stop_listening(&mut self) {
         self.listening.abort();
-        // The socket is closed once the task is gone.
+        // The socket is closed when the task has ended.
         let _ = (&mut self.listening).await;
     }
 
@@ -179,7 +179,7 @@ impl TestServer {
 
 pub(crate) const EMPTY_PAGE: &str = r#"{"nextCursor":null,"series":[]}"#;
 
-/// A good token reply with both scopes.
+/// A valid token reply with both scopes.
 pub(crate) fn token_body(token: &str) -> String {
     format!(
         r#"{{"access_token":"{token}","token_type":"Bearer","expires_in":600,"scope":"customer.discovery.read customer.data.read"}}"#
@@ -194,13 +194,13 @@ async fn serve(
     mut stream: TcpStream,
     connection: usize,
     handler: Arc<Handler>,
-    kept: Arc<Mutex<Vec<Recorded>>>,
+    recorded: Arc<Mutex<Vec<Recorded>>>,
 ) {
     while let Some(raw) = read_request(&mut stream).await {
         let request = Recorded { raw, connection };
-        lock(&kept).push(request.clone());
+        lock(&recorded).push(request.clone());
         let (bytes, then) = match handler(&request) {
-            Act::Reply(bytes) => (bytes, Then::GoOn),
+            Act::Reply(bytes) => (bytes, Then::KeepOpen),
             Act::ReplyAndClose(bytes) => (bytes, Then::Close),
             Act::ReplyAndReset(bytes) => (bytes, Then::Reset),
             Act::ReplyAndHang(bytes) => (bytes, Then::Hang),
@@ -209,7 +209,7 @@ async fn serve(
             return;
         }
         match then {
-            Then::GoOn => {}
+            Then::KeepOpen => {}
             Then::Close => return,
             Then::Reset => {
                 let _ = stream.set_zero_linger();
@@ -225,14 +225,14 @@ async fn serve(
 }
 
 enum Then {
-    GoOn,
+    KeepOpen,
     Close,
     Reset,
     Hang,
 }
 
-/// One request with its body, or `None` at the end of the connection. A TLS greeting is taken for
-/// a request.
+/// One request with its body, or `None` at the end of the connection. A TLS `ClientHello` is returned
+/// like a request.
 async fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut raw = Vec::new();
     loop {

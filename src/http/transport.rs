@@ -1,5 +1,5 @@
-//! One attempt: one request on the wire, one reply with its whole body. Nothing is followed,
-//! repeated or inflated behind our back.
+//! One attempt: one request, one reply with its complete body. Redirects, retries and decompression
+//! of the HTTP library are off.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,30 +28,30 @@ use crate::error::{Error, Kind, Phase, Result, excerpt};
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
-/// The limits and ways of a connection.
+/// The settings of the connections.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct TransportSettings {
-    /// Longest name lookup, TCP and TLS handshake together.
+    /// Longest name lookup, TCP and TLS handshake in total.
     pub connect_timeout: Duration,
-    /// Longest wait for the status and headers of a reply, connecting included.
+    /// Longest wait for the status and headers of a reply, including the time to connect.
     pub response_timeout: Duration,
-    /// Longest silence within a body.
+    /// Longest time without data within a body.
     pub idle_timeout: Duration,
-    /// Bytes of a body that must come ...
+    /// Bytes of a body that must arrive ...
     pub throughput_bytes: usize,
-    /// ... in every stretch of this length.
+    /// ... in every period of this length.
     pub throughput_window: Duration,
     /// Largest body in bytes, before and after inflating.
     pub body_cap: usize,
     /// Longest time that an idle connection is kept.
     pub pool_idle_timeout: Duration,
-    /// What follows `siteline/VERSION` in the header `User-Agent`: the application's own name.
+    /// The application's name, which follows `siteline/VERSION` in the header `User-Agent`.
     pub application: Option<String>,
     /// The certificates to trust.
     pub trust: Trust,
-    /// The address of a proxy; `None` for the one that the environment names. Loopback never goes
-    /// through one.
+    /// The address of a proxy; `None` for that of the environment. Requests to loopback never use a
+    /// proxy.
     pub proxy: Option<String>,
 }
 
@@ -81,17 +81,17 @@ impl fmt::Debug for TransportSettings {
             .field("body_cap", &self.body_cap)
             .field("application", &self.application)
             .field("ca_bundle", &self.trust.ca_bundle.is_some())
-            // A proxy's address may hold a password.
+            // A proxy's address may contain a password.
             .field("proxy", &self.proxy.is_some())
             .finish_non_exhaustive()
     }
 }
 
-/// One request, built anew for every attempt and spent by it.
+/// One request, built for one attempt and consumed by it.
 pub(crate) struct Request {
     /// The address, with its query.
     pub url: Url,
-    /// The value of `Authorization`, marked as sensitive by who made it.
+    /// The value of `Authorization`, which its creator has marked as sensitive.
     pub authorization: Option<HeaderValue>,
     /// The URL-encoded fields of a POST; `None` makes it a GET.
     pub form: Option<Zeroizing<String>>,
@@ -104,7 +104,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// A whole reply, whatever its status.
+/// A complete reply of any status.
 #[derive(Clone)]
 pub struct Reply {
     /// The HTTP status, 100 to 999.
@@ -113,13 +113,13 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// The body, inflated.
     pub body: Bytes,
-    /// Why the body of a refusal (a status from 400) could not be read: the status and the headers
-    /// may say enough without it.
+    /// Why the body of an error reply (a status from 400) could not be read: its status and headers
+    /// may suffice.
     pub broken_body: Option<Error>,
 }
 
 impl Reply {
-    /// The service's own name for the request, if it gave one.
+    /// The request id in the headers.
     #[must_use]
     pub fn request_id(&self) -> Option<String> {
         request_id(&self.headers)
@@ -136,25 +136,25 @@ impl fmt::Debug for Reply {
 pub(crate) struct Transport {
     base: BaseUrl,
     settings: TransportSettings,
-    /// Made at the first request: only then is a missing certificate store an error.
+    /// Created at the first request: only then is a missing certificate store an error.
     http: Mutex<Owned<Result<Connections>>>,
-    skew_told: AtomicBool,
+    skew_logged: AtomicBool,
     buffers: Buffers,
 }
 
 #[derive(Clone)]
 struct Connections {
     http: reqwest::Client,
-    /// The address of the proxy that they go through, without its password.
+    /// The address of the proxy in use, without its password.
     proxy: Option<Arc<str>>,
 }
 
 impl Transport {
-    /// Checks the settings; nothing is opened or loaded yet.
+    /// Checks the settings; opens and loads nothing.
     ///
     /// # Errors
-    /// `ConfigError` for an application name that cannot stand in a header, a proxy address that is
-    /// none, or a bundle without a certificate.
+    /// `ConfigError` for an application name that is not valid in a header, an invalid proxy address,
+    /// or a bundle without a certificate.
     pub(crate) fn new(base: BaseUrl, settings: TransportSettings) -> Result<Self> {
         let agent = user_agent(&settings);
         if !agent.is_ascii() || HeaderValue::from_str(&agent).is_err() {
@@ -166,25 +166,24 @@ impl Transport {
             base,
             settings,
             http: Mutex::default(),
-            skew_told: AtomicBool::new(false),
+            skew_logged: AtomicBool::new(false),
             buffers: Buffers::default(),
         })
     }
 
-    /// Where the requests go.
+    /// The address of the service.
     #[must_use]
     pub(crate) fn base_url(&self) -> &BaseUrl {
         &self.base
     }
 
-    /// Sends one request and reads the whole reply. The service's time is learnt from it.
+    /// Sends one request and reads the complete reply. Updates the estimate of the service's time.
     ///
     /// # Errors
-    /// Whatever keeps a whole reply from coming: `TransportError`, `TransportTimeout` (with its
-    /// phase), `TlsError`, `ProxyError`, `TruncatedBody`, `BodyTooLarge`, `RedirectRefused`, and
-    /// `ProtocolError` for broken framing or a wrong `Content-Encoding`. A failure of a body keeps
-    /// the status; that of a refusal stands in the reply. `unsent` tells that nothing of
-    /// the request can have left.
+    /// `TransportError`, `TransportTimeout` (with its phase), `TlsError`, `ProxyError`,
+    /// `TruncatedBody`, `BodyTooLarge`, `RedirectRefused`, and `ProtocolError` for broken framing or a
+    /// wrong `Content-Encoding`. An error of a body contains the status; with a status from 400 it is
+    /// in [`Reply::broken_body`]. `unsent` says that no byte of the request was sent.
     pub(crate) async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
         let method = if request.form.is_some() { "POST" } else { "GET" };
         let path = request.url.path().to_owned();
@@ -207,7 +206,7 @@ impl Transport {
     async fn exchange(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
         let Connections { http, proxy } = self.connections()?;
         let path = request.url.path().to_owned();
-        // A reply that holds a token is kept nowhere.
+        // The body of a token reply must not stay in the pool.
         let buffers =
             if request.form.is_some() { Buffers::default() } else { self.buffers.clone() };
         let request = build_request(request);
@@ -226,7 +225,7 @@ impl Transport {
         if status == 407
             && let Some(proxy) = proxy.filter(|_| self.base.is_plain())
         {
-            return Err(failure::proxy_asks(&proxy, self.base.host()));
+            return Err(failure::proxy_needs_user(&proxy, self.base.host()));
         }
         if is_redirect(status) {
             return Err(redirect_refused(status, &headers, &self.base));
@@ -254,7 +253,7 @@ impl Transport {
         self.http.lock().get_or_init(|| self.connect()).clone()
     }
 
-    /// The next request opens a connection of its own; those under way end undisturbed.
+    /// The next request opens a new connection; requests in flight are not affected.
     fn forget_connections(&self) {
         self.http.lock().take();
     }
@@ -275,14 +274,14 @@ impl Transport {
 
     fn build(&self) -> Result<reqwest::Client> {
         if self.base.is_plain() {
-            // Without TLS no certificate store is needed, and none is looked for.
+            // Plain HTTP needs no certificate store.
             return self.build_trusting(Vec::new());
         }
         if let Some(certificates) = self.settings.trust.named()? {
             return self.build_trusting(certificates);
         }
-        let of_the_machine = self.builder()?.build();
-        of_the_machine.or_else(|error| match self.settings.trust.fallback() {
+        let with_platform_store = self.builder()?.build();
+        with_platform_store.or_else(|error| match self.settings.trust.fallback() {
             Some(certificates) => self.build_trusting(certificates),
             None => Err(failure::from_builder(error)),
         })
@@ -311,7 +310,7 @@ impl Transport {
         }
     }
 
-    /// Only a reply that nobody on the way can have made or kept tells the service's time.
+    /// Estimates the service's time, unless a proxy may have produced or cached the reply.
     fn learn_time(&self, headers: &HeaderMap, sent: Timestamp, time: &ServiceTime) {
         let trusted = !self.base.is_plain() || self.base.is_loopback();
         let Some(date) = date(headers).filter(|_| trusted && !headers.contains_key(AGE)) else {
@@ -319,13 +318,13 @@ impl Transport {
         };
         time.learn(date, sent, time.clock().wall());
         let Some(skew) = time.skew().filter(|skew| skew.abs() > NOTICED_SKEW) else { return };
-        if !self.skew_told.swap(true, Ordering::Relaxed) {
+        if !self.skew_logged.swap(true, Ordering::Relaxed) {
             let (seconds, direction) =
                 (skew.abs().as_secs(), if skew.is_negative() { "ahead of" } else { "behind" });
             let done = if skew.abs() > CORRECTED_SKEW {
                 "too much to be corrected for: set this machine's clock"
             } else {
-                "corrected for, but better set"
+                "siteline corrects for it, but the clock should be set"
             };
             log::warn!(
                 target: "siteline::http",
@@ -370,13 +369,13 @@ fn no_response(path: &str, limit: Duration) -> Error {
         .with(|context| context.phase = Some(Phase::Response))
 }
 
-/// A reply whose length is told in two ways may have been read differently on its way: what follows
-/// it on the connection is not to be trusted (H10).
+/// Two headers give the length of the body: a proxy may have framed it differently, so that the rest
+/// of the connection is not trusted (H10).
 fn has_two_lengths(headers: &HeaderMap) -> bool {
     headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH)
 }
 
-/// 304 is no redirect, but an answer to a question that we never ask.
+/// 304 is not a redirect: it answers a conditional request, which siteline never sends.
 fn is_redirect(status: u16) -> bool {
     (300..400).contains(&status) && status != 304
 }

@@ -1,10 +1,10 @@
-//! Odd headers, odd ways, and what a fork leaves behind.
+//! Unusual headers, proxies without TLS, and forks.
 
 use super::*;
 use crate::fork::pretend;
 
 #[tokio::test]
-async fn t27_a_date_that_came_over_plain_http_from_beyond_loopback_teaches_nothing() {
+async fn t27_the_date_of_a_plain_http_reply_from_another_host_is_ignored() {
     let act = Act::with_headers(200, &["Date: Sun, 01 Nov 2026 12:02:00 GMT"], "{}");
     let proxy = TestServer::start(move |_| act.clone()).await;
     let base = BaseUrl::parse("http://customer.example.com", true).expect("a base URL");
@@ -18,7 +18,7 @@ async fn t27_a_date_that_came_over_plain_http_from_beyond_loopback_teaches_nothi
 }
 
 #[tokio::test]
-async fn h24_on_the_plain_way_too_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
+async fn h24_with_plain_http_too_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
     let act = Act::ReplyAndClose(http(407, &["Proxy-Authenticate: Basic"], b""));
     let mut proxy = TestServer::start(move |_| act.clone()).await;
     let base = BaseUrl::parse("http://customer.example.com", true).expect("a base URL");
@@ -38,7 +38,7 @@ async fn h24_on_the_plain_way_too_a_proxy_that_refuses_or_is_down_is_a_proxy_err
 }
 
 #[tokio::test]
-async fn in_another_process_connections_are_opened_anew() {
+async fn a_forked_process_opens_new_connections() {
     let server = TestServer::start(|_| Act::json(200, "{}")).await;
     let transport = Transport::new(server.base_url(), patient()).expect("settings");
     for process in [0, 0, 1] {
@@ -50,7 +50,7 @@ async fn in_another_process_connections_are_opened_anew() {
 }
 
 #[tokio::test]
-async fn headers_that_are_not_text_spoil_nothing() {
+async fn headers_that_are_not_text_are_ignored() {
     let odd = [
         b"HTTP/1.1 200 OK\r\nX-Request-Id: \xff\xfe\r\nDate: \xff\r\nContent-Type: \xff\r\n"
             .to_vec(),
@@ -65,7 +65,7 @@ async fn headers_that_are_not_text_spoil_nothing() {
 }
 
 #[test]
-fn an_application_that_no_header_can_carry_is_refused() {
+fn an_application_name_that_is_not_valid_in_a_header_is_refused() {
     let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
     for name in ["a\nb", "Werk S\u{fc}d"] {
         let settings = TransportSettings { application: Some(name.to_owned()), ..patient() };

@@ -23,7 +23,7 @@ fn impatient() -> TransportSettings {
     }
 }
 
-/// No limit that a loaded machine could pass.
+/// Limits that a loaded machine does not exceed.
 fn patient() -> TransportSettings {
     TransportSettings::default()
 }
@@ -32,7 +32,7 @@ fn get(base: &BaseUrl) -> Request {
     Request { url: base.join("/data", Some("cursor=s3cret")), authorization: None, form: None }
 }
 
-/// One attempt against a service that does this.
+/// One attempt against a server that acts in this way.
 async fn attempt_with(settings: TransportSettings, act: Act) -> (Result<Reply>, TestServer) {
     let server = TestServer::start(move |_| act.clone()).await;
     let transport = Transport::new(server.base_url(), settings).expect("settings");
@@ -57,7 +57,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn the_room_of_a_large_reply_is_kept_but_not_where_that_may_hold_a_token() {
+async fn the_buffer_of_a_large_reply_is_pooled_except_for_token_replies() {
     let server = TestServer::start(|_| Act::json(200, &" ".repeat(200_000))).await;
     let transport = Transport::new(server.base_url(), patient()).expect("settings");
     for form in [Some(Zeroizing::new("a=b".to_owned())), None] {
@@ -71,7 +71,7 @@ async fn the_room_of_a_large_reply_is_kept_but_not_where_that_may_hold_a_token()
 }
 
 #[tokio::test]
-async fn a_request_says_who_it_is_and_what_it_takes_and_carries_nothing_else() {
+async fn a_request_has_user_agent_accept_and_accept_encoding_and_no_other_header() {
     let settings = TransportSettings { application: Some("plant-a/2".to_owned()), ..patient() };
     let (reply, server) = attempt_with(settings, Act::json(200, "{}")).await;
     assert_eq!(reply.expect("a reply").body, "{}");
@@ -91,19 +91,19 @@ async fn h1_a_refused_connection_is_a_transport_error_and_nothing_was_sent() {
     drop(listener);
     let base = BaseUrl::parse(&format!("http://{address}"), false).expect("a base URL");
     let transport = Transport::new(base.clone(), impatient()).expect("settings");
-    let error = transport.send(get(&base), &frozen()).await.expect_err("nobody is there");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("no listener");
     assert_eq!((error.kind(), error.context().unsent), (Kind::TransportError, true));
     assert_eq!(error.transience(), Transience::Transient);
     assert!(error.to_string().contains("refused"), "{error}");
 }
 
 #[tokio::test]
-async fn h2_a_connection_that_nobody_takes_is_a_timeout_of_connecting() {
+async fn h2_a_connection_that_is_not_accepted_is_a_timeout_of_connecting() {
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let listener = socket.listen(0).expect("a queue of one");
     let address = listener.local_addr().expect("an address");
-    // The queue is full when a connection does not come about any more.
+    // The queue is full when a connection is no longer established.
     let mut waiting = Vec::new();
     while let Ok(connected) =
         tokio::time::timeout(Duration::from_millis(100), tokio::net::TcpStream::connect(address))
@@ -114,13 +114,13 @@ async fn h2_a_connection_that_nobody_takes_is_a_timeout_of_connecting() {
     let base = BaseUrl::parse(&format!("http://{address}"), false).expect("a base URL");
     let settings = TransportSettings { connect_timeout: Duration::from_millis(50), ..patient() };
     let transport = Transport::new(base.clone(), settings).expect("settings");
-    let error = transport.send(get(&base), &frozen()).await.expect_err("nobody answers");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("no answer");
     assert_eq!(error.kind(), Kind::TransportTimeout);
     assert_eq!((error.context().phase, error.context().unsent), (Some(Phase::Connect), true));
 }
 
 #[tokio::test]
-async fn h3_silence_before_the_status_or_within_the_headers_is_a_timeout_of_the_response() {
+async fn h3_no_data_before_the_status_or_within_the_headers_is_a_timeout_of_the_response() {
     for begun in [&b""[..], b"HTTP/1.1 200 OK\r\nX-A"] {
         let act = Act::ReplyAndHang(begun.to_vec());
         let error = attempt_with(impatient(), act).await.0.expect_err("silence");
@@ -137,7 +137,7 @@ async fn h4_a_body_that_stops_is_a_timeout_of_the_body() {
 }
 
 #[tokio::test]
-async fn h4_a_body_that_drips_is_ended_by_the_throughput_rule() {
+async fn h4_a_slow_body_is_a_timeout_by_the_throughput_limit() {
     let begun = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{ }".to_vec();
     let settings = TransportSettings {
         throughput_bytes: 50,
@@ -150,7 +150,7 @@ async fn h4_a_body_that_drips_is_ended_by_the_throughput_rule() {
 }
 
 #[tokio::test]
-async fn h5_a_connection_that_ends_before_the_status_is_retried_and_spent() {
+async fn h5_a_connection_that_ends_before_the_status_is_retried_and_counted() {
     for act in [
         Act::close(),
         Act::reset(),
@@ -179,7 +179,7 @@ async fn h6_a_body_shorter_than_its_length_is_a_truncated_body() {
 }
 
 #[tokio::test]
-async fn h7_a_chunked_body_that_is_cut_or_misnumbered_is_retried() {
+async fn h7_a_chunked_body_that_is_truncated_or_has_a_wrong_size_is_retried() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     for rest in ["5\r\n{\"a\":", "5\r\n{\"a\":\r\n", "5\r\n{\"a\":\r\n2\r\n1}\r\n", "zz\r\n{}"] {
         let error = failure(Act::ReplyAndClose(format!("{head}{rest}").into_bytes())).await;
@@ -188,7 +188,7 @@ async fn h7_a_chunked_body_that_is_cut_or_misnumbered_is_retried() {
 }
 
 #[tokio::test]
-async fn h9_what_is_not_http_is_a_protocol_error_worth_one_repeat() {
+async fn h9_invalid_http_is_a_protocol_error_that_is_retried_once() {
     for reply in [
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
         "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n{}",
@@ -202,7 +202,7 @@ async fn h9_what_is_not_http_is_a_protocol_error_worth_one_repeat() {
 }
 
 #[tokio::test]
-async fn h10_with_a_length_and_chunks_the_chunks_count_and_the_connection_is_not_used_again() {
+async fn h10_with_a_length_and_chunks_the_chunks_count_and_the_connection_is_not_reused() {
     let reply = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n\
                  2\r\n{}\r\n0\r\n\r\n";
     let server = TestServer::start(move |_| Act::Reply(reply.as_bytes().to_vec())).await;
@@ -216,7 +216,7 @@ async fn h10_with_a_length_and_chunks_the_chunks_count_and_the_connection_is_not
 }
 
 #[tokio::test]
-async fn h11_bytes_after_a_body_are_not_taken_for_the_next_reply() {
+async fn h11_bytes_after_a_body_are_not_read_as_the_next_reply() {
     let stray = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n\"stray\"";
     let reply = [http(200, &[], b"{}"), stray.as_bytes().to_vec()].concat();
     let server = TestServer::start(move |_| Act::Reply(reply.clone())).await;
@@ -230,7 +230,7 @@ async fn h11_bytes_after_a_body_are_not_taken_for_the_next_reply() {
 }
 
 #[tokio::test]
-async fn h12_headers_beyond_reason_are_a_protocol_error_and_not_retried() {
+async fn h12_headers_that_are_too_large_are_a_protocol_error_and_not_retried() {
     let long = format!("HTTP/1.1 200 OK\r\nX-A: {}\r\n\r\n", "a".repeat(1_000_000));
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X-A: a\r\n".repeat(2_000));
     for reply in [long, many] {
@@ -240,14 +240,14 @@ async fn h12_headers_beyond_reason_are_a_protocol_error_and_not_retried() {
 }
 
 #[tokio::test]
-async fn h13_informational_replies_are_passed_over() {
+async fn h13_informational_replies_are_skipped() {
     let reply =
         ["HTTP/1.1 103 Early Hints\r\n\r\n".repeat(5_000).into_bytes(), http(200, &[], b"{}")];
     assert_eq!(attempt(Act::Reply(reply.concat())).await.expect("a reply").body, "{}");
 }
 
 #[tokio::test]
-async fn h14_an_endless_body_and_a_bomb_end_at_the_cap() {
+async fn h14_an_endless_body_and_a_decompression_bomb_fail_at_the_cap() {
     let settings = || TransportSettings { body_cap: 100_000, ..TransportSettings::default() };
     let endless = [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; 200_000]].concat();
     let bomb = http(200, &["Content-Encoding: gzip"], &gzip(&vec![b' '; 20_000_000]));
@@ -263,7 +263,7 @@ async fn h15_a_connection_that_was_closed_while_idle_is_replaced_without_a_secon
     let transport = Transport::new(server.base_url(), patient()).expect("settings");
     for _ in 0..5 {
         transport.send(get(&server.base_url()), &frozen()).await.expect("a reply");
-        // The news of the end has to have come.
+        // Lets the client notice that the connection was closed.
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }
@@ -272,7 +272,7 @@ async fn h15_a_connection_that_was_closed_while_idle_is_replaced_without_a_secon
 }
 
 #[tokio::test]
-async fn connections_are_kept_and_used_again() {
+async fn connections_are_reused() {
     let (reply, server) = attempt_with(patient(), Act::json(200, "{}")).await;
     reply.expect("a reply");
     let transport = Transport::new(server.base_url(), patient()).expect("settings");
@@ -284,21 +284,21 @@ async fn connections_are_kept_and_used_again() {
 }
 
 #[tokio::test]
-async fn e1_a_gzip_body_that_is_cut_or_damaged_is_a_truncated_body() {
-    let whole = gzip(b"{\"nextCursor\":null}");
-    let mut damaged = whole.clone();
-    let checksum = whole.len() - 8;
+async fn e1_a_gzip_body_that_is_truncated_or_damaged_is_a_truncated_body() {
+    let complete = gzip(b"{\"nextCursor\":null}");
+    let mut damaged = complete.clone();
+    let checksum = complete.len() - 8;
     damaged[checksum] ^= 1;
-    for body in [&whole[..whole.len() / 2], &whole[..whole.len() - 8], &damaged] {
+    for body in [&complete[..complete.len() / 2], &complete[..checksum], &damaged] {
         let error = failure(Act::Reply(http(200, &["Content-Encoding: gzip"], body))).await;
         assert_eq!((error.kind(), error.context().status), (Kind::TruncatedBody, Some(200)));
     }
-    let reply = attempt(Act::Reply(http(200, &["Content-Encoding: gzip"], &whole))).await;
+    let reply = attempt(Act::Reply(http(200, &["Content-Encoding: gzip"], &complete))).await;
     assert_eq!(reply.expect("a reply").body, "{\"nextCursor\":null}");
 }
 
 #[tokio::test]
-async fn e2_a_content_encoding_that_lies_is_named_and_not_retried() {
+async fn e2_a_wrong_content_encoding_is_named_and_not_retried() {
     let body = gzip(b"{}");
     for (headers, body) in [
         (&["Content-Encoding: gzip"][..], b"{\"a\":1}".to_vec()),
@@ -314,7 +314,7 @@ async fn e2_a_content_encoding_that_lies_is_named_and_not_retried() {
 }
 
 #[tokio::test]
-async fn h18_a_refusal_counts_by_its_status_even_if_its_body_cannot_be_read() {
+async fn h18_an_error_reply_with_an_unreadable_body_is_handled_by_its_status() {
     let reply = attempt(Act::Reply(http(503, &["Content-Encoding: br"], b"???"))).await;
     let reply = reply.expect("a reply");
     assert_eq!((reply.status, reply.body.len()), (503, 0));
@@ -322,9 +322,9 @@ async fn h18_a_refusal_counts_by_its_status_even_if_its_body_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn t12_d8_no_redirect_is_followed_wherever_it_goes() {
-    let elsewhere = TestServer::start(|_| Act::json(200, "{}")).await;
-    let port = elsewhere.port();
+async fn t12_d8_no_redirect_is_followed_to_any_host() {
+    let other_server = TestServer::start(|_| Act::json(200, "{}")).await;
+    let port = other_server.port();
     for status in [301, 302, 303, 307, 308] {
         for target in [
             format!("http://127.0.0.1:{port}/stolen?token=hunter2"),
@@ -338,11 +338,11 @@ async fn t12_d8_no_redirect_is_followed_wherever_it_goes() {
             assert!(!error.to_string().contains("hunter2"), "{error}");
         }
     }
-    assert!(elsewhere.requests().is_empty(), "no byte went there");
+    assert!(other_server.requests().is_empty(), "no request was sent there");
 }
 
 #[tokio::test]
-async fn t26_t27_the_clock_is_learnt_from_a_plain_date_only() {
+async fn t26_t27_the_skew_is_estimated_only_from_a_single_date_without_age() {
     let cases: [(&[&str], Option<i64>); 5] = [
         (&["Date: Sun, 01 Nov 2026 12:02:00 GMT"], Some(120)),
         (&[], None),
@@ -364,7 +364,7 @@ async fn t26_t27_the_clock_is_learnt_from_a_plain_date_only() {
 }
 
 #[tokio::test]
-async fn h21_https_to_a_port_that_speaks_plain_http_is_a_tls_error_that_says_so() {
+async fn h21_https_to_a_plain_http_port_is_a_tls_error_that_says_so() {
     let act = Act::ReplyAndClose(http(400, &[], b"bad request"));
     let server = TestServer::start(move |_| act.clone()).await;
     let base = format!("https://127.0.0.1:{}", server.port());
@@ -383,11 +383,11 @@ fn certificate() -> Trust {
 }
 
 #[tokio::test]
-async fn h23_without_any_certificate_the_transport_is_made_and_the_first_https_says_what_to_do() {
+async fn h23_without_certificates_the_first_https_request_fails_with_a_hint() {
     let base = BaseUrl::parse("https://127.0.0.1:1", false).expect("a base URL");
     let trust = Trust { file: Some("absent.pem".into()), ..Trust::default() };
     let settings = TransportSettings { trust, ..TransportSettings::default() };
-    let transport = Transport::new(base.clone(), settings).expect("nothing is loaded yet");
+    let transport = Transport::new(base.clone(), settings).expect("loads nothing");
     let error = transport.send(get(&base), &frozen()).await.expect_err("no certificate");
     assert_eq!((error.kind(), error.context().unsent), (Kind::TlsError, true));
     assert!(

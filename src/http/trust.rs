@@ -1,5 +1,5 @@
-//! Which certificates a connection trusts: those of `ca_bundle`, else those that `SSL_CERT_FILE` and
-//! `SSL_CERT_DIR` name, else the machine's store, else a fallback. Each takes the place of the next.
+//! Which certificates a connection trusts: the first of `ca_bundle`, `SSL_CERT_FILE` and
+//! `SSL_CERT_DIR`, the platform's certificate store, and a fallback file.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,24 +9,24 @@ use reqwest::Certificate;
 use super::failure::TRUST_HINT;
 use crate::error::{Error, Kind, Result};
 
-/// Where trusted certificates come from. By default from the machine's store.
+/// Where trusted certificates come from; by default, the platform's store.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Trust {
     /// Certificates (PEM) to trust, and no others.
     pub ca_bundle: Option<Vec<u8>>,
-    /// The file that they were read from, for another process to read them again.
+    /// The file of the bundle, from which another process can read it again.
     pub ca_bundle_file: Option<PathBuf>,
-    /// A file of certificates (PEM) in the place of the machine's store: `SSL_CERT_FILE`.
+    /// A file of certificates (PEM) instead of the platform's store: `SSL_CERT_FILE`.
     pub file: Option<PathBuf>,
-    /// Folders of such files, likewise: `SSL_CERT_DIR`.
+    /// Folders of such files: `SSL_CERT_DIR`.
     pub folders: Vec<PathBuf>,
-    /// A file of certificates (PEM) for a machine that has no store; read only there.
+    /// A file of certificates (PEM), read only if the platform has no store.
     pub fallback: Option<PathBuf>,
 }
 
 impl Trust {
-    /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` say, as `lookup` gives them; empty is not set.
+    /// From the values of `SSL_CERT_FILE` and `SSL_CERT_DIR`; an empty value counts as not set.
     #[must_use]
     pub fn from_variables(lookup: impl Fn(&str) -> Option<std::ffi::OsString>) -> Self {
         let get = |name: &str| lookup(name).filter(|text| !text.is_empty());
@@ -40,7 +40,7 @@ impl Trust {
         }
     }
 
-    /// Refuses a bundle without a certificate, and one with a certificate that cannot be read.
+    /// Refuses a bundle without certificates, or with one that cannot be read.
     ///
     /// # Errors
     /// `ConfigError`.
@@ -48,9 +48,9 @@ impl Trust {
         let Some(bundle) = &self.ca_bundle else { return Ok(()) };
         let certificates = from_pem(bundle);
         let what = if certificates.is_empty() {
-            "ca_bundle holds no certificate."
+            "ca_bundle contains no certificate."
         } else if reqwest::Client::builder().tls_certs_only(certificates).build().is_err() {
-            "ca_bundle holds a certificate that cannot be read."
+            "ca_bundle contains a certificate that cannot be read."
         } else {
             return Ok(());
         };
@@ -58,11 +58,11 @@ impl Trust {
             .with_hint("It is a path, or the bytes, of certificates in PEM form."))
     }
 
-    /// The only certificates to trust; `None` for those of the machine's store.
+    /// The certificates that the user configured; `None` for the platform's store.
     ///
     /// # Errors
-    /// `TlsError` where the variables name no certificate that can be read: to trust others than
-    /// those that were asked for would be wrong, so no fallback is looked at.
+    /// `TlsError` if the variables name no readable certificate. The fallback is not used then,
+    /// because the user asked for other certificates.
     pub(super) fn named(&self) -> Result<Option<Vec<Certificate>>> {
         if let Some(bundle) = &self.ca_bundle {
             return Ok(Some(from_pem(bundle)));
@@ -81,8 +81,8 @@ impl Trust {
         if certificates.is_empty() {
             return Err(Error::new(
                 Kind::TlsError,
-                "SSL_CERT_FILE or SSL_CERT_DIR is set, and names no certificate that can be read, \
-                 so that no service can be checked.",
+                "SSL_CERT_FILE or SSL_CERT_DIR is set, but names no certificate that can be read, \
+                 so the service cannot be verified.",
             )
             .with_hint(TRUST_HINT)
             .with(|context| context.unsent = true));
@@ -90,15 +90,15 @@ impl Trust {
         Ok(Some(certificates))
     }
 
-    /// The certificates of the fallback, where there are any.
+    /// The certificates of the fallback file, if it has any.
     pub(super) fn fallback(&self) -> Option<Vec<Certificate>> {
         let certificates = from_pem(&fs::read(self.fallback.as_ref()?).ok()?);
         (!certificates.is_empty()).then_some(certificates)
     }
 }
 
-/// The certificates of a bundle, as they stand in it. A private key that stands beside them, as in the
-/// file of a server, is none of our business and is not kept.
+/// Copies only the certificates of a bundle: a server's file may also contain its private key, which
+/// must not stay in memory.
 #[must_use]
 pub fn certificates_of(bundle: &[u8]) -> Vec<u8> {
     let mut within = false;
@@ -131,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn h22_a_bundle_wins_over_the_variables_and_these_over_the_machine() {
+    fn h22_a_bundle_has_precedence_over_the_variables_and_they_over_the_platform() {
         let folder = folder("trust");
         let file = folder.join("ca.pem");
         fs::write(&file, CERTIFICATE).expect("a file");
-        assert!(Trust::default().named().expect("the machine's").is_none());
+        assert!(Trust::default().named().expect("the platform's").is_none());
         for (variable, value) in [("SSL_CERT_FILE", &file), ("SSL_CERT_DIR", &folder)] {
             let lookup = |name: &str| (name == variable).then(|| value.clone().into_os_string());
             let trust = Trust::from_variables(lookup);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn h22_h23_variables_that_name_nothing_are_a_tls_error_and_no_fallback_is_taken() {
+    fn h22_h23_variables_without_a_certificate_are_a_tls_error_without_fallback() {
         let folder = folder("nothing");
         for trust in [
             Trust { file: Some(folder.join("absent.pem")), ..Trust::default() },
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_key_beside_the_certificates_of_a_bundle_is_not_kept() {
+    fn a_private_key_in_a_bundle_is_not_kept() {
         let key = b"-----BEGIN PRIVATE KEY-----\r\nAAAA\r\n-----END PRIVATE KEY-----\r\n";
         for bundle in [[key, CERTIFICATE].concat(), [CERTIFICATE, key, CERTIFICATE].concat()] {
             let kept = certificates_of(&bundle);

@@ -1,4 +1,4 @@
-//! Where a private key and its passphrase come from.
+//! The sources of a private key and its passphrase.
 
 use std::path::PathBuf;
 
@@ -6,29 +6,29 @@ use zeroize::Zeroizing;
 
 use super::options::Value;
 
-/// Where the private key is.
+/// The source of the private key.
 pub enum KeySource {
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// In the variable [`PRIVATE_KEY`](super::PRIVATE_KEY).
+    /// The variable [`PRIVATE_KEY`](super::PRIVATE_KEY).
     Text(Zeroizing<String>),
 }
 
-/// Where the passphrase of an encrypted key comes from.
+/// The source of the passphrase of an encrypted key.
 pub enum PassphraseSource {
-    /// From the variable [`PASSPHRASE`](super::PASSPHRASE).
+    /// The variable [`PASSPHRASE`](super::PASSPHRASE).
     Text(Zeroizing<String>),
-    /// From the first line that a command prints: a text to be split into words, or the words.
+    /// The first line that a command prints; the command is a text to split into words, or the words.
     Command(Value),
 }
 
-/// What a key is opened and checked with.
+/// A private key, and how to load and check it.
 pub struct Key {
-    /// Where it is.
+    /// Its source.
     pub source: KeySource,
-    /// What opens it, if it is encrypted.
+    /// Its passphrase, if it is encrypted.
     pub passphrase: Option<PassphraseSource>,
-    /// What its thumbprint must be.
+    /// The expected thumbprint.
     pub kid: Option<String>,
     /// Whether a file that others can read is refused.
     pub strict: bool,

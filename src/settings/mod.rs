@@ -1,17 +1,17 @@
-//! Settings from outside the program: `SITELINE_*` variables, and a profile in a TOML file. Whoever
-//! reads them gives the [`Surroundings`], so that tests need no process environment and no file.
+//! Settings from `SITELINE_*` environment variables and from a profile in a TOML file. The caller
+//! passes [`Surroundings`], so that tests need no process environment and no file.
 //!
-//! | file | noun |
+//! | file | contents |
 //! |---|---|
-//! | this | what variables and profile say together |
-//! | [`options`] | the options of a client: one list |
-//! | `profile` | one table of the file, and which members it may have |
-//! | `key` | where a key and its passphrase come from |
+//! | this | the settings from variables and profile |
+//! | [`options`] | the list of a client's options |
+//! | `profile` | one table of the file, and its allowed members |
+//! | `key` | the sources of a key and its passphrase |
 //! | `variables` | the names of the variables |
-//! | `surroundings` | where the file is, and what else lies around a program |
+//! | `surroundings` | the environment, and the paths of siteline's files |
 //!
-//! Arguments win over variables, these over the profile, member by member; only what opens a key
-//! comes from where the key comes from, or from a variable.
+//! Arguments override variables, and these the profile, member by member. A passphrase comes from the
+//! same source as the key, or from a variable.
 
 mod key;
 pub mod options;
@@ -34,10 +34,10 @@ pub use self::variables::{
 };
 use crate::error::{Error, Kind, Result};
 
-/// The profile that is read where none is named.
+/// The profile that is read if none is named.
 pub const DEFAULT_PROFILE: &str = "default";
 
-/// What the arguments bring already, so that it is neither needed nor looked at here.
+/// The settings that the arguments give, which are neither required nor read here.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Given {
     /// The address of the service.
@@ -46,34 +46,34 @@ pub struct Given {
     pub credential: bool,
 }
 
-/// What a client is made of, as it stands outside the program.
+/// The settings of a client from variables and a profile.
 pub struct Settings {
-    /// The address of the service; `None` only where it was given.
+    /// The address of the service; `None` only if it was given as an argument.
     pub base_url: Option<String>,
-    /// The subject as it stands there, and the key; `None` only where a credential was given.
+    /// The unchanged subject and the key; `None` only if a credential was given as an argument.
     pub credential: Option<(String, Key)>,
-    /// All else, by the names of the client's keywords.
+    /// The other options, by the names of the client's keywords.
     pub options: Options,
-    /// The file and the profile that took part, for errors about their contents.
+    /// The file and the profile that were read, for errors about their contents.
     pub profile: Option<(PathBuf, String)>,
 }
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nothing is checked yet: a password may stand in an address.
+        // Nothing is validated yet: an address may contain a password.
         let options: Vec<&str> = self.options.iter().map(|(name, _)| *name).collect();
         f.debug_struct("Settings").field("options", &options).finish_non_exhaustive()
     }
 }
 
 impl Settings {
-    /// What the variables say, then the profile. The profile is that of [`PROFILE`], else
-    /// [`DEFAULT_PROFILE`]; it need not exist unless a variable names it or its file. A variable that
-    /// is set but empty counts as not set.
+    /// The settings of the variables, then of the profile: that of [`PROFILE`], else
+    /// [`DEFAULT_PROFILE`], which need not exist unless a variable names it or its file. An empty
+    /// variable counts as not set.
     ///
     /// # Errors
-    /// `ConfigError` listing all that was looked at where something needed is missing; and for two
-    /// keys, two passphrases, a value that cannot be read, a wrong file or profile.
+    /// `ConfigError` that lists all sources if a required setting is missing; and for two keys, two
+    /// passphrases, an invalid value, an invalid file or profile.
     pub fn from_variables(around: &Surroundings<'_>, given: Given) -> Result<Self> {
         let name =
             around.get(PROFILE).map_or(DEFAULT_PROFILE.to_owned(), |name| name.trim().into());
@@ -113,12 +113,11 @@ impl Settings {
         Ok(Self { options, profile: found, ..settings })
     }
 
-    /// What the profile of this name says, and nothing else: of the variables only [`CONFIG`] is
-    /// looked at, which says where the file is.
+    /// The settings of this profile alone; of the variables only [`CONFIG`] is read, which names the
+    /// file.
     ///
     /// # Errors
-    /// `ConfigError` for a file or profile that is not there or wrong, and where something needed is
-    /// missing.
+    /// `ConfigError` for a missing or invalid file or profile, and if a required setting is missing.
     pub fn from_profile(name: &str, around: &Surroundings<'_>, given: Given) -> Result<Self> {
         let mut profile = Profile::find(name, around, true)?;
         let base_url = profile.text("base_url");
@@ -131,7 +130,7 @@ impl Settings {
     }
 }
 
-/// What was found of the things that a client cannot be made without.
+/// The required settings that were found.
 struct Found {
     base_url: Option<String>,
     subject: Option<String>,
@@ -149,7 +148,7 @@ impl Found {
         .filter_map(|(what, is_there)| (!is_there).then_some(what))
         .collect();
         if !missing.is_empty() {
-            let message = format!("No client can be made: {} missing.", listed(&missing));
+            let message = format!("The client cannot be created: {} missing.", listed(&missing));
             return Err(Error::new(Kind::ConfigError, message).with_hint(looked_at()));
         }
         Ok(Settings {
@@ -181,7 +180,7 @@ fn key_of_variables(around: &Surroundings<'_>) -> Result<Option<Key>> {
     Ok(Some(Key { source, passphrase, kid: None, strict: false }))
 }
 
-/// The key of the profile. A passphrase in the variables goes before its own command.
+/// The key of the profile. A passphrase in the variables overrides its command.
 fn key_of_profile(profile: &mut Profile, around: &Surroundings<'_>) -> Result<Option<Key>> {
     let Some(key) = profile.key() else { return Ok(None) };
     let passphrase = passphrase_of_variables(around)?.or(key.passphrase);
@@ -198,7 +197,7 @@ fn passphrase_of_variables(around: &Surroundings<'_>) -> Result<Option<Passphras
 
 fn conflict(one: &str, other: &str, what: &str) -> Error {
     Error::new(Kind::ConfigError, format!("{one} and {other} are both set."))
-        .with_hint(format!("Unset one: nobody can say which {what} is meant."))
+        .with_hint(format!("Unset one: it is ambiguous which {what} to use."))
 }
 
 fn allowance(text: &str) -> Result<Value> {
@@ -208,7 +207,7 @@ fn allowance(text: &str) -> Result<Value> {
     })
 }
 
-/// Of every variable whether it is set, of the file whether it was found: never what they hold.
+/// Says of every variable whether it is set, and of the file whether it was found, without values.
 fn looked_at(around: &Surroundings<'_>, profile: &Profile) -> String {
     let mut places: Vec<String> = variables::ALL
         .iter()

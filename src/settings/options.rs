@@ -1,10 +1,10 @@
-//! The options of a client: one list, which the keywords of `siteline.Client`, the members of a
-//! profile, the variables and the pickle of a client share.
+//! The list of a client's options, shared by the keywords of `siteline.Client`, the members of a
+//! profile, the variables and the pickle of a client.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The options by name, and how each is written. The address and the credential are none of them.
+/// The options by name, and their forms; without the address and the credential.
 pub const OPTIONS: [(&str, Form); 19] = [
     ("scopes", Form::Words),
     ("audience", Form::Text),
@@ -27,10 +27,10 @@ pub const OPTIONS: [(&str, Form); 19] = [
     ("proxy", Form::Text),
 ];
 
-/// Options that were given, by their names in [`OPTIONS`], each once.
+/// The values of options, by their names in [`OPTIONS`], without duplicates.
 pub type Options = Vec<(&'static str, Value)>;
 
-/// How an option is written.
+/// The form of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Text.
@@ -47,7 +47,7 @@ pub enum Form {
     Path,
     /// A time of day with a zone, such as `"06:00Z"`.
     TimeOfDay,
-    /// The path of a PEM file; in a program also its bytes.
+    /// The path of a PEM file; as an argument, also its bytes.
     Certificates,
 }
 
@@ -62,7 +62,7 @@ pub enum Value {
     Whole(i64),
     /// Any other number.
     Number(f64),
-    /// A duration that was read.
+    /// A parsed duration.
     Duration(Duration),
     /// True or false.
     Flag(bool),

@@ -1,5 +1,5 @@
-//! One profile: a table of the TOML file, checked member by member. It may say what the arguments of
-//! a client say, and holds no secret: the key is a path, and its passphrase what a command prints.
+//! [`Profile`]: a table of the TOML file, validated member by member. Its members are arguments of a
+//! client. It contains no secret: the key is a path, and the passphrase the output of a command.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::surroundings::Surroundings;
 use super::variables::{CONFIG, PROFILE};
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// The members that make up the credential, and the address; all others are [`OPTIONS`].
+/// The members of the credential and the address; all others are [`OPTIONS`].
 const CREDENTIAL: [(&str, Form); 6] = [
     ("base_url", Form::Text),
     ("subject", Form::Text),
@@ -22,24 +22,24 @@ const CREDENTIAL: [(&str, Form); 6] = [
     ("strict", Form::Flag),
 ];
 
-/// What a profile may say.
+/// The allowed members of a profile.
 fn known_members() -> impl Iterator<Item = (&'static str, Form)> {
     CREDENTIAL.into_iter().chain(OPTIONS)
 }
 
-/// What has no place in a profile, and what to write instead.
+/// Members that are refused, and what to write instead.
 const REFUSED: [(&str, &str); 5] = [
     ("passphrase", "no passphrase in plain: write password_command, a command that prints it"),
     ("password", "no passphrase in plain: write password_command, a command that prints it"),
-    ("private_key", "the key stays in a file of its own: write private_key_file"),
-    ("signer", "a signer is code: give credential= in the program"),
-    ("clock", "a clock is for tests: give clock= in the program"),
+    ("private_key", "the key stays in its own file: write private_key_file"),
+    ("signer", "a signer is code: pass credential= in the program"),
+    ("clock", "a clock is for tests: pass clock= in the program"),
 ];
 
-/// From this likeness on, an error offers a known name for an unknown one.
+/// The least similarity at which an error suggests a known name for an unknown one.
 const SIMILAR: f64 = 0.75;
 
-/// One profile, or what is known where there is none.
+/// One profile, which may not exist.
 pub(super) struct Profile {
     name: String,
     file: Option<PathBuf>,
@@ -48,8 +48,8 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// Looks for the profile of this name. Where it is not `needed`, it need not be there, nor its
-    /// file unless a variable names it.
+    /// Reads the profile of this name. Unless it is `needed`, it need not exist, nor its file if no
+    /// variable names it.
     pub(super) fn find(name: &str, around: &Surroundings<'_>, needed: bool) -> Result<Self> {
         let mut profile =
             Self { name: name.to_owned(), file: None, file_found: false, members: None };
@@ -65,7 +65,7 @@ impl Profile {
             Ok(text) => text,
             Err(error) if is_absent(&error) => {
                 return if needed || around.get(CONFIG).is_some() {
-                    Err(profile.absent("the file is not there"))
+                    Err(profile.absent("the file does not exist"))
                 } else {
                     Ok(profile)
                 };
@@ -81,7 +81,7 @@ impl Profile {
         let profiles = parse(&text).map_err(|what| wrong(&file, &what))?;
         if let Some((stray, _)) = profiles.iter().find(|(_, value)| !value.is_table()) {
             let stray = excerpt(stray);
-            return Err(wrong(&file, &format!("{stray} stands in no profile"))
+            return Err(wrong(&file, &format!("{stray} is not in a profile"))
                 .with_hint(format!("Write a line such as [{name}] above it.")));
         }
         match profiles.get(name).and_then(Toml::as_table) {
@@ -102,7 +102,7 @@ impl Profile {
         .with_hint(format!("{CONFIG} names the file, {PROFILE} the profile in it."))
     }
 
-    /// Takes a text out.
+    /// Removes and returns a text.
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         match self.take(name) {
             Some(Value::Text(text)) => Some(text),
@@ -110,7 +110,7 @@ impl Profile {
         }
     }
 
-    /// Takes the key out, and what belongs to it.
+    /// Removes and returns the key and its settings.
     pub(super) fn key(&mut self) -> Option<Key> {
         let kid = self.text("kid");
         let strict = self.take("strict") == Some(Value::Flag(true));
@@ -129,7 +129,7 @@ impl Profile {
         Some(members.swap_remove(at).1)
     }
 
-    /// What is left: the keywords of a client.
+    /// The remaining members: the keywords of a client.
     pub(super) fn into_options(self) -> Options {
         let is_option =
             |name: &str| CREDENTIAL.iter().all(|(of_credential, _)| *of_credential != name);
@@ -137,13 +137,13 @@ impl Profile {
         members.into_iter().filter(|(name, _)| is_option(name)).collect()
     }
 
-    /// The file and the name, where the profile is there.
+    /// The file and the name, if the profile exists.
     pub(super) fn found(&self) -> Option<(PathBuf, String)> {
         self.members.as_ref()?;
         Some((self.file.clone()?, self.name.clone()))
     }
 
-    /// What was looked at, for an error.
+    /// The file and profile that were searched, for an error.
     pub(super) fn described(&self) -> String {
         let name = excerpt(&self.name);
         let Some(file) = &self.file else {
@@ -166,7 +166,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// What the parser says may hold a piece of the file: only the place is told.
+/// The parser's message may contain a part of the file, so only the line is shown.
 fn parse(text: &str) -> Result<Table, String> {
     text.trim_start_matches('\u{feff}').parse::<Table>().map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
@@ -213,7 +213,7 @@ fn members(
         .filter(|name| known_members().all(|(known, _)| known != *name))
         .collect();
     if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| unknown.contains(refused)) {
-        return Err(wrong(file, &format!("{instead}; it stands {place}")));
+        return Err(wrong(file, &format!("{instead}; found {place}")));
     }
     if !unknown.is_empty() {
         let names: Vec<String> = unknown.iter().map(|name| excerpt(name)).collect();
@@ -231,13 +231,13 @@ fn members(
         .filter_map(|(name, form)| Some((name, form, table.get(name)?)))
         .map(|(name, form, given)| match form.read(given, folder, around) {
             Ok(value) => Ok((name, value)),
-            Err(expected) => Err(wrong(file, &format!("{name} is no {expected} {place}"))),
+            Err(expected) => Err(wrong(file, &format!("{name} is not {expected}, {place}"))),
         })
         .collect()
 }
 
 impl Form {
-    /// The value, or what was expected of it.
+    /// The value, or the form that was expected.
     fn read(
         self,
         given: &Toml,
@@ -248,21 +248,21 @@ impl Form {
         match self {
             Self::Text | Self::TimeOfDay => text.map(Value::Text).ok_or("text"),
             Self::Path | Self::Certificates => {
-                text.map(|path| Value::Path(around.resolved(folder, &path))).ok_or("path")
+                text.map(|path| Value::Path(around.resolved(folder, &path))).ok_or("a path")
             }
             Self::Words => {
                 let list = given.as_array().map(|list| {
                     list.iter().map(|word| word.as_str().map(ToOwned::to_owned)).collect()
                 });
                 let list = list.and_then(|words: Option<Vec<String>>| words.map(Value::Words));
-                text.map(Value::Text).or(list).ok_or("text or list of texts")
+                text.map(Value::Text).or(list).ok_or("text or a list of texts")
             }
-            Self::Whole => given.as_integer().map(Value::Whole).ok_or("whole number"),
+            Self::Whole => given.as_integer().map(Value::Whole).ok_or("a whole number"),
             Self::Flag => given.as_bool().map(Value::Flag).ok_or("true or false"),
             Self::Duration => {
                 let number = given.as_integer().map(Value::Whole);
                 let number = number.or_else(|| given.as_float().map(Value::Number));
-                text.map(Value::Text).or(number).ok_or("duration, such as \"5m\" or 300")
+                text.map(Value::Text).or(number).ok_or("a duration, such as \"5m\" or 300")
             }
         }
     }

@@ -1,24 +1,24 @@
-//! Where the file of profiles is and where a program keeps its own files, and what else lies around
-//! a program that settings come from.
+//! [`Surroundings`]: the environment of a program, and the paths of the file of profiles and of
+//! siteline's own files.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::variables::CONFIG;
 
-/// Whose habits the folders of configuration files and of a program's own files follow.
+/// The platform, which determines the folders of configuration files and of state files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Platform {
     /// `$XDG_CONFIG_HOME`, else `~/.config`; `$XDG_STATE_HOME`, else `~/.local/state`.
     Unix,
-    /// `~/Library/Application Support` for both. Not tried.
+    /// `~/Library/Application Support` for both. Not tested.
     MacOs,
-    /// `%APPDATA%`; `%LOCALAPPDATA%`. Not tried.
+    /// `%APPDATA%`; `%LOCALAPPDATA%`. Not tested.
     Windows,
 }
 
 impl Platform {
-    /// The one that this program was built for.
+    /// The platform for which this program was built.
     #[must_use]
     pub fn current() -> Self {
         if cfg!(windows) {
@@ -31,18 +31,18 @@ impl Platform {
     }
 }
 
-/// What lies around a program: its variables, its files, its platform.
+/// The environment of a program: its variables, its files, its platform.
 pub struct Surroundings<'a> {
-    /// Looks a variable up.
+    /// Looks up a variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// Reads a file.
     pub read: &'a dyn Fn(&Path) -> io::Result<String>,
-    /// The habits that are followed.
+    /// The platform.
     pub platform: Platform,
 }
 
 impl Surroundings<'_> {
-    /// The variable, where it is set and not empty.
+    /// The variable, if it is set and not empty.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         (self.variable)(name).filter(|text| !text.trim().is_empty())
     }
@@ -52,8 +52,8 @@ impl Surroundings<'_> {
         self.get(name).map(PathBuf::from)
     }
 
-    /// The file of profiles: that of [`CONFIG`], else `siteline/config.toml` in the platform's
-    /// folder. `None` where there is neither variable nor home.
+    /// The file of profiles: that of [`CONFIG`], else `siteline/config.toml` in the platform's folder.
+    /// `None` if there is neither a variable nor a home folder.
     pub(super) fn config_file(&self) -> Option<PathBuf> {
         if let Some(path) = self.get(CONFIG) {
             return Some(self.resolved(Path::new(""), path.trim()));
@@ -66,8 +66,8 @@ impl Surroundings<'_> {
         Some(folder?.join("siteline").join("config.toml"))
     }
 
-    /// A file that siteline keeps for itself: in `siteline` in the platform's folder. `None` where
-    /// there is neither variable nor home. Neither it nor its folder need be there yet.
+    /// The path of a state file: in `siteline` in the platform's folder. `None` if there is neither a
+    /// variable nor a home folder. The file and its folder need not exist.
     #[must_use]
     pub fn state_file(&self, name: &str) -> Option<PathBuf> {
         let folder = match self.platform {
@@ -78,18 +78,18 @@ impl Surroundings<'_> {
         Some(folder?.join("siteline").join(name))
     }
 
-    /// The folder of the variable, else this one below home. A relative path is to be ignored, says
-    /// the XDG specification.
-    fn below_home(&self, variable: &str, usual: &str) -> Option<PathBuf> {
+    /// The folder of the variable, else `default` in the home folder. A relative path is ignored, as
+    /// the XDG specification requires.
+    fn below_home(&self, variable: &str, default: &str) -> Option<PathBuf> {
         let named = self.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-        named.or_else(|| Some(self.home()?.join(usual)))
+        named.or_else(|| Some(self.home()?.join(default)))
     }
 
     fn application_support(&self) -> Option<PathBuf> {
         Some(self.home()?.join("Library").join("Application Support"))
     }
 
-    /// A path as it was written: `~/` is the home folder, a relative one begins at `folder`.
+    /// Resolves a path: `~/` is the home folder, a relative path starts at `folder`.
     pub(super) fn resolved(&self, folder: &Path, written: &str) -> PathBuf {
         let below_home = written
             .strip_prefix("~/")
@@ -109,7 +109,7 @@ mod tests {
         files(platform, pairs)[0].clone()
     }
 
-    /// The file of profiles, and one of siteline's own.
+    /// The file of profiles, and a state file.
     fn files(platform: Platform, pairs: &[(&str, &str)]) -> [Option<PathBuf>; 2] {
         let variable = |name: &str| {
             pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_siteline_keeps_lies_apart_from_what_the_user_writes() {
+    fn state_files_have_their_own_folder() {
         let home = ("HOME", "/home/ada");
         for (platform, pairs, expected) in [
             (Platform::Unix, vec![home], "/home/ada/.local/state/siteline"),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_platform_has_its_own_folder_and_the_variable_goes_before_it() {
+    fn each_platform_has_its_own_folder_which_the_variable_overrides() {
         let home = ("HOME", "/home/ada");
         for (platform, pairs, expected) in [
             (Platform::Unix, vec![home], "/home/ada/.config/siteline/config.toml"),

@@ -28,7 +28,7 @@ allowance_resets = "06:00Z"
 fn around(
     pairs: &[(&str, &str)],
     file: Option<&str>,
-    ask: impl FnOnce(&Surroundings<'_>) -> Result<Settings>,
+    load: impl FnOnce(&Surroundings<'_>) -> Result<Settings>,
 ) -> Result<Settings> {
     let variable = |name: &str| {
         pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
@@ -37,7 +37,7 @@ fn around(
         Some(text) if path == Path::new(FILE) => Ok(text.to_owned()),
         _ => Err(io::ErrorKind::NotFound.into()),
     };
-    ask(&Surroundings { variable: &variable, read: &read, platform: Platform::Unix })
+    load(&Surroundings { variable: &variable, read: &read, platform: Platform::Unix })
 }
 
 fn variables(pairs: &[(&str, &str)], file: Option<&str>) -> Result<Settings> {
@@ -63,12 +63,12 @@ fn option<'a>(settings: &'a Settings, name: &str) -> Option<&'a Value> {
 fn path(settings: &Settings) -> &Path {
     match settings.credential.as_ref().map(|(_, key)| &key.source) {
         Some(KeySource::File(path)) => path,
-        _ => panic!("no path"),
+        _ => panic!("not a file"),
     }
 }
 
 #[test]
-fn an_error_lists_what_was_looked_at_and_shows_no_value() {
+fn an_error_lists_all_sources_and_shows_no_value() {
     let text = refused(variables(
         &[(BASE_URL, "https://u:hunter2@a"), (PRIVATE_KEY, "-----BEGIN"), ("HOME", "/home/ada")],
         None,
@@ -95,7 +95,7 @@ fn an_error_lists_what_was_looked_at_and_shows_no_value() {
 }
 
 #[test]
-fn variables_alone_are_enough_and_need_no_file() {
+fn variables_suffice_without_a_file() {
     let settings = variables(
         &[
             (BASE_URL, "https://customer.example.com\n"),
@@ -122,7 +122,7 @@ fn variables_alone_are_enough_and_need_no_file() {
 }
 
 #[test]
-fn a_variable_goes_before_the_profile_member_by_member() {
+fn a_variable_overrides_a_single_member_of_the_profile() {
     let pairs = [(CONFIG, FILE), (SUBJECT, "mine"), (DAILY_ALLOWANCE, "7")];
     let settings = variables(&pairs, Some(PROFILES)).unwrap();
     assert_eq!(settings.base_url.as_deref(), Some("https://default.example.com"));
@@ -136,20 +136,21 @@ fn a_variable_goes_before_the_profile_member_by_member() {
 }
 
 #[test]
-fn what_opens_a_key_belongs_to_it_or_stands_in_a_variable() {
-    let opened = |pairs: &[(&str, &str)]| {
+fn a_passphrase_comes_from_the_source_of_the_key_or_from_a_variable() {
+    let passphrase = |pairs: &[(&str, &str)]| {
         let all = [&[(CONFIG, FILE)], pairs].concat();
         variables(&all, Some(PROFILES)).unwrap().credential.unwrap().1.passphrase
     };
-    assert!(matches!(opened(&[]), Some(PassphraseSource::Command(Value::Words(_)))));
-    assert!(opened(&[(PRIVATE_KEY_FILE, "other.pem")]).is_none());
-    assert!(matches!(opened(&[(PASSPHRASE, "hunter2")]), Some(PassphraseSource::Text(_))));
-    let command = opened(&[(PRIVATE_KEY_FILE, "other.pem"), (PASSWORD_COMMAND, "pass show it")]);
+    assert!(matches!(passphrase(&[]), Some(PassphraseSource::Command(Value::Words(_)))));
+    assert!(passphrase(&[(PRIVATE_KEY_FILE, "other.pem")]).is_none());
+    assert!(matches!(passphrase(&[(PASSPHRASE, "hunter2")]), Some(PassphraseSource::Text(_))));
+    let command =
+        passphrase(&[(PRIVATE_KEY_FILE, "other.pem"), (PASSWORD_COMMAND, "pass show it")]);
     assert!(matches!(command, Some(PassphraseSource::Command(Value::Text(_)))));
 }
 
 #[test]
-fn two_keys_or_two_passphrases_are_one_too_many() {
+fn two_keys_or_two_passphrases_are_refused() {
     for (one, other) in [(PRIVATE_KEY, PRIVATE_KEY_FILE), (PASSPHRASE, PASSWORD_COMMAND)] {
         let pairs = [(PRIVATE_KEY, "-----BEGIN hunter2"), (one, "hunter2"), (other, "hunter2")];
         assert!(refused(variables(&pairs, None)).contains("both set"), "{one}");
@@ -157,7 +158,7 @@ fn two_keys_or_two_passphrases_are_one_too_many() {
 }
 
 #[test]
-fn a_named_profile_stands_alone() {
+fn a_named_profile_is_used_without_variables() {
     let pairs = [(CONFIG, FILE), (SUBJECT, "mine"), (PASSPHRASE, "hunter2"), ("HOME", "/h")];
     let settings = profile("plant-a", &pairs, Some(PROFILES)).unwrap();
     let (subject, key) = settings.credential.as_ref().unwrap();
@@ -174,35 +175,35 @@ fn a_named_profile_stands_alone() {
 }
 
 #[test]
-fn a_profile_that_is_not_there_is_told_with_those_that_are() {
+fn the_error_for_a_missing_profile_lists_the_existing_ones() {
     let text = refused(profile("plant_a", &[(CONFIG, FILE)], Some(PROFILES)));
     assert!(text.contains("Is \"plant-a\" meant?") && text.contains("\"default\""), "{text}");
     assert!(
         refused(variables(&[(CONFIG, FILE), (PROFILE, "b")], Some(PROFILES))).contains("\"b\"")
     );
-    assert!(refused(variables(&[(CONFIG, "absent.toml")], None)).contains("not there"));
+    assert!(refused(variables(&[(CONFIG, "absent.toml")], None)).contains("does not exist"));
     assert!(refused(profile("a", &[], None)).contains("no home folder"));
 }
 
 #[test]
-fn what_is_wrong_in_a_file_is_named_and_no_value_is_shown() {
-    for (text, told) in [
+fn an_invalid_member_of_a_file_is_named_and_no_value_is_shown() {
+    for (text, expected) in [
         ("[a]\nbase_url = \"hunter2", "line 2"),
         ("[a]\nbaseurl = \"hunter2\"", "Is base_url meant?"),
         ("[a]\npassphrase = \"hunter2\"", "password_command"),
         ("[a]\nprivate_key = \"-----BEGIN\"", "private_key_file"),
-        ("[a]\ntries = \"hunter2\"", "tries is no whole number"),
-        ("[a]\nscopes = [1]", "scopes is no text or list of texts"),
-        ("[a]\nsettle_lag = true", "settle_lag is no duration"),
+        ("[a]\ntries = \"hunter2\"", "tries is not a whole number"),
+        ("[a]\nscopes = [1]", "scopes is not text or a list of texts"),
+        ("[a]\nsettle_lag = true", "settle_lag is not a duration"),
         ("base_url = \"hunter2\"", "Write a line such as [a]"),
     ] {
-        let said = refused(profile("a", &[(CONFIG, FILE)], Some(text)));
-        assert!(said.contains(told) && said.contains(FILE), "{told}: {said}");
+        let message = refused(profile("a", &[(CONFIG, FILE)], Some(text)));
+        assert!(message.contains(expected) && message.contains(FILE), "{expected}: {message}");
     }
 }
 
 #[test]
-fn what_the_arguments_bring_is_not_looked_for() {
+fn settings_given_as_arguments_are_not_read() {
     let given = Given { base_url: true, credential: true };
     let pairs = [(PRIVATE_KEY, "x"), (PRIVATE_KEY_FILE, "y"), (SCOPES, "customer.data.read")];
     let settings = around(&pairs, None, |around| Settings::from_variables(around, given)).unwrap();

@@ -1,6 +1,6 @@
 //! The names of the `SITELINE_*` variables.
 
-/// Address of the service, as `https://customer.example.com`.
+/// Address of the service, such as `https://customer.example.com`.
 pub const BASE_URL: &str = "SITELINE_BASE_URL";
 /// The subject that enrollment returned.
 pub const SUBJECT: &str = "SITELINE_SUBJECT";
@@ -14,15 +14,15 @@ pub const PASSPHRASE: &str = "SITELINE_PASSPHRASE";
 pub const PASSWORD_COMMAND: &str = "SITELINE_PASSWORD_COMMAND";
 /// Scopes, separated by spaces.
 pub const SCOPES: &str = "SITELINE_SCOPES";
-/// `aud` of the assertion, where it differs from the token endpoint that is dialled.
+/// `aud` of the assertion, if it differs from the address of the token endpoint.
 pub const AUDIENCE: &str = "SITELINE_AUDIENCE";
-/// Requests a day that siteline may make.
+/// Data requests allowed per day.
 pub const DAILY_ALLOWANCE: &str = "SITELINE_DAILY_ALLOWANCE";
 /// Path of the file that counts them.
 pub const LEDGER: &str = "SITELINE_LEDGER";
 /// Path of the file of profiles.
 pub const CONFIG: &str = "SITELINE_CONFIG";
-/// Which profile of that file.
+/// The profile in that file.
 pub const PROFILE: &str = "SITELINE_PROFILE";
 
 /// All of them.

@@ -24,7 +24,7 @@ fn now() -> Timestamp {
     "2026-11-01T12:00:00.987654321Z".parse().expect("a timestamp")
 }
 
-/// Header and claims of an assertion that jsonwebtoken has verified.
+/// The header and claims of an assertion, verified with jsonwebtoken.
 fn opened(assertion: Assertion) -> (Map<String, Value>, Map<String, Value>) {
     let text = assertion.into_form_value();
     let claims = verified_claims(&text, &KEY.public_jwk().to_json(), AUDIENCE);
@@ -40,7 +40,7 @@ fn the_header_has_exactly_alg_and_kid() {
 }
 
 #[test]
-fn the_header_has_typ_only_where_it_was_asked_for() {
+fn the_header_has_typ_only_if_configured() {
     let settings = AssertionSettings { typ: true, ..settings() };
     let (header, _) = opened(make(&credential(), &settings, now()).expect("an assertion"));
     assert_eq!(Value::from(header), json!({"alg": "RS256", "typ": "JWT", "kid": KEY.thumbprint()}));
@@ -111,7 +111,7 @@ fn a_tolerance_over_a_minute_is_refused() {
 }
 
 #[test]
-fn an_audience_with_stray_white_space_is_refused() {
+fn an_audience_with_unexpected_white_space_is_refused() {
     for audience in ["", " https://a", "https://a\n", "https://a\nb"] {
         let error = AssertionSettings::new(audience).check().expect_err("refused");
         assert_eq!(error.kind(), Kind::ConfigError, "{audience:?}");
@@ -119,7 +119,7 @@ fn an_audience_with_stray_white_space_is_refused() {
 }
 
 #[test]
-fn a_wrong_signature_of_a_signer_never_becomes_an_assertion() {
+fn a_wrong_signature_is_never_used_in_an_assertion() {
     let vault = std::sync::Arc::new(Vault(|_| KEY.sign(b"another text")));
     let credential = super::super::Credential::with_signer("s", vault, KEY.public_jwk(), None)
         .expect("a credential")
@@ -129,7 +129,7 @@ fn a_wrong_signature_of_a_signer_never_becomes_an_assertion() {
 }
 
 #[test]
-fn an_assertion_prints_its_jti_alone() {
+fn debug_of_an_assertion_shows_only_its_jti() {
     let assertion = make(&credential(), &settings(), now()).expect("an assertion");
     assert_eq!(format!("{assertion:?}"), format!("Assertion(jti {})", assertion.jti()));
 }

@@ -5,7 +5,7 @@ use pkcs8::der::Document;
 use super::super::tests::{KEY, verifies};
 use super::*;
 
-/// Of `tests/keys/pkcs8.pem`, computed with openssl and Python.
+/// The thumbprint of `tests/keys/pkcs8.pem`, computed with openssl and Python.
 const THUMBPRINT: &str = "Glxfsfx2VnL8RGBt3yhYhPZJLrxEDKCG1dl7YD2qatY";
 const PASSPHRASE: &[u8] = b"correct-horse-battery";
 
@@ -15,7 +15,7 @@ macro_rules! fixture {
     };
 }
 
-/// The message of a refusal, which quotes nothing of the key.
+/// The error for a refused key; checks that it quotes nothing of the key.
 fn refusal(bytes: &[u8], passphrase: Option<&[u8]>) -> String {
     let error = PrivateKey::parse(bytes, passphrase).expect_err("refused");
     assert_eq!(error.kind(), Kind::CredentialError);
@@ -24,7 +24,7 @@ fn refusal(bytes: &[u8], passphrase: Option<&[u8]>) -> String {
     text
 }
 
-/// No 16 characters in a row of the key's text are in the message, but for words of our own.
+/// Checks that the message contains no 16 consecutive characters of the key's text.
 fn assert_no_part_of(secret: &[u8], text: &str) {
     let secret = String::from_utf8_lossy(secret);
     let lines = secret.lines().filter(|line| line.len() >= 40 && !line.contains(' '));
@@ -77,13 +77,13 @@ fn k1_a_missing_file_a_directory_and_a_huge_file_are_named_by_path() {
 }
 
 #[test]
-fn k1_a_file_that_may_not_be_read_says_so() {
+fn k1_a_file_without_read_permission_is_reported() {
     let error = unreadable(Path::new("key.pem"), &io::ErrorKind::PermissionDenied.into());
     assert!(error.to_string().contains("\"key.pem\" may not be read"), "{error}");
 }
 
 #[test]
-fn k1_key_text_is_recognised_and_never_taken_for_a_path() {
+fn k1_key_text_is_recognised_and_never_treated_as_a_path() {
     let pem = KEY.to_pkcs8_pem(None).expect("PEM");
     let one_line = pem.replace('\n', "");
     let escaped = pem.replace('\n', "\\n");
@@ -97,7 +97,7 @@ fn k1_key_text_is_recognised_and_never_taken_for_a_path() {
 }
 
 #[test]
-fn k1_what_stands_in_a_file_is_never_shown() {
+fn k1_the_content_of_a_file_is_never_shown() {
     let directory = temporary();
     let path = directory.join("key.pem");
     let secret = "hunter2-hunter2-hunter2";
@@ -123,7 +123,7 @@ fn k2_other_keys_and_certificates_are_named() {
         (fixture!("ec_sec1.pem"), "an EC key"),
         (fixture!("ec_pkcs8.pem"), "an EC key"),
         (fixture!("ed25519.pem"), "an Ed25519 key"),
-        (fixture!("rsa_pss.pem"), "bound to PSS"),
+        (fixture!("rsa_pss.pem"), "restricted to PSS"),
         (br#"{"kty":"EC","crv":"P-256","x":"a","y":"b","d":"c"}"#, "an EC key"),
     ];
     for (bytes, found) in cases {
@@ -133,7 +133,7 @@ fn k2_other_keys_and_certificates_are_named() {
 }
 
 #[test]
-fn k2_the_same_in_der_is_named_too() {
+fn k2_other_keys_and_certificates_in_der_are_named() {
     let cases: [(&[u8], &str); 5] = [
         (fixture!("public.pem"), "a public key"),
         (fixture!("public_pkcs1.pem"), "a public key"),
@@ -150,7 +150,7 @@ fn k2_the_same_in_der_is_named_too() {
 }
 
 #[test]
-fn k3_an_encrypted_key_opens_with_its_passphrase_alone() {
+fn k3_an_encrypted_key_is_decrypted_only_with_its_passphrase() {
     for pem in [&fixture!("encrypted_pbkdf2.pem")[..], fixture!("encrypted_scrypt.pem")] {
         for bytes in [pem.to_vec(), der(pem)] {
             assert!(refusal(&bytes, None).contains("no passphrase was given"));
@@ -166,7 +166,7 @@ fn k3_an_encrypted_key_opens_with_its_passphrase_alone() {
 }
 
 #[test]
-fn k3_old_encryption_is_refused_with_the_line_that_converts_it() {
+fn k3_old_encryption_is_refused_with_the_command_that_converts_it() {
     let legacy = refusal(fixture!("encrypted_legacy.pem"), Some(PASSPHRASE));
     assert!(legacy.contains("Proc-Type: 4,ENCRYPTED"), "{legacy}");
     let others: [&[u8]; 3] = [
@@ -190,7 +190,7 @@ fn k4_a_key_of_1024_bits_is_refused() {
 }
 
 #[test]
-fn k5_every_form_of_one_key_loads_with_one_kid() {
+fn k5_every_format_of_one_key_loads_with_the_same_kid() {
     let (pkcs8, pkcs1) = (&fixture!("pkcs8.pem")[..], &fixture!("pkcs1.pem")[..]);
     let text = std::str::from_utf8(pkcs8).expect("text");
     let bare = text.split_once(".\n").expect("a first line").1;
@@ -225,22 +225,22 @@ fn k5_every_form_of_one_key_loads_with_one_kid() {
 }
 
 #[test]
-fn k5_what_is_no_whole_key_is_refused_in_words() {
+fn k5_an_invalid_key_is_refused_with_the_reason() {
     let pem = std::str::from_utf8(fixture!("pkcs8.pem")).expect("text");
     let two = [&fixture!("pkcs8.pem")[..], fixture!("pkcs1.pem")].concat();
     let half = &pem[..pem.len() / 2];
-    let spoilt = pem.replacen("MII", "M*I", 1);
+    let damaged = pem.replacen("MII", "M*I", 1);
     let cases: [(&[u8], &str); 12] = [
         (b"\x30\x05\x02\x01\x03\x30\x00", "a PKCS#12 bundle"),
         (b"\x30\x06\x02\x01\x01\x04\x01\x00", "an EC key"),
         (b"PuTTY-User-Key-File-3: ssh-rsa", "PuTTY's own format"),
         (b"", "empty"),
         (b" \n", "empty"),
-        (b"key.pem\n", "no private key in a known form"),
-        (b"\x30\x03\x02\x01", "no private key in a known form"),
+        (b"key.pem\n", "not a private key in a known format"),
+        (b"\x30\x03\x02\x01", "not a private key in a known format"),
         (&two, "more than one"),
         (half.as_bytes(), "before its END line"),
-        (spoilt.as_bytes(), "not base64"),
+        (damaged.as_bytes(), "not base64"),
         (br#"{"keys":[]}"#, "set of keys"),
         (br#"{"kty":"RSA","n":"AQAB","e":"AQAB","d":"AQAB"}"#, "no member p"),
     ];
@@ -270,7 +270,7 @@ fn k5_a_key_whose_numbers_do_not_belong_together_is_refused() {
 }
 
 #[test]
-fn k7_the_example_of_rfc_7638_has_the_published_thumbprint_in_all_its_forms() {
+fn k7_the_example_of_rfc_7638_has_the_published_thumbprint_in_every_encoding() {
     let n = "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw";
     let mut zero = vec![0, 0];
     zero.extend(URL_SAFE_NO_PAD.decode(n).expect("base64url"));
@@ -290,7 +290,7 @@ fn k7_the_example_of_rfc_7638_has_the_published_thumbprint_in_all_its_forms() {
 }
 
 #[test]
-fn k7_a_public_jwk_has_the_members_that_enrollment_asks_for_and_no_private_one() {
+fn k7_a_public_jwk_has_the_members_for_enrollment_and_no_private_one() {
     let key = PrivateKey::parse(fixture!("pkcs8.pem"), None).expect("a key");
     let json = key.public_jwk().to_json();
     let start = format!(r#"{{"kty":"RSA","n":"{}","e":"AQAB","#, key.public_jwk().encoded()[0]);
@@ -299,7 +299,7 @@ fn k7_a_public_jwk_has_the_members_that_enrollment_asks_for_and_no_private_one()
 
     let private = std::str::from_utf8(fixture!("rsa.jwk.json")).expect("text");
     let error = PublicJwk::parse(private).expect_err("refused");
-    assert!(error.to_string().contains("holds the private key too"), "{error}");
+    assert!(error.to_string().contains("contains the private key"), "{error}");
     let bad = [
         "[]",
         "{",
@@ -316,7 +316,7 @@ fn k7_a_public_jwk_has_the_members_that_enrollment_asks_for_and_no_private_one()
 
 #[cfg(unix)]
 #[test]
-fn k8_a_file_that_others_can_read_gives_one_warning_and_strict_refuses_it() {
+fn k8_a_file_that_others_can_read_gives_a_warning_and_an_error_if_strict() {
     let directory = temporary();
     let path = directory.join("key.pem");
     fs::write(&path, fixture!("pkcs8.pem")).expect("written");
@@ -335,7 +335,7 @@ fn k8_a_file_that_others_can_read_gives_one_warning_and_strict_refuses_it() {
 
 #[cfg(unix)]
 #[test]
-fn a_saved_key_is_its_owners_alone_and_loads_again() {
+fn a_saved_key_is_readable_only_by_its_owner_and_loads_again() {
     use std::os::unix::fs::PermissionsExt as _;
     let directory = temporary();
     let path = directory.join("key.pem");
@@ -351,7 +351,11 @@ fn a_saved_key_is_its_owners_alone_and_loads_again() {
     KEY.save(&path, Some(b"s3cret-pass"), true).expect("saved over it");
     assert!(PrivateKey::load(&path, None, true).is_err());
     assert!(PrivateKey::load(&path, Some(b"s3cret-pass"), true).is_ok());
-    assert_eq!(fs::read_dir(&directory).expect("a directory").count(), 1, "nothing left beside it");
+    assert_eq!(
+        fs::read_dir(&directory).expect("a directory").count(),
+        1,
+        "no temporary file is left"
+    );
 
     let error = KEY.save(&directory.join("no/such/key.pem"), None, false).expect_err("refused");
     assert!(error.to_string().contains("directory does not exist"), "{error}");
@@ -378,7 +382,7 @@ fn k15_a_signature_needs_no_process_wide_provider_and_threads_share_a_key() {
 }
 
 #[test]
-fn a_key_prints_its_size_and_thumbprint_alone() {
+fn debug_of_a_key_shows_only_its_size_and_thumbprint() {
     let printed = format!("{:?} {:?}", *KEY, KEY.public_jwk());
     let thumbprint = KEY.thumbprint();
     let expected = format!(
@@ -395,8 +399,8 @@ mod leaks {
     use super::*;
     use proptest::prelude::*;
 
-    /// The three ways in which a secret may hide in a text.
-    fn disguises(secret: &str) -> [String; 3] {
+    /// The secret as text, in base64 and percent-encoded.
+    fn encodings(secret: &str) -> [String; 3] {
         let encoded =
             percent_encoding::utf8_percent_encode(secret, percent_encoding::NON_ALPHANUMERIC);
         [secret.to_owned(), STANDARD.encode(secret), encoded.to_string()]
@@ -405,7 +409,7 @@ mod leaks {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// K3: no passphrase is ever in a message, whatever it is.
+        /// K3.
         #[test]
         fn no_passphrase_is_ever_in_a_message(passphrase in "[!-~]{12,24}") {
             let wrong = Some(passphrase.as_bytes());
@@ -416,21 +420,21 @@ mod leaks {
             ];
             for bytes in forms {
                 let text = refusal(bytes, wrong);
-                for disguise in disguises(&passphrase) {
-                    prop_assert!(!text.contains(&disguise));
+                for encoded in encodings(&passphrase) {
+                    prop_assert!(!text.contains(&encoded));
                 }
             }
         }
 
-        /// K1: whatever is wrong with a key, no text of it is in the message, and nothing panics.
+        /// K1.
         #[test]
-        fn no_text_of_a_spoilt_key_is_ever_in_a_message(
+        fn no_text_of_a_damaged_key_is_ever_in_a_message(
             at in 0_usize..1_700, byte in any::<u8>(), length in 1_usize..1_783,
         ) {
             for pem in [&fixture!("pkcs8.pem")[..], fixture!("rsa.jwk.json")] {
                 let mut bytes = pem[..length.min(pem.len())].to_vec();
-                if let Some(spoilt) = bytes.get_mut(at) {
-                    *spoilt = byte;
+                if let Some(damaged) = bytes.get_mut(at) {
+                    *damaged = byte;
                 }
                 if let Err(error) = PrivateKey::parse(&bytes, None) {
                     assert_no_part_of(pem, &format!("{error} {error:?}"));
@@ -438,7 +442,7 @@ mod leaks {
             }
         }
 
-        /// K5: one changed byte gives the same key or an error, never another key or a panic.
+        /// K5: a changed byte gives the same key or an error, never another key or a panic.
         #[test]
         fn a_changed_byte_never_gives_another_key(at in 0_usize..1_220, flip in 1_u8..=255) {
             for pem in [&fixture!("pkcs1.pem")[..], fixture!("pkcs8.pem")] {

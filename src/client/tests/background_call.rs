@@ -1,4 +1,4 @@
-//! A call that a task begins, and whoever wants its outcome goes on with.
+//! A call that a task starts and the waiting caller finishes.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::task::yield_now;
 use crate::client::background_call::{BackgroundCall, Handover};
 use crate::fork::pretend;
 
-#[expect(clippy::unnecessary_wraps, reason = "as it is called")]
+#[expect(clippy::unnecessary_wraps, reason = "a `Spawner`")]
 fn spawn(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     Some(tokio::spawn(work).abort_handle())
 }
@@ -26,7 +26,7 @@ fn poll_once<T>(outcome: &mut (impl Future<Output = T> + Unpin)) -> Poll<T> {
 }
 
 #[tokio::test]
-async fn what_its_task_has_finished_is_there_at_once() {
+async fn the_result_of_a_finished_task_is_available_at_once() {
     let call = start(async { 1 });
     assert!(call.finished().is_none());
     while !call.is_finished() {
@@ -37,7 +37,7 @@ async fn what_its_task_has_finished_is_there_at_once() {
 }
 
 #[tokio::test]
-async fn at_the_handover_it_waits_for_whoever_wants_its_outcome() {
+async fn at_the_handover_the_call_waits_for_a_caller() {
     let handover = Handover::default();
     let waiting = handover.clone();
     let call = async move {
@@ -55,7 +55,7 @@ async fn at_the_handover_it_waits_for_whoever_wants_its_outcome() {
 }
 
 #[tokio::test]
-async fn who_gives_up_leaves_it_to_the_next_one_who_waits() {
+async fn if_a_caller_is_cancelled_the_next_one_continues_the_call() {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let handover = Handover::default();
     let reached = handover.clone();
@@ -70,7 +70,7 @@ async fn who_gives_up_leaves_it_to_the_next_one_who_waits() {
     let mut first = Box::pin(call.outcome());
     assert!(poll_once(&mut first).is_pending());
     drop(first);
-    sender.send(2).expect("it is there");
+    sender.send(2).expect("a receiver");
     for _ in 0..10 {
         yield_now().await;
     }
@@ -79,7 +79,7 @@ async fn who_gives_up_leaves_it_to_the_next_one_who_waits() {
 }
 
 #[tokio::test]
-async fn its_task_drives_it_up_to_the_handover_and_wakes_whoever_waits() {
+async fn the_task_drives_the_call_up_to_the_handover_and_wakes_the_caller() {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let call = start(async move {
         receiver.await.expect("sent");
@@ -89,13 +89,13 @@ async fn its_task_drives_it_up_to_the_handover_and_wakes_whoever_waits() {
     for _ in 0..10 {
         yield_now().await;
     }
-    sender.send(()).expect("it is there");
+    sender.send(()).expect("a receiver");
     let (own, driven_by) = waiting.await.expect("ran");
     assert!(driven_by.is_some_and(|driver| driver != own), "{driven_by:?}");
 }
 
 #[tokio::test]
-async fn where_its_task_is_gone_whoever_waits_goes_on_with_it() {
+async fn if_the_task_is_aborted_the_waiting_caller_continues_the_call() {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let tasks = Arc::new(crate::lock::Mutex::new(Vec::new()));
     let kept = Arc::clone(&tasks);
@@ -109,12 +109,12 @@ async fn where_its_task_is_gone_whoever_waits_goes_on_with_it() {
     yield_now().await;
     tasks.lock().iter().for_each(AbortHandle::abort);
     yield_now().await;
-    sender.send(3).expect("it is there");
+    sender.send(3).expect("a receiver");
     assert_eq!(waiting.await.expect("ran"), Some(3));
 }
 
 #[tokio::test]
-async fn one_that_panics_has_no_outcome() {
+async fn a_call_that_panics_has_no_result() {
     let call = start(async { panic!("on purpose") });
     yield_now().await;
     let outcome: Option<()> = call.outcome().await;
@@ -122,7 +122,7 @@ async fn one_that_panics_has_no_outcome() {
 }
 
 #[tokio::test]
-async fn dropped_it_drops_the_call_and_in_a_child_it_is_not_there() {
+async fn dropping_drops_the_call_and_a_forked_child_does_not_see_it() {
     let owned = Arc::new(());
     let inside = Arc::clone(&owned);
     let call = start(async move {

@@ -1,4 +1,4 @@
-//! Scans read side by side, and what they come to joined.
+//! Scans read concurrently, and their merged tables.
 
 use futures_util::FutureExt as _;
 
@@ -41,7 +41,7 @@ fn parts(client: &Client) -> Vec<Arc<CollectOnce>> {
     parts.into_iter().map(|part| Arc::new(CollectOnce::new(part))).collect()
 }
 
-/// The hours that a request asks for.
+/// The hours of a request's range.
 fn hours(request: &Recorded) -> (u32, u32) {
     let hour = |name: &str| {
         let (_, rest) = request.raw.split_once(&format!("{name}=2026-11-01T")).expect("a bound");
@@ -50,8 +50,8 @@ fn hours(request: &Recorded) -> (u32, u32) {
     (hour("from"), hour("to"))
 }
 
-/// A service that answers each request with the next hour of its range, whose cursor is the hour after
-/// it, and that takes `to` to belong to the range. `answer` may answer otherwise.
+/// A service that answers each request with the next hour of its range, with the following hour as its
+/// cursor and `to` inclusive. `answer` may override a reply.
 async fn service(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static) -> TestServer {
     TestServer::start(move |request| {
         if request.is_token_request() {
@@ -80,7 +80,7 @@ async fn bench(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static
     Bench::of(service(answer).await, |_| {})
 }
 
-/// Answers so until the flag falls.
+/// Uses these replies while the flag is set.
 fn while_set(
     flag: &Arc<std::sync::atomic::AtomicBool>,
     answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static,
@@ -103,19 +103,19 @@ fn points(table: &Table) -> usize {
 }
 
 #[tokio::test]
-async fn parts_that_are_gathered_come_to_the_whole_and_seams_count_once() {
+async fn gathered_parts_are_merged_to_the_complete_table_without_duplicates() {
     let bench = bench(|_| None).await;
     let collects = parts(&bench.client);
     let tables = gather(&bench, &collects, 8).await.expect("read");
-    // Each part has the hour at its `to` as well.
+    // Each part also has the hour at its `to`.
     assert_eq!(tables.iter().map(|table| points(table)).collect::<Vec<_>>(), [2; PARTS]);
     let starts = tables.iter().map(|table| table.provenance.query.start());
-    assert!(starts.is_sorted(), "in the order asked");
+    assert!(starts.is_sorted(), "in the given order");
     let joined = Table::concat(&tables).expect("one table");
-    let whole = CollectOnce::new(scan(&bench.client)).table().await.expect("read");
+    let single = CollectOnce::new(scan(&bench.client)).table().await.expect("read");
     let batch = |table: &Table| table.merged.points.batch().expect("columns");
-    assert_eq!(batch(&joined), batch(&whole));
-    assert_eq!(joined.provenance.query, whole.provenance.query);
+    assert_eq!(batch(&joined), batch(&single));
+    assert_eq!(joined.provenance.query, single.provenance.query);
     assert!(joined.provenance.further.is_empty());
     let report = &joined.merged.report;
     assert_eq!((report.pages, report.repeated, report.revised), (8, PARTS as u64 - 1, 0));
@@ -124,11 +124,11 @@ async fn parts_that_are_gathered_come_to_the_whole_and_seams_count_once() {
 }
 
 #[tokio::test]
-async fn scans_are_begun_in_the_order_asked_and_no_more_at_a_time_than_allowed() {
+async fn scans_are_started_in_the_given_order_and_with_limited_concurrency() {
     let bench = bench(|_| None).await;
     gather(&bench, &parts(&bench.client), 1).await.expect("read");
-    let asked: Vec<u32> = bench.server.other_requests().iter().map(|r| hours(r).0).collect();
-    assert_eq!(asked, [0, 0, 1, 1, 2, 2, 3, 3]);
+    let sent: Vec<u32> = bench.server.other_requests().iter().map(|r| hours(r).0).collect();
+    assert_eq!(sent, [0, 0, 1, 1, 2, 2, 3, 3]);
     assert_eq!(bench.server.requests().last().map(|r| r.connection), Some(0), "one connection");
 
     let bench = self::bench(|_| Some(Act::hang())).await;
@@ -143,14 +143,14 @@ async fn scans_are_begun_in_the_order_asked_and_no_more_at_a_time_than_allowed()
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
-    let mut asked: Vec<u32> = bench.server.other_requests().iter().map(|r| hours(r).0).collect();
-    asked.sort_unstable();
-    assert_eq!(asked, [0, 1, 2]);
+    let mut sent: Vec<u32> = bench.server.other_requests().iter().map(|r| hours(r).0).collect();
+    sent.sort_unstable();
+    assert_eq!(sent, [0, 1, 2]);
     reading.abort();
 }
 
 #[tokio::test]
-async fn what_has_been_read_costs_nothing() {
+async fn a_remembered_scan_costs_no_request() {
     let bench = bench(|_| None).await;
     let collects = parts(&bench.client);
     let first = collects[2].table().await.expect("read");
@@ -164,9 +164,9 @@ async fn what_has_been_read_costs_nothing() {
 }
 
 #[tokio::test]
-async fn the_first_error_cancels_the_rest_and_a_second_gather_goes_on_where_each_was() {
+async fn the_first_error_cancels_the_rest_and_a_second_gather_continues_each_scan() {
     let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
-    // The second page of part 1 is refused; that of part 2 never comes.
+    // The second page of part 1 is refused; that of part 2 never arrives.
     let answer =
         while_set(&broken, |request| match (hours(request).0, request.raw.contains("cursor=")) {
             (1, true) => Some(Act::json(400, r#"{"error":"bad"}"#)),
@@ -184,8 +184,8 @@ async fn the_first_error_cancels_the_rest_and_a_second_gather_goes_on_where_each
     let read = |index: usize| failure.scans[index].table.as_deref().map_or(0, points);
     assert_eq!((read(0), read(1)), (2, 1));
     for scan in &failure.scans {
-        let under_way = scan.bookmark.is_some();
-        assert_eq!(under_way, scan.table.is_some() && !scan.is_whole);
+        let is_partial = scan.bookmark.is_some();
+        assert_eq!(is_partial, scan.table.is_some() && !scan.is_whole);
     }
 
     broken.store(false, Ordering::SeqCst);
@@ -198,15 +198,15 @@ async fn the_first_error_cancels_the_rest_and_a_second_gather_goes_on_where_each
     for (part, scan) in (0..).zip(&failure.scans) {
         let sent = bench.server.other_requests();
         let is_first = |r: &&Recorded| hours(r).0 == part && !r.raw.contains("cursor=");
-        let asked = sent.iter().filter(is_first).count();
-        assert!(asked == 1 || scan.table.is_none(), "part {part}: what was read is not read again");
+        let requests = sent.iter().filter(is_first).count();
+        assert!(requests == 1 || scan.table.is_none(), "part {part}: a page was read again");
     }
     let joined = Table::concat(&tables).expect("one table");
     assert_eq!((points(&joined), joined.provenance.resumed_after_pages), (5, 0));
 }
 
 #[tokio::test]
-async fn a_gathering_that_is_given_up_leaves_each_scan_where_it_was() {
+async fn a_cancelled_gathering_keeps_the_pages_of_each_scan() {
     let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let answer = while_set(&broken, |request| request.raw.contains("cursor=").then(Act::hang));
     let bench = bench(answer).await;
@@ -217,7 +217,7 @@ async fn a_gathering_that_is_given_up_leaves_each_scan_where_it_was() {
         tokio::task::yield_now().await;
     }
     reading.abort();
-    reading.await.expect_err("given up");
+    reading.await.expect_err("aborted");
     broken.store(false, Ordering::SeqCst);
     for collect in &collects {
         let partial = collect.partial().expect("merged");
@@ -231,7 +231,7 @@ async fn a_gathering_that_is_given_up_leaves_each_scan_where_it_was() {
 }
 
 #[tokio::test]
-async fn where_no_task_is_begun_scans_are_read_in_place() {
+async fn if_no_task_can_be_started_scans_are_read_in_place() {
     let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let answer = while_set(&broken, |request| match hours(request) {
         (0, _) => Some(Act::with_headers(403, &[], "")),
@@ -247,8 +247,8 @@ async fn where_no_task_is_begun_scans_are_read_in_place() {
 }
 
 #[tokio::test]
-async fn r5_a_step_that_ends_after_the_gathering_leaves_no_request_behind() {
-    // As if each step were at its end when it is told to stop.
+async fn r5_a_step_that_ends_after_the_gathering_leaves_no_prefetch() {
+    // The abort handle has no effect, as if each step had just ended.
     let set = |settings: &mut ClientSettings| {
         settings.spawner = Arc::new(|work| {
             tokio::spawn(work);
@@ -259,7 +259,7 @@ async fn r5_a_step_that_ends_after_the_gathering_leaves_no_request_behind() {
     let bench = Bench::with(vec![], script, set).await;
     let collect = Arc::new(CollectOnce::new(reads::scan(&bench)));
     let mut gathering = Gathering::new(&bench.client, vec![Arc::clone(&collect)], 1).expect("one");
-    assert!(gathering.step().now_or_never().is_none(), "begun");
+    assert!(gathering.step().now_or_never().is_none(), "started");
     drop(gathering);
     until(|| collect.partial().is_ok_and(|partial| partial.table.is_some())).await;
     a_while().await;
@@ -267,34 +267,34 @@ async fn r5_a_step_that_ends_after_the_gathering_leaves_no_request_behind() {
 }
 
 #[tokio::test]
-async fn b5_nothing_is_spent_past_the_allowance() {
+async fn b5_no_request_exceeds_the_allowance() {
     let set = |settings: &mut ClientSettings| settings.daily_allowance = Some(5);
     let bench = Bench::of(service(|_| None).await, set);
     let failure = gather(&bench, &parts(&bench.client), 8).await.expect_err("eight pages");
     assert_eq!(failure.error.kind(), Kind::AllowanceExhausted);
     assert_eq!(bench.server.other_requests().len(), 5);
     assert_eq!(bench.client.allowance().expect("memory").used, 5);
-    let paid: usize =
+    let read: usize =
         failure.scans.iter().filter_map(|scan| scan.table.as_deref()).map(points).sum();
-    assert_eq!(paid, 5, "what was paid for is here");
+    assert_eq!(read, 5, "all counted pages are kept");
     assert!(failure.scans[failure.index].failed);
 }
 
 #[tokio::test]
-async fn each_page_is_news_of_its_scan() {
+async fn each_page_is_reported_as_progress_of_its_scan() {
     let bench = bench(|_| None).await;
     let mut gathering = Gathering::new(&bench.client, parts(&bench.client), 2).expect("scans");
-    let mut told = vec![Vec::new(); PARTS];
+    let mut reported = vec![Vec::new(); PARTS];
     while let Some((index, progress)) = gathering.step().await.expect("read") {
-        told[index].push((progress.pages, progress.done));
+        reported[index].push((progress.pages, progress.done));
     }
-    assert_eq!(told, vec![[(1, false), (2, true)].to_vec(); PARTS]);
+    assert_eq!(reported, vec![[(1, false), (2, true)].to_vec(); PARTS]);
     assert_eq!(gathering.tables().len(), PARTS);
-    assert!(gathering.step().await.expect("at its end").is_none());
+    assert!(gathering.step().await.expect("complete").is_none());
 }
 
 #[tokio::test]
-async fn r3_a_gathering_is_not_gone_on_with_in_another_process() {
+async fn r3_a_gathering_fails_in_a_forked_process() {
     let bench = bench(|_| None).await;
     let mut gathering = Gathering::new(&bench.client, parts(&bench.client), 2).expect("scans");
     gathering.step().await.expect("a page");
@@ -316,7 +316,7 @@ async fn r14_a_closed_client_ends_a_gathering() {
 }
 
 #[tokio::test]
-async fn scans_of_another_client_and_the_same_one_twice_are_refused() {
+async fn scans_of_another_client_and_duplicates_are_refused() {
     let (bench, other) = (bench(|_| None).await, bench(|_| None).await);
     let refused = |collects: Vec<Arc<CollectOnce>>| {
         let error = Gathering::new(&bench.client, collects, 8).expect_err("refused");
@@ -331,7 +331,7 @@ async fn scans_of_another_client_and_the_same_one_twice_are_refused() {
 }
 
 #[tokio::test]
-async fn what_does_not_adjoin_keeps_its_queries_and_what_does_not_fit_is_no_table() {
+async fn nonconsecutive_scans_keep_their_queries_and_incompatible_ones_are_not_merged() {
     let bench = bench(|_| None).await;
     let collects = parts(&bench.client);
     let tables =
@@ -347,17 +347,17 @@ async fn what_does_not_adjoin_keeps_its_queries_and_what_does_not_fit_is_no_tabl
 }
 
 #[tokio::test]
-async fn a_scan_is_split_from_its_start_alone_and_with_its_settings() {
+async fn parts_have_the_settings_of_their_scan_and_a_resumed_scan_cannot_be_split() {
     let bench = bench(|_| None).await;
     let pages = scan(&bench.client).pages().expect("a chain");
     let first = next(&pages).await.expect("read").expect("a page");
     let bookmark = first.bookmark.expect("more");
     let settings =
         ReadSettings { max_pages: Some(1), deadline: Some(Duration::from_secs(9)), keep_raw: true };
-    let whole = scan(&bench.client);
+    let plain = scan(&bench.client);
     let decode =
-        DecodeSettings { extra_columns: vec!["q".to_owned()], ..whole.decode_settings().clone() };
-    let set = Scan::new(bench.client.clone(), whole.query().clone(), decode, settings);
+        DecodeSettings { extra_columns: vec!["q".to_owned()], ..plain.decode_settings().clone() };
+    let set = Scan::new(bench.client.clone(), plain.query().clone(), decode, settings);
     for part in set.split(Cut::Parts(2)).expect("parts") {
         let ReadSettings { max_pages, deadline, keep_raw } = part.read_settings();
         assert_eq!(
@@ -368,22 +368,22 @@ async fn a_scan_is_split_from_its_start_alone_and_with_its_settings() {
         assert_eq!(part.decode_settings().start, part.query().start());
     }
     let refused = |scan: Scan| scan.split(Cut::Parts(1)).expect_err("refused").to_string();
-    assert!(refused(whole.resume(bookmark, None).expect("its own")).contains("bookmark"));
+    assert!(refused(plain.resume(bookmark, None).expect("its own")).contains("bookmark"));
     assert!(refused(scan_with(&bench.client, |input| input.start = None)).contains("start="));
     assert!(refused(scan_with(&bench.client, |input| input.end = None)).contains("end="));
     let no_interval = scan_with(&bench.client, |input| input.interval_seconds = None);
     assert!(refused(no_interval).contains("interval="));
-    assert_eq!(bench.server.other_requests().len(), 1, "a split costs nothing");
+    assert_eq!(bench.server.other_requests().len(), 1, "a split sends no request");
 }
 
 #[tokio::test]
-async fn b13_a_client_knows_how_many_pages_a_question_takes_once_it_has_read_it() {
+async fn b13_a_client_estimates_the_pages_of_a_query_that_it_has_read() {
     let bench = bench(|_| None).await;
-    let whole = scan(&bench.client);
-    assert_eq!(bench.client.expected_pages(whole.query()), None);
-    CollectOnce::new(whole.clone()).table().await.expect("read");
-    assert_eq!(bench.client.expected_pages(whole.query()), Some(5));
-    let parts = whole.split(Cut::Parts(4)).expect("parts");
+    let scan = scan(&bench.client);
+    assert_eq!(bench.client.expected_pages(scan.query()), None);
+    CollectOnce::new(scan.clone()).table().await.expect("read");
+    assert_eq!(bench.client.expected_pages(scan.query()), Some(5));
+    let parts = scan.split(Cut::Parts(4)).expect("parts");
     let pages = parts.iter().map(|part| bench.client.expected_pages(part.query()));
     assert_eq!(pages.sum::<Option<u64>>(), Some(8), "an extra page for each part");
     let other = scan_with(&bench.client, |input| input.page_size = Some(10));

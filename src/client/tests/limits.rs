@@ -9,7 +9,7 @@ fn throttled(retry_after: &str) -> Act {
 }
 
 #[tokio::test]
-async fn b1_a_short_retry_after_is_waited_for() {
+async fn b1_a_call_waits_for_a_short_retry_after() {
     let bench = Bench::new(vec![throttled("2")]).await;
     bench.get().await.expect("a page");
     let waited = bench.clock().monotonic();
@@ -18,7 +18,7 @@ async fn b1_a_short_retry_after_is_waited_for() {
 }
 
 #[tokio::test]
-async fn b2_a_retry_after_of_hours_is_the_daily_allowance_and_raised_at_once() {
+async fn b2_a_retry_after_of_hours_means_an_exhausted_allowance_and_is_raised_at_once() {
     let bench =
         Bench::with(vec![], vec![throttled("53578")], |s| s.daily_allowance = Some(500)).await;
     let error = bench.error().await;
@@ -30,7 +30,7 @@ async fn b2_a_retry_after_of_hours_is_the_daily_allowance_and_raised_at_once() {
 }
 
 #[tokio::test]
-async fn b11_until_then_nothing_is_sent_and_afterwards_it_is() {
+async fn b11_no_request_is_sent_until_the_end_of_the_pause() {
     let bench =
         Bench::with(vec![], vec![throttled("53578")], |s| s.daily_allowance = Some(500)).await;
     bench.error().await;
@@ -49,11 +49,11 @@ async fn b2_a_retry_after_of_minutes_is_a_rate_limit_and_raised_at_once() {
     assert_eq!(error.kind(), Kind::RateLimited);
     assert_eq!(error.context().retry_at, Some("2026-11-01T12:01:01Z".parse().expect("a time")));
     assert_eq!(bench.server.other_requests().len(), 1);
-    bench.get().await.expect("the next call is not held back");
+    bench.get().await.expect("the next call does not wait");
 }
 
 #[tokio::test]
-async fn b3_a_retry_after_that_makes_no_sense_is_ignored_and_one_too_long_raised() {
+async fn b3_an_invalid_retry_after_is_ignored_and_a_too_long_one_raised() {
     for value in ["-5", "1.5", "NaN", "1e30", "Sun, 01 Nov 2026 11:00:00 GMT"] {
         let bench = Bench::new(vec![throttled(value)]).await;
         bench.get().await.expect(value);
@@ -61,7 +61,7 @@ async fn b3_a_retry_after_that_makes_no_sense_is_ignored_and_one_too_long_raised
     }
     let bench = Bench::new(vec![throttled("99999999999999999999999999")]).await;
     assert_eq!(bench.error().await.kind(), Kind::AllowanceExhausted);
-    // A date counts from the service's own date, not from ours.
+    // A date is relative to the `Date` of the reply, not to the local clock.
     let headers =
         ["Date: Sun, 01 Nov 2026 15:00:00 GMT", "Retry-After: Sun, 01 Nov 2026 15:00:30 GMT"];
     let bench = Bench::new(vec![Act::with_headers(429, &headers, "")]).await;
@@ -71,7 +71,7 @@ async fn b3_a_retry_after_that_makes_no_sense_is_ignored_and_one_too_long_raised
 }
 
 #[tokio::test]
-async fn b4_without_a_retry_after_the_waits_grow_by_themselves() {
+async fn b4_without_a_retry_after_the_waits_grow() {
     let bench = Bench::new(vec![Act::with_headers(429, &[], ""); 3]).await;
     bench.get().await.expect("a page at the fourth try");
     assert!(bench.clock().monotonic() <= Duration::from_secs(2 + 4 + 8));
@@ -79,7 +79,7 @@ async fn b4_without_a_retry_after_the_waits_grow_by_themselves() {
 }
 
 #[tokio::test]
-async fn b5_with_nothing_left_neither_data_nor_token_is_asked_for() {
+async fn b5_with_nothing_left_neither_data_nor_a_token_is_requested() {
     let bench = Bench::with(vec![], vec![], |s| s.daily_allowance = Some(0)).await;
     let error = bench.error().await;
     assert_eq!(error.kind(), Kind::AllowanceExhausted);
@@ -88,7 +88,7 @@ async fn b5_with_nothing_left_neither_data_nor_token_is_asked_for() {
 }
 
 #[tokio::test]
-async fn b5_the_allowance_ends_repeats_too_and_discovery_does_not_count() {
+async fn b5_the_allowance_limits_retries_too_and_discovery_does_not_count() {
     let down = Act::with_headers(503, &[], "");
     let data = vec![Act::json(200, "{}"), down.clone(), down.clone(), down];
     let bench = Bench::with(vec![], data, |s| s.daily_allowance = Some(2)).await;
@@ -101,7 +101,7 @@ async fn b5_the_allowance_ends_repeats_too_and_discovery_does_not_count() {
 }
 
 #[tokio::test]
-async fn b6_our_count_is_the_services_count_whatever_goes_wrong() {
+async fn b6_the_count_equals_that_of_the_service_after_any_fault() {
     let faults = [
         Act::close(),
         Act::reset(),
@@ -131,7 +131,7 @@ async fn b6_our_count_is_the_services_count_whatever_goes_wrong() {
 }
 
 #[tokio::test]
-async fn b12_in_an_outage_of_ten_minutes_32_callers_cost_little_more_than_themselves() {
+async fn b12_in_an_outage_of_ten_minutes_32_callers_cost_few_retries() {
     let down = TestServer::start(|request| {
         if request.is_token_request() {
             Act::json(200, &token_body("good-token"))
@@ -142,15 +142,15 @@ async fn b12_in_an_outage_of_ten_minutes_32_callers_cost_little_more_than_themse
     let bench = Bench::of(down.await, |_| {});
     let mut rounds = 0;
     while bench.clock().monotonic() < Duration::from_secs(600) {
-        let asked: Vec<_> = (0..32)
+        let callers: Vec<_> = (0..32)
             .map(|_| {
                 let client = bench.client.clone();
-                tokio::spawn(
-                    async move { client.whole(None).await.expect_err("it is down").kind() },
-                )
+                tokio::spawn(async move {
+                    client.get_object(None).await.expect_err("it is down").kind()
+                })
             })
             .collect();
-        for caller in asked {
+        for caller in callers {
             assert_eq!(caller.await.expect("no panic"), Kind::ServiceUnavailable);
         }
         rounds += 1;
@@ -160,13 +160,13 @@ async fn b12_in_an_outage_of_ten_minutes_32_callers_cost_little_more_than_themse
         }
         bench.clock().advance(Duration::from_secs(60));
     }
-    let repeats = bench.server.other_requests().len() - 32 * rounds;
-    assert!(rounds >= 9 && repeats <= 10 + 11, "{repeats} repeats in {rounds} minutes");
+    let retries = bench.server.other_requests().len() - 32 * rounds;
+    assert!(rounds >= 9 && retries <= 10 + 11, "{retries} retries in {rounds} minutes");
     assert_eq!(bench.client.allowance().expect("memory").used, bench.client.data_requests());
 }
 
 #[tokio::test]
-async fn h1_what_never_left_is_tried_four_times_and_not_spent() {
+async fn h1_a_request_that_cannot_be_sent_is_tried_four_times_and_not_counted() {
     let last = |body: &str| Act::ReplyAndClose(http(200, &[], body.as_bytes()));
     let tokens = vec![last(&token_body("good-token"))];
     let mut bench = Bench::with(tokens, vec![last("{}")], |_| {}).await;
@@ -193,31 +193,35 @@ async fn b8_the_day_is_the_services_day() {
     })
     .await;
     let bench = Bench::of(server, |_| {});
-    bench.get().await.expect("a page that teaches the service's time");
-    assert_eq!(bench.client.allowance().expect("memory").used, 0, "by now it is another day there");
+    bench.get().await.expect("a page that shows the service's time");
+    assert_eq!(
+        bench.client.allowance().expect("memory").used,
+        0,
+        "it is the next day for the service"
+    );
     bench.get().await.expect("a page");
     let state = bench.client.allowance().expect("memory");
     assert_eq!((state.used, state.resets_at), (1, "2026-11-03T00:00:00Z".parse().expect("a time")));
 }
 
 #[tokio::test]
-async fn a_deadline_bounds_waits_requests_and_the_token_together() {
+async fn a_deadline_limits_waits_requests_and_the_token_in_total() {
     let bench = Bench::new(vec![throttled("30")]).await;
     let limit = Some(Duration::from_secs(10));
-    let error = bench.client.whole(limit).await.expect_err("too long a wait");
+    let error = bench.client.get_object(limit).await.expect_err("too long a wait");
     assert_eq!(error.kind(), Kind::DeadlineExceeded);
-    assert_eq!(bench.clock().monotonic(), Duration::ZERO, "it is not waited for");
+    assert_eq!(bench.clock().monotonic(), Duration::ZERO, "the call does not wait");
     let short = Some(Duration::from_millis(50));
     let bench = Bench::new(vec![Act::hang()]).await;
-    let error = bench.client.whole(short).await.expect_err("no answer");
+    let error = bench.client.get_object(short).await.expect_err("no answer");
     assert_eq!(error.kind(), Kind::DeadlineExceeded);
     let bench = Bench::with(vec![Act::hang()], vec![], |_| {}).await;
-    let error = bench.client.whole(short).await.expect_err("no token");
+    let error = bench.client.get_object(short).await.expect_err("no token");
     assert_eq!((error.kind(), bench.client.data_requests()), (Kind::DeadlineExceeded, 0));
 }
 
 #[tokio::test]
-async fn h4_all_tries_of_a_page_together_have_a_limit() {
+async fn h4_all_attempts_of_a_page_in_total_have_a_limit() {
     let bench = Bench::with(vec![], vec![Act::hang()], |settings| {
         settings.retry = Policy { call_limit: Duration::from_millis(50), ..Policy::data() };
     })

@@ -1,4 +1,4 @@
-//! The client against a service of bytes, over real sockets, on a frozen clock.
+//! The client against a scripted server, over real sockets, with a frozen clock.
 
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
@@ -28,8 +28,8 @@ use crate::http::{Deadline, Reply};
 const QUERY: &str = "siteId=S1&from=2026-11-01T00%3A00%3A00Z";
 
 impl Client {
-    /// Any JSON object, as a chain would want a page: read within the attempt.
-    async fn whole(&self, deadline: Option<Duration>) -> Result<Bytes> {
+    /// Requests a JSON object, which is read within the attempt like a page.
+    async fn get_object(&self, deadline: Option<Duration>) -> Result<Bytes> {
         let read = |reply: &Reply| ready(reply::json_object(reply));
         let deadline = Deadline::after(self.time().clock(), deadline);
         self.get(DATA_PATH, QUERY, deadline, &Spending::default(), read).await
@@ -42,7 +42,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A client of a service that answers data requests with these, and then with an empty page.
+    /// A client of a server that answers data requests with these replies and then with empty pages.
     async fn new(data: Vec<Act>) -> Self {
         Self::with(vec![], data, |_| {}).await
     }
@@ -64,7 +64,7 @@ impl Bench {
     }
 
     async fn get(&self) -> Result<Bytes> {
-        self.client.whole(None).await
+        self.client.get_object(None).await
     }
 
     async fn error(&self) -> Error {
@@ -78,19 +78,19 @@ impl Bench {
         self.client.time().clock()
     }
 
-    /// Makes the token old enough to be refused for good.
+    /// Makes the token so old that a refusal is final.
     async fn with_settled_token(self) -> Self {
         self.client.discover(None).await.ok();
         self.clock().advance(Duration::from_secs(6));
         self
     }
 
-    /// What came after that discovery: token requests and others.
+    /// The number of token requests and of others after that discovery.
     fn counts(&self) -> (usize, usize) {
         (self.server.token_requests().len() - 1, self.server.other_requests().len() - 1)
     }
 
-    /// The script's first act is for the discovery that fetches the token.
+    /// The first reply is for the discovery that gets the token.
     async fn settled(mut data: Vec<Act>) -> Self {
         data.insert(0, Act::json(200, "{}"));
         Self::new(data).await.with_settled_token().await
@@ -102,7 +102,7 @@ fn refused() -> Act {
 }
 
 #[tokio::test]
-async fn d9_the_assertion_goes_to_the_token_endpoint_and_the_token_to_all_others() {
+async fn d9_the_assertion_is_sent_only_to_the_token_endpoint_and_the_token_only_to_others() {
     let bench = Bench::new(vec![Act::json(200, "{}"), refused(), Act::close()]).await;
     bench.client.discover(None).await.expect("discovery");
     bench.get().await.expect("a page");
@@ -120,7 +120,7 @@ async fn d9_the_assertion_goes_to_the_token_endpoint_and_the_token_to_all_others
 }
 
 #[tokio::test]
-async fn p7_a_repeated_request_has_the_same_bytes() {
+async fn p7_a_retry_has_the_same_bytes() {
     let bench = Bench::new(vec![Act::close(), Act::with_headers(503, &[], "")]).await;
     bench.get().await.expect("a page");
     let sent = bench.server.other_requests();
@@ -153,22 +153,25 @@ async fn t30_a_new_key_is_used_from_the_next_exchange_on() {
 }
 
 #[tokio::test]
-async fn a_client_can_be_used_from_tasks_and_made_again_from_its_settings() {
+async fn a_client_can_be_used_from_tasks_and_created_again_from_its_settings() {
     let bench = Bench::with(vec![], vec![], |s| s.daily_allowance = Some(10)).await;
     let client = bench.client.clone();
-    tokio::spawn(async move { client.whole(None).await }).await.expect("no panic").expect("a page");
+    tokio::spawn(async move { client.get_object(None).await })
+        .await
+        .expect("no panic")
+        .expect("a page");
     let again = Client::new(bench.client.settings().clone()).expect("settings");
-    again.whole(None).await.expect("a page");
+    again.get_object(None).await.expect("a page");
     assert_eq!(again.allowance().expect("memory").used, 2, "one ledger");
     assert_eq!(bench.server.token_requests().len(), 1, "one token");
     assert_eq!((bench.client.data_requests(), again.data_requests()), (1, 1));
 }
 
 #[tokio::test]
-async fn r14_a_closed_client_answers_new_and_waiting_calls_with_closed() {
+async fn r14_new_and_waiting_calls_of_a_closed_client_get_closed_error() {
     let bench = Bench::new(vec![Act::hang()]).await;
     let client = bench.client.clone();
-    let waiting = tokio::spawn(async move { client.whole(None).await });
+    let waiting = tokio::spawn(async move { client.get_object(None).await });
     while bench.server.other_requests().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -183,7 +186,7 @@ async fn r14_a_closed_client_answers_new_and_waiting_calls_with_closed() {
 }
 
 #[tokio::test]
-async fn k10_the_audience_can_be_set_apart_from_the_address() {
+async fn k10_the_audience_can_differ_from_the_address() {
     let audience = "https://service.example.com/api/customer/oauth/token";
     let set = |s: &mut ClientSettings| s.audience = Some(audience.to_owned());
     let bench = Bench::with(vec![], vec![], set).await;
@@ -192,7 +195,7 @@ async fn k10_the_audience_can_be_set_apart_from_the_address() {
 }
 
 #[tokio::test]
-async fn r13_no_text_of_a_client_holds_a_secret() {
+async fn r13_debug_of_a_client_contains_no_secret() {
     let bench = Bench::with(vec![], vec![], |settings| {
         settings.transport.proxy = Some("http://user:hunter2@127.0.0.1:1".to_owned());
     })

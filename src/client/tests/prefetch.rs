@@ -1,5 +1,4 @@
-//! Pages that are asked for before they are wanted: by whoever takes the page before, or while that is
-//! decoded.
+//! Prefetched pages: requested after the previous page was taken, or before it is decoded.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::AtomicUsize;
@@ -17,7 +16,7 @@ use crate::client::page_request::Prefetch;
 use crate::client::page_stream::PageStream;
 use crate::client::table::Table;
 
-/// One that is decoded while the next is on its way.
+/// A page so large that the next one is requested before it is decoded.
 pub(super) fn large(body: &str) -> Act {
     Act::json(200, &format!("{}{body}", " ".repeat(200_000)))
 }
@@ -31,7 +30,7 @@ fn many_pages(pages: u32) -> Vec<Act> {
     (0..pages).map(|minute| page(minute, cursor(minute).as_deref())).collect()
 }
 
-fn asked(bench: &Bench) -> usize {
+fn requests(bench: &Bench) -> usize {
     bench.server.other_requests().len()
 }
 
@@ -41,7 +40,7 @@ pub(super) async fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Longer than a request would take to leave.
+/// Longer than it takes to send a request.
 pub(super) async fn a_while() {
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
@@ -57,10 +56,10 @@ async fn stream_after_two(bench: &Bench) -> Arc<PageStream> {
     stream
 }
 
-/// Starts tasks of tokio, and counts those that are under way.
+/// Starts tokio tasks and counts those that are running.
 fn counted(settings: &mut ClientSettings) -> Arc<AtomicUsize> {
-    struct UnderWay(Arc<AtomicUsize>);
-    impl Drop for UnderWay {
+    struct Running(Arc<AtomicUsize>);
+    impl Drop for Running {
         fn drop(&mut self) {
             self.0.fetch_sub(1, Ordering::SeqCst);
         }
@@ -69,10 +68,10 @@ fn counted(settings: &mut ClientSettings) -> Arc<AtomicUsize> {
     let counted = Arc::clone(&count);
     settings.spawner = Arc::new(move |work: BoxFuture<'static, ()>| {
         counted.fetch_add(1, Ordering::SeqCst);
-        let under_way = UnderWay(Arc::clone(&counted));
+        let running = Running(Arc::clone(&counted));
         let work = async move {
             work.await;
-            drop(under_way);
+            drop(running);
         };
         Some(tokio::spawn(work).abort_handle())
     });
@@ -87,10 +86,10 @@ fn points(table: &Table) -> usize {
     table.merged.points.rows()
 }
 
-// By whoever takes the page before.
+// After the previous page was taken.
 
 #[tokio::test]
-async fn r16_one_page_is_prefetched_and_none_before_the_second_was_taken() {
+async fn r16_one_page_is_prefetched_after_the_second_was_taken() {
     let bench = Bench::new(many_pages(5)).await;
     let stream = scan(&bench).pages().expect("a chain");
     for number in 1..=4 {
@@ -101,34 +100,34 @@ async fn r16_one_page_is_prefetched_and_none_before_the_second_was_taken() {
         }
         assert_eq!(stream.is_here(), number >= 2);
         assert_eq!(
-            asked(&bench),
+            requests(&bench),
             usize::try_from(number).expect("small") + usize::from(number > 1)
         );
     }
-    assert!(matches!(stream.fill_at_once(), Some(Ok(()))), "it is here");
+    assert!(matches!(stream.fill_at_once(), Some(Ok(()))), "it is finished");
     assert_eq!(next(&stream).await.expect("read").map(|page| page.sequence), Some(5));
     stream.prefetch();
     assert!(!stream.has_prefetched(), "it was the last");
     assert!(matches!(stream.take(), Poll::Ready(None)));
-    assert_eq!(asked(&bench), 5);
+    assert_eq!(requests(&bench), 5);
 }
 
 #[tokio::test]
-async fn r16_of_pages_that_somebody_takes_one_by_one_a_large_one_asks_for_no_other() {
+async fn r16_when_pages_are_taken_one_by_one_a_large_page_starts_no_prefetch() {
     let cursors = [Some("a"), Some("b"), Some("c"), None];
     let script = (0..).zip(cursors).map(|(minute, cursor)| large(&body(minute, cursor)));
     let bench = Bench::new(script.collect()).await;
     let stream = stream_after_two(&bench).await;
-    assert_eq!(asked(&bench), 2);
+    assert_eq!(requests(&bench), 2);
     stream.prefetch();
     until(|| stream.is_here()).await;
     stream.fill().await.expect("read");
     a_while().await;
-    assert_eq!(asked(&bench), 3);
+    assert_eq!(requests(&bench), 3);
 }
 
 #[tokio::test]
-async fn the_failure_of_a_prefetched_page_is_for_whoever_asks_and_told_once() {
+async fn the_next_caller_gets_the_failure_of_a_prefetched_page_once() {
     let mut script = many_pages(3);
     script.insert(2, Act::json(404, "{}"));
     let bench = Bench::new(script).await;
@@ -139,80 +138,80 @@ async fn the_failure_of_a_prefetched_page_is_for_whoever_asks_and_told_once() {
     let failure = next(&stream).await.expect_err("refused");
     assert_eq!(failure.error.kind(), Kind::CursorRejected);
     assert_eq!(failure.bookmark.expect("a bookmark").pages(), 2);
-    assert!(!stream.may_prefetch(), "a failure is not asked for again");
-    assert_eq!(asked(&bench), 3);
-    assert_eq!(next(&stream).await.expect("asked again").expect("a page").sequence, 3);
+    assert!(!stream.may_prefetch(), "a failed page is not prefetched again");
+    assert_eq!(requests(&bench), 3);
+    assert_eq!(next(&stream).await.expect("requested again").expect("a page").sequence, 3);
 }
 
 #[tokio::test]
-async fn p9_r5_the_last_one_who_gives_up_waiting_ends_the_request_and_loses_no_page() {
+async fn p9_r5_the_last_cancelled_caller_ends_the_request_and_no_page_is_lost() {
     let mut script = many_pages(3);
     script.insert(2, Act::hang());
-    let mut under_way = None;
-    let bench = Bench::with(vec![], script, |settings| under_way = Some(counted(settings))).await;
-    let under_way = under_way.expect("set");
+    let mut running = None;
+    let bench = Bench::with(vec![], script, |settings| running = Some(counted(settings))).await;
+    let running = running.expect("set");
     let stream = stream_after_two(&bench).await;
     stream.prefetch();
-    until(|| asked(&bench) == 3).await;
+    until(|| requests(&bench) == 3).await;
     let waiting = [tokio::spawn(stream.fill()), tokio::spawn(stream.fill())];
     for (waiter, left) in waiting.into_iter().zip([1, 0]) {
         a_while().await;
         waiter.abort();
-        waiter.await.expect_err("given up");
+        waiter.await.expect_err("aborted");
         a_while().await;
-        assert_eq!(under_way.load(Ordering::SeqCst), left);
+        assert_eq!(running.load(Ordering::SeqCst), left);
     }
     assert!(!stream.may_prefetch(), "once for each page that was taken");
     assert_eq!(next(&stream).await.expect("read").expect("a page").sequence, 3);
-    assert_eq!(asked(&bench), 4);
+    assert_eq!(requests(&bench), 4);
 }
 
 #[tokio::test]
-async fn who_gives_up_before_its_first_step_has_waited_and_what_is_here_is_kept() {
+async fn a_caller_dropped_before_its_first_poll_ends_the_prefetch_unless_it_is_finished() {
     let bench = Bench::new(many_pages(4)).await;
     let stream = stream_after_two(&bench).await;
     stream.prefetch();
     drop(stream.fill());
     assert!(!stream.has_prefetched());
     assert_eq!(next(&stream).await.expect("read").expect("a page").sequence, 3);
-    assert_eq!(asked(&bench), 3, "it was given up before it was sent");
+    assert_eq!(requests(&bench), 3, "it was dropped before it was sent");
     stream.prefetch();
     until(|| stream.is_here()).await;
     drop(stream.fill());
     assert_eq!(next(&stream).await.expect("read").expect("a page").sequence, 4);
-    assert_eq!(asked(&bench), 4);
+    assert_eq!(requests(&bench), 4);
 }
 
 #[tokio::test]
-async fn a_page_that_somebody_waits_for_is_not_prefetched() {
+async fn a_page_for_which_a_caller_waits_is_not_prefetched() {
     let mut script = many_pages(3);
     script[2] = Act::hang();
     let bench = Bench::new(script).await;
     let stream = stream_after_two(&bench).await;
     let waiting = tokio::spawn(stream.fill());
-    until(|| asked(&bench) == 3).await;
+    until(|| requests(&bench) == 3).await;
     stream.prefetch();
     assert!(!stream.has_prefetched());
     waiting.abort();
 }
 
 #[tokio::test]
-async fn p9_a_stream_that_is_dropped_ends_its_request() {
+async fn p9_dropping_a_stream_ends_its_request() {
     let mut script = many_pages(3);
     script[2] = Act::hang();
-    let mut under_way = None;
-    let bench = Bench::with(vec![], script, |settings| under_way = Some(counted(settings))).await;
-    let under_way = under_way.expect("set");
+    let mut running = None;
+    let bench = Bench::with(vec![], script, |settings| running = Some(counted(settings))).await;
+    let running = running.expect("set");
     let stream = stream_after_two(&bench).await;
     stream.prefetch();
-    until(|| asked(&bench) == 3).await;
-    assert_eq!(under_way.load(Ordering::SeqCst), 1);
+    until(|| requests(&bench) == 3).await;
+    assert_eq!(running.load(Ordering::SeqCst), 1);
     drop(stream);
-    until(|| under_way.load(Ordering::SeqCst) == 0).await;
+    until(|| running.load(Ordering::SeqCst) == 0).await;
 }
 
 #[tokio::test]
-async fn where_no_task_is_started_pages_are_read_in_place() {
+async fn if_no_task_can_be_started_pages_are_read_in_place() {
     let set = |settings: &mut ClientSettings| settings.spawner = Arc::new(|_| None);
     let bench = Bench::with(vec![], many_pages(3), set).await;
     let stream = stream_after_two(&bench).await;
@@ -221,52 +220,52 @@ async fn where_no_task_is_started_pages_are_read_in_place() {
     assert_eq!(next(&stream).await.expect("read").expect("a page").sequence, 3);
     let script = vec![large(&body(0, Some("a"))), large(&body(1, None))];
     let bench = Bench::with(vec![], script, set).await;
-    let table = CollectOnce::new(scan(&bench)).table().await.expect("the whole");
-    assert_eq!((points(&table), asked(&bench)), (2, 2));
+    let table = CollectOnce::new(scan(&bench)).table().await.expect("a complete table");
+    assert_eq!((points(&table), requests(&bench)), (2, 2));
 }
 
-// While the page before is decoded.
+// Before the previous page is decoded.
 
 #[tokio::test]
-async fn the_page_after_a_large_one_is_asked_for_early_and_once() {
+async fn the_page_after_a_large_one_is_prefetched_once() {
     let cursors = [Some("a"), Some("b"), Some("c"), None];
     let script = (0..).zip(cursors).map(|(minute, cursor)| large(&body(minute, cursor)));
     let bench = Bench::new(script.collect()).await;
     let collect = CollectOnce::new(scan(&bench));
-    for (number, requests) in [(1, 2), (2, 3), (3, 4), (4, 4)] {
+    for (number, expected) in [(1, 2), (2, 3), (3, 4), (4, 4)] {
         assert!(matches!(step(&collect).await, Step::Page(progress) if progress.pages == number));
-        // No step is taken meanwhile: it goes on by itself, and by itself no further.
-        until(|| asked(&bench) >= requests).await;
+        // Without another step, exactly one request is sent.
+        until(|| requests(&bench) >= expected).await;
         a_while().await;
-        assert_eq!(asked(&bench), requests);
+        assert_eq!(requests(&bench), expected);
     }
     let Step::Whole(table) = step(&collect).await else { panic!("four pages") };
     assert_eq!(points(&table), 4);
-    let asked = bench.server.other_requests();
-    let cursors: Vec<_> = asked
+    let sent = bench.server.other_requests();
+    let cursors: Vec<_> = sent
         .iter()
-        .map(|asked| asked.raw.split("cursor=").nth(1).map(|rest| &rest[..1]))
+        .map(|request| request.raw.split("cursor=").nth(1).map(|rest| &rest[..1]))
         .collect();
     assert_eq!(cursors, [None, Some("a"), Some("b"), Some("c")]);
     assert_eq!(bench.client.data_requests(), 4);
 }
 
 #[tokio::test]
-async fn the_page_after_a_small_one_is_not_asked_for_early() {
+async fn the_page_after_a_small_one_is_not_prefetched() {
     let bench = Bench::new(many_pages(2)).await;
     let collect = CollectOnce::new(scan(&bench));
     step(&collect).await;
     a_while().await;
-    assert_eq!(asked(&bench), 1);
+    assert_eq!(requests(&bench), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_page_after_a_large_one_is_asked_for_before_that_is_decoded() {
+async fn the_page_after_a_large_one_is_requested_before_that_is_decoded() {
     let script = [Some("a"), Some("b"), None];
     let script = (0..).zip(script).map(|(minute, cursor)| large(&body(minute, cursor)));
     let bench = Bench::new(script.collect()).await;
     let (collect, client) = (CollectOnce::new(scan(&bench)), bench.client.clone());
-    // On the one worker there is: what it leaves for afterwards is begun afterwards.
+    // There is one worker thread, so a task that it does not run now starts only later.
     let steps = async move {
         step(&collect).await;
         let after_one = client.data_requests();
@@ -277,21 +276,21 @@ async fn the_page_after_a_large_one_is_asked_for_before_that_is_decoded() {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_early_ends_where_nobody_goes_on_and_is_asked_for_again() {
+async fn a_prefetch_that_is_stopped_is_requested_again() {
     let script = vec![large(&body(0, Some("a"))), Act::hang(), page(1, None)];
     let bench = Bench::new(script).await;
     let collect = CollectOnce::new(scan(&bench));
     assert!(matches!(step(&collect).await, Step::Page(_)));
-    until(|| asked(&bench) == 2).await;
+    until(|| requests(&bench) == 2).await;
     assert!(collect.has_prefetched());
     collect.stop_prefetch();
     assert!(!collect.has_prefetched());
-    assert_eq!(points(&collect.table().await.expect("the whole")), 2);
-    assert_eq!(asked(&bench), 3);
+    assert_eq!(points(&collect.table().await.expect("a complete table")), 2);
+    assert_eq!(requests(&bench), 3);
 }
 
 #[tokio::test]
-async fn a_large_page_that_is_refused_costs_one_request_more_and_no_page() {
+async fn a_large_page_that_is_refused_costs_one_more_request_and_loses_no_page() {
     let wrong = body(1, Some("b")).replace("\"value\":1", "\"value\":[]");
     let script = vec![large(&body(0, Some("a"))), large(&wrong), page(2, None)];
     let bench = Bench::new(script).await;
@@ -305,50 +304,50 @@ async fn a_large_page_that_is_refused_costs_one_request_more_and_no_page() {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_early_ends_with_whoever_drops_it() {
+async fn stopping_the_prefetch_or_dropping_the_collect_ends_the_request() {
     for is_stopped in [true, false] {
         let script = vec![large(&body(0, Some("a"))), Act::hang()];
-        let mut under_way = None;
-        let set = |settings: &mut ClientSettings| under_way = Some(counted(settings));
+        let mut running = None;
+        let set = |settings: &mut ClientSettings| running = Some(counted(settings));
         let bench = Bench::with(vec![], script, set).await;
-        let under_way = under_way.expect("set");
+        let running = running.expect("set");
         let collect = CollectOnce::new(scan(&bench));
         step(&collect).await;
-        assert_eq!(under_way.load(Ordering::SeqCst), 1);
+        assert_eq!(running.load(Ordering::SeqCst), 1);
         if is_stopped {
             collect.stop_prefetch();
         } else {
             drop(collect);
         }
-        until(|| under_way.load(Ordering::SeqCst) == 0).await;
+        until(|| running.load(Ordering::SeqCst) == 0).await;
     }
 }
 
 #[tokio::test]
-async fn r5_a_step_that_is_given_up_ends_the_request_and_stays_where_it_was() {
+async fn r5_a_cancelled_step_ends_the_request_and_loses_no_page() {
     let script = vec![large(&body(0, Some("a"))), large(&body(1, Some("b"))), Act::hang()];
-    let mut under_way = None;
-    let bench = Bench::with(vec![], script, |settings| under_way = Some(counted(settings))).await;
-    let under_way = under_way.expect("set");
+    let mut running = None;
+    let bench = Bench::with(vec![], script, |settings| running = Some(counted(settings))).await;
+    let running = running.expect("set");
     let collect = Arc::new(CollectOnce::new(scan(&bench)));
     step(&collect).await;
     step(&collect).await;
-    until(|| asked(&bench) == 3).await;
+    until(|| requests(&bench) == 3).await;
     let waiting = {
         let collect = Arc::clone(&collect);
         tokio::spawn(async move { drop(collect.step(Deadline::NEVER).await) })
     };
     a_while().await;
-    assert_eq!(under_way.load(Ordering::SeqCst), 1);
+    assert_eq!(running.load(Ordering::SeqCst), 1);
     waiting.abort();
-    waiting.await.expect_err("given up");
-    until(|| under_way.load(Ordering::SeqCst) == 0).await;
+    waiting.await.expect_err("aborted");
+    until(|| running.load(Ordering::SeqCst) == 0).await;
     let partial = collect.partial().expect("merged");
     assert_eq!(partial.bookmark.map(|bookmark| bookmark.pages()), Some(2));
 }
 
 #[tokio::test]
-async fn who_waits_for_what_another_asked_for_early_has_a_deadline_of_its_own() {
+async fn a_caller_waits_for_a_prefetched_page_within_its_own_deadline() {
     let bench = Bench::new(vec![large(&body(0, Some("a"))), Act::hang()]).await;
     let collect = CollectOnce::new(scan(&bench));
     step(&collect).await;
@@ -361,28 +360,28 @@ async fn who_waits_for_what_another_asked_for_early_has_a_deadline_of_its_own() 
     let bench = Bench::new(vec![large(&body(0, Some("a"))), later, page(1, None)]).await;
     let collect = CollectOnce::new(scan(&bench));
     collect.step(within(&bench, Duration::from_secs(10))).await.expect("a page");
-    // The one who asked for it had no time to wait.
+    // The deadline of the caller that started it was too short for the pause.
     step(&collect).await;
     assert_eq!(bench.server.other_requests().len(), 3);
 }
 
 #[tokio::test]
-async fn a_page_that_comes_at_once_pays_for_repeats_of_others_early_or_not() {
+async fn pages_without_retries_refill_the_retry_quota_prefetched_or_not() {
     for make in [page as fn(u32, Option<&str>) -> Act, |minute, next| large(&body(minute, next))] {
-        // Ten repeats use up the budget, unless it is filled again.
+        // Ten retries use up the quota, unless it is refilled.
         let pages = (0..150_u32).flat_map(|number| {
             let refused = (number % 12 == 5).then(|| Act::with_headers(503, &[], ""));
             refused.into_iter().chain([make(number % 60, Some(&number.to_string()))])
         });
         let bench = Bench::new(pages.chain([page(0, None)]).collect()).await;
-        CollectOnce::new(scan(&bench)).table().await.expect("all repeats");
+        CollectOnce::new(scan(&bench)).table().await.expect("all retries");
         assert_eq!(bench.client.data_requests(), 151 + 13);
     }
 }
 
 #[tokio::test]
-async fn a_request_whose_task_is_gone_goes_on_with_whoever_wants_its_page() {
-    #[expect(clippy::unnecessary_wraps, reason = "as it is called")]
+async fn a_request_whose_task_was_dropped_is_continued_by_the_next_caller() {
+    #[expect(clippy::unnecessary_wraps, reason = "a `Spawner`")]
     fn lose(task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
         drop(task);
         Some(tokio::spawn(async {}).abort_handle())
@@ -393,29 +392,29 @@ async fn a_request_whose_task_is_gone_goes_on_with_whoever_wants_its_page() {
     step(&collect).await;
     assert!(collect.has_prefetched());
     assert!(matches!(step(&collect).await, Step::Page(_)));
-    assert_eq!(asked(&bench), 2);
+    assert_eq!(requests(&bench), 2);
 }
 
 #[tokio::test]
-async fn a_prefetched_body_that_was_cut_is_asked_for_again_within_the_same_step() {
+async fn a_truncated_prefetched_body_is_retried_within_the_same_step() {
     let cut = Act::json(200, "{\"value\": [");
     let script = vec![large(&body(0, Some("a"))), cut, page(1, None)];
     let bench = Bench::new(script).await;
     let collect = CollectOnce::new(scan(&bench));
     step(&collect).await;
     assert!(matches!(step(&collect).await, Step::Page(_)));
-    assert_eq!(asked(&bench), 3);
+    assert_eq!(requests(&bench), 3);
 }
 
 #[tokio::test]
-async fn a_repeat_for_a_prefetched_body_that_was_cut_ends_with_the_last_one_who_waits() {
+async fn the_retry_of_a_truncated_prefetched_body_ends_with_the_last_waiting_caller() {
     let cut = Act::json(200, "{\"value\": [");
     let bench = Bench::new(vec![large(&body(0, Some("a"))), cut, Act::hang(), page(1, None)]).await;
     let stream = scan(&bench).stream(Prefetch::AtCursor).expect("a chain");
     next(&stream).await.expect("read");
     until(|| stream.has_arrived()).await;
     let mut waiting = Box::pin(next(&stream));
-    while asked(&bench) < 3 {
+    while requests(&bench) < 3 {
         assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         tokio::task::yield_now().await;
     }
@@ -425,40 +424,40 @@ async fn a_repeat_for_a_prefetched_body_that_was_cut_ends_with_the_last_one_who_
 }
 
 #[tokio::test]
-async fn the_body_of_a_prefetched_page_waits_for_whoever_wants_it_and_is_kept_for_them() {
+async fn the_body_of_a_prefetched_page_is_kept_for_the_caller_that_takes_it() {
     let bench = Bench::new(vec![large(&body(0, Some("a"))), page(1, None)]).await;
     let stream = scan(&bench).stream(Prefetch::AtCursor).expect("a chain");
     next(&stream).await.expect("read");
     until(|| stream.has_arrived()).await;
     assert!(!stream.is_here() && stream.fill_at_once().is_none(), "it is not decoded");
     stream.stop_prefetch();
-    assert!(stream.has_prefetched(), "it is paid for");
+    assert!(stream.has_prefetched(), "its body has arrived");
     assert_eq!(next(&stream).await.expect("read").map(|page| page.sequence), Some(2));
-    assert_eq!(asked(&bench), 2);
+    assert_eq!(requests(&bench), 2);
 }
 
 #[tokio::test]
-async fn what_a_gathering_has_paid_for_meanwhile_is_read_when_the_allowance_ends() {
+async fn when_the_allowance_ends_a_gathering_still_reads_the_pages_in_flight() {
     thread_local! {
-        static BEGUN: Cell<u32> = const { Cell::new(0) };
+        static STARTED: Cell<u32> = const { Cell::new(0) };
         static ANOTHER: RefCell<Option<BoxFuture<'static, ()>>> = const { RefCell::new(None) };
     }
     fn poll_once(task: &mut BoxFuture<'static, ()>) {
         assert!(task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
-    /// Begins at once. After two scans comes the early page of the first: then what another reads is
-    /// left to whoever waits for it.
-    #[expect(clippy::unnecessary_wraps, reason = "as it is called")]
-    fn pay_first(mut task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
+    /// Polls each task at once. The third task is the prefetch of the first scan; then the other caller
+    /// of the second scan gives up, so that its waiting step continues.
+    #[expect(clippy::unnecessary_wraps, reason = "a `Spawner`")]
+    fn poll_first(mut task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
         poll_once(&mut task);
-        if BEGUN.replace(BEGUN.get() + 1) == 2 {
+        if STARTED.replace(STARTED.get() + 1) == 2 {
             drop(ANOTHER.take());
         }
         Some(tokio::spawn(task).abort_handle())
     }
     let script = vec![Act::hang(), large(&body(0, Some("a"))), page(1, Some("b"))];
     let set = |settings: &mut ClientSettings| {
-        settings.spawner = Arc::new(pay_first);
+        settings.spawner = Arc::new(poll_first);
         settings.daily_allowance = Some(3);
     };
     let bench = Bench::with(vec![], script, set).await;

@@ -1,4 +1,4 @@
-//! Reads that many ask for, that are given up half way, or that a fork has cut in two.
+//! Reads with several callers, cancelled reads, and reads after a fork.
 
 use std::task::Poll;
 
@@ -50,13 +50,13 @@ fn sequence(stream: &PageStream) -> u64 {
 }
 
 #[tokio::test]
-async fn a_page_that_was_read_for_one_who_gave_up_is_there_for_the_next() {
+async fn a_page_that_was_read_for_a_cancelled_caller_is_kept_for_the_next() {
     let bench = Bench::new(three_pages()).await;
     let stream = scan(&bench).pages().expect("a chain");
     assert!(stream.take().is_pending());
     stream.fill().await.expect("read");
-    // Nobody took it; asking again reads nothing.
-    stream.fill().await.expect("there");
+    // The page was not taken, so filling again reads nothing.
+    stream.fill().await.expect("a page");
     assert_eq!(bench.server.other_requests().len(), 1);
     assert_eq!(sequence(&stream), 1);
     assert!(stream.take().is_pending());
@@ -69,7 +69,7 @@ async fn a_page_that_was_read_for_one_who_gave_up_is_there_for_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r10_each_page_is_given_once_however_many_ask() {
+async fn r10_each_page_is_returned_to_one_of_many_callers() {
     let bench = Bench::new(three_pages()).await;
     let stream = scan(&bench).pages().expect("a chain");
     let tasks: Vec<_> = (0..20)
@@ -88,7 +88,7 @@ async fn r10_each_page_is_given_once_however_many_ask() {
 }
 
 #[tokio::test]
-async fn r5_a_read_that_is_given_up_asks_again_for_the_same_page() {
+async fn r5_after_a_cancelled_read_the_same_page_is_requested_again() {
     let mut script = three_pages();
     script.insert(1, Act::hang());
     let bench = Bench::new(script).await;
@@ -99,7 +99,7 @@ async fn r5_a_read_that_is_given_up_asks_again_for_the_same_page() {
         tokio::task::yield_now().await;
     }
     waiting.abort();
-    waiting.await.expect_err("given up");
+    waiting.await.expect_err("aborted");
     let second = next(&stream).await.expect("read").expect("a page");
     assert_eq!(second.sequence, 2);
     let sent = bench.server.other_requests();
@@ -107,7 +107,7 @@ async fn r5_a_read_that_is_given_up_asks_again_for_the_same_page() {
 }
 
 #[tokio::test]
-async fn r3_a_chain_is_not_followed_in_two_processes() {
+async fn r3_a_chain_fails_in_a_forked_process() {
     let bench = Bench::new(three_pages()).await;
     let mut stream = scan(&bench).pages().expect("a chain");
     stream.fill().await.expect("read");
@@ -120,25 +120,25 @@ async fn r3_a_chain_is_not_followed_in_two_processes() {
 }
 
 #[tokio::test]
-async fn r3_what_the_parent_had_read_is_there_and_what_it_was_reading_is_read_anew() {
+async fn r3_a_forked_process_keeps_a_complete_table_and_restarts_a_read_in_progress() {
     let bench = Bench::new(three_pages()).await;
-    let whole = CollectOnce::new(scan(&bench));
-    let held = whole.inherit();
-    let _reading = held.lock().await;
-    let table = whole.table().await.expect("a read of its own");
-    whole.inherit();
-    assert!(Arc::ptr_eq(&whole.table().await.expect("remembered"), &table));
+    let collect = CollectOnce::new(scan(&bench));
+    let inherited = collect.inherit();
+    let _reading = inherited.lock().await;
+    let table = collect.table().await.expect("its own read");
+    collect.inherit();
+    assert!(Arc::ptr_eq(&collect.table().await.expect("remembered"), &table));
     assert_eq!(bench.server.other_requests().len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_whole_is_read_once_however_many_ask() {
+async fn many_callers_read_the_complete_table_once() {
     let bench = Bench::new(three_pages()).await;
-    let whole = Arc::new(CollectOnce::new(scan(&bench)));
+    let collect = Arc::new(CollectOnce::new(scan(&bench)));
     let tasks: Vec<_> = (0..10)
         .map(|_| {
-            let whole = Arc::clone(&whole);
-            tokio::spawn(async move { whole.table().await.expect("read") })
+            let collect = Arc::clone(&collect);
+            tokio::spawn(async move { collect.table().await.expect("read") })
         })
         .collect();
     let mut tables = Vec::new();
@@ -150,24 +150,24 @@ async fn the_whole_is_read_once_however_many_ask() {
 }
 
 #[tokio::test]
-async fn r5_a_whole_that_is_given_up_goes_on_where_it_was() {
+async fn r5_a_cancelled_collect_continues_after_its_last_page() {
     let mut script = three_pages();
     script.insert(1, Act::hang());
     let bench = Bench::new(script).await;
-    let whole = Arc::new(CollectOnce::new(scan(&bench)));
+    let collect = Arc::new(CollectOnce::new(scan(&bench)));
     let waiting = {
-        let whole = Arc::clone(&whole);
-        tokio::spawn(async move { whole.table().await })
+        let collect = Arc::clone(&collect);
+        tokio::spawn(async move { collect.table().await })
     };
     while bench.server.other_requests().len() < 2 {
         tokio::task::yield_now().await;
     }
     waiting.abort();
-    waiting.await.expect_err("given up");
-    let table = whole.table().await.expect("the rest");
+    waiting.await.expect_err("aborted");
+    let table = collect.table().await.expect("the rest");
     assert_eq!((table.merged.points.rows(), table.provenance.pages), (3, 3));
     let sent = bench.server.other_requests();
-    assert_eq!(sent.len(), 4, "the first page was asked for once");
+    assert_eq!(sent.len(), 4, "the first page was requested once");
     assert_eq!(sent[1].raw, sent[2].raw);
 }
 
@@ -176,30 +176,30 @@ async fn progress_counts_pages_points_and_every_request() {
     let mut script = three_pages();
     script.insert(1, Act::json(503, "{}"));
     let bench = Bench::new(script).await;
-    let whole = CollectOnce::new(scan(&bench));
-    let mut told = Vec::new();
+    let collect = CollectOnce::new(scan(&bench));
+    let mut reported = Vec::new();
     let table = loop {
-        match whole.step(Deadline::NEVER).await.expect("a step") {
-            Step::Page(progress) => told.push(progress),
+        match collect.step(Deadline::NEVER).await.expect("a step") {
+            Step::Page(progress) => reported.push(progress),
             Step::Whole(table) => break table,
         }
     };
     assert_eq!(table.merged.points.rows(), 3);
-    let counts = told.iter().map(|p| (p.pages, p.points, p.requests, p.done));
+    let counts = reported.iter().map(|p| (p.pages, p.points, p.requests, p.done));
     assert_eq!(counts.collect::<Vec<_>>(), [(1, 1, 1, false), (2, 2, 3, false), (3, 3, 4, true)]);
-    let newest = told[2].newest.map(|at| at.to_string());
+    let newest = reported[2].newest.map(|at| at.to_string());
     assert_eq!(newest.as_deref(), Some("2026-11-01T00:02:00Z"));
-    assert_eq!([told[1].fraction, told[2].fraction], [None, Some(1.0)]);
+    assert_eq!([reported[1].fraction, reported[2].fraction], [None, Some(1.0)]);
 }
 
 #[tokio::test]
-async fn each_page_is_reported_once_and_before_it_is_given() {
+async fn each_page_is_reported_once_before_it_can_be_taken() {
     let bench = Bench::new(three_pages()).await;
     let stream = scan(&bench).pages().expect("a chain");
     assert!(stream.pending().is_none());
     for number in 1..=3 {
         stream.fill().await.expect("read");
-        assert!(stream.take().is_pending(), "nobody heard of it yet");
+        assert!(stream.take().is_pending(), "it is not reported yet");
         assert_eq!(stream.pending().map(|progress| progress.pages), Some(number));
         assert!(stream.pending().is_none());
         assert!(matches!(stream.take(), Poll::Ready(Some(page)) if page.sequence == number));

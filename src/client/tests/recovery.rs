@@ -7,7 +7,7 @@ use super::*;
 use crate::http::test_server::{EMPTY_PAGE, token_body};
 
 #[tokio::test]
-async fn d1_a_refused_token_costs_one_token_request_and_one_repeat_of_the_same_bytes() {
+async fn d1_a_refused_token_costs_one_token_request_and_one_retry_of_the_same_bytes() {
     let bench = Bench::settled(vec![refused()]).await;
     bench.get().await.expect("a page");
     assert_eq!(bench.counts(), (1, 2));
@@ -18,7 +18,7 @@ async fn d1_a_refused_token_costs_one_token_request_and_one_repeat_of_the_same_b
 }
 
 #[tokio::test]
-async fn d2_a_second_refusal_ends_it_with_the_challenge() {
+async fn d2_a_second_refusal_is_an_error_with_the_challenge() {
     let bench = Bench::settled(vec![refused(), refused(), refused()]).await;
     let error = bench.error().await;
     assert_eq!((error.kind(), bench.counts()), (Kind::AuthenticationError, (1, 2)));
@@ -39,7 +39,7 @@ async fn d3_a_missing_scope_is_a_scope_error_and_costs_no_token_request() {
 }
 
 #[tokio::test]
-async fn t5_a_scope_that_was_never_confirmed_is_a_scope_error_at_the_data() {
+async fn t5_an_unconfirmed_scope_is_a_scope_error_of_the_data_request() {
     let body = r#"{"access_token":"good-token","token_type":"Bearer","expires_in":600}"#;
     let refusal = Act::json(403, r#"{"error":"insufficient_scope"}"#);
     let bench = Bench::with(vec![Act::json(200, body)], vec![refusal], |_| {}).await;
@@ -47,8 +47,8 @@ async fn t5_a_scope_that_was_never_confirmed_is_a_scope_error_at_the_data() {
 }
 
 #[tokio::test]
-async fn d4_fifty_refused_at_once_cost_one_token_request() {
-    // The service knows only the newest of its tokens, and forgets the first once.
+async fn d4_fifty_concurrent_refusals_cost_one_token_request() {
+    // The service refuses its first token for data requests.
     let bench = Bench::of(
         TestServer::start({
             let issued = Mutex::new(0);
@@ -74,7 +74,7 @@ async fn d4_fifty_refused_at_once_cost_one_token_request() {
     let tasks: Vec<_> = (0..50)
         .map(|_| {
             let client = bench.client.clone();
-            tokio::spawn(async move { client.whole(None).await })
+            tokio::spawn(async move { client.get_object(None).await })
         })
         .collect();
     for task in tasks {
@@ -86,7 +86,7 @@ async fn d4_fifty_refused_at_once_cost_one_token_request() {
 }
 
 #[tokio::test]
-async fn d5_the_form_of_the_challenge_does_not_matter() {
+async fn d5_the_form_of_the_challenge_has_no_effect() {
     for headers in [
         &[][..],
         &["WWW-Authenticate: ????"],
@@ -101,21 +101,21 @@ async fn d5_the_form_of_the_challenge_does_not_matter() {
 }
 
 #[tokio::test]
-async fn d6_a_service_that_forgets_its_tokens_every_third_page_loses_nothing() {
-    let seen = Mutex::new((HashSet::new(), 0_u32));
+async fn d6_if_the_service_revokes_its_tokens_every_third_page_no_page_is_lost() {
+    let issued = Mutex::new((HashSet::new(), 0_u32));
     let server = TestServer::start(move |request| {
-        let mut seen = seen.lock().expect("no panic");
+        let mut issued = issued.lock().expect("no panic");
         if request.is_token_request() {
-            seen.1 += 1;
-            let token = format!("good-token-{}", seen.1);
-            seen.0 = HashSet::from([(token.clone(), 3)]);
+            issued.1 += 1;
+            let token = format!("good-token-{}", issued.1);
+            issued.0 = HashSet::from([(token.clone(), 3)]);
             return Act::json(200, &token_body(&token));
         }
         let bearer = request.header("authorization").unwrap_or_default();
-        let known = seen.0.iter().find(|(token, _)| bearer.ends_with(token.as_str())).cloned();
+        let known = issued.0.iter().find(|(token, _)| bearer.ends_with(token.as_str())).cloned();
         match known {
             Some((token, left)) if left > 0 => {
-                seen.0 = HashSet::from([(token, left - 1)]);
+                issued.0 = HashSet::from([(token, left - 1)]);
                 Act::json(200, EMPTY_PAGE)
             }
             _ => refused(),
@@ -132,7 +132,7 @@ async fn d6_a_service_that_forgets_its_tokens_every_third_page_loses_nothing() {
 }
 
 #[tokio::test]
-async fn d7_a_token_refused_while_young_gets_a_second_to_arrive() {
+async fn d7_a_young_token_that_is_refused_is_tried_again_after_a_second() {
     let bench = Bench::new(vec![refused()]).await;
     bench.get().await.expect("a page");
     assert_eq!(bench.server.token_requests().len(), 1);
@@ -141,7 +141,7 @@ async fn d7_a_token_refused_while_young_gets_a_second_to_arrive() {
 }
 
 #[tokio::test]
-async fn d7_refused_again_it_is_replaced_once_and_three_data_requests_are_the_end() {
+async fn d7_if_it_is_refused_again_it_is_replaced_once_and_the_third_refusal_is_final() {
     let bench = Bench::new(vec![refused(); 8]).await;
     let error = bench.error().await;
     assert_eq!(error.kind(), Kind::AuthenticationError);
@@ -153,7 +153,7 @@ async fn d7_refused_again_it_is_replaced_once_and_three_data_requests_are_the_en
 }
 
 #[tokio::test]
-async fn t21_an_error_of_the_token_is_not_repeated_by_the_data_request() {
+async fn t21_the_data_request_does_not_retry_a_failed_token_exchange() {
     let refusal = Act::json(400, r#"{"error":"invalid_request"}"#);
     let bench = Bench::with(vec![refusal; 8], vec![], |_| {}).await;
     assert_eq!(bench.error().await.kind(), Kind::RequestRejected);
@@ -162,9 +162,9 @@ async fn t21_an_error_of_the_token_is_not_repeated_by_the_data_request() {
 }
 
 #[tokio::test]
-async fn t25_a_token_that_ended_unseen_costs_one_refusal() {
+async fn t25_a_token_that_expired_unnoticed_costs_one_refusal() {
     let bench = Bench::settled(vec![refused()]).await;
-    // Both clocks stood still while the service's went on.
+    // Both local clocks stood still while the service's clock advanced.
     bench.get().await.expect("a page");
     assert_eq!(bench.counts(), (1, 2));
 }

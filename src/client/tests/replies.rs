@@ -1,9 +1,9 @@
-//! H and E rows: what the statuses and bodies of data and discovery replies mean.
+//! H and E rows: statuses and bodies of data and discovery replies.
 
 use super::*;
 
 #[tokio::test]
-async fn h5_h6_h7_h8_a_reply_that_was_lost_or_cut_is_asked_for_again_and_counted() {
+async fn h5_h6_h7_h8_a_lost_or_truncated_reply_is_retried_and_counted() {
     let half = r#"{"nextCursor":null,"series":[{"siteId":"#;
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n";
     for act in [
@@ -22,7 +22,7 @@ async fn h5_h6_h7_h8_a_reply_that_was_lost_or_cut_is_asked_for_again_and_counted
 }
 
 #[tokio::test]
-async fn h8_a_body_that_is_always_cut_is_a_truncated_body() {
+async fn h8_a_body_that_is_truncated_every_time_is_a_truncated_body() {
     let half = Act::ReplyAndClose(b"HTTP/1.1 200 OK\r\n\r\n{\"series\":[{\"points\":[{}".to_vec());
     let bench = Bench::new(vec![half; 8]).await;
     let error = bench.error().await;
@@ -30,7 +30,7 @@ async fn h8_a_body_that_is_always_cut_is_a_truncated_body() {
 }
 
 #[tokio::test]
-async fn h9_broken_framing_is_asked_for_once_more() {
+async fn h9_broken_framing_is_retried_once() {
     let broken = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}".to_vec();
     let bench = Bench::new(vec![Act::ReplyAndClose(broken); 8]).await;
     let error = bench.error().await;
@@ -38,7 +38,7 @@ async fn h9_broken_framing_is_asked_for_once_more() {
 }
 
 #[tokio::test]
-async fn h17_a_success_that_the_interface_does_not_know_is_a_protocol_error() {
+async fn h17_a_status_that_the_interface_does_not_define_is_a_protocol_error() {
     for status in [201, 202, 204, 206, 304, 999, 101] {
         let reply = format!("HTTP/1.1 {status} Odd\r\n\r\n").into_bytes();
         let bench = Bench::new(vec![Act::ReplyAndClose(reply)]).await;
@@ -49,7 +49,7 @@ async fn h17_a_success_that_the_interface_does_not_know_is_a_protocol_error() {
 }
 
 #[tokio::test]
-async fn h18_failures_of_the_service_are_retried_and_then_told_with_status_and_text() {
+async fn h18_failures_of_the_service_are_retried_and_then_raised_with_status_and_text() {
     for status in [500, 502, 503, 504, 408, 425] {
         let page = format!("<h1>sorry</h1>{}", "x".repeat(5_000));
         let act =
@@ -69,7 +69,7 @@ async fn h18_failures_of_the_service_are_retried_and_then_told_with_status_and_t
 }
 
 #[tokio::test]
-async fn h19_refusals_are_told_at_once_with_their_own_words() {
+async fn h19_refusals_are_raised_at_once_with_the_text_of_the_service() {
     for status in [400, 404, 405, 409, 410, 413, 414, 422] {
         let body = r#"{"type":"about:blank","title":"Bad range","detail":"at most 31 days"}"#;
         let act = Act::with_headers(status, &["Content-Type: application/problem+json"], body);
@@ -86,7 +86,7 @@ async fn h19_refusals_are_told_at_once_with_their_own_words() {
 }
 
 #[tokio::test]
-async fn h21_plain_http_to_a_port_that_wants_tls_is_explained() {
+async fn h21_plain_http_to_a_tls_port_is_explained() {
     let page = "<html>400 The plain HTTP request was sent to HTTPS port</html>";
     let bench = Bench::new(vec![Act::with_headers(400, &[], page)]).await;
     let error = bench.error().await;
@@ -95,7 +95,7 @@ async fn h21_plain_http_to_a_port_that_wants_tls_is_explained() {
 }
 
 #[tokio::test]
-async fn d8_a_redirected_data_request_is_refused_without_a_repeat() {
+async fn d8_a_redirected_data_request_is_refused_without_a_retry() {
     for status in [301, 302, 303, 307, 308] {
         let act = Act::with_headers(status, &["Location: https://login.example.com/?s=x"], "");
         let bench = Bench::new(vec![act]).await;
@@ -107,7 +107,7 @@ async fn d8_a_redirected_data_request_is_refused_without_a_repeat() {
 }
 
 #[tokio::test]
-async fn e4_json_is_believed_and_its_label_is_not() {
+async fn e4_json_is_accepted_with_any_content_type() {
     for headers in [&["Content-Type: text/html"][..], &[]] {
         let bench = Bench::new(vec![Act::with_headers(200, headers, "{\"a\":1}")]).await;
         assert_eq!(bench.get().await.expect("a page"), "{\"a\":1}");
@@ -118,7 +118,7 @@ async fn e4_json_is_believed_and_its_label_is_not() {
 }
 
 #[tokio::test]
-async fn e5_a_discovery_reply_that_is_no_object_is_a_protocol_error() {
+async fn e5_a_discovery_reply_that_is_not_an_object_is_a_protocol_error() {
     for body in ["", "null", "[]", "[[],null]", "{} {}", "{}}", "\u{feff}[]"] {
         let bench = Bench::new(vec![Act::json(200, body)]).await;
         let error = bench.client.discover(None).await.expect_err(body);
@@ -127,7 +127,7 @@ async fn e5_a_discovery_reply_that_is_no_object_is_a_protocol_error() {
 }
 
 #[tokio::test]
-async fn e3_a_discovery_reply_is_given_as_it_came_less_its_byte_order_mark() {
+async fn e3_a_discovery_reply_is_returned_unchanged_without_its_byte_order_mark() {
     let body = r#"{"sites":[{"id":"S1","name":"Werk Süd"}],"more":null}"#;
     for sent in [body.to_owned(), format!("\u{feff}{body}")] {
         let bench = Bench::new(vec![Act::json(200, &sent)]).await;

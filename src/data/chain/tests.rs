@@ -6,24 +6,24 @@ use super::*;
 use crate::data::query::QueryInput;
 use crate::data::shape::Shape;
 
-/// A service that plays a script and keeps what was asked of it.
+/// A service with scripted replies that records the requests.
 #[derive(Default)]
 struct Script {
     replies: Mutex<VecDeque<Result<String>>>,
-    asked: Mutex<Vec<String>>,
+    requests: Mutex<Vec<String>>,
 }
 
 impl Script {
     fn new(replies: impl IntoIterator<Item = Result<String>>) -> Self {
-        Self { replies: Mutex::new(replies.into_iter().collect()), asked: Mutex::default() }
+        Self { replies: Mutex::new(replies.into_iter().collect()), requests: Mutex::default() }
     }
 
     fn pages(cursors: &[Option<&str>]) -> Self {
         Self::new(cursors.iter().map(|cursor| Ok(page(*cursor))))
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().clone()
     }
 }
 
@@ -33,13 +33,13 @@ impl Fetch for Script {
         wire: &str,
         read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
     ) -> Result<T> {
-        self.asked.lock().push(wire.to_owned());
+        self.requests.lock().push(wire.to_owned());
         let reply = self.replies.lock().pop_front();
-        read(&reply.expect("the script has a further reply").map(Bytes::from)?)
+        read(&reply.expect("the script has another reply").map(Bytes::from)?)
     }
 }
 
-/// A page of one point that leads on with this cursor, or is the last.
+/// A page of one point with this cursor, or the last page.
 fn page(cursor: Option<&str>) -> String {
     let cursor = serde_json::to_string(&cursor).unwrap();
     format!(
@@ -66,7 +66,7 @@ fn resume(bookmark: &Bookmark) -> Chain {
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
-    // Nothing in these tests ever waits, so one poll is enough.
+    // Nothing in these tests waits, so one poll suffices.
     let mut future = std::pin::pin!(future);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match future.as_mut().poll(&mut context) {
@@ -79,7 +79,7 @@ fn next(chain: &mut Chain, script: &Script) -> Result<Option<Page>> {
     wait(chain.next(script))
 }
 
-/// Reads to the end or the first error; gives the pages' number.
+/// Reads to the end or the first error; returns the number of pages.
 fn drain(chain: &mut Chain, script: &Script) -> (u64, Option<Error>) {
     let mut pages = 0;
     loop {
@@ -105,17 +105,17 @@ fn a_chain_follows_the_cursors_to_an_explicit_null() {
     assert!(first.raw.is_none() && first.bookmark == chain.bookmark());
     let (pages, error) = drain(&mut chain, &script);
     assert!(pages == 2 && error.is_none());
-    assert_eq!(script.asked(), ["siteId=S", "siteId=S&cursor=a%20b", "siteId=S&cursor="]);
+    assert_eq!(script.requests(), ["siteId=S", "siteId=S&cursor=a%20b", "siteId=S&cursor="]);
     assert_eq!(
         (chain.state(), chain.bookmark(), chain.pages_read()),
         (&PagingState::Done, None, 3)
     );
     assert!(next(&mut chain, &script).unwrap().is_none());
-    assert_eq!(script.asked().len(), 3);
+    assert_eq!(script.requests().len(), 3);
 }
 
 #[test]
-fn the_body_is_kept_where_it_was_asked_for() {
+fn the_body_is_kept_on_request() {
     let script = Script::pages(&[None]);
     let mut chain = chain().keep_raw(true).starting_at(40);
     let page = next(&mut chain, &script).unwrap().unwrap();
@@ -124,7 +124,7 @@ fn the_body_is_kept_where_it_was_asked_for() {
 }
 
 #[test]
-fn p1_a_cursor_that_came_before_is_an_error_and_never_an_end() {
+fn p1_a_repeated_cursor_is_an_error_and_never_the_end() {
     for cycle in [vec!["a", "a"], vec!["a", "b", "a"], vec!["", ""], vec!["x", "a", "b", "b"]] {
         let cursors: Vec<Option<&str>> = cycle.iter().map(|cursor| Some(*cursor)).collect();
         let mut chain = chain();
@@ -136,7 +136,7 @@ fn p1_a_cursor_that_came_before_is_an_error_and_never_an_end() {
 }
 
 #[test]
-fn p1_a_cycle_of_a_thousand_is_noticed_also_by_a_resumed_chain() {
+fn p1_a_resumed_chain_detects_a_cycle_of_a_thousand_cursors() {
     let names: Vec<String> = (0..1_000).map(|n| format!("c{n}")).collect();
     let mut cursors: Vec<Option<&str>> = names.iter().map(|name| Some(name.as_str())).collect();
     cursors.push(Some("c0"));
@@ -161,7 +161,7 @@ fn p2_a_chain_without_an_end_stops_at_max_pages_with_a_bookmark() {
     let error = error.unwrap();
     assert_eq!((pages, error.kind()), (3, Kind::QueryError));
     assert!(error.to_string().contains("max_pages=3"), "{error}");
-    assert_eq!(script.asked().len(), 3);
+    assert_eq!(script.requests().len(), 3);
     let bookmark = chain.bookmark().unwrap();
     let mut resumed = Chain::resume(query(), settings(), "origin", Some(3), &bookmark).unwrap();
     assert_eq!(drain(&mut resumed, &script).0, 3);
@@ -169,14 +169,14 @@ fn p2_a_chain_without_an_end_stops_at_max_pages_with_a_bookmark() {
 }
 
 #[test]
-fn p2_a_chain_that_ends_at_max_pages_is_whole() {
+fn p2_a_chain_that_ends_at_max_pages_is_complete() {
     let mut chain = Chain::new(query(), settings(), "origin", Some(2));
     let (pages, error) = drain(&mut chain, &Script::pages(&[Some("a"), None]));
     assert!(pages == 2 && error.is_none());
 }
 
 #[test]
-fn p4_a_cursor_too_long_for_the_service_says_its_length() {
+fn p4_the_error_for_a_too_long_cursor_has_its_length() {
     let long = "x".repeat(65_536);
     for status in [414, 431] {
         let script = Script::new([Ok(page(Some(&long))), Err(rejected(status))]);
@@ -188,7 +188,7 @@ fn p4_a_cursor_too_long_for_the_service_says_its_length() {
 }
 
 #[test]
-fn p5_an_empty_page_with_a_cursor_goes_on() {
+fn p5_an_empty_page_with_a_cursor_does_not_end_the_chain() {
     let empty = r#"{"series":[],"nextCursor":"b"}"#.to_owned();
     let script = Script::new([Ok(page(Some("a"))), Ok(empty), Ok(page(None))]);
     let mut chain = chain();
@@ -198,7 +198,7 @@ fn p5_an_empty_page_with_a_cursor_goes_on() {
 }
 
 #[test]
-fn p6_a_cursor_refused_in_mid_chain_is_told_from_a_refused_query() {
+fn p6_a_refused_cursor_and_a_refused_query_give_different_errors() {
     for status in [400, 404, 410] {
         let script = Script::new([Err(rejected(status))]);
         assert_eq!(drain(&mut chain(), &script).1.unwrap().kind(), Kind::RequestRejected);
@@ -209,7 +209,7 @@ fn p6_a_cursor_refused_in_mid_chain_is_told_from_a_refused_query() {
 }
 
 #[test]
-fn p7_after_any_error_the_same_bytes_are_asked_again() {
+fn p7_after_any_error_the_same_request_is_repeated() {
     let script = Script::new([
         Ok(page(Some("a&b"))),
         Err(Error::new(Kind::TransportError, "reset")),
@@ -225,19 +225,19 @@ fn p7_after_any_error_the_same_bytes_are_asked_again() {
         assert_eq!(chain.bookmark(), bookmark);
     }
     assert!(next(&mut chain, &script).unwrap().unwrap().is_last);
-    let asked = script.asked();
-    assert!(asked[1..].iter().all(|wire| wire == "siteId=S&cursor=a%26b"), "{asked:?}");
+    let requests = script.requests();
+    assert!(requests[1..].iter().all(|wire| wire == "siteId=S&cursor=a%26b"), "{requests:?}");
 }
 
 #[test]
-fn h8_json_that_ends_early_is_told_to_the_sender_within_its_attempt() {
+fn h8_truncated_json_is_an_error_within_the_attempt_of_the_sender() {
     let script = Script::new([Ok(page(None)[..90].to_owned()), Ok(page(None))]);
     let mut chain = chain();
     let error = next(&mut chain, &script).unwrap_err();
     assert_eq!(error.kind(), Kind::TruncatedBody);
     assert_eq!(error.transience(), crate::error::Transience::Transient);
     assert!(next(&mut chain, &script).unwrap().unwrap().is_last);
-    assert_eq!(script.asked(), ["siteId=S"; 2]);
+    assert_eq!(script.requests(), ["siteId=S"; 2]);
 }
 
 #[test]
@@ -250,16 +250,16 @@ fn p8_two_chains_of_one_query_are_independent() {
 }
 
 #[test]
-fn p9_a_chain_dropped_on_its_way_asks_for_nothing_more() {
+fn p9_a_dropped_chain_sends_no_more_requests() {
     let script = Script::pages(&[Some("a"), None]);
     let mut chain = chain();
     next(&mut chain, &script).unwrap();
     drop(chain);
-    assert_eq!(script.asked().len(), 1);
+    assert_eq!(script.requests().len(), 1);
 
     let chain = self::chain();
     drop(chain);
-    assert_eq!(script.asked().len(), 1);
+    assert_eq!(script.requests().len(), 1);
 }
 
 #[test]
@@ -276,17 +276,17 @@ fn p12_a_bookmark_of_another_query_or_host_is_refused() {
 }
 
 #[test]
-fn p8_the_wait_for_a_page_can_move_between_threads() {
-    fn movable<T: Send>(waiting: T) -> T {
-        waiting
+fn p8_the_future_of_a_page_is_send() {
+    fn send<T: Send>(future: T) -> T {
+        future
     }
     let script = Script::pages(&[None]);
     let mut chain = chain();
-    assert!(wait(movable(chain.next(&script))).unwrap().is_some());
+    assert!(wait(send(chain.next(&script))).unwrap().is_some());
 }
 
 #[test]
-fn no_cursor_is_in_what_a_chain_prints() {
+fn debug_of_a_chain_does_not_show_a_cursor() {
     let script = Script::pages(&[Some("sesame"), Some("sesame")]);
     let mut chain = chain();
     next(&mut chain, &script).unwrap();
@@ -298,25 +298,25 @@ fn no_cursor_is_in_what_a_chain_prints() {
 
 proptest! {
     #[test]
-    fn p12_a_resumed_chain_reads_what_the_first_one_would_have_read(
+    fn p12_a_resumed_chain_reads_the_pages_that_the_first_would_have_read(
         length in 2..12_usize, at in 1..11_usize
     ) {
         let at = at.min(length - 1);
         let names: Vec<String> = (1..length).map(|n| format!("/{n}+")).collect();
         let mut cursors: Vec<Option<&str>> = names.iter().map(|name| Some(name.as_str())).collect();
         cursors.push(None);
-        let (whole, parted) = (Script::pages(&cursors), Script::pages(&cursors));
-        drain(&mut chain(), &whole);
+        let (unbroken, resumed) = (Script::pages(&cursors), Script::pages(&cursors));
+        drain(&mut chain(), &unbroken);
         let mut first = chain();
         for _ in 0..at {
-            next(&mut first, &parted).unwrap();
+            next(&mut first, &resumed).unwrap();
         }
         let mut second = resume(&first.bookmark().unwrap());
         let mut sequence = at as u64;
-        while let Some(page) = next(&mut second, &parted).unwrap() {
+        while let Some(page) = next(&mut second, &resumed).unwrap() {
             sequence += 1;
             prop_assert_eq!(page.sequence, sequence);
         }
-        prop_assert_eq!(whole.asked(), parted.asked());
+        prop_assert_eq!(unbroken.requests(), resumed.requests());
     }
 }

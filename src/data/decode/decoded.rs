@@ -1,4 +1,4 @@
-//! [`Decoded`]: what a page says.
+//! [`Decoded`]: the result of decoding a body.
 
 use crate::data::cursor::Cursor;
 use crate::data::point_columns::PointColumns;
@@ -7,10 +7,10 @@ use crate::data::report::PageReport;
 /// A decoded body.
 #[derive(Debug, Clone)]
 pub struct Decoded {
-    /// One row per point, in the order of the body; its envelopes are those of the body.
+    /// One row for each point, with the order and the envelopes of the body.
     pub points: PointColumns,
-    /// The cursor of the next page; `None`: this is the last one.
+    /// The cursor of the next page; `None` on the last page.
     pub next_cursor: Option<Cursor>,
-    /// What was assumed and seen.
+    /// What the decoder assumed and counted.
     pub report: PageReport,
 }

@@ -1,4 +1,4 @@
-//! Decimal digits, eight at a time.
+//! Parses decimal digits, eight at a time.
 
 use std::hint::select_unpredictable;
 
@@ -16,7 +16,7 @@ pub(super) const POWERS_OF_TEN: [u64; 20] = {
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// The digits at the start of eight bytes: their value, and how many they are.
+/// The value and the number of the digits at the start of eight bytes.
 #[inline]
 pub(super) fn leading_digits(bytes: [u8; 8]) -> (u64, usize) {
     let digits = u64::from_le_bytes(bytes) ^ ZEROS;
@@ -24,8 +24,8 @@ pub(super) fn leading_digits(bytes: [u8; 8]) -> (u64, usize) {
     (value(digits, bits), bits as usize / 8)
 }
 
-/// As [`leading_digits`], of sixteen bytes. Fractions have any length, so a branch on the
-/// word in which a fraction ends would be mispredicted: the word is computed instead.
+/// Like [`leading_digits`], for sixteen bytes. Fractions have various lengths, so a branch on the
+/// half in which a fraction ends would be mispredicted: the code has no such branch.
 #[inline]
 pub(super) fn leading_sixteen(bytes: [u8; 16]) -> (u64, usize) {
     let word = u128::from_le_bytes(bytes);
@@ -37,20 +37,20 @@ pub(super) fn leading_sixteen(bytes: [u8; 16]) -> (u64, usize) {
     (value, (bits + more) as usize / 8)
 }
 
-/// How many bits from the lowest on are those of digits (`0..=9`, a byte each).
+/// The number of low bits that belong to leading digits (bytes `0..=9`).
 #[inline]
 fn digit_bits(digits: u64) -> u32 {
-    // A carry can only flag bytes after a true hit, so the first one is true.
+    // A carry sets only bits above the first non-digit, so the lowest set bit is correct.
     let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGHS;
     others.trailing_zeros() & !7
 }
 
-/// The value of the digits in so many bits from the lowest on.
+/// The value of the digits in the `bits` lowest bits.
 #[inline]
 fn value(digits: u64, bits: u32) -> u64 {
-    // Zeros come before the digits in place of what comes after them.
+    // The shift removes what follows the digits and adds leading zeros.
     let word = digits.checked_shl(64 - bits).unwrap_or(0);
-    // Neighbours are joined three times: digits to pairs, pairs to fours, fours to eight.
+    // Combines digits to pairs, pairs to groups of four, and these to eight.
     let word = (word.wrapping_mul(2_561) >> 8) & 0x00FF_00FF_00FF_00FF;
     let word = (word.wrapping_mul(6_553_601) >> 16) & 0x0000_FFFF_0000_FFFF;
     word.wrapping_mul(42_949_672_960_001) >> 32
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_are_counted_and_valued_up_to_the_first_other_byte() {
+    fn digits_are_parsed_up_to_the_first_other_byte() {
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..200_000 {
             let mut bytes: [u8; 16] = std::array::from_fn(|_| random.u8(b'0'..=b'9'));

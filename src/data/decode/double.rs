@@ -1,8 +1,8 @@
-//! The double nearest to a decimal number, correctly rounded (bit-equal to Python's `json`).
+//! Converts decimal numbers to the nearest double, correctly rounded (bit-equal to Python's `json`).
 
 use super::digits::{POWERS_OF_TEN, leading_sixteen};
 
-/// Powers of ten from `10^-40` to `10^40` are tabled: far more than sensors have.
+/// The table has the powers from `10^-40` to `10^40`, far more than sensors need.
 const LARGEST_EXPONENT: i32 = 40;
 const POWERS: [Power; 81] = {
     let mut powers = [Power::from_exponent(0); 81];
@@ -13,16 +13,16 @@ const POWERS: [Power; 81] = {
     }
     powers
 };
-/// The bias of a double's exponent, for a significand that is taken as a whole number.
+/// The bias of a double's exponent, for a significand that is an integer.
 const BIAS: i32 = 1_075;
 
-/// A power of ten: its 128 leading bits as a whole number, rounded down, times a power of two.
+/// A power of ten: its 128 leading bits as an integer, rounded down, times a power of two.
 #[derive(Clone, Copy)]
 struct Power {
     high: u64,
     low: u64,
-    /// The exponent's bits of the double that a mantissa times this makes, where the mantissa has no
-    /// leading zero and the product has one.
+    /// The exponent bits of the product with a mantissa, if the mantissa has no leading zero bit and
+    /// the product has one.
     exponent: u64,
 }
 
@@ -48,21 +48,21 @@ impl Power {
             }
             (quotient, exponent - 127 - length.cast_signed())
         };
-        // 64 bits of the product are cut off, and 74 more for a significand of 53; the significand's
-        // leading bit adds one to the exponent where it is added.
+        // The product loses its low 64 bits, and 74 more for a significand of 53. Adding the
+        // significand adds its leading bit, one, to the exponent.
         let biased = binary + 64 + 74 + BIAS - 1;
         Self { high: (bits >> 64) as u64, low: bits as u64, exponent: (biased as u64) << 52 }
     }
 }
 
-/// The double nearest to `mantissa * 10^exponent`; `None` where that is not certain here: exponents
-/// that are not tabled, and numbers as good as halfway between two doubles.
+/// The double nearest to `mantissa * 10^exponent`; `None` if the exponent is not in the table, or the
+/// number is too near to the middle between two doubles.
 pub(super) fn nearest(mantissa: u64, exponent: i32) -> Option<f64> {
-    let place = exponent.checked_add(LARGEST_EXPONENT)?;
-    rounded(mantissa, POWERS.get(usize::try_from(place).ok()?)?)
+    let index = exponent.checked_add(LARGEST_EXPONENT)?;
+    rounded(mantissa, POWERS.get(usize::try_from(index).ok()?)?)
 }
 
-#[expect(clippy::inline_always, reason = "measured: a call costs a tenth of the whole decoder")]
+#[expect(clippy::inline_always, reason = "measured: a call costs a tenth of the decoder's time")]
 #[inline(always)]
 fn rounded(mantissa: u64, power: &Power) -> Option<f64> {
     if mantissa == 0 {
@@ -70,13 +70,13 @@ fn rounded(mantissa: u64, power: &Power) -> Option<f64> {
     }
     let zeros = mantissa.leading_zeros();
     let scaled = u128::from(mantissa << zeros);
-    // The product's 128 leading bits. Two things were cut off, each worth less than one: the power
-    // beyond its 128 bits and the product's last 64. So the true product lies in p..p + 2.
+    // The product's 128 leading bits. Two truncations, of the power to 128 bits and of the product's
+    // low 64 bits, each lose less than one, so the exact product is in product..product + 2.
     let product = scaled * u128::from(power.high) + ((scaled * u128::from(power.low)) >> 64);
     let high = (product >> 64) as u64;
     let large = high >> 63;
     let cut = 10 + large;
-    // Anything else than a row of zeros or ones lies clearly above or below half.
+    // Unless these bits are all zeros or all ones, the product is clearly above or below half.
     #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
     let low = product as u64;
     if low.wrapping_add(1) <= 1 && is_near_half(product, cut) {
@@ -84,12 +84,12 @@ fn rounded(mantissa: u64, power: &Power) -> Option<f64> {
     }
     let significand = ((high >> (cut - 1)) + 1) >> 1;
     let exponent = power.exponent + (large << 52) - (u64::from(zeros) << 52);
-    // A significand that was rounded up to 2^53 carries into the exponent, as it should.
+    // A significand that is rounded up to 2^53 correctly carries into the exponent.
     Some(f64::from_bits(exponent + significand))
 }
 
-/// True where the bits to be cut off are half, or one below: then the true ones may be above, below
-/// or exactly half. Anywhere else they are on the same side as these.
+/// Whether the bits to round off are half, or one below: then the exact value may be above, below or
+/// equal to half. Otherwise it is on the same side as these bits.
 #[cold]
 fn is_near_half(product: u128, cut: u64) -> bool {
     let half = 1_u128 << (63 + cut);
@@ -97,13 +97,13 @@ fn is_near_half(product: u128, cut: u64) -> bool {
     rest == half || rest == half - 1
 }
 
-/// The number at the start of `bytes` in the form that most have: not many digits, no exponent.
-/// Gives the nearest double and the number's length; `None` for any other form, right or wrong.
+/// Parses a number in the most frequent form at the start of `bytes`: few digits, no exponent.
+/// Returns the nearest double and the number's length; `None` for any other form, valid or not.
 #[inline]
 pub(super) fn take_double(bytes: &[u8]) -> Option<(f64, usize)> {
     let sign = usize::from(*bytes.first()? == b'-');
     let window = bytes.get(sign..)?.first_chunk::<32>()?;
-    // Neighbours mostly have as many whole digits, so this branch is mostly predicted.
+    // Successive numbers mostly have equally many integer digits, so this branch is predicted well.
     let (mut whole, mut count) = (0, 0);
     while let digit @ 0..=9 = window[count].wrapping_sub(b'0') {
         whole = whole * 10 + u64::from(digit);
@@ -144,14 +144,14 @@ mod tests {
         format!("{mantissa}e{exponent}").parse::<f64>().unwrap().to_bits()
     }
 
-    /// What `take_double` makes of a number with something after it, as bits and length.
+    /// The result of `take_double` on a number in a body, as bits and length.
     fn taken(text: &str) -> Option<(u64, usize)> {
         let body = format!("{text},\"minimum\":1.25,\"maximum\":1.25,\"sampleCount\":60}}");
         take_double(body.as_bytes()).map(|(value, length)| (value.to_bits(), length))
     }
 
     #[test]
-    fn j7_the_nearest_double_is_bit_equal_to_the_standard_librarys_or_left_to_it() {
+    fn j7_the_nearest_double_is_bit_equal_to_that_of_the_standard_library_or_none() {
         let mut random = fastrand::Rng::with_seed(11);
         let mut certain = 0;
         for _ in 0..RANDOM_NUMBERS {
@@ -166,10 +166,10 @@ mod tests {
     }
 
     #[test]
-    fn j7_numbers_halfway_between_two_doubles_and_next_to_that_are_bit_equal() {
+    fn j7_numbers_at_or_near_the_middle_between_two_doubles_are_bit_equal() {
         let mut random = fastrand::Rng::with_seed(12);
         for _ in 0..RANDOM_NUMBERS / 4 {
-            // A significand of 54 bits that ends in one lies halfway between two of 53.
+            // A significand of 54 bits that ends in one is in the middle between two of 53.
             let half = (1 << 53) | (random.u64(..) >> 11) | 1;
             let power = random.u32(0..=10);
             for mantissa in [half - 1, half, half + 1].map(|half| half << power) {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_numbers_are_taken_whole_and_others_are_left() {
+    fn take_double_accepts_frequent_forms_only() {
         for text in ["0", "7", "-0", "-0.0", "0.5", "229.2028045343192", "-12345678.25", "0.0001"] {
             let (bits, length) = taken(text).unwrap();
             assert_eq!((bits, length), (text.parse::<f64>().unwrap().to_bits(), text.len()));
@@ -204,12 +204,12 @@ mod tests {
         {
             assert_eq!(taken(text), None, "{text}");
         }
-        assert_eq!(take_double(b"1.5,"), None, "too near to the end");
+        assert_eq!(take_double(b"1.5,"), None, "too near to the end of the body");
     }
 
     proptest! {
         #[test]
-        fn j7_numbers_taken_are_bit_equal_to_the_standard_librarys(
+        fn j7_accepted_numbers_are_bit_equal_to_those_of_the_standard_library(
             text in "-?(0|[1-9][0-9]{0,12})(\\.[0-9]{1,20})?"
         ) {
             if let Some((bits, length)) = taken(&text) {
@@ -221,7 +221,7 @@ mod tests {
         }
 
         #[test]
-        fn j21_what_is_taken_of_any_bytes_is_a_number(body in "[0-9.eE+-]{1,12},{40}") {
+        fn j21_of_any_bytes_only_valid_numbers_are_accepted(body in "[0-9.eE+-]{1,12},{40}") {
             let number = body.trim_end_matches(',');
             if let Some((_, length)) = take_double(body.as_bytes()) {
                 let taken = &number[..length];

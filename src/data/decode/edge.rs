@@ -1,15 +1,15 @@
-//! The next cursor, found before the page is decoded where it stands near its start or its end.
+//! Finds the next cursor before a page is decoded, if it is near the start or the end of the body.
 //!
-//! The first and last members of the outermost object can be read without what lies between them, as
-//! long as their values are neither objects nor arrays and no text among them has a backslash. This holds
-//! for valid JSON; the decoder finds out whether it is.
+//! The first and last members of the outermost object can be read alone, if their values are neither
+//! objects nor arrays and no string among them has a backslash. This is correct for valid JSON; the
+//! decoder checks later that the body is valid.
 
 use crate::data::cursor::Cursor;
 
-/// At most so many members are read from either end.
+/// At most so many members are read from the start and from the end.
 const MEMBERS: usize = 8;
 
-/// The next cursor of a page; `None` where it is not found. The decoder finds the same in a valid page.
+/// The next cursor of a page; `None` if it is not found. The decoder finds the same in a valid page.
 pub(crate) fn cursor_at_an_edge(body: &[u8], name: &str) -> Option<Cursor> {
     let name = name.as_bytes();
     let text = from_start(body, name).or_else(|| from_end(body, name))?;
@@ -52,15 +52,15 @@ fn from_end<'a>(body: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     None
 }
 
-/// A text at the front, and what follows it.
+/// A string at the start, and what follows it.
 fn first_text(json: &[u8]) -> Option<(&[u8], &[u8])> {
     let json = json.strip_prefix(b"\"")?;
     let end = json.iter().position(|byte| ends_or_escapes(*byte))?;
     (json[end] == b'"').then(|| (&json[..end], &json[end + 1..]))
 }
 
-/// A text at the end, and what precedes it. A quotation mark within a text follows a backslash, so
-/// that the last one that follows none begins it.
+/// A string at the end, and what precedes it. A quotation mark within a string follows a backslash, so
+/// the last one without a backslash begins the string.
 fn last_text(json: &[u8]) -> Option<(&[u8], &[u8])> {
     let json = json.strip_suffix(b"\"")?;
     let start = json.iter().rposition(|byte| ends_or_escapes(*byte))?;
@@ -72,7 +72,7 @@ fn ends_or_escapes(byte: u8) -> bool {
     matches!(byte, b'"' | b'\\')
 }
 
-/// What follows a number or a literal at the front.
+/// What follows a number or a literal at the start.
 fn after_plain(json: &[u8]) -> Option<&[u8]> {
     let length = json.iter().take_while(|byte| is_plain(**byte)).count();
     (length > 0).then(|| &json[length..])
@@ -95,13 +95,13 @@ mod tests {
 
     use super::*;
 
-    fn seen(body: &str) -> Option<String> {
+    fn found(body: &str) -> Option<String> {
         let cursor = cursor_at_an_edge(body.as_bytes(), "nextCursor")?;
         Some(cursor.secret().to_owned())
     }
 
     #[test]
-    fn a_cursor_is_seen_among_the_first_and_last_members() {
+    fn a_cursor_is_found_among_the_first_and_last_members() {
         for body in [
             r#"{"nextCursor":"c","series":[{"points":[]}]}"#,
             r#"{"series":[{"points":[]}],"nextCursor":"c"}"#,
@@ -109,12 +109,12 @@ mod tests {
             "{ \"series\" : [ ] , \"nextCursor\" : \"c\" ,\r\n \"more\" : true , \"a\" : \"\" } \n",
             r#"{"nextCursor":"c"}"#,
         ] {
-            assert_eq!(seen(body).as_deref(), Some("c"), "{body}");
+            assert_eq!(found(body).as_deref(), Some("c"), "{body}");
         }
     }
 
     #[test]
-    fn what_only_looks_like_a_cursor_is_none() {
+    fn text_that_only_resembles_a_cursor_is_ignored() {
         for body in [
             r#"{"series":[],"nextCursor":null}"#,
             r#"{"nextCursor":null,"series":[]}"#,
@@ -135,7 +135,7 @@ mod tests {
             "{",
             "",
         ] {
-            assert_eq!(seen(body), None, "{body}");
+            assert_eq!(found(body), None, "{body}");
         }
     }
 
@@ -156,7 +156,7 @@ mod tests {
         })
     }
 
-    /// Texts that look like JSON, and like the member that is sought.
+    /// Texts that look like JSON or like the cursor's member.
     fn text() -> impl Strategy<Value = String> {
         prop_oneof![
             2 => Just("nextCursor".to_owned()),
@@ -169,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn of_any_object_the_cursor_is_that_of_its_member(
+        fn in_any_object_the_cursor_found_is_the_value_of_its_member(
             members in prop::collection::vec((text(), value()), 0..6),
             pretty in any::<bool>(),
         ) {
@@ -180,10 +180,10 @@ mod tests {
                 serde_json::to_string(&object)
             };
             let body = body.expect("JSON");
-            if let Some(cursor) = seen(&body) {
+            if let Some(cursor) = found(&body) {
                 prop_assert_eq!(Some(cursor.as_str()), object["nextCursor"].as_str());
             } else if let Some(Value::String(text)) = object.get("nextCursor") {
-                // One that stands first or last is seen.
+                // It is found if it is the first or last member.
                 let members = object.as_object().expect("an object");
                 let edge = [members.keys().next(), members.keys().next_back()];
                 let is_plain = !text.contains(|c: char| c == '"' || c == '\\' || c.is_control());
@@ -192,7 +192,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_are_too_odd_to_be_looked_at(body in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn arbitrary_bytes_cause_no_panic(body in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = cursor_at_an_edge(&body, "nextCursor");
         }
     }

@@ -1,4 +1,4 @@
-//! The series envelopes of a page (§2.3): five ids and the points, in any order.
+//! Reads the series envelopes of a page (§2.3): five ids and the points, in any order.
 
 use std::collections::HashMap;
 
@@ -13,8 +13,7 @@ use crate::data::point_columns::{Envelope, Identity, PointColumns};
 use crate::data::report::{PageReport, shown_name};
 use crate::error::{Error, Result};
 
-/// The index of the points among an envelope's members: the ids come before them, the extra columns
-/// after them.
+/// The index of the points among an envelope's members: after the ids, before the extra columns.
 const POINTS: usize = 5;
 
 fn member_name(settings: &DecodeSettings, index: usize) -> &str {
@@ -36,10 +35,10 @@ pub(super) struct EnvelopeReader<'a, 's> {
     columns: ColumnsBuilder<'a>,
     ids: [IdentityTexts; 5],
     envelopes: Vec<Envelope>,
-    /// The distinct series, in the order in which they came.
+    /// The distinct series, in order of arrival.
     series: Vec<Series>,
     indices: HashMap<Keys, usize>,
-    /// The index of the series that came last.
+    /// The index of the series of the last envelope.
     last: usize,
 }
 
@@ -47,12 +46,12 @@ pub(super) struct EnvelopeReader<'a, 's> {
 struct Series {
     identity: Identity,
     keys: Keys,
-    /// The index of the series that followed it last.
+    /// The index of the series that followed it the last time.
     next: usize,
     rows: SeriesRows,
 }
 
-/// What was read of an envelope's id.
+/// An id of an envelope.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Id {
     Missing,
@@ -61,11 +60,11 @@ enum Id {
     Key(i32),
 }
 
-/// The members of an envelope that were read so far.
+/// The members of an envelope read so far.
 struct EnvelopeMembers<'a> {
     ids: [Id; 5],
     points: bool,
-    /// For each extra column the member's JSON text.
+    /// For each extra column, the member's JSON text.
     extras: Vec<Option<&'a str>>,
 }
 
@@ -85,7 +84,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         }
     }
 
-    /// Reads the elements of the array `name`, which [`Parser::peek`] showed.
+    /// Reads the elements of the array `name`, after [`Parser::peek`].
     pub(super) fn read_array(
         &mut self,
         json: &mut Parser<'a>,
@@ -194,8 +193,8 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         Ok(keys)
     }
 
-    /// The index of the series with these keys, added where it is new. Series mostly come in the
-    /// same order again and again, so the one that followed last time is tried first.
+    /// The index of the series with these keys, which is added if it is new. The order of series
+    /// mostly repeats, so the series that followed the last time is compared first.
     fn series_index(&mut self, keys: Keys) -> usize {
         let predicted = self.series.get(self.last).map_or(0, |last| last.next);
         let index = if self.series.get(predicted).is_some_and(|series| series.keys == keys) {
@@ -213,7 +212,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         index
     }
 
-    /// The points of all envelopes. Adds to the report what only the whole page shows.
+    /// The points of all envelopes. Completes the report with the counts over the page.
     pub(super) fn finish(self, report: &mut PageReport) -> Result<PointColumns> {
         let timestamps = self.columns.timestamps();
         report.points = timestamps.len() as u64;
@@ -225,7 +224,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
     }
 }
 
-/// J17: text as it is, an integer as its text, null as an id of its own.
+/// J17: a string is kept unchanged, an integer becomes its text, null is a distinct id.
 fn read_id(texts: &mut IdentityTexts, json: &mut Parser<'_>) -> Result<Id> {
     let at = json.offset();
     if let Some((key, length)) = texts.take(json.bytes().get(at..).unwrap_or_default()) {

@@ -1,12 +1,12 @@
-//! The ids of a page's series: each text is kept once, under a number.
+//! The ids of a page's series: stores each distinct text once, with a number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::string::is_plain;
 
-/// The distinct texts of one of the five ids on a page, numbered. An envelope mostly has the id of the
-/// one before it, or the id that followed that one last time: these two are compared in place.
+/// The numbered distinct texts of one of the five ids on a page. An envelope mostly has the id of the
+/// previous one, or the id that followed that one the last time: these two are compared in place.
 #[derive(Default)]
 pub(super) struct IdentityTexts {
     texts: Vec<IdText>,
@@ -17,25 +17,25 @@ pub(super) struct IdentityTexts {
 /// One text.
 struct IdText {
     shared: Arc<str>,
-    /// JSON writes it without escapes.
+    /// It needs no escapes in JSON.
     plain: bool,
-    /// The text that followed it last.
+    /// The text that followed it the last time.
     next: usize,
 }
 
 impl IdentityTexts {
-    /// The key of the string at the start of `bytes` and its length with its quotes, if it is one
-    /// of the two that are tried.
+    /// The key and the length, including quotes, of the string at the start of `bytes`, if it is one of
+    /// the two expected.
     #[inline]
     pub(super) fn take(&mut self, bytes: &[u8]) -> Option<(i32, usize)> {
         let bytes = bytes.strip_prefix(b"\"")?;
         let last = self.texts.get(self.last)?;
-        for place in [last.next, self.last] {
-            let IdText { shared: text, plain, .. } = &self.texts[place];
+        for index in [last.next, self.last] {
+            let IdText { shared: text, plain, .. } = &self.texts[index];
             if *plain && bytes.starts_with(text.as_bytes()) && bytes.get(text.len()) == Some(&b'"')
             {
                 let length = text.len() + 2;
-                return Some((self.follow(place), length));
+                return Some((self.follow(index), length));
             }
         }
         None
@@ -43,36 +43,36 @@ impl IdentityTexts {
 
     /// The key of a text.
     pub(super) fn key(&mut self, text: &str) -> i32 {
-        let place = match self.known.get(text) {
+        let index = match self.known.get(text) {
             Some(key) => usize::try_from(*key).unwrap_or_default(),
             None => self.add(text),
         };
-        self.follow(place)
+        self.follow(index)
     }
 
-    fn follow(&mut self, place: usize) -> i32 {
-        self.texts[self.last].next = place;
-        self.last = place;
-        key(place)
+    fn follow(&mut self, index: usize) -> i32 {
+        self.texts[self.last].next = index;
+        self.last = index;
+        key(index)
     }
 
     fn add(&mut self, text: &str) -> usize {
-        let place = self.texts.len();
+        let index = self.texts.len();
         let shared: Arc<str> = Arc::from(text);
-        self.known.insert(Arc::clone(&shared), key(place));
-        self.texts.push(IdText { shared, plain: is_plain(text), next: place });
-        place
+        self.known.insert(Arc::clone(&shared), key(index));
+        self.texts.push(IdText { shared, plain: is_plain(text), next: index });
+        index
     }
 
-    /// The text of a key that [`IdentityTexts::key`] gave.
+    /// The text of a key returned by [`IdentityTexts::key`].
     pub(super) fn text(&self, key: i32) -> &Arc<str> {
         &self.texts[usize::try_from(key).unwrap_or_default()].shared
     }
 }
 
-/// A body of less than 2 GiB holds no more texts than that.
-fn key(place: usize) -> i32 {
-    i32::try_from(place).unwrap_or(i32::MAX)
+/// Cannot overflow: a body has less than 2 GiB, and so fewer texts.
+fn key(index: usize) -> i32 {
+    i32::try_from(index).unwrap_or(i32::MAX)
 }
 
 #[cfg(test)]
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_predicted_by_those_before_them_and_never_mistaken() {
+    fn expected_texts_are_recognised_and_others_are_not() {
         let mut ids = IdentityTexts::default();
         assert!(ids.take(b"\"a\"").is_none());
         let keys = ["a", "b", "c", "a", "b"].map(|text| ids.key(text));

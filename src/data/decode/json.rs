@@ -1,9 +1,9 @@
-//! A strict pull parser for JSON (RFC 8259) over one whole body. The reader asks for what it
-//! expects; nothing is built, nothing is allocated per token, text without escapes is borrowed.
+//! A strict pull parser for JSON (RFC 8259) over a complete body. The caller requests the token that it
+//! expects. The parser builds no tree, allocates nothing for a token, and borrows unescaped strings.
 //!
-//! Stricter than most where data could be lost in silence: lone surrogates, endless numbers, deep
-//! nesting and whatever follows the document are errors, in ignored members too. A body that ends
-//! early is [`Kind::TruncatedBody`] (H8), any other fault [`Kind::ProtocolError`].
+//! Stricter than most parsers where data could be lost silently: lone surrogates, very long numbers,
+//! deep nesting and trailing bytes are errors, in ignored members too. A body that ends early is
+//! [`Kind::TruncatedBody`] (H8), any other fault [`Kind::ProtocolError`].
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -13,19 +13,19 @@ use super::number::{LONGEST_NUMBER, Number, NumberFault};
 use super::string::{string_end, truncated, unescape};
 use crate::error::{Error, Kind, Result};
 
-/// Deepest nesting of arrays and objects that is read, ignored members included (E6).
+/// Deepest nesting of arrays and objects, including ignored members (E6).
 pub(super) const DEPTH_LIMIT: u32 = 128;
 
 /// A position in a document.
 #[derive(Clone)]
 pub(super) struct Parser<'a> {
-    /// UTF-8 as a whole, so between any two ASCII bytes too.
+    /// Valid UTF-8, so the text between any two ASCII bytes is valid too.
     bytes: &'a [u8],
     at: usize,
     depth: u32,
 }
 
-/// The kind of a value, as its first byte shows it.
+/// The kind of a value, determined by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueKind {
     Object,
@@ -59,7 +59,7 @@ impl<'a> Parser<'a> {
         if matches!(body, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0, _, ..] | [_, 0, ..]) {
             return Err(Error::new(Kind::ProtocolError, "the body is UTF-16 or UTF-32, not UTF-8"));
         }
-        // Most bodies are ASCII, which is found out faster than that they are UTF-8.
+        // Most bodies are ASCII, which is faster to check than UTF-8.
         if !body.is_ascii()
             && let Err(error) = std::str::from_utf8(body)
         {
@@ -78,31 +78,31 @@ impl<'a> Parser<'a> {
         Ok(Self { bytes: body, at: 0, depth: 0 })
     }
 
-    /// The whole body.
+    /// The complete body.
     #[inline]
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// A stretch of the body between two ASCII bytes.
+    /// A part of the body between two ASCII bytes.
     #[inline]
-    fn text(&self, stretch: Range<usize>) -> &'a str {
-        std::str::from_utf8(&self.bytes[stretch]).unwrap_or_default()
+    fn text(&self, range: Range<usize>) -> &'a str {
+        std::str::from_utf8(&self.bytes[range]).unwrap_or_default()
     }
 
-    /// The offset of the next byte to be read.
+    /// The offset of the next byte.
     #[inline]
     pub(super) fn offset(&self) -> usize {
         self.at
     }
 
-    /// Goes on at an offset up to which the caller has read whole tokens in place.
+    /// Continues at an offset up to which the caller has read complete tokens in place.
     #[inline]
     pub(super) fn seek(&mut self, offset: usize) {
         self.at = offset;
     }
 
-    /// The offset of the next value or bracket: of what follows the white space.
+    /// Skips white space and returns the offset of the next value or bracket.
     pub(super) fn value_offset(&mut self) -> usize {
         self.skip_space();
         self.at
@@ -123,14 +123,14 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Enters the object or array that [`Parser::peek`] showed.
+    /// Enters an object or array, after [`Parser::peek`].
     pub(super) fn enter(&mut self) -> Result<()> {
         self.deepen()?;
         self.at += 1;
         Ok(())
     }
 
-    /// Notes that an object or array was entered whose bracket the caller has read.
+    /// Enters an object or array whose bracket the caller has read.
     pub(super) fn deepen(&mut self) -> Result<()> {
         if self.depth == DEPTH_LIMIT {
             let message = format!("the body is nested deeper than {DEPTH_LIMIT} levels");
@@ -140,7 +140,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Steps to the next member's name; `false` at the object's end, which is left then.
+    /// Steps to the next member's name; at the object's end, leaves it and returns `false`.
     #[inline]
     pub(super) fn next_member(&mut self, first: &mut bool) -> Result<bool> {
         if !self.step(b'}', first)? {
@@ -149,7 +149,7 @@ impl<'a> Parser<'a> {
         if self.next_byte()? == b'"' { Ok(true) } else { Err(self.unexpected("a member name")) }
     }
 
-    /// Steps to the next element; `false` at the array's end, which is left then.
+    /// Steps to the next element; at the array's end, leaves it and returns `false`.
     #[inline]
     pub(super) fn next_element(&mut self, first: &mut bool) -> Result<bool> {
         self.step(b']', first)
@@ -170,7 +170,7 @@ impl<'a> Parser<'a> {
             return Err(self.unexpected(if end == b'}' { "a comma or }" } else { "a comma or ]" }));
         }
         self.at += 1;
-        // A value or name must follow: both refuse the closing bracket of a trailing comma.
+        // A value or name must follow, so a trailing comma is an error.
         Ok(true)
     }
 
@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads the string that [`Parser::peek`] showed.
+    /// Reads a string, after [`Parser::peek`].
     #[inline]
     pub(super) fn string(&mut self) -> Result<Cow<'a, str>> {
         let (start, end, escaped) = self.scan_string()?;
@@ -198,7 +198,7 @@ impl<'a> Parser<'a> {
         Ok(if escaped { Cow::Owned(unescape(text)) } else { Cow::Borrowed(text) })
     }
 
-    /// Reads the number that [`Parser::peek`] showed.
+    /// Reads a number, after [`Parser::peek`].
     #[inline]
     pub(super) fn number(&mut self) -> Result<Number<'a>> {
         match Number::scan(self.bytes, self.at) {
@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads the `true`, `false` or `null` that [`Parser::peek`] showed.
+    /// Reads `true`, `false` or `null`, after [`Parser::peek`].
     #[inline]
     pub(super) fn literal(&mut self) -> Result<()> {
         let rest = &self.bytes[self.at..];
@@ -234,12 +234,12 @@ impl<'a> Parser<'a> {
         Err(self.unexpected("a value"))
     }
 
-    /// Reads over one value of any kind, checking all of it; gives its text.
+    /// Skips and validates a value of any kind; returns its text.
     pub(super) fn skip_value(&mut self) -> Result<&'a str> {
         self.next_byte()?;
         let start = self.at;
         let floor = self.depth;
-        // One bit for each level entered here, set for an object: no stack to overflow.
+        // One bit for each level, set for an object: there is no recursion.
         let mut objects: u128 = 0;
         loop {
             let mut first = false;
@@ -275,7 +275,7 @@ impl<'a> Parser<'a> {
         Ok(more)
     }
 
-    /// Checks that nothing but white space follows.
+    /// Checks that only white space follows.
     pub(super) fn finish(mut self) -> Result<()> {
         self.skip_space();
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.unexpected("the end")) }
@@ -290,14 +290,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next byte that is not white space; stands on it.
+    /// Skips white space and returns the next byte without consuming it.
     #[inline]
     fn next_byte(&mut self) -> Result<u8> {
         self.skip_space();
         self.bytes.get(self.at).copied().ok_or_else(truncated)
     }
 
-    /// Start and end of the string's text, and whether it has escapes. All of it is checked.
+    /// Validates a string; returns its start and end, and whether it has escapes.
     #[inline]
     fn scan_string(&mut self) -> Result<(usize, usize, bool)> {
         let start = self.at + 1;
@@ -307,13 +307,13 @@ impl<'a> Parser<'a> {
     }
 
     #[cold]
-    fn unexpected(&self, wanted: &str) -> Error {
+    fn unexpected(&self, expected: &str) -> Error {
         let rest = self.text(self.at..self.bytes.len());
         let found = match rest.chars().next() {
             None => return truncated(),
             Some(found) => found.escape_debug(),
         };
-        let mut message = format!("expected {wanted} at byte {}, found {found}", self.at);
+        let mut message = format!("expected {expected} at byte {}, found {found}", self.at);
         if ["NaN", "Infinity", "-Infinity"].iter().any(|word| rest.starts_with(word)) {
             message.push_str(" (NaN and Infinity are not JSON)");
         }
@@ -321,7 +321,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The failure with one more step at the front of its JSON path.
+/// Prepends a step to the JSON path of an error.
 #[cold]
 pub(super) fn under(error: Error, step: impl Display) -> Error {
     error.with(|context| {

@@ -1,5 +1,5 @@
-//! Pages in layouts of every kind, which change from point to point too, judged by `serde_json`:
-//! what is learnt of one point must never be taken for another.
+//! Pages in random layouts, which may change between points, compared with `serde_json`: a layout that
+//! the decoder has learnt must not change the values of other points.
 
 use arrow_array::Array;
 use jiff::Timestamp;
@@ -19,15 +19,15 @@ const IDS: [&str; 5] = ["siteId", "lineId", "machineId", "deviceId", "tagGuid"];
 /// How an object is written.
 #[derive(Debug, Clone)]
 struct Layout {
-    /// Which member comes when: sorted by these.
+    /// The sort keys of the members.
     order: Vec<u8>,
-    /// Before a name, after it, before a value, after it.
+    /// White space before a name, after it, before a value, after it.
     spaces: [String; 4],
     /// Names are written with an escape.
     escaped: bool,
-    /// What is null is left out.
+    /// Null members are omitted.
     sparse: bool,
-    /// A member nobody asked for.
+    /// An unknown member.
     unknown: Option<(String, String)>,
 }
 
@@ -46,7 +46,7 @@ impl Layout {
                 format!("{before_name}{name}{after_name}:{before_value}{value}{after_value}");
             ordered.push((self.order[index % self.order.len()], written));
         }
-        ordered.sort_by_key(|(place, _)| *place);
+        ordered.sort_by_key(|(key, _)| *key);
         let texts: Vec<String> = ordered.into_iter().map(|(_, text)| text).collect();
         format!("{{{}}}", texts.join(","))
     }
@@ -113,14 +113,14 @@ fn point() -> impl Strategy<Value = Point> {
         .prop_map(|(second, numbers, count)| Point { second, numbers, count })
 }
 
-/// Envelopes of points, each point with the number of its layout, and the layouts.
+/// A page of envelopes with points in various layouts.
 fn page() -> impl Strategy<Value = String> {
     let ids = prop::collection::vec("[a-c\"é]{0,2}", 5);
     let envelope = (ids, prop::collection::vec((point(), any::<prop::sample::Index>()), 0..12));
     (
         prop::collection::vec(envelope, 0..5),
         prop::collection::vec(layout(), 1..5),
-        // One layout for a whole page, one after the other, or any.
+        // One layout for the page, the layouts in turn, or a random one for each point.
         0..3_usize,
         prop::option::weighted(0.8, "[a-z\"\\\\:,é]{0,4}"),
     )
@@ -163,18 +163,18 @@ fn written(
     }
     let cursor = serde_json::to_string(&cursor).unwrap();
     let members = vec![("series", format!("[{}]", texts.join(","))), ("nextCursor", cursor)];
-    // What stands beside them is proven elsewhere.
+    // Other tests cover other members of the page.
     Layout { sparse: false, unknown: None, ..layouts[0].clone() }.object(members)
 }
 
-/// A cursor that is seen before the page is decoded is the page's.
+/// Checks that a cursor found before decoding is that of the page.
 fn compare_cursors(body: &[u8], decoded: &Decoded) -> Result<(), TestCaseError> {
-    let seen = cursor_at_an_edge(body, "nextCursor");
-    prop_assert!(seen.is_none() || seen == decoded.next_cursor);
+    let found = cursor_at_an_edge(body, "nextCursor");
+    prop_assert!(found.is_none() || found == decoded.next_cursor);
     Ok(())
 }
 
-/// Compares a decoded page with the tree that `serde_json` makes of it.
+/// Compares a decoded page with the tree of `serde_json`.
 fn compare(tree: &Value, decoded: &Decoded) -> Result<(), TestCaseError> {
     let Some(series) = tree["series"].as_array() else { return Ok(()) };
     let points: Vec<&Value> =
@@ -210,7 +210,7 @@ fn compare(tree: &Value, decoded: &Decoded) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn j18_a_page_in_any_layouts_is_read_as_serde_json_reads_it(body in page()) {
+    fn j18_a_page_in_any_layout_is_read_as_serde_json_reads_it(body in page()) {
         let tree: Value = serde_json::from_str(&body).unwrap();
         let decoded = read(&body).map_err(|error| TestCaseError::fail(format!("{error}\n{body}")))?;
         compare(&tree, &decoded)?;
@@ -220,25 +220,25 @@ proptest! {
     }
 
     #[test]
-    fn j21_what_is_read_of_a_damaged_page_is_what_serde_json_reads_of_it(
+    fn j21_a_damaged_page_is_read_as_serde_json_reads_it_or_refused(
         body in page(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), 0..64_usize), 64),
     ) {
-        // What has a meaning in JSON, and what a page has much of.
+        // Bytes that have a meaning in JSON or are frequent in pages.
         let bytes = b"{}[]\",:\\e.-+0 \n\t195nultx";
-        for (place, byte) in damage {
+        for (index, byte) in damage {
             let mut damaged = body.clone().into_bytes();
-            let place = place.index(damaged.len());
+            let index = index.index(damaged.len());
             match bytes.get(byte) {
-                Some(byte) => damaged[place] = *byte,
-                None if byte % 2 == 0 => drop(damaged.remove(place)),
-                None => damaged.insert(place, bytes[byte % bytes.len()]),
+                Some(byte) => damaged[index] = *byte,
+                None if byte % 2 == 0 => drop(damaged.remove(index)),
+                None => damaged.insert(index, bytes[byte % bytes.len()]),
             }
             let Ok(decoded) = decode(&damaged, &settings()) else { continue };
             compare_cursors(&damaged, &decoded)?;
             match serde_json::from_slice::<Value>(&damaged) {
                 Ok(tree) => compare(&tree, &decoded)?,
-                // An ignored number may be beyond a double.
+                // An ignored number may be out of the range of a double.
                 Err(error) if error.to_string().contains("out of range") => {}
                 Err(error) => {
                     let body = String::from_utf8_lossy(&damaged);
@@ -250,11 +250,11 @@ proptest! {
 }
 
 proptest! {
-    // Each page is cut at every byte.
+    // Few cases, because each page is cut at every byte.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn h8_a_page_in_any_layouts_is_truncated_wherever_it_is_cut(body in page()) {
+    fn h8_a_page_in_any_layout_is_truncated_wherever_it_is_cut(body in page()) {
         for length in 1..body.len() {
             let error = decode(&body.as_bytes()[..length], &settings()).unwrap_err();
             prop_assert_eq!(error.kind(), Kind::TruncatedBody, "{} of {}", length, body);

@@ -1,18 +1,18 @@
-//! A page's body into columns (§2.3), in one pass whatever the order of its members. What the
-//! document leaves open is found by shape or stated by [`Shape`](crate::data::Shape); what the document
-//! does say is held strictly.
+//! Decodes a page's body into columns (§2.3), in one pass for any order of members. What the interface
+//! document leaves open is detected or set with [`Shape`](crate::data::Shape); what it specifies is
+//! checked strictly.
 //!
 //! | file | reads |
 //! |---|---|
 //! | reader | the top level: the cursor, the array of series |
 //! | envelope | a series: its ids, its points |
 //! | points | the points, most of them in place |
-//! | names, separator | a member's name and what stands before it |
-//! | times, numeral | a point's timestamp, number and count, with their oddities |
+//! | names, separator | a member's name and the bytes before it |
+//! | times, numeral | a point's timestamp, number and count, in all accepted forms |
 //! | timestamp, number, string | one value |
 //! | json | any JSON, strictly |
-//! | quality | nothing: counts what is odd |
-//! | edge | the cursor alone, before the rest is decoded |
+//! | quality | nothing: counts unusual points |
+//! | edge | only the cursor, before the rest is decoded |
 
 mod decoded;
 mod digits;
@@ -41,19 +41,19 @@ use reader::PageReader;
 
 use crate::error::{Error, Kind, Result};
 
-/// No point is written in fewer bytes than this, so that a capacity never passes the body's size.
+/// The smallest size of a point in JSON, which limits the initial capacity by the body's size.
 const LEAST_POINT_BYTES: usize = 16;
 
 /// Decodes one body of the data endpoint.
 ///
 /// # Errors
-/// `Kind::ProtocolError` with the JSON path for whatever breaks the interface; `Kind::TruncatedBody`
-/// where the JSON ends early (H8).
+/// `Kind::ProtocolError` with the JSON path if the body violates the interface; `Kind::TruncatedBody`
+/// if the JSON ends early (H8).
 pub fn decode(body: &[u8], settings: &DecodeSettings) -> Result<Decoded> {
     decode_sized(body, settings, 0)
 }
 
-/// As [`decode`], with room for so many points from the start: the count of the last page.
+/// Like [`decode`], with initial capacity for `rows` points, the count of the last page.
 ///
 /// # Errors
 /// As [`decode`].

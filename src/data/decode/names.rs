@@ -1,21 +1,21 @@
-//! Member names of one level of a page, and what stands before them. Objects of one kind mostly
-//! have the same members in the same order with the same white space, so the bytes between two values
-//! (commas, brackets, the next member's name and colon) are learnt as a transition from one member to
-//! the next, and compared as a whole when the member comes again. Only new bytes are parsed.
+//! Member names of one level of a page, and the bytes before them. Objects of one kind mostly have the
+//! same members in the same order with the same white space. So the bytes between two values (commas,
+//! brackets, the next name and colon) are stored as a transition from one member to the next, and
+//! compared at once when that member occurs again. Only new bytes are parsed.
 
 use super::json::Parser;
 use super::separator::Separator;
 use crate::error::Result;
 
-/// At most so many unknown names are learnt: a page with more has no order to learn.
+/// At most so many unknown names are stored: with more, transitions would rarely repeat.
 const MOST_UNKNOWN: usize = 64;
 
-/// At most so many older transitions are kept for a member, besides the last.
+/// At most so many older transitions are stored for a member, besides the last.
 const MOST_OLDER: usize = 7;
 
 /// The index of the transitions from the start of the level.
 const AT_START: usize = 0;
-/// The index of the transitions from a member that is not learnt: there are none.
+/// The index for a member that is not stored, which has no transitions.
 const AT_UNLEARNT: usize = 1;
 /// The index of the transitions from the first name; those of the other names follow.
 const AT_FIRST_NAME: usize = 2;
@@ -23,14 +23,14 @@ const AT_FIRST_NAME: usize = 2;
 /// A member of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Member {
-    /// The index of its name among those that [`MemberNames::new`] was given.
+    /// The index of its name in the argument of [`MemberNames::new`].
     Known(u8),
-    /// Its name was not given.
+    /// Any other name.
     Unknown,
 }
 
 impl Member {
-    /// A bit for each known name, 0 for an unknown one: it shows that a member comes twice.
+    /// A bit for each known name, 0 for an unknown one, to detect duplicate members.
     #[inline]
     pub(super) fn bit(self) -> u64 {
         if let Self::Known(index) = self { 1 << index } else { 0 }
@@ -39,14 +39,14 @@ impl Member {
 
 /// The names of a level, and the transitions between its members.
 pub(super) struct MemberNames {
-    /// The known names, then the unknown ones in the order in which they came.
+    /// The known names, then the unknown ones in order of arrival.
     names: Vec<String>,
     known: u8,
-    /// The last transition: from the start, from a member that is not learnt, from each name.
+    /// The last transition: from the start, from a member that is not stored, from each name.
     last: Vec<Option<Transition>>,
-    /// The ones before that, for levels with members that are left out now and then.
+    /// Older transitions, for levels with optional members.
     older: Vec<Vec<Transition>>,
-    /// Where the next transition starts: an index of the two lists above.
+    /// The start of the next transition: an index of the two lists above.
     from: usize,
 }
 
@@ -57,7 +57,7 @@ struct Transition {
     name: usize,
     member: Member,
     bit: u64,
-    /// It is the first member of a further object.
+    /// It is the first member of another object.
     opens: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct FoundMember {
     pub(super) member: Member,
     /// Its bit.
     pub(super) bit: u64,
-    /// It is the first member of a further object.
+    /// It is the first member of another object.
     pub(super) opens: bool,
     /// The offset of its value.
     pub(super) end: usize,
@@ -86,7 +86,7 @@ impl MemberNames {
         let names: Vec<String> = known.into_iter().map(ToOwned::to_owned).collect();
         let last = (0..AT_FIRST_NAME + names.len()).map(|_| None).collect();
         let older = (0..AT_FIRST_NAME + names.len()).map(|_| Vec::new()).collect();
-        // Five, the points and fifty extra columns at most.
+        // At most five, the points and fifty extra columns.
         let known = u8::try_from(names.len()).unwrap_or(u8::MAX);
         Self { names, known, last, older, from: AT_START }
     }
@@ -97,7 +97,7 @@ impl MemberNames {
         self.from = AT_START;
     }
 
-    /// The step from the value that ends at `at` to the next one, if a learnt transition stands there.
+    /// The step from the value that ends at `at` to the next, if a stored transition matches.
     #[expect(clippy::inline_always, reason = "measured: once for each value")]
     #[inline(always)]
     pub(super) fn follow(&mut self, bytes: &[u8], at: usize) -> Option<FoundMember> {
@@ -109,7 +109,7 @@ impl MemberNames {
         Some(last.step(end))
     }
 
-    /// As [`MemberNames::follow`], by an older transition, which becomes the last one.
+    /// Like [`MemberNames::follow`], with an older transition, which becomes the last one.
     #[inline(never)]
     fn follow_older(&mut self, bytes: &[u8], at: usize) -> Option<FoundMember> {
         let mut older = self.older[self.from].iter_mut();
@@ -132,8 +132,8 @@ impl MemberNames {
         older.extend(replaced);
     }
 
-    /// Steps to the value of the object's next member; `None` at the object's end, which is left
-    /// then. `note_unknown` gets each unknown name that is not learnt yet.
+    /// Steps to the value of the object's next member; at the object's end, leaves it and returns
+    /// `None`. Calls `note_unknown` with each unknown name that is not stored yet.
     #[inline]
     pub(super) fn next(
         &mut self,
@@ -154,8 +154,8 @@ impl MemberNames {
         }
     }
 
-    /// Reads a member's name and colon, and learns the bytes between `from`, the end of the value
-    /// before it, and its own value.
+    /// Reads a member's name and colon, and stores the bytes between `from`, the end of the previous
+    /// value, and its own value.
     pub(super) fn read(
         &mut self,
         json: &mut Parser<'_>,
@@ -179,7 +179,7 @@ impl MemberNames {
         Ok(member)
     }
 
-    /// The index of a name; a new one is learnt, or `None` where too many are.
+    /// The index of a name, which is stored if it is new; `None` if there are too many.
     fn index(&mut self, text: &str, note_unknown: impl FnOnce(&str)) -> Option<usize> {
         let found = self.names.iter().position(|name| name == text);
         if found.is_none() {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_known_in_any_order_and_spelling() {
+    fn names_are_recognised_in_any_order_and_with_escapes() {
         let mut names = MemberNames::new(["a", "b", "\"q"]);
         for _ in 0..3 {
             let (members, _) = read_all(&mut names, r#"{"a":1,"b":2,"\"q":3}"#);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn j18_every_unknown_name_is_noted_and_a_flood_is_not_learnt() {
+    fn j18_every_unknown_name_is_reported_and_a_limited_number_stored() {
         let mut names = MemberNames::new(["a"]);
         let body: Vec<String> = (0..1_000).map(|n| format!("\"n{n}\":0")).collect();
         let (members, unknown) = read_all(&mut names, &format!("{{{}}}", body.join(",")));

@@ -1,16 +1,16 @@
-//! JSON numbers, read exactly: a double is correctly rounded (bit-equal to Python's `json`), an
-//! integer is never taken through a double.
+//! Parses JSON numbers exactly: a double is correctly rounded (bit-equal to Python's `json`), an
+//! integer is never converted through a double.
 
 use super::digits::{POWERS_OF_TEN, leading_digits};
 use super::double::nearest;
 
-/// A number token longer than this is refused: no measurement has so many digits (J6).
+/// Longer number tokens are refused: no measurement has so many digits (J6).
 pub(super) const LONGEST_NUMBER: usize = 4_096;
 
 /// What is wrong with a number token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberFault {
-    /// The text ends where a digit must follow.
+    /// The text ends where a digit is required.
     Truncated,
     /// Not the grammar of RFC 8259; the offset of the byte.
     Syntax(usize),
@@ -18,8 +18,7 @@ pub(super) enum NumberFault {
     TooLong,
 }
 
-/// A scanned number: `mantissa * 10^exponent`, where `exact` says that the mantissa holds all its
-/// digits.
+/// A scanned number: `mantissa * 10^exponent`. `exact` says that the mantissa has all digits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number<'a> {
     bytes: &'a [u8],
@@ -30,11 +29,11 @@ pub(super) struct Number<'a> {
     integer: bool,
 }
 
-/// So many decimal digits fit into a `u64` whatever they are.
+/// Any number with so many decimal digits fits into a `u64`.
 const MANTISSA_DIGITS: usize = 19;
 
 impl<'a> Number<'a> {
-    /// Scans the number that starts at `start`; gives it and the offset after it.
+    /// Scans the number at `start`; returns it and the offset after it.
     #[inline]
     pub(super) fn scan(bytes: &'a [u8], start: usize) -> Result<(Self, usize), NumberFault> {
         let negative = bytes.get(start) == Some(&b'-');
@@ -74,7 +73,7 @@ impl<'a> Number<'a> {
         Ok((Self { bytes, mantissa, exponent, negative, exact, integer }, at))
     }
 
-    /// The number that is the whole of `text`.
+    /// Parses a text that is a number and nothing else.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         match Self::scan(text.as_bytes(), 0) {
             Ok((number, end)) if end == text.len() => Some(number),
@@ -82,13 +81,13 @@ impl<'a> Number<'a> {
         }
     }
 
-    /// The number as it is written.
+    /// The text of the number.
     pub(super) fn text(self) -> &'a str {
-        // Nothing but digits and signs.
+        // Cannot fail: a number is ASCII.
         std::str::from_utf8(self.bytes).unwrap_or_default()
     }
 
-    /// The nearest double; `None` beyond the largest one.
+    /// The nearest double; `None` if it is out of range.
     #[inline]
     pub(super) fn to_f64(self) -> Option<f64> {
         if self.exact
@@ -99,8 +98,7 @@ impl<'a> Number<'a> {
         self.text().parse().ok().filter(|value: &f64| value.is_finite())
     }
 
-    /// The whole number that this is (`3`, `3.0`, `3e0`); `None` when it has a fraction or does
-    /// not fit.
+    /// The number as an integer (`3`, `3.0`, `3e0`); `None` if it has a fraction or does not fit.
     #[inline]
     pub(super) fn to_i64(self) -> Option<i64> {
         if self.exact && self.exponent == 0 && !self.negative {
@@ -114,8 +112,8 @@ impl<'a> Number<'a> {
         self.integer
     }
 
-    /// This times `10^power`, rounded down to a whole number, and whether something was cut off.
-    /// `None` when it does not fit.
+    /// The number times `10^power`, rounded down to an integer, and whether digits were lost. `None` if
+    /// it does not fit.
     pub(super) fn scaled(self, power: i32) -> Option<(i64, bool)> {
         let (mantissa, exponent) =
             if self.exact { (self.mantissa, self.exponent) } else { self.long_mantissa()? };
@@ -151,8 +149,8 @@ impl<'a> Number<'a> {
     }
 }
 
-/// The whole number at the start of `bytes` in the form that most counts have, few digits and
-/// nothing else, and its length; `None` for any other form, right or wrong.
+/// Parses a count in the most frequent form, a few digits, at the start of `bytes`; returns it and its
+/// length, `None` for any other form, valid or not.
 #[inline]
 pub(super) fn take_count(bytes: &[u8]) -> Option<(i64, usize)> {
     let window = bytes.first_chunk::<8>()?;
@@ -160,7 +158,7 @@ pub(super) fn take_count(bytes: &[u8]) -> Option<(i64, usize)> {
     if count == 0 || (count > 1 && window[0] == b'0') {
         return None;
     }
-    // Eight digits may be followed by more.
+    // `None` for eight digits, which more may follow.
     let after = window.get(count)?;
     if matches!(after, b'.' | b'e' | b'E') {
         return None;
@@ -172,8 +170,8 @@ fn fault_at(bytes: &[u8], at: usize) -> NumberFault {
     if at >= bytes.len() { NumberFault::Truncated } else { NumberFault::Syntax(at) }
 }
 
-/// Adds the digits from `at` on to the mantissa (wrapping: the caller counts them) and gives the
-/// offset after them.
+/// Appends the digits at `at` to the mantissa (wrapping, because the caller counts them) and returns
+/// the offset after them.
 #[inline]
 fn digits(bytes: &[u8], mut at: usize, mantissa: &mut u64) -> usize {
     while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -218,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// Doubles that J7 is tried with; the Python tests do a million more against `json.loads`.
+    /// The number of doubles for J7; the Python tests compare a million more with `json.loads`.
     const RANDOM_DOUBLES: usize = 200_000;
 
     fn value(text: &str) -> Option<f64> {
@@ -236,7 +234,7 @@ mod tests {
             for text in [format!("{double:e}"), format!("{double:.16e}")] {
                 assert_eq!(value(&text).unwrap().to_bits(), double.to_bits(), "{text}");
             }
-            // Like a sensor: few digits around a magnitude that a plant has.
+            // Like a sensor's value: few digits and a moderate magnitude.
             let sensor = (random.f64() - 0.5) * 10_f64.powi(random.i32(-3..7));
             for text in [format!("{sensor}"), format!("{sensor:.4}"), format!("{sensor:.17}")] {
                 assert_eq!(value(&text).unwrap().to_bits(), text.parse::<f64>().unwrap().to_bits());
@@ -268,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn j5_what_is_beyond_a_double_is_no_value() {
+    fn j5_a_number_out_of_range_has_no_value() {
         assert_eq!(value("1e999"), None);
         assert_eq!(value("-1e309"), None);
         assert_eq!(value("1e99999999999999999999"), None);
@@ -283,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn j10_whole_numbers_are_read_in_every_notation() {
+    fn j10_integers_are_parsed_in_every_notation() {
         for (text, whole) in [
             ("3", Some(3)),
             ("3.0", Some(3)),
@@ -319,7 +317,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn j7_any_number_is_read_as_the_standard_library_reads_it(
+        fn j7_any_number_is_parsed_as_by_the_standard_library(
             text in "-?(0|[1-9][0-9]{0,25})(\\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?"
         ) {
             let expected: f64 = text.parse().unwrap();

@@ -1,4 +1,4 @@
-//! Where a point has a number: a number, null, or a text that is one (J5, J9, J10).
+//! Reads the numbers of a point: a number, null, or a number as text (J5, J9, J10).
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(super) fn float(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Op
     }
 }
 
-/// J10: a whole number in any notation, or null.
+/// J10: an integer in any notation, or null.
 pub(super) fn sample_count(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<i64>> {
     match json.peek()? {
         ValueKind::Number => json.number()?.to_i64().map(Some).ok_or_else(no_count),
@@ -35,7 +35,7 @@ pub(super) fn sample_count(json: &mut Parser<'_>, report: &mut PageReport) -> Re
     }
 }
 
-/// What stands where a number is expected and is none: null, or a text that may be one.
+/// Reads null or a text in the place of a number.
 fn number_in_text<'a>(
     json: &mut Parser<'a>,
     token: ValueKind,

@@ -1,6 +1,5 @@
-//! The points of an envelope (§2.3): the loop that takes most of the time. Values in their most
-//! frequent form are read in place, and so is what stands between them ([`MemberNames`]); everything else
-//! is parsed value by value.
+//! Reads the points of an envelope (§2.3), the most time-consuming loop. Values in their most frequent
+//! form, and the bytes between them ([`MemberNames`]), are read in place; everything else is parsed.
 
 use super::double::take_double;
 use super::json::{Parser, ValueKind, under};
@@ -16,13 +15,12 @@ use crate::data::report::{PageReport, shown_name};
 use crate::data::shape::TimestampForm;
 use crate::error::{Error, Result};
 
-/// The indices of a point's members: value, minimum and maximum lie between these, the extra columns
-/// follow.
+/// The indices of a point's members. Value, minimum and maximum are 1 to 3.
 const TIMESTAMP: u8 = 0;
 const SAMPLE_COUNT: u8 = 4;
 const FIRST_EXTRA: u8 = 5;
 
-/// Reads points, and keeps what it learns from one to the next.
+/// Reads points, and stores their layout for the next point.
 pub(super) struct PointReader {
     names: MemberNames,
     member_names: Vec<String>,
@@ -30,12 +28,12 @@ pub(super) struct PointReader {
     quality: DataQuality,
 }
 
-/// A point that is not read to its end.
+/// A point that is being read.
 struct OpenPoint<'a> {
     row: PointRow,
     /// The bits of the members that were read.
     seen: u64,
-    /// For each extra column the member's JSON text.
+    /// For each extra column, the member's JSON text.
     extras: Vec<Option<&'a str>>,
     /// False between two points.
     open: bool,
@@ -94,7 +92,7 @@ impl PointReader {
         Ok(())
     }
 
-    /// Reads points from the array's start to its end.
+    /// Reads all points of the array.
     fn points<'a>(
         &mut self,
         json: &mut Parser<'a>,
@@ -139,8 +137,7 @@ impl PointReader {
         }
     }
 
-    /// Parses up to the next value, into the next point if this one has ended; `None` at the array's
-    /// end.
+    /// Parses up to the next value, which may be in the next point; `None` at the array's end.
     fn step<'a>(
         &mut self,
         json: &mut Parser<'a>,
@@ -197,8 +194,8 @@ impl PointReader {
         self.at_member(TIMESTAMP, Error::protocol_at("", "the point has no such member"))
     }
 
-    /// Reads a value in its most frequent form at the start of `bytes`, and gives its length; `None`
-    /// for any other, right or wrong.
+    /// Reads a value in its most frequent form at the start of `bytes` and returns its length; `None`
+    /// for any other form, valid or not.
     #[inline]
     fn take(&mut self, member: Member, bytes: &[u8], point: &mut OpenPoint<'_>) -> Option<usize> {
         match member {

@@ -1,4 +1,4 @@
-//! Odd points (J10, J14, J15, J16): counted in the report, and kept as they are. All points of an
+//! Counts unusual points in the report (J10, J14, J15, J16) and keeps them unchanged. All points of an
 //! envelope are checked at once, column by column.
 
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use super::settings::DecodeSettings;
 use crate::data::columns::RowSlice;
 use crate::data::report::PageReport;
 
-/// Counts the points that are odd under a query.
+/// Counts the points that are unusual for a query.
 pub(super) struct DataQuality {
     start: i64,
     /// The last microsecond of the range.
@@ -35,7 +35,7 @@ impl DataQuality {
             report.off_grid += grid.count_off(rows.timestamps);
         }
         let [value, minimum, maximum] = rows.numbers;
-        // A null is NaN here, and a comparison with NaN is false: nulls are not counted.
+        // Null slots contain NaN, and comparisons with NaN are false: nulls are not counted.
         for ((value, minimum), maximum) in value.iter().zip(minimum).zip(maximum) {
             report.minimum_above_maximum += u64::from(minimum > maximum);
             report.value_outside_bounds += u64::from(value < minimum || value > maximum);
@@ -44,12 +44,12 @@ impl DataQuality {
     }
 }
 
-fn count_if<T>(column: &[T], is_odd: impl Fn(&T) -> bool) -> u64 {
-    column.iter().map(|item| u64::from(is_odd(item))).sum()
+fn count_if<T>(column: &[T], is_counted: impl Fn(&T) -> bool) -> u64 {
+    column.iter().map(|item| u64::from(is_counted(item))).sum()
 }
 
-/// The grid of the buckets. The document does not show its origin: a point is on the grid if it is a
-/// multiple of the width from the epoch or from the query's start.
+/// The grid of the buckets. The document does not give its origin: a point is on the grid if its
+/// distance from the epoch or from the query's start is a multiple of the width.
 struct BucketGrid {
     width: i64,
     start: i64,
@@ -64,7 +64,7 @@ impl BucketGrid {
         let mut off = 0;
         let mut last_on = 0;
         for timestamp in timestamps {
-            // One width after a point on the grid is on the grid: this mostly saves the division.
+            // A point one width after a point on the grid is on it: this mostly avoids the division.
             let is_on = timestamp.wrapping_sub(last_on) == self.width
                 || timestamp % self.width == 0
                 || (timestamp - self.start) % self.width == 0;
@@ -82,12 +82,12 @@ impl BucketGrid {
 pub(super) struct SeriesRows {
     rows: Vec<Range<usize>>,
     latest: Option<i64>,
-    /// Its timestamps were not always ascending, so that some may be repeated.
+    /// Its timestamps were not always ascending, so some may be repeated.
     disordered: bool,
 }
 
 impl SeriesRows {
-    /// Adds rows of the page, whose timestamps these are.
+    /// Adds rows of the page with these timestamps.
     pub(super) fn add(&mut self, timestamps: &[i64], rows: Range<usize>) {
         let added = &timestamps[rows.clone()];
         let (Some(first), Some(last)) = (added.first(), added.last()) else { return };
@@ -97,7 +97,7 @@ impl SeriesRows {
         self.rows.push(rows);
     }
 
-    /// How many of its rows have a timestamp that an earlier one has.
+    /// The number of rows with the timestamp of an earlier row.
     pub(super) fn repeated(&self, timestamps: &[i64]) -> u64 {
         if !self.disordered {
             return 0;

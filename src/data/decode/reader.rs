@@ -1,4 +1,4 @@
-//! The top level of a page: the cursor, the one array of series, and members that are ignored.
+//! Reads the top level of a page: the cursor, the array of series, and ignored members.
 
 use super::decoded::Decoded;
 use super::envelope::EnvelopeReader;
@@ -9,17 +9,17 @@ use crate::data::report::{PageReport, shown_name};
 use crate::data::shape::MissingCursor;
 use crate::error::{Error, Result, excerpt};
 
-/// So many names are listed in a message.
+/// At most so many names are listed in a message.
 const NAMES_SHOWN: usize = 20;
 
-/// What a top-level array holds.
+/// The content of a top-level array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     /// Nothing.
     Nothing,
     /// Series envelopes: an element is an object with an array of points.
     Series,
-    /// Nothing but texts, numbers, booleans and nulls.
+    /// Only strings, numbers, booleans and nulls.
     Plain,
     /// Anything else.
     Other,
@@ -33,7 +33,7 @@ pub(super) struct PageReader<'a, 's> {
     report: PageReport,
 }
 
-/// The top-level arrays seen so far, by what they hold.
+/// The names of the top-level arrays so far, by their content.
 #[derive(Default)]
 struct Arrays {
     series: Vec<String>,
@@ -53,7 +53,7 @@ impl<'a, 's> PageReader<'a, 's> {
         })
     }
 
-    /// Reads the page. Errors carry their path without the `$`.
+    /// Reads the page. The path of an error is without the `$`.
     pub(super) fn page(mut self) -> Result<Decoded> {
         let token = self.json.peek()?;
         if token != ValueKind::Object {
@@ -87,7 +87,7 @@ impl<'a, 's> PageReader<'a, 's> {
         Ok(Decoded { points, next_cursor, report: self.report })
     }
 
-    /// J2-J4: null ends the chain, any text goes on, and nothing else is a cursor.
+    /// J2-J4: null ends the chain, any string continues it, and nothing else is a cursor.
     fn cursor(&mut self) -> Result<Option<Cursor>> {
         match self.json.peek()? {
             ValueKind::Null => self.json.literal().map(|()| None),
@@ -108,10 +108,10 @@ impl<'a, 's> PageReader<'a, 's> {
         Err(Error::protocol_at(
             format!(".{name}"),
             format!(
-                "the page has no member {name}: without it nobody knows whether it is the last"
+                "the page has no member {name}: without it, it is unknown whether this is the last page"
             ),
         )
-        .with_hint("If the service leaves it out on the last page: Shape(missing_cursor=\"end\")."))
+        .with_hint("If the service omits it on the last page: Shape(missing_cursor=\"end\")."))
     }
 
     fn other_member(&mut self, name: &str, arrays: &mut Arrays) -> Result<()> {
@@ -126,7 +126,7 @@ impl<'a, 's> PageReader<'a, 's> {
                 return self.ignore(name);
             }
             if token != ValueKind::Array {
-                let message = format!("Shape names this member, it is {}", token.described());
+                let message = format!("Shape names this member, but it is {}", token.described());
                 return Err(Error::protocol_at("", message));
             }
             return self.series_array(name, arrays);
@@ -160,16 +160,16 @@ impl<'a, 's> PageReader<'a, 's> {
     fn series_array(&mut self, name: &str, arrays: &mut Arrays) -> Result<()> {
         arrays.series.push(name.to_owned());
         if arrays.series.len() > 1 {
-            // Only the user can say which one is meant: an error follows that lists their names.
+            // An error that lists the names follows, because only the user can choose between them.
             self.json.skip_value()?;
             return Ok(());
         }
         self.series.read_array(&mut self.json, name, &mut self.report)
     }
 
-    /// Decides which array it was (J19), or why there is none.
+    /// Checks that there was exactly one array of series (J19).
     fn check_arrays(&mut self, arrays: &Arrays) -> Result<()> {
-        let hint = "Name the array that holds the series: Shape(array=\"…\").";
+        let hint = "Name the array of series: Shape(array=\"…\").";
         let series: Vec<String> = arrays.series.iter().map(|name| shown_name(name)).collect();
         match series.as_slice() {
             [one] => {
@@ -205,21 +205,21 @@ impl<'a, 's> PageReader<'a, 's> {
         let points = &self.settings.shape.points;
         let message = format!(
             "no member is an array of objects with {points}; the page has {}",
-            if seen.is_empty() { "no others".to_owned() } else { seen.join(", ") }
+            if seen.is_empty() { "no other members".to_owned() } else { seen.join(", ") }
         );
         Err(Error::protocol_at("", message).with_hint(hint))
     }
 }
 
-/// Tells what a top-level array holds (J19), and reads no further than it must: up to the first array
-/// of points in an array of series, so that only a few members are read twice.
+/// The content of a top-level array (J19). Reads an array of series only up to the first array of
+/// points, so that only a few members are read twice.
 fn content(json: &mut Parser<'_>, points: &str) -> Result<Content> {
     json.enter()?;
     let mut content = Content::Nothing;
     let mut first = true;
     while json.next_element(&mut first)? {
         match json.peek()? {
-            ValueKind::Object if carries_points(json, points)? => return Ok(Content::Series),
+            ValueKind::Object if has_points(json, points)? => return Ok(Content::Series),
             ValueKind::Object => content = Content::Other,
             ValueKind::Array => {
                 json.skip_value()?;
@@ -236,7 +236,7 @@ fn content(json: &mut Parser<'_>, points: &str) -> Result<Content> {
     Ok(content)
 }
 
-fn carries_points(json: &mut Parser<'_>, points: &str) -> Result<bool> {
+fn has_points(json: &mut Parser<'_>, points: &str) -> Result<bool> {
     json.enter()?;
     let mut first = true;
     while json.next_member(&mut first)? {

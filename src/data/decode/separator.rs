@@ -1,10 +1,10 @@
 //! The bytes between two values of a body: commas, brackets, white space, a member's name and its
-//! colon. Bytes that were parsed once are valid wherever they stand between two values of the same
-//! members again, so they are compared as a whole, thirty-two at once.
+//! colon. Bytes that were parsed once are valid again between two values of the same members, so they
+//! are only compared, thirty-two at once.
 
-/// Longer ones are not kept: a page's indentation takes a few dozen bytes.
+/// Longer separators are not stored: a page's indentation takes a few dozen bytes.
 const LONGEST: usize = 256;
-/// So many bytes are compared at once.
+/// The number of bytes compared at once.
 const WINDOW: usize = 32;
 
 /// The bytes of a separator.
@@ -13,11 +13,11 @@ pub(super) struct Separator {
     head: Half,
     tail: Half,
     length: usize,
-    /// What is beyond the window.
+    /// The bytes after the window.
     rest: Vec<u8>,
 }
 
-/// Sixteen bytes, and a mask of those that count.
+/// Sixteen bytes, and a mask of those to compare.
 #[derive(Debug, Clone, Copy)]
 struct Half {
     bytes: u128,
@@ -32,15 +32,15 @@ impl Half {
         Self { bytes: u128::from_le_bytes(bytes), mask: u128::from_le_bytes(mask) }
     }
 
-    /// True if these bytes are the same where they count.
+    /// Whether these bytes are equal under the mask.
     #[inline]
-    fn is(self, bytes: [u8; WINDOW / 2]) -> bool {
+    fn matches(self, bytes: [u8; WINDOW / 2]) -> bool {
         u128::from_le_bytes(bytes) & self.mask == self.bytes
     }
 }
 
 impl Separator {
-    /// `None` for one that is not worth keeping.
+    /// `None` for an empty or too long separator.
     pub(super) fn new(text: &[u8]) -> Option<Self> {
         if text.is_empty() || text.len() > LONGEST {
             return None;
@@ -51,15 +51,15 @@ impl Separator {
         Some(Self { head, tail, length: text.len(), rest: rest.to_vec() })
     }
 
-    /// The offset after this separator if it stands at `at`, and far enough from the body's end.
+    /// The offset after this separator if it is at `at` and far enough from the end of the body.
     #[inline]
     pub(super) fn match_at(&self, bytes: &[u8], at: usize) -> Option<usize> {
         let window = bytes.get(at..)?.first_chunk::<WINDOW>()?;
-        if !self.head.is(*window.first_chunk()?) {
+        if !self.head.matches(*window.first_chunk()?) {
             return None;
         }
         let end = at + self.length;
-        if self.length > WINDOW / 2 && !self.tail.is(*window.last_chunk()?) {
+        if self.length > WINDOW / 2 && !self.tail.matches(*window.last_chunk()?) {
             return None;
         }
         let same = self.length <= WINDOW || bytes.get(at + WINDOW..end)? == self.rest;
@@ -72,17 +72,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_separator_is_found_where_all_of_its_bytes_stand_and_nowhere_else() {
+    fn a_separator_matches_only_if_all_of_its_bytes_are_equal() {
         for length in 1..=LONGEST {
             let text: Vec<u8> = (b' '..b'z').cycle().take(length).collect();
             let separator = Separator::new(&text).unwrap();
             let mut body = [b"123", text.as_slice(), &[b'0'; WINDOW]].concat();
             assert_eq!(separator.match_at(&body, 3), Some(3 + length));
             assert_eq!(separator.match_at(&body, 4), None);
-            for place in 3..3 + length {
-                body[place] ^= 0x20;
-                assert_eq!(separator.match_at(&body, 3), None, "{length} {place}");
-                body[place] ^= 0x20;
+            for index in 3..3 + length {
+                body[index] ^= 0x20;
+                assert_eq!(separator.match_at(&body, 3), None, "{length} {index}");
+                body[index] ^= 0x20;
             }
             assert_eq!(separator.match_at(&body[..2 + length], 3), None);
         }

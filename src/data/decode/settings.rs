@@ -1,4 +1,4 @@
-//! What the decoder has to know besides the body: names, forms, and the query's range.
+//! The settings of the decoder: names, forms, and the query's range.
 
 use jiff::Timestamp;
 
@@ -8,21 +8,21 @@ use crate::data::schema::COLUMN_NAMES;
 use crate::data::shape::Shape;
 use crate::error::{Error, Kind, Result};
 
-/// At most so many extra columns can be asked for.
+/// The largest number of extra columns.
 pub(super) const MOST_EXTRA_COLUMNS: usize = 50;
 
-/// What the decoder needs to know besides the body.
+/// The settings of the decoder.
 #[derive(Debug, Clone, Default)]
 pub struct DecodeSettings {
     /// Names and forms.
     pub shape: Shape,
-    /// Start of the query's range: epochs are recognised by it, points before it are counted.
+    /// Start of the query's range, used to detect the epoch unit and to count points outside.
     pub start: Option<Timestamp>,
     /// End of the query's range, exclusive.
     pub end: Option<Timestamp>,
-    /// Bucket width, to count points off the grid.
+    /// Bucket width, used to count points off the grid.
     pub interval_seconds: Option<u32>,
-    /// Unknown members to keep: of the point, else of its envelope; one Utf8 column of JSON text
+    /// Unknown members to keep, of the point or else of its envelope: one Utf8 column of JSON text for
     /// each.
     pub extra_columns: Vec<String>,
 }
@@ -31,7 +31,7 @@ impl DecodeSettings {
     /// The settings for the pages of a query.
     ///
     /// # Errors
-    /// `Kind::ConfigError` for a shape or extra column that cannot be ([`DecodeSettings::check`]).
+    /// `Kind::ConfigError` for an invalid shape or extra column ([`DecodeSettings::check`]).
     pub fn for_query(query: &Query, shape: Shape, extra_columns: Vec<String>) -> Result<Self> {
         let (start, end) = (query.start(), query.end());
         let interval_seconds = query.interval_seconds();
@@ -40,11 +40,11 @@ impl DecodeSettings {
         Ok(settings)
     }
 
-    /// Refuses a shape with a name twice, and an extra column that is empty, repeated, one of the
-    /// ten columns or a member that already has a column.
+    /// Refuses a shape with a duplicate name, and an extra column that is empty, a duplicate, one of
+    /// the ten columns or a member that has a column.
     ///
     /// # Errors
-    /// `Kind::ConfigError` naming the column.
+    /// `Kind::ConfigError` that names the column.
     pub fn check(&self) -> Result<()> {
         self.shape.check()?;
         if self.extra_columns.len() > MOST_EXTRA_COLUMNS {

@@ -1,18 +1,16 @@
-//! JSON strings: where they end, and what is behind their escapes. Plain stretches are passed over
-//! eight bytes at a time.
+//! Scans and unescapes JSON strings. Text without special bytes is skipped eight bytes at a time.
 
 use crate::error::{Error, Kind, Result};
 
-/// The length, with its quotes, of a string without escapes at the start of `bytes`; `None` for
-/// anything else, right or wrong.
+/// The length, including quotes, of a string without escapes at the start of `bytes`; `None` for
+/// anything else, valid or not.
 #[inline]
 pub(super) fn take_plain_string(bytes: &[u8]) -> Option<usize> {
     let end = plain_end(bytes.strip_prefix(b"\"")?, 0) + 1;
     (bytes.get(end) == Some(&b'"')).then_some(end + 1)
 }
 
-/// The end of the string whose text starts at `start`, and whether it has escapes. All of it is
-/// checked.
+/// Validates the string whose text starts at `start`; returns its end, and whether it has escapes.
 #[inline]
 pub(super) fn string_end(bytes: &[u8], start: usize) -> Result<(usize, bool)> {
     let mut at = start;
@@ -34,7 +32,7 @@ pub(super) fn string_end(bytes: &[u8], start: usize) -> Result<(usize, bool)> {
     }
 }
 
-/// The offset after the escape at `at`; a surrogate must have its other half (E3).
+/// The offset after the escape at `at`. A lone surrogate is an error (E3).
 #[cold]
 fn escape_end(bytes: &[u8], at: usize) -> Result<usize> {
     match bytes.get(at + 1) {
@@ -70,16 +68,16 @@ pub(super) fn truncated() -> Error {
 
 #[cold]
 fn bad_escape(at: usize) -> Error {
-    Error::new(Kind::ProtocolError, format!("no such escape in a string at byte {at}"))
+    Error::new(Kind::ProtocolError, format!("an invalid escape in a string at byte {at}"))
 }
 
 #[cold]
 fn lone_surrogate(at: usize) -> Error {
-    Error::new(Kind::ProtocolError, format!("half a surrogate pair in a string at byte {at}"))
+    Error::new(Kind::ProtocolError, format!("a lone surrogate in a string at byte {at}"))
 }
 
-/// The offset of the first byte from `at` on that ends a plain stretch of a string: a quote, a
-/// backslash, a control character, or the end. Eight bytes at a time.
+/// The offset of the first quote, backslash or control character from `at` on, or the end. Checks
+/// eight bytes at a time.
 #[inline]
 fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -92,7 +90,7 @@ fn plain_end(bytes: &[u8], mut at: usize) -> usize {
         let control = word.wrapping_sub(ONES * 0x20) & !word;
         let found = (quote | backslash | control) & HIGHS;
         if found != 0 {
-            // A borrow can only flag bytes after a true hit, so the first one is true.
+            // A borrow sets only bits above the first match, so the lowest set bit is correct.
             return at + (found.trailing_zeros() / 8) as usize;
         }
         at += 8;
@@ -118,7 +116,7 @@ fn hex_unit(bytes: &[u8], at: usize) -> Result<u32> {
     if digits.len() == 4 { Ok(unit) } else { Err(truncated()) }
 }
 
-/// The text behind escapes that [`string_end`] has checked.
+/// Decodes the escapes of a string that [`string_end`] has validated.
 #[cold]
 pub(super) fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
@@ -153,7 +151,7 @@ pub(super) fn unescape(text: &str) -> String {
     plain
 }
 
-/// True for a name that is written in JSON as it is: no character of it needs an escape.
+/// Whether a name needs no escapes in JSON.
 pub(super) fn is_plain(name: &str) -> bool {
     plain_end(name.as_bytes(), 0) == name.len()
 }
@@ -163,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_stretch_ends_at_the_first_special_byte() {
+    fn plain_text_ends_at_the_first_special_byte() {
         for position in 0..40 {
             for special in *b"\"\\\x00\x1F\n" {
                 let mut bytes = "é~\u{7f} !#[]".repeat(6).into_bytes();

@@ -8,7 +8,7 @@ use crate::data::{Cursor, MissingCursor, Shape};
 
 const LAYOUT_A: &str = include_str!("../../../tests/pages/layout_a.json");
 const LAYOUT_B: &str = include_str!("../../../tests/pages/layout_b.json");
-/// Bodies with flipped bytes that J21 is tried with in every run.
+/// The number of bodies with changed bytes for J21.
 const FLIPPED_BODIES: u64 = 20_000;
 
 const IDS: &str = r#""siteId":"S","lineId":"L","machineId":"M","deviceId":"D","tagGuid":"T""#;
@@ -26,7 +26,7 @@ pub(crate) fn read(body: &str) -> Result<Decoded> {
     decode(body.as_bytes(), &settings())
 }
 
-/// A page with one series whose points are these.
+/// A page with one series with these points.
 pub(crate) fn page(points: &str) -> String {
     format!(r#"{{"series":[{{{IDS},"points":[{points}]}}],"nextCursor":null}}"#)
 }
@@ -36,14 +36,14 @@ pub(crate) fn point(members: &str) -> String {
     page(&format!(r#"{{"timestamp":"2026-11-01T00:00:00Z",{members}}}"#))
 }
 
-/// A page of points with these timestamps, as JSON.
+/// Decodes a page of points with these timestamps (JSON).
 pub(crate) fn times(timestamps: &[&str]) -> Result<Decoded> {
     let points: Vec<String> =
         timestamps.iter().map(|time| format!(r#"{{"timestamp":{time},"value":1}}"#)).collect();
     read(&page(&points.join(",")))
 }
 
-/// The path and text of the `ProtocolError` that this body is.
+/// The path and text of the `ProtocolError` for this body.
 pub(crate) fn refused(body: &str) -> (String, String) {
     refused_by(body, &settings())
 }
@@ -81,7 +81,7 @@ pub(crate) fn microseconds(decoded: &Decoded) -> Vec<i64> {
 }
 
 #[test]
-fn j19_two_legal_layouts_of_one_page_decode_to_the_same() {
+fn j19_two_valid_layouts_of_one_page_decode_to_the_same_columns() {
     let (a, b) = (read(LAYOUT_A).unwrap(), read(LAYOUT_B).unwrap());
     assert_eq!(a.points.batch().unwrap(), b.points.batch().unwrap());
     assert_eq!(a.points.envelopes, b.points.envelopes);
@@ -98,7 +98,7 @@ fn j19_two_legal_layouts_of_one_page_decode_to_the_same() {
 }
 
 #[test]
-fn null_floats_hold_nan_under_their_null_bit() {
+fn null_slots_of_float_columns_contain_nan() {
     let decoded = read(LAYOUT_A).unwrap();
     for name in ["value", "minimum", "maximum"] {
         let column = floats(&decoded, name);
@@ -109,7 +109,7 @@ fn null_floats_hold_nan_under_their_null_bit() {
 }
 
 #[test]
-fn e5_what_is_no_page_is_refused() {
+fn e5_a_body_that_is_not_a_page_is_refused() {
     for body in ["", " ", "null", "[]", "[[],null]", "3", "\"x\"", "<html></html>"] {
         refused(body);
     }
@@ -120,7 +120,7 @@ fn e5_what_is_no_page_is_refused() {
 }
 
 #[test]
-fn e6_depth_in_an_ignored_member() {
+fn e6_deep_nesting_in_an_ignored_member_is_refused() {
     let nested = |depth: usize| {
         let meta = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         format!(r#"{{"meta":{{"x":{meta}}},"series":[],"nextCursor":null}}"#)
@@ -131,7 +131,7 @@ fn e6_depth_in_an_ignored_member() {
 }
 
 #[test]
-fn e3_text_is_kept_or_refused_also_where_it_is_ignored() {
+fn e3_text_is_kept_or_refused_in_ignored_members_too() {
     let tagged = |tag: &str| {
         page(r#"{"timestamp":"2026-11-01T00:00:00Z"}"#).replace("\"T\"", &format!("\"{tag}\""))
     };
@@ -142,7 +142,7 @@ fn e3_text_is_kept_or_refused_also_where_it_is_ignored() {
 }
 
 #[test]
-fn h8_a_page_cut_anywhere_is_truncated_and_never_short() {
+fn h8_a_page_cut_anywhere_is_a_truncated_body() {
     for body in [LAYOUT_A.trim_end(), LAYOUT_B.trim_end()] {
         for length in 1..body.len() {
             let error = decode(&body.as_bytes()[..length], &settings()).unwrap_err();
@@ -152,7 +152,7 @@ fn h8_a_page_cut_anywhere_is_truncated_and_never_short() {
 }
 
 #[test]
-fn j1_a_known_member_twice_is_refused_at_every_level() {
+fn j1_a_duplicate_known_member_is_refused_at_every_level() {
     let good = point(r#""value":1"#);
     for (once, twice, path) in [
         (r#""nextCursor":null"#, r#""nextCursor":"a","nextCursor":null"#, "$.nextCursor"),
@@ -170,7 +170,7 @@ fn j1_a_known_member_twice_is_refused_at_every_level() {
 }
 
 #[test]
-fn j2_a_page_without_a_cursor_is_never_the_last_unless_so_stated() {
+fn j2_a_page_without_a_cursor_is_an_error_unless_configured_as_the_last() {
     let body = page("").replace(r#","nextCursor":null"#, "");
     let (path, text) = refused(&body);
     assert_eq!(path, "$.nextCursor");
@@ -181,7 +181,7 @@ fn j2_a_page_without_a_cursor_is_never_the_last_unless_so_stated() {
 }
 
 #[test]
-fn j3_j4_any_text_is_a_cursor_and_nothing_else_is() {
+fn j3_j4_any_string_is_a_cursor_and_nothing_else_is() {
     for (cursor, text) in [(r#""""#, ""), (r#""~/+=%&# \u00e9\n""#, "~/+=%&# é\n")] {
         let decoded = read(&page("").replace("null", cursor)).unwrap();
         assert_eq!(decoded.next_cursor, Some(Cursor::new(text)));
@@ -192,7 +192,7 @@ fn j3_j4_any_text_is_a_cursor_and_nothing_else_is() {
 }
 
 #[test]
-fn j17_ids_are_text_integers_or_null_and_never_missing() {
+fn j17_ids_are_strings_integers_or_null_and_never_missing() {
     let good = point(r#""value":1"#);
     let with = |ids: &str| good.replace(r#""lineId":"L""#, ids);
     let identity = |ids: &str| read(&with(ids)).unwrap().points.series[0].0[1].clone();
@@ -208,7 +208,7 @@ fn j17_ids_are_text_integers_or_null_and_never_missing() {
 }
 
 #[test]
-fn j18_unknown_members_are_listed_and_kept_where_asked() {
+fn j18_unknown_members_are_listed_and_kept_on_request() {
     let body = r#"{"meta":{"a":[1]},"nextCursor":null,"series":[
         {"unit":"mm","siteId":"S","lineId":"L","machineId":"M","deviceId":"D","tagGuid":"T","points":[
             {"timestamp":"2026-11-01T00:00:00Z","quality" : {"ok": true},"unit":null},
@@ -233,7 +233,7 @@ fn j18_unknown_members_are_listed_and_kept_where_asked() {
 }
 
 #[test]
-fn j18_extra_columns_that_cannot_be_are_refused() {
+fn j18_invalid_extra_columns_are_refused() {
     for names in
         [vec![""], vec!["a", "a"], vec!["value"], vec!["site_id"], vec!["points"], vec!["siteId"]]
     {
@@ -246,7 +246,7 @@ fn j18_extra_columns_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn j18_an_envelopes_long_member_cannot_ask_for_endless_memory() {
+fn j18_a_long_member_of_an_envelope_cannot_exhaust_memory() {
     let points = vec![r#"{"timestamp":"2026-11-01T00:00:00Z"}"#; 1_000].join(",");
     let unit = "x".repeat(1 << 20);
     let body = page(&points).replace("{\"siteId\"", &format!("{{\"unit\":\"{unit}\",\"siteId\""));
@@ -256,20 +256,20 @@ fn j18_an_envelopes_long_member_cannot_ask_for_endless_memory() {
 }
 
 #[test]
-fn j19_the_array_is_found_by_shape_or_stated() {
+fn j19_the_array_is_detected_or_configured() {
     let series = format!(r#"[{{{IDS},"points":[]}}]"#);
     let two = format!(r#"{{"a":{series},"b":[1],"c":{series},"nextCursor":null}}"#);
     let (_, text) = refused(&two);
     assert!(text.contains("a, c") && text.contains("Shape(array="), "{text}");
-    let stated = |name: &str| {
+    let with_array = |name: &str| {
         let shape = Shape { array: Some(name.to_owned()), ..Shape::default() };
         DecodeSettings { shape, ..settings() }
     };
-    let decoded = decode(two.as_bytes(), &stated("c")).unwrap();
+    let decoded = decode(two.as_bytes(), &with_array("c")).unwrap();
     assert_eq!(decoded.points.envelopes.len(), 1);
     assert!(decoded.report.unknown_members.contains("a"));
-    refused_by(&two, &stated("d"));
-    refused_by(r#"{"d":3,"nextCursor":null}"#, &stated("d"));
+    refused_by(&two, &with_array("d"));
+    refused_by(r#"{"d":3,"nextCursor":null}"#, &with_array("d"));
     let (_, text) = refused(r#"{"rows":[{"x":1}],"names":["y"],"total":3,"nextCursor":null}"#);
     assert!(
         text.contains("rows") && text.contains("total") && text.contains("Shape(array="),
@@ -325,8 +325,8 @@ fn j21_a_flipped_byte_gives_a_result_or_an_error_and_never_a_panic() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut body = Vec::from(if seed % 2 == 0 { LAYOUT_A } else { LAYOUT_B });
         for _ in 0..random.usize(1..4) {
-            let place = random.usize(..body.len());
-            body[place] = random.u8(..);
+            let index = random.usize(..body.len());
+            body[index] = random.u8(..);
         }
         if let Err(error) = decode(&body, &settings) {
             let kind = error.kind();

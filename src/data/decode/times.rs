@@ -1,4 +1,4 @@
-//! The timestamps of a page's points: all in one form (J11-J13).
+//! Reads the timestamps of a page's points, all in one form (J11-J13).
 
 use super::json::{Parser, ValueKind};
 use super::number::Number;
@@ -10,11 +10,11 @@ use crate::data::report::{PageReport, shown_name};
 use crate::data::shape::TimestampForm;
 use crate::error::{Error, Result, excerpt};
 
-/// Reads timestamps, and keeps what it learns from one to the next.
+/// Reads timestamps. It stores the form and the last date for the next timestamp.
 pub(super) struct TimeReader {
-    /// The form that Shape states, or `Detect`.
-    stated: TimestampForm,
-    /// The form seen on this page.
+    /// The form that Shape sets, or `Detect`.
+    configured: TimestampForm,
+    /// The form found on this page.
     form: Option<TimestampForm>,
     memo: DateMemo,
     start: Option<i64>,
@@ -24,7 +24,7 @@ pub(super) struct TimeReader {
 impl TimeReader {
     pub(super) fn new(settings: &DecodeSettings) -> Self {
         Self {
-            stated: settings.shape.timestamp,
+            configured: settings.shape.timestamp,
             form: None,
             memo: DateMemo::default(),
             start: settings.start.map(jiff::Timestamp::as_microsecond),
@@ -37,14 +37,14 @@ impl TimeReader {
         self.form
     }
 
-    /// The timestamp at the start of `bytes` and its length, if it is in the most frequent
-    /// form and the page's timestamps are.
+    /// The timestamp at the start of `bytes` and its length, if the page's timestamps and this one have
+    /// the most frequent form.
     #[inline]
     pub(super) fn take(&mut self, bytes: &[u8]) -> Option<(i64, usize)> {
         if self.form == Some(TimestampForm::Iso) { take_iso(bytes, &mut self.memo) } else { None }
     }
 
-    /// Reads the timestamp that comes, in any form.
+    /// Reads the next timestamp in any form.
     pub(super) fn read(&mut self, json: &mut Parser<'_>, report: &mut PageReport) -> Result<i64> {
         let (instant, form) = match json.peek()? {
             ValueKind::Text => {
@@ -68,11 +68,11 @@ impl TimeReader {
     }
 
     fn epoch(&self, number: Number<'_>) -> Result<(Instant, TimestampForm)> {
-        let form = match self.stated {
+        let form = match self.configured {
             TimestampForm::Detect | TimestampForm::Iso => {
                 recognise_epoch(number, (self.start, self.end), self.form)
             }
-            stated => stated,
+            configured => configured,
         };
         let instant = parse_epoch(number, form).ok_or_else(|| {
             let shown = excerpt(&shown_name(number.text()));
@@ -81,19 +81,19 @@ impl TimeReader {
         Ok((instant, form))
     }
 
-    /// J12: all timestamps of a page have one form, and the stated one if one was stated.
+    /// J12: all timestamps of a page have one form, the configured one if it is set.
     #[cold]
     fn settle(&mut self, form: TimestampForm) -> Result<()> {
-        let expected = match self.stated {
+        let expected = match self.configured {
             TimestampForm::Detect => self.form,
-            stated => Some(stated),
+            configured => Some(configured),
         };
         match expected {
             Some(expected) if expected != form => Err(Error::protocol_at(
                 "",
                 format!("a timestamp in the form {}, not {}", form.name(), expected.name()),
             )
-            .with_hint("State the form if it was mistaken: Shape(timestamp=\"…\").")),
+            .with_hint("If the form was not detected correctly, set it: Shape(timestamp=\"…\").")),
             _ => {
                 self.form = Some(form);
                 Ok(())

@@ -1,10 +1,10 @@
-//! Bucket timestamps, as microseconds since 1970-01-01T00:00:00Z. The document shows no form
-//! (§2.3): ISO 8601 text with a zone is read, and epoch seconds or milliseconds.
+//! Parses bucket timestamps to microseconds since 1970-01-01T00:00:00Z. The interface document does
+//! not specify a form (§2.3): ISO 8601 text with a zone, and epoch seconds or milliseconds are read.
 
 use super::number::Number;
 use crate::data::shape::TimestampForm;
 
-/// 0001-01-01T00:00:00Z, the first instant that a Python datetime holds.
+/// 0001-01-01T00:00:00Z, the first instant of a Python datetime.
 pub(super) const FIRST_MICROSECOND: i64 = -62_135_596_800_000_000;
 /// 9999-12-31T23:59:59.999999Z, the last one.
 pub(super) const LAST_MICROSECOND: i64 = 253_402_300_799_999_999;
@@ -27,17 +27,17 @@ pub(crate) enum IsoFault {
     OutOfRange,
 }
 
-/// A timestamp that was read.
+/// A parsed timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Instant {
     pub(crate) microseconds: i64,
-    /// Digits beyond the microsecond were cut off.
+    /// It was truncated to microseconds.
     pub(crate) truncated: bool,
-    /// It was a leap second, `:60`, and became `:59.999999`.
+    /// It was a leap second, `:60`, and is read as `:59.999999`.
     pub(crate) leap_second: bool,
 }
 
-/// The last date that was read: neighbouring points mostly share it.
+/// Caches the last date: successive points mostly have the same date.
 #[derive(Debug, Clone)]
 pub(crate) struct DateMemo {
     text: [u8; 10],
@@ -45,7 +45,7 @@ pub(crate) struct DateMemo {
 }
 
 impl Default for DateMemo {
-    /// Holds a date from the start: ten zero bytes are a text too, which no date must match.
+    /// Contains a valid date: ten zero bytes would match an invalid text.
     fn default() -> Self {
         Self { text: *b"1970-01-01", microseconds: 0 }
     }
@@ -66,8 +66,8 @@ impl DateMemo {
     }
 }
 
-/// Reads ISO 8601: `T`, `t` or a space; seconds optional; a fraction after `.` or `,` with any
-/// number of digits; zone `Z`, `z`, `+02:00`, `+0200`, `+02` (J11).
+/// Parses ISO 8601: `T`, `t` or a space; optional seconds; a fraction of any length after `.` or `,`;
+/// zone `Z`, `z`, `+02:00`, `+0200`, `+02` (J11).
 #[inline]
 pub(crate) fn parse_iso(text: &[u8], memo: &mut DateMemo) -> Result<Instant, IsoFault> {
     if let Ok(text) = <&[u8; 20]>::try_from(text)
@@ -78,8 +78,8 @@ pub(crate) fn parse_iso(text: &[u8], memo: &mut DateMemo) -> Result<Instant, Iso
     parse_any(text, memo)
 }
 
-/// The most frequent form at the start of `bytes`, `"2026-11-01T00:00:00Z"` with its quotes; gives
-/// the instant and the text's length. `None` for any other form, right or wrong.
+/// Parses the most frequent form at the start of `bytes`, `"2026-11-01T00:00:00Z"` with quotes; returns
+/// the instant and the length. `None` for any other form, valid or not.
 #[inline]
 pub(super) fn take_iso(bytes: &[u8], memo: &mut DateMemo) -> Option<(i64, usize)> {
     let [b'"', text @ .., b'"'] = bytes.first_chunk::<22>()? else { return None };
@@ -94,17 +94,17 @@ fn parse_plain(text: &[u8; 20], memo: &mut DateMemo) -> Option<i64> {
     Some(memo.midnight(date).ok()? + time)
 }
 
-/// The microseconds of `HH:MM:SS`, its eight bytes at once.
+/// The microseconds of `HH:MM:SS`, parsed eight bytes at once.
 #[inline]
 fn time_of_day(text: [u8; 8]) -> Option<i64> {
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let digits = u64::from_le_bytes(text) ^ u64::from_le_bytes(*b"00:00:00");
-    // Each byte passes 0x7F by this if it is more than it can be: 2, 9, the colon itself, 5, 9...
-    let room = u64::from_le_bytes([0x7D, 0x76, 0x7F, 0x7A, 0x76, 0x7F, 0x7A, 0x76]);
-    if (digits.wrapping_add(room) | digits) & HIGHS != 0 {
+    // With these, a byte exceeds 0x7F if it is above its maximum: 2, 9, 0 for the colon, 5, 9...
+    let excess = u64::from_le_bytes([0x7D, 0x76, 0x7F, 0x7A, 0x76, 0x7F, 0x7A, 0x76]);
+    if (digits.wrapping_add(excess) | digits) & HIGHS != 0 {
         return None;
     }
-    // Each byte becomes ten times itself and the one after it; 99 at most, so nothing is carried.
+    // Each byte becomes ten times itself plus the next byte: at most 99, so there is no carry.
     let pairs = (digits * 10 + (digits >> 8)).to_le_bytes();
     let (hours, minutes, seconds) = (i64::from(pairs[0]), i64::from(pairs[3]), i64::from(pairs[6]));
     (hours < 24).then_some(((hours * 60 + minutes) * 60 + seconds) * SECOND)
@@ -155,7 +155,7 @@ fn after_colon(rest: &mut &[u8], most: i64) -> Result<Option<i64>, IsoFault> {
     two_digits(rest, most).map(Some)
 }
 
-/// Microseconds after the second, and whether digits other than zero were cut off.
+/// The microseconds of a fraction, and whether nonzero digits were lost.
 fn parse_fraction(rest: &mut &[u8]) -> Result<(i64, bool), IsoFault> {
     let digits = &rest[1..];
     let count = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
@@ -212,14 +212,14 @@ fn midnight(text: &[u8; 10]) -> Result<i64, IsoFault> {
     if year == 0 {
         return Err(IsoFault::OutOfRange);
     }
-    // Years that begin in March have their leap day at the end: no table of month lengths.
+    // Years that begin in March have the leap day at the end, so no table of months is needed.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let day_of_year = (153 * month + 2) / 5 + day - 1;
     let days = year * 365 + year / 4 - year / 100 + year / 400 + day_of_year;
     Ok((days - 719_468) * DAY)
 }
 
-/// Reads a number as an epoch of that form; `None` outside the years 1 to 9999.
+/// Converts a number in this epoch form; `None` outside the years 1 to 9999.
 pub(super) fn parse_epoch(number: Number<'_>, form: TimestampForm) -> Option<Instant> {
     let power = if form == TimestampForm::EpochMilliseconds { 3 } else { 6 };
     let (microseconds, truncated) = number.scaled(power)?;
@@ -230,8 +230,8 @@ pub(super) fn parse_epoch(number: Number<'_>, form: TimestampForm) -> Option<Ins
     })
 }
 
-/// Which epoch form a number has: the one that lies nearer to the query's range, else by its size.
-/// `settled` is the form of the page so far; it decides where both lie equally near.
+/// Detects the epoch form of a number: the one nearer to the query's range. If both are equally near,
+/// `settled`, the form of the page so far, decides, and else the size of the number.
 pub(super) fn recognise_epoch(
     number: Number<'_>,
     range: (Option<i64>, Option<i64>),
@@ -241,7 +241,7 @@ pub(super) fn recognise_epoch(
     let seconds = parse_epoch(number, EpochSeconds).map(|instant| instant.microseconds);
     let milliseconds = parse_epoch(number, EpochMilliseconds).map(|instant| instant.microseconds);
     let (Some(seconds), Some(milliseconds)) = (seconds, milliseconds) else {
-        // Too far out as seconds; as milliseconds it is in range or an error all the same.
+        // If it is out of range in seconds, it is milliseconds or an error.
         return if seconds.is_some() { EpochSeconds } else { EpochMilliseconds };
     };
     let (as_seconds, as_milliseconds) = (distance(seconds, range), distance(milliseconds, range));
@@ -263,7 +263,7 @@ fn distance(instant: i64, (start, end): (Option<i64>, Option<i64>)) -> u64 {
     match (start, end) {
         (Some(start), _) if instant < start => start.abs_diff(instant),
         (_, Some(end)) if instant > end => instant.abs_diff(end),
-        // A range that is open on this side says nothing about how far is too far.
+        // Without the other bound, the distance is that from the known one.
         (Some(start), None) => instant.abs_diff(start),
         (None, Some(end)) => end.abs_diff(instant),
         _ => 0,
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn j11_every_form_of_iso_text_gives_the_right_instant() {
+    fn j11_every_form_of_iso_text_gives_the_same_instant() {
         for text in [
             "2026-11-01T00:00:00Z",
             "2026-11-01T02:00:00+02:00",
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn j11_a_leap_second_becomes_the_last_microsecond_before_it_and_is_flagged() {
+    fn j11_a_leap_second_is_read_as_the_microsecond_before_it_and_flagged() {
         for text in ["2016-12-31T23:59:60Z", "2017-01-01T00:59:60.5+01:00"] {
             let leap = iso(text).unwrap();
             assert_eq!(leap.microseconds, expected("2016-12-31T23:59:59.999999Z"));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn j11_text_without_a_zone_or_form_is_refused() {
+    fn j11_text_without_a_zone_or_not_iso_is_refused() {
         assert_eq!(iso("2026-11-01T00:00:00"), Err(IsoFault::NoZone));
         assert_eq!(iso("2026-11-01T00:00"), Err(IsoFault::NoZone));
         assert_eq!(iso("2026-11-01"), Err(IsoFault::DateOnly));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn j13_years_1_to_9999_are_held_and_nothing_beyond() {
+    fn j13_only_the_years_1_to_9999_are_accepted() {
         assert_eq!(iso("0001-01-01T00:00:00Z").unwrap().microseconds, FIRST_MICROSECOND);
         assert_eq!(iso("9999-12-31T23:59:59.999999Z").unwrap().microseconds, LAST_MICROSECOND);
         assert_eq!(iso("0000-12-31T23:59:59Z"), Err(IsoFault::OutOfRange));
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn j12_epochs_are_recognised_by_nearness_to_the_range() {
+    fn j12_epoch_forms_are_detected_by_distance_to_the_range() {
         use TimestampForm::{EpochMilliseconds, EpochSeconds};
         let day = |text: &str| Some(expected(text));
         let november = (day("2026-11-01T00:00:00Z"), day("2026-11-08T00:00:00Z"));
@@ -403,7 +403,7 @@ mod tests {
         }
 
         #[test]
-        fn j21_no_text_makes_the_reader_panic(text in any::<Vec<u8>>(), tail in "[0-9:TZ.+-]{0,40}") {
+        fn j21_arbitrary_text_causes_no_panic(text in any::<Vec<u8>>(), tail in "[0-9:TZ.+-]{0,40}") {
             let mut memo = DateMemo::default();
             let _ = parse_iso(&text, &mut memo);
             let _ = parse_iso(tail.as_bytes(), &mut memo);

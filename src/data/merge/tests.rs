@@ -58,7 +58,7 @@ fn merged<'p>(pages: impl IntoIterator<Item = &'p Page>) -> Merged {
     merger.finish().unwrap()
 }
 
-/// A row of the table as the model has it: tag, minute, bits of the value, count.
+/// A row of the table in the form of the model: tag, minute, bits of the value, count.
 type Row = (Option<String>, i64, Option<u64>, Option<i64>);
 
 fn rows(merged: &Merged) -> Vec<Row> {
@@ -96,7 +96,7 @@ fn p11_one_series_on_many_pages_is_one_series() {
 }
 
 #[test]
-fn p11_the_version_asked_for_last_wins_and_revisions_are_counted_bit_for_bit() {
+fn p11_the_highest_version_wins_and_revisions_are_counted_bit_for_bit() {
     let old = page(1, &[(1, 0, Some(0.0), Some(1)), (1, 1, Some(1.0), None), (1, 2, None, None)]);
     let new = page(
         2,
@@ -117,7 +117,7 @@ fn p11_the_version_asked_for_last_wins_and_revisions_are_counted_bit_for_bit() {
 }
 
 #[test]
-fn nothing_merged_is_an_empty_table_with_all_columns() {
+fn without_pages_the_table_is_empty_with_all_columns() {
     let table = merged([]);
     assert_eq!((table.points.rows(), table.report), (0, MergeReport::default()));
     assert_eq!(table.points.schema(), schema(&extra()));
@@ -132,7 +132,7 @@ fn a_page_with_other_columns_is_refused() {
     assert_eq!((merger.pages(), merger.next_sequence()), (0, 1));
 }
 
-/// A page of these series, each with so many minutes from `start` on; every third value is null.
+/// A page of these series, each with `minutes` points from `start` on; every third value is null.
 fn long_page(sequence: u64, series: &[u8], start: i32, minutes: i32) -> Page {
     let mut table = TableBuilder::new(0);
     for tag in series {
@@ -156,7 +156,7 @@ fn long(pages: &[Page]) -> Arc<PointColumns> {
 }
 
 #[test]
-fn long_columns_are_the_same_by_series_and_by_time() {
+fn long_columns_are_equal_for_pages_by_series_and_by_time() {
     let by_series: Vec<Page> =
         (1..=3).map(|tag| long_page(u64::from(tag), &[tag], 0, 50_000)).collect();
     let by_time: Vec<Page> =
@@ -166,13 +166,13 @@ fn long_columns_are_the_same_by_series_and_by_time() {
     for pages in [by_series, by_time] {
         let points = long(&pages);
         assert_eq!(points.batch().unwrap(), expected);
-        assert!(points.numbers[1].values().iter().all(|filler| filler.is_nan()));
+        assert!(points.numbers[1].values().iter().all(|value| value.is_nan()));
         assert_eq!(points.envelopes.len(), 3);
     }
 }
 
 #[test]
-fn tables_of_parts_are_merged_at_the_seam_and_the_later_one_wins() {
+fn overlapping_tables_of_parts_are_merged_and_the_later_one_wins() {
     let parts = [
         page(1, &[(0, 0, None, None), (1, 0, Some(1.0), None), (1, 1, Some(1.5), None)]),
         page(1, &[(1, 1, Some(1.5), None), (1, 2, Some(2.0), None), (2, 2, Some(9.0), None)]),
@@ -200,7 +200,7 @@ fn any_points() -> impl Strategy<Value = Vec<Point>> {
 
 proptest! {
     #[test]
-    fn p11_merging_is_free_of_order_and_idempotent_and_the_newest_wins(
+    fn p11_merging_is_independent_of_order_and_idempotent_and_the_newest_wins(
         points in prop::collection::vec(any_points(), 0..6),
         seed in any::<u64>(),
     ) {
@@ -222,7 +222,7 @@ proptest! {
         prop_assert_eq!(report.points_read, read);
         prop_assert_eq!(report.points + report.repeated + report.revised, read);
 
-        // Table by table it comes to the same, however the pages fall to the tables.
+        // Merging tables gives the same, for any division of the pages.
         let mut parts = Merger::new(&extra());
         let cut = usize::try_from(seed % 7).unwrap().min(pages.len());
         for part in [&pages[..cut], &pages[cut..]] {

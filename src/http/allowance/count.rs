@@ -1,5 +1,5 @@
-//! The counting itself, the same for every ledger: which day it is, what was counted in it, and
-//! until when the service wants nothing. Pure: times are parameters, and are the service's.
+//! The arithmetic of every ledger: the current day, its count, and the pauses that the service
+//! requested. Without side effects; times are parameters, in service time.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,77 +8,77 @@ use super::time_of_day::TimeOfDay;
 use crate::error::Result;
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
-/// A clock that shows a time so long before the pause began was set back since.
+/// If the clock is this long before the start of a pause, it was set back.
 const SET_BACK: SignedDuration = SignedDuration::from_mins(10);
 
-/// What the user stated about the allowance.
+/// What the user configured about the allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Terms {
     /// Data requests allowed a day.
     pub limit: Option<u64>,
-    /// When a day begins, until the service shows another time.
+    /// When a day begins, unless a reply of the service shows another time.
     pub resets: Option<TimeOfDay>,
 }
 
-/// One request that was counted. It is given back only if no byte of it left.
+/// One request that was counted. It is given back only if no byte of it was sent.
 #[derive(Debug)]
 #[must_use = "a reservation counts against the day's allowance"]
 pub struct Reservation {
-    /// When the day began in which it was counted.
+    /// The start of the day in which it was counted.
     day: Option<Timestamp>,
 }
 
-/// How many requests of a day.
+/// The number of requests in a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Tally {
-    /// When that day began; `None` before the first.
+    /// The start of the day; `None` before the first request.
     pub since: Option<Timestamp>,
-    /// How many since.
+    /// Requests since then.
     pub count: u64,
 }
 
-/// Who said when a day begins.
+/// The source of the time at which a day begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Origin {
-    /// Nobody: midnight UTC.
+    /// None: midnight UTC.
     #[default]
     Assumed,
     /// The user.
     Stated,
-    /// The service, by a long `Retry-After`. It overrides what the user said.
+    /// The service, by a long `Retry-After`, which overrides the user's setting.
     Learnt,
 }
 
-/// The service wants no requests for a while.
+/// A pause that the service requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pause {
-    /// When the service asked for it.
-    pub said: Timestamp,
-    /// Until then.
+    /// When the service requested it.
+    pub requested_at: Timestamp,
+    /// Its end.
     pub until: Timestamp,
 }
 
-/// All that a ledger keeps. Equal counts are written alike.
+/// The content of a ledger. Equal counts have equal texts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Count {
     /// Data requests.
     pub requests: Tally,
-    /// Token requests. Their day is looked at apart: a process's first token request leaves before
-    /// the service's time is known, and a wrong clock must not open a new day for all the others.
+    /// Token requests. They have their own day: a process sends its first token request before it
+    /// knows the service's time, and a wrong clock must not open a new day for data requests.
     pub token_requests: Tally,
     /// When a day begins.
     pub day_begins: TimeOfDay,
-    /// Who said so.
+    /// The source of `day_begins`.
     pub origin: Origin,
-    /// No data requests.
+    /// The pause of data requests.
     pub pin: Option<Pause>,
-    /// No token requests.
+    /// The pause of token requests.
     pub token_pause: Option<Pause>,
 }
 
 impl Tally {
-    /// Opens the day that began then. A clock that was set back a little does not open a day twice; a
-    /// clock that was a day or more ahead was wrong, and the count goes on in the day of now.
+    /// Opens the day that begins at `start`. A clock that was set back a little opens no day twice. If
+    /// the clock was more than a day ahead, the count continues in the day of `start`.
     fn roll(&mut self, start: Timestamp) {
         match self.since {
             Some(since) if start <= since => {
@@ -90,7 +90,7 @@ impl Tally {
         }
     }
 
-    /// The same requests, in a day that began at another time.
+    /// Keeps the count and changes the start of the day.
     fn rebase(&mut self, start: Timestamp) {
         self.since = self.since.map(|_| start);
     }
@@ -101,15 +101,15 @@ impl Tally {
 }
 
 impl Pause {
-    /// Of at most a day: an allowance is daily, and no answer locks a client out for longer.
+    /// A pause lasts at most a day, because the allowance is daily.
     fn new(now: Timestamp, until: Timestamp) -> Self {
-        Self { said: now, until: until.min(now.checked_add(DAY).unwrap_or(Timestamp::MAX)) }
+        let until = until.min(now.checked_add(DAY).unwrap_or(Timestamp::MAX));
+        Self { requested_at: now, until }
     }
 
-    /// Holds until its end, unless the clock shows that it was set back meanwhile: the end would
-    /// not come in time.
-    fn holds(&self, now: Timestamp) -> bool {
-        now < self.until && self.said.duration_since(now) <= SET_BACK
+    /// Active until its end, unless the clock was set back, which would make the pause too long.
+    fn is_active(&self, now: Timestamp) -> bool {
+        now < self.until && self.requested_at.duration_since(now) <= SET_BACK
     }
 }
 
@@ -133,15 +133,15 @@ impl Count {
         Ok(Reservation { day: self.requests.since })
     }
 
-    /// Takes the count of a request back, within its day.
+    /// Subtracts a request from the count of its day.
     pub(super) fn give_back(&mut self, reservation: &Reservation) {
         if self.requests.since == reservation.day {
             self.requests.count = self.requests.count.saturating_sub(1);
         }
     }
 
-    /// Nothing is left until then. Days are taken to begin at that time of day from now on, unless
-    /// it is over a day ahead, which says nothing about days.
+    /// Pauses data requests until then. From now on days begin at that time of day, unless it is more
+    /// than a day ahead.
     pub(super) fn pin_until(&mut self, terms: Terms, until: Timestamp, now: Timestamp) {
         self.advance_to(terms, now);
         let pin = Pause::new(now, until);
@@ -158,31 +158,31 @@ impl Count {
         self.token_requests.add();
     }
 
-    /// No token requests until then; the later end counts.
+    /// Pauses token requests until then, or until the end of the current pause if that is later.
     pub(super) fn pause_tokens(&mut self, until: Timestamp, now: Timestamp) {
-        let asked = Pause::new(now, until);
-        if self.token_pause.is_none_or(|pause| !pause.holds(now) || pause.until < asked.until) {
-            self.token_pause = Some(asked);
+        let new = Pause::new(now, until);
+        if self.token_pause.is_none_or(|pause| !pause.is_active(now) || pause.until < new.until) {
+            self.token_pause = Some(new);
         }
     }
 
-    /// Until when no token is to be asked for.
+    /// The end of the pause of token requests, if one is active.
     #[must_use]
     pub(super) fn token_pause(&self, now: Timestamp) -> Option<Timestamp> {
-        self.token_pause.filter(|pause| pause.holds(now)).map(|pause| pause.until)
+        self.token_pause.filter(|pause| pause.is_active(now)).map(|pause| pause.until)
     }
 
-    /// What is used and left. Nothing changes by looking.
+    /// What is used and left at `now`.
     #[must_use]
     pub(super) fn state(&self, terms: Terms, now: Timestamp) -> AllowanceState {
-        let mut then = self.clone();
-        then.advance_to(terms, now);
-        then.state_now(terms, now)
+        let mut count = self.clone();
+        count.advance_to(terms, now);
+        count.state_now(terms, now)
     }
 
     fn state_now(&self, terms: Terms, now: Timestamp) -> AllowanceState {
         let used = self.requests.count;
-        let pinned = self.pin.filter(|pin| pin.holds(now)).map(|pin| pin.until);
+        let pinned = self.pin.filter(|pin| pin.is_active(now)).map(|pin| pin.until);
         let left = terms.limit.map(|limit| limit.saturating_sub(used));
         let start = self.requests.since.unwrap_or_else(|| self.day_begins.start_of_day(now));
         let mut tokens = self.token_requests;
@@ -196,7 +196,7 @@ impl Count {
         }
     }
 
-    /// Opens the day of now for data requests.
+    /// Opens the day of `now` for data requests.
     fn advance_to(&mut self, terms: Terms, now: Timestamp) {
         self.apply_terms(terms, now);
         self.requests.roll(self.day_begins.start_of_day(now));
@@ -205,7 +205,7 @@ impl Count {
         }
     }
 
-    /// The day's beginning that the user stated, unless the service has shown another one.
+    /// Applies the user's start of the day, unless the service has shown another.
     fn apply_terms(&mut self, terms: Terms, now: Timestamp) {
         if let Some(stated) = terms.resets
             && self.origin != Origin::Learnt
@@ -215,7 +215,7 @@ impl Count {
         }
     }
 
-    /// Days begin at another time; what was counted today stays counted.
+    /// Changes the time at which days begin and keeps the counts of the current day.
     fn begin_days_at(&mut self, time: TimeOfDay, origin: Origin, now: Timestamp) {
         for tally in [&mut self.requests, &mut self.token_requests] {
             if tally.since.is_some() {

@@ -1,4 +1,4 @@
-//! Days, pins and pauses, by times of the service.
+//! Days, pins and pauses, in service time.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn used(count: &Count, terms: Terms, now: &str) -> u64 {
 }
 
 #[test]
-fn b8_a_stated_time_of_day_opens_the_days_and_nothing_else_does() {
+fn b8_days_begin_only_at_the_configured_time_of_day() {
     let (mut count, terms) = (Count::default(), resetting("06:00Z"));
     spend(&mut count, terms, "2026-11-01T23:00:00Z", 5);
     assert_eq!(used(&count, terms, "2026-11-02T05:59:59Z"), 5);
@@ -33,7 +33,7 @@ fn b8_a_stated_time_of_day_opens_the_days_and_nothing_else_does() {
 }
 
 #[test]
-fn what_the_user_states_later_keeps_what_was_counted_today() {
+fn a_time_of_day_that_is_configured_later_keeps_the_count_of_the_day() {
     let mut count = Count::default();
     spend(&mut count, Terms::default(), "2026-11-02T07:00:00Z", 5);
     let terms = resetting("06:00Z");
@@ -41,17 +41,17 @@ fn what_the_user_states_later_keeps_what_was_counted_today() {
     assert_eq!(
         used(&count, terms, "2026-11-03T00:30:00Z"),
         0,
-        "of a day before: by its own midnight"
+        "that count's day began at midnight"
     );
     spend(&mut count, terms, "2026-11-02T08:00:00Z", 1);
     assert_eq!(used(&count, terms, "2026-11-03T00:30:00Z"), 6);
-    // A client that states nothing finds what another one stated.
+    // A client without a setting uses the setting of another client.
     assert_eq!(used(&count, Terms::default(), "2026-11-03T05:59:59Z"), 6);
     assert_eq!(used(&count, Terms::default(), "2026-11-03T06:00:00Z"), 0);
 }
 
 #[test]
-fn b11_what_the_service_shows_of_its_day_overrides_what_was_stated() {
+fn b11_the_services_start_of_the_day_overrides_the_configured_one() {
     let (mut count, terms) = (Count::default(), resetting("06:00Z"));
     spend(&mut count, terms, "2026-11-01T20:00:00Z", 5);
     count.pin_until(terms, at("2026-11-02T03:00:00.4Z"), at("2026-11-01T20:00:00Z"));
@@ -63,7 +63,7 @@ fn b11_what_the_service_shows_of_its_day_overrides_what_was_stated() {
 }
 
 #[test]
-fn b3_a_pin_beyond_all_sense_says_nothing_about_days() {
+fn b3_a_pin_far_in_the_future_does_not_change_the_start_of_days() {
     let (mut count, terms) = (Count::default(), Terms::default());
     count.pin_until(terms, Timestamp::MAX, at("2026-11-01T20:00:00Z"));
     assert_eq!(count.state(terms, at("2026-11-02T19:59:59Z")).left, Some(0));
@@ -72,7 +72,7 @@ fn b3_a_pin_beyond_all_sense_says_nothing_about_days() {
 }
 
 #[test]
-fn t9_token_requests_and_their_pause_are_kept_beside_the_data_requests() {
+fn t9_token_requests_and_their_pause_are_separate_from_data_requests() {
     let (mut count, terms) = (Count::default(), Terms::default());
     let now = at("2026-11-01T12:00:00Z");
     count.count_token_request(terms, now);
@@ -84,29 +84,29 @@ fn t9_token_requests_and_their_pause_are_kept_beside_the_data_requests() {
     count.pause_tokens(at("2026-11-01T12:00:30Z"), now);
     assert_eq!(count.token_pause(at("2026-11-01T12:00:59Z")), Some(at("2026-11-01T12:01:00Z")));
     assert_eq!(count.token_pause(at("2026-11-01T12:01:00Z")), None);
-    assert_eq!(count.state(terms, now).left, None, "data requests may go on");
+    assert_eq!(count.state(terms, now).left, None, "data requests are not paused");
 }
 
 #[test]
-fn t24_a_clock_that_was_set_back_makes_no_pause_last_for_ever() {
+fn t24_a_clock_that_was_set_back_ends_a_pause() {
     let (mut count, terms) = (Count::default(), Terms::default());
     let now = at("2026-11-01T12:00:00Z");
     count.pause_tokens(at("2026-11-01T12:00:30Z"), now);
     count.pin_until(terms, at("2026-11-01T14:00:00Z"), now);
-    for (earlier, holds) in [("2026-11-01T11:55:00Z", true), ("2016-11-01T12:00:00Z", false)] {
-        assert_eq!(count.token_pause(at(earlier)).is_some(), holds, "{earlier}");
-        assert_eq!(count.state(terms, at(earlier)).left.is_some(), holds, "{earlier}");
+    for (earlier, active) in [("2026-11-01T11:55:00Z", true), ("2016-11-01T12:00:00Z", false)] {
+        assert_eq!(count.token_pause(at(earlier)).is_some(), active, "{earlier}");
+        assert_eq!(count.state(terms, at(earlier)).left.is_some(), active, "{earlier}");
     }
-    // A later, real pause takes the place of one that was set by a wrong clock.
+    // A new pause replaces one that began by a wrong clock.
     count.pause_tokens(at("2016-11-01T12:00:30Z"), at("2016-11-01T12:00:00Z"));
     assert_eq!(count.token_pause(at("2016-11-01T12:00:00Z")), Some(at("2016-11-01T12:00:30Z")));
 }
 
 #[test]
-fn b8_a_token_request_by_a_wrong_clock_opens_no_new_day_for_data_requests() {
+fn b8_a_token_request_with_a_wrong_clock_opens_no_new_day_for_data_requests() {
     let (mut count, terms) = (Count::default(), Terms::default());
     spend(&mut count, terms, "2026-11-01T12:00:00Z", 3);
     count.count_token_request(terms, at("2026-11-02T08:00:00Z"));
     assert_eq!(used(&count, terms, "2026-11-02T08:00:00Z"), 0);
-    assert_eq!(used(&count, terms, "2026-11-01T12:00:05Z"), 3, "the service's time, once known");
+    assert_eq!(used(&count, terms, "2026-11-01T12:00:05Z"), 3, "the time of the service");
 }

@@ -1,6 +1,5 @@
-//! The ledger where the user names none: a file in the user's state folder. Where no file can be made
-//! there (a machine without home folders, or with a read-only one), requests are counted in memory,
-//! and one warning says so.
+//! The default ledger: a file in the user's state folder. If it cannot be created (no home folder, or
+//! a read-only one), requests are counted in memory and one warning is logged.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -18,24 +17,24 @@ use super::state::AllowanceState;
 use crate::error::Result;
 use crate::lock::Mutex;
 
-/// Counts in the file, which is made with the first request, or else in memory.
+/// Counts in the file, which the first request creates, or in memory.
 #[derive(Debug)]
 pub struct DefaultLedger {
     file: Option<FileLedger>,
     memory: MemoryLedger,
-    /// Whether the file counts: decided by the first request, for good.
+    /// Whether the file is used: decided by the first request.
     counts_in_file: OnceLock<bool>,
 }
 
 impl DefaultLedger {
-    /// The ledger in this file; `None` where there is no folder for one.
+    /// The ledger in this file; `None` if there is no folder for one.
     #[must_use]
     pub fn new(path: Option<&Path>, integration: Integration, terms: Terms) -> Self {
         let file = path.map(|path| FileLedger::unopened(path, integration, terms));
         Self { file, memory: MemoryLedger::with(terms), counts_in_file: OnceLock::new() }
     }
 
-    /// The ledger that counts; its file is made where there is none yet.
+    /// The ledger in use; creates its file if it does not exist.
     fn ledger(&self) -> Result<&dyn Ledger> {
         let Some(file) = &self.file else {
             if self.counts_in_file.set(false).is_ok() {
@@ -45,7 +44,7 @@ impl DefaultLedger {
         };
         let counts_in_file = match self.counts_in_file.get() {
             Some(counts_in_file) => *counts_in_file,
-            None => match make(file) {
+            None => match create(file) {
                 Ok(()) => *self.counts_in_file.get_or_init(|| true),
                 Err(failure @ LedgerFailure::File(FileFailure::System { .. })) => {
                     warn_once(file.path(), &file.error(&failure).context().message);
@@ -57,7 +56,7 @@ impl DefaultLedger {
         Ok(if counts_in_file { file } else { &self.memory })
     }
 
-    /// Reads what is counted, without making the file.
+    /// Reads the count without creating the file.
     fn read<T>(&self, read: impl Fn(&dyn Ledger) -> Result<T>) -> Result<T> {
         match (&self.file, self.counts_in_file.get()) {
             (Some(file), Some(true)) => read(file),
@@ -102,14 +101,14 @@ impl Ledger for DefaultLedger {
     }
 }
 
-fn make(file: &FileLedger) -> Result<(), LedgerFailure> {
+fn create(file: &FileLedger) -> Result<(), LedgerFailure> {
     let folder = file.path().parent().unwrap_or(Path::new(""));
-    make_folder(folder).map_err(FileFailure::system("made"))?;
+    create_folder(folder).map_err(FileFailure::system("created"))?;
     file.try_update(|_| ())
 }
 
-/// The state folder is the user's own.
-fn make_folder(folder: &Path) -> io::Result<()> {
+/// Creates the state folder, accessible to the user only.
+fn create_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -117,7 +116,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// One warning for a process and path.
+/// Warns once for each process and path.
 fn warn_once(path: &Path, why: &str) {
     static WARNED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let mut warned = WARNED.lock();
@@ -128,7 +127,7 @@ fn warn_once(path: &Path, why: &str) {
     drop(warned);
     log::warn!(
         target: "siteline::ledger",
-        "{why}: requests are counted in memory, by this client alone. Name a file with ledger= for \
-         processes to share"
+        "{why}: requests are counted in memory, by this client alone. To share the count between \
+         processes, name a file with ledger="
     );
 }

@@ -1,12 +1,11 @@
-//! The ledger in a file: what an integration has spent of its daily allowance, shared by all of its
-//! processes (§8, §5.4). One small text file for each base URL and subject.
+//! The ledger in a file, shared by all processes of an integration (§8, §5.4). One small text file
+//! for each base URL and subject.
 //!
-//! Each operation opens the file, takes an exclusive lock, and writes the whole count back in place,
-//! in one write of less than a sector. Nothing is held between operations, so a fork needs no care,
-//! and a process that is killed leaves the old count or the new one. A kill between counting and
-//! sending therefore counts one request too many, and never one too few. The file is flushed to the
-//! disk only when it is made, because a flush takes longer than the request: only a power failure can
-//! lose the last counts.
+//! Each operation opens the file, takes an exclusive lock, and writes the count in place, in one
+//! write of less than a sector. Nothing stays open between operations, so forks are safe, and a
+//! process that is killed leaves the old count or the new one. A kill between counting and sending
+//! counts one request too many, never one too few. The file is synced to disk only when it is
+//! created, because a sync takes longer than a request: only a power failure can lose counts.
 
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
@@ -23,8 +22,8 @@ use super::state::AllowanceState;
 use super::text::{self, TextFault};
 use crate::error::{Error, Kind, Result};
 
-/// The lock is held for microseconds. A process that holds it for so long was stopped, and no caller
-/// is made to wait for it longer, unable to see Ctrl-C.
+/// A process keeps the lock for microseconds, unless it was stopped. The wait is limited, because
+/// Ctrl-C cannot interrupt it.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// Which integration a ledger belongs to: a short hash of base URL and subject.
@@ -32,7 +31,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 pub struct Integration(String);
 
 impl Integration {
-    /// That of this subject at this service.
+    /// The integration of this subject at this service.
     #[must_use]
     pub fn new(base_url: &str, subject: &str) -> Self {
         let hash = digest(&SHA256, format!("{base_url}\n{subject}").as_bytes());
@@ -48,7 +47,7 @@ impl Integration {
     }
 }
 
-/// Counts in a file, for all processes that name it. The limit is the user's and stays outside.
+/// Counts in a file, for all processes that use it. The limit is not stored in the file.
 #[derive(Debug)]
 pub struct FileLedger {
     path: PathBuf,
@@ -60,23 +59,23 @@ pub struct FileLedger {
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LedgerFailure {
-    /// The file itself.
+    /// The file could not be used.
     #[error(transparent)]
     File(#[from] FileFailure),
-    /// What stands in it.
+    /// Its text is not valid.
     #[error(transparent)]
     Text(#[from] TextFault),
-    /// It is the ledger of another integration.
+    /// It belongs to another integration.
     #[error("belongs to another base_url and subject")]
     Foreign,
 }
 
 impl FileLedger {
-    /// Opens the ledger in this file, which is made where there is none. Its folder must exist.
+    /// Opens the ledger in this file, or creates it. Its folder must exist.
     ///
     /// # Errors
-    /// `StoreError` naming the path where no file can be made or opened there, where it has a newer
-    /// form, or is another integration's; `StoreCorrupt` where it is damaged.
+    /// `StoreError` with the path if the file cannot be created or opened, has a newer version, or
+    /// belongs to another integration; `StoreCorrupt` if it is damaged.
     pub fn open(path: &Path, integration: Integration, terms: Terms) -> Result<Self> {
         let ledger = Self::unopened(path, integration, terms);
         ledger.update(|_| ())?;
@@ -84,12 +83,12 @@ impl FileLedger {
     }
 
     pub(super) fn unopened(path: &Path, integration: Integration, terms: Terms) -> Self {
-        // Absolute: the same file, whatever directory the process changes to.
+        // Absolute, because the process may change its working directory.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Self { path, integration, terms, lock_wait: LOCK_WAIT }
     }
 
-    /// Where it is.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -122,8 +121,7 @@ impl FileLedger {
         self.try_read(read).map_err(|failure| self.error(&failure))
     }
 
-    /// Reads under a shared lock. A file that does not exist has counted nothing, and reading does
-    /// not make it.
+    /// Reads under a shared lock. A missing file is read as a count of zero and not created.
     pub(super) fn try_read<T>(&self, read: impl FnOnce(&Count) -> T) -> Result<T, LedgerFailure> {
         let mut options = OpenOptions::new();
         let options = options.read(true);
@@ -136,8 +134,7 @@ impl FileLedger {
         }
     }
 
-    /// The count in these bytes. An empty file was made by a process that ended before it wrote:
-    /// nothing is counted.
+    /// Parses a count. An empty file is a count of zero: its process ended before it wrote.
     fn count_in(&self, bytes: &[u8]) -> Result<Count, LedgerFailure> {
         if bytes.is_empty() {
             return Ok(Count::default());
@@ -149,7 +146,7 @@ impl FileLedger {
         Ok(contents.count)
     }
 
-    /// The error for a user.
+    /// The error for the user.
     pub(super) fn error(&self, failure: &LedgerFailure) -> Error {
         let (kind, hint) = advice(failure);
         let message = format!("the ledger {} {failure}", self.path.display());
@@ -161,28 +158,27 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
     match failure {
         LedgerFailure::File(FileFailure::Locked) => (
             Kind::StoreBusy,
-            "It is held for microseconds: a process that counts there was stopped.",
+            "A process keeps the lock for microseconds only: perhaps one was stopped while it had it.",
         ),
         LedgerFailure::File(FileFailure::System { error, .. }) => {
             let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
             (
                 if full { Kind::StoreFull } else { Kind::StoreError },
-                "Requests are counted before they are sent, so none is sent: ledger= names another \
-                 file.",
+                "Requests are counted before they are sent, so none is sent. Name another file with \
+                 ledger=.",
             )
         }
         LedgerFailure::Text(TextFault::Damaged) => (
             Kind::StoreCorrupt,
-            "Nothing is counted, and so nothing sent, until it is put right. If it is a ledger, \
-             delete it: siteline then counts today's requests from zero, without those it has made \
-             already, unless daily_allowance= is lowered for today. If it is another file, name \
-             another path.",
+            "No request is counted or sent until this is fixed. If the file is a ledger, delete it: \
+             siteline then counts today's requests from zero and misses those already made, so lower \
+             daily_allowance= for today. If it is another file, name another path.",
         ),
         LedgerFailure::Text(TextFault::Newer(_)) => {
             (Kind::StoreError, "Update siteline, or name another path.")
         }
         LedgerFailure::Foreign => {
-            (Kind::StoreError, "Each integration counts in a ledger of its own: name another path.")
+            (Kind::StoreError, "Each integration has its own ledger: name another path.")
         }
     }
 }

@@ -11,7 +11,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().expect("a timestamp")
 }
 
-/// A folder of the test's own, removed at its end.
+/// A temporary folder, removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -31,7 +31,7 @@ impl Folder {
         self.0.join("ledger.txt")
     }
 
-    /// One more process, as far as the file can tell.
+    /// Opens the ledger as another process would.
     fn open(&self, limit: Option<u64>) -> FileLedger {
         FileLedger::open(&self.file(), plant(), Terms { limit, resets: None }).expect("a ledger")
     }
@@ -58,7 +58,7 @@ fn used(ledger: &dyn Ledger, now: &str) -> u64 {
 }
 
 #[test]
-fn b7_what_was_counted_and_never_sent_stays_counted() {
+fn b7_a_request_that_was_counted_and_never_sent_stays_counted() {
     let folder = Folder::new();
     {
         let killed = folder.open(None);
@@ -73,7 +73,7 @@ fn b7_what_was_counted_and_never_sent_stays_counted() {
 }
 
 #[test]
-fn b9_threads_with_ledgers_of_their_own_count_every_request_once() {
+fn b9_threads_with_separate_ledgers_count_every_request_once() {
     let folder = Folder::new();
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -84,7 +84,7 @@ fn b9_threads_with_ledgers_of_their_own_count_every_request_once() {
 }
 
 #[test]
-fn b5_the_limit_is_each_clients_own_and_the_count_is_everybodys() {
+fn b5_each_client_has_its_own_limit_and_all_share_the_count() {
     let folder = Folder::new();
     spend(&folder.open(None), NOON, 3);
     let frugal = folder.open(Some(4));
@@ -95,7 +95,7 @@ fn b5_the_limit_is_each_clients_own_and_the_count_is_everybodys() {
 }
 
 #[test]
-fn b8_midnight_and_a_stated_time_of_day_open_a_new_count_in_the_file() {
+fn b8_midnight_and_a_configured_time_of_day_start_a_new_count_in_the_file() {
     let folder = Folder::new();
     spend(&folder.open(None), "2026-11-01T23:59:59Z", 3);
     assert_eq!(used(&folder.open(None), "2026-11-02T00:00:00Z"), 0);
@@ -104,17 +104,17 @@ fn b8_midnight_and_a_stated_time_of_day_open_a_new_count_in_the_file() {
     let resets = Some(TimeOfDay::parse("06:00Z").expect("a time"));
     let stated = FileLedger::open(&folder.file(), plant(), Terms { limit: None, resets });
     spend(&stated.expect("a ledger"), "2026-11-02T07:00:00Z", 1);
-    assert_eq!(used(&folder.open(None), "2026-11-03T05:59:59Z"), 3, "kept for all");
+    assert_eq!(used(&folder.open(None), "2026-11-03T05:59:59Z"), 3, "all processes use it");
     assert_eq!(used(&folder.open(None), "2026-11-03T06:00:00Z"), 0);
 }
 
 #[test]
-fn b11_a_pin_holds_for_another_process_until_its_time_and_no_longer() {
+fn b11_a_pin_applies_to_other_processes_until_its_end() {
     let folder = Folder::new();
-    let told = folder.open(Some(1_000));
-    spend(&told, NOON, 500);
-    told.pin_until(at("2026-11-02T05:00:00Z"), at(NOON)).expect("kept");
-    drop(told);
+    let pinned = folder.open(Some(1_000));
+    spend(&pinned, NOON, 500);
+    pinned.pin_until(at("2026-11-02T05:00:00Z"), at(NOON)).expect("kept");
+    drop(pinned);
     let other = folder.open(Some(1_000));
     assert_eq!(other.state(at("2026-11-02T04:59:59Z")).expect("a state").left, Some(0));
     let error = other.reserve(at("2026-11-02T04:59:59Z"), 0).expect_err("pinned");
@@ -127,33 +127,33 @@ fn b11_a_pin_holds_for_another_process_until_its_time_and_no_longer() {
 #[test]
 fn t9_a_token_pause_and_token_requests_are_shared() {
     let folder = Folder::new();
-    let told = folder.open(None);
-    told.count_token_request(at(NOON)).expect("counted");
-    told.pause_tokens(at("2026-11-01T12:02:00Z"), at(NOON)).expect("kept");
+    let paused = folder.open(None);
+    paused.count_token_request(at(NOON)).expect("counted");
+    paused.pause_tokens(at("2026-11-01T12:02:00Z"), at(NOON)).expect("kept");
     let other = folder.open(None);
     assert_eq!(other.token_pause(at(NOON)).expect("a pause"), Some(at("2026-11-01T12:02:00Z")));
     assert_eq!(other.token_pause(at("2026-11-01T12:02:00Z")).expect("none"), None);
     other.count_token_request(at("2026-11-01T12:02:00Z")).expect("counted");
-    assert_eq!(told.state(at(NOON)).expect("a state").token_requests, 2);
+    assert_eq!(paused.state(at(NOON)).expect("a state").token_requests, 2);
 }
 
 #[test]
-fn b10_s7_any_bit_that_flips_is_damage_and_never_another_count() {
+fn b10_s7_any_flipped_bit_is_detected() {
     let folder = Folder::new();
     let ledger = folder.open(Some(1_000));
     spend(&ledger, NOON, 3);
     ledger.pin_until(at("2026-11-02T05:00:00.123456789Z"), at(NOON)).expect("kept");
-    let whole = fs::read(folder.file()).expect("a file");
-    assert!(whole.len() < 512, "written within a sector");
-    for bit in 0..whole.len() * 8 {
-        let mut bytes = whole.clone();
+    let text = fs::read(folder.file()).expect("a file");
+    assert!(text.len() < 512, "less than a sector");
+    for bit in 0..text.len() * 8 {
+        let mut bytes = text.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         assert_eq!(text::read(&bytes).err(), Some(TextFault::Damaged), "bit {bit}");
     }
-    for length in 1..whole.len() {
-        assert_eq!(text::read(&whole[..length]).err(), Some(TextFault::Damaged), "{length} bytes");
+    for length in 1..text.len() {
+        assert_eq!(text::read(&text[..length]).err(), Some(TextFault::Damaged), "{length} bytes");
     }
-    for other in [b"x".to_vec(), [&whole[..], b"\n"].concat(), vec![b'a'; 100_000], vec![0; 512]] {
+    for other in [b"x".to_vec(), [&text[..], b"\n"].concat(), vec![b'a'; 100_000], vec![0; 512]] {
         fs::write(folder.file(), &other).expect("written");
         let outcomes = [
             ledger.reserve(at(NOON), 0).err(),
@@ -167,12 +167,12 @@ fn b10_s7_any_bit_that_flips_is_damage_and_never_another_count() {
             assert_eq!(error.kind(), Kind::StoreCorrupt);
             assert!(error.context().message.contains("ledger.txt") && error.context().unsent);
         }
-        assert_eq!(fs::read(folder.file()).expect("a file"), other, "it is left as it is");
+        assert_eq!(fs::read(folder.file()).expect("a file"), other, "it is not changed");
     }
 }
 
 #[test]
-fn b10_an_empty_file_was_made_by_one_who_was_killed_and_a_missing_one_is_made_again() {
+fn b10_an_empty_file_is_a_count_of_zero_and_a_missing_one_is_created() {
     let folder = Folder::new();
     fs::write(folder.file(), "").expect("written");
     let ledger = folder.open(None);
@@ -180,13 +180,13 @@ fn b10_an_empty_file_was_made_by_one_who_was_killed_and_a_missing_one_is_made_ag
     assert_eq!(used(&folder.open(None), NOON), 1);
     fs::remove_file(folder.file()).expect("removed");
     assert_eq!(used(&ledger, NOON), 0);
-    assert!(!folder.file().exists(), "looking makes no file");
+    assert!(!folder.file().exists(), "reading creates no file");
     spend(&ledger, NOON, 1);
     assert_eq!(used(&folder.open(None), NOON), 1);
 }
 
 #[test]
-fn s8_a_ledger_of_a_newer_form_is_told_as_that() {
+fn s8_a_ledger_of_a_newer_version_is_reported_as_such() {
     let folder = Folder::new();
     let body = "siteline ledger, form 7\nanything else\n";
     let text = format!("{body}check {:08x}\n", crc32fast::hash(body.as_bytes()));
@@ -208,7 +208,7 @@ fn a_ledger_of_another_integration_is_refused() {
 }
 
 #[test]
-fn s5_where_no_ledger_can_be_made_the_error_names_the_path() {
+fn s5_if_no_ledger_can_be_created_the_error_names_the_path() {
     let folder = Folder::new();
     let mut wrong = vec![folder.0.join("absent").join("ledger.txt"), folder.0.clone()];
     if cfg!(unix) {
@@ -222,21 +222,21 @@ fn s5_where_no_ledger_can_be_made_the_error_names_the_path() {
 }
 
 #[test]
-fn one_who_holds_the_file_for_seconds_is_told_of_and_nothing_is_counted() {
+fn a_lock_that_is_not_released_is_an_error_and_nothing_is_counted() {
     let folder = Folder::new();
     let mut ledger = folder.open(None);
     ledger.lock_wait = Duration::from_micros(50);
     let stopped = File::open(folder.file()).expect("the file");
     stopped.lock().expect("the lock");
     for error in [ledger.reserve(at(NOON), 0).err(), ledger.state(at(NOON)).err()] {
-        assert_eq!(error.expect("held").kind(), Kind::StoreBusy);
+        assert_eq!(error.expect("locked").kind(), Kind::StoreBusy);
     }
     stopped.unlock().expect("unlocked");
     assert_eq!(used(&ledger, NOON), 0);
 }
 
 #[test]
-fn every_count_has_a_text_of_the_same_length_that_is_read_back() {
+fn every_count_is_written_with_the_same_length_and_read_back() {
     use crate::http::allowance::count::{Count, Origin, Pause, Tally};
     let times = [None, Some(Timestamp::MIN), Some(Timestamp::MAX), Some(at(NOON))];
     let mut lengths = std::collections::BTreeSet::new();
@@ -245,7 +245,7 @@ fn every_count_has_a_text_of_the_same_length_that_is_read_back() {
             [(0, Origin::Assumed), (17, Origin::Stated), (u64::MAX, Origin::Learnt)]
         {
             let tally = Tally { since, count: number };
-            let pause = since.map(|until| Pause { said: at(NOON), until });
+            let pause = since.map(|until| Pause { requested_at: at(NOON), until });
             let count = Count {
                 requests: tally,
                 token_requests: tally,
@@ -264,7 +264,7 @@ fn every_count_has_a_text_of_the_same_length_that_is_read_back() {
 }
 
 #[test]
-fn the_usual_ledger_is_made_with_the_first_request_and_not_before() {
+fn the_first_request_creates_the_default_ledger() {
     let folder = Folder::new();
     let state = folder.0.join("state").join("siteline").join(plant().file_name());
     let ledger = DefaultLedger::new(Some(&state), plant(), Terms::default());
@@ -282,11 +282,11 @@ fn the_usual_ledger_is_made_with_the_first_request_and_not_before() {
 }
 
 #[test]
-fn where_no_usual_file_can_be_made_requests_are_counted_in_memory() {
+fn if_the_default_file_cannot_be_created_requests_are_counted_in_memory() {
     let folder = Folder::new();
     fs::write(folder.file(), "in the way").expect("written");
-    for place in [Some(folder.file().join("ledger.txt")), None] {
-        let ledger = DefaultLedger::new(place.as_deref(), plant(), Terms::default());
+    for path in [Some(folder.file().join("ledger.txt")), None] {
+        let ledger = DefaultLedger::new(path.as_deref(), plant(), Terms::default());
         assert_eq!(used(&ledger, NOON), 0);
         ledger.count_token_request(at(NOON)).expect("memory");
         spend(&ledger, NOON, 2);

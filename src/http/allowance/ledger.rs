@@ -1,4 +1,4 @@
-//! [`Ledger`]: who keeps the count.
+//! [`Ledger`]: the trait of request counters.
 
 use std::fmt::Debug;
 
@@ -8,21 +8,20 @@ use super::count::Reservation;
 use super::state::AllowanceState;
 use crate::error::Result;
 
-/// Who counts the requests of a day. Implementations count **before** they return. Where they fail
-/// (a file that is damaged, a disk that is full), nothing may be sent: `StoreError`s.
+/// Counts the requests of a day. Implementations count **before** they return. If they fail (a damaged
+/// file, a full disk) with a `StoreError`, no request may be sent.
 pub trait Ledger: Send + Sync + Debug {
-    /// Counts one request, `now` by the service's time, if `keep` more are left after it.
+    /// Counts one request if `keep` more are left after it; `now` is service time.
     ///
     /// # Errors
-    /// `AllowanceExhausted` if too few are left, or until the time that the service named.
+    /// `AllowanceExhausted` if too few are left, or until the end of a pin.
     fn reserve(&self, now: Timestamp, keep: u64) -> Result<Reservation>;
 
-    /// Takes back the count of a request of which no byte left. Where that fails, one is counted
-    /// too many.
+    /// Subtracts a request of which no byte was sent. If that fails, the count is one too high.
     fn give_back(&self, reservation: Reservation);
 
-    /// The service says that the allowance is used up until then: nothing is left before, and the
-    /// days are taken to begin at that time of day from now on.
+    /// Records that the service reported the allowance as used up until then: nothing is left before,
+    /// and from now on days begin at that time of day.
     ///
     /// # Errors
     /// Those of the ledger.
@@ -31,7 +30,7 @@ pub trait Ledger: Send + Sync + Debug {
     /// What is used and left.
     ///
     /// # Errors
-    /// Those of the ledger: never a count that it does not know.
+    /// Those of the ledger, if the count cannot be read.
     fn state(&self, now: Timestamp) -> Result<AllowanceState>;
 
     /// Counts one token request.
@@ -40,13 +39,13 @@ pub trait Ledger: Send + Sync + Debug {
     /// Those of the ledger.
     fn count_token_request(&self, now: Timestamp) -> Result<()>;
 
-    /// The service wants no token requests until then.
+    /// Pauses token requests until then.
     ///
     /// # Errors
     /// Those of the ledger.
     fn pause_tokens(&self, until: Timestamp, now: Timestamp) -> Result<()>;
 
-    /// Until when no token is to be asked for, whoever was told so.
+    /// The end of the pause of token requests, which any process may have recorded.
     ///
     /// # Errors
     /// Those of the ledger.

@@ -1,24 +1,24 @@
-//! A small file, open and locked. The lock is released by a call, not by closing the file: a child
-//! that was forked meanwhile has the file open too.
+//! A small file, open and locked. It is unlocked explicitly, not by closing it, because a forked
+//! child may have the file open too.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-/// No more is read of a file: none of ours is longer.
+/// At most so many bytes are read of a file; a ledger is shorter.
 const MOST_BYTES: u64 = 4_096;
-/// The first and the longest pause between two tries for a lock that another process holds.
+/// The first and the longest pause between two attempts to lock.
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(2)];
 
 /// Why a file could not be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileFailure {
     /// The operating system refused.
-    #[error("cannot be {action}: {}", in_words(error))]
+    #[error("cannot be {action}: {}", reason(error))]
     System { action: &'static str, error: io::Error },
-    /// Another process held the lock all the time.
-    #[error("is held by another process, for seconds")]
+    /// Another process did not release the lock.
+    #[error("has been locked by another process for seconds")]
     Locked,
 }
 
@@ -28,16 +28,16 @@ impl FileFailure {
     }
 }
 
-/// Our own words, or the kind of the system's: its text may hold anything.
-fn in_words(error: &io::Error) -> String {
+/// Our own message, or the kind of a system error, whose text may contain anything.
+fn reason(error: &io::Error) -> String {
     error.get_ref().map_or(error.kind().to_string(), ToString::to_string)
 }
 
-/// A plain file, locked until it is dropped.
+/// A regular file, locked until it is dropped.
 pub(super) struct LockedFile(File);
 
 impl LockedFile {
-    /// Opens a file and waits for its lock, at most for so long.
+    /// Opens a file and waits for its lock, at most `longest_wait`.
     pub(super) fn open(
         path: &Path,
         options: &OpenOptions,
@@ -45,9 +45,9 @@ impl LockedFile {
         longest_wait: Duration,
     ) -> Result<Self, FileFailure> {
         let file = options.open(path).map_err(FileFailure::system("opened"))?;
-        // A pipe or a device would keep us waiting.
+        // Reading a pipe or a device may block.
         if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            let error = io::Error::other("it is no plain file");
+            let error = io::Error::other("it is not a regular file");
             return Err(FileFailure::System { action: "used", error });
         }
         let [mut pause, longest_pause] = PAUSES;
@@ -75,14 +75,14 @@ impl LockedFile {
         read.map(|_| bytes).map_err(FileFailure::system("read"))
     }
 
-    /// Writes the whole file; a new one is flushed to the disk.
+    /// Writes the complete file; a new one is synced to disk.
     pub(super) fn write(&self, bytes: &[u8], is_new: bool) -> Result<(), FileFailure> {
         let mut file = &self.0;
         let written = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(bytes));
         let written = written.and_then(|()| if is_new { self.0.sync_all() } else { Ok(()) });
         written.map_err(|error| {
             if is_new {
-                // A part of a ledger would be taken for a damaged one.
+                // A partly written ledger would be reported as damaged.
                 let _ = self.0.set_len(0);
             }
             FileFailure::System { action: "written", error }

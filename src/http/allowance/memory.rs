@@ -10,8 +10,8 @@ use super::state::AllowanceState;
 use crate::error::Result;
 use crate::lock::Mutex;
 
-/// Counts in memory, for the life of a client. The day is the service's UTC day, or the stated one,
-/// until a long `Retry-After` shows when it really begins.
+/// Counts in memory, for the lifetime of a client. Days begin at midnight UTC of the service, or at
+/// the configured time, until a long `Retry-After` shows another.
 #[derive(Debug)]
 pub struct MemoryLedger {
     terms: Terms,
@@ -19,13 +19,13 @@ pub struct MemoryLedger {
 }
 
 impl MemoryLedger {
-    /// Nothing counted yet; without a limit everything is counted and nothing refused.
+    /// An empty ledger. Without a limit it counts and refuses nothing.
     #[must_use]
     pub fn new(limit: Option<u64>) -> Self {
         Self::with(Terms { limit, resets: None })
     }
 
-    /// The same, with all that a user may state.
+    /// An empty ledger with these terms.
     #[must_use]
     pub fn with(terms: Terms) -> Self {
         Self { terms, count: Mutex::default() }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn b8_midnight_of_the_service_opens_a_new_count() {
+    fn b8_midnight_of_the_service_starts_a_new_count() {
         let ledger = MemoryLedger::new(Some(3));
         spend(&ledger, at("2026-11-01T23:59:59Z"), 3);
         spend(&ledger, at("2026-11-02T00:00:00Z"), 1);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_years_ahead_does_not_stop_the_days() {
+    fn a_clock_that_was_years_ahead_does_not_prevent_new_days() {
         let ledger = MemoryLedger::new(Some(1));
         spend(&ledger, at("2036-11-01T00:00:00Z"), 1);
         assert!(ledger.reserve(at("2026-11-01T12:00:00Z"), 0).is_err());
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn b11_a_long_retry_after_empties_the_ledger_until_then_and_no_longer() {
+    fn b11_a_long_retry_after_empties_the_ledger_until_its_end() {
         let ledger = MemoryLedger::new(Some(1_000));
         let now = at("2026-11-01T20:00:00Z");
         spend(&ledger, now, 500);
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(error.context().retry_at, Some(at("2026-11-02T05:00:00Z")));
         let state = state(&ledger, "2026-11-02T05:00:00Z");
         assert_eq!((state.used, state.left), (0, Some(1_000)));
-        // The service has shown when its days begin.
+        // The end of the pin shows when the service's days begin.
         assert_eq!(state.resets_at, at("2026-11-03T05:00:00Z"));
     }
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_never_left_is_given_back() {
+    fn a_request_that_was_not_sent_is_given_back() {
         let ledger = MemoryLedger::new(None);
         let now = at("2026-11-01T20:00:00Z");
         let reservation = ledger.reserve(now, 0).expect("no limit");
@@ -167,12 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_held_back_is_told_apart_from_one_that_is_not_there() {
+    fn the_error_distinguishes_requests_held_back_from_a_used_up_allowance() {
         let ledger = MemoryLedger::new(Some(3));
         let now = at("2026-11-01T20:00:00Z");
         let error = ledger.reserve(now, 3).expect_err("all are kept");
         assert_eq!(error.kind(), Kind::AllowanceExhausted);
-        assert!(error.context().message.contains("3, is held back"), "{error}");
+        assert!(error.context().message.contains("3 requests, is held back"), "{error}");
         drop(ledger.reserve(now, 2).expect("one is not kept"));
         spend(&ledger, now, 2);
         let error = ledger.reserve(now, 2).expect_err("nothing is left");

@@ -1,24 +1,24 @@
-//! The daily allowance of data requests (§8), counted before the bytes of a request leave.
+//! The daily allowance of data requests (§8), counted before a request is sent.
 //!
-//! A [`Ledger`] keeps the count: in memory for the life of a client, or in a file that processes
-//! share. All of them count by the same [`Count`]. Times are the service's: which day a request falls
-//! in is the service's business.
+//! A [`Ledger`] counts: in memory for the lifetime of a client, or in a file that processes share.
+//! All ledgers use the same [`Count`]. Times are service time, because the service's clock decides
+//! to which day a request belongs.
 //!
-//! Token requests are limited too, across the whole integration (§5.4): a ledger counts them, and
-//! keeps the pause that the service asked for, so that all who share the ledger wait for its end. It
-//! never holds a token.
+//! Token requests are limited too, for the integration (§5.4): a ledger counts them and stores the
+//! pause that the service requested, so that all processes that share the ledger wait until its end.
+//! A ledger never contains a token.
 //!
-//! | file | noun |
+//! | file | contents |
 //! |---|---|
 //! | `time_of_day` | when the service's day begins |
 //! | `state` | what is used and left |
 //! | `count` | the arithmetic: days, pins and pauses |
-//! | `ledger` | the trait of those who keep a count |
+//! | `ledger` | the trait |
 //! | `memory` | the ledger in memory |
-//! | `text` | a count as the text of a file |
-//! | `locked` | that file, open and locked |
+//! | `text` | the text format of a count |
+//! | `locked` | an open and locked file |
 //! | `file` | the ledger in a file |
-//! | `default` | the file in the user's state folder, or memory where none can be made |
+//! | `default` | the ledger in the user's state folder, or in memory if that fails |
 
 mod count;
 mod default;

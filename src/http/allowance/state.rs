@@ -1,4 +1,4 @@
-//! What is used and left of the daily allowance, and the error where nothing is.
+//! The state of the daily allowance, and the error if it is used up.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,27 +8,27 @@ use crate::error::{Error, Kind};
 /// The state of the daily allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowanceState {
-    /// Requests counted since the day began, those with unknown outcome included.
+    /// Requests counted since the day began, including those with unknown outcome.
     pub used: u64,
-    /// The day's allowance, where the user stated it; the interface does not show it.
+    /// The daily allowance, if the user configured it; the interface does not show it.
     pub limit: Option<u64>,
-    /// What may still be sent today; zero while the service says that nothing may.
+    /// Requests left today; zero during a pause that the service requested.
     pub left: Option<u64>,
-    /// When the count starts anew: midnight UTC until the service has shown another time.
+    /// When the count restarts: midnight UTC until the service has shown another time.
     pub resets_at: Timestamp,
-    /// Token requests since the day began, those that never left included (§5.4).
+    /// Token requests since the day began, including those that were never sent (§5.4).
     pub token_requests: u64,
 }
 
-/// The error of a request that is not sent because the allowance is used up, or because what is left
-/// of it is held back.
+/// The error of a request that is not sent because the allowance is used up, or the rest of it is held
+/// back.
 #[must_use]
 pub(crate) fn exhausted(state: AllowanceState) -> Error {
     let resets = state.resets_at;
     let message = match state {
         AllowanceState { left: Some(left @ 1..), .. } => format!(
-            "what is left of the daily request allowance, {left}, is held back for what must be read \
-             before {resets}; nothing else is asked for before then"
+            "the rest of the daily request allowance, {left} requests, is held back for reads that \
+             are due before {resets}; no other request is sent before then"
         ),
         AllowanceState { used, limit, .. } => {
             let used = match limit {

@@ -1,31 +1,31 @@
-//! A count as text: lines that a person can read, of one length for every count, the last of them a
-//! checksum of those before. A file is a ledger only if it is, byte for byte, what would be written.
+//! The text format of a count: readable lines with the same total length for every count; the last
+//! line is a checksum of the others. A file is valid only if writing its count gives the same bytes.
 
 use jiff::Timestamp;
 
 use super::count::{Count, Origin, Pause, Tally};
 use super::time_of_day::TimeOfDay;
 
-/// The form that is written.
+/// The current version of the format.
 const FORM: u32 = 1;
 const TITLE: &str = "siteline ledger, form ";
 const CHECK: &str = "check ";
 /// `check 01234567` and the end of the line.
 const CHECK_LINE: usize = CHECK.len() + 8 + 1;
-/// Stands in the place of a time that is not known.
+/// Written instead of an unknown time.
 const NO_TIME: &str = "-";
 
 const ORIGINS: [(&str, Origin); 3] =
     [("assumed", Origin::Assumed), ("stated", Origin::Stated), ("learnt", Origin::Learnt)];
 
-/// What a ledger says.
+/// The content of a ledger file.
 pub(super) struct Contents {
-    /// Whose it is.
+    /// The integration that it belongs to.
     pub(super) integration: String,
     pub(super) count: Count,
 }
 
-/// Why a text is no ledger of ours.
+/// Why a text is not a valid ledger.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TextFault {
     #[error("is damaged")]
@@ -34,13 +34,13 @@ pub(super) enum TextFault {
     Newer(u32),
 }
 
-/// The text: the same length for every count.
+/// Writes a count; the length is the same for every count.
 pub(super) fn write(count: &Count, integration: &str) -> String {
     let origin =
         ORIGINS.iter().find(|(_, origin)| *origin == count.origin).map_or("", |(name, _)| name);
     let pause = |pause: Option<Pause>| {
-        let (until, said) = (pause.map(|pause| pause.until), pause.map(|pause| pause.said));
-        format!("{} said {}", padded(until), padded(said))
+        let until = padded(pause.map(|pause| pause.until));
+        format!("{until} said {}", padded(pause.map(|pause| pause.requested_at)))
     };
     let text = format!(
         "{TITLE}{FORM}\n\
@@ -61,7 +61,7 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
     format!("{text}{CHECK}{:08x}\n", crc32fast::hash(text.as_bytes()))
 }
 
-/// What a text says. Every form ends with the checksum, so that a newer form is told from damage.
+/// Parses a text. Every version ends with the checksum, so that a newer version differs from damage.
 pub(super) fn read(bytes: &[u8]) -> Result<Contents, TextFault> {
     let text = str::from_utf8(bytes).map_err(|_| TextFault::Damaged)?;
     let split = text.len().checked_sub(CHECK_LINE).ok_or(TextFault::Damaged)?;
@@ -108,9 +108,9 @@ fn tally(words: &[String]) -> Result<Tally, TextFault> {
 }
 
 fn pause(words: &[String]) -> Result<Option<Pause>, TextFault> {
-    let [until, _, said] = words else { return Err(TextFault::Damaged) };
-    match (time(until)?, time(said)?) {
-        (Some(until), Some(said)) => Ok(Some(Pause { said, until })),
+    let [until, _, requested_at] = words else { return Err(TextFault::Damaged) };
+    match (time(until)?, time(requested_at)?) {
+        (Some(until), Some(requested_at)) => Ok(Some(Pause { requested_at, until })),
         (None, None) => Ok(None),
         _ => Err(TextFault::Damaged),
     }
@@ -123,7 +123,7 @@ fn time(word: &str) -> Result<Option<Timestamp>, TextFault> {
     word.parse().map(Some).map_err(|_| TextFault::Damaged)
 }
 
-/// A time, padded to the length of the longest.
+/// A time, padded to the maximum length.
 fn padded(at: Option<Timestamp>) -> String {
     let text = at.map_or_else(|| NO_TIME.to_owned(), |at| at.to_string());
     format!("{text:33}")

@@ -1,4 +1,4 @@
-//! When the service's day begins: a time of day, by UTC. The interface does not say (§8).
+//! When the service's day begins: a time of day in UTC. The interface does not specify it (§8).
 
 use std::fmt;
 
@@ -7,32 +7,32 @@ use jiff::Timestamp;
 use crate::error::{Error, Kind, Result, excerpt};
 
 const DAY: i64 = 86_400;
-/// No zone is further from UTC than this.
+/// The largest offset from UTC.
 const FARTHEST: i64 = 18 * 3_600;
 
-/// A time of day in whole seconds, by UTC. Midnight by default.
+/// A time of day in whole seconds, in UTC. Midnight by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TimeOfDay(i64);
 
 impl TimeOfDay {
-    /// So many seconds after midnight of a zone that is so many seconds ahead of UTC.
+    /// The time `seconds` after midnight in a zone with this offset from UTC, in seconds.
     ///
     /// # Errors
-    /// `ConfigError` beyond a day, or beyond all zones.
+    /// `ConfigError` if either is out of range.
     pub fn new(seconds: i64, ahead_of_utc: i64) -> Result<Self> {
         if !(0..DAY).contains(&seconds) || ahead_of_utc.abs() > FARTHEST {
-            return Err(refused("is no time of day"));
+            return Err(refused("it is not a time of day"));
         }
         Ok(Self((seconds - ahead_of_utc).rem_euclid(DAY)))
     }
 
-    /// That of an instant, its fraction of a second cut.
+    /// The time of day of an instant, truncated to seconds.
     #[must_use]
     pub fn from_timestamp(at: Timestamp) -> Self {
         Self(at.as_second().rem_euclid(DAY))
     }
 
-    /// Reads `06:00Z`, `06:00:30Z`, `08:00+02:00`.
+    /// Parses `06:00Z`, `06:00:30Z`, `08:00+02:00`.
     ///
     /// # Errors
     /// `ConfigError` for anything else; a time without a zone is refused.
@@ -44,7 +44,7 @@ impl TimeOfDay {
         };
         let what = format!("{:?}", excerpt(trimmed));
         let Some(seconds) = clock_time(time) else {
-            return Err(refused(&format!("{what} is no time of day")));
+            return Err(refused(&format!("{what} is not a time of day")));
         };
         match zone {
             "" => Err(refused(&format!("{what} has no time zone"))),
@@ -53,12 +53,12 @@ impl TimeOfDay {
                 Some(ahead) if ahead <= FARTHEST => {
                     Self::new(seconds, if offset.starts_with('-') { -ahead } else { ahead })
                 }
-                _ => Err(refused(&format!("{what} has no offset that any zone has"))),
+                _ => Err(refused(&format!("{what} has an invalid offset"))),
             },
         }
     }
 
-    /// When the day began that this instant falls in.
+    /// The start of the day that contains this instant.
     #[must_use]
     pub fn start_of_day(self, now: Timestamp) -> Timestamp {
         let into = (now.as_second() - self.0).rem_euclid(DAY);
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_of_day_needs_a_zone_and_is_kept_by_utc() {
+    fn a_time_of_day_requires_a_zone_and_is_stored_in_utc() {
         for (text, shown) in [
             ("06:00Z", "06:00:00Z"),
             (" 06:00:30z\n", "06:00:30Z"),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn each_instant_falls_in_the_day_that_began_last() {
+    fn an_instant_belongs_to_the_day_that_began_last() {
         let six = TimeOfDay::parse("06:00Z").expect("a time");
         for (now, began) in [
             ("2026-11-01T05:59:59.9Z", "2026-10-31T06:00:00Z"),

@@ -2,10 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Bodies that are judged by `serde_json` too in every run.
+/// The number of bodies compared with `serde_json`.
 const FLIPPED_BODIES: u64 = 5_000;
 
-/// Reads the whole body over, as an ignored member would be.
+/// Skips and validates a body, like an ignored member.
 fn check(body: &[u8]) -> Result<String> {
     let mut parser = Parser::open(body)?;
     let text = parser.skip_value()?.to_owned();
@@ -46,7 +46,7 @@ fn e3_bad_utf8_and_utf16_are_refused() {
 }
 
 #[test]
-fn e3_a_lone_surrogate_is_refused_also_in_ignored_text() {
+fn e3_a_lone_surrogate_is_refused_in_ignored_text_too() {
     for text in [r#""\ud800""#, r#""\udc00""#, r#""\ud800\ud800""#, r#""\ud800x""#, r#""\uD800\n""#]
     {
         assert_eq!(kind_of(text.as_bytes()), Some(Kind::ProtocolError), "{text}");
@@ -66,7 +66,7 @@ fn e3_u0000_and_all_other_escapes_are_kept() {
 }
 
 #[test]
-fn e5_what_is_not_one_document_is_refused() {
+fn e5_a_body_that_is_not_one_document_is_refused() {
     for body in
         ["", " \n", "{}{}", "{} }", "{},", "[1,]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "[1 2]"]
     {
@@ -90,7 +90,7 @@ fn h8_every_proper_prefix_of_a_document_is_truncated() {
 }
 
 #[test]
-fn e6_depth_100_works_and_more_than_128_is_refused_without_a_stack() {
+fn e6_depth_100_works_and_more_than_128_is_refused_without_recursion() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert!(check(nested(100).as_bytes()).is_ok());
     assert!(check(nested(128).as_bytes()).is_ok());
@@ -111,21 +111,21 @@ fn j5_nan_and_infinity_are_named() {
 }
 
 #[test]
-fn j6_an_endless_number_is_refused_also_in_ignored_members() {
+fn j6_a_very_long_number_is_refused_in_ignored_members_too() {
     assert_eq!(kind_of("1".repeat(1_000_000).as_bytes()), Some(Kind::ProtocolError));
 }
 
 #[test]
-fn j21_flipped_pages_get_the_verdict_that_serde_json_gives_them() {
+fn j21_changed_pages_are_accepted_or_refused_as_by_serde_json() {
     let page = include_bytes!("../../../../tests/pages/layout_b.json");
     for seed in 0..FLIPPED_BODIES {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut body = page.to_vec();
         for _ in 0..random.usize(1..3) {
-            let place = random.usize(..body.len());
-            // Half of the bytes mean something to JSON, so that more bodies stay legal.
+            let index = random.usize(..body.len());
+            // Half of the bytes have a meaning in JSON, so that more bodies stay valid.
             let special = b"{}[]\",:\\e.-+0 \n"[random.usize(..15)];
-            body[place] = if random.bool() { random.u8(..) } else { special };
+            body[index] = if random.bool() { random.u8(..) } else { special };
         }
         let theirs = serde_json::from_slice::<serde_json::Value>(&body);
         if !theirs.as_ref().is_err_and(|error| error.to_string().contains("out of range")) {
@@ -153,7 +153,7 @@ fn arbitrary_json() -> impl Strategy<Value = serde_json::Value> {
 
 proptest! {
     #[test]
-    fn whatever_is_json_is_read_over_whole(value in arbitrary_json(), pretty in any::<bool>()) {
+    fn any_json_is_skipped_completely(value in arbitrary_json(), pretty in any::<bool>()) {
         let text = if pretty { format!("{value:#}") } else { value.to_string() };
         prop_assert_eq!(check(text.as_bytes()).unwrap(), text);
     }
@@ -165,8 +165,8 @@ proptest! {
     }
 
     #[test]
-    fn e5_the_verdict_is_the_same_as_serde_jsons(text in "[\\[\\]{}\",:0-9eE+.\\-truefalsn\\\\ ]{1,24}") {
-        // Numbers beyond a double are refused by serde_json and read over here.
+    fn e5_text_is_accepted_or_refused_as_by_serde_json(text in "[\\[\\]{}\",:0-9eE+.\\-truefalsn\\\\ ]{1,24}") {
+        // serde_json refuses numbers out of range of a double; this parser skips them.
         let theirs = serde_json::from_str::<serde_json::Value>(&text);
         let beyond = theirs.as_ref().is_err_and(|error| error.to_string().contains("out of range"));
         if !beyond && !text.trim().is_empty() {
@@ -175,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn j21_no_bytes_make_the_parser_panic(body in any::<Vec<u8>>()) {
+    fn j21_arbitrary_bytes_cause_no_panic(body in any::<Vec<u8>>()) {
         let _ = check(&body);
     }
 }

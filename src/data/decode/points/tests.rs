@@ -20,7 +20,7 @@ fn micros(text: &str) -> i64 {
 }
 
 #[test]
-fn j5_j6_numbers_that_no_double_holds_are_refused_with_their_path() {
+fn j5_j6_numbers_out_of_range_of_a_double_are_refused_with_their_path() {
     for number in ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "\"1e999\"", "\"NaN\""] {
         let (path, _) = refused(&point(&format!(r#""value":{number}"#)));
         assert_eq!(path, "$.series[0].points[0].value", "{number}");
@@ -32,7 +32,7 @@ fn j5_j6_numbers_that_no_double_holds_are_refused_with_their_path() {
 }
 
 #[test]
-fn j8_extreme_doubles_arrive_bit_equal() {
+fn j8_extreme_doubles_are_bit_equal() {
     for text in ["-0.0", "5e-324", "1.7976931348623157e308", "0.1", "-1E+2"] {
         let expected: f64 = text.parse().unwrap();
         assert_eq!(value(&format!(r#""value":{text}"#)).to_bits(), expected.to_bits());
@@ -40,7 +40,7 @@ fn j8_extreme_doubles_arrive_bit_equal() {
 }
 
 #[test]
-fn j9_null_and_absent_are_null_and_numbers_in_text_are_exact_and_counted() {
+fn j9_null_and_missing_are_null_and_numbers_as_text_are_exact_and_counted() {
     let decoded = read(&point(r#""value":null,"minimum":"12.5","sampleCount":"3""#)).unwrap();
     assert!(floats(&decoded, "value").is_null(0) && floats(&decoded, "maximum").is_null(0));
     assert_eq!(floats(&decoded, "minimum").value(0).to_bits(), 12.5_f64.to_bits());
@@ -51,7 +51,7 @@ fn j9_null_and_absent_are_null_and_numbers_in_text_are_exact_and_counted() {
 }
 
 #[test]
-fn j10_sample_counts_are_whole() {
+fn j10_sample_counts_are_integers() {
     for (text, count) in [("3", Some(3)), ("3.0", Some(3)), ("null", None), ("-1", Some(-1))] {
         let decoded = read(&point(&format!(r#""sampleCount":{text}"#))).unwrap();
         assert_eq!(counts(&decoded), [count]);
@@ -62,7 +62,7 @@ fn j10_sample_counts_are_whole() {
 }
 
 #[test]
-fn j11_timestamps_in_text_are_instants_and_oddities_are_counted() {
+fn j11_iso_timestamps_are_parsed_and_truncated_ones_and_leap_seconds_counted() {
     let decoded = times(&[
         "\"2026-11-01T00:00:00Z\"",
         "\"2026-11-01T02:01:00+02:00\"",
@@ -87,7 +87,7 @@ fn j11_timestamps_in_text_are_instants_and_oddities_are_counted() {
 }
 
 #[test]
-fn j12_epochs_are_recognised_and_mixed_forms_are_refused() {
+fn j12_epochs_are_detected_and_mixed_forms_are_refused() {
     let instant = micros("2026-11-01T00:00:00Z");
     let second = instant / 1_000_000;
     let (seconds, milliseconds) = (second.to_string(), format!("{second}000"));
@@ -105,15 +105,15 @@ fn j12_epochs_are_recognised_and_mixed_forms_are_refused() {
         assert_eq!(times(&[one, two]).unwrap_err().kind(), Kind::ProtocolError);
     }
     let shape = Shape { timestamp: TimestampForm::EpochMilliseconds, ..Shape::default() };
-    let stated = DecodeSettings { shape, ..settings() };
+    let configured = DecodeSettings { shape, ..settings() };
     let body = page(&format!(r#"{{"timestamp":{seconds}}}"#));
-    let decoded = decode(body.as_bytes(), &stated).unwrap();
+    let decoded = decode(body.as_bytes(), &configured).unwrap();
     assert_eq!(microseconds(&decoded), [second * 1_000]);
-    refused_by(&page(&format!(r#"{{"timestamp":{iso}}}"#)), &stated);
+    refused_by(&page(&format!(r#"{{"timestamp":{iso}}}"#)), &configured);
 }
 
 #[test]
-fn j13_instants_beyond_the_years_1_to_9999_are_refused_and_never_wrap() {
+fn j13_instants_outside_the_years_1_to_9999_are_refused() {
     assert!(times(&["\"0001-01-01T00:00:00Z\"", "\"9999-12-31T23:59:59.999999Z\""]).is_ok());
     for timestamp in ["1000000000000000000", "-1e18", "1e300", "\"0000-01-01T00:00:00Z\""] {
         assert_eq!(times(&[timestamp]).unwrap_err().kind(), Kind::ProtocolError, "{timestamp}");
@@ -121,7 +121,7 @@ fn j13_instants_beyond_the_years_1_to_9999_are_refused_and_never_wrap() {
 }
 
 #[test]
-fn j14_j15_odd_points_are_kept_and_counted() {
+fn j14_j15_unusual_points_are_kept_and_counted() {
     let decoded = read(&page(
         r#"{"timestamp":"2026-10-31T23:59:00Z","value":1,"minimum":2,"maximum":3},
            {"timestamp":"2026-11-01T00:00:30Z","value":2,"minimum":3,"maximum":1},
@@ -136,7 +136,7 @@ fn j14_j15_odd_points_are_kept_and_counted() {
 }
 
 #[test]
-fn j16_a_point_twice_on_a_page_is_kept_and_counted() {
+fn j16_a_repeated_point_on_a_page_is_kept_and_counted() {
     let at = |minute: u32| format!("\"2026-11-01T00:{minute:02}:00Z\"");
     let all = [at(0), at(1), at(0), at(5), at(4), at(1), at(1)];
     let decoded = times(&all.each_ref().map(String::as_str)).unwrap();
