@@ -27,6 +27,7 @@ import pyarrow as pa
 from siteline._awaiting import AsyncTarget
 from siteline._display.protocols import FeedOverview, Preview
 from siteline.aio import AsyncClient
+from siteline.allowance import Allowance
 from siteline.coverage import Coverage
 from siteline.discovery import Discovery
 from siteline.frames import Record
@@ -40,7 +41,6 @@ from siteline.targets import AsyncStoreTarget, StoreTarget
 __version__: str
 
 __all__ = [
-    "Allowance",
     "Bookmark",
     "Client",
     "Clock",
@@ -139,22 +139,6 @@ class Clock:
     def __new__(cls, start: _Instant | None = None) -> Self: ...
     def now(self) -> datetime: ...
     def advance(self, by: _Duration) -> None: ...
-
-@final
-class Allowance:
-    @property
-    def used(self) -> int: ...
-    @property
-    def limit(self) -> int | None: ...
-    @property
-    def left(self) -> int | None: ...
-    @property
-    def resets_at(self) -> datetime: ...
-    @property
-    def token_requests(self) -> int: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __ne__(self, other: object, /) -> bool: ...
-    def _repr_html_(self) -> str: ...
 
 @final
 class Query:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline._siteline import (
-        Allowance,
         Bookmark,
         Credential,
         Query,
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
         _PlanOptions,
         _SyncOptions,
     )
+    from siteline.allowance import Allowance
     from siteline.discovery import Discovery
     from siteline.frames import Record
     from siteline.gathered import Gathered

@@ -13,7 +13,7 @@ from siteline._times import iso, to_second
 from siteline.errors import AllowanceExhausted, QueryError
 
 if TYPE_CHECKING:
-    from siteline._siteline import Allowance
+    from siteline.allowance import Allowance
     from siteline.reports import AllowanceDict, FeedReportDict, SyncReportDict, TaskDict
 
 __all__ = ["FeedReport", "Plan", "SyncReport", "Task"]
