@@ -18,7 +18,7 @@ use crate::python::client::progress::{ProgressCallback, finish};
 use crate::python::convert::rows::{PointSource, Taken};
 
 /// A page stream, and the callback that its pages are reported to. What is logged of a page,
-/// prefetched or not, is emitted over when somebody waits for that page or takes it.
+/// prefetched or not, is emitted when somebody waits for that page or takes it.
 pub(crate) struct PageReader {
     stream: Arc<PageStream>,
     buffer: SharedLogBuffer,
