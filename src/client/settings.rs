@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::background::Spawner;
 use crate::auth::{Credential, ScopeSet};
 use crate::clock::Clock;
@@ -80,7 +82,7 @@ impl ClientSettings {
 }
 
 /// How a scan is read, besides its query.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ReadSettings {
     /// Stop with an error after so many pages of one chain; never quietly.
     pub max_pages: Option<u64>,
