@@ -20,7 +20,7 @@ use crate::python::convert::state::{Reduced, dict, json_text, reduce, restore};
 use crate::python::convert::values::{described, octets, value_of};
 use crate::settings::{Key, KeySource, PASSPHRASE, PRIVATE_KEY, PassphraseSource};
 
-/// Who asks: the subject that enrollment returned, and the key that signs for it (§2.1).
+/// The subject that enrollment returned, and the key that signs for it (§2.1).
 ///
 /// Either ``private_key``, which takes all that :class:`PrivateKey` takes, or a
 /// :class:`PrivateKey` itself (with ``passphrase`` and ``strict`` as there); or, for keys that may
@@ -185,7 +185,7 @@ impl PyCredential {
     }
 }
 
-/// A credential as another process finds it: nothing secret.
+/// What is pickled of a credential. Nothing secret.
 #[derive(Serialize, Deserialize)]
 struct CredentialState {
     subject: String,
@@ -193,7 +193,7 @@ struct CredentialState {
     key: KeyPlace,
 }
 
-/// Where another process finds the key. Nothing secret.
+/// Where another process finds the key.
 #[derive(Clone, Serialize, Deserialize)]
 struct KeyPlace {
     /// `None`: in `SITELINE_PRIVATE_KEY`.

@@ -10,7 +10,7 @@ use crate::error::{Error, Kind, excerpt};
 use crate::python::bridge::errors::raise;
 use crate::python::convert::values::described;
 
-/// Seconds that the command may take; long enough for a finger on a hardware key.
+/// Seconds that the command may take: the user may have to touch a hardware key.
 const LIMIT: u32 = 60;
 
 /// The words of a command: a list as it is, a text split as a shell would split it.
@@ -31,14 +31,10 @@ pub(crate) fn words(command: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     } else {
         command.clone()
     };
-    let words: Vec<String> = match words.extract() {
-        Ok(words) => words,
-        Err(_) => {
-            return Err(PyTypeError::new_err(format!(
-                "password_command= is text or a list of words; this is {}.",
-                described(command)?
-            )));
-        }
+    let Ok(words) = words.extract::<Vec<String>>() else {
+        let found = described(command)?;
+        let message = format!("password_command= is text or a list of words; this is {found}.");
+        return Err(PyTypeError::new_err(message));
     };
     if words.first().is_none_or(String::is_empty) {
         return Err(raise(py, &Error::new(Kind::CredentialError, "password_command is empty.")));

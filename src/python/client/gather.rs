@@ -169,9 +169,11 @@ impl PyGathering {
     /// Reads until a page is here whose scan is ``reported``: the number of the scan, and a
     /// ``Progress``. ``None`` when all is read. Interrupted, it drops the open requests.
     fn _wait(&self, py: Python<'_>, reported: Vec<bool>) -> PyResult<Option<(usize, Py<PyAny>)>> {
-        let step = self.step(py, reported)?;
-        let stepped = block_on_with(py, &self.buffer.get(), step)?;
-        self.stepped(py, stepped)
+        guarded(|| {
+            let step = self.step(py, reported)?;
+            let stepped = block_on_with(py, &self.buffer.get(), step)?;
+            self.stepped(py, stepped)
+        })
     }
 
     /// As ``_wait()``, an awaitable of the running asyncio loop.
@@ -187,7 +189,7 @@ impl PyGathering {
     fn _tables(&self, py: Python<'_>) -> PyResult<Vec<Py<PyTable>>> {
         let tables = self.gathering.lock().as_ref().map(Gathering::tables).unwrap_or_default();
         let tables = self.scans.iter().zip(tables);
-        tables.map(|(scan, table)| scan.get().remembered(py, table)).collect()
+        guarded(|| tables.map(|(scan, table)| scan.get().remembered(py, table)).collect())
     }
 
     /// Drops the open requests: the reads are over.

@@ -11,11 +11,11 @@ use crate::error::{Error, Kind};
 use crate::http::{DefaultLedger, FileLedger, Integration, Ledger};
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::detached;
-use crate::python::client::settings::with_surroundings;
+use crate::settings::Surroundings;
 
-/// The ledger of a client with these settings; `None`: memory. A service on loopback, and a client on
-/// a clock of its own, are for tests: they count in memory unless a path is given. That is resolved
-/// among the keywords that are pickled.
+/// The ledger of a client with these settings; `None`: memory. A service on loopback and a client with
+/// a `clock` are for tests: they count in memory unless a path is given. The path is made absolute in
+/// the keywords that are pickled.
 pub(crate) fn choose(
     pickled: &Bound<'_, PyDict>,
     settings: &ClientSettings,
@@ -35,7 +35,7 @@ pub(crate) fn choose(
     if settings.base_url.is_loopback() || settings.clock.is_manual() {
         return Ok(None);
     }
-    let path = with_surroundings(|around| around.state_file(&integration.file_name()));
+    let path = Surroundings::of_process().state_file(&integration.file_name());
     let usual = DefaultLedger::new(path.as_deref(), integration, settings.terms());
     Ok(Some(Arc::new(usual)))
 }

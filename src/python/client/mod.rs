@@ -1,4 +1,4 @@
-//! `siteline.Client`: the door to the service.
+//! `siteline.Client`.
 
 pub(crate) mod allowance;
 pub(crate) mod bookmark;
@@ -48,7 +48,7 @@ use crate::settings::Settings;
 /// - ``audience``: ``aud`` of the assertion, where it is not ``{base_url}/api/customer/oauth/token``
 /// - ``daily_allowance``: requests a day; the one that would exceed it is not sent (§8)
 /// - ``allowance_resets``: when the service's day begins, as ``"06:00Z"``, ``"08:00+02:00"`` or an
-///   aware ``datetime.time``; midnight UTC by default. A long ``Retry-After`` teaches it, and wins
+///   aware ``datetime.time``; midnight UTC by default. A long ``Retry-After`` shows when it is, and wins
 /// - ``ledger``: the file that counts them, for all processes that name it; by default one in your
 ///   state folder (see below)
 /// - ``settle_lag``: how far behind now a query without ``end`` stops (§4.5)

@@ -32,11 +32,6 @@ impl ProgressArg {
         Ok((!argument.is_none()).then(|| Self(argument.unbind())))
     }
 
-    /// For the same scan going on from a bookmark.
-    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        Self(self.0.clone_ref(py))
-    }
-
     /// The callback of a read that begins now; `None` for a bar that nobody would see.
     pub(crate) fn callback(
         &self,

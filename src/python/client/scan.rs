@@ -1,4 +1,4 @@
-//! `siteline.Scan`: a recipe that reads when it is asked to.
+//! `siteline.Scan`: a query and how it is read; nothing is read before it is asked for.
 
 use std::sync::Arc;
 
@@ -71,11 +71,17 @@ impl PyScan {
         progress.callback(py, &title(self.scan().query()))
     }
 
+    /// A new chain.
+    fn reader(&self, py: Python<'_>) -> PyResult<PageReader> {
+        let stream = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
+        Ok(PageReader::new(stream, self.callback(py)?))
+    }
+
     pub(crate) fn scan(&self) -> &Scan {
         self.collect.scan()
     }
 
-    /// The whole as Python sees it, from now on.
+    /// The table as Python sees it: the same object for all who ask.
     pub(crate) fn remembered(&self, py: Python<'_>, table: Arc<Table>) -> PyResult<Py<PyTable>> {
         let table = self.table.get_or_try_init(py, || Py::new(py, PyTable::new(table)));
         table.map(|table| table.clone_ref(py))
@@ -95,7 +101,7 @@ impl PyScan {
         async move { collect.step(deadline).await }
     }
 
-    /// Its `progress=`, where a read that begins now would report, and what such a read is called.
+    /// Its `progress=`, where it is still to be read, and the title of a bar.
     pub(crate) fn wants_progress(&self, py: Python<'_>) -> (Option<Py<PyAny>>, String) {
         let progress = self.progress.as_ref().filter(|_| self.table.get(py).is_none());
         (progress.map(|progress| progress.0.clone_ref(py)), title(self.scan().query()))
@@ -113,7 +119,7 @@ impl PyScan {
     }
 
     fn with_scan(&self, py: Python<'_>, scan: Scan) -> Self {
-        let progress = self.progress.as_ref().map(|progress| progress.clone_ref(py));
+        let progress = self.progress.as_ref().map(|progress| ProgressArg(progress.0.clone_ref(py)));
         Self::new(scan, self.client.clone_ref(py), progress)
     }
 
@@ -190,13 +196,12 @@ impl PyScan {
 
     /// Read page by page, on a new chain: an iterator of :class:`Page`.
     ///
-    /// From the second page on the next one is prefetched while you work on the one you have: who stops
-    /// early has spent at most one request unseen, and none where it took only the first page. Cut
-    /// short by Ctrl-C, a cancelled task or the end of the process, it stays counted. What goes wrong
-    /// with a page is raised when that page is asked for, and what is logged of it comes with it.
+    /// From the second page on the next one is prefetched while you work on the one you have: if you
+    /// stop early, at most one request was made for a page that you have not seen, and none if you took
+    /// only the first page. A request that Ctrl-C, a cancelled task or the end of the process ends stays
+    /// counted. An error of a page is raised, and its log records are emitted, when you ask for it.
     fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
-        let stream = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
-        Ok(PageIterator::new(PageReader::new(stream, self.callback(py)?)))
+        self.reader(py).map(PageIterator::new)
     }
 
     /// Read point by point, on a new chain: an iterator of plain dicts.
@@ -206,8 +211,7 @@ impl PyScan {
     /// ``extra_columns`` are in the dicts. Pages are prefetched as :meth:`pages` does.
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
-        let stream = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
-        Ok(RecordIterator::reading(Box::new(PageReader::new(stream, self.callback(py)?)), named))
+        Ok(RecordIterator::reading(Box::new(self.reader(py)?), named))
     }
 
     /// Read the whole once, merged: a :class:`Table`, remembered.
@@ -252,9 +256,11 @@ impl PyScan {
 
     /// Reads one page more, and gives a ``Progress``; or the table, when all is read.
     fn _wait(&self, py: Python<'_>, collecting: &PyCollecting) -> PyResult<Py<PyAny>> {
-        let step = self.step(collecting.deadline);
-        let step = block_on_with(py, &collecting.buffer.get(), step)?;
-        self.stepped(py, step)
+        guarded(|| {
+            let step = self.step(collecting.deadline);
+            let step = block_on_with(py, &collecting.buffer.get(), step)?;
+            self.stepped(py, step)
+        })
     }
 
     /// As ``_wait()``, an awaitable of the running asyncio loop.
@@ -360,7 +366,7 @@ impl PyScan {
         Ok(Self::new(scan, client.clone().unbind(), None))
     }
 
-    /// A scan travels as its recipe, where its client does; what was read stays behind.
+    /// Pickles the query and how it is read, with the client. What was read is not pickled.
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, ScanArguments<'py>)> {

@@ -1,8 +1,6 @@
-//! What `Client.from_env`, `Client.from_profile` and `pickle` make of a client's settings.
+//! The settings of a client: from its keywords, from outside the program, and for `pickle`.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -18,66 +16,51 @@ use crate::python::auth::credential::PyCredential;
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
-use crate::settings::{Given, OPTIONS, Platform, Settings, Surroundings};
+use crate::settings::{Given, OPTIONS, Settings, Surroundings, read_file};
 
-/// A file of profiles is not longer than this ...
-const LARGEST_CONFIG: u64 = 1 << 20;
-/// ... and a bundle of certificates not longer than this.
+/// A bundle of certificates is not longer than this.
 const LARGEST_BUNDLE: u64 = 1 << 24;
 
-/// A client of what `read` finds; the keywords win.
+/// A client with the settings that `read` finds; keywords win over them.
 pub(crate) fn from_outside<'py>(
     cls: &Bound<'py, PyType>,
     options: Option<&Bound<'py, PyDict>>,
     read: impl FnOnce(&Surroundings<'_>, Given) -> crate::Result<Settings>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = cls.py();
-    let has = |name: &str| options.map_or(Ok(false), |options| options.contains(name));
-    let given = Given { base_url: has("base_url")?, credential: has("credential")? };
-    let settings = with_surroundings(|around| {
-        guarded(|| read(around, given).map_err(|error| raise(py, &error)))
-    })?;
-    let profile = settings.profile.clone();
-    client_of(cls, settings, options).inspect_err(|error| {
-        if let Some((file, name)) = &profile
+    let options = options.cloned().unwrap_or_else(|| PyDict::new(py));
+    let given = Given {
+        base_url: options.contains("base_url")?,
+        credential: options.contains("credential")?,
+    };
+    let read = || read(&Surroundings::of_process(), given).map_err(|error| raise(py, &error));
+    let settings = guarded(read)?;
+    let make = || {
+        let keywords = PyDict::new(py);
+        if let Some(base_url) = settings.base_url {
+            keywords.set_item("base_url", base_url)?;
+        }
+        if let Some((subject, key)) = settings.credential {
+            keywords.set_item("credential", PyCredential::from_settings(py, &subject, key)?)?;
+        }
+        for (name, value) in &settings.options {
+            keywords.set_item(name, value_of(py, value)?)?;
+        }
+        keywords.update(options.as_mapping())?;
+        cls.call((), Some(&keywords))
+    };
+    make().inspect_err(|error| {
+        if let Some((file, name)) = &settings.profile
             && error.is_instance_of::<PyValueError>(py)
         {
-            let note = format!("The profile {name:?} of {} was read.", file.display());
-            // Where no note can be added, the error stands without it.
-            let _ = error.value(py).call_method1("add_note", (note,));
+            add_note(py, error, &format!("The profile {name:?} of {} was read.", file.display()));
         }
     })
 }
 
-/// What lies around this process.
-pub(crate) fn with_surroundings<T>(ask: impl FnOnce(&Surroundings<'_>) -> T) -> T {
-    ask(&Surroundings {
-        variable: &|name| std::env::var_os(name).map(|text| text.to_string_lossy().into_owned()),
-        read: &|path| text_of(bounded(path, LARGEST_CONFIG)?),
-        platform: Platform::current(),
-    })
-}
-
-fn client_of<'py>(
-    cls: &Bound<'py, PyType>,
-    settings: Settings,
-    options: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = cls.py();
-    let keywords = PyDict::new(py);
-    if let Some(base_url) = settings.base_url {
-        keywords.set_item("base_url", base_url)?;
-    }
-    if let Some((subject, key)) = settings.credential {
-        keywords.set_item("credential", PyCredential::from_settings(py, &subject, key)?)?;
-    }
-    for (name, value) in &settings.options {
-        keywords.set_item(name, value_of(py, value)?)?;
-    }
-    if let Some(options) = options {
-        keywords.update(options.as_mapping())?;
-    }
-    cls.call((), Some(&keywords))
+/// Where no note can be added, the error stands without it.
+fn add_note(py: Python<'_>, error: &PyErr, note: &str) {
+    let _ = error.value(py).call_method1("add_note", (note,));
 }
 
 /// The settings of a client with these keywords, its ledger excepted; and the keywords as they are
@@ -112,9 +95,8 @@ pub(crate) fn settings_with<'py>(
     for (name, value) in given {
         let set = set(&mut settings, name, &value).inspect_err(|error| {
             if error.is_instance_of::<PyTypeError>(py) {
-                // As pyo3 does for arguments that have a place of their own. A note less is no harm.
-                let note = format!("while processing '{name}'");
-                let _ = error.value(py).call_method1("add_note", (note,));
+                // As pyo3 does for an argument that the signature lists.
+                add_note(py, error, &format!("while processing '{name}'"));
             }
         });
         pickled.set_item(name, set?)?;
@@ -195,43 +177,23 @@ fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bou
     }
     let path = path_of(given, "ca_bundle")?;
     let path = std::path::absolute(&path).unwrap_or(path);
-    trust.ca_bundle = Some(read_bundle(py, &path)?);
-    trust.ca_bundle_file.insert(path).as_os_str().into_bound_py_any(py)
-}
-
-fn read_bundle(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
-    detached(py, || bounded(path, LARGEST_BUNDLE))?.map_err(|error| {
+    let read = detached(py, || read_file(&path, LARGEST_BUNDLE))?.map_err(|error| {
         let message = format!("ca_bundle={:?} cannot be read: {}.", path.display(), error.kind());
         let hint = "It is a file of certificates in PEM form; SSL_CERT_DIR takes a folder.";
         raise(py, &Error::new(Kind::ConfigError, message).with_hint(hint))
-    })
+    });
+    trust.ca_bundle = Some(read?);
+    trust.ca_bundle_file.insert(path).as_os_str().into_bound_py_any(py)
 }
 
-/// A file that may be any: a device or a pipe has no end, or keeps us waiting for it.
-fn bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    Ok(bytes)
-}
-
-fn text_of(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
-}
-
-/// Where the bundle of the package certifi is. The package is only looked for: to import it, and to
-/// read its file, is for those who need it.
+/// Where the bundle of the package certifi is. The package is only looked for: it is imported, and its
+/// file read, where it is needed.
 fn certifi(py: Python<'_>) -> Option<PathBuf> {
     let find = || -> PyResult<PathBuf> {
         let util = py.import("importlib.util")?;
-        let module: PathBuf =
-            util.call_method1("find_spec", ("certifi",))?.getattr("origin")?.extract()?;
-        Ok(module.with_file_name("cacert.pem"))
+        util.call_method1("find_spec", ("certifi",))?.getattr("origin")?.extract()
     };
-    find().ok()
+    Some(find().ok()?.with_file_name("cacert.pem"))
 }
 
 /// Refuses to pickle a client with these settings.
