@@ -20,7 +20,6 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 
 from siteline import _pickling
 from siteline._siteline import (
-    Allowance,
     Bookmark,
     Client,
     Clock,
@@ -44,6 +43,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siteline import errors
     from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan
+    from siteline.allowance import Allowance
     from siteline.coverage import Coverage, CoverageWindow
     from siteline.discovery import Discovery
     from siteline.errors import (
@@ -193,6 +193,7 @@ __all__ = [
 # about two milliseconds.
 _MODULES = {
     "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"),
+    "allowance": ("Allowance",),
     "coverage": ("Coverage", "CoverageWindow"),
     "discovery": ("Discovery",),
     "frames": ("Record",),

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, Unpack, overload
 
 from siteline._awaiting import KnownStates, async_target
+from siteline._reads import Reads
 from siteline._siteline import Client, Feed, Page
 from siteline.errors import SitelineError
 from siteline.progress import Progress, finish
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline._siteline import (
-        Allowance,
         Bookmark,
         Credential,
         Query,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         _PlanOptions,
         _SyncOptions,
     )
+    from siteline.allowance import Allowance
     from siteline.discovery import Discovery
     from siteline.frames import Record
     from siteline.gathered import Gathered
@@ -179,17 +180,15 @@ class AsyncClient:
         if isinstance(scans, Iterable):
             scans = list(scans)
             known = {id(one._scan): one for one in scans if isinstance(one, AsyncScan)}
-        gathering = self._client._gathering(_core(scans), concurrency)
+        reads = Reads(self._client, _core(scans), concurrency)
         try:
-            while (step := await gathering._step()) is not None:
-                callback, progress = step
-                callback(progress)
-            return gathering._gathered()
+            with reads:
+                while (page := await reads.core._step(reads.reported)) is not None:
+                    reads.report(*page)
+                return reads.gathered()
         except SitelineError as error:
             error.scans = [known.get(id(one)) or AsyncScan(one) for one in error.scans]
             raise
-        finally:
-            gathering._end()
 
     async def plan(
         self,

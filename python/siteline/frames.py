@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from siteline._siteline import Scan
 from siteline._times import iso
 from siteline._zero_copy import can_share, share, timestamps
 
@@ -56,7 +57,7 @@ class _Columns(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
+def to_pandas(source: _Columns | Scan, *, ids: _Ids = "str") -> pd.DataFrame:
     """Build the long frame: ten columns, one row for each point.
 
     The ids are ``str`` (or categories: ``ids="category"`` is faster and smaller), ``timestamp`` is
@@ -73,6 +74,8 @@ def to_pandas(source: _Columns, *, ids: _Ids = "str") -> pd.DataFrame:
         import pandas as pd
     except ImportError as error:
         raise _missing("pandas", "to_pandas()") from error
+    if isinstance(source, Scan):
+        source = source.collect()
     given = source._columns()
     shared = not isinstance(given[5][2], bytearray) and can_share(pd)
     columns = {

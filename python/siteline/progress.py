@@ -11,6 +11,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline._counts import counted
+from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,19 @@ class Progress(NamedTuple):
     """The part of the range before ``newest``, from 0 to 1; ``None`` where it is unknown."""
     done: bool
     """Whether the last page has been read."""
+
+
+def checked(progress: Any) -> Any:
+    """Return the argument ``progress=``, or ``None`` where nothing is to be reported."""
+    if progress is None or progress is False:
+        return None
+    if progress is not True and not callable(progress):
+        raise QueryError("progress= is True, or a callable that takes a siteline.Progress.")
+    from inspect import iscoroutinefunction
+
+    if iscoroutinefunction(progress):
+        raise QueryError("progress= is an async function, which nobody would await.")
+    return progress
 
 
 def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:

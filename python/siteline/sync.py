@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from siteline._counts import counted
-from siteline._siteline import Allowance
 from siteline._times import iso, to_second, with_times
+from siteline.allowance import Allowance
 from siteline.errors import AllowanceExhausted, QueryError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class SyncReport:
         return cls(
             _feeds=tuple(map(FeedReport._restore, record.pop("feeds"))),
             todo=tuple(map(Task._restore, record.pop("todo"))),
-            allowance=Allowance._restore(record.pop("allowance")),
+            allowance=Allowance(**with_times(record.pop("allowance"), "resets_at")),
             **with_times(record, "resumes_at", "now"),
         )
 
@@ -306,7 +306,7 @@ class Plan:
     def _restore(cls, record: dict[str, Any], kind: Literal["sync", "scan"]) -> Plan:
         return cls(
             tasks=tuple(map(Task._restore, record.pop("tasks"))),
-            allowance=Allowance._restore(record.pop("allowance")),
+            allowance=Allowance(**with_times(record.pop("allowance"), "resets_at")),
             kind=kind,
             **with_times(record, "now"),
         )

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::background::Spawner;
 use crate::auth::{Credential, ScopeSet};
 use crate::clock::Clock;
@@ -80,7 +82,7 @@ impl ClientSettings {
 }
 
 /// The settings of a read.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ReadSettings {
     /// After so many pages of one chain, the read fails.
     pub max_pages: Option<u64>,

@@ -13,6 +13,7 @@
 //! ```
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
@@ -178,6 +179,12 @@ impl PartialEq for Bookmark {
 }
 
 impl Eq for Bookmark {}
+
+impl Hash for Bookmark {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to_bytes().hash(state);
+    }
+}
 
 struct Fields<'a>(&'a [u8]);
 

@@ -35,8 +35,6 @@ mod _siteline {
     #[pymodule_export]
     use super::client::PyClient;
     #[pymodule_export]
-    use super::client::allowance::PyAllowance;
-    #[pymodule_export]
     use super::client::bookmark::PyBookmark;
     #[pymodule_export]
     use super::client::page::{PageIterator, PyPage};

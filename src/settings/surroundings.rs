@@ -1,10 +1,14 @@
 //! [`Surroundings`]: the environment of a program, and the paths of the file of profiles and of
 //! siteline's own files.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::variables::CONFIG;
+
+/// A file of profiles is not longer than this.
+const LARGEST_CONFIG: u64 = 1 << 20;
 
 /// The platform, which determines the folders of configuration files and of state files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +43,34 @@ pub struct Surroundings<'a> {
     pub read: &'a dyn Fn(&Path) -> io::Result<String>,
     /// The platform.
     pub platform: Platform,
+}
+
+impl Surroundings<'static> {
+    /// Those of this process.
+    #[must_use]
+    pub fn of_process() -> Self {
+        Self { variable: &variable, read: &read_profiles, platform: Platform::current() }
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|text| text.to_string_lossy().into_owned())
+}
+
+fn read_profiles(path: &Path) -> io::Result<String> {
+    let bytes = read_file(path, LARGEST_CONFIG)?;
+    String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// The contents of a file that has at most so many bytes. It may be a device or a pipe, which has no
+/// end.
+pub(crate) fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
 }
 
 impl Surroundings<'_> {

@@ -20,7 +20,7 @@ use crate::python::convert::state::{Reduced, dict, json_text, reduce, restore};
 use crate::python::convert::values::{described, octets, value_of};
 use crate::settings::{Key, KeySource, PASSPHRASE, PRIVATE_KEY, PassphraseSource};
 
-/// Who asks: the subject that enrollment returned, and the key that signs for it (§2.1).
+/// The subject that enrollment returned, and the key that signs for it (§2.1).
 ///
 /// Either ``private_key``, which takes all that :class:`PrivateKey` takes, or a
 /// :class:`PrivateKey` itself (with ``passphrase`` and ``strict`` as there); or, for keys that may
@@ -61,7 +61,11 @@ use crate::settings::{Key, KeySource, PASSPHRASE, PRIVATE_KEY, PassphraseSource}
 /// ...
 /// siteline.errors.CredentialError: kid="my-key" is not the thumbprint of this key...
 #[pyclass(frozen, name = "Credential", module = "siteline")]
-pub(crate) struct PyCredential(pub(crate) Credential, Kept);
+pub(crate) struct PyCredential(
+    pub(crate) Credential,
+    /// What is pickled, or why nothing is.
+    Result<KeyPlace, &'static str>,
+);
 
 copies_are_itself!(PyCredential);
 
@@ -88,31 +92,47 @@ impl PyCredential {
         kid: Option<&str>,
         strict: bool,
     ) -> PyResult<Self> {
-        let checked = match (private_key, signer) {
-            (Some(source), None) => {
-                if public_jwk.is_some() {
-                    return Err(raise(py, &public_jwk_without_signer()));
-                }
-                let unlock = match (passphrase, password_command) {
-                    (Some(_), Some(_)) => return Err(raise(py, &one_passphrase_only())),
-                    (Some(passphrase), None) => Unlock::With(passphrase),
-                    (None, Some(command)) => Unlock::Command(words(command)?),
-                    (None, None) => Unlock::Nothing,
-                };
-                return Self::with_key(py, subject, &Source::of(source)?, unlock, kid, strict);
-            }
-            (None, Some(_)) if passphrase.is_some() || password_command.is_some() => {
-                return Err(raise(py, &passphrase_without_key()));
-            }
-            (None, Some(signer)) => {
-                let signer = PySigner::new(&signer)?;
-                let public = public_jwk.ok_or_else(|| raise(py, &signer_without_public_jwk()))?;
-                let public = read_public_jwk(public)?;
-                guarded(|| Ok(signer.credential(subject, public, kid)))?
-            }
-            (given, _) => return Err(raise(py, &one_way_only(given.is_some()))),
+        let refused = |message: &str, hint| {
+            Err(raise(py, &Error::new(Kind::CredentialError, message).with_hint(hint)))
         };
-        Self::checked(py, checked, Err("its signer is code of this process"))
+        match (private_key, signer, public_jwk) {
+            (Some(_), Some(_), _) => {
+                refused("A credential has private_key or signer, not both.", TWO_WAYS)
+            }
+            (None, None, _) => refused(
+                "A credential needs private_key or signer; both are missing or None.",
+                TWO_WAYS,
+            ),
+            (Some(_), None, Some(_)) => refused(
+                "public_jwk belongs to signer; a private key brings its own.",
+                "Leave public_jwk out; read it from credential.public_jwk.",
+            ),
+            (Some(_), None, None) if passphrase.is_some() && password_command.is_some() => refused(
+                "passphrase and password_command are both given.",
+                "Leave one out: nobody can say which is meant.",
+            ),
+            (Some(source), None, None) => {
+                let opener = password_command.map(words).transpose()?.map(Opener::Command);
+                let source = Source::of(source)?;
+                Self::with_key(py, subject, &source, passphrase, opener, kid, strict)
+            }
+            (None, Some(_), _) if passphrase.is_some() || password_command.is_some() => refused(
+                "passphrase and password_command belong to private_key.",
+                "A signer opens its own vault: leave them out.",
+            ),
+            (None, Some(signer), public_jwk) => {
+                let signer = PySigner::new(&signer)?;
+                let Some(public_jwk) = public_jwk else {
+                    return refused(
+                        "A signer needs public_jwk, the public key that was enrolled.",
+                        "Its thumbprint is the kid, and each signature is checked against it.",
+                    );
+                };
+                let public = read_public_jwk(public_jwk)?;
+                let checked = guarded(|| Ok(signer.credential(subject, public, kid)))?;
+                Self::checked(py, checked, Err("its signer is code of this process"))
+            }
+        }
     }
 
     /// The subject that enrollment returned: ``iss`` and ``sub`` of every assertion (§2.1).
@@ -143,37 +163,29 @@ impl PyCredential {
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = state.py();
         let CredentialState { subject, kid, key } = restore(state)?;
-        let (source, strict, opened_by) = match key {
-            KeyPlace::File { path, strict, opened_by } => (Source::Path(path), strict, opened_by),
-            KeyPlace::Variable { opened_by } => {
-                (Source::Variable(variable(py, PRIVATE_KEY)?), false, opened_by)
-            }
+        let KeyPlace { path, strict, opener } = key;
+        let source = match path {
+            Some(path) => Source::Path(path),
+            None => Source::Variable(variable(py, PRIVATE_KEY)?),
         };
-        let unlock = match opened_by {
-            OpenedBy::Nothing => Unlock::Nothing,
-            OpenedBy::Command(words) => Unlock::Command(words),
-            OpenedBy::Variable => Unlock::Variable(variable(py, PASSPHRASE)?),
-        };
-        Self::with_key(py, &subject, &source, unlock, Some(&kid), strict)
+        Self::with_key(py, &subject, &source, None, opener, Some(&kid), strict)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let Self(credential, key) = slf.get();
-        let key = key.as_ref().map_err(|why| not_pickled(why))?.clone();
+        let key = key.clone().map_err(|why| {
+            PyTypeError::new_err(format!(
+                "This credential is not pickled, for {why}. Give private_key= the path of a key \
+                 file, with password_command= for what opens it, or make the client with \
+                 Client.from_env() or Client.from_profile()."
+            ))
+        })?;
         let (subject, kid) = (credential.subject().to_owned(), credential.kid().to_owned());
         reduce(slf, &CredentialState { subject, kid, key })
     }
 }
 
-fn not_pickled(why: &str) -> PyErr {
-    PyTypeError::new_err(format!(
-        "This credential is not pickled, for {why}. Give private_key= the path of a key file, with \
-         password_command= for what opens it, or make the client with Client.from_env() or \
-         Client.from_profile()."
-    ))
-}
-
-/// A credential as another process finds it: nothing secret.
+/// What is pickled of a credential. Nothing secret.
 #[derive(Serialize, Deserialize)]
 struct CredentialState {
     subject: String,
@@ -181,87 +193,64 @@ struct CredentialState {
     key: KeyPlace,
 }
 
-/// Where another process finds the key, or why it does not.
-type Kept = Result<KeyPlace, &'static str>;
-
-/// Where the key of a credential is, so that another process finds it there. Nothing secret.
+/// Where another process finds the key.
 #[derive(Clone, Serialize, Deserialize)]
-enum KeyPlace {
-    File {
-        path: PathBuf,
-        strict: bool,
-        opened_by: OpenedBy,
-    },
-    /// In `SITELINE_PRIVATE_KEY`.
-    Variable {
-        opened_by: OpenedBy,
-    },
+struct KeyPlace {
+    /// `None`: in `SITELINE_PRIVATE_KEY`.
+    path: Option<PathBuf>,
+    strict: bool,
+    opener: Option<Opener>,
 }
 
-/// What opens it.
+/// Where the passphrase of a key comes from, if it was not given itself.
 #[derive(Clone, Serialize, Deserialize)]
-enum OpenedBy {
-    Nothing,
+enum Opener {
     Command(Vec<String>),
     /// `SITELINE_PASSPHRASE`.
     Variable,
 }
 
-/// What opens a key, here and now.
-enum Unlock {
-    Nothing,
-    With(Passphrase),
-    Command(Vec<String>),
-    /// What stands in `SITELINE_PASSPHRASE`.
-    Variable(Zeroizing<String>),
-}
-
 impl PyCredential {
     /// The credential that variables or a profile name.
     pub(crate) fn from_settings(py: Python<'_>, subject: &str, key: Key) -> PyResult<Self> {
-        let unlock = match key.passphrase {
-            None => Unlock::Nothing,
-            Some(PassphraseSource::Text(text)) => Unlock::Variable(text),
+        let opener = match key.passphrase {
+            None => None,
+            Some(PassphraseSource::Text(_)) => Some(Opener::Variable),
             Some(PassphraseSource::Command(command)) => {
-                Unlock::Command(words(&value_of(py, &command)?)?)
+                Some(Opener::Command(words(&value_of(py, &command)?)?))
             }
         };
         let source = match key.source {
             KeySource::File(path) => Source::Path(path),
             KeySource::Text(text) => Source::Variable(text),
         };
-        Self::with_key(py, subject, &source, unlock, key.kid.as_deref(), key.strict)
+        Self::with_key(py, subject, &source, None, opener, key.kid.as_deref(), key.strict)
     }
 
     fn with_key(
         py: Python<'_>,
         subject: &str,
         source: &Source,
-        unlock: Unlock,
+        passphrase: Option<Passphrase>,
+        opener: Option<Opener>,
         kid: Option<&str>,
         strict: bool,
     ) -> PyResult<Self> {
-        let (passphrase, opened_by) = match unlock {
-            Unlock::Nothing => (None, Ok(OpenedBy::Nothing)),
-            Unlock::With(passphrase) => (Some(passphrase), Err("its passphrase was given itself")),
-            Unlock::Command(words) => {
-                (Some(Passphrase::new(printed(py, &words)?)), Ok(OpenedBy::Command(words)))
-            }
-            Unlock::Variable(text) => {
-                let bytes = Zeroizing::new(text.as_bytes().to_vec());
-                (Some(Passphrase::new(bytes)), Ok(OpenedBy::Variable))
-            }
+        let path = match source {
+            Source::Path(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+            _ => None,
         };
-        let place = match (source, opened_by) {
-            (Source::Path(path), Ok(opened_by)) => {
-                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-                Ok(KeyPlace::File { path, strict, opened_by })
-            }
-            (Source::Variable(_), Ok(opened_by)) => Ok(KeyPlace::Variable { opened_by }),
-            (Source::Held(_) | Source::Bytes(_), _) => {
-                Err("its key was given itself, not as a path")
-            }
-            (_, Err(why)) => Err(why),
+        let place = if matches!(source, Source::Held(_) | Source::Bytes(_)) {
+            Err("its key was given itself, not as a path")
+        } else if passphrase.is_some() {
+            Err("its passphrase was given itself")
+        } else {
+            Ok(KeyPlace { path, strict, opener: opener.clone() })
+        };
+        let passphrase = match opener {
+            None => passphrase,
+            Some(Opener::Command(words)) => Some(Passphrase(printed(py, &words)?)),
+            Some(Opener::Variable) => Some(Passphrase::from(variable(py, PASSPHRASE)?.as_str())),
         };
         let key = read(py, source, passphrase, strict)?;
         Self::checked(py, guarded(|| Ok(Credential::with_key(subject, key, kid)))?, place)
@@ -270,7 +259,7 @@ impl PyCredential {
     fn checked(
         py: Python<'_>,
         checked: crate::Result<Checked<Credential>>,
-        place: Kept,
+        place: Result<KeyPlace, &'static str>,
     ) -> PyResult<Self> {
         let Checked { value, warnings } = checked.map_err(|error| raise(py, &error))?;
         warn(py, &warnings)?;
@@ -289,40 +278,9 @@ fn variable(py: Python<'_>, name: &str) -> PyResult<Zeroizing<String>> {
     )
 }
 
-fn one_way_only(both: bool) -> Error {
-    let message = if both {
-        "A credential has private_key or signer, not both."
-    } else {
-        "A credential needs private_key or signer; both are missing or None."
-    };
-    Error::new(Kind::CredentialError, message).with_hint(
-        "Pass private_key= (a path, PEM text, bytes, a JWK or a PrivateKey), or for a key that \
-         stays in a vault signer= with public_jwk=. Is an environment variable unset?",
-    )
-}
-
-fn one_passphrase_only() -> Error {
-    Error::new(Kind::CredentialError, "passphrase and password_command are both given.")
-        .with_hint("Leave one out: nobody can say which is meant.")
-}
-
-fn passphrase_without_key() -> Error {
-    Error::new(Kind::CredentialError, "passphrase and password_command belong to private_key.")
-        .with_hint("A signer opens its own vault: leave them out.")
-}
-
-fn signer_without_public_jwk() -> Error {
-    Error::new(
-        Kind::CredentialError,
-        "A signer needs public_jwk, the public key that was enrolled.",
-    )
-    .with_hint("Its thumbprint is the kid, and each signature is checked against it.")
-}
-
-fn public_jwk_without_signer() -> Error {
-    Error::new(Kind::CredentialError, "public_jwk belongs to signer; a private key brings its own.")
-        .with_hint("Leave public_jwk out; read it from credential.public_jwk.")
-}
+const TWO_WAYS: &str = "Pass private_key= (a path, PEM text, bytes, a JWK or a PrivateKey), or for a \
+                        key that stays in a vault signer= with public_jwk=. Is an environment \
+                        variable unset?";
 
 fn read_public_jwk(value: &Bound<'_, PyAny>) -> PyResult<PublicJwk> {
     let py = value.py();

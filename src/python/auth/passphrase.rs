@@ -1,16 +1,16 @@
 //! `password_command`: a passphrase that a command prints (`pass show plant`). It runs through
 //! Python's `subprocess`, without a shell; what it prints is neither shown nor kept.
 
-use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyDict, PyString};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Kind, excerpt};
 use crate::python::bridge::errors::raise;
 use crate::python::convert::values::described;
 
-/// Seconds that the command may take; long enough for a finger on a hardware key.
+/// Seconds that the command may take: the user may have to touch a hardware key.
 const LIMIT: u32 = 60;
 
 /// The words of a command: a list as it is, a text split as a shell would split it.
@@ -31,14 +31,10 @@ pub(crate) fn words(command: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     } else {
         command.clone()
     };
-    let words: Vec<String> = match words.extract() {
-        Ok(words) => words,
-        Err(_) => {
-            return Err(PyTypeError::new_err(format!(
-                "password_command= is text or a list of words; this is {}.",
-                described(command)?
-            )));
-        }
+    let Ok(words) = words.extract::<Vec<String>>() else {
+        let found = described(command)?;
+        let message = format!("password_command= is text or a list of words; this is {found}.");
+        return Err(PyTypeError::new_err(message));
     };
     if words.first().is_none_or(String::is_empty) {
         return Err(raise(py, &Error::new(Kind::CredentialError, "password_command is empty.")));
@@ -48,62 +44,21 @@ pub(crate) fn words(command: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
 
 /// What the command prints: its first line, without the line's end.
 pub(crate) fn printed(py: Python<'_>, words: &[String]) -> PyResult<Zeroizing<Vec<u8>>> {
-    let subprocess = py.import("subprocess")?;
-    let options = PyDict::new(py);
-    options.set_item("stdin", subprocess.getattr("DEVNULL")?)?;
-    options.set_item("stdout", subprocess.getattr("PIPE")?)?;
-    options.set_item("stderr", subprocess.getattr("PIPE")?)?;
-    options.set_item("timeout", LIMIT)?;
-    let ended = match subprocess.call_method("run", (words.to_vec(),), Some(&options)) {
-        Ok(ended) => ended,
-        Err(error) => return Err(not_run(&subprocess, words, error)?),
-    };
-    let status: i64 = ended.getattr("returncode")?.extract()?;
-    let output = ended.getattr("stdout")?;
-    let line = first_line(output.cast::<PyBytes>()?.as_bytes());
-    if status == 0 && !line.is_empty() {
-        return Ok(line);
-    }
-    let what = if status == 0 {
-        "printed nothing".to_owned()
-    } else {
-        format!("ended with status {status}")
-    };
-    let errors = ended.getattr("stderr")?;
-    let said = String::from_utf8_lossy(errors.cast::<PyBytes>()?.as_bytes()).trim().to_owned();
-    let passphrase = String::from_utf8_lossy(&line);
-    let said = if line.is_empty() { said } else { said.replace(&*passphrase, "[removed]") };
-    let error = refused(words, &what);
-    let error = match said.as_str() {
-        "" => error,
-        said => error.with_hint(format!("It said: {}", excerpt(said))),
-    };
-    Err(raise(py, &error))
-}
-
-/// The exception holds what the command had printed until then: it is not passed on, nor kept as a
-/// cause.
-fn not_run(subprocess: &Bound<'_, PyModule>, words: &[String], error: PyErr) -> PyResult<PyErr> {
-    let py = subprocess.py();
-    let what = if error.is_instance(py, &subprocess.getattr("TimeoutExpired")?) {
-        format!("did not end within {LIMIT} seconds")
-    } else if error.is_instance_of::<PyOSError>(py) {
-        let why = error.value(py).getattr("strerror")?;
-        let why = if why.is_none() { String::new() } else { format!(": {}", why.str()?) };
-        format!("could not be started{why}")
-    } else {
-        return Ok(error);
-    };
-    Ok(raise(py, &refused(words, &what)))
+    let run = py.import("siteline._passphrase")?.getattr("run")?.call1((words, LIMIT))?;
+    let (failure, line, said): (Option<String>, Vec<u8>, String) = run.extract()?;
+    let Some(failure) = failure else { return Ok(Zeroizing::new(line)) };
+    let error = refused(words, &failure);
+    Err(raise(
+        py,
+        &match said.as_str() {
+            "" => error,
+            said => error.with_hint(format!("It said: {}", excerpt(said))),
+        },
+    ))
 }
 
 fn refused(words: &[String], what: &str) -> Error {
     let program = words.first().map_or("", String::as_str);
     Error::new(Kind::CredentialError, format!("password_command ({}) {what}.", excerpt(program)))
         .with_hint("Run it by hand: its first line is the passphrase.")
-}
-
-fn first_line(output: &[u8]) -> Zeroizing<Vec<u8>> {
-    let line = output.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    Zeroizing::new(line.strip_suffix(b"\r").unwrap_or(line).to_vec())
 }

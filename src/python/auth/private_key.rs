@@ -56,7 +56,7 @@ impl PyPrivateKey {
         passphrase: Option<Passphrase>,
         strict: bool,
     ) -> PyResult<Self> {
-        private_key(source, passphrase, strict).map(Self)
+        read(source.py(), &Source::of(source)?, passphrase, strict).map(Self)
     }
 
     /// Make a new key of 2048, 3072 (the default) or 4096 bits.
@@ -120,7 +120,8 @@ impl PyPrivateKey {
         passphrase: Option<Passphrase>,
         overwrite: bool,
     ) -> PyResult<()> {
-        detached(py, || self.0.save(&path, Passphrase::bytes(passphrase.as_ref()), overwrite))?
+        let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
+        detached(py, || self.0.save(&path, passphrase, overwrite))?
             .map_err(|error| raise(py, &error))
     }
 
@@ -193,15 +194,11 @@ impl Source {
 }
 
 /// A passphrase as text or bytes, wiped when it is dropped.
-pub(crate) struct Passphrase(Bytes);
+pub(crate) struct Passphrase(pub(crate) Bytes);
 
-impl Passphrase {
-    pub(crate) fn new(bytes: Bytes) -> Self {
-        Self(bytes)
-    }
-
-    fn bytes(given: Option<&Self>) -> Option<&[u8]> {
-        given.map(|passphrase| passphrase.0.as_slice())
+impl From<&str> for Passphrase {
+    fn from(text: &str) -> Self {
+        Self(Zeroizing::new(text.as_bytes().to_vec()))
     }
 }
 
@@ -210,27 +207,17 @@ impl<'py> FromPyObject<'_, 'py> for Passphrase {
 
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(text) = value.cast::<PyString>() {
-            return Ok(Self(Zeroizing::new(text.to_cow()?.as_bytes().to_vec())));
+            return Ok(Self::from(&*text.to_cow()?));
         }
+        let refused = |found| format!("A passphrase is str or bytes; this is {found}.");
         match octets(&value)? {
             Some(bytes) => Ok(Self(bytes)),
-            None => Err(PyTypeError::new_err(format!(
-                "A passphrase is str or bytes; this is {}.",
-                described(&value)?
-            ))),
+            None => Err(PyTypeError::new_err(refused(described(&value)?))),
         }
     }
 }
 
-/// A key from whatever Python gave, with its warnings raised.
-fn private_key(
-    source: &Bound<'_, PyAny>,
-    passphrase: Option<Passphrase>,
-    strict: bool,
-) -> PyResult<PrivateKey> {
-    read(source.py(), &Source::of(source)?, passphrase, strict)
-}
-
+/// The key, with its warnings raised. The passphrase is wiped at the end.
 #[expect(clippy::needless_pass_by_value, reason = "it is wiped once it was used")]
 pub(crate) fn read(
     py: Python<'_>,
@@ -238,15 +225,17 @@ pub(crate) fn read(
     passphrase: Option<Passphrase>,
     strict: bool,
 ) -> PyResult<PrivateKey> {
-    let passphrase = Passphrase::bytes(passphrase.as_ref());
-    let unwarned = |key| Loaded { key, warnings: Vec::new() };
-    let loaded = detached(py, || match source {
-        Source::Held(key) => Ok(unwarned(key.clone())),
-        Source::Path(path) => PrivateKey::load(path, passphrase, strict),
-        Source::Bytes(bytes) => PrivateKey::parse(bytes, passphrase).map(unwarned),
-        Source::Variable(text) => PrivateKey::parse(text.as_bytes(), passphrase).map(unwarned),
-    })?;
-    let Loaded { key, warnings } = loaded.map_err(|error| raise(py, &error))?;
+    let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
+    let load = || {
+        let key = match source {
+            Source::Path(path) => return PrivateKey::load(path, passphrase, strict),
+            Source::Held(key) => key.clone(),
+            Source::Bytes(bytes) => PrivateKey::parse(bytes, passphrase)?,
+            Source::Variable(text) => PrivateKey::parse(text.as_bytes(), passphrase)?,
+        };
+        Ok(Loaded { key, warnings: Vec::new() })
+    };
+    let Loaded { key, warnings } = detached(py, load)?.map_err(|error| raise(py, &error))?;
     warn(py, &warnings)?;
     Ok(key)
 }

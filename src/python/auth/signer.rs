@@ -1,4 +1,4 @@
-//! Signers of the user's: a plain function on a thread of its own, or an async one on the caller's
+//! The user's signers: a plain function runs on a thread of its own, an async one on the caller's
 //! event loop.
 
 use std::sync::Arc;
@@ -116,7 +116,7 @@ fn signature(py: Python<'_>, answer: PyResult<Bound<'_, PyAny>>) -> Result<Vec<u
 /// The exception itself is kept, and becomes the cause of ours; its text is not repeated.
 fn signer_raised(py: Python<'_>, raised: PyErr) -> Error {
     if raised.is_instance_of::<CancelledError>(py) {
-        // It comes through as it is, to the one whose signer it was.
+        // It is raised unchanged in the call whose signer was cancelled.
         return Error::new(Kind::ClosedError, "The signer was cancelled.").with_source(raised);
     }
     let name = raised.get_type(py).name().map_or_else(|_| "an exception".into(), |n| n.to_string());

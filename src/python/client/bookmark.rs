@@ -19,8 +19,8 @@ use crate::python::convert::values::many;
 /// >>> rest = scan.resume(siteline.Bookmark.from_bytes(saved))
 /// >>> [len(page) for page in rest.pages()]
 /// [30, 12]
-#[pyclass(frozen, eq, name = "Bookmark", module = "siteline")]
-#[derive(PartialEq)]
+#[pyclass(frozen, eq, hash, name = "Bookmark", module = "siteline")]
+#[derive(PartialEq, Hash)]
 pub(crate) struct PyBookmark(pub(crate) Bookmark);
 
 #[pymethods]
@@ -45,13 +45,6 @@ impl PyBookmark {
     #[getter]
     fn pages(&self) -> u64 {
         self.0.pages()
-    }
-
-    fn __hash__(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-        let mut hasher = DefaultHasher::new();
-        self.0.to_bytes().hash(&mut hasher);
-        hasher.finish()
     }
 
     fn __repr__(&self) -> String {

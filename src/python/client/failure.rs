@@ -10,18 +10,10 @@ use crate::python::convert::table::PyTable;
 /// The Python exception for a read that failed half way, with ``.bookmark`` and ``.partial``.
 pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
     let exception = raise(py, &failure.error);
-    let value = exception.value(py);
+    let value = exception.value(py).clone();
     let fill = || -> PyResult<()> {
-        if let Some(bookmark) = failure.bookmark {
-            value.setattr("bookmark", Py::new(py, PyBookmark(bookmark))?)?;
-        }
-        if let Some(partial) = failure.partial {
-            value.setattr("partial", Py::new(py, PyTable::new(partial))?)?;
-        }
-        Ok(())
+        failure.bookmark.map_or(Ok(()), |at| value.setattr("bookmark", PyBookmark(at)))?;
+        failure.partial.map_or(Ok(()), |table| value.setattr("partial", PyTable::new(table)))
     };
-    match fill() {
-        Ok(()) => exception,
-        Err(failure) => failure,
-    }
+    fill().err().unwrap_or(exception)
 }

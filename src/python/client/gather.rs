@@ -1,216 +1,99 @@
-//! `client.gather`: several scans read side by side. As in a collect, `progress=` is called between two
-//! pages, and nothing of Python runs while the core works.
+//! `client.gather`: several scans read side by side. The loop over their pages is in
+//! `siteline._reads`; nothing of Python runs while the core works.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
 
+use crate::client::collect::Partial;
 use crate::client::gather::{CONCURRENCY, GatherFailure, Gathering};
 use crate::client::progress::Progress;
-use crate::client::table::Table;
 use crate::error::{Error, Kind};
+use crate::lock::Mutex;
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::{attached, guarded};
 use crate::python::bridge::runtime::{block_on_with, let_go, spawn_with};
 use crate::python::client::PyClient;
 use crate::python::client::bookmark::PyBookmark;
-use crate::python::client::progress::{ProgressCallback, event, module};
-use crate::python::client::scan::PyScan;
+use crate::python::client::progress::event;
+use crate::python::client::scan::{PyScan, reads};
 use crate::python::convert::table::PyTable;
 use crate::python::convert::values::{count, items, refuse};
 
-/// Scans that are being gathered, for `client.gather` and `siteline.aio`.
+/// Scans that are being gathered.
 #[pyclass(frozen, name = "_Gathering", module = "siteline._siteline")]
 pub(crate) struct PyGathering {
     scans: Vec<Py<PyScan>>,
-    callbacks: Vec<Option<ProgressCallback>>,
-    /// Which scans have a callback.
-    reported: Arc<[bool]>,
-    slot: Mutex<Slot>,
+    /// A step takes it out, and drops it where it is cancelled or fails.
+    gathering: Mutex<Option<Gathering>>,
     buffer: SharedLogBuffer,
 }
 
-struct Slot {
-    /// `None` while a step is being taken, and when it is over.
-    gathering: Option<Gathering>,
-    over: bool,
-}
-
-/// A page to report, and the reads themselves, which a step that is given up drops.
+/// The reads, and a page to report; no page when all is read.
 type Stepped = (Gathering, Option<(usize, Progress)>);
 
-/// Reads until a page is here that is to be reported, or all is read.
-async fn step(mut gathering: Gathering, reported: Arc<[bool]>) -> Result<Stepped, GatherFailure> {
-    loop {
-        match gathering.step().await? {
-            Some((index, _)) if !reported[index] => {}
-            page => return Ok((gathering, page)),
-        }
-    }
-}
-
-/// `client.gather`: to the end, on this thread.
-pub(crate) fn gather<'py>(
-    client: &PyClient,
-    scans: &Bound<'py, PyAny>,
-    concurrency: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = scans.py();
-    let gathering = PyGathering::begun(client, scans, concurrency)?;
-    guarded(|| {
-        let gathered = gathering.to_the_end(py);
-        let finished = gathering.finish(py);
-        let gathered = gathered?;
-        finished.map(|()| gathered)
-    })
-}
-
-/// The callbacks of reads side by side; scans that want a bar share one.
-fn callbacks(py: Python<'_>, scans: &[Py<PyScan>]) -> PyResult<Vec<Option<ProgressCallback>>> {
-    let wanted = scans.iter().map(|scan| scan.get().wants_progress(py));
-    let wanted = PyList::new(py, wanted.collect::<Vec<_>>())?;
-    let callbacks = module(py)?.getattr("reporters")?.call1((wanted,))?;
-    callbacks
-        .try_iter()?
-        .map(|one| one.map(|one| (!one.is_none()).then(|| ProgressCallback(one.unbind()))))
-        .collect()
-}
-
 impl PyGathering {
-    /// # Errors
-    /// `QueryError` for what is no list of scans, and as [`Gathering::new`].
-    pub(crate) fn begun(
-        client: &PyClient,
-        given: &Bound<'_, PyAny>,
-        concurrency: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let py = given.py();
-        let Some(scans) = items::<PyScan>(given)? else {
-            let message = "scans= is a list of this client's scans, as scan.split(4) gives it.";
-            return Err(refuse(py, Kind::QueryError, message));
-        };
-        let concurrency = match concurrency {
-            Some(most) => {
-                let most = count(most, "concurrency", Kind::QueryError)?;
-                usize::try_from(most).unwrap_or(usize::MAX)
-            }
-            None => CONCURRENCY,
-        };
-        let collects = scans.iter().map(|scan| Arc::clone(&scan.get().collect)).collect();
-        let begun = || Gathering::new(&client.client, collects, concurrency);
-        let gathering = guarded(|| begun().map_err(|error| raise(py, &error)))?;
-        let callbacks = callbacks(py, &scans)?;
-        let reported = callbacks.iter().map(Option::is_some).collect();
-        let slot = Mutex::new(Slot { gathering: Some(gathering), over: false });
-        Ok(Self { scans, callbacks, reported, slot, buffer: SharedLogBuffer::default() })
-    }
-
-    fn to_the_end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        loop {
-            let step = step(self.take(py)?, Arc::clone(&self.reported));
-            let (gathering, page) = block_on_with(py, &self.buffer.get(), step)?
-                .map_err(|failure| self.failed(py, failure))?;
-            let tables = gathering.tables();
-            self.put(py, gathering)?;
-            match page {
-                Some((index, progress)) => self.report(py, index, &progress)?,
-                None => return self.gathered(py, tables),
-            }
-        }
-    }
-
-    fn report(&self, py: Python<'_>, index: usize, progress: &Progress) -> PyResult<()> {
-        self.callbacks[index].as_ref().map_or(Ok(()), |callback| callback.report(py, progress))
-    }
-
-    fn slot(&self) -> MutexGuard<'_, Slot> {
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self, py: Python<'_>) -> PyResult<Gathering> {
-        let taken = self.slot().gathering.take();
-        taken.ok_or_else(|| raise(py, &Error::new(Kind::ClosedError, "this gathering is over")))
-    }
-
-    /// Keeps the reads for the next step. They are over where nobody waits for one any more.
-    fn put(&self, py: Python<'_>, gathering: Gathering) -> PyResult<()> {
-        let mut slot = self.slot();
-        if !slot.over {
-            slot.gathering = Some(gathering);
-            return Ok(());
-        }
-        drop(slot);
-        let_go(py, gathering)
-    }
-
-    /// Drops the open requests: the reads are over.
-    fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        let gathering = {
-            let mut slot = self.slot();
-            slot.over = true;
-            slot.gathering.take()
-        };
-        let dropped = gathering.map_or(Ok(()), |gathering| let_go(py, gathering));
-        let finished = self.callbacks.iter().flatten().map(|callback| callback.finish(py));
-        finished.fold(dropped, Result::and)
-    }
-
-    /// A `siteline.Gathered`.
-    fn gathered<'py>(
+    /// Reads until a page is here whose scan is `reported`, or all is read.
+    fn step(
         &self,
-        py: Python<'py>,
-        tables: Vec<Arc<Table>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let tables = self.scans.iter().zip(tables);
-        let tables = tables.map(|(scan, table)| scan.get().remembered(py, table));
-        let tables = PyTuple::new(py, tables.collect::<PyResult<Vec<_>>>()?)?;
-        py.import("siteline.gathered")?.getattr("Gathered")?.call1((tables,))
+        py: Python<'_>,
+        reported: Vec<bool>,
+    ) -> PyResult<impl Future<Output = Result<Stepped, GatherFailure>> + Send + use<>> {
+        let over = || raise(py, &Error::new(Kind::ClosedError, "this gathering is over"));
+        let mut gathering = self.gathering.lock().take().ok_or_else(over)?;
+        Ok(async move {
+            loop {
+                match gathering.step().await? {
+                    Some((index, _)) if !reported[index] => {}
+                    page => return Ok((gathering, page)),
+                }
+            }
+        })
+    }
+
+    /// The page of a step: the number of its scan, and a `Progress`.
+    fn stepped(
+        &self,
+        py: Python<'_>,
+        stepped: Result<Stepped, GatherFailure>,
+    ) -> PyResult<Option<(usize, Py<PyAny>)>> {
+        let (gathering, page) = stepped.map_err(|failure| self.failed(py, failure))?;
+        *self.gathering.lock() = Some(gathering);
+        page.map(|(index, progress)| Ok((index, event(py, &progress)?.unbind()))).transpose()
     }
 
     /// The exception of the scan that failed, with how far each of them has come.
     fn failed(&self, py: Python<'_>, failure: GatherFailure) -> PyErr {
         let exception = raise(py, &failure.error);
-        match self.describe(exception.value(py), failure) {
-            Ok(()) => exception,
-            Err(failure) => failure,
-        }
+        let describe = || {
+            let scans = self.scans.iter().zip(failure.scans);
+            let scans = scans.map(|(scan, read)| left_off(py, scan, read));
+            let arguments =
+                (exception.value(py), failure.index, scans.collect::<PyResult<Vec<_>>>()?);
+            reads(py)?.call_method1("describe", arguments)
+        };
+        describe().err().unwrap_or(exception)
     }
+}
 
-    fn describe(&self, exception: &Bound<'_, PyAny>, failure: GatherFailure) -> PyResult<()> {
-        let py = exception.py();
-        let (bookmarks, partials) = (PyList::empty(py), PyList::empty(py));
-        let scans = PyList::empty(py);
-        let failed = failure.index;
-        for (number, (scan, read)) in self.scans.iter().zip(failure.scans).enumerate() {
-            let partial = match read.table.clone() {
-                Some(table) if read.is_whole => Some(scan.get().remembered(py, table)?),
-                Some(table) => Some(Py::new(py, PyTable::new(table))?),
-                None => None,
-            };
-            let again = match read.bookmark.clone() {
-                // The others have kept what they read.
-                Some(bookmark) if read.failed => {
-                    Py::new(py, scan.get().going_on(py, bookmark, read.table)?)?
-                }
-                _ => scan.clone_ref(py),
-            };
-            let bookmark = read.bookmark.map(PyBookmark).into_pyobject(py)?;
-            if number == failed {
-                exception.setattr("bookmark", &bookmark)?;
-                exception.setattr("partial", &partial)?;
-            }
-            bookmarks.append(bookmark)?;
-            partials.append(partial)?;
-            scans.append(again)?;
+/// Where a scan of a gathering that failed goes on, what it has read, and the scan to gather again.
+type LeftOff = (Option<PyBookmark>, Option<Py<PyTable>>, Py<PyScan>);
+
+fn left_off(py: Python<'_>, scan: &Py<PyScan>, read: Partial) -> PyResult<LeftOff> {
+    let partial = match read.table.clone() {
+        Some(table) if read.is_whole => Some(scan.get().remembered(py, table)?),
+        table => table.map(|table| Py::new(py, PyTable::new(table))).transpose()?,
+    };
+    let again = match read.bookmark.clone() {
+        Some(bookmark) if read.failed => {
+            Py::new(py, scan.get().going_on(py, bookmark, read.table)?)?
         }
-        exception.setattr("bookmarks", bookmarks)?;
-        exception.setattr("partials", partials)?;
-        exception.setattr("scans", scans)?;
-        exception.setattr("scan_index", failed)
-    }
+        // The others have kept what they read.
+        _ => scan.clone_ref(py),
+    };
+    Ok((read.bookmark.map(PyBookmark), partial, again))
 }
 
 #[pymethods]
@@ -233,66 +116,87 @@ impl PyClient {
     /// <Gathered 7 tables, 2007 points, 7 pages>
     #[pyo3(signature = (scans, *, concurrency=None), text_signature = "($self, scans, *, concurrency=8)")]
     fn gather<'py>(
-        &self,
+        slf: &Bound<'py, Self>,
         scans: &Bound<'py, PyAny>,
         concurrency: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        gather(self, scans, concurrency)
+        guarded(|| reads(slf.py())?.call_method1("gather", (slf, scans, concurrency)))
     }
 
-    /// As ``gather()``, for asyncio.
+    /// Begins to gather; nothing is sent yet.
     fn _gathering(
         &self,
-        scans: &Bound<'_, PyAny>,
+        given: &Bound<'_, PyAny>,
         concurrency: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyGathering> {
-        PyGathering::begun(self, scans, concurrency)
+        let py = given.py();
+        let Some(scans) = items::<PyScan>(given)? else {
+            let message = "scans= is a list of this client's scans, as scan.split(4) gives it.";
+            return Err(refuse(py, Kind::QueryError, message));
+        };
+        let most = concurrency.map(|most| count(most, "concurrency", Kind::QueryError));
+        let most = most.transpose()?.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+        let collects = scans.iter().map(|scan| Arc::clone(&scan.get().collect)).collect();
+        let begin = || Gathering::new(&self.client, collects, most.unwrap_or(CONCURRENCY));
+        let gathering = guarded(|| begin().map_err(|error| raise(py, &error)))?;
+        let buffer = SharedLogBuffer::default();
+        Ok(PyGathering { scans, gathering: Mutex::new(Some(gathering)), buffer })
     }
 }
 
 #[pymethods]
 impl PyGathering {
-    /// An awaitable of the running asyncio loop: the callback of one page more, and the ``Progress``;
-    /// ``None`` when all is read. Cancelled, it drops the open requests.
-    fn _step<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, this) = (slf.py(), slf.clone().unbind());
-        let step = step(slf.get().take(py)?, Arc::clone(&slf.get().reported));
-        spawn_with(py, slf.get().buffer.get(), step, move |py, step| {
-            let own = this.get();
-            let (gathering, page) = step.map_err(|failure| own.failed(py, failure))?;
-            own.put(py, gathering)?;
-            let Some((index, progress)) = page else { return Ok(py.None()) };
-            let callback = own.callbacks[index].as_ref().map(|callback| callback.0.clone_ref(py));
-            Ok((callback, event(py, &progress)?).into_pyobject(py)?.into_any().unbind())
+    /// For each scan its ``progress=``, where it is still to be read, and the title of a bar.
+    fn _wanted(&self, py: Python<'_>) -> Vec<(Option<Py<PyAny>>, String)> {
+        self.scans.iter().map(|scan| scan.get().wants_progress(py)).collect()
+    }
+
+    /// Reads until a page is here whose scan is ``reported``: the number of the scan, and a
+    /// ``Progress``. ``None`` when all is read. Interrupted, it drops the open requests.
+    fn _wait(&self, py: Python<'_>, reported: Vec<bool>) -> PyResult<Option<(usize, Py<PyAny>)>> {
+        guarded(|| {
+            let step = self.step(py, reported)?;
+            let stepped = block_on_with(py, &self.buffer.get(), step)?;
+            self.stepped(py, stepped)
         })
     }
 
-    /// What was read: a ``Gathered``.
-    fn _gathered<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let tables = self.slot().gathering.as_ref().map(Gathering::tables).unwrap_or_default();
-        guarded(|| self.gathered(py, tables))
+    /// As ``_wait()``, an awaitable of the running asyncio loop.
+    fn _step<'py>(slf: &Bound<'py, Self>, reported: Vec<bool>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.clone().unbind());
+        let step = slf.get().step(py, reported)?;
+        spawn_with(py, slf.get().buffer.get(), step, move |py, stepped| {
+            Ok(this.get().stepped(py, stepped)?.into_pyobject(py)?.into_any().unbind())
+        })
+    }
+
+    /// The tables of all scans, after the last step.
+    fn _tables(&self, py: Python<'_>) -> PyResult<Vec<Py<PyTable>>> {
+        let tables = self.gathering.lock().as_ref().map(Gathering::tables).unwrap_or_default();
+        let tables = self.scans.iter().zip(tables);
+        guarded(|| tables.map(|(scan, table)| scan.get().remembered(py, table)).collect())
     }
 
     /// Drops the open requests: the reads are over.
     fn _end(&self, py: Python<'_>) -> PyResult<()> {
-        guarded(|| self.finish(py))
+        let gathering = self.gathering.lock().take();
+        gathering.map_or(Ok(()), |gathering| let_go(py, gathering))
     }
 
-    /// For the garbage collector: ``progress=`` may be a method of whoever keeps this.
+    /// For the garbage collector: ``progress=`` of a scan may be a method of whoever keeps this.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.scans.iter().try_for_each(|scan| visit.call(scan))?;
-        self.callbacks.iter().flatten().try_for_each(|callback| visit.call(&callback.0))
+        self.scans.iter().try_for_each(|scan| visit.call(scan))
     }
 }
 
 impl Drop for PyGathering {
     fn drop(&mut self) {
-        let mut gathering = self.slot().gathering.take();
+        let mut gathering = self.gathering.get_mut().take();
         if gathering.is_none() {
             return;
         }
-        // An exit meanwhile: nobody drives the connections any more, and they end with the process.
+        // Where the process is ending, nobody drives the connections: they end with it.
         attached(|py| gathering.take().map(|gathering| let_go(py, gathering)));
         std::mem::forget(gathering);
     }

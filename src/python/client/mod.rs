@@ -1,4 +1,4 @@
-//! `siteline.Client`: the door to the service.
+//! `siteline.Client`.
 
 pub(crate) mod allowance;
 pub(crate) mod bookmark;
@@ -30,13 +30,11 @@ use crate::python::bridge::process::{Inside, detached, guarded};
 use crate::python::bridge::runtime::{block_on, spawn, spawn_task};
 use crate::python::client::allowance::PyAllowance;
 use crate::python::client::ledger::choose;
-use crate::python::client::settings::{
-    from_outside, keywords, options as read_options, settings_with,
-};
+use crate::python::client::settings::{check_pickled, from_outside, settings_with};
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::copies_are_itself;
 use crate::python::convert::values::{discovery, html};
-use crate::settings::{Options, Settings};
+use crate::settings::Settings;
 
 /// The Customer Data Service, for one integration (§1).
 ///
@@ -50,7 +48,7 @@ use crate::settings::{Options, Settings};
 /// - ``audience``: ``aud`` of the assertion, where it is not ``{base_url}/api/customer/oauth/token``
 /// - ``daily_allowance``: requests a day; the one that would exceed it is not sent (§8)
 /// - ``allowance_resets``: when the service's day begins, as ``"06:00Z"``, ``"08:00+02:00"`` or an
-///   aware ``datetime.time``; midnight UTC by default. A long ``Retry-After`` teaches it, and wins
+///   aware ``datetime.time``; midnight UTC by default. A long ``Retry-After`` shows when it is, and wins
 /// - ``ledger``: the file that counts them, for all processes that name it; by default one in your
 ///   state folder (see below)
 /// - ``settle_lag``: how far behind now a query without ``end`` stops (§4.5)
@@ -88,10 +86,10 @@ use crate::settings::{Options, Settings};
 #[pyclass(frozen, name = "Client", module = "siteline")]
 pub(crate) struct PyClient {
     pub(crate) client: Client,
-    /// What is pickled: the credential that signs now.
+    /// The one that signs now.
     credential: Mutex<Py<PyCredential>>,
-    /// The options that it was made with.
-    options: Options,
+    /// The other keywords, as they are pickled.
+    pickled: Py<PyDict>,
 }
 
 copies_are_itself!(PyClient);
@@ -112,18 +110,16 @@ impl PyClient {
         clock: Option<&PyClock>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        // Python code runs here, certifi's say: the end of the process waits for it.
-        let _inside = Inside::enter(py);
         // Python code runs here, that of certifi: the end of the process waits for it.
         let _inside = Inside::enter(py);
         logging::import(py)?;
-        let mut options = read_options(options)?;
-        let mut settings = settings_with(py, base_url, credential.get().0.clone(), &options)?;
+        let signing = credential.get().0.clone();
+        let (mut settings, pickled) = settings_with(py, base_url, signing, options)?;
         settings.spawner = Arc::new(spawn_task);
         settings.clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
-        settings.ledger = guarded(|| choose(py, &mut options, &settings))?;
+        settings.ledger = guarded(|| choose(&pickled, &settings))?;
         let client = guarded(|| Client::new(settings).map_err(|error| raise(py, &error)))?;
-        Ok(Self { client, credential: Mutex::new(credential.unbind()), options })
+        Ok(Self { client, credential: Mutex::new(credential.unbind()), pickled: pickled.unbind() })
     }
 
     /// A client from the ``SITELINE_*`` environment variables, and a profile for what they leave out.
@@ -273,7 +269,8 @@ impl PyClient {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        let keywords = keywords(py, self.client.settings(), &self.options)?;
+        check_pickled(self.client.settings())?;
+        let keywords = self.pickled.bind(py).copy()?;
         keywords.set_item("credential", self.credential.lock().clone_ref(py))?;
         Ok((PyTuple::new(py, [self.client.base_url().as_str()])?, keywords))
     }

@@ -126,9 +126,9 @@ impl PyPage {
 /// The pages of one chain, read as they are asked for.
 ///
 /// Safe to share between threads: each page is given once. A failure carries ``.bookmark``; the
-/// pages before it were emitted out already. From the second page on the next one is prefetched while
-/// you work on the one you have: who stops early has spent at most one page unseen, and none where it took
-/// only the first.
+/// pages before it have been given already. From the second page on the next one is prefetched while
+/// you work on the one you have: if you stop early, at most one request was made for a page that you
+/// have not seen, and none if you took only the first page.
 ///
 /// >>> [len(page) for page in scan.pages()]
 /// [30, 30, 12]

@@ -18,7 +18,7 @@ use crate::python::client::progress::{ProgressCallback, finish};
 use crate::python::convert::rows::{PointSource, Taken};
 
 /// A page stream, and the callback that its pages are reported to. What is logged of a page,
-/// prefetched or not, is emitted over when somebody waits for that page or takes it.
+/// prefetched or not, is emitted when somebody waits for that page or takes it.
 pub(crate) struct PageReader {
     stream: Arc<PageStream>,
     buffer: SharedLogBuffer,
@@ -57,7 +57,7 @@ impl PointSource for PageReader {
     }
 
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        // Where every page is here already, no wait would hear of Ctrl-C.
+        // Where every page is here already, there is no wait that would handle Ctrl-C.
         py.check_signals()?;
         if self.report(py)? {
             return Ok(());
@@ -73,7 +73,7 @@ impl PointSource for PageReader {
 
     fn prefetch(&self, py: Python<'_>) {
         if self.stream.may_prefetch() {
-            // Where it cannot be prefetched, it is read when it is wanted.
+            // A page that cannot be prefetched is read when it is asked for.
             drop(step_at(py, &self.buffer.get(), || self.stream.prefetch()));
         }
     }

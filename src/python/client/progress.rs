@@ -3,56 +3,33 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyBool;
 
 use crate::client::progress::Progress;
 use crate::data::Query;
-use crate::error::Kind;
 use crate::http::Deadline;
 use crate::python::bridge::logging::SharedLogBuffer;
-use crate::python::convert::values::{datetime, refuse};
+use crate::python::convert::values::datetime;
 
 /// The argument `progress=`: `True` or a callable. Each scan has a reference of its own, which it shows
 /// to the garbage collector.
 pub(crate) struct ProgressArg(pub(crate) Py<PyAny>);
 
-/// A `collect()` that takes its steps one by one, to report each.
+/// A `collect()` that reports each page.
 #[pyclass(frozen, name = "_Collecting", module = "siteline._siteline")]
 pub(crate) struct PyCollecting {
     pub(crate) deadline: Deadline,
     pub(crate) buffer: SharedLogBuffer,
 }
 
-impl PyCollecting {
-    pub(crate) fn begun(deadline: Deadline) -> Self {
-        Self { deadline, buffer: SharedLogBuffer::default() }
-    }
-}
-
 impl ProgressArg {
     /// `None` for an argument that asks for nothing.
+    ///
+    /// # Errors
+    /// `QueryError` for what is neither a bool nor a plain callable.
     pub(crate) fn from_argument(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Self>> {
-        let Some(argument) = argument.filter(|argument| !argument.is_none()) else {
-            return Ok(None);
-        };
-        match argument.cast::<PyBool>() {
-            Ok(wanted) if !wanted.is_true() => return Ok(None),
-            Err(_) if !argument.is_callable() => {
-                let message = "progress= is True, or a callable that takes a siteline.Progress.";
-                return Err(refuse(argument.py(), Kind::QueryError, message));
-            }
-            Err(_) if is_async(argument)? => {
-                let message = "progress= is an async function, which nobody would await.";
-                return Err(refuse(argument.py(), Kind::QueryError, message));
-            }
-            _ => {}
-        }
-        Ok(Some(Self(argument.clone().unbind())))
-    }
-
-    /// For the same scan going on from a bookmark.
-    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        Self(self.0.clone_ref(py))
+        let Some(argument) = argument else { return Ok(None) };
+        let argument = module(argument.py())?.getattr("checked")?.call1((argument,))?;
+        Ok((!argument.is_none()).then(|| Self(argument.unbind())))
     }
 
     /// The callback of a read that begins now; `None` for a bar that nobody would see.
@@ -71,11 +48,6 @@ pub(crate) fn title(query: &Query) -> String {
     let ids = [&query.input().site, &query.input().line];
     let ids: Vec<&str> = ids.into_iter().flatten().map(String::as_str).collect();
     if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") }
-}
-
-fn is_async(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let inspect = argument.py().import("inspect")?;
-    inspect.call_method1("iscoroutinefunction", (argument,))?.is_truthy()
 }
 
 /// The callback of one read.
@@ -99,16 +71,12 @@ impl ProgressCallback {
     pub(crate) fn report(&self, py: Python<'_>, progress: &Progress) -> PyResult<()> {
         self.0.call1(py, (event(py, progress)?,)).map(drop)
     }
-
-    /// The read is over, or has failed.
-    pub(crate) fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        module(py)?.getattr("finish")?.call1((&self.0,)).map(drop)
-    }
 }
 
 /// The read is over, or has failed.
 pub(crate) fn finish(py: Python<'_>, callback: Option<&ProgressCallback>) -> PyResult<()> {
-    callback.map_or(Ok(()), |callback| callback.finish(py))
+    let Some(callback) = callback else { return Ok(()) };
+    module(py)?.getattr("finish")?.call1((&callback.0,)).map(drop)
 }
 
 pub(crate) fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {

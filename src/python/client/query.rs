@@ -92,52 +92,53 @@ impl PyQuery {
     }
 }
 
-/// The arguments of `client.data` that make up a query, as Python gave them.
-pub(crate) struct Arguments<'a, 'py> {
-    pub(crate) site: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) line: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) start: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) end: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) interval: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) page_size: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) filters: Option<&'a Bound<'py, PyAny>>,
+/// An argument of a Python method that may be left out.
+pub(crate) type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// Reads an argument that was given.
+pub(crate) fn optional<'py, T>(
+    argument: Argument<'_, 'py>,
+    name: &str,
+    read: impl FnOnce(&Bound<'py, PyAny>, &str) -> PyResult<T>,
+) -> PyResult<Option<T>> {
+    argument.map(|argument| read(argument, name)).transpose()
 }
 
-impl Arguments<'_, '_> {
-    /// The input of a query, `end` as it was given.
-    pub(crate) fn input(self) -> PyResult<QueryInput> {
-        Ok(QueryInput {
-            site: self.site.map(|site| one_value(site, "site")).transpose()?,
-            line: self.line.map(|line| one_value(line, "line")).transpose()?,
-            start: self.start.map(|start| instant(start, "start")).transpose()?,
-            end: self.end.map(|end| instant(end, "end")).transpose()?,
-            interval_seconds: self.interval.map(interval_seconds).transpose()?,
-            page_size: self.page_size.map(page_size).transpose()?,
-            filters: self.filters.map(filters).transpose()?.unwrap_or_default(),
-        })
-    }
+/// The input of a query, from the arguments of `client.data` and `Feed`; `end` as it was given.
+pub(crate) fn query_input(
+    [site, line, start, end, interval, page_size, filters]: [Argument<'_, '_>; 7],
+) -> PyResult<QueryInput> {
+    Ok(QueryInput {
+        site: optional(site, "site", one_value)?,
+        line: optional(line, "line", one_value)?,
+        start: optional(start, "start", instant)?,
+        end: optional(end, "end", instant)?,
+        interval_seconds: optional(interval, "interval", interval_seconds)?,
+        page_size: optional(page_size, "page_size", size)?,
+        filters: filters.map(filter_values).transpose()?.unwrap_or_default(),
+    })
 }
 
-fn interval_seconds(interval: &Bound<'_, PyAny>) -> PyResult<u32> {
-    let py = interval.py();
-    let width = duration(interval, "interval")?;
+fn interval_seconds(interval: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
+    let refused = |message: String| refuse(interval.py(), Kind::QueryError, message);
+    let width = duration(interval, name)?;
     if width.subsec_nanos() != 0 || width.is_zero() {
-        let message = format!(
-            "interval={} is not a bucket width: it is a whole number of seconds, 1 or more.",
+        return Err(refused(format!(
+            "{name}={} is not a bucket width: it is a whole number of seconds, 1 or more.",
             interval.str()?
-        );
-        return Err(refuse(py, Kind::QueryError, message));
+        )));
     }
     u32::try_from(width.as_secs())
-        .map_err(|_| refuse(py, Kind::QueryError, "interval= is longer than 136 years."))
+        .map_err(|_| refused(format!("{name}= is longer than 136 years.")))
 }
 
-fn page_size(size: &Bound<'_, PyAny>) -> PyResult<u32> {
-    u32::try_from(count(size, "page_size", Kind::QueryError)?)
-        .map_err(|_| refuse(size.py(), Kind::QueryError, "page_size= is more than 4,294,967,295."))
+fn size(size: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
+    let refused =
+        |_| refuse(size.py(), Kind::QueryError, format!("{name}= is more than 4,294,967,295."));
+    u32::try_from(count(size, name, Kind::QueryError)?).map_err(refused)
 }
 
-fn filters(filters: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Vec<String>)>> {
+fn filter_values(filters: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Vec<String>)>> {
     let py = filters.py();
     let Ok(filters) = filters.cast::<PyMapping>() else {
         let message = "filters= is a mapping of parameter names to values, such as \
@@ -200,20 +201,14 @@ pub(crate) fn names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         let message = "extra_columns= is a list of member names, such as [\"quality\"].";
         refuse(names.py(), Kind::QueryError, message)
     };
+    let name = |name: PyResult<Bound<'_, PyAny>>| {
+        let name = name?.cast_into::<PyString>().map_err(|_| refused())?;
+        text(&name, "extra_columns", Kind::QueryError)
+    };
     if names.is_instance_of::<PyString>() {
         return Err(refused());
     }
-    names
-        .try_iter()
-        .map_err(|_| refused())?
-        .map(|name| {
-            text(
-                name?.cast::<PyString>().map_err(|_| refused())?,
-                "extra_columns",
-                Kind::QueryError,
-            )
-        })
-        .collect()
+    names.try_iter().map_err(|_| refused())?.map(name).collect()
 }
 
 /// Filters as Python sees them: parameter name to the tuple of its values.

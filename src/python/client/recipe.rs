@@ -1,63 +1,43 @@
 //! From the arguments of `client.data` to a scan.
 
+use std::time::Duration;
+
 use pyo3::prelude::*;
 
 use crate::client::ReadSettings;
 use crate::client::scan::Scan;
-use crate::data::{DecodeSettings, Query, Shape};
-use crate::error::Kind;
+use crate::data::{DecodeSettings, Query, QueryInput, Shape};
+use crate::error::{Error, Kind};
 use crate::python::bridge::errors::{raise, warn};
 use crate::python::bridge::process::guarded;
 use crate::python::client::PyClient;
 use crate::python::client::progress::ProgressArg;
-use crate::python::client::query::{Arguments, END_HINT, ahead, names};
+use crate::python::client::query::{Argument, END_HINT, ahead, names, optional, query_input};
 use crate::python::client::scan::PyScan;
 use crate::python::client::shape::PyShape;
 use crate::python::convert::values::{count, duration};
 
-/// How a scan is read, besides its query, as Python gave it.
-pub(crate) struct Recipe<'a, 'py> {
-    pub(crate) lag: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) shape: Option<&'a PyShape>,
-    pub(crate) extra_columns: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) max_pages: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) deadline: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) keep_raw: bool,
-    pub(crate) progress: Option<&'a Bound<'py, PyAny>>,
-}
-
-impl Recipe<'_, '_> {
-    /// # Errors
-    /// `QueryError` for a wrong argument.
-    pub(crate) fn scan(
-        self,
-        client: &Bound<'_, PyClient>,
-        arguments: Arguments<'_, '_>,
-    ) -> PyResult<PyScan> {
-        let (py, core) = (client.py(), &client.get().client);
-        let progress = ProgressArg::from_argument(self.progress)?;
-        let mut input = arguments.input()?;
-        let lag = self.lag.map(|lag| duration(lag, "lag")).transpose()?;
-        let extra_columns = self.extra_columns.map(names).transpose()?.unwrap_or_default();
-        let most = self.max_pages.map(|most| count(most, "max_pages", Kind::QueryError));
-        let deadline = self.deadline.map(|deadline| duration(deadline, "deadline")).transpose()?;
-        let settings =
-            ReadSettings { max_pages: most.transpose()?, deadline, keep_raw: self.keep_raw };
-        let (left_out, start) = (input.end.is_none(), input.start);
-        let end =
-            core.end(input.end, lag, input.interval_seconds).map_err(|error| raise(py, &error))?;
-        input.end = Some(end.at);
-        let query = Query::new(input).map_err(|error| {
-            let too_late = left_out && start.is_some_and(|start| start >= end.at);
-            raise(py, &if too_late { error.with_hint(END_HINT) } else { error })
-        })?;
-        let shape = self.shape.map_or_else(Shape::default, |shape| shape.0.clone());
-        let decode = DecodeSettings::for_query(&query, shape, extra_columns)
-            .map_err(|error| raise(py, &error))?;
-        warn(py, &Vec::from_iter(ahead(&end)))?;
-        let scan = Scan::new(core.clone(), query, decode, settings);
-        Ok(PyScan::new(scan, client.clone().unbind(), progress))
-    }
+/// A scan of this query, its `end` fixed now.
+fn scan(
+    client: &Bound<'_, PyClient>,
+    mut input: QueryInput,
+    lag: Option<Duration>,
+    decode: (Shape, Vec<String>),
+    settings: ReadSettings,
+) -> PyResult<Scan> {
+    let (py, core) = (client.py(), &client.get().client);
+    let refused = |error: Error| raise(py, &error);
+    let (left_out, start) = (input.end.is_none(), input.start);
+    let end = core.end(input.end, lag, input.interval_seconds).map_err(refused)?;
+    input.end = Some(end.at);
+    let query = Query::new(input).map_err(|error| {
+        let too_late = left_out && start.is_some_and(|start| start >= end.at);
+        refused(if too_late { error.with_hint(END_HINT) } else { error })
+    })?;
+    let (shape, extra_columns) = decode;
+    let decode = DecodeSettings::for_query(&query, shape, extra_columns).map_err(refused)?;
+    warn(py, &Vec::from_iter(ahead(&end)))?;
+    Ok(Scan::new(core.clone(), query, decode, settings))
 }
 
 #[pymethods]
@@ -95,23 +75,33 @@ impl PyClient {
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn data(
         slf: &Bound<'_, Self>,
-        site: Option<&Bound<'_, PyAny>>,
-        line: Option<&Bound<'_, PyAny>>,
-        start: Option<&Bound<'_, PyAny>>,
-        end: Option<&Bound<'_, PyAny>>,
-        interval: Option<&Bound<'_, PyAny>>,
-        page_size: Option<&Bound<'_, PyAny>>,
-        filters: Option<&Bound<'_, PyAny>>,
-        lag: Option<&Bound<'_, PyAny>>,
+        site: Argument<'_, '_>,
+        line: Argument<'_, '_>,
+        start: Argument<'_, '_>,
+        end: Argument<'_, '_>,
+        interval: Argument<'_, '_>,
+        page_size: Argument<'_, '_>,
+        filters: Argument<'_, '_>,
+        lag: Argument<'_, '_>,
         shape: Option<&PyShape>,
-        extra_columns: Option<&Bound<'_, PyAny>>,
-        max_pages: Option<&Bound<'_, PyAny>>,
-        deadline: Option<&Bound<'_, PyAny>>,
+        extra_columns: Argument<'_, '_>,
+        max_pages: Argument<'_, '_>,
+        deadline: Argument<'_, '_>,
         keep_raw: bool,
-        progress: Option<&Bound<'_, PyAny>>,
+        progress: Argument<'_, '_>,
     ) -> PyResult<PyScan> {
-        let arguments = Arguments { site, line, start, end, interval, page_size, filters };
-        let recipe = Recipe { lag, shape, extra_columns, max_pages, deadline, keep_raw, progress };
-        guarded(|| recipe.scan(slf, arguments))
+        let pages = |most: &Bound<'_, PyAny>, name: &str| count(most, name, Kind::QueryError);
+        guarded(|| {
+            let progress = ProgressArg::from_argument(progress)?;
+            let input = query_input([site, line, start, end, interval, page_size, filters])?;
+            let lag = optional(lag, "lag", duration)?;
+            let extra_columns = extra_columns.map(names).transpose()?.unwrap_or_default();
+            let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());
+            let max_pages = optional(max_pages, "max_pages", pages)?;
+            let deadline = optional(deadline, "deadline", duration)?;
+            let settings = ReadSettings { max_pages, deadline, keep_raw };
+            let scan = scan(slf, input, lag, (shape, extra_columns), settings)?;
+            Ok(PyScan::new(scan, slf.clone().unbind(), progress))
+        })
     }
 }

@@ -1,24 +1,25 @@
-//! `siteline.Scan`: a recipe that reads when it is asked to.
+//! `siteline.Scan`: a query and how it is read; nothing is read before it is asked for.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyCapsule, PyString};
+use serde::{Deserialize, Serialize};
 
 use crate::client::ReadSettings;
 use crate::client::collect::{CollectOnce, Step};
 use crate::client::scan::{ONTO_HINT, Scan};
 use crate::client::split::Cut;
-use crate::client::table::Table;
-use crate::data::{Bookmark, DecodeSettings, schema};
+use crate::client::table::{ReadFailure, Table};
+use crate::data::{Bookmark, DecodeSettings, Query, QueryInput, Shape, schema};
 use crate::error::{Error, Kind, excerpt};
+use crate::http::Deadline;
 use crate::python::bridge::errors::raise;
+use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{block_on, block_on_with, spawn, spawn_with, step};
 use crate::python::client::PyClient;
@@ -28,10 +29,10 @@ use crate::python::client::page::PageIterator;
 use crate::python::client::page_reader::PageReader;
 use crate::python::client::progress::{ProgressArg, ProgressCallback, PyCollecting, event, title};
 use crate::python::client::query::PyQuery;
-use crate::python::client::shape::PyShape;
 use crate::python::convert::capsule::schema_capsule;
 use crate::python::convert::holder::frame_methods;
 use crate::python::convert::rows::RecordIterator;
+use crate::python::convert::state::{copies_are_itself, dict, restore};
 use crate::python::convert::table::PyTable;
 use crate::python::convert::values::{count, duration, html, many, refuse};
 
@@ -55,54 +56,52 @@ pub(crate) struct PyScan {
     client: Py<PyClient>,
     pub(crate) collect: Arc<CollectOnce>,
     /// The whole as Python sees it: the same object for all who ask.
-    table: Arc<PyOnceLock<Py<PyTable>>>,
+    table: PyOnceLock<Py<PyTable>>,
     progress: Option<ProgressArg>,
 }
 
 impl PyScan {
     pub(crate) fn new(scan: Scan, client: Py<PyClient>, progress: Option<ProgressArg>) -> Self {
-        let table = Arc::new(PyOnceLock::new());
-        Self { client, collect: Arc::new(CollectOnce::new(scan)), table, progress }
+        let (collect, table) = (Arc::new(CollectOnce::new(scan)), PyOnceLock::new());
+        Self { client, collect, table, progress }
     }
 
     fn callback(&self, py: Python<'_>) -> PyResult<Option<ProgressCallback>> {
-        let title = || title(self.scan().query());
-        let callback = self.progress.as_ref().map(|progress| progress.callback(py, &title()));
-        Ok(callback.transpose()?.flatten())
+        let Some(progress) = &self.progress else { return Ok(None) };
+        progress.callback(py, &title(self.scan().query()))
     }
 
-    /// As `collect()`, with a callback between the pages. What it raises leaves the read where it is.
-    fn collect_reporting(
-        &self,
-        py: Python<'_>,
-        callback: &ProgressCallback,
-    ) -> PyResult<Arc<Table>> {
-        let collecting = self.collecting();
-        let steps = || {
-            loop {
-                let (collect, deadline) = (Arc::clone(&self.collect), collecting.deadline);
-                let step = async move { collect.step(deadline).await };
-                match block_on_with(py, &collecting.buffer.get(), step)? {
-                    Ok(Step::Page(progress)) => callback.report(py, &progress)?,
-                    Ok(Step::Whole(table)) => return Ok(table),
-                    Err(failure) => return Err(read_failure(py, failure)),
-                }
-            }
-        };
-        let outcome = steps();
-        self.stop_prefetch(py).and(outcome)
+    /// A new chain.
+    fn reader(&self, py: Python<'_>) -> PyResult<PageReader> {
+        let stream = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
+        Ok(PageReader::new(stream, self.callback(py)?))
     }
 
     pub(crate) fn scan(&self) -> &Scan {
         self.collect.scan()
     }
 
-    /// The whole as Python sees it, from now on.
+    /// The table as Python sees it: the same object for all who ask.
     pub(crate) fn remembered(&self, py: Python<'_>, table: Arc<Table>) -> PyResult<Py<PyTable>> {
-        remembered(py, &self.table, table)
+        let table = self.table.get_or_try_init(py, || Py::new(py, PyTable::new(table)));
+        table.map(|table| table.clone_ref(py))
     }
 
-    /// Its `progress=`, where a read that begins now would report, and what such a read is called.
+    /// The outcome of a step, as Python sees it: a `Progress`, or the table.
+    fn stepped(&self, py: Python<'_>, step: Result<Step, ReadFailure>) -> PyResult<Py<PyAny>> {
+        match step {
+            Ok(Step::Page(progress)) => event(py, &progress).map(Bound::unbind),
+            Ok(Step::Whole(table)) => self.remembered(py, table).map(Py::into_any),
+            Err(failure) => Err(read_failure(py, failure)),
+        }
+    }
+
+    fn step(&self, deadline: Deadline) -> impl Future<Output = Result<Step, ReadFailure>> + use<> {
+        let collect = Arc::clone(&self.collect);
+        async move { collect.step(deadline).await }
+    }
+
+    /// Its `progress=`, where it is still to be read, and the title of a bar.
     pub(crate) fn wants_progress(&self, py: Python<'_>) -> (Option<Py<PyAny>>, String) {
         let progress = self.progress.as_ref().filter(|_| self.table.get(py).is_none());
         (progress.map(|progress| progress.0.clone_ref(py)), title(self.scan().query()))
@@ -120,7 +119,7 @@ impl PyScan {
     }
 
     fn with_scan(&self, py: Python<'_>, scan: Scan) -> Self {
-        let progress = self.progress.as_ref().map(|progress| progress.clone_ref(py));
+        let progress = self.progress.as_ref().map(|progress| ProgressArg(progress.0.clone_ref(py)));
         Self::new(scan, self.client.clone_ref(py), progress)
     }
 
@@ -146,15 +145,25 @@ fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
     }
 }
 
-fn remembered(
-    py: Python<'_>,
-    known: &PyOnceLock<Py<PyTable>>,
-    table: Arc<Table>,
-) -> PyResult<Py<PyTable>> {
-    known.get_or_try_init(py, || Py::new(py, PyTable::new(table))).map(|table| table.clone_ref(py))
+/// What is pickled of a scan, besides its client and bookmark.
+#[derive(Serialize, Deserialize)]
+struct ScanState {
+    query: QueryInput,
+    shape: Shape,
+    extra_columns: Vec<String>,
+    settings: ReadSettings,
+}
+
+/// The arguments of `_restore`.
+type ScanArguments<'py> = (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark>);
+
+/// `siteline._reads`: the loops of `collect()` and `gather()`.
+pub(crate) fn reads(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("siteline._reads")
 }
 
 frame_methods!(PyScan);
+copies_are_itself!(PyScan);
 
 #[pymethods]
 impl PyScan {
@@ -180,19 +189,19 @@ impl PyScan {
     }
 
     /// The whole, where it has been read.
-    fn _known(&self, py: Python<'_>) -> Option<Py<PyTable>> {
+    #[pyo3(name = "_known")]
+    fn known(&self, py: Python<'_>) -> Option<Py<PyTable>> {
         self.table.get(py).map(|table| table.clone_ref(py))
     }
 
     /// Read page by page, on a new chain: an iterator of :class:`Page`.
     ///
-    /// From the second page on the next one is prefetched while you work on the one you have: who stops
-    /// early has spent at most one request unseen, and none where it took only the first page. Cut
-    /// short by Ctrl-C, a cancelled task or the end of the process, it stays counted. What goes wrong
-    /// with a page is raised when that page is asked for, and what is logged of it comes with it.
+    /// From the second page on the next one is prefetched while you work on the one you have: if you
+    /// stop early, at most one request was made for a page that you have not seen, and none if you took
+    /// only the first page. A request that Ctrl-C, a cancelled task or the end of the process ends stays
+    /// counted. An error of a page is raised, and its log records are emitted, when you ask for it.
     fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
-        let stream = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
-        Ok(PageIterator::new(PageReader::new(stream, self.callback(py)?)))
+        self.reader(py).map(PageIterator::new)
     }
 
     /// Read point by point, on a new chain: an iterator of plain dicts.
@@ -202,8 +211,7 @@ impl PyScan {
     /// ``extra_columns`` are in the dicts. Pages are prefetched as :meth:`pages` does.
     #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
-        let stream = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
-        Ok(RecordIterator::reading(Box::new(PageReader::new(stream, self.callback(py)?)), named))
+        Ok(RecordIterator::reading(Box::new(self.reader(py)?), named))
     }
 
     /// Read the whole once, merged: a :class:`Table`, remembered.
@@ -211,67 +219,62 @@ impl PyScan {
     /// A failure half way carries ``.bookmark`` and ``.partial``, and is not remembered. Interrupted
     /// (Ctrl-C, a cancelled task, what ``progress=`` raised), it keeps what was read: called again,
     /// it goes on there.
-    fn collect(&self, py: Python<'_>) -> PyResult<Py<PyTable>> {
-        if let Some(table) = self.table.get(py) {
-            return Ok(table.clone_ref(py));
+    fn collect(slf: &Bound<'_, Self>) -> PyResult<Py<PyTable>> {
+        let (py, scan) = (slf.py(), slf.get());
+        if let Some(table) = scan.known(py) {
+            return Ok(table);
         }
         guarded(|| {
-            let table = if let Some(callback) = self.callback(py)? {
-                let read = self.collect_reporting(py, &callback);
-                let finished = callback.finish(py);
-                let table = read?;
-                finished.map(|()| table)?
-            } else {
-                let collect = Arc::clone(&self.collect);
-                let read = block_on(py, async move { collect.table().await })?;
-                read.map_err(|failure| read_failure(py, failure))?
-            };
-            remembered(py, &self.table, table)
+            if let Some(callback) = scan.callback(py)? {
+                let table = reads(py)?.call_method1("collect", (slf, callback.0))?;
+                return Ok(table.cast_into()?.unbind());
+            }
+            let collect = Arc::clone(&scan.collect);
+            let read = block_on(py, async move { collect.table().await })?;
+            scan.remembered(py, read.map_err(|failure| read_failure(py, failure))?)
         })
     }
 
     /// As ``collect()``, an awaitable of the running asyncio loop.
-    fn _collect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (collect, table) = (Arc::clone(&self.collect), Arc::clone(&self.table));
-        spawn(py, async move { collect.table().await }, move |py, read| {
-            let read = read.map_err(|failure| read_failure(py, failure))?;
-            remembered(py, &table, read).map(Py::into_any)
+    fn _collect<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (collect, this) = (Arc::clone(&slf.get().collect), slf.clone().unbind());
+        spawn(slf.py(), async move { collect.table().await }, move |py, read| {
+            this.get().stepped(py, read.map(Step::Whole))
         })
     }
 
     /// The callback of a read that begins now, or ``None``.
     fn _progress_callback(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        if self.table.get(py).is_some() {
-            return Ok(None);
-        }
-        Ok(self.callback(py)?.map(|callback| callback.0))
+        let callback = if self.table.get(py).is_some() { None } else { self.callback(py)? };
+        Ok(callback.map(|callback| callback.0))
     }
 
-    /// A read that begins now, for ``_step()``.
-    #[pyo3(name = "_collecting")]
-    fn collecting(&self) -> PyCollecting {
-        PyCollecting::begun(self.scan().deadline())
+    /// A read that begins now, for ``_wait()`` and ``_step()``.
+    fn _collecting(&self) -> PyCollecting {
+        PyCollecting { deadline: self.scan().deadline(), buffer: SharedLogBuffer::default() }
     }
 
-    /// An awaitable of the running asyncio loop: one page more, as a ``Progress``, or the table.
-    fn _step<'py>(
-        &self,
-        py: Python<'py>,
-        collecting: &PyCollecting,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (collect, known) = (Arc::clone(&self.collect), Arc::clone(&self.table));
-        let deadline = collecting.deadline;
-        let step = async move { collect.step(deadline).await };
-        spawn_with(py, collecting.buffer.get(), step, move |py, step| match step {
-            Ok(Step::Page(progress)) => event(py, &progress).map(Bound::unbind),
-            Ok(Step::Whole(table)) => remembered(py, &known, table).map(Py::into_any),
-            Err(failure) => Err(read_failure(py, failure)),
+    /// Reads one page more, and gives a ``Progress``; or the table, when all is read.
+    fn _wait(&self, py: Python<'_>, collecting: &PyCollecting) -> PyResult<Py<PyAny>> {
+        guarded(|| {
+            let step = self.step(collecting.deadline);
+            let step = block_on_with(py, &collecting.buffer.get(), step)?;
+            self.stepped(py, step)
         })
     }
 
-    /// After the last ``_step()``: drops the request for the page that is prefetched.
-    #[pyo3(name = "_stop_prefetch")]
-    fn stop_prefetch(&self, py: Python<'_>) -> PyResult<()> {
+    /// As ``_wait()``, an awaitable of the running asyncio loop.
+    fn _step<'py>(
+        slf: &Bound<'py, Self>,
+        collecting: &PyCollecting,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (step, this) = (slf.get().step(collecting.deadline), slf.clone().unbind());
+        let buffer = collecting.buffer.get();
+        spawn_with(slf.py(), buffer, step, move |py, step| this.get().stepped(py, step))
+    }
+
+    /// After the last step: drops the request for the page that is prefetched.
+    fn _stop_prefetch(&self, py: Python<'_>) -> PyResult<()> {
         step(py, || self.collect.stop_prefetch())
     }
 
@@ -332,16 +335,11 @@ impl PyScan {
     /// The Arrow PyCapsule interface: reads the whole at the first call, once.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let table = self.collect(py)?;
-        table
-            .bind(py)
-            .call_method1("__arrow_c_stream__", (requested_schema,))?
-            .cast_into()
-            .map_err(PyErr::from)
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let table = Self::collect(slf)?;
+        table.bind(slf.py()).call_method1("__arrow_c_stream__", (requested_schema,))
     }
 
     /// The Arrow PyCapsule interface: costs no request.
@@ -353,16 +351,13 @@ impl PyScan {
     #[staticmethod]
     fn _restore(
         client: &Bound<'_, PyClient>,
-        query: &PyQuery,
-        shape: &PyShape,
-        extra_columns: Vec<String>,
-        settings: (Option<u64>, Option<Duration>, bool),
+        state: &Bound<'_, PyAny>,
         bookmark: Option<&PyBookmark>,
     ) -> PyResult<Self> {
-        let (core, query, shape) = (client.get().client.clone(), query.0.clone(), shape.0.clone());
-        let (max_pages, deadline, keep_raw) = settings;
-        let settings = ReadSettings { max_pages, deadline, keep_raw };
+        let core = client.get().client.clone();
+        let ScanState { query, shape, extra_columns, settings } = restore(state)?;
         let make = || {
+            let query = Query::new(query)?;
             let decode = DecodeSettings::for_query(&query, shape, extra_columns)?;
             let scan = Scan::new(core, query, decode, settings);
             bookmark.map_or(Ok(scan.clone()), |bookmark| scan.resume(bookmark.0.clone(), None))
@@ -371,30 +366,26 @@ impl PyScan {
         Ok(Self::new(scan, client.clone().unbind(), None))
     }
 
-    /// A scan travels as its recipe, where its client does; what was read stays behind.
+    /// Pickles the query and how it is read, with the client. What was read is not pickled.
     fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let scan = self.scan();
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, ScanArguments<'py>)> {
+        let (py, scan) = (slf.py(), slf.get().scan());
         if scan.has_partial() {
             return Err(PyTypeError::new_err(
                 "A scan that goes on from a partial table (onto=) is not pickled, for the table is \
                  not: keep partial.to_pandas(), and resume(bookmark) without onto= there.",
             ));
         }
-        let ReadSettings { max_pages, deadline, keep_raw } = scan.read_settings().clone();
-        let decode = scan.decode_settings();
-        let arguments = (
-            self.client.bind(py),
-            PyQuery(scan.query().clone()),
-            PyShape(decode.shape.clone()),
-            decode.extra_columns.clone(),
-            (max_pages, deadline, keep_raw),
-            scan.bookmark().cloned().map(PyBookmark),
-        );
-        let again = py.get_type::<Self>().getattr("_restore")?;
-        Ok((again, arguments.into_pyobject(py)?))
+        let state = ScanState {
+            query: scan.query().input().clone(),
+            shape: scan.decode_settings().shape.clone(),
+            extra_columns: scan.decode_settings().extra_columns.clone(),
+            settings: scan.read_settings().clone(),
+        };
+        let client = slf.get().client.bind(py).clone();
+        let bookmark = scan.bookmark().cloned().map(PyBookmark);
+        Ok((slf.get_type().getattr("_restore")?, (client, dict(py, &state)?, bookmark)))
     }
 
     /// For the garbage collector: ``progress=`` may be a method of whoever keeps the scan.
@@ -402,23 +393,5 @@ impl PyScan {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)?;
         visit.call(self.progress.as_ref().map(|progress| &progress.0))
-    }
-
-    fn __copy__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __deepcopy__(slf: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
-        slf
-    }
-
-    // A scan holds points as a page and a table do, so that `frames` refuses a wrong argument or a
-    // missing package before it asks for them: before anything is spent.
-    fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.collect(py)?.get().columns(py)
-    }
-
-    fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.collect(py)?.get().provenance(py)
     }
 }

@@ -8,7 +8,7 @@ use pyo3::types::{PyDate, PyDateTime, PyDict, PyString};
 
 use crate::error::Kind;
 use crate::python::bridge::process::guarded;
-use crate::python::client::query::{Arguments, known_filters};
+use crate::python::client::query::{known_filters, query_input};
 use crate::python::convert::state::{Reduced, reduce, restore};
 use crate::python::convert::values::{duration, html_sync, instant, refuse, text};
 use crate::sync::{Feed, FeedInput};
@@ -64,8 +64,7 @@ impl PyFeed {
         window: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let since = beginning(since)?;
-        let (start, end) = (None, None);
-        let asked = Arguments { site, line, start, end, interval, page_size, filters }.input()?;
+        let asked = query_input([site, line, None, None, interval, page_size, filters])?;
         let name = text(name, "name", Kind::QueryError)?;
         let usual = guarded(|| Ok(FeedInput::new(&name, since)))?;
         let time = |given: Option<&Bound<'_, PyAny>>, name: &str, usual: Duration| {
