@@ -36,6 +36,13 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
+/// So that `?` raises the core's errors.
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        Python::attach(|py| raise(py, &error))
+    }
+}
+
 fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let context = error.context();
     let fields = PyDict::new(py);
