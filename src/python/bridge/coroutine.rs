@@ -25,8 +25,9 @@ use tokio::sync::oneshot;
 
 use crate::error::{Error, Kind};
 use crate::python::bridge::process::{Inside, attached};
+use crate::python::bridge::steps::{on_blocking_thread, runtime_ended};
 
-/// How often a wait looks whether the loop was closed: nothing tells of it.
+/// How often a wait checks whether the loop was closed: nothing announces it.
 const LOOK: Duration = Duration::from_millis(50);
 
 tokio::task_local! {
@@ -183,7 +184,7 @@ impl<'a> Begun<'a> {
         let Self { caller, outcome, .. } = self;
         poll_fn(|context| {
             let polled = attached(|py| match outcome.as_mut().poll(context) {
-                // Nobody is told of handles and tasks that a closed loop drops, but by this.
+                // That a closed loop dropped the task shows in no other way.
                 Poll::Ready(Err(raised))
                     if raised.is_instance_of::<CancelledError>(py) && caller.is_closed(py) =>
                 {
@@ -196,8 +197,8 @@ impl<'a> Begun<'a> {
         .await
     }
 
-    /// Waits, and looks up now and then. Where `unwanted` comes to its end, the coroutine is
-    /// cancelled on its loop.
+    /// Waits for the outcome, and checks now and then whether the loop was closed. Where `unwanted`
+    /// ends first, the coroutine is cancelled on its loop.
     async fn wait(
         &mut self,
         mut unwanted: impl Future<Output = ()> + Unpin,
@@ -227,15 +228,11 @@ impl<'a> Begun<'a> {
 
     fn cancel(&self, py: Python<'_>) {
         let cancel = self.call.bind(py).getattr(intern!(py, "cancel"));
-        // Of a loop that was closed meanwhile nothing is left to cancel.
+        // Fails where the loop was closed meanwhile: then nothing is left to cancel.
         let _ = cancel.and_then(|cancel| {
             let event_loop = self.caller.0.event_loop(py);
             event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (cancel,))
         });
-    }
-
-    fn drop_ref(self, py: Python<'_>) {
-        self.call.drop_ref(py);
     }
 }
 
@@ -250,7 +247,7 @@ fn wait_here<T>(
         Err(raised) => Ok(Err(raised)),
         Ok(mut begun) => {
             let outcome = Handle::current().block_on(begun.wait(unwanted));
-            attached(|py| begun.drop_ref(py));
+            attached(|py| begun.call.drop_ref(py));
             outcome
         }
     };
@@ -266,17 +263,13 @@ pub(crate) async fn outcome_of<T: Send + 'static>(
     finish: impl FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) -> T + Send + 'static,
 ) -> Result<T, Lost> {
     let (wanted, dropped) = oneshot::channel::<()>();
-    let waiting = tokio::task::spawn_blocking(move || {
+    let waiting = on_blocking_thread(move || {
         let unwanted = Box::pin(async { drop(dropped.await) });
         wait_here(&caller, call, unwanted, finish)
     });
     let outcome = waiting.await;
     drop(wanted);
-    match outcome {
-        Ok(outcome) => outcome,
-        Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-        Err(_) => Err(Lost::Process),
-    }
+    outcome.unwrap_or(Err(Lost::Process))
 }
 
 /// As [`outcome_of`], from work that is done for the caller on a thread of its own. It waits however
@@ -297,18 +290,12 @@ pub(crate) async fn serving<T: Send + 'static>(
     caller: Caller,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let served = move || {
+    let served = on_blocking_thread(move || {
         SERVED.set(Some(caller));
         let _end = ServedUntilDropped;
         work()
-    };
-    match tokio::task::spawn_blocking(served).await {
-        Ok(outcome) => outcome,
-        Err(lost) => match lost.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(Error::new(Kind::InternalError, "the runtime ended before its work")),
-        },
-    }
+    });
+    served.await.unwrap_or_else(|| Err(runtime_ended()))
 }
 
 /// The thread goes back to its pool, after a panic too.

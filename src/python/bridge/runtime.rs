@@ -1,5 +1,5 @@
 //! The one crossing between Python and the core. Whatever Python waits for goes through
-//! [`block_on`], or through [`spawn`] in asyncio: two doors to one future of the core. Whatever
+//! [`block_on`], or through [`spawn`] in asyncio: both take the same future of the core. Whatever
 //! keeps a processor busy goes through [`detached`]. Nothing else in this crate releases the
 //! interpreter or blocks on a future.
 
@@ -15,15 +15,16 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
 
 use crate::error::{Error, Kind};
-use crate::fork::Owned;
+use crate::fork::{Owned, Process};
 use crate::python::bridge::awaitable;
 use crate::python::bridge::coroutine::Caller;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::{
     Inside, detached, is_ending_here, panicked, stay_if_ending, undivided,
 };
-use crate::python::bridge::steps::{BackgroundSteps, Outcome, Steps};
+use crate::python::bridge::steps::{
+    BackgroundSteps, Outcome, Steps, on_blocking_thread, runtime_ended,
+};
 
 /// Threads that drive connections and the calls of asyncio; other calls run on the threads that
 /// wait for them.
@@ -34,7 +35,7 @@ static RUNTIME: Owned<Runtime> = Owned::empty();
 /// The runtime of this process. The interpreter is released meanwhile: a thread that is about to
 /// fork waits until no step is under way, and may need the interpreter before that.
 fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
-    detached(py, || undivided(own_runtime))?.map_err(|error| raise(py, &error))
+    Ok(detached(py, || undivided(own_runtime))??)
 }
 
 /// A forked child gets a new one; the inherited one is leaked, for its threads do not exist in the
@@ -55,31 +56,27 @@ fn own_runtime() -> Result<&'static Runtime, Error> {
 /// Waits for `future` with the interpreter released. Ctrl-C ends the wait with the exception that
 /// the signal handler raised; the future is dropped, and with it its request. A panic surfaces as
 /// `InternalError`.
-pub(crate) fn block_on<T, E, F>(py: Python<'_>, future: F) -> PyResult<Result<T, E>>
+pub(crate) fn block_on<F>(py: Python<'_>, future: F) -> PyResult<F::Output>
 where
-    T: Send + 'static,
-    E: Send + 'static,
-    F: Future<Output = Result<T, E>> + Send + 'static,
+    F: Future<Output: Send> + Send + 'static,
 {
     block_on_with(py, &Arc::default(), future)
 }
 
 /// As [`block_on`], with a log buffer that other calls share.
-pub(crate) fn block_on_with<T, E, F>(
+pub(crate) fn block_on_with<F>(
     py: Python<'_>,
     buffer: &Arc<LogBuffer>,
     future: F,
-) -> PyResult<Result<T, E>>
+) -> PyResult<F::Output>
 where
-    T: Send + 'static,
-    E: Send + 'static,
-    F: Future<Output = Result<T, E>> + Send + 'static,
+    F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
     buffer.set_awaited(false);
     let runtime = runtime(py)?;
     let hears_signals = is_main_thread(py)?;
-    let process = std::process::id();
+    let process = Process::current();
     let outcome = py.detach(|| {
         let steps = Steps::new(future, Arc::clone(buffer));
         let outcome = waited_for(runtime, steps, hears_signals);
@@ -87,8 +84,8 @@ where
         outcome
     });
     let outcome = outcome.and_then(|outcome| outcome.map_err(|panic| panicked(py, &*panic)));
-    // Forked meanwhile: it is for the parent to hand over.
-    if std::process::id() == process {
+    // A child that was forked meanwhile leaves the records to its parent.
+    if process.is_current() {
         buffer.flush(py)?;
     }
     outcome
@@ -100,30 +97,26 @@ where
 ///
 /// # Errors
 /// `RuntimeError` where no asyncio loop is running in this thread.
-pub(crate) fn spawn<T, E, F>(
+pub(crate) fn spawn<F>(
     py: Python<'_>,
     future: F,
-    finish: impl FnOnce(Python<'_>, Result<T, E>) -> PyResult<Py<PyAny>> + Send + 'static,
+    finish: impl FnOnce(Python<'_>, F::Output) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Bound<'_, PyAny>>
 where
-    T: Send + 'static,
-    E: Send + 'static,
-    F: Future<Output = Result<T, E>> + Send + 'static,
+    F: Future<Output: Send> + Send + 'static,
 {
     spawn_with(py, Arc::default(), future, finish)
 }
 
 /// As [`spawn`], with a log buffer that other calls share.
-pub(crate) fn spawn_with<T, E, F>(
+pub(crate) fn spawn_with<F>(
     py: Python<'_>,
     buffer: Arc<LogBuffer>,
     future: F,
-    finish: impl FnOnce(Python<'_>, Result<T, E>) -> PyResult<Py<PyAny>> + Send + 'static,
+    finish: impl FnOnce(Python<'_>, F::Output) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Bound<'_, PyAny>>
 where
-    T: Send + 'static,
-    E: Send + 'static,
-    F: Future<Output = Result<T, E>> + Send + 'static,
+    F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
     let future = Caller::waits(Some(Caller::running(py)?), future);
@@ -156,36 +149,29 @@ where
 /// The [`Spawner`](crate::client::background::Spawner) of a client: a task that is run step by step like
 /// the call that starts it, for its [`Caller`], and logs to its buffer. `None` where the process is ending.
 ///
-/// A panic has nobody to hear of it: whoever waits for the outcome hears that it is lost.
+/// A panic is not reported: whoever waits for the outcome is told that the task was lost.
 pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     if is_ending_here() {
         return None;
     }
-    let work = Caller::waits(Caller::current(), work);
-    let work = async {
-        work.await;
-        Ok::<(), Error>(())
-    };
-    let steps = Steps::new(work, LogBuffer::current());
+    let steps = Steps::new(Caller::waits(Caller::current(), work), LogBuffer::current());
     Some(tokio::spawn(async move { drop(steps.await) }).abort_handle())
 }
 
-/// Drives the future on this thread, and looks up now and then. The runtime is left for that: a
-/// signal handler may use siteline itself, and may fork. What it uses may be what this call has taken,
-/// a scan or the token: the future goes on in the background meanwhile.
-fn waited_for<T, E, F>(
+/// Drives the future on this thread, and checks for signals now and then. A signal handler may itself
+/// use siteline, and may fork: so this thread leaves the runtime while handlers run. They may need what
+/// this call has locked, a scan or the token: so the future goes on in the background meanwhile.
+fn waited_for<F>(
     runtime: &Runtime,
     mut steps: Steps<F>,
     hears_signals: bool,
-) -> PyResult<Outcome<T, E>>
+) -> PyResult<Outcome<F::Output>>
 where
-    T: Send + 'static,
-    E: Send + 'static,
-    F: Future<Output = Result<T, E>> + Send + 'static,
+    F: Future<Output: Send> + Send + 'static,
 {
     // To drop the future may start a task, and takes this for it.
     let _entered = runtime.enter();
-    let process = std::process::id();
+    let process = Process::current();
     loop {
         if let Some(outcome) = runtime.block_on(steps.for_a_while()) {
             return Ok(outcome);
@@ -196,15 +182,13 @@ where
         }
         let background = BackgroundSteps::begin(runtime, steps);
         let heard = interrupted();
-        if std::process::id() != process {
+        if !process.is_current() {
             // Nobody drives the runtime in the child, and the connections are the parent's.
             std::mem::forget(background);
             return Err(heard.err().unwrap_or_else(forked_meanwhile));
         }
         let outcome;
-        (steps, outcome) = runtime
-            .block_on(background.stop())
-            .map_err(|error| Python::attach(|py| raise(py, &error)))?;
+        (steps, outcome) = runtime.block_on(background.stop())?;
         heard?;
         if let Some(outcome) = outcome {
             return Ok(outcome);
@@ -213,12 +197,9 @@ where
 }
 
 fn forked_meanwhile() -> PyErr {
-    let error = Error::new(
-        Kind::ForkError,
-        "the process forked while this call waited, in a signal handler",
-    )
-    .with_hint("the parent's call goes on; call again in the child");
-    Python::attach(|py| raise(py, &error))
+    Error::new(Kind::ForkError, "the process forked while this call waited, in a signal handler")
+        .with_hint("the parent's call goes on; call again in the child")
+        .into()
 }
 
 /// The exception of a signal handler that ran just now: `KeyboardInterrupt` for Ctrl-C.
@@ -265,11 +246,10 @@ pub(crate) fn step_at<T: Send>(
     let caller = if buffer.is_awaited() { Caller::running(py).ok() } else { None };
     let buffer = LogBuffer::for_call(Arc::clone(buffer));
     let done = detached(py, || {
-        let runtime = undivided(own_runtime)?;
-        let _entered = runtime.enter();
-        Ok(undivided(|| buffer.run(|| Caller::during(caller, work))))
+        let _entered = undivided(own_runtime)?.enter();
+        Ok::<_, Error>(undivided(|| buffer.run(|| Caller::during(caller, work))))
     })?;
-    done.map_err(|error| raise(py, &error))
+    Ok(done?)
 }
 
 /// As [`step`], on a thread of its own: gives an awaitable of the running asyncio loop, which is not
@@ -282,22 +262,13 @@ pub(crate) fn spawn_step<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let done = async move {
-        match tokio::task::spawn_blocking(move || undivided(work)).await {
-            Ok(outcome) => outcome,
-            Err(lost) => match lost.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(Error::new(Kind::InternalError, "the runtime ended before its work")),
-            },
-        }
-    };
-    spawn(py, done, move |py, outcome| {
-        outcome.map_err(|error| raise(py, &error)).and_then(|value| finish(py, value))
+    spawn(py, on_blocking_thread(move || undivided(work)), move |py, outcome| {
+        finish(py, outcome.ok_or_else(runtime_ended)??)
     })
 }
 
-/// A door for the tests: panics at each kind of entry, so that it is seen what becomes of it. No
-/// wheel that users get has it, for those are built without debug assertions.
+/// For tests: a panic at each kind of entry. Release wheels do not have it, for they are built without
+/// debug assertions.
 #[cfg(debug_assertions)]
 pub(crate) mod panic {
     use pyo3::prelude::*;

@@ -1,7 +1,7 @@
 //! [`Steps`]: a future of the core as Python waits for it, here or in the background.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,33 +15,31 @@ use crate::error::{Error, Kind};
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::undivided;
 
-/// How often a wait looks up: for Ctrl-C, for records to hand over, for the end of the process.
+/// How often a wait checks for Ctrl-C, for pending log records and for the end of the process.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// What came of a future: its own outcome, or what it panicked with.
-pub(crate) type Outcome<T, E> = Result<Result<T, E>, Box<dyn Any + Send>>;
+/// The output of a future, or the payload of its panic.
+pub(crate) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
-/// A future, and what came of it, if it came to its end.
-type Stopped<T, E, F> = (Steps<F>, Option<Outcome<T, E>>);
+/// A future, and its outcome where it has come to its end.
+type Stopped<F> = (Steps<F>, Option<Outcome<<F as Future>::Output>>);
 
-/// A future of the core, taken step by step, its end included: no fork cuts through one.
+/// A future of the core. No fork happens while it is polled or dropped.
 pub(crate) struct Steps<F> {
     future: Option<Pin<Box<F>>>,
     buffer: Arc<LogBuffer>,
 }
 
-impl<F> Steps<F> {
+impl<F: Future> Steps<F> {
     /// Its log records are pushed to this buffer; they are dropped where a handler of `logging` makes
     /// the call.
     pub(crate) fn new(future: F, buffer: Arc<LogBuffer>) -> Self {
         Self { future: Some(Box::pin(future)), buffer: LogBuffer::for_call(buffer) }
     }
-}
 
-impl<T, E, F: Future<Output = Result<T, E>>> Steps<F> {
-    /// What came of the future, or `None` when it is time to look up. Records that wait are emitted
-    /// over meanwhile.
-    pub(crate) async fn for_a_while(&mut self) -> Option<Outcome<T, E>> {
+    /// Polls the future for at most [`LOOK_UP`]: its outcome, or `None` where it is still pending.
+    /// Pending log records are then emitted by another thread.
+    pub(crate) async fn for_a_while(&mut self) -> Option<Outcome<F::Output>> {
         let outcome = tokio::time::timeout(LOOK_UP, &mut *self).await.ok();
         if outcome.is_none() && self.buffer.has_pending() {
             let buffer = Arc::clone(&self.buffer);
@@ -51,8 +49,8 @@ impl<T, E, F: Future<Output = Result<T, E>>> Steps<F> {
     }
 }
 
-impl<T, E, F: Future<Output = Result<T, E>>> Future for Steps<F> {
-    type Output = Outcome<T, E>;
+impl<F: Future> Future for Steps<F> {
+    type Output = Outcome<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { future, buffer } = &mut *self;
@@ -72,18 +70,13 @@ impl<F> Drop for Steps<F> {
     }
 }
 
-/// A future that goes on as a task of the runtime, while its thread runs handlers of signals.
-pub(crate) struct BackgroundSteps<T, E, F> {
+/// A future that goes on as a task of the runtime, while its thread runs signal handlers.
+pub(crate) struct BackgroundSteps<F: Future> {
     stop: oneshot::Sender<()>,
-    task: JoinHandle<Stopped<T, E, F>>,
+    task: JoinHandle<Stopped<F>>,
 }
 
-impl<T, E, F> BackgroundSteps<T, E, F>
-where
-    T: Send + 'static,
-    E: Send + 'static,
-    F: Future<Output = Result<T, E>> + Send + 'static,
-{
+impl<F: Future<Output: Send> + Send + 'static> BackgroundSteps<F> {
     pub(crate) fn begin(runtime: &Runtime, mut steps: Steps<F>) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = runtime.spawn(async move {
@@ -97,14 +90,28 @@ where
         Self { stop, task }
     }
 
-    /// Stops it where it is.
+    /// Stops the task: the future, and its outcome where it has come to its end.
     ///
     /// # Errors
     /// `InternalError` where the runtime has ended.
-    pub(crate) async fn stop(self) -> Result<Stopped<T, E, F>, Error> {
-        // It may have come to its end.
+    pub(crate) async fn stop(self) -> Result<Stopped<F>, Error> {
+        // Fails where the task has ended.
         let _ = self.stop.send(());
-        let lost = |_| Error::new(Kind::InternalError, "the runtime ended before its work");
-        self.task.await.map_err(lost)
+        self.task.await.map_err(|_| runtime_ended())
     }
+}
+
+/// Does work on a thread that drives no connections, to its end. Its panic goes on here. `None` where
+/// the runtime ended first.
+pub(crate) async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => Some(outcome),
+        Err(lost) => lost.try_into_panic().map_or(None, |panic| resume_unwind(panic)),
+    }
+}
+
+pub(crate) fn runtime_ended() -> Error {
+    Error::new(Kind::InternalError, "the runtime ended before its work")
 }

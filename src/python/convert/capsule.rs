@@ -9,7 +9,6 @@ use pyo3::types::PyCapsule;
 
 use crate::data::PointColumns;
 use crate::error::{Error, Kind};
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::detached;
 
 /// The Arrow stream of points at hand.
@@ -17,7 +16,7 @@ pub(crate) fn points_capsule<'py>(
     py: Python<'py>,
     points: &PointColumns,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let batch = detached(py, || points.batch())?.map_err(|error| raise(py, &error))?;
+    let batch = detached(py, || points.batch())??;
     let schema = batch.schema();
     reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
 }
@@ -36,10 +35,8 @@ pub(crate) fn schema_capsule<'py>(
     py: Python<'py>,
     schema: &SchemaRef,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| arrow(py, &error))?;
+    let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| {
+        Error::new(Kind::InternalError, format!("Arrow refused its own data: {error}"))
+    })?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
-}
-
-fn arrow(py: Python<'_>, error: &arrow_schema::ArrowError) -> PyErr {
-    raise(py, &Error::new(Kind::InternalError, format!("Arrow refused its own data: {error}")))
 }

@@ -1,6 +1,5 @@
 //! The memory of a column, for NumPy to look at where it lies.
 
-use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{ArrowPrimitiveType, PrimitiveArray};
 use arrow_buffer::Buffer;
 use pyo3::prelude::*;
@@ -11,29 +10,14 @@ use pyo3::types::PyDict;
 #[pyclass(frozen)]
 pub(crate) struct Memory {
     values: Buffer,
-    kind: &'static str,
-}
-
-/// How NumPy names the values of a column.
-pub(crate) trait Named: ArrowPrimitiveType {
-    const NAME: &'static str;
-}
-
-impl Named for TimestampMicrosecondType {
-    const NAME: &'static str = if cfg!(target_endian = "little") { "<i8" } else { ">i8" };
-}
-
-impl Named for Int64Type {
-    const NAME: &'static str = TimestampMicrosecondType::NAME;
-}
-
-impl Named for Float64Type {
-    const NAME: &'static str = if cfg!(target_endian = "little") { "<f8" } else { ">f8" };
+    /// NumPy's letter for integers or floats.
+    kind: char,
 }
 
 impl Memory {
-    pub(crate) fn of<T: Named>(array: &PrimitiveArray<T>) -> Self {
-        Self { values: array.values().inner().clone(), kind: T::NAME }
+    pub(crate) fn of<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> Self {
+        let kind = if T::DATA_TYPE.is_floating() { 'f' } else { 'i' };
+        Self { values: array.values().inner().clone(), kind }
     }
 }
 
@@ -45,7 +29,8 @@ impl Memory {
         let dict = PyDict::new(py);
         dict.set_item("version", 3)?;
         dict.set_item("shape", (self.values.len() / 8,))?;
-        dict.set_item("typestr", self.kind)?;
+        let order = if cfg!(target_endian = "little") { '<' } else { '>' };
+        dict.set_item("typestr", format!("{order}{}8", self.kind))?;
         // An address, and that nobody writes there.
         dict.set_item("data", (self.values.as_ptr() as usize, true))?;
         Ok(dict)

@@ -4,11 +4,10 @@ use pyo3::prelude::*;
 use serde::Serialize;
 
 use crate::client::table::Table;
-use crate::data::{PageReport, PointColumns};
+use crate::data::{MergeReport, PageReport, PointColumns};
 use crate::python::convert::state::dict;
 
-/// The sums of the pages' reports, and what merging counted: that stands in the place of a sum of the
-/// same name.
+/// The sums of the pages' reports, and the counts of the merge. A count replaces a sum of the same name.
 #[derive(Serialize)]
 struct TableReport<'a> {
     #[serde(flatten)]
@@ -22,36 +21,26 @@ struct TableReport<'a> {
     revised: u64,
 }
 
-pub(crate) fn table_report<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyAny>> {
-    let merged = &table.merged.report;
+/// The report of a read, or of points that no read brought (the sandbox's truth): no pages, nothing
+/// odd.
+pub(crate) fn table_report<'py>(
+    py: Python<'py>,
+    read: Option<&Table>,
+    points: &PointColumns,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (rows, series) = (points.rows() as u64, points.series.len() as u64);
+    let unread = MergeReport { points_read: rows, points: rows, series, ..MergeReport::default() };
+    let merged = read.map_or(&unread, |table| &table.merged.report);
+    let provenance = read.map(|table| &table.provenance);
     let report = TableReport {
         pages_summed: &merged.quality,
-        pages: table.provenance.pages,
-        resumed_after_pages: table.provenance.resumed_after_pages,
+        pages: provenance.map_or(0, |provenance| provenance.pages),
+        resumed_after_pages: provenance.map_or(0, |provenance| provenance.resumed_after_pages),
         points_read: merged.points_read,
         points: merged.points,
         series: merged.series,
         repeated: merged.repeated,
         revised: merged.revised,
-    };
-    dict(py, &report)
-}
-
-/// The report of points that no read brought (the sandbox's truth): no pages, nothing odd.
-pub(crate) fn unread_report<'py>(
-    py: Python<'py>,
-    points: &PointColumns,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (rows, series) = (points.rows() as u64, points.series.len() as u64);
-    let report = TableReport {
-        pages_summed: &PageReport::default(),
-        pages: 0,
-        resumed_after_pages: 0,
-        points_read: rows,
-        points: rows,
-        series,
-        repeated: 0,
-        revised: 0,
     };
     dict(py, &report)
 }

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::data::PointColumns;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::lock::Mutex;
 use crate::python::bridge::process::{self, guarded};
 use crate::python::bridge::runtime::spawn;
 use crate::python::convert::records::{Rows, Times};
@@ -44,7 +45,7 @@ pub(crate) trait PointSource: Send + Sync {
     /// # Errors
     /// `RuntimeError` where no loop is running in this thread.
     fn awaited<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        spawn(py, async { Ok::<(), Error>(()) }, |py, _| Ok(py.None()))
+        spawn(py, async {}, |py, ()| Ok(py.None()))
     }
 
     /// Reports points that are here to `progress=`: whether there were any that had not been reported.
@@ -72,6 +73,19 @@ pub(crate) trait PointSource: Send + Sync {
     }
 }
 
+/// The source where all points are at hand from the start.
+struct NoSource;
+
+impl PointSource for NoSource {
+    fn take(&self) -> Taken {
+        Taken::Ended
+    }
+
+    fn wait(&self, _py: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
+}
+
 /// What [`PointSource::take`] finds.
 pub(crate) enum Taken {
     Points(Arc<PointColumns>),
@@ -84,7 +98,7 @@ pub(crate) enum Taken {
 /// The points of a scan, a table or a store, one by one.
 ///
 /// Safe to share between threads: each point is given once. A failure carries ``.bookmark``; the
-/// points before it were emitted out already. As :class:`PageIterator` it prefetches one page, from the
+/// points before it were given out already. As :class:`PageIterator` it prefetches one page, from the
 /// second page on, and holds two at most.
 ///
 /// >>> record = next(scan.records())
@@ -92,8 +106,7 @@ pub(crate) enum Taken {
 /// (True, '2026-11-01T00:00:00+00:00')
 #[pyclass(frozen, generic, name = "RecordIterator", module = "siteline")]
 pub(crate) struct RecordIterator {
-    /// `None` where all points are at hand.
-    source: Option<Box<dyn PointSource>>,
+    source: Box<dyn PointSource>,
     named: bool,
     state: Mutex<State>,
 }
@@ -115,14 +128,14 @@ struct State {
 impl RecordIterator {
     /// Over points that are still to be read.
     pub(crate) fn reading(source: Box<dyn PointSource>, named: bool) -> Self {
-        Self { source: Some(source), named, state: Mutex::default() }
+        Self { source, named, state: Mutex::default() }
     }
 
     /// Over points at hand.
     pub(crate) fn over(points: Arc<PointColumns>, named: bool) -> Self {
         let mut state = State::default();
         state.begin(points);
-        Self { source: None, named, state: Mutex::new(state) }
+        Self { source: Box::new(NoSource), named, state: Mutex::new(state) }
     }
 
     /// The next point that is at hand. Making one runs Python code, which may ask for the next one
@@ -135,38 +148,20 @@ impl RecordIterator {
                 Next::End => return Ok(At::End),
                 Next::Nothing => return Ok(At::Nothing),
             };
-            if let Some(source) = &self.source {
-                source.prefetch(py);
-            }
+            self.source.prefetch(py);
             let made = guarded(|| Ok(rows.objects(py, envelope, numbers, &mut times, self.named)))?;
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.times = times;
             state.ready.extend(made);
         }
     }
 
-    /// As [`PointSource::report`].
-    fn report(&self, py: Python<'_>) -> PyResult<bool> {
-        self.source.as_ref().map_or(Ok(false), |source| source.report(py))
-    }
-
-    /// As [`PointSource::finish`].
-    fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        self.source.as_ref().map_or(Ok(()), |source| source.finish(py))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn rows(&self) -> Next {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
-            // Of pages the child of a fork gets none: filling says so. Points at hand are there for both.
-            if let Some(source) = &self.source
-                && state.forks != process::forks()
-            {
-                if source.check_process().is_err() {
+            // A forked child gets no points of a page, and `wait` says why. Points of a table are for both.
+            if state.forks != process::forks() {
+                if self.source.check_process().is_err() {
                     return Next::Nothing;
                 }
                 state.forks = process::forks();
@@ -177,10 +172,10 @@ impl RecordIterator {
             if let Some(next) = state.take() {
                 return next;
             }
-            match self.source.as_ref().map(|source| source.take()) {
-                Some(Taken::Points(points)) => state.begin(points),
-                Some(Taken::Nothing) => return Next::Nothing,
-                Some(Taken::Ended) | None => return Next::End,
+            match self.source.take() {
+                Taken::Points(points) => state.begin(points),
+                Taken::Nothing => return Next::Nothing,
+                Taken::Ended => return Next::End,
             }
         }
     }
@@ -211,10 +206,10 @@ impl RecordIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         loop {
-            match (self.take(py)?, &self.source) {
-                (At::Point(point), _) => return Ok(Some(point)),
-                (At::Nothing, Some(source)) => guarded(|| source.wait(py))?,
-                (At::End | At::Nothing, _) => return self.finish(py).map(|()| None),
+            match self.take(py)? {
+                At::Point(point) => return Ok(Some(point)),
+                At::Nothing => guarded(|| self.source.wait(py))?,
+                At::End => return self.source.finish(py).map(|()| None),
             }
         }
     }
@@ -222,25 +217,22 @@ impl RecordIterator {
     /// For the garbage collector: ``progress=`` may be a method of whoever keeps the iterator.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.source.as_ref().map_or(Ok(()), |source| source.traverse(&visit))
+        self.source.traverse(&visit)
     }
 
     /// As that of :class:`PageIterator`.
     fn _report(&self, py: Python<'_>) -> PyResult<()> {
-        self.report(py).map(drop)
+        self.source.report(py).map(drop)
     }
 
     /// As that of :class:`PageIterator`.
     fn _end(&self, py: Python<'_>) -> PyResult<()> {
-        self.finish(py)
+        self.source.finish(py)
     }
 
     /// As that of :class:`PageIterator`.
     fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match &self.source {
-            Some(source) => source.awaited(py),
-            None => spawn(py, async { Ok::<(), Error>(()) }, |py, _| Ok(py.None())),
-        }
+        self.source.awaited(py)
     }
 
     /// The next point that is at hand, or ``None``; and whether there is no further one.
@@ -248,9 +240,9 @@ impl RecordIterator {
         loop {
             match self.take(py)? {
                 At::Point(point) => return Ok((Some(point), false)),
-                At::End => return self.finish(py).map(|()| (None, true)),
+                At::End => return self.source.finish(py).map(|()| (None, true)),
                 At::Nothing => {
-                    if !self.report(py)? {
+                    if !self.source.report(py)? {
                         return Ok((None, false));
                     }
                 }

@@ -8,11 +8,10 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 use crate::client::table::{Provenance, Table};
 use crate::data::PointColumns;
 use crate::preview::Preview;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::detached;
 use crate::python::convert::holder::{HoldsPoints, frame_methods, point_methods};
 use crate::python::convert::preview;
-use crate::python::convert::report::{table_report, unread_report};
+use crate::python::convert::report::table_report;
 use crate::python::convert::values::{datetime, html, many};
 
 /// What `frame.attrs["siteline"]` says.
@@ -118,10 +117,7 @@ impl PyTable {
     /// own reports (see :attr:`Page.report`).
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match &self.origin {
-            Some(table) => table_report(py, table),
-            None => unread_report(py, &self.points),
-        }
+        table_report(py, self.origin.as_deref(), &self.points)
     }
 
     /// What :class:`Gathered` is of several tables: one.
@@ -131,8 +127,7 @@ impl PyTable {
         let origin = |one: Bound<'_, PyAny>| Ok(one.cast::<Self>()?.get().origin.clone());
         let tables: Vec<_> =
             tables.iter().filter_map(|one| origin(one).transpose()).collect::<PyResult<_>>()?;
-        let table = detached(py, || Table::concat(&tables))?;
-        table.map(|table| Self::new(Arc::new(table))).map_err(|error| raise(py, &error))
+        Ok(Self::new(Arc::new(detached(py, || Table::concat(&tables))??)))
     }
 
     #[pyo3(name = "_provenance")]

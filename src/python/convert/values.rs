@@ -145,10 +145,8 @@ pub(crate) fn timedelta(py: Python<'_>, microseconds: i64) -> PyResult<Bound<'_,
 pub(crate) fn instant(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
     let py = value.py();
     if let Ok(string) = value.cast::<PyString>() {
-        return parse_instant(&text(string, name, Kind::QueryError)?).map_err(|error| {
-            let named = |message: &str| format!("{name}={message}");
-            raise(py, &error.with(|context| context.message = named(&context.message)))
-        });
+        return parse_instant(&text(string, name, Kind::QueryError)?)
+            .map_err(|error| prefixed(py, &format!("{name}="), error));
     }
     let refused = |what: &str| {
         let message = format!("{name}= {what}");
@@ -174,6 +172,12 @@ fn plain<'py, T: FromPyObjectOwned<'py>>(
     found.extract().map_err(Into::into)
 }
 
+/// The exception of an error, with the argument's name before its message.
+fn prefixed(py: Python<'_>, prefix: &str, error: Error) -> PyErr {
+    let message = format!("{prefix}{}", error.context().message);
+    raise(py, &error.with(|context| context.message = message))
+}
+
 fn type_name(value: &Bound<'_, PyAny>) -> String {
     value.get_type().name().map_or_else(|_| "thing".to_owned(), |name| name.to_string())
 }
@@ -193,11 +197,8 @@ pub(crate) fn duration_or(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> P
         raise(py, &Error::new(kind, message).with_hint(DURATION_HINT))
     };
     let length = if let Ok(string) = value.cast::<PyString>() {
-        parse_duration(&text(string, name, kind)?).map_err(|error| {
-            let named = |message: &str| format!("{name}={message}");
-            let error = error.into_kind(kind);
-            raise(py, &error.with(|context| context.message = named(&context.message)))
-        })?
+        parse_duration(&text(string, name, kind)?)
+            .map_err(|error| prefixed(py, &format!("{name}="), error.into_kind(kind)))?
     } else {
         let Some(seconds) = seconds(value)? else {
             return Err(refused(&format!(" is a {}, not a duration.", type_name(value))));
@@ -263,10 +264,7 @@ pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
 /// A time of day: text with a zone, or an aware `datetime.time`.
 pub(crate) fn time_of_day(given: &Bound<'_, PyAny>, name: &str) -> PyResult<TimeOfDay> {
     let py = given.py();
-    let named = |error: Error| {
-        let message = format!("{name}= {}", error.context().message);
-        raise(py, &error.with(|context| context.message = message))
-    };
+    let named = |error| prefixed(py, &format!("{name}= "), error);
     if let Ok(written) = given.cast::<PyString>() {
         return TimeOfDay::parse(&text(written, name, Kind::ConfigError)?).map_err(named);
     }
