@@ -119,7 +119,7 @@ fn from_connect(
         return connect_timeout(host, proxy);
     }
     let message = if error.is_dns() {
-        format!("the name {host} has no address")
+        format!("the host name {host} could not be resolved")
     } else {
         format!("no connection to {host}: {}", how(causes))
     };

@@ -316,8 +316,8 @@ def test_a_lock_held_elsewhere_ends_the_sync_before_any_request(sandbox):
 @pytest.mark.parametrize(
     ("method", "answer", "message"),
     [
-        ("state", "text", "gave a str"),
-        ("apply", None, r"it gives \(inserted, revised, unchanged\)"),
+        ("state", "text", "returned a str"),
+        ("apply", None, r"it must return \(inserted, revised, unchanged\)"),
         ("lock", 5, "lock.*returned a int: it must return a context manager"),
     ],
 )

@@ -244,7 +244,7 @@ def test_an_exception_while_logging_ends_the_wait_and_loses_no_page(retried):
 )
 @pytest.mark.parametrize("at", ["wait", "work", "call"])
 def test_a_panic_in_the_core_is_an_internal_error(at, capfd):
-    with pytest.raises(siteline.InternalError, match="defect of its own") as caught:
+    with pytest.raises(siteline.InternalError, match="internal error in siteline") as caught:
         siteline._siteline._panic(at)
     assert "still be used" in caught.value.hint
     assert isinstance(caught.value, RuntimeError)
@@ -259,7 +259,7 @@ def test_a_panic_in_an_awaited_call_is_an_internal_error_and_the_client_stays_us
         client = sandbox.async_client()
 
         async def main():
-            with pytest.raises(siteline.InternalError, match="defect of its own"):
+            with pytest.raises(siteline.InternalError, match="internal error in siteline"):
                 await siteline._siteline._panic("await")
             return await client.discover()
 

@@ -113,7 +113,7 @@ def test_invalid_counts_are_an_error(sandbox, counts):
         def apply(self, feed, page, state):
             return counts
 
-    with pytest.raises(TypeError, match=r"it gives \(inserted, revised, unchanged\)"):
+    with pytest.raises(TypeError, match=r"it must return \(inserted, revised, unchanged\)"):
         sandbox.client().sync(make_feed(), Wrong())
 
 
@@ -122,7 +122,7 @@ def test_a_state_that_is_not_bytes_is_an_error(sandbox):
         def state(self, feed):
             return "text"
 
-    with pytest.raises(TypeError, match="gave a str"):
+    with pytest.raises(TypeError, match="returned a str"):
         sandbox.client().sync(make_feed(), Wrong())
     store = MemoryStore()
     store.states["line-2"] = b"something else"

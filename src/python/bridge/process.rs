@@ -1,4 +1,4 @@
-//! What befalls a process with the core in it: it forks, and it ends.
+//! Fork and exit of a process that has the core loaded.
 //!
 //! **Fork.** A child has the memory of its parent and none of its threads. What a lock protects may
 //! be half done there, for ever. So every step of the core that runs without the interpreter goes
@@ -60,10 +60,10 @@ pub(crate) fn undivided<T>(step: impl FnOnce() -> T) -> T {
     step()
 }
 
-/// As [`undivided`], for steps that others begin, a consumer of an Arrow stream or the collector of
-/// garbage: nobody can say whether they hold the interpreter. Who does not waits until a fork that is
-/// under way is done. Who does would keep the fork waiting: after a while the step is done all the
-/// same, for while this thread holds the interpreter nobody forks.
+/// As [`undivided`], for steps that a consumer of an Arrow stream or the garbage collector begins: the
+/// thread may hold the interpreter or not. A thread without it waits until a fork under way is done. A
+/// thread with it would block the fork, which needs the interpreter: after a second the step runs all
+/// the same, because no other thread can fork while this one holds the interpreter.
 pub(crate) fn undivided_anywhere<T>(step: impl FnOnce() -> T) -> T {
     let mut waited = Duration::ZERO;
     let _shared = loop {
@@ -172,9 +172,8 @@ pub(crate) fn panicked(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without words".to_owned());
-    let error =
-        Error::new(Kind::InternalError, format!("siteline met a defect of its own: {what}"))
-            .with_hint("The client can still be used. Please report this with what you called.");
+    let error = Error::new(Kind::InternalError, format!("internal error in siteline: {what}"))
+        .with_hint("The client can still be used. Please report this with what you called.");
     raise(py, &error)
 }
 

@@ -169,7 +169,7 @@ fn waited_for<F>(
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    // To drop the future may start a task, and takes this for it.
+    // Dropping the future may start a task, which needs the runtime's context.
     let _entered = runtime.enter();
     let process = Process::current();
     loop {

@@ -97,7 +97,7 @@ fn bytes_or_none(state: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     let kind = state.get_type().name()?;
     let bytes: Option<&[u8]> = state.extract().map_err(|_| {
         PyTypeError::new_err(format!(
-            "state() of the store gave a {kind}: it gives the bytes of the newest apply(), or None."
+            "state() of the store returned a {kind}: it must return the bytes of the newest apply(), or None."
         ))
     })?;
     Ok(bytes.map(<[u8]>::to_vec))
@@ -107,7 +107,7 @@ fn counts(given: &Bound<'_, PyAny>) -> PyResult<Applied> {
     let (inserted, revised, unchanged) = given.extract().map_err(|_: PyErr| {
         let shown = given.repr().map(|shown| shown.to_string()).unwrap_or_default();
         PyTypeError::new_err(format!(
-            "apply() of the store gave {}: it gives (inserted, revised, unchanged).",
+            "apply() of the store returned {}: it must return (inserted, revised, unchanged).",
             crate::error::excerpt(&shown)
         ))
     })?;
