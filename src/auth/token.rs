@@ -220,7 +220,7 @@ impl TokenSource {
         drop(state);
         log::info!(
             target: "siteline::token",
-            "a new access token, valid for {} s", lifetime.as_secs()
+            "a new access token, good for {} s", lifetime.as_secs()
         );
         access
     }
