@@ -4,7 +4,7 @@
 # make test-python  the wheel alone; PYTEST_ARGS="-k store" passes options to pytest
 # make test-pythons the wheel on the other interpreters that are found, or on those of PYTHONS
 # make faults       compare tests/FAULTS.md with the rows that both runs proved; FAULTS=--write updates it
-# make house        the rooms of the source: sizes, arrows between them, circles
+# make house        the modules of the source: sizes, arrows between them, circles
 # make develop      editable install: Python from the source tree, Rust built incrementally
 # make format       format all Rust and Python code
 # make format-check check that all code is formatted

@@ -1,11 +1,11 @@
-//! The output of `make house`: the rooms and folders of the source.
+//! The output of `make house`: the modules and folders of the source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::circles::{circles, file_circles, ties};
 use crate::names::Link;
-use crate::rooms::{ARROWS, FOLDERS, reason, room};
+use crate::modules::{ARROWS, FOLDERS, reason, module};
 use crate::source::{File, Source};
 
 const WIDTH: usize = 100;
@@ -17,10 +17,10 @@ are counted separately. A function is counted from its signature to its closing 
 folder         files  lines  tests  median  largest file        functions  median  largest function
 ";
 
-/// The arrows between rooms and folders, without tests.
+/// The arrows between modules and folders, without tests.
 pub(crate) fn arrows(links: &[Link]) -> BTreeSet<(&str, &str)> {
     let product = links.iter().filter(|link| !link.is_test);
-    let arrows = product.map(|link| (room(&link.from), room(&link.to)));
+    let arrows = product.map(|link| (module(&link.from), module(&link.to)));
     arrows.filter(|(from, to)| from != to).collect()
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn draw(source: &Source, links: &[Link]) -> String {
     let core = ARROWS.iter().filter(|(name, _)| *name != "python");
     let names = core.chain(&FOLDERS).map(|(name, _)| *name);
     for name in ["lib"].into_iter().chain(names).chain(["python"]) {
-        let files = source.files.iter().filter(|file| room(&file.path) == name);
+        let files = source.files.iter().filter(|file| module(&file.path) == name);
         text += &row(name, &files.collect::<Vec<_>>());
     }
     text += &row("src/python", &layer);

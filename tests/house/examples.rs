@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::circles::{circles, file_circles, ties};
 use crate::reader::read;
-use crate::rooms::{may_know, room};
+use crate::modules::{may_know, module};
 use crate::source::Source;
 
 /// A small crate in which `auth/own.rs` has this text.
@@ -122,9 +122,9 @@ fn a_forbidden_arrow_is_found() {
 
 #[test]
 fn a_folder_of_the_python_layer_knows_the_core_and_the_folders_below_it() {
-    let rooms =
-        ["python/store/mod.rs", "python/store/feed.rs", "python/mod.rs", "clock.rs"].map(room);
-    assert_eq!(rooms, ["python/store", "python/store", "python", "clock"]);
+    let modules =
+        ["python/store/mod.rs", "python/store/feed.rs", "python/mod.rs", "clock.rs"].map(module);
+    assert_eq!(modules, ["python/store", "python/store", "python", "clock"]);
     for (from, to) in [("store", "client"), ("bridge", "bridge"), ("sandbox", "auth")] {
         assert!(may_know(&format!("python/{from}"), &format!("python/{to}")));
     }

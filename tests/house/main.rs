@@ -1,5 +1,5 @@
 //! Checks the architecture: every path in the source is resolved to the file that defines the item,
-//! and compared with the tables in `rooms.rs`. Arrows point down only. `make house` prints the
+//! and compared with the tables in `modules.rs`. Arrows point down only. `make house` prints the
 //! result.
 
 mod circles;
@@ -7,7 +7,7 @@ mod drawing;
 mod examples;
 mod names;
 mod reader;
-mod rooms;
+mod modules;
 mod source;
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::names::Link;
-use crate::rooms::{ARROWS, CIRCLES, FOLDERS, may_know, room};
+use crate::modules::{ARROWS, CIRCLES, FOLDERS, may_know, module};
 use crate::source::{Source, Texts};
 
 /// The source of this crate, and the links between its files.
@@ -29,7 +29,7 @@ static HOUSE: LazyLock<(Source, Vec<Link>)> = LazyLock::new(|| {
 
 /// A line for each link that no table allows, tests included.
 fn forbidden(links: &[Link]) -> Vec<String> {
-    let wrong = links.iter().filter(|it| !may_know(room(&it.from), room(&it.to)));
+    let wrong = links.iter().filter(|it| !may_know(module(&it.from), module(&it.to)));
     wrong.map(|it| format!("{}:{} knows {} of {}", it.from, it.line, it.name, it.to)).collect()
 }
 
@@ -50,9 +50,9 @@ fn no_import_hides_a_link() {
 #[test]
 fn every_room_is_in_the_table() {
     for file in &HOUSE.0.files {
-        let room = room(&file.path);
-        let is_drawn = ARROWS.iter().chain(&FOLDERS).any(|(name, _)| *name == room);
-        assert!(is_drawn || room == "lib", "{} is in no row", file.path);
+        let module = module(&file.path);
+        let is_drawn = ARROWS.iter().chain(&FOLDERS).any(|(name, _)| *name == module);
+        assert!(is_drawn || module == "lib", "{} is in no row", file.path);
     }
 }
 
@@ -66,7 +66,7 @@ fn no_folders_know_each_other_in_a_circle() {
 fn no_files_know_each_other_in_a_circle() {
     let links = &HOUSE.1;
     let found = circles::file_circles(links);
-    let new = found.iter().filter(|circle| rooms::reason(circle).is_none());
+    let new = found.iter().filter(|circle| modules::reason(circle).is_none());
     let new: Vec<_> = new.map(|circle| circles::ties(circle, links)).collect();
     assert!(new.is_empty(), "{new:#?}");
     assert_eq!(found.len(), CIRCLES.len(), "a circle in the list no longer exists");
@@ -75,13 +75,13 @@ fn no_files_know_each_other_in_a_circle() {
 #[test]
 fn the_map_in_lib_rs_agrees_with_the_table() {
     let map = include_str!("../../src/lib.rs");
-    for (room, known) in ARROWS {
+    for (module, known) in ARROWS {
         let row = map.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
         let mut row = row.filter(|cells| cells.len() == 5);
-        let row = row.find(|cells| cells[1].trim_matches(['[', ']', '`']) == room);
-        let row = row.unwrap_or_else(|| panic!("{room} is not on the map in src/lib.rs"));
-        let drawn: BTreeSet<_> = row[3].split(", ").filter(|room| *room != "-").collect();
-        assert_eq!(drawn, known.iter().copied().collect(), "{room}");
+        let row = row.find(|cells| cells[1].trim_matches(['[', ']', '`']) == module);
+        let row = row.unwrap_or_else(|| panic!("{module} is not on the map in src/lib.rs"));
+        let drawn: BTreeSet<_> = row[3].split(", ").filter(|module| *module != "-").collect();
+        assert_eq!(drawn, known.iter().copied().collect(), "{module}");
     }
 }
 

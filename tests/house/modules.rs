@@ -1,8 +1,8 @@
-//! The tables of rooms and of the folders of the Python layer, and the links that they allow.
+//! The tables of modules and of the folders of the Python layer, and the links that they allow.
 
 use std::collections::BTreeSet;
 
-/// Each room, and the rooms that it may know. A re-export at the crate's root counts as its room.
+/// Each module, and the modules that it may know. A re-export at the crate's root counts as its module.
 pub(crate) const ARROWS: [(&str, &[&str]); 15] = [
     ("fork", &[]),
     ("lock", &[]),
@@ -41,8 +41,8 @@ pub(crate) fn reason(circle: &BTreeSet<&str>) -> Option<&'static str> {
     CIRCLES.iter().find(|(files, _)| named(files)).map(|(_, reason)| *reason)
 }
 
-/// The room of a file: `data`, `python/store`; `lib` and `python` for the files that declare them.
-pub(crate) fn room(file: &str) -> &str {
+/// The module of a file: `data`, `python/store`; `lib` and `python` for the files that declare them.
+pub(crate) fn module(file: &str) -> &str {
     let place = file.trim_end_matches("/mod.rs").trim_end_matches(".rs");
     let steps = if place.starts_with("python/") { 2 } else { 1 };
     match place.match_indices('/').nth(steps - 1) {
@@ -51,12 +51,12 @@ pub(crate) fn room(file: &str) -> &str {
     }
 }
 
-/// Whether a room may know another. `lib.rs` and `python/mod.rs` may know all that they declare.
-pub(crate) fn may_know(room: &str, other: &str) -> bool {
-    let row = ARROWS.iter().chain(&FOLDERS).find(|(name, _)| *name == room);
+/// Whether a module may know another. `lib.rs` and `python/mod.rs` may know all that they declare.
+pub(crate) fn may_know(module: &str, other: &str) -> bool {
+    let row = ARROWS.iter().chain(&FOLDERS).find(|(name, _)| *name == module);
     let known = row.map_or(&[][..], |(_, known)| known);
-    match room.split_once('/') {
-        _ if room == other || room == "lib" || other == "lib" => true,
+    match module.split_once('/') {
+        _ if module == other || module == "lib" || other == "lib" => true,
         Some((layer, _)) if !other.contains('/') => other != layer && may_know(layer, other),
         None if known.contains(&"all") => true,
         _ => known.contains(&other),
