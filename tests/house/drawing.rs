@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::circles::{circles, file_circles, ties};
+use crate::modules::{ARROWS, FOLDERS, module, reason};
 use crate::names::Link;
-use crate::modules::{ARROWS, FOLDERS, reason, module};
 use crate::source::{File, Source};
 
 const WIDTH: usize = 100;

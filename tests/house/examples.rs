@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::circles::{circles, file_circles, ties};
-use crate::reader::read;
 use crate::modules::{may_know, module};
+use crate::reader::read;
 use crate::source::Source;
 
 /// A small crate in which `auth/own.rs` has this text.

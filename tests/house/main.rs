@@ -5,17 +5,17 @@
 mod circles;
 mod drawing;
 mod examples;
+mod modules;
 mod names;
 mod reader;
-mod modules;
 mod source;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::names::Link;
 use crate::modules::{ARROWS, CIRCLES, FOLDERS, may_know, module};
+use crate::names::Link;
 use crate::source::{Source, Texts};
 
 /// The source of this crate, and the links between its files.
