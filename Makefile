@@ -151,10 +151,11 @@ format-check: $(VENV)/ready
 	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
 	$(BIN)/ruff format --check $(PYTHON_TREES)
 
+# libFuzzer itself is C++, which only `make fuzz` compiles.
 lint: $(VENV)/ready
 	cargo clippy --locked --all-targets --features python -- -D warnings
 	cargo check --quiet --locked --manifest-path benches/core/Cargo.toml --target-dir target
-	cargo check --quiet --locked --manifest-path tests/fuzz/Cargo.toml --target-dir target
+	CUSTOM_LIBFUZZER_PATH=target/unused cargo check --quiet --locked --manifest-path tests/fuzz/Cargo.toml --target-dir target
 	$(BIN)/ruff check $(PYTHON_TREES)
 
 types: $(VENV)/ready $(VENV)/installed
