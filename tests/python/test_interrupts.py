@@ -120,8 +120,9 @@ def test_a_signal_handler_may_use_the_client_or_fork_while_a_call_waits(handle, 
     assert run_script(script, *FORK_WITH_THREADS).split() == printed.split()
 
 
+# A handler that interrupts the first import of a module finds only a part of it, as in any program.
 HOLDING = f"""
-    import os, signal, threading, time, siteline
+    import os, signal, threading, time, siteline, siteline.discovery
     def handle(number, frame):
         # The reply arrives while the handler waits for the interrupted call's request.
         threading.Thread(target=sandbox.clock.advance, args=("2s",)).start()
