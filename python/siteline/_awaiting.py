@@ -54,22 +54,22 @@ class Call:
 
 
 class PlainTarget:
-    """A :class:`siteline.StoreTarget` whose methods return at once, as one sync calls it."""
+    """Calls a :class:`siteline.StoreTarget` without coroutines, for one sync."""
 
     def __init__(self, target: Any) -> None:
         """Wrap the user's object."""
         self._target = target
 
     def state(self, feed: str) -> Any:
-        """As ``StoreTarget.state``."""
+        """Call ``StoreTarget.state``."""
         return self._target.state(feed)
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> Any:
-        """As ``StoreTarget.apply``."""
+        """Call ``StoreTarget.apply``."""
         return self._target.apply(feed, page, state)
 
     def lock(self, feed: str) -> Any:
-        """Enter what ``lock()`` gives, where there is one; what comes is for ``release()``."""
+        """Enter the context manager of ``lock()``, if any; the result is for ``release()``."""
         lock = getattr(self._target, "lock", None)
         if not callable(lock):
             return None
@@ -80,7 +80,7 @@ class PlainTarget:
         return held
 
     def release(self, held: Any) -> None:
-        """Exit what was entered."""
+        """Exit the context manager of ``lock()``."""
         if held is not None:
             held.__exit__(None, None, None)
 
