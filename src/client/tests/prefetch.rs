@@ -407,6 +407,23 @@ async fn a_truncated_prefetched_body_is_retried_within_the_same_step() {
 }
 
 #[tokio::test]
+async fn the_prefetch_for_the_cursor_of_a_truncated_body_is_dropped_if_its_retry_has_another() {
+    let cut = large("{\"nextCursor\":\"stale\",\"series\":[");
+    let script = vec![cut, page(9, None), page(0, Some("a")), page(1, None)];
+    let bench = Bench::new(script).await;
+    let table = CollectOnce::new(scan(&bench)).table().await.expect("a complete table");
+    let sent = bench.server.other_requests();
+    let cursors: Vec<_> = sent
+        .iter()
+        .map(|request| request.raw.split("cursor=").nth(1).and_then(|rest| rest.split(' ').next()))
+        .collect();
+    assert_eq!(cursors, [None, Some("stale"), None, Some("a")]);
+    let timestamps = table.merged.points.timestamps.values();
+    assert_eq!(timestamps[1] - timestamps[0], 60_000_000, "{timestamps:?}");
+    assert_eq!(points(&table), 2);
+}
+
+#[tokio::test]
 async fn the_retry_of_a_truncated_prefetched_body_ends_with_the_last_waiting_caller() {
     let cut = Act::json(200, "{\"value\": [");
     let bench = Bench::new(vec![large(&body(0, Some("a"))), cut, Act::hang(), page(1, None)]).await;
