@@ -9,10 +9,9 @@ use pyo3::types::{PyDict, PyString};
 use zeroize::Zeroizing;
 
 use crate::auth::{Loaded, PrivateKey};
-use crate::python::bridge::errors::{raise, warn};
+use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::detached;
-use crate::python::convert::state::copies_are_itself;
-use crate::python::convert::state::{dict, json_text};
+use crate::python::convert::state::{copies_are_itself, dict, json_text};
 use crate::python::convert::values::{described, octets};
 
 type Bytes = Zeroizing<Vec<u8>>;
@@ -47,10 +46,7 @@ copies_are_itself!(PyPrivateKey);
 #[pymethods]
 impl PyPrivateKey {
     #[new]
-    #[pyo3(
-        signature = (source, *, passphrase=None, strict=false),
-        text_signature = "(source, *, passphrase=None, strict=False)"
-    )]
+    #[pyo3(signature = (source, *, passphrase=None, strict=false))]
     fn new(
         source: &Bound<'_, PyAny>,
         passphrase: Option<Passphrase>,
@@ -67,9 +63,9 @@ impl PyPrivateKey {
     /// >>> siteline.PrivateKey.generate(2048).bits
     /// 2048
     #[staticmethod]
-    #[pyo3(signature = (bits=3072), text_signature = "(bits=3072)")]
+    #[pyo3(signature = (bits=3072))]
     fn generate(py: Python<'_>, bits: u32) -> PyResult<Self> {
-        detached(py, || PrivateKey::generate(bits))?.map(Self).map_err(|error| raise(py, &error))
+        Ok(Self(detached(py, || PrivateKey::generate(bits))??))
     }
 
     /// Load a key file: as ``PrivateKey(path)``, but ``path`` is a path whatever it looks like.
@@ -82,10 +78,7 @@ impl PyPrivateKey {
     /// ...
     /// siteline.errors.CredentialError: The private key file "absent.pem" does not exist...
     #[staticmethod]
-    #[pyo3(
-        signature = (path, *, passphrase=None, strict=false),
-        text_signature = "(path, *, passphrase=None, strict=False)"
-    )]
+    #[pyo3(signature = (path, *, passphrase=None, strict=false))]
     fn load(
         py: Python<'_>,
         path: PathBuf,
@@ -108,10 +101,7 @@ impl PyPrivateKey {
     /// >>> key.save(path, passphrase="correct horse")
     /// >>> siteline.PrivateKey(path, passphrase="correct horse").bits
     /// 2048
-    #[pyo3(
-        signature = (path, *, passphrase=None, overwrite=false),
-        text_signature = "($self, path, *, passphrase=None, overwrite=False)"
-    )]
+    #[pyo3(signature = (path, *, passphrase=None, overwrite=false))]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over")]
     fn save(
         &self,
@@ -121,8 +111,7 @@ impl PyPrivateKey {
         overwrite: bool,
     ) -> PyResult<()> {
         let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
-        detached(py, || self.0.save(&path, passphrase, overwrite))?
-            .map_err(|error| raise(py, &error))
+        Ok(detached(py, || self.0.save(&path, passphrase, overwrite))??)
     }
 
     /// The public key to enroll, a ``dict`` with ``kty``, ``n``, ``e``, ``kid``, ``alg`` and
@@ -235,7 +224,7 @@ pub(crate) fn read(
         };
         Ok(Loaded { key, warnings: Vec::new() })
     };
-    let Loaded { key, warnings } = detached(py, load)?.map_err(|error| raise(py, &error))?;
+    let Loaded { key, warnings } = detached(py, load)??;
     warn(py, &warnings)?;
     Ok(key)
 }

@@ -1,10 +1,9 @@
 //! `siteline.Bookmark`: where a read goes on.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple, PyType};
+use pyo3::types::PyType;
 
 use crate::data::Bookmark;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::convert::values::many;
 
@@ -27,18 +26,17 @@ pub(crate) struct PyBookmark(pub(crate) Bookmark);
 impl PyBookmark {
     /// Read a bookmark that ``bytes(bookmark)`` wrote.
     #[classmethod]
-    fn from_bytes(cls: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
-        let read = || Bookmark::from_bytes(data).map(Self);
-        guarded(|| read().map_err(|error| raise(cls.py(), &error)))
+    fn from_bytes(_cls: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
+        guarded(|| Ok(Self(Bookmark::from_bytes(data)?)))
     }
 
     /// The sealed bytes; keep them as you keep a password.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.0.to_bytes())
+    fn to_bytes(&self) -> Vec<u8> {
+        self.0.to_bytes()
     }
 
-    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        self.to_bytes(py)
+    fn __bytes__(&self) -> Vec<u8> {
+        self.to_bytes()
     }
 
     /// Pages that had been read when it was made.
@@ -51,11 +49,7 @@ impl PyBookmark {
         format!("<Bookmark after {}>", many(self.0.pages(), "page"))
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let py = slf.py();
-        let make = slf.get_type().getattr("from_bytes")?;
-        Ok((make, PyTuple::new(py, [slf.get().to_bytes(py)])?))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Vec<u8>,))> {
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(),)))
     }
 }

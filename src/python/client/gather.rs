@@ -38,10 +38,9 @@ impl PyGathering {
     /// Reads until a page is here whose scan is `reported`, or all is read.
     fn step(
         &self,
-        py: Python<'_>,
         reported: Vec<bool>,
-    ) -> PyResult<impl Future<Output = Result<Stepped, GatherFailure>> + Send + use<>> {
-        let over = || raise(py, &Error::new(Kind::ClosedError, "this gathering is over"));
+    ) -> Result<impl Future<Output = Result<Stepped, GatherFailure>> + Send + use<>, Error> {
+        let over = || Error::new(Kind::ClosedError, "this gathering is over");
         let mut gathering = self.gathering.lock().take().ok_or_else(over)?;
         Ok(async move {
             loop {
@@ -137,8 +136,8 @@ impl PyClient {
         let most = concurrency.map(|most| count(most, "concurrency", Kind::QueryError));
         let most = most.transpose()?.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
         let collects = scans.iter().map(|scan| Arc::clone(&scan.get().collect)).collect();
-        let begin = || Gathering::new(&self.client, collects, most.unwrap_or(CONCURRENCY));
-        let gathering = guarded(|| begin().map_err(|error| raise(py, &error)))?;
+        let most = most.unwrap_or(CONCURRENCY);
+        let gathering = guarded(|| Ok(Gathering::new(&self.client, collects, most)?))?;
         let buffer = SharedLogBuffer::default();
         Ok(PyGathering { scans, gathering: Mutex::new(Some(gathering)), buffer })
     }
@@ -155,8 +154,7 @@ impl PyGathering {
     /// ``Progress``. ``None`` when all is read. Interrupted, it drops the open requests.
     fn _wait(&self, py: Python<'_>, reported: Vec<bool>) -> PyResult<Option<(usize, Py<PyAny>)>> {
         guarded(|| {
-            let step = self.step(py, reported)?;
-            let stepped = block_on_with(py, &self.buffer.get(), step)?;
+            let stepped = block_on_with(py, &self.buffer.get(), self.step(reported)?)?;
             self.stepped(py, stepped)
         })
     }
@@ -164,7 +162,7 @@ impl PyGathering {
     /// As ``_wait()``, an awaitable of the running asyncio loop.
     fn _step<'py>(slf: &Bound<'py, Self>, reported: Vec<bool>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.clone().unbind());
-        let step = slf.get().step(py, reported)?;
+        let step = slf.get().step(reported)?;
         spawn_with(py, slf.get().buffer.get(), step, move |py, stepped| {
             Ok(this.get().stepped(py, stepped)?.into_pyobject(py)?.into_any().unbind())
         })

@@ -4,7 +4,6 @@ pub(crate) mod allowance;
 pub(crate) mod bookmark;
 pub(crate) mod failure;
 pub(crate) mod gather;
-mod ledger;
 pub(crate) mod page;
 mod page_reader;
 pub(crate) mod progress;
@@ -24,13 +23,11 @@ use crate::clock::Clock;
 use crate::error::{Error, Kind};
 use crate::lock::Mutex;
 use crate::python::auth::credential::PyCredential;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::logging;
 use crate::python::bridge::process::{Inside, detached, guarded};
 use crate::python::bridge::runtime::{block_on, spawn, spawn_task};
-use crate::python::client::allowance::PyAllowance;
-use crate::python::client::ledger::choose;
-use crate::python::client::settings::{check_pickled, from_outside, settings_with};
+use crate::python::client::allowance::allowance;
+use crate::python::client::settings::{check_pickled, choose_ledger, from_outside, settings_with};
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::copies_are_itself;
 use crate::python::convert::values::{discovery, html};
@@ -117,8 +114,8 @@ impl PyClient {
         let (mut settings, pickled) = settings_with(py, base_url, signing, options)?;
         settings.spawner = Arc::new(spawn_task);
         settings.clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
-        settings.ledger = guarded(|| choose(&pickled, &settings))?;
-        let client = guarded(|| Client::new(settings).map_err(|error| raise(py, &error)))?;
+        choose_ledger(&mut settings, &pickled)?;
+        let client = guarded(|| Ok(Client::new(settings)?))?;
         Ok(Self { client, credential: Mutex::new(credential.unbind()), pickled: pickled.unbind() })
     }
 
@@ -174,7 +171,7 @@ impl PyClient {
     /// 'subject-from-enrollment'
     /// >>> del os.environ["SITELINE_CONFIG"]
     #[classmethod]
-    #[pyo3(signature = (name, **options), text_signature = "(name, **options)")]
+    #[pyo3(signature = (name, **options))]
     fn from_profile<'py>(
         cls: &Bound<'py, PyType>,
         name: &str,
@@ -197,9 +194,8 @@ impl PyClient {
 
     /// The daily request allowance as its ledger knows it: :class:`Allowance`.
     #[getter]
-    fn allowance(&self, py: Python<'_>) -> PyResult<PyAllowance> {
-        let state = detached(py, || self.client.allowance())?;
-        state.map(PyAllowance).map_err(|error| raise(py, &error))
+    fn allowance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        allowance(py, detached(py, || self.client.allowance())??)
     }
 
     /// Service clock minus this machine's, in seconds; ``None`` until a reply showed it.
@@ -237,9 +233,8 @@ impl PyClient {
         let new = credential.get().0.clone();
         if new.subject() != self.client.subject() {
             let message = "replace_credential() keeps the subject; this credential is for another.";
-            let error = Error::new(Kind::ConfigError, message)
-                .with_hint("Make a client with it: its ledger and its bookmarks are its own.");
-            return Err(raise(py, &error));
+            let hint = "Make a client with it: its ledger and its bookmarks are its own.";
+            return Err(Error::new(Kind::ConfigError, message).with_hint(hint).into());
         }
         let given = credential.clone().unbind();
         // The old one is dropped after the lock, for that may run Python code.
@@ -282,8 +277,7 @@ impl PyClient {
     }
 
     /// What notebooks show.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html(slf.as_any(), "client")
     }
 

@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::client::table::Provenance;
 use crate::data::{Page, PointColumns};
@@ -60,8 +60,7 @@ impl PyPage {
     }
 
     /// What notebooks show.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html(slf.as_any(), "page")
     }
 
@@ -114,8 +113,8 @@ impl PyPage {
 
     /// The body as it came, where the scan was made with ``keep_raw=True``; else ``None``.
     #[getter]
-    fn raw<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.page.raw.as_ref().map(|raw| PyBytes::new(py, raw))
+    fn raw(&self) -> Option<&[u8]> {
+        self.page.raw.as_deref()
     }
 
     fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -133,13 +132,9 @@ impl PyPage {
 /// >>> [len(page) for page in scan.pages()]
 /// [30, 30, 12]
 #[pyclass(frozen, name = "PageIterator", module = "siteline")]
-pub(crate) struct PageIterator(PageReader);
+pub(crate) struct PageIterator(pub(crate) PageReader);
 
 impl PageIterator {
-    pub(crate) fn new(reader: PageReader) -> Self {
-        Self(reader)
-    }
-
     fn given(&self, py: Python<'_>, page: Page) -> PyPage {
         self.0.prefetch(py);
         let provenance = Provenance {
@@ -195,14 +190,9 @@ impl PageIterator {
         loop {
             match self.0.take_page() {
                 Poll::Ready(Some(page)) => return Ok((Some(self.given(py, page)), false)),
-                Poll::Ready(None) => {
-                    return self.0.finish(py).map(|()| (None, true));
-                }
-                Poll::Pending => {
-                    if !self.0.report(py)? {
-                        return Ok((None, false));
-                    }
-                }
+                Poll::Ready(None) => return self.0.finish(py).map(|()| (None, true)),
+                Poll::Pending if self.0.report(py)? => {}
+                Poll::Pending => return Ok((None, false)),
             }
         }
     }

@@ -8,7 +8,6 @@ use crate::client::progress::Progress;
 use crate::data::Query;
 use crate::http::Deadline;
 use crate::python::bridge::logging::SharedLogBuffer;
-use crate::python::convert::values::datetime;
 
 /// The argument `progress=`: `True` or a callable. Each scan has a reference of its own, which it shows
 /// to the garbage collector.
@@ -55,13 +54,12 @@ pub(crate) struct ProgressCallback(pub(crate) Py<PyAny>);
 
 /// What a callback is called with: a `siteline.Progress`.
 pub(crate) fn event<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyAny>> {
-    let newest = progress.newest.map(|at| datetime(py, at)).transpose()?;
     module(py)?.getattr("Progress")?.call1((
         progress.pages,
         progress.points,
         progress.requests,
         progress.allowance_left,
-        newest,
+        progress.newest,
         progress.fraction,
         progress.done,
     ))

@@ -1,15 +1,14 @@
 //! `siteline.Query`: what is asked, immutable.
 
+use jiff::Timestamp;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{IntoPyDict as _, PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
 
-use crate::client::End;
 use crate::data::{Query, QueryInput};
 use crate::error::Kind;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::convert::state::{Reduced, reduce, restore};
-use crate::python::convert::values::{count, datetime, duration, html, instant, refuse, text};
+use crate::python::convert::values::{count, duration, html, instant, optional, refuse, text};
 
 /// What a scan asks: immutable, printable, hashable; equal when it asks the same (§4.3).
 ///
@@ -38,14 +37,14 @@ impl PyQuery {
 
     /// Start of the range, an aware ``datetime`` in UTC; ``from`` on the wire.
     #[getter]
-    fn start<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.0.start().map(|at| datetime(py, at)).transpose()
+    fn start(&self) -> Option<Timestamp> {
+        self.0.start()
     }
 
     /// End of the range, an aware ``datetime`` in UTC; ``to`` on the wire.
     #[getter]
-    fn end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.0.end().map(|at| datetime(py, at)).transpose()
+    fn end(&self) -> Option<Timestamp> {
+        self.0.end()
     }
 
     /// The bucket width in seconds; ``aggregationIntervalSeconds`` on the wire.
@@ -70,7 +69,7 @@ impl PyQuery {
     #[staticmethod]
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let input = restore(state)?;
-        guarded(|| Query::new(input).map(Self).map_err(|error| raise(state.py(), &error)))
+        guarded(|| Ok(Self(Query::new(input)?)))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
@@ -86,23 +85,13 @@ impl PyQuery {
     }
 
     /// What notebooks show.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html(slf.as_any(), "query")
     }
 }
 
 /// An argument of a Python method that may be left out.
 pub(crate) type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
-
-/// Reads an argument that was given.
-pub(crate) fn optional<'py, T>(
-    argument: Argument<'_, 'py>,
-    name: &str,
-    read: impl FnOnce(&Bound<'py, PyAny>, &str) -> PyResult<T>,
-) -> PyResult<Option<T>> {
-    argument.map(|argument| read(argument, name)).transpose()
-}
 
 /// The input of a query, from the arguments of `client.data` and `Feed`; `end` as it was given.
 pub(crate) fn query_input(
@@ -182,19 +171,6 @@ fn one_value(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     Err(refuse(value.py(), Kind::QueryError, message))
 }
 
-/// After an error of a query whose `end` was left out.
-pub(crate) const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
-                        (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
-
-/// Says so where the end of a query lies ahead.
-pub(crate) fn ahead(end: &End) -> Option<String> {
-    let (end, now) = (end.at, end.ahead_of?);
-    Some(format!(
-        "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete yet. Leave end \
-         out, or give lag= to pull it back."
-    ))
-}
-
 /// The names of extra columns.
 pub(crate) fn names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let refused = || {
@@ -216,9 +192,6 @@ pub(crate) fn known_filters<'py>(
     py: Python<'py>,
     filters: &[(String, Vec<String>)],
 ) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, values) in filters {
-        dict.set_item(name, PyTuple::new(py, values)?)?;
-    }
-    Ok(dict)
+    let tuples = filters.iter().map(|(name, values)| Ok((name, PyTuple::new(py, values)?)));
+    tuples.collect::<PyResult<Vec<_>>>()?.into_py_dict(py)
 }

@@ -1,44 +1,19 @@
 //! From the arguments of `client.data` to a scan.
 
-use std::time::Duration;
-
 use pyo3::prelude::*;
 
-use crate::client::ReadSettings;
-use crate::client::scan::Scan;
-use crate::data::{DecodeSettings, Query, QueryInput, Shape};
-use crate::error::{Error, Kind};
-use crate::python::bridge::errors::{raise, warn};
+use crate::auth::Checked;
+use crate::client::{ReadSettings, ScanInput};
+use crate::data::Shape;
+use crate::error::Kind;
+use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
 use crate::python::client::PyClient;
 use crate::python::client::progress::ProgressArg;
-use crate::python::client::query::{Argument, END_HINT, ahead, names, optional, query_input};
+use crate::python::client::query::{Argument, names, query_input};
 use crate::python::client::scan::PyScan;
 use crate::python::client::shape::PyShape;
-use crate::python::convert::values::{count, duration};
-
-/// A scan of this query, its `end` fixed now.
-fn scan(
-    client: &Bound<'_, PyClient>,
-    mut input: QueryInput,
-    lag: Option<Duration>,
-    decode: (Shape, Vec<String>),
-    settings: ReadSettings,
-) -> PyResult<Scan> {
-    let (py, core) = (client.py(), &client.get().client);
-    let refused = |error: Error| raise(py, &error);
-    let (left_out, start) = (input.end.is_none(), input.start);
-    let end = core.end(input.end, lag, input.interval_seconds).map_err(refused)?;
-    input.end = Some(end.at);
-    let query = Query::new(input).map_err(|error| {
-        let too_late = left_out && start.is_some_and(|start| start >= end.at);
-        refused(if too_late { error.with_hint(END_HINT) } else { error })
-    })?;
-    let (shape, extra_columns) = decode;
-    let decode = DecodeSettings::for_query(&query, shape, extra_columns).map_err(refused)?;
-    warn(py, &Vec::from_iter(ahead(&end)))?;
-    Ok(Scan::new(core.clone(), query, decode, settings))
-}
+use crate::python::convert::values::{count, duration, optional};
 
 #[pymethods]
 impl PyClient {
@@ -93,15 +68,17 @@ impl PyClient {
         let pages = |most: &Bound<'_, PyAny>, name: &str| count(most, name, Kind::QueryError);
         guarded(|| {
             let progress = ProgressArg::from_argument(progress)?;
-            let input = query_input([site, line, start, end, interval, page_size, filters])?;
+            let query = query_input([site, line, start, end, interval, page_size, filters])?;
             let lag = optional(lag, "lag", duration)?;
             let extra_columns = extra_columns.map(names).transpose()?.unwrap_or_default();
             let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());
             let max_pages = optional(max_pages, "max_pages", pages)?;
             let deadline = optional(deadline, "deadline", duration)?;
             let settings = ReadSettings { max_pages, deadline, keep_raw };
-            let scan = scan(slf, input, lag, (shape, extra_columns), settings)?;
-            Ok(PyScan::new(scan, slf.clone().unbind(), progress))
+            let input = ScanInput { query, shape, extra_columns, settings };
+            let Checked { value, warnings } = input.scan_from_now(&slf.get().client, lag)?;
+            warn(slf.py(), &warnings)?;
+            Ok(PyScan::new(value, slf.clone().unbind(), progress))
         })
     }
 }

@@ -2,23 +2,20 @@
 
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyString};
-use serde::{Deserialize, Serialize};
 
-use crate::client::ReadSettings;
+use crate::client::ScanInput;
 use crate::client::collect::{CollectOnce, Step};
 use crate::client::scan::{ONTO_HINT, Scan};
 use crate::client::split::Cut;
 use crate::client::table::{ReadFailure, Table};
-use crate::data::{Bookmark, DecodeSettings, Query, QueryInput, Shape, schema};
+use crate::data::{Bookmark, schema};
 use crate::error::{Error, Kind, excerpt};
 use crate::http::Deadline;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{block_on, block_on_with, spawn, spawn_with, step};
@@ -73,7 +70,7 @@ impl PyScan {
 
     /// A new chain.
     fn reader(&self, py: Python<'_>) -> PyResult<PageReader> {
-        let stream = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
+        let stream = guarded(|| Ok(self.scan().pages()?))?;
         Ok(PageReader::new(stream, self.callback(py)?))
     }
 
@@ -114,17 +111,12 @@ impl PyScan {
         bookmark: Bookmark,
         onto: Option<Arc<Table>>,
     ) -> PyResult<Self> {
-        let scan = self.scan().resume(bookmark, onto).map_err(|error| raise(py, &error))?;
-        Ok(self.with_scan(py, scan))
+        Ok(self.with_scan(py, self.scan().resume(bookmark, onto)?))
     }
 
     fn with_scan(&self, py: Python<'_>, scan: Scan) -> Self {
         let progress = self.progress.as_ref().map(|progress| ProgressArg(progress.0.clone_ref(py)));
         Self::new(scan, self.client.clone_ref(py), progress)
-    }
-
-    fn schema(&self) -> SchemaRef {
-        schema(&self.scan().decode_settings().extra_columns)
     }
 }
 
@@ -143,15 +135,6 @@ fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
         );
         Err(refuse(by.py(), Kind::QueryError, message))
     }
-}
-
-/// What is pickled of a scan, besides its client and bookmark.
-#[derive(Serialize, Deserialize)]
-struct ScanState {
-    query: QueryInput,
-    shape: Shape,
-    extra_columns: Vec<String>,
-    settings: ReadSettings,
 }
 
 /// The arguments of `_restore`.
@@ -183,8 +166,7 @@ impl PyScan {
     }
 
     /// What notebooks show.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html(slf.as_any(), "scan")
     }
 
@@ -201,7 +183,7 @@ impl PyScan {
     /// only the first page. A request that Ctrl-C, a cancelled task or the end of the process ends stays
     /// counted. An error of a page is raised, and its log records are emitted, when you ask for it.
     fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
-        self.reader(py).map(PageIterator::new)
+        self.reader(py).map(PageIterator)
     }
 
     /// Read point by point, on a new chain: an iterator of plain dicts.
@@ -209,7 +191,7 @@ impl PyScan {
     /// The keys are the column names, times are aware datetimes, nulls are ``None``. With
     /// ``named=True`` each point is a :class:`Record` tuple instead, of the ten columns alone:
     /// ``extra_columns`` are in the dicts. Pages are prefetched as :meth:`pages` does.
-    #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
+    #[pyo3(signature = (*, named=false))]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
         Ok(RecordIterator::reading(Box::new(self.reader(py)?), named))
     }
@@ -292,7 +274,7 @@ impl PyScan {
     /// ...                    page_size=100).resume(first.bookmark)
     /// >>> rest.collect().report["resumed_after_pages"]
     /// 1
-    #[pyo3(signature = (bookmark, *, onto=None), text_signature = "($self, bookmark, *, onto=None)")]
+    #[pyo3(signature = (bookmark, *, onto=None))]
     fn resume(
         &self,
         py: Python<'_>,
@@ -300,8 +282,7 @@ impl PyScan {
         onto: Option<&PyTable>,
     ) -> PyResult<Self> {
         let unread = || {
-            let error = Error::new(Kind::QueryError, "onto= is a table that no scan read.");
-            raise(py, &error.with_hint(ONTO_HINT))
+            Error::new(Kind::QueryError, "onto= is a table that no scan read.").with_hint(ONTO_HINT)
         };
         let onto = onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose()?;
         guarded(|| self.going_on(py, bookmark.0.clone(), onto))
@@ -327,7 +308,7 @@ impl PyScan {
         let py = by.py();
         let cut = cut(by)?;
         guarded(|| {
-            let parts = self.scan().split(cut).map_err(|error| raise(py, &error))?;
+            let parts = self.scan().split(cut)?;
             Ok(parts.into_iter().map(|part| self.with_scan(py, part)).collect())
         })
     }
@@ -344,7 +325,7 @@ impl PyScan {
 
     /// The Arrow PyCapsule interface: costs no request.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.schema())
+        schema_capsule(py, &schema(&self.scan().decode_settings().extra_columns))
     }
 
     /// What ``pickle`` makes a scan again with.
@@ -354,16 +335,14 @@ impl PyScan {
         state: &Bound<'_, PyAny>,
         bookmark: Option<&PyBookmark>,
     ) -> PyResult<Self> {
-        let core = client.get().client.clone();
-        let ScanState { query, shape, extra_columns, settings } = restore(state)?;
-        let make = || {
-            let query = Query::new(query)?;
-            let decode = DecodeSettings::for_query(&query, shape, extra_columns)?;
-            let scan = Scan::new(core, query, decode, settings);
-            bookmark.map_or(Ok(scan.clone()), |bookmark| scan.resume(bookmark.0.clone(), None))
-        };
-        let scan = guarded(|| make().map_err(|error| raise(client.py(), &error)))?;
-        Ok(Self::new(scan, client.clone().unbind(), None))
+        let input: ScanInput = restore(state)?;
+        guarded(|| {
+            let mut scan = input.scan(&client.get().client)?;
+            if let Some(bookmark) = bookmark {
+                scan = scan.resume(bookmark.0.clone(), None)?;
+            }
+            Ok(Self::new(scan, client.clone().unbind(), None))
+        })
     }
 
     /// Pickles the query and how it is read, with the client. What was read is not pickled.
@@ -377,15 +356,10 @@ impl PyScan {
                  not: keep partial.to_pandas(), and resume(bookmark) without onto= there.",
             ));
         }
-        let state = ScanState {
-            query: scan.query().input().clone(),
-            shape: scan.decode_settings().shape.clone(),
-            extra_columns: scan.decode_settings().extra_columns.clone(),
-            settings: scan.read_settings().clone(),
-        };
-        let client = slf.get().client.bind(py).clone();
+        let (client, state) =
+            (slf.get().client.bind(py).clone(), dict(py, &ScanInput::from(scan))?);
         let bookmark = scan.bookmark().cloned().map(PyBookmark);
-        Ok((slf.get_type().getattr("_restore")?, (client, dict(py, &state)?, bookmark)))
+        Ok((slf.get_type().getattr("_restore")?, (client, state, bookmark)))
     }
 
     /// For the garbage collector: ``progress=`` may be a method of whoever keeps the scan.

@@ -13,7 +13,6 @@ use crate::error::{Error, Kind};
 use crate::http::proxy::has_password;
 use crate::http::{BaseUrl, Trust, certificates_of};
 use crate::python::auth::credential::PyCredential;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
 use crate::settings::{Given, OPTIONS, Settings, Surroundings, read_file};
@@ -33,8 +32,7 @@ pub(crate) fn from_outside<'py>(
         base_url: options.contains("base_url")?,
         credential: options.contains("credential")?,
     };
-    let read = || read(&Surroundings::of_process(), given).map_err(|error| raise(py, &error));
-    let settings = guarded(read)?;
+    let settings = guarded(|| Ok(read(&Surroundings::of_process(), given)?))?;
     let make = || {
         let keywords = PyDict::new(py);
         if let Some(base_url) = settings.base_url {
@@ -87,7 +85,7 @@ pub(crate) fn settings_with<'py>(
     }
     let allow_http = given.iter().find(|(name, _)| *name == "allow_http");
     let allow_http = allow_http.is_some_and(|(_, value)| value.is_truthy().unwrap_or(false));
-    let base = guarded(|| BaseUrl::parse(base_url, allow_http).map_err(|error| raise(py, &error)))?;
+    let base = guarded(|| Ok(BaseUrl::parse(base_url, allow_http)?))?;
     let mut settings = ClientSettings::new(base, credential);
     settings.transport.trust = Trust::from_variables(|name| std::env::var_os(name));
     settings.transport.trust.fallback = certifi(py);
@@ -102,6 +100,20 @@ pub(crate) fn settings_with<'py>(
         pickled.set_item(name, set?)?;
     }
     Ok((settings, pickled))
+}
+
+/// Opens the ledger that the keywords name, whose path is made absolute in them, or the default one.
+pub(crate) fn choose_ledger(
+    settings: &mut ClientSettings,
+    pickled: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let Some(path) = pickled.get_item("ledger")? else {
+        let default = |name: &str| Surroundings::of_process().state_file(name);
+        return detached(pickled.py(), || settings.count_in_default_file(default));
+    };
+    let path: PathBuf = path.extract()?;
+    let path = detached(pickled.py(), || settings.count_in_file(&path))??;
+    pickled.set_item("ledger", path.as_os_str())
 }
 
 /// Sets one option, and gives its value as it is pickled.
@@ -120,7 +132,7 @@ fn set<'py>(
                 Ok(text) => ScopeSet::parse(&text.to_cow()?),
                 Err(_) => ScopeSet::new(given.extract::<Vec<String>>()?),
             };
-            settings.scopes = scopes.map_err(|error| raise(py, &error))?;
+            settings.scopes = scopes?;
             settings.scopes.to_string().into_bound_py_any(py)
         }
         "allowance_resets" => {
@@ -180,7 +192,7 @@ fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bou
     let read = detached(py, || read_file(&path, LARGEST_BUNDLE))?.map_err(|error| {
         let message = format!("ca_bundle={:?} cannot be read: {}.", path.display(), error.kind());
         let hint = "It is a file of certificates in PEM form; SSL_CERT_DIR takes a folder.";
-        raise(py, &Error::new(Kind::ConfigError, message).with_hint(hint))
+        Error::new(Kind::ConfigError, message).with_hint(hint)
     });
     trust.ca_bundle = Some(read?);
     trust.ca_bundle_file.insert(path).as_os_str().into_bound_py_any(py)

@@ -23,20 +23,14 @@ pub(super) fn selection(
     };
     for item in filters.map(PyMappingMethods::items).transpose()?.into_iter().flatten() {
         let (name, ids): (String, Bound<'_, PyAny>) = item.extract()?;
-        let ids = if ids.is_instance_of::<PyString>() || ids.is_instance_of::<PyInt>() {
+        let Some(accepted) = selection.filter(&name) else {
+            return Err(SandboxError::new(format!("The sandbox has no filter {name:?}.")).into());
+        };
+        *accepted = if ids.is_instance_of::<PyString>() || ids.is_instance_of::<PyInt>() {
             vec![text(&ids)?]
         } else {
             ids.try_iter()?.map(|id| text(&id?)).collect::<PyResult<_>>()?
         };
-        match name.as_str() {
-            "machineId" => selection.machines = ids,
-            "deviceId" => selection.devices = ids,
-            "tagGuid" => selection.tags = ids,
-            other => {
-                let message = format!("The sandbox has no filter {other:?}.");
-                return Err(SandboxError::new(message).into());
-            }
-        }
     }
     Ok(selection)
 }
