@@ -19,37 +19,39 @@ use crate::python::convert::state::{Reduced, copies_are_itself, dict, json_text,
 use crate::python::convert::values::{described, octets, value_of};
 use crate::settings::{Key, KeySource, PASSPHRASE, PRIVATE_KEY, PassphraseSource};
 
-/// The subject that enrollment returned, and the key that signs for it (§2.1).
+/// The subject that enrollment returned, and the key that signs its assertions (§2.1).
 ///
-/// Either ``private_key``, which takes all that :class:`PrivateKey` takes, or a
-/// :class:`PrivateKey` itself (with ``passphrase`` and ``strict`` as there); or, for keys that may
-/// not leave a vault, ``signer`` and ``public_jwk``.
+/// Pass either ``private_key`` or, for a key that stays in a vault, ``signer`` and ``public_jwk``.
 ///
-/// ``signer`` is called with the ``bytes`` to sign and returns the raw signature as ``bytes``:
-/// RSASSA-PKCS1-v1_5 with SHA-256 (RS256), not base64. A plain function is called on a thread of its
-/// own and may block: calls that have a deadline, or are interrupted, do not wait for it. Each
-/// signature is checked against ``public_jwk`` (a ``dict`` or JSON text) before it is used; what the
-/// signer raises becomes the ``__cause__`` of a :class:`CredentialError`.
+/// ``private_key`` is a :class:`PrivateKey` or any source of one; ``passphrase`` and ``strict`` are
+/// those of :class:`PrivateKey`.
 ///
-/// ``signer`` may be an ``async`` function: an :class:`AsyncClient` awaits it, on the event loop of
-/// the call that needs a token. It has the time limit of one attempt (15 s), and is cancelled with
-/// the call; another call that waits for the same token then signs anew, on its own loop. A
-/// :class:`Client` cannot await it: it uses a valid token that this process has for the credential,
-/// and raises :class:`ConfigError` where there is none, before any request.
+/// ``signer`` is called with the ``bytes`` to sign and returns the signature as ``bytes``, not as
+/// base64: RSASSA-PKCS1-v1_5 with SHA-256 (RS256). A plain function runs on a separate thread and may
+/// block: a call whose deadline passes, or that is interrupted, does not wait for it. Each signature
+/// is verified with ``public_jwk`` (a ``dict`` or JSON text) before it is used. An exception of the
+/// signer becomes the ``__cause__`` of a :class:`CredentialError`.
 ///
-/// ``password_command`` is a command that prints the passphrase of an encrypted key as its first
-/// line (``["pass", "show", "plant"]``; a text is split into words, without a shell). It runs here
-/// and now, for a minute at most; what it prints is shown nowhere.
+/// ``signer`` may be an ``async`` function. An :class:`AsyncClient` awaits it on the event loop of
+/// the call that needs a token, for at most the time of one attempt (15 s), and cancels it with that
+/// call; another call that waits for the same token then signs again on its own loop. A
+/// :class:`Client` cannot await it: it uses a valid token of this process for the credential, and
+/// raises :class:`ConfigError` before any request if there is none.
 ///
-/// ``kid`` need not be given: it is the thumbprint of the key, and one that is stated is only
-/// checked. White space around ``subject`` is removed, with a :class:`SitelineWarning`.
+/// ``password_command`` prints the passphrase of an encrypted key as its first line
+/// (``["pass", "show", "plant"]``; a text is split into words, without a shell). It runs while the
+/// credential is made, for at most a minute. What it prints is never shown.
 ///
-/// Raises :class:`CredentialError` for a wrong key, ``kid``, or both or none of the two ways, and
-/// :class:`ConfigError` for an empty subject. No request is made.
+/// ``kid`` is optional: it is always the thumbprint of the key, and a given one is only compared.
+/// White space around ``subject`` is removed, with a :class:`SitelineWarning`.
 ///
-/// A credential is pickled as the path of its key, and the ``password_command``: both must be good
-/// where it is unpickled. Nothing secret is in the pickle, so one whose key or passphrase was given
-/// itself, or a ``signer``, is a ``TypeError`` there.
+/// Raises :class:`CredentialError` for a wrong key or ``kid``, and unless exactly one of
+/// ``private_key`` and ``signer`` is given; :class:`ConfigError` for an empty subject. Sends no
+/// request.
+///
+/// A pickle contains the path of the key and ``password_command``, which must be valid where it is
+/// loaded, and nothing secret. So a credential whose key or passphrase was passed itself, or with a
+/// ``signer``, cannot be pickled: ``TypeError``.
 ///
 /// >>> key = siteline.PrivateKey.generate(2048)
 /// >>> credential = siteline.Credential("customer-7", key)
@@ -62,7 +64,7 @@ use crate::settings::{Key, KeySource, PASSPHRASE, PRIVATE_KEY, PassphraseSource}
 #[pyclass(frozen, name = "Credential", module = "siteline")]
 pub(crate) struct PyCredential(
     pub(crate) Credential,
-    /// What is pickled, or why nothing is.
+    /// How another process finds the key, or why it cannot.
     Result<KeyPlace, &'static str>,
 );
 
@@ -71,14 +73,10 @@ copies_are_itself!(PyCredential);
 #[pymethods]
 impl PyCredential {
     #[new]
-    #[pyo3(
-        signature = (
-            subject, private_key=None, *, signer=None, public_jwk=None, passphrase=None,
-            password_command=None, kid=None, strict=false
-        ),
-        text_signature = "(subject, private_key=None, *, signer=None, public_jwk=None, \
-                          passphrase=None, password_command=None, kid=None, strict=False)"
-    )]
+    #[pyo3(signature = (
+        subject, private_key=None, *, signer=None, public_jwk=None, passphrase=None,
+        password_command=None, kid=None, strict=false
+    ))]
     #[expect(clippy::too_many_arguments, reason = "named arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -134,13 +132,13 @@ impl PyCredential {
         }
     }
 
-    /// The subject that enrollment returned: ``iss`` and ``sub`` of every assertion (§2.1).
+    /// The subject that enrollment returned; ``iss`` and ``sub`` of every assertion (§2.1).
     #[getter]
     fn subject(&self) -> &str {
         self.0.subject()
     }
 
-    /// The thumbprint of the public key: ``kid`` of every assertion (§2.1).
+    /// The thumbprint of the public key; ``kid`` of every assertion (§2.1).
     #[getter]
     fn kid(&self) -> &str {
         self.0.kid()

@@ -6,16 +6,16 @@ use zeroize::Zeroizing;
 
 use crate::error::{Error, Kind, excerpt};
 
-/// Seconds that the command may take: the user may have to touch a hardware key.
+/// The time limit of the command, in seconds: the user may have to touch a hardware key.
 const LIMIT: u32 = 60;
 
-/// The words of a command: a list as it is, a text split as a shell would split it.
+/// The words of a command; a text is split as a shell would split it.
 pub(crate) fn words(command: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let module = command.py().import("siteline._passphrase")?;
     module.call_method1("words", (command,))?.extract()
 }
 
-/// What the command prints: its first line, without the line's end.
+/// Runs the command; returns the first line that it prints, without the line end.
 pub(crate) fn printed(py: Python<'_>, words: &[String]) -> PyResult<Zeroizing<Vec<u8>>> {
     let run = py.import("siteline._passphrase")?.call_method1("run", (words, LIMIT))?;
     let (failure, line, said): (Option<String>, Vec<u8>, String) = run.extract()?;

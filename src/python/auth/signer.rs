@@ -127,8 +127,8 @@ fn signer_raised(py: Python<'_>, raised: PyErr) -> Error {
 fn signer_returned(answer: &Bound<'_, PyAny>) -> Error {
     let found = described(answer).unwrap_or_else(|_| "something else".to_owned());
     let hint = if answer.hasattr("__await__").unwrap_or_default() {
-        "It is a plain function that returns an awaitable. Pass an async function, such as async \
-         def sign(data): return await ..."
+        "It is a plain function that returns an awaitable. Pass the async function itself, or one that \
+         awaits it (async def sign(data): return await ...)."
     } else {
         "It must return the bytes of the signature: no base64 text, no other object."
     };

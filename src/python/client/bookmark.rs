@@ -1,4 +1,4 @@
-//! `siteline.Bookmark`: where a read goes on.
+//! `siteline.Bookmark`: the position from which a read continues.
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -7,11 +7,12 @@ use crate::data::Bookmark;
 use crate::python::bridge::process::guarded;
 use crate::python::convert::values::many;
 
-/// Where a read goes on: sealed, and a secret of its holder, for it contains the cursor.
+/// The position from which a read continues. Keep it secret: it contains the cursor.
 ///
-/// It can be saved (``bytes(bookmark)``, :meth:`from_bytes`) and pickled. It fits only the query,
-/// host and subject it was made for: ``scan.resume(bookmark)`` refuses it elsewhere, and refuses
-/// one that was edited, with :class:`BookmarkError`. Its text and repr show no cursor.
+/// It can be saved (``bytes(bookmark)``, :meth:`from_bytes`) and pickled. It is valid only for the
+/// query, host and subject for which it was made: ``scan.resume(bookmark)`` raises
+/// :class:`BookmarkError` for another, and for a bookmark that was changed. Its text and repr do
+/// not contain the cursor.
 ///
 /// >>> bookmark = next(scan.pages()).bookmark
 /// >>> saved = bytes(bookmark)
@@ -30,7 +31,7 @@ impl PyBookmark {
         guarded(|| Ok(Self(Bookmark::from_bytes(data)?)))
     }
 
-    /// The sealed bytes; keep them as you keep a password.
+    /// The bytes of the bookmark, with a checksum; keep them as secret as a password.
     fn to_bytes(&self) -> Vec<u8> {
         self.0.to_bytes()
     }
@@ -39,7 +40,7 @@ impl PyBookmark {
         self.to_bytes()
     }
 
-    /// Pages that had been read when it was made.
+    /// The number of pages that were read before it.
     #[getter]
     fn pages(&self) -> u64 {
         self.0.pages()

@@ -1,4 +1,4 @@
-//! `siteline.Query`: what is asked, immutable.
+//! `siteline.Query`: the parameters of a read, immutable; and the arguments that they are made from.
 
 use jiff::Timestamp;
 use pyo3::prelude::*;
@@ -10,9 +10,9 @@ use crate::python::bridge::process::guarded;
 use crate::python::convert::state::{Reduced, reduce, restore};
 use crate::python::convert::values::{count, duration, html, instant, optional, refuse, text};
 
-/// What a scan asks: immutable, printable, hashable; equal when it asks the same (§4.3).
+/// The parameters of a scan: immutable, printable, hashable; equal if all parameters are (§4.3).
 ///
-/// Made by ``client.data(...)``. What was not set is ``None`` and is not sent.
+/// Made by ``client.data(...)``. A parameter that was not set is ``None`` and is not sent.
 ///
 /// >>> query = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query
 /// >>> print(query)
@@ -53,7 +53,7 @@ impl PyQuery {
         self.0.interval_seconds()
     }
 
-    /// Items asked for on each page; ``pageSize`` on the wire.
+    /// The requested number of items on a page; ``pageSize`` on the wire.
     #[getter]
     fn page_size(&self) -> Option<u32> {
         self.0.input().page_size
@@ -65,7 +65,7 @@ impl PyQuery {
         known_filters(py, &self.0.input().filters)
     }
 
-    /// What ``pickle`` and ``copy`` make it again with.
+    /// Makes the query again for ``pickle`` and ``copy``.
     #[staticmethod]
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let input = restore(state)?;
@@ -90,10 +90,10 @@ impl PyQuery {
     }
 }
 
-/// An argument of a Python method that may be left out.
+/// An optional argument of a Python method.
 pub(crate) type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// The input of a query, from the arguments of `client.data` and `Feed`; `end` as it was given.
+/// The input of a query from the arguments of `client.data` and `Feed`; `end` is unchanged.
 pub(crate) fn query_input(
     [site, line, start, end, interval, page_size, filters]: [Argument<'_, '_>; 7],
 ) -> PyResult<QueryInput> {
@@ -187,7 +187,7 @@ pub(crate) fn names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     names.try_iter().map_err(|_| refused())?.map(name).collect()
 }
 
-/// Filters as Python sees them: parameter name to the tuple of its values.
+/// The filters as a `dict` from the parameter's name to the tuple of its values.
 pub(crate) fn known_filters<'py>(
     py: Python<'py>,
     filters: &[(String, Vec<String>)],

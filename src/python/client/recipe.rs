@@ -1,4 +1,4 @@
-//! From the arguments of `client.data` to a scan.
+//! `client.data`: makes a scan from its arguments.
 
 use pyo3::prelude::*;
 
@@ -17,25 +17,26 @@ use crate::python::convert::values::{count, duration, optional};
 
 #[pymethods]
 impl PyClient {
-    /// A lazy :class:`Scan` over the aggregate data (§4.3). Costs no request.
+    /// A lazy :class:`Scan` over the aggregate data (§4.3). Sends no request.
     ///
-    /// - ``site``, ``line``: filters ``siteId`` and ``lineId``: text, or a whole number
+    /// - ``site``, ``line``: the filters ``siteId`` and ``lineId``: text, or a whole number
     /// - ``start``, ``end``: the range, ``from`` and ``to``: aware datetimes, pandas timestamps or
-    ///   ISO text with a zone, whole seconds. Without ``end`` it is now, by the service's time once
-    ///   known, less the settle lag, floored to the bucket, fixed here and now
+    ///   ISO text with a zone, in whole seconds. The default ``end`` is fixed by this call: now (the
+    ///   service's time once it is known) minus the settle lag, rounded down to a bucket
     /// - ``interval``: the bucket width: seconds, a ``timedelta`` or ``"1m"``
-    /// - ``page_size``: items a page
+    /// - ``page_size``: the number of items on a page
     /// - ``filters``: further parameters by name; a list repeats the parameter
-    /// - ``lag``: pull an ``end`` that lies ahead back to now less this
-    /// - ``shape``: a :class:`Shape`, where you know what the document does not show
+    /// - ``lag``: limits ``end`` to now minus this duration
+    /// - ``shape``: a :class:`Shape`, if you know what the document does not specify
     /// - ``extra_columns``: members of points or series to keep, as JSON text
-    /// - ``max_pages``: raise after so many pages of one read, never stop quietly
-    /// - ``deadline``: bounds one whole read, waits and token exchange included
+    /// - ``max_pages``: a read that has more pages raises an error
+    /// - ``deadline``: the longest time of one read, including waits and token exchange
     /// - ``keep_raw``: keep each page's body in ``page.raw``
-    /// - ``progress``: ``True`` for a bar (tqdm's where it is installed) in terminals and notebooks,
-    ///   or a callable that is given a :class:`Progress` after each page
+    /// - ``progress``: ``True`` for a bar in terminals and notebooks (tqdm's if it is installed), or a
+    ///   callable that gets a :class:`Progress` after each page
     ///
-    /// What is not set is not sent, ``end`` excepted. A wrong argument is a :class:`QueryError`.
+    /// Parameters that are not set are not sent, except ``end``. A wrong argument is a
+    /// :class:`QueryError`.
     ///
     /// >>> scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
     /// ...                    interval="1h", filters={"machineId": ("M1", "M2")})

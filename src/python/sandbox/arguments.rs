@@ -1,4 +1,4 @@
-//! Arguments of the sandbox's methods as values of the core.
+//! The arguments of the sandbox's methods.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
@@ -28,7 +28,7 @@ pub(super) fn options(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> P
     record(py, keywords)
 }
 
-/// The faults of `sandbox.fault(...)`: one for each thing that goes wrong, at the same requests.
+/// The faults of `sandbox.fault(...)`, all for the same requests.
 pub(super) fn faults(
     on: Bound<'_, PyAny>,
     what: Option<&Bound<'_, PyDict>>,
@@ -53,7 +53,8 @@ pub(super) fn faults(
     Ok(FaultArgs { members, ..keywords }.faults(on)?)
 }
 
-/// Through Python's JSON text, of which serde refuses NaN; pythonize would make it null.
+/// The members of a dict, by way of Python's JSON text: serde refuses NaN in it, pythonize would make it
+/// null.
 fn json_members(value: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
     let members = PyDict::new(value.py());
     members.update(value.cast::<PyMapping>()?)?;
@@ -63,7 +64,7 @@ fn json_members(value: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
     Ok(members.map_err(|_| SandboxError::new("members= holds something that is not JSON."))?)
 }
 
-/// The series that the keywords name; what is left out has a default.
+/// The series that the keywords name; each has a default.
 pub(super) fn identity(ids: Option<&Bound<'_, PyDict>>) -> PyResult<Identity> {
     let names = ["site", "line", "machine", "device", "tag"];
     let mut values = ["S1", "L1", "M1", "D1", "T1"].map(|id| Some(id.into()));
@@ -76,7 +77,7 @@ pub(super) fn identity(ids: Option<&Bound<'_, PyDict>>) -> PyResult<Identity> {
     Ok(Identity { site, line, machine, device, tag })
 }
 
-/// JSON text as it is; anything else as JSON text.
+/// JSON text: a `str` unchanged, anything else converted.
 pub(super) fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     match value.cast::<PyString>() {
         Ok(text) => Ok(text.to_cow()?.into_owned()),

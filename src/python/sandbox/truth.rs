@@ -1,4 +1,4 @@
-//! `sandbox.truth(...)`: its filters, and its points.
+//! `sandbox.truth(...)`: its filters and its points.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::data::{Identity, PointColumns, TableBuilder};
 use crate::error::Result;
 use crate::sandbox::{AsOf, SandboxError, Selection, Truth};
 
-/// The series that the keywords ask for.
+/// The series that the arguments select.
 pub(super) fn selection(
     site: Option<String>,
     line: Option<String>,
