@@ -18,7 +18,7 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 :mod:`siteline.reports`.
 """
 
-from siteline import _pickling
+from siteline import _unpicklable
 from siteline._siteline import (
     Bookmark,
     Client,
@@ -102,7 +102,7 @@ if TYPE_CHECKING:
     from siteline.sync import FeedReport, Plan, SyncReport, Task
     from siteline.targets import AsyncStoreTarget, StoreTarget
 
-_pickling.register_refusals()
+_unpicklable.register_refusals()
 
 __all__ = [
     "Allowance",

@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from siteline.errors import CredentialError
+
+
+def words(command: Any) -> list[str]:
+    """Return the words of a command: a list as it is, a text split as a shell would split it."""
+    if isinstance(command, str):
+        try:
+            command = shlex.split(command, posix=os.name != "nt")
+        except ValueError:
+            raise CredentialError(
+                "password_command has a quote that never ends.",
+                hint="Give it as a list of words, and nothing is split.",
+            ) from None
+    elif not isinstance(command, Sequence) or not all(isinstance(word, str) for word in command):
+        found = f"an object of type {type(command).__name__}"
+        raise TypeError(f"password_command= is text or a list of words; this is {found}.")
+    if not command or not command[0]:
+        raise CredentialError("password_command is empty.")
+    return list(command)
 
 
 def run(words: list[str], limit: int) -> tuple[str | None, bytes, str]:

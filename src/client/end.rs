@@ -20,6 +20,18 @@ pub struct End {
     pub ahead_of: Option<Timestamp>,
 }
 
+impl End {
+    /// What to tell a user whose end is in the future.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let (end, now) = (self.at, self.ahead_of?);
+        Some(format!(
+            "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete yet. Leave \
+             end out, or give lag= to pull it back."
+        ))
+    }
+}
+
 impl Client {
     /// The end of a query's range. If it is not given: the service's time minus `lag` (by default the
     /// settle lag), rounded down to a bucket. A given end is limited to that if `lag` is given, and

@@ -15,6 +15,7 @@
 //! | `density` | estimates of the number of pages |
 //! | `table` | a merged table; several tables as one |
 //! | `scan` | a read that has not started |
+//! | `scan_input` | the arguments of a scan |
 //! | `split` | splits a range into parts |
 //! | `collect` | the complete table of a scan, read once |
 //! | `gather` | reads several scans concurrently |
@@ -33,6 +34,7 @@ pub mod page_stream;
 pub mod progress;
 mod reply;
 pub mod scan;
+mod scan_input;
 mod send;
 mod settings;
 mod spending;
@@ -40,6 +42,7 @@ pub mod split;
 pub mod table;
 
 pub use self::end::End;
+pub use self::scan_input::ScanInput;
 pub use self::send::{Client, DATA_PATH, DISCOVERY_PATH};
 pub use self::settings::{ClientSettings, ReadSettings};
 pub use self::spending::Spending;

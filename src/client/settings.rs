@@ -1,6 +1,7 @@
 //! The settings of a client and of a scan.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::background::Spawner;
 use crate::auth::{Credential, ScopeSet};
 use crate::clock::Clock;
-use crate::http::{BaseUrl, Ledger, Policy, Terms, TimeOfDay, TransportSettings};
+use crate::error::{Error, Kind, Result};
+use crate::http::{
+    BaseUrl, DefaultLedger, FileLedger, Integration, Ledger, Policy, Terms, TimeOfDay,
+    TransportSettings,
+};
 
 /// All settings of a [`Client`](super::Client). [`ClientSettings::new`] has the defaults.
 #[derive(Clone)]
@@ -79,6 +84,36 @@ impl ClientSettings {
     pub fn terms(&self) -> Terms {
         Terms { limit: self.daily_allowance, resets: self.allowance_resets }
     }
+
+    /// Counts requests in this file, and returns its absolute path.
+    ///
+    /// # Errors
+    /// `ConfigError` for an empty path, and as [`FileLedger::open`].
+    pub fn count_in_file(&mut self, path: &Path) -> Result<PathBuf> {
+        if path.as_os_str().is_empty() {
+            return Err(Error::new(Kind::ConfigError, "ledger= is an empty path."));
+        }
+        let ledger = FileLedger::open(path, self.integration(), self.terms())?;
+        let path = ledger.path().to_owned();
+        self.ledger = Some(Arc::new(ledger));
+        Ok(path)
+    }
+
+    /// Counts requests in the file that `path` returns for this name. A service on loopback and a manual
+    /// clock are for tests: their requests are counted in memory.
+    pub fn count_in_default_file(&mut self, path: impl FnOnce(&str) -> Option<PathBuf>) {
+        if self.base_url.is_loopback() || self.clock.is_manual() {
+            return;
+        }
+        let integration = self.integration();
+        let path = path(&integration.file_name());
+        let ledger = DefaultLedger::new(path.as_deref(), integration, self.terms());
+        self.ledger = Some(Arc::new(ledger));
+    }
+
+    fn integration(&self) -> Integration {
+        Integration::new(self.base_url.as_str(), self.credential.subject())
+    }
 }
 
 /// The settings of a read.
@@ -105,5 +140,33 @@ impl fmt::Debug for ClientSettings {
             .field("settle_lag", &self.settle_lag)
             .field("transport", &self.transport)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::test_harness::credential;
+
+    fn settings(address: &str) -> ClientSettings {
+        ClientSettings::new(BaseUrl::parse(address, false).expect("an address"), credential())
+    }
+
+    #[test]
+    fn a_service_on_loopback_is_counted_in_memory_unless_a_file_is_named() {
+        let mut local = settings("http://127.0.0.1:9");
+        local.count_in_default_file(|_| unreachable!("no file is wanted"));
+        assert!(local.ledger.is_none());
+        let empty = local.count_in_file(Path::new("")).expect_err("no path");
+        assert_eq!(empty.kind(), Kind::ConfigError);
+
+        let mut manual = settings("https://customer.example.com");
+        manual.clock = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
+        manual.count_in_default_file(|_| unreachable!("no file is wanted"));
+        assert!(manual.ledger.is_none());
+
+        let mut usual = settings("https://customer.example.com");
+        usual.count_in_default_file(|_| None);
+        assert!(usual.ledger.is_some());
     }
 }

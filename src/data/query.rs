@@ -96,6 +96,14 @@ impl Query {
         &self.0.input
     }
 
+    /// The title of a progress bar: the site and the line that were set, else `siteline`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let ids = [&self.0.input.site, &self.0.input.line];
+        let ids: Vec<&str> = ids.into_iter().flatten().map(String::as_str).collect();
+        if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") }
+    }
+
     /// Start of the range, if it was set.
     #[must_use]
     pub fn start(&self) -> Option<Timestamp> {
@@ -314,7 +322,9 @@ mod tests {
              &to=2026-11-08T00%3A00%3A00Z&aggregationIntervalSeconds=60&pageSize=10000\
              &machineId=M7&tag=b%26&tag=a"
         );
-        assert_eq!(Query::new(QueryInput::default()).unwrap().wire(), "");
+        let empty = Query::new(QueryInput::default()).unwrap();
+        assert_eq!((empty.wire(), empty.title().as_str()), ("", "siteline"));
+        assert_eq!(query.title(), "S 1/ü L2");
         assert!(query.to_string().starts_with("siteId=S 1/ü lineId=L2 from=2026-11-01T00:00:00Z"));
     }
 

@@ -88,7 +88,7 @@ impl MissingCursor {
 /// The member names and forms of a data reply (§2.3). The default follows the document; what the
 /// document leaves open is detected.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Shape {
     /// Name of the top-level array of series envelopes; `None`: the one member whose elements are
     /// objects with points.

@@ -55,6 +55,16 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// The accepted ids of a filter that takes several, by its parameter's name.
+    pub fn filter(&mut self, name: &str) -> Option<&mut Vec<String>> {
+        match name {
+            "machineId" => Some(&mut self.machines),
+            "deviceId" => Some(&mut self.devices),
+            "tagGuid" => Some(&mut self.tags),
+            _ => None,
+        }
+    }
+
     /// True where every filter accepts this series.
     #[must_use]
     pub fn accepts(&self, identity: &Identity) -> bool {

@@ -75,10 +75,10 @@ impl DataQuery {
                 "cursor" => once(&mut cursor, name, value.to_owned())?,
                 "siteId" => single(&mut selection.sites, name, value)?,
                 "lineId" => single(&mut selection.lines, name, value)?,
-                "machineId" => filter(&mut selection.machines, name, value)?,
-                "deviceId" => filter(&mut selection.devices, name, value)?,
-                "tagGuid" => filter(&mut selection.tags, name, value)?,
-                _ => return Err(format!("unknown parameter {name:?}")),
+                _ => match selection.filter(name) {
+                    Some(ids) => filter(ids, name, value)?,
+                    None => return Err(format!("unknown parameter {name:?}")),
+                },
             }
         }
         let interval =

@@ -27,9 +27,7 @@ use zeroize::Zeroizing;
 pub use self::key::{Key, KeySource, PassphraseSource};
 pub use self::options::{Form, OPTIONS, Options, Value};
 use self::profile::Profile;
-#[cfg(feature = "python")]
-pub(crate) use self::surroundings::read_file;
-pub use self::surroundings::{Platform, Surroundings};
+pub use self::surroundings::{Platform, Surroundings, read_certificates};
 pub use self::variables::{
     AUDIENCE, BASE_URL, CONFIG, DAILY_ALLOWANCE, LEDGER, PASSPHRASE, PASSWORD_COMMAND, PRIVATE_KEY,
     PRIVATE_KEY_FILE, PROFILE, SCOPES, SUBJECT,

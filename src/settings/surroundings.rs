@@ -6,9 +6,12 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::variables::CONFIG;
+use crate::error::{Error, Kind, Result};
 
 /// A file of profiles is not longer than this.
 const LARGEST_CONFIG: u64 = 1 << 20;
+/// A file of certificates is not longer than this.
+const LARGEST_BUNDLE: u64 = 1 << 24;
 
 /// The platform, which determines the folders of configuration files and of state files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,13 +67,25 @@ fn read_profiles(path: &Path) -> io::Result<String> {
 
 /// The contents of a file that has at most so many bytes. It may be a device or a pipe, which has no
 /// end.
-pub(crate) fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(bytes)
+}
+
+/// The bytes of the file `ca_bundle=`.
+///
+/// # Errors
+/// `ConfigError` that names the path if the file cannot be read or is longer than 16 MiB.
+pub fn read_certificates(path: &Path) -> Result<Vec<u8>> {
+    read_file(path, LARGEST_BUNDLE).map_err(|error| {
+        let message = format!("ca_bundle={:?} cannot be read: {}.", path.display(), error.kind());
+        let hint = "It is a file of certificates in PEM form; SSL_CERT_DIR takes a folder.";
+        Error::new(Kind::ConfigError, message).with_hint(hint)
+    })
 }
 
 impl Surroundings<'_> {

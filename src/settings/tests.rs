@@ -68,6 +68,13 @@ fn path(settings: &Settings) -> &Path {
 }
 
 #[test]
+fn certificates_that_cannot_be_read_are_an_error_with_the_path() {
+    let error = read_certificates(Path::new("/absent/bundle.pem")).expect_err("no such file");
+    assert_eq!(error.kind(), Kind::ConfigError);
+    assert!(error.context().message.starts_with("ca_bundle=\"/absent/bundle.pem\" cannot be read"));
+}
+
+#[test]
 fn an_error_lists_all_sources_and_shows_no_value() {
     let text = refused(variables(
         &[(BASE_URL, "https://u:hunter2@a"), (PRIVATE_KEY, "-----BEGIN"), ("HOME", "/home/ada")],

@@ -1,4 +1,4 @@
-//! `siteline.Credential`: thin, over `auth::Credential`, with signers that are Python callables.
+//! `siteline.Credential`, a wrapper of `auth::Credential`, and what is pickled of it.
 
 use std::path::PathBuf;
 
@@ -13,44 +13,45 @@ use crate::error::{Error, Kind};
 use crate::python::auth::passphrase::{printed, words};
 use crate::python::auth::private_key::{Passphrase, Source, read};
 use crate::python::auth::signer::PySigner;
-use crate::python::bridge::errors::{raise, warn};
+use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
-use crate::python::convert::state::copies_are_itself;
-use crate::python::convert::state::{Reduced, dict, json_text, reduce, restore};
+use crate::python::convert::state::{Reduced, copies_are_itself, dict, json_text, reduce, restore};
 use crate::python::convert::values::{described, octets, value_of};
 use crate::settings::{Key, KeySource, PASSPHRASE, PRIVATE_KEY, PassphraseSource};
 
-/// The subject that enrollment returned, and the key that signs for it (§2.1).
+/// The subject that enrollment returned, and the key that signs its assertions (§2.1).
 ///
-/// Either ``private_key``, which takes all that :class:`PrivateKey` takes, or a
-/// :class:`PrivateKey` itself (with ``passphrase`` and ``strict`` as there); or, for keys that may
-/// not leave a vault, ``signer`` and ``public_jwk``.
+/// Pass either ``private_key`` or, for a key that stays in a vault, ``signer`` and ``public_jwk``.
 ///
-/// ``signer`` is called with the ``bytes`` to sign and returns the raw signature as ``bytes``:
-/// RSASSA-PKCS1-v1_5 with SHA-256 (RS256), not base64. A plain function is called on a thread of its
-/// own and may block: calls that have a deadline, or are interrupted, do not wait for it. Each
-/// signature is checked against ``public_jwk`` (a ``dict`` or JSON text) before it is used; what the
-/// signer raises becomes the ``__cause__`` of a :class:`CredentialError`.
+/// ``private_key`` is a :class:`PrivateKey` or any source of one; ``passphrase`` and ``strict`` are
+/// those of :class:`PrivateKey`.
 ///
-/// ``signer`` may be an ``async`` function: an :class:`AsyncClient` awaits it, on the event loop of
-/// the call that needs a token. It has the time limit of one attempt (15 s), and is cancelled with
-/// the call; another call that waits for the same token then signs anew, on its own loop. A
-/// :class:`Client` cannot await it: it uses a valid token that this process has for the credential,
-/// and raises :class:`ConfigError` where there is none, before any request.
+/// ``signer`` is called with the ``bytes`` to sign and returns the signature as ``bytes``, not as
+/// base64: RSASSA-PKCS1-v1_5 with SHA-256 (RS256). A plain function runs on a separate thread and may
+/// block: a call whose deadline passes, or that is interrupted, does not wait for it. Each signature
+/// is verified with ``public_jwk`` (a ``dict`` or JSON text) before it is used. An exception of the
+/// signer becomes the ``__cause__`` of a :class:`CredentialError`.
 ///
-/// ``password_command`` is a command that prints the passphrase of an encrypted key as its first
-/// line (``["pass", "show", "plant"]``; a text is split into words, without a shell). It runs here
-/// and now, for a minute at most; what it prints is shown nowhere.
+/// ``signer`` may be an ``async`` function. An :class:`AsyncClient` awaits it on the event loop of
+/// the call that needs a token, for at most the time of one attempt (15 s), and cancels it with that
+/// call; another call that waits for the same token then signs again on its own loop. A
+/// :class:`Client` cannot await it: it uses a valid token of this process for the credential, and
+/// raises :class:`ConfigError` before any request if there is none.
 ///
-/// ``kid`` need not be given: it is the thumbprint of the key, and one that is stated is only
-/// checked. White space around ``subject`` is removed, with a :class:`SitelineWarning`.
+/// ``password_command`` prints the passphrase of an encrypted key as its first line
+/// (``["pass", "show", "plant"]``; a text is split into words, without a shell). It runs while the
+/// credential is made, for at most a minute. What it prints is never shown.
 ///
-/// Raises :class:`CredentialError` for a wrong key, ``kid``, or both or none of the two ways, and
-/// :class:`ConfigError` for an empty subject. No request is made.
+/// ``kid`` is optional: it is always the thumbprint of the key, and a given one is only compared.
+/// White space around ``subject`` is removed, with a :class:`SitelineWarning`.
 ///
-/// A credential is pickled as the path of its key, and the ``password_command``: both must be good
-/// where it is unpickled. Nothing secret is in the pickle, so one whose key or passphrase was given
-/// itself, or a ``signer``, is a ``TypeError`` there.
+/// Raises :class:`CredentialError` for a wrong key or ``kid``, and unless exactly one of
+/// ``private_key`` and ``signer`` is given; :class:`ConfigError` for an empty subject. Sends no
+/// request.
+///
+/// A pickle contains the path of the key and ``password_command``, which must be valid where it is
+/// loaded, and nothing secret. So a credential whose key or passphrase was passed itself, or with a
+/// ``signer``, cannot be pickled: ``TypeError``.
 ///
 /// >>> key = siteline.PrivateKey.generate(2048)
 /// >>> credential = siteline.Credential("customer-7", key)
@@ -63,7 +64,7 @@ use crate::settings::{Key, KeySource, PASSPHRASE, PRIVATE_KEY, PassphraseSource}
 #[pyclass(frozen, name = "Credential", module = "siteline")]
 pub(crate) struct PyCredential(
     pub(crate) Credential,
-    /// What is pickled, or why nothing is.
+    /// How another process finds the key, or why it cannot.
     Result<KeyPlace, &'static str>,
 );
 
@@ -72,14 +73,10 @@ copies_are_itself!(PyCredential);
 #[pymethods]
 impl PyCredential {
     #[new]
-    #[pyo3(
-        signature = (
-            subject, private_key=None, *, signer=None, public_jwk=None, passphrase=None,
-            password_command=None, kid=None, strict=false
-        ),
-        text_signature = "(subject, private_key=None, *, signer=None, public_jwk=None, \
-                          passphrase=None, password_command=None, kid=None, strict=False)"
-    )]
+    #[pyo3(signature = (
+        subject, private_key=None, *, signer=None, public_jwk=None, passphrase=None,
+        password_command=None, kid=None, strict=false
+    ))]
     #[expect(clippy::too_many_arguments, reason = "named arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -93,55 +90,55 @@ impl PyCredential {
         strict: bool,
     ) -> PyResult<Self> {
         let refused = |message: &str, hint| {
-            Err(raise(py, &Error::new(Kind::CredentialError, message).with_hint(hint)))
+            Err(Error::new(Kind::CredentialError, message).with_hint(hint).into())
         };
-        match (private_key, signer, public_jwk) {
-            (Some(_), Some(_), _) => {
+        match (private_key, signer) {
+            (Some(_), Some(_)) => {
                 refused("A credential has private_key or signer, not both.", TWO_WAYS)
             }
-            (None, None, _) => refused(
-                "A credential needs private_key or signer; both are missing or None.",
-                TWO_WAYS,
+            (None, None) => {
+                let message = "A credential needs private_key or signer; both are missing or None.";
+                refused(message, TWO_WAYS)
+            }
+            (Some(_), None) if public_jwk.is_some() => refused(
+                "public_jwk belongs to signer; a private key contains its public key.",
+                "Omit public_jwk; read it from credential.public_jwk.",
             ),
-            (Some(_), None, Some(_)) => refused(
-                "public_jwk belongs to signer; a private key brings its own.",
-                "Leave public_jwk out; read it from credential.public_jwk.",
-            ),
-            (Some(_), None, None) if passphrase.is_some() && password_command.is_some() => refused(
+            (Some(_), None) if passphrase.is_some() && password_command.is_some() => refused(
                 "passphrase and password_command are both given.",
-                "Leave one out: nobody can say which is meant.",
+                "Omit one: it is ambiguous which to use.",
             ),
-            (Some(source), None, None) => {
+            (Some(source), None) => {
                 let opener = password_command.map(words).transpose()?.map(Opener::Command);
                 let source = Source::of(source)?;
                 Self::with_key(py, subject, &source, passphrase, opener, kid, strict)
             }
-            (None, Some(_), _) if passphrase.is_some() || password_command.is_some() => refused(
+            (None, Some(_)) if passphrase.is_some() || password_command.is_some() => refused(
                 "passphrase and password_command belong to private_key.",
-                "A signer opens its own vault: leave them out.",
+                "A signer needs neither: omit them.",
             ),
-            (None, Some(signer), public_jwk) => {
+            (None, Some(signer)) => {
                 let signer = PySigner::new(&signer)?;
                 let Some(public_jwk) = public_jwk else {
                     return refused(
                         "A signer needs public_jwk, the public key that was enrolled.",
-                        "Its thumbprint is the kid, and each signature is checked against it.",
+                        "Its thumbprint is the kid, and each signature is verified with it.",
                     );
                 };
                 let public = read_public_jwk(public_jwk)?;
-                let checked = guarded(|| Ok(signer.credential(subject, public, kid)))?;
+                let checked = guarded(|| Ok(signer.credential(subject, public, kid)?))?;
                 Self::checked(py, checked, Err("its signer is code of this process"))
             }
         }
     }
 
-    /// The subject that enrollment returned: ``iss`` and ``sub`` of every assertion (§2.1).
+    /// The subject that enrollment returned; ``iss`` and ``sub`` of every assertion (§2.1).
     #[getter]
     fn subject(&self) -> &str {
         self.0.subject()
     }
 
-    /// The thumbprint of the public key: ``kid`` of every assertion (§2.1).
+    /// The thumbprint of the public key; ``kid`` of every assertion (§2.1).
     #[getter]
     fn kid(&self) -> &str {
         self.0.kid()
@@ -158,7 +155,7 @@ impl PyCredential {
         format!("<Credential subject={:?} kid={}>", self.subject(), self.kid())
     }
 
-    /// What ``pickle`` makes it again with: where the key is, and which key it must be.
+    /// Makes the credential from its pickle, which says where the key is and has its ``kid``.
     #[staticmethod]
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = state.py();
@@ -166,7 +163,7 @@ impl PyCredential {
         let KeyPlace { path, strict, opener } = key;
         let source = match path {
             Some(path) => Source::Path(path),
-            None => Source::Variable(variable(py, PRIVATE_KEY)?),
+            None => Source::Variable(variable(PRIVATE_KEY)?),
         };
         Self::with_key(py, &subject, &source, None, opener, Some(&kid), strict)
     }
@@ -175,8 +172,8 @@ impl PyCredential {
         let Self(credential, key) = slf.get();
         let key = key.clone().map_err(|why| {
             PyTypeError::new_err(format!(
-                "This credential is not pickled, for {why}. Give private_key= the path of a key \
-                 file, with password_command= for what opens it, or make the client with \
+                "This credential is not pickled: {why}. Pass private_key= the path of a key \
+                 file, with password_command= if the key is encrypted, or make the client with \
                  Client.from_env() or Client.from_profile()."
             ))
         })?;
@@ -193,16 +190,16 @@ struct CredentialState {
     key: KeyPlace,
 }
 
-/// Where another process finds the key.
+/// How another process finds the key.
 #[derive(Clone, Serialize, Deserialize)]
 struct KeyPlace {
-    /// `None`: in `SITELINE_PRIVATE_KEY`.
+    /// `None`: the key is in `SITELINE_PRIVATE_KEY`.
     path: Option<PathBuf>,
     strict: bool,
     opener: Option<Opener>,
 }
 
-/// Where the passphrase of a key comes from, if it was not given itself.
+/// The source of a key's passphrase, if it was not passed as an argument.
 #[derive(Clone, Serialize, Deserialize)]
 enum Opener {
     Command(Vec<String>),
@@ -237,45 +234,41 @@ impl PyCredential {
         strict: bool,
     ) -> PyResult<Self> {
         let path = match source {
-            Source::Path(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
-            _ => None,
+            Source::Held(_) | Source::Bytes(_) => Err("its key was given itself, not as a path"),
+            _ if passphrase.is_some() => Err("its passphrase was given itself"),
+            Source::Variable(_) => Ok(None),
+            Source::Path(path) => {
+                Ok(Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())))
+            }
         };
-        let place = if matches!(source, Source::Held(_) | Source::Bytes(_)) {
-            Err("its key was given itself, not as a path")
-        } else if passphrase.is_some() {
-            Err("its passphrase was given itself")
-        } else {
-            Ok(KeyPlace { path, strict, opener: opener.clone() })
-        };
+        let place = path.map(|path| KeyPlace { path, strict, opener: opener.clone() });
         let passphrase = match opener {
             None => passphrase,
             Some(Opener::Command(words)) => Some(Passphrase(printed(py, &words)?)),
-            Some(Opener::Variable) => Some(Passphrase::from(variable(py, PASSPHRASE)?.as_str())),
+            Some(Opener::Variable) => Some(Passphrase::from(variable(PASSPHRASE)?.as_str())),
         };
         let key = read(py, source, passphrase, strict)?;
-        Self::checked(py, guarded(|| Ok(Credential::with_key(subject, key, kid)))?, place)
+        Self::checked(py, guarded(|| Ok(Credential::with_key(subject, key, kid)?))?, place)
     }
 
     fn checked(
         py: Python<'_>,
-        checked: crate::Result<Checked<Credential>>,
+        Checked { value, warnings }: Checked<Credential>,
         place: Result<KeyPlace, &'static str>,
     ) -> PyResult<Self> {
-        let Checked { value, warnings } = checked.map_err(|error| raise(py, &error))?;
         warn(py, &warnings)?;
         Ok(Self(value, place))
     }
 }
 
-/// A variable that the pickled credential was made of.
-fn variable(py: Python<'_>, name: &str) -> PyResult<Zeroizing<String>> {
-    std::env::var(name).ok().filter(|text| !text.trim().is_empty()).map(Zeroizing::new).ok_or_else(
-        || {
-            let message = format!("{name} is not set in this process.");
-            let hint = "The pickled credential was made of it: set it here as it was set there.";
-            raise(py, &Error::new(Kind::CredentialError, message).with_hint(hint))
-        },
-    )
+/// The value of an environment variable from which a pickled credential was made.
+fn variable(name: &str) -> Result<Zeroizing<String>, Error> {
+    let text = std::env::var(name).ok().filter(|text| !text.trim().is_empty());
+    text.map(Zeroizing::new).ok_or_else(|| {
+        let message = format!("{name} is not set in this process.");
+        let hint = "The pickled credential was made from it: set it to the same value here.";
+        Error::new(Kind::CredentialError, message).with_hint(hint)
+    })
 }
 
 const TWO_WAYS: &str = "Pass private_key= (a path, PEM text, bytes, a JWK or a PrivateKey), or for a \
@@ -283,7 +276,6 @@ const TWO_WAYS: &str = "Pass private_key= (a path, PEM text, bytes, a JWK or a P
                         variable unset?";
 
 fn read_public_jwk(value: &Bound<'_, PyAny>) -> PyResult<PublicJwk> {
-    let py = value.py();
     let text = if value.is_instance_of::<PyDict>() {
         json_text(value)?
     } else if let Ok(text) = value.cast::<PyString>() {
@@ -296,5 +288,5 @@ fn read_public_jwk(value: &Bound<'_, PyAny>) -> PyResult<PublicJwk> {
             described(value)?
         )));
     };
-    PublicJwk::parse(&text).map_err(|error| raise(py, &error))
+    Ok(PublicJwk::parse(&text)?)
 }

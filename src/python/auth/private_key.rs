@@ -1,4 +1,4 @@
-//! `siteline.PrivateKey`: thin, over `auth::key`; and how Python's values become keys.
+//! `siteline.PrivateKey`, a wrapper of `auth::PrivateKey`; keys and passphrases as arguments.
 
 use std::path::PathBuf;
 
@@ -9,27 +9,27 @@ use pyo3::types::{PyDict, PyString};
 use zeroize::Zeroizing;
 
 use crate::auth::{Loaded, PrivateKey};
-use crate::python::bridge::errors::{raise, warn};
+use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::detached;
-use crate::python::convert::state::copies_are_itself;
-use crate::python::convert::state::{dict, json_text};
+use crate::python::convert::state::{copies_are_itself, dict, json_text};
 use crate::python::convert::values::{described, octets};
 
 type Bytes = Zeroizing<Vec<u8>>;
 
-/// An RSA private key: what a credential signs its assertions with.
+/// An RSA private key, which signs the assertions of a credential.
 ///
 /// ``source`` is the path of a key file (``str`` or ``os.PathLike``), or the key itself: PEM text,
-/// ``bytes`` of PEM, DER or JSON, or a JWK as ``dict``. PKCS#8, encrypted PKCS#8 and PKCS#1 are
-/// read, of 2048 to 8192 bits; what came through a mail, an editor or an environment variable
-/// (other line ends, none, ``\n`` spelt out, a byte order mark) is read too. A PEM given as text is
-/// recognised and never taken for a path.
+/// ``bytes`` of PEM, DER or JSON, or a JWK as ``dict``. It is PKCS#8, encrypted PKCS#8 or PKCS#1, of
+/// 2048 to 8192 bits. PEM that a mail program, an editor or an environment variable has changed is
+/// accepted: other line ends, none, ``\n`` as two characters, a byte order mark. PEM text is
+/// recognised and never used as a path.
 ///
-/// ``passphrase`` (``str`` or ``bytes``) opens an encrypted key. A key file that other users can
+/// ``passphrase`` (``str`` or ``bytes``) decrypts an encrypted key. A key file that other users can
 /// read gives a :class:`SitelineWarning`; with ``strict=True`` it is refused.
 ///
-/// Raises :class:`CredentialError` saying what was found instead and what to do; no message holds
-/// text of the key. Before enrollment: make a key, save it, and enroll its public JWK (§1, §2.1).
+/// Raises :class:`CredentialError` that says what was found instead and what to do; no message
+/// contains text of the key. Before enrollment: generate a key, save it, and enroll its public JWK
+/// (§1, §2.1).
 ///
 /// >>> import pathlib, tempfile
 /// >>> path = pathlib.Path(tempfile.mkdtemp()) / "key.pem"
@@ -47,10 +47,7 @@ copies_are_itself!(PyPrivateKey);
 #[pymethods]
 impl PyPrivateKey {
     #[new]
-    #[pyo3(
-        signature = (source, *, passphrase=None, strict=false),
-        text_signature = "(source, *, passphrase=None, strict=False)"
-    )]
+    #[pyo3(signature = (source, *, passphrase=None, strict=false))]
     fn new(
         source: &Bound<'_, PyAny>,
         passphrase: Option<Passphrase>,
@@ -59,33 +56,30 @@ impl PyPrivateKey {
         read(source.py(), &Source::of(source)?, passphrase, strict).map(Self)
     }
 
-    /// Make a new key of 2048, 3072 (the default) or 4096 bits.
+    /// Generate a key of 2048, 3072 (the default) or 4096 bits.
     ///
-    /// Takes up to a few seconds, during which other threads run on. Raises
-    /// :class:`CredentialError` for another size.
+    /// Takes up to a few seconds; other threads continue meanwhile. Raises :class:`CredentialError`
+    /// for another size.
     ///
     /// >>> siteline.PrivateKey.generate(2048).bits
     /// 2048
     #[staticmethod]
-    #[pyo3(signature = (bits=3072), text_signature = "(bits=3072)")]
+    #[pyo3(signature = (bits=3072))]
     fn generate(py: Python<'_>, bits: u32) -> PyResult<Self> {
-        detached(py, || PrivateKey::generate(bits))?.map(Self).map_err(|error| raise(py, &error))
+        Ok(Self(detached(py, || PrivateKey::generate(bits))??))
     }
 
-    /// Load a key file: as ``PrivateKey(path)``, but ``path`` is a path whatever it looks like.
+    /// Load a key file. Unlike in ``PrivateKey(path)``, ``path`` is always used as a path.
     ///
-    /// Raises :class:`CredentialError` naming the path for a file that is missing, a directory, or
-    /// not readable, and as the class itself.
+    /// Raises :class:`CredentialError` that names the path if it is missing, a directory or not
+    /// readable, and where the class itself raises it.
     ///
     /// >>> siteline.PrivateKey.load("absent.pem")  # doctest: +ELLIPSIS
     /// Traceback (most recent call last):
     /// ...
     /// siteline.errors.CredentialError: The private key file "absent.pem" does not exist...
     #[staticmethod]
-    #[pyo3(
-        signature = (path, *, passphrase=None, strict=false),
-        text_signature = "(path, *, passphrase=None, strict=False)"
-    )]
+    #[pyo3(signature = (path, *, passphrase=None, strict=false))]
     fn load(
         py: Python<'_>,
         path: PathBuf,
@@ -95,12 +89,11 @@ impl PyPrivateKey {
         read(py, &Source::Path(path), passphrase, strict).map(Self)
     }
 
-    /// Save the key as PKCS#8 PEM that its owner alone can read (mode 600), encrypted where a
+    /// Save the key as PKCS#8 PEM that only its owner can read (mode 600), encrypted if a
     /// ``passphrase`` is given (PBKDF2 and AES-256, as OpenSSL does it).
     ///
-    /// An existing file is left alone, with :class:`CredentialError`, unless ``overwrite=True``;
-    /// then the new one takes its place in one step. An enrolled key that is lost cannot be had
-    /// back.
+    /// An existing file is a :class:`CredentialError`; with ``overwrite=True`` it is replaced
+    /// atomically. An enrolled key that is lost cannot be recovered.
     ///
     /// >>> import pathlib, tempfile
     /// >>> path = pathlib.Path(tempfile.mkdtemp()) / "key.pem"
@@ -108,10 +101,7 @@ impl PyPrivateKey {
     /// >>> key.save(path, passphrase="correct horse")
     /// >>> siteline.PrivateKey(path, passphrase="correct horse").bits
     /// 2048
-    #[pyo3(
-        signature = (path, *, passphrase=None, overwrite=false),
-        text_signature = "($self, path, *, passphrase=None, overwrite=False)"
-    )]
+    #[pyo3(signature = (path, *, passphrase=None, overwrite=false))]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over")]
     fn save(
         &self,
@@ -121,12 +111,11 @@ impl PyPrivateKey {
         overwrite: bool,
     ) -> PyResult<()> {
         let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
-        detached(py, || self.0.save(&path, passphrase, overwrite))?
-            .map_err(|error| raise(py, &error))
+        Ok(detached(py, || self.0.save(&path, passphrase, overwrite))??)
     }
 
     /// The public key to enroll, a ``dict`` with ``kty``, ``n``, ``e``, ``kid``, ``alg`` and
-    /// ``use`` (§2.1). Holds nothing secret.
+    /// ``use`` (§2.1). It contains nothing secret.
     #[getter]
     fn public_jwk<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dict(py, &self.0.public_jwk())
@@ -151,18 +140,18 @@ impl PyPrivateKey {
     #[expect(clippy::unused_self, reason = "the protocol asks the object")]
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err(
-            "A PrivateKey is not pickled, for its text would go wherever the pickle goes: \
-             save() it once and pass the path.",
+            "A PrivateKey is not pickled, because the pickle would contain the key: save() it once \
+             and pass the path.",
         ))
     }
 }
 
-/// Where a key comes from.
+/// The source of a key.
 pub(crate) enum Source {
     Held(PrivateKey),
     Path(PathBuf),
     Bytes(Bytes),
-    /// What stands in `SITELINE_PRIVATE_KEY`.
+    /// The value of `SITELINE_PRIVATE_KEY`.
     Variable(Zeroizing<String>),
 }
 
@@ -217,8 +206,8 @@ impl<'py> FromPyObject<'_, 'py> for Passphrase {
     }
 }
 
-/// The key, with its warnings raised. The passphrase is wiped at the end.
-#[expect(clippy::needless_pass_by_value, reason = "it is wiped once it was used")]
+/// Loads the key, and gives its warnings to Python. The passphrase is wiped at the end.
+#[expect(clippy::needless_pass_by_value, reason = "the passphrase is wiped after its use")]
 pub(crate) fn read(
     py: Python<'_>,
     source: &Source,
@@ -235,7 +224,7 @@ pub(crate) fn read(
         };
         Ok(Loaded { key, warnings: Vec::new() })
     };
-    let Loaded { key, warnings } = detached(py, load)?.map_err(|error| raise(py, &error))?;
+    let Loaded { key, warnings } = detached(py, load)??;
     warn(py, &warnings)?;
     Ok(key)
 }

@@ -1,5 +1,5 @@
-//! The user's signers: a plain function runs on a thread of its own, an async one on the caller's
-//! event loop.
+//! Signers that the user writes in Python. A plain function runs on a separate thread, an async function
+//! on the event loop of the call that needs the token.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::python::bridge::coroutine::{Caller, outcome_of};
 use crate::python::bridge::process::{Inside, attached};
 use crate::python::convert::values::{described, octets};
 
-/// A Python callable that signs.
+/// A Python callable, given as `signer=`.
 pub(crate) struct PySigner {
     function: Arc<Py<PyAny>>,
     is_async: bool,
@@ -25,11 +25,12 @@ pub(crate) struct PySigner {
 
 impl PySigner {
     /// # Errors
-    /// `TypeError` for what cannot be called.
+    /// `TypeError` if it is not callable.
     pub(crate) fn new(signer: &Bound<'_, PyAny>) -> PyResult<Self> {
         if !signer.is_callable() {
             return Err(PyTypeError::new_err(format!(
-                "signer= is called with the bytes to sign and returns the signature; this is {}.",
+                "signer= is a callable that takes the bytes to sign and returns the signature; this \
+                 is {}.",
                 described(signer)?
             )));
         }
@@ -39,7 +40,7 @@ impl PySigner {
         Ok(Self { function: Arc::new(signer.clone().unbind()), is_async })
     }
 
-    /// The credential that it signs for.
+    /// A credential whose assertions this callable signs.
     ///
     /// # Errors
     /// As [`Credential::with_signer`].
@@ -59,27 +60,24 @@ impl PySigner {
 
 impl Signer for PySigner {
     fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
-        attached(|py| {
-            let answer = self.function.bind(py).call1((PyBytes::new(py, signing_input),));
-            signature(py, answer)
-        })
-        .unwrap_or_else(|| {
-            Err(Error::new(
-                Kind::ClosedError,
-                "Python is shutting down: the signer cannot be called.",
-            ))
+        let signed = attached(|py| {
+            signature(py, self.function.bind(py).call1((PyBytes::new(py, signing_input),)))
+        });
+        signed.unwrap_or_else(|| {
+            let message = "Python is shutting down: the signer cannot be called.";
+            Err(Error::new(Kind::ClosedError, message))
         })
     }
 }
 
 impl AsyncSigner for PySigner {
     fn check(&self) -> Result<()> {
-        Caller::current().map(drop).ok_or_else(not_awaited)
+        Caller::current().map(drop).ok_or_else(cannot_await)
     }
 
     fn sign(&self, signing_input: Vec<u8>) -> SignFuture {
         let Some(caller) = Caller::current() else {
-            return ready(Err(not_awaited())).boxed();
+            return ready(Err(cannot_await())).boxed();
         };
         let function = Arc::clone(&self.function);
         async move {
@@ -96,14 +94,14 @@ impl AsyncSigner for PySigner {
     }
 }
 
-fn not_awaited() -> Error {
+fn cannot_await() -> Error {
     let message = "The signer of this credential is an async function, which this client cannot \
                    await; nothing was sent.";
-    let hint = "Use siteline.AsyncClient, or give a plain function as signer=, which may block.";
+    let hint = "Use siteline.AsyncClient, or pass a plain function as signer=; it may block.";
     Error::new(Kind::ConfigError, message).with_hint(hint)
 }
 
-/// The signature that was returned.
+/// The signature that the callable returned, or the error for what it returned or raised instead.
 fn signature(py: Python<'_>, answer: PyResult<Bound<'_, PyAny>>) -> Result<Vec<u8>> {
     let answer = answer.map_err(|raised| signer_raised(py, raised))?;
     match octets(&answer) {
@@ -113,29 +111,27 @@ fn signature(py: Python<'_>, answer: PyResult<Bound<'_, PyAny>>) -> Result<Vec<u
     }
 }
 
-/// The exception itself is kept, and becomes the cause of ours; its text is not repeated.
+/// The error for an exception of the signer. The exception becomes its cause; the message does not repeat
+/// its text, which may be secret.
 fn signer_raised(py: Python<'_>, raised: PyErr) -> Error {
     if raised.is_instance_of::<CancelledError>(py) {
-        // It is raised unchanged in the call whose signer was cancelled.
+        // The call whose signer was cancelled raises `CancelledError` itself.
         return Error::new(Kind::ClosedError, "The signer was cancelled.").with_source(raised);
     }
     let name = raised.get_type(py).name().map_or_else(|_| "an exception".into(), |n| n.to_string());
     Error::new(Kind::CredentialError, format!("The signer raised {name}; nothing was sent."))
-        .with_hint("What it said is the cause of this error (__cause__).")
+        .with_hint("The signer's exception is the __cause__ of this error.")
         .with_source(raised)
 }
 
 fn signer_returned(answer: &Bound<'_, PyAny>) -> Error {
     let found = described(answer).unwrap_or_else(|_| "something else".to_owned());
     let hint = if answer.hasattr("__await__").unwrap_or_default() {
-        "It is a plain function that returns an awaitable: give the async function itself, or one \
-         that awaits it (async def sign(data): return await ...)."
+        "It is a plain function that returns an awaitable. Pass the async function itself, or one that \
+         awaits it (async def sign(data): return await ...)."
     } else {
-        "It must return the raw signature, not base64 and not an object that holds it."
+        "It must return the bytes of the signature: no base64 text, no other object."
     };
-    Error::new(
-        Kind::CredentialError,
-        format!("The signer returned {found} where bytes were expected."),
-    )
-    .with_hint(hint)
+    let message = format!("The signer returned {found} where bytes were expected.");
+    Error::new(Kind::CredentialError, message).with_hint(hint)
 }

@@ -1,18 +1,18 @@
-//! `siteline.Bookmark`: where a read goes on.
+//! `siteline.Bookmark`: the position from which a read continues.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple, PyType};
+use pyo3::types::PyType;
 
 use crate::data::Bookmark;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::convert::values::many;
 
-/// Where a read goes on: sealed, and a secret of its holder, for it contains the cursor.
+/// The position from which a read continues. Keep it secret: it contains the cursor.
 ///
-/// It can be saved (``bytes(bookmark)``, :meth:`from_bytes`) and pickled. It fits only the query,
-/// host and subject it was made for: ``scan.resume(bookmark)`` refuses it elsewhere, and refuses
-/// one that was edited, with :class:`BookmarkError`. Its text and repr show no cursor.
+/// It can be saved (``bytes(bookmark)``, :meth:`from_bytes`) and pickled. It is valid only for the
+/// query, host and subject for which it was made: ``scan.resume(bookmark)`` raises
+/// :class:`BookmarkError` for another, and for a bookmark that was changed. Its text and repr do
+/// not contain the cursor.
 ///
 /// >>> bookmark = next(scan.pages()).bookmark
 /// >>> saved = bytes(bookmark)
@@ -27,21 +27,20 @@ pub(crate) struct PyBookmark(pub(crate) Bookmark);
 impl PyBookmark {
     /// Read a bookmark that ``bytes(bookmark)`` wrote.
     #[classmethod]
-    fn from_bytes(cls: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
-        let read = || Bookmark::from_bytes(data).map(Self);
-        guarded(|| read().map_err(|error| raise(cls.py(), &error)))
+    fn from_bytes(_cls: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
+        guarded(|| Ok(Self(Bookmark::from_bytes(data)?)))
     }
 
-    /// The sealed bytes; keep them as you keep a password.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.0.to_bytes())
+    /// The bytes of the bookmark, with a checksum; keep them as secret as a password.
+    fn to_bytes(&self) -> Vec<u8> {
+        self.0.to_bytes()
     }
 
-    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        self.to_bytes(py)
+    fn __bytes__(&self) -> Vec<u8> {
+        self.to_bytes()
     }
 
-    /// Pages that had been read when it was made.
+    /// The number of pages that were read before it.
     #[getter]
     fn pages(&self) -> u64 {
         self.0.pages()
@@ -51,11 +50,7 @@ impl PyBookmark {
         format!("<Bookmark after {}>", many(self.0.pages(), "page"))
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let py = slf.py();
-        let make = slf.get_type().getattr("from_bytes")?;
-        Ok((make, PyTuple::new(py, [slf.get().to_bytes(py)])?))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Vec<u8>,))> {
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(),)))
     }
 }

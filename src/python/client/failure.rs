@@ -1,4 +1,4 @@
-//! The exception of a read that failed half way.
+//! The exception of a read that failed before its end.
 
 use pyo3::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::python::bridge::errors::raise;
 use crate::python::client::bookmark::PyBookmark;
 use crate::python::convert::table::PyTable;
 
-/// The Python exception for a read that failed half way, with ``.bookmark`` and ``.partial``.
+/// The Python exception of a read that failed before its end, with `.bookmark` and `.partial`.
 pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
     let exception = raise(py, &failure.error);
     let value = exception.value(py).clone();

@@ -1,5 +1,5 @@
-//! `client.gather`: several scans read side by side. The loop over their pages is in
-//! `siteline._reads`; nothing of Python runs while the core works.
+//! `client.gather`: reads several scans concurrently. The loop over their pages is in `siteline._reads`;
+//! no Python code runs while the core works.
 
 use std::sync::Arc;
 
@@ -26,22 +26,21 @@ use crate::python::convert::values::{count, items, refuse};
 #[pyclass(frozen, name = "_Gathering", module = "siteline._siteline")]
 pub(crate) struct PyGathering {
     scans: Vec<Py<PyScan>>,
-    /// A step takes it out, and drops it where it is cancelled or fails.
+    /// A step takes it; a step that fails or is cancelled drops it.
     gathering: Mutex<Option<Gathering>>,
     buffer: SharedLogBuffer,
 }
 
-/// The reads, and a page to report; no page when all is read.
+/// The reads, and a page to report; no page after the last one.
 type Stepped = (Gathering, Option<(usize, Progress)>);
 
 impl PyGathering {
-    /// Reads until a page is here whose scan is `reported`, or all is read.
+    /// Reads until a page of a scan that is `reported` has arrived, or all is read.
     fn step(
         &self,
-        py: Python<'_>,
         reported: Vec<bool>,
-    ) -> PyResult<impl Future<Output = Result<Stepped, GatherFailure>> + Send + use<>> {
-        let over = || raise(py, &Error::new(Kind::ClosedError, "this gathering is over"));
+    ) -> Result<impl Future<Output = Result<Stepped, GatherFailure>> + Send + use<>, Error> {
+        let over = || Error::new(Kind::ClosedError, "this gathering is over");
         let mut gathering = self.gathering.lock().take().ok_or_else(over)?;
         Ok(async move {
             loop {
@@ -64,7 +63,7 @@ impl PyGathering {
         page.map(|(index, progress)| Ok((index, event(py, &progress)?.unbind()))).transpose()
     }
 
-    /// The exception of the scan that failed, with how far each of them has come.
+    /// The exception of the scan that failed, with the progress of each scan.
     fn failed(&self, py: Python<'_>, failure: GatherFailure) -> PyErr {
         let exception = raise(py, &failure.error);
         let describe = || {
@@ -78,7 +77,7 @@ impl PyGathering {
     }
 }
 
-/// Where a scan of a gathering that failed goes on, what it has read, and the scan to gather again.
+/// Of a scan in a gathering that failed: its bookmark, what it has read, and the scan to gather again.
 type LeftOff = (Option<PyBookmark>, Option<Py<PyTable>>, Py<PyScan>);
 
 fn left_off(py: Python<'_>, scan: &Py<PyScan>, read: Partial) -> PyResult<LeftOff> {
@@ -90,7 +89,7 @@ fn left_off(py: Python<'_>, scan: &Py<PyScan>, read: Partial) -> PyResult<LeftOf
         Some(bookmark) if read.failed => {
             Py::new(py, scan.get().going_on(py, bookmark, read.table)?)?
         }
-        // The others have kept what they read.
+        // The others kept what they read.
         _ => scan.clone_ref(py),
     };
     Ok((read.bookmark.map(PyBookmark), partial, again))
@@ -98,17 +97,18 @@ fn left_off(py: Python<'_>, scan: &Py<PyScan>, read: Partial) -> PyResult<LeftOf
 
 #[pymethods]
 impl PyClient {
-    /// Read several scans of this client side by side: a :class:`Gathered`.
+    /// Read several scans of this client concurrently: a :class:`Gathered`.
     ///
-    /// Under one token, one allowance and one pool of connections, at most ``concurrency`` at a time,
-    /// begun in the order asked. What a scan has read already costs nothing; what is read here it
-    /// remembers, as from its own ``collect()``. The deadline of each counts from when it is begun.
+    /// They share the token, the allowance and the connections; at most ``concurrency`` are read at a
+    /// time, started in the given order. A scan that has been read costs nothing, and each scan
+    /// remembers its table as after its own ``collect()``. Its deadline begins when it is started.
     ///
-    /// The first error cancels the rest (of an allowance that is used up, it waits for what is paid)
-    /// and says how to go on: :class:`SitelineError`. Interrupted, gather the same scans again.
+    /// The first error cancels the other reads; if the allowance is used up, requests that are already
+    /// counted are finished first. :class:`SitelineError` says how to continue. After an interrupt,
+    /// gather the same scans again.
     ///
-    /// ``scans=`` that is empty, names a scan twice or one of another client is a
-    /// :class:`QueryError`. No ``progress=`` may read one of the other scans.
+    /// ``scans=`` that is empty, or has a scan twice or one of another client, is a
+    /// :class:`QueryError`. A ``progress=`` callback must not read one of the other scans.
     ///
     /// >>> days = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-08T00:00Z",
     /// ...                    interval="1h").split("1d")
@@ -123,7 +123,7 @@ impl PyClient {
         guarded(|| reads(slf.py())?.call_method1("gather", (slf, scans, concurrency)))
     }
 
-    /// Begins to gather; nothing is sent yet.
+    /// Makes the gathering; sends nothing.
     fn _gathering(
         &self,
         given: &Bound<'_, PyAny>,
@@ -135,10 +135,10 @@ impl PyClient {
             return Err(refuse(py, Kind::QueryError, message));
         };
         let most = concurrency.map(|most| count(most, "concurrency", Kind::QueryError));
-        let most = most.transpose()?.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+        let most =
+            most.transpose()?.map_or(CONCURRENCY, |most| most.try_into().unwrap_or(usize::MAX));
         let collects = scans.iter().map(|scan| Arc::clone(&scan.get().collect)).collect();
-        let begin = || Gathering::new(&self.client, collects, most.unwrap_or(CONCURRENCY));
-        let gathering = guarded(|| begin().map_err(|error| raise(py, &error)))?;
+        let gathering = guarded(|| Ok(Gathering::new(&self.client, collects, most)?))?;
         let buffer = SharedLogBuffer::default();
         Ok(PyGathering { scans, gathering: Mutex::new(Some(gathering)), buffer })
     }
@@ -146,17 +146,16 @@ impl PyClient {
 
 #[pymethods]
 impl PyGathering {
-    /// For each scan its ``progress=``, where it is still to be read, and the title of a bar.
+    /// Of each scan its ``progress=``, unless it has been read, and the title of a bar.
     fn _wanted(&self, py: Python<'_>) -> Vec<(Option<Py<PyAny>>, String)> {
         self.scans.iter().map(|scan| scan.get().wants_progress(py)).collect()
     }
 
-    /// Reads until a page is here whose scan is ``reported``: the number of the scan, and a
-    /// ``Progress``. ``None`` when all is read. Interrupted, it drops the open requests.
+    /// Reads until a page of a scan that is ``reported`` has arrived: the number of the scan, and its
+    /// ``Progress``; ``None`` if all is read. An interrupt drops the open requests.
     fn _wait(&self, py: Python<'_>, reported: Vec<bool>) -> PyResult<Option<(usize, Py<PyAny>)>> {
         guarded(|| {
-            let step = self.step(py, reported)?;
-            let stepped = block_on_with(py, &self.buffer.get(), step)?;
+            let stepped = block_on_with(py, &self.buffer.get(), self.step(reported)?)?;
             self.stepped(py, stepped)
         })
     }
@@ -164,7 +163,7 @@ impl PyGathering {
     /// As ``_wait()``, an awaitable of the running asyncio loop.
     fn _step<'py>(slf: &Bound<'py, Self>, reported: Vec<bool>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.clone().unbind());
-        let step = slf.get().step(py, reported)?;
+        let step = slf.get().step(reported)?;
         spawn_with(py, slf.get().buffer.get(), step, move |py, stepped| {
             Ok(this.get().stepped(py, stepped)?.into_pyobject(py)?.into_any().unbind())
         })
@@ -183,7 +182,7 @@ impl PyGathering {
         gathering.map_or(Ok(()), |gathering| let_go(py, gathering))
     }
 
-    /// For the garbage collector: ``progress=`` of a scan may be a method of whoever keeps this.
+    /// For the garbage collector: ``progress=`` of a scan may be a method of an object that keeps this.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.scans.iter().try_for_each(|scan| visit.call(scan))
@@ -196,7 +195,7 @@ impl Drop for PyGathering {
         if gathering.is_none() {
             return;
         }
-        // Where the process is ending, nobody drives the connections: they end with it.
+        // If the process is ending, the connections are no longer driven, and close with it.
         attached(|py| gathering.take().map(|gathering| let_go(py, gathering)));
         std::mem::forget(gathering);
     }

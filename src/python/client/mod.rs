@@ -1,10 +1,8 @@
 //! `siteline.Client`.
 
-pub(crate) mod allowance;
 pub(crate) mod bookmark;
 pub(crate) mod failure;
 pub(crate) mod gather;
-mod ledger;
 pub(crate) mod page;
 mod page_reader;
 pub(crate) mod progress;
@@ -22,15 +20,13 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::error::{Error, Kind};
+use crate::http::AllowanceState;
 use crate::lock::Mutex;
 use crate::python::auth::credential::PyCredential;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::logging;
 use crate::python::bridge::process::{Inside, detached, guarded};
 use crate::python::bridge::runtime::{block_on, spawn, spawn_task};
-use crate::python::client::allowance::PyAllowance;
-use crate::python::client::ledger::choose;
-use crate::python::client::settings::{check_pickled, from_outside, settings_with};
+use crate::python::client::settings::{check_pickled, choose_ledger, from_outside, settings_with};
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::copies_are_itself;
 use crate::python::convert::values::{discovery, html};
@@ -38,57 +34,56 @@ use crate::settings::Settings;
 
 /// The Customer Data Service, for one integration (§1).
 ///
-/// Signs assertions, keeps one access token for the whole process, counts requests, retries what is
-/// worth retrying and reads pages to their end. Safe to share between threads. Making one costs no
-/// request.
+/// Signs assertions, keeps one access token for the whole process, counts requests, retries transient
+/// failures and reads pages to their end. Safe to share between threads. Making one sends no request.
 ///
-/// - ``base_url``: as ``"https://customer.example.com"``
+/// - ``base_url``: such as ``"https://customer.example.com"``
 /// - ``credential``: a :class:`Credential`
-/// - ``scopes``: what tokens are asked for (§5.5)
-/// - ``audience``: ``aud`` of the assertion, where it is not ``{base_url}/api/customer/oauth/token``
-/// - ``daily_allowance``: requests a day; the one that would exceed it is not sent (§8)
-/// - ``allowance_resets``: when the service's day begins, as ``"06:00Z"``, ``"08:00+02:00"`` or an
-///   aware ``datetime.time``; midnight UTC by default. A long ``Retry-After`` shows when it is, and wins
-/// - ``ledger``: the file that counts them, for all processes that name it; by default one in your
-///   state folder (see below)
-/// - ``settle_lag``: how far behind now a query without ``end`` stops (§4.5)
+/// - ``scopes``: the scopes of the token (§5.5)
+/// - ``audience``: ``aud`` of the assertion, if it is not ``{base_url}/api/customer/oauth/token``
+/// - ``daily_allowance``: requests allowed per day; no more are sent (§8)
+/// - ``allowance_resets``: when the service's day begins: ``"06:00Z"``, ``"08:00+02:00"`` or an aware
+///   ``datetime.time``; midnight UTC by default. A long ``Retry-After`` that shows another time wins
+/// - ``ledger``: the file in which all processes that name it count requests; the default is below
+/// - ``settle_lag``: a query without ``end`` ends this long before now (§4.5)
 /// - ``assertion_lifetime`` (at most five minutes), ``clock_tolerance`` (``nbf`` before ``iat``, at
 ///   most a minute), ``typ`` (add the header ``typ``): the assertion (§2.1)
 /// - ``max_retry_after``: a longer ``Retry-After`` raises at once
-/// - ``tries``: attempts of one page request in all
+/// - ``tries``: the number of attempts of one page request
 /// - ``connect_timeout``, ``response_timeout``, ``idle_timeout``: limits of one attempt
-/// - ``max_body_bytes``: cap on a decoded body
+/// - ``max_body_bytes``: the largest decoded body
 /// - ``application``: your name, after ``siteline/VERSION`` in ``User-Agent``
-/// - ``allow_http``: plain HTTP beyond loopback
-/// - ``ca_bundle``: certificates to trust and no others, a path or PEM ``bytes``; else
-///   ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, the machine's store, the package certifi
-/// - ``proxy``: else that of ``HTTPS_PROXY`` and its kin, less ``NO_PROXY``; loopback never uses one
+/// - ``allow_http``: allow plain HTTP to hosts other than loopback
+/// - ``ca_bundle``: the only certificates to trust, a path or PEM ``bytes``; by default those of
+///   ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, of the machine's store, or of the package certifi
+/// - ``proxy``: by default that of ``HTTPS_PROXY``, ``HTTP_PROXY`` or ``ALL_PROXY``, unless
+///   ``NO_PROXY`` names the host; never used for loopback
 /// - ``clock``: a :class:`Clock`, for tests
 ///
 /// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. A wrong setting is a
 /// :class:`ConfigError`, before any request.
 ///
-/// Requests are counted in a ledger before they are sent: one small file for each ``base_url`` and
-/// subject, shared by processes, threads and clients, exact among them; one that is killed counts one
-/// too many at most. It also counts token requests, and holds the pauses that the service asks for
-/// (§5.4); never a token. It lies in the folder ``siteline`` in ``$XDG_STATE_HOME``, else
-/// ``~/.local/state`` (on macOS and Windows, which were not tried, in their usual places). Where no file
-/// can be made, the client counts in memory, with one warning; so it does, without one, where the service is
-/// on loopback or a ``clock`` is given. A ``ledger`` that was given and cannot be made is a
-/// :class:`StoreError`, a damaged one :class:`StoreCorrupt`.
+/// Each request is counted in a ledger before it is sent: a small file for each ``base_url`` and
+/// subject, shared by all clients, threads and processes. The count is exact; a process that is killed
+/// may count one request too many. The ledger also has the count of token requests and the pauses that
+/// the service demanded (§5.4), but no token. By default it is in the folder ``siteline`` of
+/// ``$XDG_STATE_HOME``, else of ``~/.local/state`` (on macOS and Windows, not tested, in the platform's
+/// folder). If that file cannot be made, the client warns once and counts in memory. It also counts in
+/// memory, without a warning, if the service is on loopback or a ``clock`` is given. If a file that was
+/// named cannot be made, that is a :class:`StoreError`; a damaged one is :class:`StoreCorrupt`.
 ///
-/// A client is pickled as its settings, with a credential that names where its key is, and the path
-/// of its ledger; the process that unpickles it makes a token of its own. A secret is never in a
-/// pickle: what would need one is a ``TypeError`` that says what to do. Copies are the client itself.
+/// The pickle of a client has its settings, the path of its ledger, and a credential that says where
+/// the key is; the process that loads it requests its own token. A pickle contains no secret: a client
+/// that would need one raises ``TypeError`` that says what to do. Copies are the client itself.
 ///
 /// >>> client.data(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
 /// 'S1'
 #[pyclass(frozen, name = "Client", module = "siteline")]
 pub(crate) struct PyClient {
     pub(crate) client: Client,
-    /// The one that signs now.
+    /// The current one.
     credential: Mutex<Py<PyCredential>>,
-    /// The other keywords, as they are pickled.
+    /// The other keywords, in the form that is pickled.
     pickled: Py<PyDict>,
 }
 
@@ -110,29 +105,30 @@ impl PyClient {
         clock: Option<&PyClock>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        // Python code runs here, that of certifi: the end of the process waits for it.
+        // This runs Python code, to find certifi: the end of the process waits for it.
         let _inside = Inside::enter(py);
         logging::import(py)?;
         let signing = credential.get().0.clone();
         let (mut settings, pickled) = settings_with(py, base_url, signing, options)?;
         settings.spawner = Arc::new(spawn_task);
         settings.clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
-        settings.ledger = guarded(|| choose(&pickled, &settings))?;
-        let client = guarded(|| Client::new(settings).map_err(|error| raise(py, &error)))?;
+        choose_ledger(&mut settings, &pickled)?;
+        let client = guarded(|| Ok(Client::new(settings)?))?;
         Ok(Self { client, credential: Mutex::new(credential.unbind()), pickled: pickled.unbind() })
     }
 
-    /// A client from the ``SITELINE_*`` environment variables, and a profile for what they leave out.
+    /// A client from the ``SITELINE_*`` environment variables, and from a profile for those not set.
     ///
     /// ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT``, ``SITELINE_PRIVATE_KEY_FILE`` or
-    /// ``SITELINE_PRIVATE_KEY`` (the key itself), and where wanted ``SITELINE_PASSPHRASE`` or
+    /// ``SITELINE_PRIVATE_KEY`` (the key itself); optional are ``SITELINE_PASSPHRASE`` or
     /// ``SITELINE_PASSWORD_COMMAND`` (a command that prints it), ``SITELINE_SCOPES``,
     /// ``SITELINE_AUDIENCE``, ``SITELINE_DAILY_ALLOWANCE``, ``SITELINE_LEDGER`` (a path).
     /// ``SITELINE_PROFILE`` names the profile (``default``), ``SITELINE_CONFIG`` its file: see
     /// :meth:`from_profile`.
     ///
-    /// Keywords are those of :class:`Client` and win over variables, these over the profile; what
-    /// opens a profile's key opens no other. A :class:`ConfigError` lists what was looked at.
+    /// Keywords are those of :class:`Client`. They override variables, which override the profile; the
+    /// ``password_command`` of a profile is used only for the key of that profile. A
+    /// :class:`ConfigError` lists the variables and the file that were read.
     ///
     /// >>> import os
     /// >>> os.environ.update(sandbox.env())
@@ -152,12 +148,12 @@ impl PyClient {
     /// A client from a profile: one table of a TOML file.
     ///
     /// The file is that of ``SITELINE_CONFIG``, else ``siteline/config.toml`` in ``$XDG_CONFIG_HOME``,
-    /// else ``~/.config`` (on macOS and Windows, which were not tried, in their usual places). No other
-    /// variable is looked at; keywords are those of :class:`Client` and win. Members are the keywords of
-    /// :class:`Client` that a file can hold (not ``credential`` and ``clock``), and ``base_url``,
-    /// ``subject``, ``private_key_file``, ``password_command``, ``kid``, ``strict``. Paths begin at
-    /// the file's folder, or with ``~/``. A passphrase has no place in it. A :class:`ConfigError`
-    /// names what is unknown, wrong or missing, and shows no value.
+    /// else in ``~/.config`` (on macOS and Windows, not tested, in the platform's folder). No other
+    /// variable is read. Keywords are those of :class:`Client` and override the profile. Its members are
+    /// the keywords of :class:`Client` except ``credential`` and ``clock``, and ``base_url``,
+    /// ``subject``, ``private_key_file``, ``password_command``, ``kid``, ``strict``. A path is relative
+    /// to the file's folder, or begins with ``~/``. A passphrase is not allowed. A :class:`ConfigError`
+    /// names the members that are unknown, wrong or missing, without their values.
     ///
     /// >>> import os, pathlib
     /// >>> key = siteline.PrivateKey.generate(2048)
@@ -174,7 +170,7 @@ impl PyClient {
     /// 'subject-from-enrollment'
     /// >>> del os.environ["SITELINE_CONFIG"]
     #[classmethod]
-    #[pyo3(signature = (name, **options), text_signature = "(name, **options)")]
+    #[pyo3(signature = (name, **options))]
     fn from_profile<'py>(
         cls: &Bound<'py, PyType>,
         name: &str,
@@ -195,20 +191,22 @@ impl PyClient {
         self.client.subject()
     }
 
-    /// The daily request allowance as its ledger knows it: :class:`Allowance`.
+    /// The daily request allowance, as the ledger counts it: an :class:`Allowance`.
     #[getter]
-    fn allowance(&self, py: Python<'_>) -> PyResult<PyAllowance> {
-        let state = detached(py, || self.client.allowance())?;
-        state.map(PyAllowance).map_err(|error| raise(py, &error))
+    fn allowance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let state = detached(py, || self.client.allowance())??;
+        let AllowanceState { used, limit, left, resets_at, token_requests } = state;
+        let class = py.import("siteline.allowance")?.getattr("Allowance")?;
+        class.call1((used, limit, left, resets_at, token_requests))
     }
 
-    /// Service clock minus this machine's, in seconds; ``None`` until a reply showed it.
+    /// The service's clock minus this machine's, in seconds; ``None`` before the first reply.
     #[getter]
     fn clock_skew(&self) -> Option<f64> {
         self.client.time().skew().map(|skew| skew.as_secs_f64())
     }
 
-    /// Ask what may be read (§4.2): a :class:`Discovery`, the body as it came.
+    /// Request the list of readable resources (§4.2): a :class:`Discovery`, the unchanged body.
     fn discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let client = self.client.clone();
         guarded(|| discovery(py, block_on(py, async move { client.discover(None).await })?))
@@ -222,12 +220,12 @@ impl PyClient {
         })
     }
 
-    /// Sign with another credential of the same subject from the next token request on, without a
-    /// pause: for a key that is replaced while the program runs.
+    /// Sign with another credential of the same subject from the next token request on: for a key that
+    /// is replaced while the program runs.
     ///
-    /// The access token is used to its end; the next one is asked for with the new key, which must be
-    /// enrolled by then. A pickle of the client carries the new credential. For another subject make
-    /// another client: this raises :class:`ConfigError`.
+    /// The current access token is used until it expires. The next one is requested with the new key,
+    /// which must be enrolled by then. A pickle of the client has the new credential. Another subject
+    /// is a :class:`ConfigError`, because it needs another client.
     ///
     /// >>> key = siteline.PrivateKey.generate(2048)
     /// >>> sandbox.replace_key(client.subject, key.public_jwk)
@@ -237,12 +235,12 @@ impl PyClient {
         let new = credential.get().0.clone();
         if new.subject() != self.client.subject() {
             let message = "replace_credential() keeps the subject; this credential is for another.";
-            let error = Error::new(Kind::ConfigError, message)
-                .with_hint("Make a client with it: its ledger and its bookmarks are its own.");
-            return Err(raise(py, &error));
+            let hint =
+                "Make another client with it: each subject has its own ledger and bookmarks.";
+            return Err(Error::new(Kind::ConfigError, message).with_hint(hint).into());
         }
         let given = credential.clone().unbind();
-        // The old one is dropped after the lock, for that may run Python code.
+        // The old one is dropped after the lock is released, because that may run Python code.
         let _old = detached(py, || {
             let mut known = self.credential.lock();
             self.client.replace_credential(new);
@@ -251,7 +249,7 @@ impl PyClient {
         Ok(())
     }
 
-    /// Close: later calls, and calls that wait in other threads, raise :class:`ClosedError`.
+    /// Close the client: later calls, and calls that wait in other threads, raise :class:`ClosedError`.
     fn close(&self) {
         self.client.close();
     }
@@ -282,8 +280,7 @@ impl PyClient {
     }
 
     /// What notebooks show.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html(slf.as_any(), "client")
     }
 

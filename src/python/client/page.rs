@@ -1,11 +1,11 @@
-//! `siteline.Page` and the iterator that reads them.
+//! `siteline.Page`, and the iterator of pages.
 
 use std::sync::Arc;
 use std::task::Poll;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::client::table::Provenance;
 use crate::data::{Page, PointColumns};
@@ -22,7 +22,7 @@ use crate::python::convert::table::provenance;
 use crate::python::convert::values::{html, many};
 use crate::store::Span;
 
-/// One page of a scan, as it was read: nothing merged, nothing sorted.
+/// One page of a scan, as the service sent it: not merged, not sorted.
 ///
 /// ``len(page)`` counts its points. The columns are those of :class:`Table`.
 ///
@@ -33,7 +33,7 @@ use crate::store::Span;
 pub(crate) struct PyPage {
     pub(crate) page: Page,
     pub(crate) provenance: Provenance,
-    /// The chain that it belongs to, where a sync read it.
+    /// Its chain, if a sync read it.
     pub(crate) chain: Option<Span>,
 }
 
@@ -60,8 +60,7 @@ impl PyPage {
     }
 
     /// What notebooks show.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html(slf.as_any(), "page")
     }
 
@@ -72,36 +71,36 @@ impl PyPage {
         preview::dict(py, &preview)
     }
 
-    /// The number of the page request: where the same point stands on several pages, the one of the
-    /// highest number is the one to keep (§4.5.3). In a sync the numbers of a feed go on for ever.
+    /// The number of the page request. If a point is on several pages, the one with the highest number
+    /// is the current one (§4.5.3). In a sync the pages of a feed are numbered across all its runs.
     #[getter]
     fn sequence(&self) -> u64 {
         self.page.sequence
     }
 
-    /// Whether it is the last page of its chain: the whole range has been read with it.
+    /// Whether it is the last page of its chain.
     #[getter]
     fn is_last(&self) -> bool {
         self.page.is_last
     }
 
-    /// What was asked: the range is that of the whole chain.
+    /// The query of its chain, with the complete range.
     #[getter]
     fn query(&self) -> PyQuery {
         PyQuery(self.provenance.query.clone())
     }
 
-    /// Where a read goes on after this page; ``None`` on the last page.
+    /// The position after this page, from which a read continues; ``None`` on the last page.
     #[getter]
     fn bookmark(&self) -> Option<PyBookmark> {
         self.page.bookmark.clone().map(PyBookmark)
     }
 
-    /// What was assumed and what was seen on this page: a dict, :class:`PageReport`.
+    /// What was detected and counted on this page: a dict, :class:`PageReport`.
     ///
-    /// ``points`` and ``series`` are counted. ``arrays`` (the name of the array of series) and
-    /// ``timestamp_forms`` were found by shape (§2.3 does not show them). ``unknown_members`` lists
-    /// the members that siteline does not know. The others count what is allowed but odd:
+    /// ``points`` and ``series`` are counts. ``arrays`` (the name of the array of series) and
+    /// ``timestamp_forms`` were detected, since §2.3 does not specify them. ``unknown_members`` lists
+    /// the members that siteline does not know. The others count what is allowed but unusual:
     /// ``outside_range``, ``off_grid`` (on no multiple of the bucket width),
     /// ``minimum_above_maximum``, ``value_outside_bounds``, ``repeated`` (the same point twice on
     /// the page), ``timestamps_truncated`` (to microseconds), ``leap_seconds``,
@@ -112,10 +111,10 @@ impl PyPage {
         dict(py, &self.page.report)
     }
 
-    /// The body as it came, where the scan was made with ``keep_raw=True``; else ``None``.
+    /// The unchanged body, if the scan was made with ``keep_raw=True``; else ``None``.
     #[getter]
-    fn raw<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.page.raw.as_ref().map(|raw| PyBytes::new(py, raw))
+    fn raw(&self) -> Option<&[u8]> {
+        self.page.raw.as_deref()
     }
 
     fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -123,23 +122,17 @@ impl PyPage {
     }
 }
 
-/// The pages of one chain, read as they are asked for.
+/// The pages of one chain, read and prefetched as :meth:`Scan.pages` says.
 ///
-/// Safe to share between threads: each page is given once. A failure carries ``.bookmark``; the
-/// pages before it have been given already. From the second page on the next one is prefetched while
-/// you work on the one you have: if you stop early, at most one request was made for a page that you
-/// have not seen, and none if you took only the first page.
+/// Safe to share between threads: each page is returned once. An error has ``.bookmark``, the position
+/// after the pages that were returned before it.
 ///
 /// >>> [len(page) for page in scan.pages()]
 /// [30, 30, 12]
 #[pyclass(frozen, name = "PageIterator", module = "siteline")]
-pub(crate) struct PageIterator(PageReader);
+pub(crate) struct PageIterator(pub(crate) PageReader);
 
 impl PageIterator {
-    pub(crate) fn new(reader: PageReader) -> Self {
-        Self(reader)
-    }
-
     fn given(&self, py: Python<'_>, page: Page) -> PyPage {
         self.0.prefetch(py);
         let provenance = Provenance {
@@ -172,7 +165,7 @@ impl PageIterator {
         self.0.report(py).map(drop)
     }
 
-    /// For the garbage collector: ``progress=`` may be a method of whoever keeps the iterator.
+    /// For the garbage collector: ``progress=`` may be a method of an object that keeps the iterator.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.0.traverse(&visit)
@@ -183,26 +176,20 @@ impl PageIterator {
         self.0.finish(py)
     }
 
-    /// An awaitable of the running asyncio loop: reads the next page, for ``_take()``. Cancelled, it
-    /// loses no page.
+    /// Reads the next page for ``_take()``: an awaitable of the running asyncio loop. If it is cancelled,
+    /// no page is lost.
     fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.0.awaited(py)
     }
 
-    /// The page that ``_fill()`` has read, or one that was prefetched, or ``None``; and whether the
-    /// chain has ended.
+    /// The page that ``_fill()`` read or that was prefetched, or ``None``; and whether the chain ended.
     fn _take(&self, py: Python<'_>) -> PyResult<(Option<PyPage>, bool)> {
         loop {
             match self.0.take_page() {
                 Poll::Ready(Some(page)) => return Ok((Some(self.given(py, page)), false)),
-                Poll::Ready(None) => {
-                    return self.0.finish(py).map(|()| (None, true));
-                }
-                Poll::Pending => {
-                    if !self.0.report(py)? {
-                        return Ok((None, false));
-                    }
-                }
+                Poll::Ready(None) => return self.0.finish(py).map(|()| (None, true)),
+                Poll::Pending if self.0.report(py)? => {}
+                Poll::Pending => return Ok((None, false)),
             }
         }
     }

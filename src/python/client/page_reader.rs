@@ -1,5 +1,4 @@
-//! [`PageReader`]: a page stream that Python reads, with the log records and the progress of its
-//! pages.
+//! [`PageReader`]: a page stream with its log records and its progress, for Python.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -17,8 +16,8 @@ use crate::python::client::failure::read_failure;
 use crate::python::client::progress::{ProgressCallback, finish};
 use crate::python::convert::rows::{PointSource, Taken};
 
-/// A page stream, and the callback that its pages are reported to. What is logged of a page,
-/// prefetched or not, is emitted when somebody waits for that page or takes it.
+/// A page stream, and the callback that its pages are reported to. The log records of a page, even if it
+/// is prefetched, are emitted when a caller waits for that page or takes it.
 pub(crate) struct PageReader {
     stream: Arc<PageStream>,
     buffer: SharedLogBuffer,
@@ -57,7 +56,7 @@ impl PointSource for PageReader {
     }
 
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        // Where every page is here already, there is no wait that would handle Ctrl-C.
+        // If every page is already here, nothing below would handle Ctrl-C.
         py.check_signals()?;
         if self.report(py)? {
             return Ok(());
@@ -73,7 +72,7 @@ impl PointSource for PageReader {
 
     fn prefetch(&self, py: Python<'_>) {
         if self.stream.may_prefetch() {
-            // A page that cannot be prefetched is read when it is asked for.
+            // A page that cannot be prefetched is read when it is taken.
             drop(step_at(py, &self.buffer.get(), || self.stream.prefetch()));
         }
     }
@@ -85,7 +84,7 @@ impl PointSource for PageReader {
     }
 
     /// # Errors
-    /// What a handler of `logging` or `progress=` raised, and why a prefetched page did not come.
+    /// An exception of a `logging` handler or of `progress=`, and the error of a prefetched page.
     fn report(&self, py: Python<'_>) -> PyResult<bool> {
         let buffer = self.buffer.get();
         let mut filled = None;

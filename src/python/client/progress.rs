@@ -1,17 +1,15 @@
-//! `progress=`: a callback that is called between two pages, by the thread that waits for them, with
-//! nothing locked.
+//! `progress=`: a callback. The thread that waits for the pages calls it between two pages, without a
+//! lock.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::client::progress::Progress;
-use crate::data::Query;
 use crate::http::Deadline;
 use crate::python::bridge::logging::SharedLogBuffer;
-use crate::python::convert::values::datetime;
 
-/// The argument `progress=`: `True` or a callable. Each scan has a reference of its own, which it shows
-/// to the garbage collector.
+/// The argument `progress=`: `True` or a callable. Each scan has its own reference, which its
+/// `__traverse__` visits.
 pub(crate) struct ProgressArg(pub(crate) Py<PyAny>);
 
 /// A `collect()` that reports each page.
@@ -22,17 +20,17 @@ pub(crate) struct PyCollecting {
 }
 
 impl ProgressArg {
-    /// `None` for an argument that asks for nothing.
+    /// `None` if nothing is to be reported.
     ///
     /// # Errors
-    /// `QueryError` for what is neither a bool nor a plain callable.
+    /// `QueryError` for anything but a bool or a plain callable.
     pub(crate) fn from_argument(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Self>> {
         let Some(argument) = argument else { return Ok(None) };
         let argument = module(argument.py())?.getattr("checked")?.call1((argument,))?;
         Ok((!argument.is_none()).then(|| Self(argument.unbind())))
     }
 
-    /// The callback of a read that begins now; `None` for a bar that nobody would see.
+    /// The callback of a read that begins now; `None` for a bar without a terminal or notebook.
     pub(crate) fn callback(
         &self,
         py: Python<'_>,
@@ -43,25 +41,17 @@ impl ProgressArg {
     }
 }
 
-/// What a read of this query is called.
-pub(crate) fn title(query: &Query) -> String {
-    let ids = [&query.input().site, &query.input().line];
-    let ids: Vec<&str> = ids.into_iter().flatten().map(String::as_str).collect();
-    if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") }
-}
-
 /// The callback of one read.
 pub(crate) struct ProgressCallback(pub(crate) Py<PyAny>);
 
-/// What a callback is called with: a `siteline.Progress`.
+/// The `siteline.Progress` that a callback gets.
 pub(crate) fn event<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyAny>> {
-    let newest = progress.newest.map(|at| datetime(py, at)).transpose()?;
     module(py)?.getattr("Progress")?.call1((
         progress.pages,
         progress.points,
         progress.requests,
         progress.allowance_left,
-        newest,
+        progress.newest,
         progress.fraction,
         progress.done,
     ))
@@ -73,7 +63,7 @@ impl ProgressCallback {
     }
 }
 
-/// The read is over, or has failed.
+/// Closes the bar of a read that has ended or failed.
 pub(crate) fn finish(py: Python<'_>, callback: Option<&ProgressCallback>) -> PyResult<()> {
     let Some(callback) = callback else { return Ok(()) };
     module(py)?.getattr("finish")?.call1((&callback.0,)).map(drop)

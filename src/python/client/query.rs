@@ -1,19 +1,18 @@
-//! `siteline.Query`: what is asked, immutable.
+//! `siteline.Query`: the parameters of a read, immutable; and the arguments that they are made from.
 
+use jiff::Timestamp;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{IntoPyDict as _, PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
 
-use crate::client::End;
 use crate::data::{Query, QueryInput};
 use crate::error::Kind;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::guarded;
 use crate::python::convert::state::{Reduced, reduce, restore};
-use crate::python::convert::values::{count, datetime, duration, html, instant, refuse, text};
+use crate::python::convert::values::{count, duration, html, instant, optional, refuse, text};
 
-/// What a scan asks: immutable, printable, hashable; equal when it asks the same (§4.3).
+/// The parameters of a scan: immutable, printable, hashable; equal if all parameters are (§4.3).
 ///
-/// Made by ``client.data(...)``. What was not set is ``None`` and is not sent.
+/// Made by ``client.data(...)``. A parameter that was not set is ``None`` and is not sent.
 ///
 /// >>> query = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query
 /// >>> print(query)
@@ -38,14 +37,14 @@ impl PyQuery {
 
     /// Start of the range, an aware ``datetime`` in UTC; ``from`` on the wire.
     #[getter]
-    fn start<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.0.start().map(|at| datetime(py, at)).transpose()
+    fn start(&self) -> Option<Timestamp> {
+        self.0.start()
     }
 
     /// End of the range, an aware ``datetime`` in UTC; ``to`` on the wire.
     #[getter]
-    fn end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.0.end().map(|at| datetime(py, at)).transpose()
+    fn end(&self) -> Option<Timestamp> {
+        self.0.end()
     }
 
     /// The bucket width in seconds; ``aggregationIntervalSeconds`` on the wire.
@@ -54,7 +53,7 @@ impl PyQuery {
         self.0.interval_seconds()
     }
 
-    /// Items asked for on each page; ``pageSize`` on the wire.
+    /// The requested number of items on a page; ``pageSize`` on the wire.
     #[getter]
     fn page_size(&self) -> Option<u32> {
         self.0.input().page_size
@@ -66,11 +65,11 @@ impl PyQuery {
         known_filters(py, &self.0.input().filters)
     }
 
-    /// What ``pickle`` and ``copy`` make it again with.
+    /// Makes the query again for ``pickle`` and ``copy``.
     #[staticmethod]
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let input = restore(state)?;
-        guarded(|| Query::new(input).map(Self).map_err(|error| raise(state.py(), &error)))
+        guarded(|| Ok(Self(Query::new(input)?)))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
@@ -86,25 +85,15 @@ impl PyQuery {
     }
 
     /// What notebooks show.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html(slf.as_any(), "query")
     }
 }
 
-/// An argument of a Python method that may be left out.
+/// An optional argument of a Python method.
 pub(crate) type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// Reads an argument that was given.
-pub(crate) fn optional<'py, T>(
-    argument: Argument<'_, 'py>,
-    name: &str,
-    read: impl FnOnce(&Bound<'py, PyAny>, &str) -> PyResult<T>,
-) -> PyResult<Option<T>> {
-    argument.map(|argument| read(argument, name)).transpose()
-}
-
-/// The input of a query, from the arguments of `client.data` and `Feed`; `end` as it was given.
+/// The input of a query from the arguments of `client.data` and `Feed`; `end` is unchanged.
 pub(crate) fn query_input(
     [site, line, start, end, interval, page_size, filters]: [Argument<'_, '_>; 7],
 ) -> PyResult<QueryInput> {
@@ -182,19 +171,6 @@ fn one_value(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     Err(refuse(value.py(), Kind::QueryError, message))
 }
 
-/// After an error of a query whose `end` was left out.
-pub(crate) const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
-                        (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
-
-/// Says so where the end of a query lies ahead.
-pub(crate) fn ahead(end: &End) -> Option<String> {
-    let (end, now) = (end.at, end.ahead_of?);
-    Some(format!(
-        "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete yet. Leave end \
-         out, or give lag= to pull it back."
-    ))
-}
-
 /// The names of extra columns.
 pub(crate) fn names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let refused = || {
@@ -211,14 +187,11 @@ pub(crate) fn names(names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     names.try_iter().map_err(|_| refused())?.map(name).collect()
 }
 
-/// Filters as Python sees them: parameter name to the tuple of its values.
+/// The filters as a `dict` from the parameter's name to the tuple of its values.
 pub(crate) fn known_filters<'py>(
     py: Python<'py>,
     filters: &[(String, Vec<String>)],
 ) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, values) in filters {
-        dict.set_item(name, PyTuple::new(py, values)?)?;
-    }
-    Ok(dict)
+    let tuples = filters.iter().map(|(name, values)| Ok((name, PyTuple::new(py, values)?)));
+    tuples.collect::<PyResult<Vec<_>>>()?.into_py_dict(py)
 }

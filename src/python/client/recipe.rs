@@ -1,66 +1,42 @@
-//! From the arguments of `client.data` to a scan.
-
-use std::time::Duration;
+//! `client.data`: makes a scan from its arguments.
 
 use pyo3::prelude::*;
 
-use crate::client::ReadSettings;
-use crate::client::scan::Scan;
-use crate::data::{DecodeSettings, Query, QueryInput, Shape};
-use crate::error::{Error, Kind};
-use crate::python::bridge::errors::{raise, warn};
+use crate::auth::Checked;
+use crate::client::{ReadSettings, ScanInput};
+use crate::data::Shape;
+use crate::error::Kind;
+use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
 use crate::python::client::PyClient;
 use crate::python::client::progress::ProgressArg;
-use crate::python::client::query::{Argument, END_HINT, ahead, names, optional, query_input};
+use crate::python::client::query::{Argument, names, query_input};
 use crate::python::client::scan::PyScan;
 use crate::python::client::shape::PyShape;
-use crate::python::convert::values::{count, duration};
-
-/// A scan of this query, its `end` fixed now.
-fn scan(
-    client: &Bound<'_, PyClient>,
-    mut input: QueryInput,
-    lag: Option<Duration>,
-    decode: (Shape, Vec<String>),
-    settings: ReadSettings,
-) -> PyResult<Scan> {
-    let (py, core) = (client.py(), &client.get().client);
-    let refused = |error: Error| raise(py, &error);
-    let (left_out, start) = (input.end.is_none(), input.start);
-    let end = core.end(input.end, lag, input.interval_seconds).map_err(refused)?;
-    input.end = Some(end.at);
-    let query = Query::new(input).map_err(|error| {
-        let too_late = left_out && start.is_some_and(|start| start >= end.at);
-        refused(if too_late { error.with_hint(END_HINT) } else { error })
-    })?;
-    let (shape, extra_columns) = decode;
-    let decode = DecodeSettings::for_query(&query, shape, extra_columns).map_err(refused)?;
-    warn(py, &Vec::from_iter(ahead(&end)))?;
-    Ok(Scan::new(core.clone(), query, decode, settings))
-}
+use crate::python::convert::values::{count, duration, optional};
 
 #[pymethods]
 impl PyClient {
-    /// A lazy :class:`Scan` over the aggregate data (§4.3). Costs no request.
+    /// A lazy :class:`Scan` over the aggregate data (§4.3). Sends no request.
     ///
-    /// - ``site``, ``line``: filters ``siteId`` and ``lineId``: text, or a whole number
+    /// - ``site``, ``line``: the filters ``siteId`` and ``lineId``: text, or a whole number
     /// - ``start``, ``end``: the range, ``from`` and ``to``: aware datetimes, pandas timestamps or
-    ///   ISO text with a zone, whole seconds. Without ``end`` it is now, by the service's time once
-    ///   known, less the settle lag, floored to the bucket, fixed here and now
+    ///   ISO text with a zone, in whole seconds. The default ``end`` is fixed by this call: now (the
+    ///   service's time once it is known) minus the settle lag, rounded down to a bucket
     /// - ``interval``: the bucket width: seconds, a ``timedelta`` or ``"1m"``
-    /// - ``page_size``: items a page
+    /// - ``page_size``: the number of items on a page
     /// - ``filters``: further parameters by name; a list repeats the parameter
-    /// - ``lag``: pull an ``end`` that lies ahead back to now less this
-    /// - ``shape``: a :class:`Shape`, where you know what the document does not show
+    /// - ``lag``: limits ``end`` to now minus this duration
+    /// - ``shape``: a :class:`Shape`, if you know what the document does not specify
     /// - ``extra_columns``: members of points or series to keep, as JSON text
-    /// - ``max_pages``: raise after so many pages of one read, never stop quietly
-    /// - ``deadline``: bounds one whole read, waits and token exchange included
+    /// - ``max_pages``: a read that has more pages raises an error
+    /// - ``deadline``: the longest time of one read, including waits and token exchange
     /// - ``keep_raw``: keep each page's body in ``page.raw``
-    /// - ``progress``: ``True`` for a bar (tqdm's where it is installed) in terminals and notebooks,
-    ///   or a callable that is given a :class:`Progress` after each page
+    /// - ``progress``: ``True`` for a bar in terminals and notebooks (tqdm's if it is installed), or a
+    ///   callable that gets a :class:`Progress` after each page
     ///
-    /// What is not set is not sent, ``end`` excepted. A wrong argument is a :class:`QueryError`.
+    /// Parameters that are not set are not sent, except ``end``. A wrong argument is a
+    /// :class:`QueryError`.
     ///
     /// >>> scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
     /// ...                    interval="1h", filters={"machineId": ("M1", "M2")})
@@ -93,15 +69,17 @@ impl PyClient {
         let pages = |most: &Bound<'_, PyAny>, name: &str| count(most, name, Kind::QueryError);
         guarded(|| {
             let progress = ProgressArg::from_argument(progress)?;
-            let input = query_input([site, line, start, end, interval, page_size, filters])?;
+            let query = query_input([site, line, start, end, interval, page_size, filters])?;
             let lag = optional(lag, "lag", duration)?;
             let extra_columns = extra_columns.map(names).transpose()?.unwrap_or_default();
             let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());
             let max_pages = optional(max_pages, "max_pages", pages)?;
             let deadline = optional(deadline, "deadline", duration)?;
             let settings = ReadSettings { max_pages, deadline, keep_raw };
-            let scan = scan(slf, input, lag, (shape, extra_columns), settings)?;
-            Ok(PyScan::new(scan, slf.clone().unbind(), progress))
+            let input = ScanInput { query, shape, extra_columns, settings };
+            let Checked { value, warnings } = input.scan_from_now(&slf.get().client, lag)?;
+            warn(slf.py(), &warnings)?;
+            Ok(PyScan::new(value, slf.clone().unbind(), progress))
         })
     }
 }

@@ -1,24 +1,21 @@
-//! `siteline.Scan`: a query and how it is read; nothing is read before it is asked for.
+//! `siteline.Scan`: a query, and the settings of a read that has not started.
 
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyString};
-use serde::{Deserialize, Serialize};
 
-use crate::client::ReadSettings;
+use crate::client::ScanInput;
 use crate::client::collect::{CollectOnce, Step};
 use crate::client::scan::{ONTO_HINT, Scan};
 use crate::client::split::Cut;
 use crate::client::table::{ReadFailure, Table};
-use crate::data::{Bookmark, DecodeSettings, Query, QueryInput, Shape, schema};
+use crate::data::{Bookmark, schema};
 use crate::error::{Error, Kind, excerpt};
 use crate::http::Deadline;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{block_on, block_on_with, spawn, spawn_with, step};
@@ -27,7 +24,7 @@ use crate::python::client::bookmark::PyBookmark;
 use crate::python::client::failure::read_failure;
 use crate::python::client::page::PageIterator;
 use crate::python::client::page_reader::PageReader;
-use crate::python::client::progress::{ProgressArg, ProgressCallback, PyCollecting, event, title};
+use crate::python::client::progress::{ProgressArg, ProgressCallback, PyCollecting, event};
 use crate::python::client::query::PyQuery;
 use crate::python::convert::capsule::schema_capsule;
 use crate::python::convert::holder::frame_methods;
@@ -36,15 +33,14 @@ use crate::python::convert::state::{copies_are_itself, dict, restore};
 use crate::python::convert::table::PyTable;
 use crate::python::convert::values::{count, duration, html, many, refuse};
 
-/// A read that has not happened yet: a query, and how to read it.
+/// A read that has not started: a query, and the settings of its read.
 ///
-/// Making one costs no request. ``pages()`` and ``records()`` each start a new chain and give what
-/// was read, as it was read. ``collect()`` reads once, merges, and remembers; every way to the whole
-/// (``to_pandas()``, ``to_polars()``, ``to_arrow()``, ``pl.DataFrame(scan)``,
-/// ``duckdb.sql("from scan")``) goes through it, so the allowance is never spent twice by accident.
-/// ``split()`` cuts it into parts that :meth:`Client.gather` reads side by side.
-/// DuckDB puts an exception of its own in the place of ours: call ``collect()`` before it where
-/// ``.bookmark`` and ``.partial`` are wanted.
+/// Making one sends no request. ``pages()`` and ``records()`` each start a new chain and return what
+/// is read, unmerged. ``collect()`` reads once, merges and remembers the table. ``to_pandas()``,
+/// ``to_polars()``, ``to_arrow()``, ``pl.DataFrame(scan)`` and ``duckdb.sql("from scan")`` use it, so
+/// that no request is sent twice by accident. ``split()`` makes parts that :meth:`Client.gather` reads
+/// concurrently. DuckDB replaces our exception with its own: call ``collect()`` first if you need
+/// ``.bookmark`` and ``.partial``.
 ///
 /// >>> scan = client.data(site="S1", line="L1", start="2026-11-01T00:00:00Z",
 /// ...                    end="2026-11-01T01:00:00Z", interval="1m")
@@ -52,10 +48,9 @@ use crate::python::convert::values::{count, duration, html, many, refuse};
 /// 10
 #[pyclass(frozen, name = "Scan", module = "siteline")]
 pub(crate) struct PyScan {
-    /// The client as Python knows it.
     client: Py<PyClient>,
     pub(crate) collect: Arc<CollectOnce>,
-    /// The whole as Python sees it: the same object for all who ask.
+    /// The complete table: one object for all callers.
     table: PyOnceLock<Py<PyTable>>,
     progress: Option<ProgressArg>,
 }
@@ -68,12 +63,12 @@ impl PyScan {
 
     fn callback(&self, py: Python<'_>) -> PyResult<Option<ProgressCallback>> {
         let Some(progress) = &self.progress else { return Ok(None) };
-        progress.callback(py, &title(self.scan().query()))
+        progress.callback(py, &self.scan().query().title())
     }
 
     /// A new chain.
     fn reader(&self, py: Python<'_>) -> PyResult<PageReader> {
-        let stream = guarded(|| self.scan().pages().map_err(|error| raise(py, &error)))?;
+        let stream = guarded(|| Ok(self.scan().pages()?))?;
         Ok(PageReader::new(stream, self.callback(py)?))
     }
 
@@ -81,13 +76,13 @@ impl PyScan {
         self.collect.scan()
     }
 
-    /// The table as Python sees it: the same object for all who ask.
+    /// The complete table, which is remembered: one object for all callers.
     pub(crate) fn remembered(&self, py: Python<'_>, table: Arc<Table>) -> PyResult<Py<PyTable>> {
         let table = self.table.get_or_try_init(py, || Py::new(py, PyTable::new(table)));
         table.map(|table| table.clone_ref(py))
     }
 
-    /// The outcome of a step, as Python sees it: a `Progress`, or the table.
+    /// The Python object for the outcome of a step: a `Progress`, or the table.
     fn stepped(&self, py: Python<'_>, step: Result<Step, ReadFailure>) -> PyResult<Py<PyAny>> {
         match step {
             Ok(Step::Page(progress)) => event(py, &progress).map(Bound::unbind),
@@ -101,34 +96,29 @@ impl PyScan {
         async move { collect.step(deadline).await }
     }
 
-    /// Its `progress=`, where it is still to be read, and the title of a bar.
+    /// Its `progress=`, unless it has been read, and the title of a bar.
     pub(crate) fn wants_progress(&self, py: Python<'_>) -> (Option<Py<PyAny>>, String) {
         let progress = self.progress.as_ref().filter(|_| self.table.get(py).is_none());
-        (progress.map(|progress| progress.0.clone_ref(py)), title(self.scan().query()))
+        (progress.map(|progress| progress.0.clone_ref(py)), self.scan().query().title())
     }
 
-    /// The same scan with the same `progress=`, going on from a bookmark.
+    /// The same scan with the same `progress=`, continuing from a bookmark.
     pub(crate) fn going_on(
         &self,
         py: Python<'_>,
         bookmark: Bookmark,
         onto: Option<Arc<Table>>,
     ) -> PyResult<Self> {
-        let scan = self.scan().resume(bookmark, onto).map_err(|error| raise(py, &error))?;
-        Ok(self.with_scan(py, scan))
+        Ok(self.with_scan(py, self.scan().resume(bookmark, onto)?))
     }
 
     fn with_scan(&self, py: Python<'_>, scan: Scan) -> Self {
         let progress = self.progress.as_ref().map(|progress| ProgressArg(progress.0.clone_ref(py)));
         Self::new(scan, self.client.clone_ref(py), progress)
     }
-
-    fn schema(&self) -> SchemaRef {
-        schema(&self.scan().decode_settings().extra_columns)
-    }
 }
 
-/// How many parts, or how long each is.
+/// The argument `by` of `split()`.
 fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
     let is_length = by.is_instance_of::<PyString>() || by.hasattr("total_seconds")?;
     if is_length {
@@ -137,21 +127,12 @@ fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
         count(by, "by", Kind::QueryError).map(Cut::Parts)
     } else {
         let message = format!(
-            "by={} is neither how many parts, a whole number, nor how long a part is, as text \
-             (\"1d\") or a timedelta.",
+            "by={} is neither how many parts to make (a whole number) nor how long each is (text \
+             such as \"1d\", or a timedelta).",
             excerpt(&by.repr()?.to_string()),
         );
         Err(refuse(by.py(), Kind::QueryError, message))
     }
-}
-
-/// What is pickled of a scan, besides its client and bookmark.
-#[derive(Serialize, Deserialize)]
-struct ScanState {
-    query: QueryInput,
-    shape: Shape,
-    extra_columns: Vec<String>,
-    settings: ReadSettings,
 }
 
 /// The arguments of `_restore`.
@@ -174,8 +155,7 @@ impl PyScan {
     }
 
     fn __repr__(&self) -> String {
-        let before = self.scan().resumed_after_pages();
-        let resumed = match before {
+        let resumed = match self.scan().resumed_after_pages() {
             0 => String::new(),
             before => format!(", going on after {}", many(before, "page")),
         };
@@ -183,12 +163,11 @@ impl PyScan {
     }
 
     /// What notebooks show.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html(slf.as_any(), "scan")
     }
 
-    /// The whole, where it has been read.
+    /// The table, if it has been read.
     #[pyo3(name = "_known")]
     fn known(&self, py: Python<'_>) -> Option<Py<PyTable>> {
         self.table.get(py).map(|table| table.clone_ref(py))
@@ -196,29 +175,29 @@ impl PyScan {
 
     /// Read page by page, on a new chain: an iterator of :class:`Page`.
     ///
-    /// From the second page on the next one is prefetched while you work on the one you have: if you
+    /// From the second page on, the next page is prefetched while you work on the current one. If you
     /// stop early, at most one request was made for a page that you have not seen, and none if you took
-    /// only the first page. A request that Ctrl-C, a cancelled task or the end of the process ends stays
-    /// counted. An error of a page is raised, and its log records are emitted, when you ask for it.
+    /// only the first page. A request that is ended by Ctrl-C, a cancelled task or the end of the process
+    /// stays counted. The error of a page is raised, and its log records are emitted, when you take it.
     fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
-        self.reader(py).map(PageIterator::new)
+        self.reader(py).map(PageIterator)
     }
 
     /// Read point by point, on a new chain: an iterator of plain dicts.
     ///
     /// The keys are the column names, times are aware datetimes, nulls are ``None``. With
-    /// ``named=True`` each point is a :class:`Record` tuple instead, of the ten columns alone:
-    /// ``extra_columns`` are in the dicts. Pages are prefetched as :meth:`pages` does.
-    #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
+    /// ``named=True`` each point is a :class:`Record` tuple of the ten columns instead, without
+    /// ``extra_columns``. Pages are prefetched as by :meth:`pages`.
+    #[pyo3(signature = (*, named=false))]
     fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
         Ok(RecordIterator::reading(Box::new(self.reader(py)?), named))
     }
 
-    /// Read the whole once, merged: a :class:`Table`, remembered.
+    /// Read the complete range once and merge it: a :class:`Table`, which is remembered.
     ///
-    /// A failure half way carries ``.bookmark`` and ``.partial``, and is not remembered. Interrupted
-    /// (Ctrl-C, a cancelled task, what ``progress=`` raised), it keeps what was read: called again,
-    /// it goes on there.
+    /// The error of a read that fails before its end has ``.bookmark`` and ``.partial``, and is not
+    /// remembered. A read that is interrupted (Ctrl-C, a cancelled task, an exception of ``progress=``)
+    /// keeps its pages: the next call continues after them.
     fn collect(slf: &Bound<'_, Self>) -> PyResult<Py<PyTable>> {
         let (py, scan) = (slf.py(), slf.get());
         if let Some(table) = scan.known(py) {
@@ -254,7 +233,7 @@ impl PyScan {
         PyCollecting { deadline: self.scan().deadline(), buffer: SharedLogBuffer::default() }
     }
 
-    /// Reads one page more, and gives a ``Progress``; or the table, when all is read.
+    /// Reads one more page: its ``Progress``, or the table if it was the last one.
     fn _wait(&self, py: Python<'_>, collecting: &PyCollecting) -> PyResult<Py<PyAny>> {
         guarded(|| {
             let step = self.step(collecting.deadline);
@@ -278,13 +257,13 @@ impl PyScan {
         step(py, || self.collect.stop_prefetch())
     }
 
-    /// The same scan going on from a bookmark, on top of what had been read (``onto=e.partial``).
+    /// The same scan, continuing from a bookmark.
     ///
-    /// ``onto`` must be the ``.partial`` of the error that carried the bookmark: a
-    /// :class:`QueryError` otherwise. Without it the result is the rest only, and says so:
-    /// ``report["resumed_after_pages"]`` counts the pages whose points are not in it (0 for a
-    /// whole), as does ``frame.attrs["siteline"]``. A bookmark of another query, host or subject is
-    /// a :class:`BookmarkError`.
+    /// ``onto`` adds the points that were read before the bookmark. It must be the ``.partial`` of the
+    /// error that had the bookmark: a :class:`QueryError` otherwise. Without it the result has only the
+    /// rest, and ``report["resumed_after_pages"]`` and ``frame.attrs["siteline"]`` say how many pages
+    /// are not in it (0 for a complete result). A bookmark of another query, host or subject is a
+    /// :class:`BookmarkError`.
     ///
     /// >>> first = next(client.data(site="S1", start="2026-11-01T00:00:00Z", interval="1h",
     /// ...                          page_size=100).pages())
@@ -292,7 +271,7 @@ impl PyScan {
     /// ...                    page_size=100).resume(first.bookmark)
     /// >>> rest.collect().report["resumed_after_pages"]
     /// 1
-    #[pyo3(signature = (bookmark, *, onto=None), text_signature = "($self, bookmark, *, onto=None)")]
+    #[pyo3(signature = (bookmark, *, onto=None))]
     fn resume(
         &self,
         py: Python<'_>,
@@ -300,23 +279,22 @@ impl PyScan {
         onto: Option<&PyTable>,
     ) -> PyResult<Self> {
         let unread = || {
-            let error = Error::new(Kind::QueryError, "onto= is a table that no scan read.");
-            raise(py, &error.with_hint(ONTO_HINT))
+            Error::new(Kind::QueryError, "onto= is a table that no scan read.").with_hint(ONTO_HINT)
         };
         let onto = onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose()?;
         guarded(|| self.going_on(py, bookmark.0.clone(), onto))
     }
 
-    /// Split into scans of adjoining ranges, in order of time, for :meth:`Client.gather`.
+    /// Split into scans of consecutive ranges, in order of time, for :meth:`Client.gather`.
     ///
-    /// - ``by``: how many parts, as equal as whole buckets allow; or how long a part is, as text
+    /// - ``by``: the number of parts, as equal as whole buckets allow; or the length of a part, as text
     ///   (``"1d"``) or a ``timedelta``: a multiple of the interval; the last part may be shorter
     ///
-    /// Each part reads by the settings of this scan. Cuts lie on multiples of the interval, counted
-    /// from ``start``. It costs no request by itself, but each part ends with a page of its own that
-    /// is filled in part, and costs one page at least: :meth:`Client.plan` shows it. Nothing is ever
-    /// split unasked. A scan without ``start`` or ``interval``, one that goes on from a bookmark, and
-    /// more parts than buckets are a :class:`QueryError`.
+    /// Each part has the settings of this scan. The ranges are cut at multiples of the interval from
+    /// ``start``. Splitting sends no request, but each part costs at least one page, and its last page
+    /// is only partly filled: :meth:`Client.plan` shows the cost. Scans are never split automatically. A
+    /// scan without ``start`` or ``interval``, or with a bookmark, and more parts than buckets are a
+    /// :class:`QueryError`.
     ///
     /// >>> [str(part.query.start.time()) for part in scan.split(3)]
     /// ['00:00:00', '02:00:00', '04:00:00']
@@ -327,12 +305,12 @@ impl PyScan {
         let py = by.py();
         let cut = cut(by)?;
         guarded(|| {
-            let parts = self.scan().split(cut).map_err(|error| raise(py, &error))?;
+            let parts = self.scan().split(cut)?;
             Ok(parts.into_iter().map(|part| self.with_scan(py, part)).collect())
         })
     }
 
-    /// The Arrow PyCapsule interface: reads the whole at the first call, once.
+    /// The Arrow PyCapsule interface: reads as :meth:`collect` does.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         slf: &Bound<'py, Self>,
@@ -342,53 +320,46 @@ impl PyScan {
         table.bind(slf.py()).call_method1("__arrow_c_stream__", (requested_schema,))
     }
 
-    /// The Arrow PyCapsule interface: costs no request.
+    /// The Arrow PyCapsule interface: sends no request.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.schema())
+        schema_capsule(py, &schema(&self.scan().decode_settings().extra_columns))
     }
 
-    /// What ``pickle`` makes a scan again with.
+    /// Makes the scan again for ``pickle``.
     #[staticmethod]
     fn _restore(
         client: &Bound<'_, PyClient>,
         state: &Bound<'_, PyAny>,
         bookmark: Option<&PyBookmark>,
     ) -> PyResult<Self> {
-        let core = client.get().client.clone();
-        let ScanState { query, shape, extra_columns, settings } = restore(state)?;
-        let make = || {
-            let query = Query::new(query)?;
-            let decode = DecodeSettings::for_query(&query, shape, extra_columns)?;
-            let scan = Scan::new(core, query, decode, settings);
-            bookmark.map_or(Ok(scan.clone()), |bookmark| scan.resume(bookmark.0.clone(), None))
-        };
-        let scan = guarded(|| make().map_err(|error| raise(client.py(), &error)))?;
-        Ok(Self::new(scan, client.clone().unbind(), None))
+        let input: ScanInput = restore(state)?;
+        guarded(|| {
+            let mut scan = input.scan(&client.get().client)?;
+            if let Some(bookmark) = bookmark {
+                scan = scan.resume(bookmark.0.clone(), None)?;
+            }
+            Ok(Self::new(scan, client.clone().unbind(), None))
+        })
     }
 
-    /// Pickles the query and how it is read, with the client. What was read is not pickled.
+    /// The pickle has the query, the settings of the read and the client, but not what was read.
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, ScanArguments<'py>)> {
         let (py, scan) = (slf.py(), slf.get().scan());
         if scan.has_partial() {
             return Err(PyTypeError::new_err(
-                "A scan that goes on from a partial table (onto=) is not pickled, for the table is \
+                "A scan that continues a partial table (onto=) is not pickled, because the table is \
                  not: keep partial.to_pandas(), and resume(bookmark) without onto= there.",
             ));
         }
-        let state = ScanState {
-            query: scan.query().input().clone(),
-            shape: scan.decode_settings().shape.clone(),
-            extra_columns: scan.decode_settings().extra_columns.clone(),
-            settings: scan.read_settings().clone(),
-        };
-        let client = slf.get().client.bind(py).clone();
+        let (client, state) =
+            (slf.get().client.bind(py).clone(), dict(py, &ScanInput::from(scan))?);
         let bookmark = scan.bookmark().cloned().map(PyBookmark);
-        Ok((slf.get_type().getattr("_restore")?, (client, dict(py, &state)?, bookmark)))
+        Ok((slf.get_type().getattr("_restore")?, (client, state, bookmark)))
     }
 
-    /// For the garbage collector: ``progress=`` may be a method of whoever keeps the scan.
+    /// For the garbage collector: ``progress=`` may be a method of an object that keeps the scan.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)?;

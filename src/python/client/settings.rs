@@ -1,4 +1,4 @@
-//! The settings of a client: from its keywords, from outside the program, and for `pickle`.
+//! The settings of a client: from its keywords, from variables and profiles, and for `pickle`.
 
 use std::path::PathBuf;
 
@@ -9,19 +9,15 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyType};
 
 use crate::auth::{Credential, ScopeSet};
 use crate::client::ClientSettings;
-use crate::error::{Error, Kind};
+use crate::error::Kind;
 use crate::http::proxy::has_password;
 use crate::http::{BaseUrl, Trust, certificates_of};
 use crate::python::auth::credential::PyCredential;
-use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
-use crate::settings::{Given, OPTIONS, Settings, Surroundings, read_file};
+use crate::settings::{Given, OPTIONS, Settings, Surroundings, read_certificates};
 
-/// A bundle of certificates is not longer than this.
-const LARGEST_BUNDLE: u64 = 1 << 24;
-
-/// A client with the settings that `read` finds; keywords win over them.
+/// A client with the settings that `read` finds; keywords override them.
 pub(crate) fn from_outside<'py>(
     cls: &Bound<'py, PyType>,
     options: Option<&Bound<'py, PyDict>>,
@@ -33,8 +29,7 @@ pub(crate) fn from_outside<'py>(
         base_url: options.contains("base_url")?,
         credential: options.contains("credential")?,
     };
-    let read = || read(&Surroundings::of_process(), given).map_err(|error| raise(py, &error));
-    let settings = guarded(read)?;
+    let settings = guarded(|| Ok(read(&Surroundings::of_process(), given)?))?;
     let make = || {
         let keywords = PyDict::new(py);
         if let Some(base_url) = settings.base_url {
@@ -58,16 +53,16 @@ pub(crate) fn from_outside<'py>(
     })
 }
 
-/// Where no note can be added, the error stands without it.
+/// Adds a note to the exception, if that is possible.
 fn add_note(py: Python<'_>, error: &PyErr, note: &str) {
     let _ = error.value(py).call_method1("add_note", (note,));
 }
 
-/// The settings of a client with these keywords, its ledger excepted; and the keywords as they are
+/// The settings of a client with these keywords, without its ledger; and the keywords in the form that is
 /// pickled.
 ///
 /// # Errors
-/// `TypeError` for a keyword that is not known or of another type, `ConfigError` for a wrong value.
+/// `TypeError` for an unknown keyword or a value of another type, `ConfigError` for a wrong value.
 pub(crate) fn settings_with<'py>(
     py: Python<'py>,
     base_url: &str,
@@ -87,7 +82,7 @@ pub(crate) fn settings_with<'py>(
     }
     let allow_http = given.iter().find(|(name, _)| *name == "allow_http");
     let allow_http = allow_http.is_some_and(|(_, value)| value.is_truthy().unwrap_or(false));
-    let base = guarded(|| BaseUrl::parse(base_url, allow_http).map_err(|error| raise(py, &error)))?;
+    let base = guarded(|| Ok(BaseUrl::parse(base_url, allow_http)?))?;
     let mut settings = ClientSettings::new(base, credential);
     settings.transport.trust = Trust::from_variables(|name| std::env::var_os(name));
     settings.transport.trust.fallback = certifi(py);
@@ -104,7 +99,21 @@ pub(crate) fn settings_with<'py>(
     Ok((settings, pickled))
 }
 
-/// Sets one option, and gives its value as it is pickled.
+/// Opens the ledger that the keywords name, and makes its path absolute in them; or the default ledger.
+pub(crate) fn choose_ledger(
+    settings: &mut ClientSettings,
+    pickled: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let Some(path) = pickled.get_item("ledger")? else {
+        let default = |name: &str| Surroundings::of_process().state_file(name);
+        return detached(pickled.py(), || settings.count_in_default_file(default));
+    };
+    let path: PathBuf = path.extract()?;
+    let path = detached(pickled.py(), || settings.count_in_file(&path))??;
+    pickled.set_item("ledger", path.as_os_str())
+}
+
+/// Sets one option, and returns its value in the form that is pickled.
 fn set<'py>(
     settings: &mut ClientSettings,
     name: &str,
@@ -120,7 +129,7 @@ fn set<'py>(
                 Ok(text) => ScopeSet::parse(&text.to_cow()?),
                 Err(_) => ScopeSet::new(given.extract::<Vec<String>>()?),
             };
-            settings.scopes = scopes.map_err(|error| raise(py, &error))?;
+            settings.scopes = scopes?;
             settings.scopes.to_string().into_bound_py_any(py)
         }
         "allowance_resets" => {
@@ -162,14 +171,11 @@ fn keep<'py, T: Clone + IntoPyObject<'py>>(
 /// The path of a file of certificates, PEM text, or its bytes.
 fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = given.py();
-    let text = match given.cast::<PyString>() {
-        Ok(text) => text.to_cow()?,
-        Err(_) => "".into(),
-    };
-    let pem = if text.contains("-----BEGIN") {
-        Some(text.as_bytes().to_vec())
-    } else {
-        octets(given)?.map(|bytes| bytes.to_vec())
+    let pem = match given.cast::<PyString>() {
+        Ok(text) if text.to_cow()?.contains("-----BEGIN") => {
+            Some(text.to_cow()?.as_bytes().to_vec())
+        }
+        _ => octets(given)?.map(|bytes| bytes.to_vec()),
     };
     if let Some(pem) = pem {
         trust.ca_bundle = Some(certificates_of(&pem));
@@ -177,17 +183,12 @@ fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bou
     }
     let path = path_of(given, "ca_bundle")?;
     let path = std::path::absolute(&path).unwrap_or(path);
-    let read = detached(py, || read_file(&path, LARGEST_BUNDLE))?.map_err(|error| {
-        let message = format!("ca_bundle={:?} cannot be read: {}.", path.display(), error.kind());
-        let hint = "It is a file of certificates in PEM form; SSL_CERT_DIR takes a folder.";
-        raise(py, &Error::new(Kind::ConfigError, message).with_hint(hint))
-    });
-    trust.ca_bundle = Some(read?);
+    trust.ca_bundle = Some(detached(py, || read_certificates(&path))??);
     trust.ca_bundle_file.insert(path).as_os_str().into_bound_py_any(py)
 }
 
-/// Where the bundle of the package certifi is. The package is only looked for: it is imported, and its
-/// file read, where it is needed.
+/// The path of certifi's certificates, if the package is installed. It is not imported, and the file is
+/// read only when it is needed.
 fn certifi(py: Python<'_>) -> Option<PathBuf> {
     let find = || -> PyResult<PathBuf> {
         let util = py.import("importlib.util")?;
@@ -199,19 +200,19 @@ fn certifi(py: Python<'_>) -> Option<PathBuf> {
 /// Refuses to pickle a client with these settings.
 ///
 /// # Errors
-/// `TypeError` saying what to do, where something lives in this process only or is secret.
+/// `TypeError` that says what to do, if a setting is valid only in this process or is secret.
 pub(crate) fn check_pickled(settings: &ClientSettings) -> PyResult<()> {
     if settings.clock.is_manual() {
         return Err(PyTypeError::new_err(
-            "A client with a clock= is not pickled, for the clock lives in this process: make it \
-             without. That of sandbox.client() has one; Client.from_env() with sandbox.env() has none, \
-             and Sandbox() without now= runs with the machine's clock.",
+            "A client with clock= is not pickled, because the clock exists only in this process: make \
+             the client without it. The client of sandbox.client() has a clock; that of \
+             Client.from_env() with sandbox.env() has none, if the Sandbox was made without now=.",
         ));
     }
     if settings.transport.proxy.as_deref().is_some_and(has_password) {
         return Err(PyTypeError::new_err(
-            "A client whose proxy= has a user or password is not pickled, for they would go wherever \
-             the pickle goes: name the proxy in HTTPS_PROXY, in the other process too.",
+            "A client whose proxy= has a user or password is not pickled, because the pickle would \
+             contain them: set HTTPS_PROXY to the proxy instead, in the other process too.",
         ));
     }
     Ok(())

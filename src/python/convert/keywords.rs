@@ -2,6 +2,7 @@
 
 use pyo3::exceptions::{PyException, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use pythonize::{Depythonizer, PythonizeError};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{
@@ -19,6 +20,12 @@ const SIMILAR: f64 = 0.7;
 pub(crate) struct Keyword<'py> {
     pub(crate) name: String,
     pub(crate) value: Bound<'py, PyAny>,
+}
+
+/// The keywords that a call collects.
+pub(crate) fn keywords<'py>(given: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<Keyword<'py>>> {
+    let given = given.into_iter().flatten();
+    given.map(|(name, value)| Ok(Keyword { name: name.extract()?, value })).collect()
 }
 
 /// The record of these keywords.

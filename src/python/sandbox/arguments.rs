@@ -1,11 +1,11 @@
-//! Arguments of the sandbox's methods as values of the core.
+//! The arguments of the sandbox's methods.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Kind};
-use crate::python::convert::keywords::{Keyword, record, unexpected};
+use crate::python::convert::keywords::{Keyword, keywords, record, unexpected};
 use crate::python::convert::state;
 use crate::python::convert::values::{duration, instant};
 use crate::sandbox::{Fault, FaultArgs, Identity, Options, SandboxError};
@@ -19,7 +19,7 @@ impl From<SandboxError> for PyErr {
 
 /// The options of `Sandbox(...)`.
 pub(super) fn options(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
-    let mut keywords = all(settings)?;
+    let mut keywords = keywords(settings)?;
     for Keyword { name, value } in &mut keywords {
         if matches!(name.as_str(), "interval" | "max_interval" | "max_range") {
             *value = whole_seconds(value, name)?.into_pyobject(py)?.into_any();
@@ -28,14 +28,14 @@ pub(super) fn options(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> P
     record(py, keywords)
 }
 
-/// The faults of `sandbox.fault(...)`: one for each thing that goes wrong, at the same requests.
+/// The faults of `sandbox.fault(...)`, all for the same requests.
 pub(super) fn faults(
     on: Bound<'_, PyAny>,
     what: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<Fault>> {
     let py = on.py();
     let on = Keyword { name: "on".to_owned(), value: on }.deserialize()?;
-    let mut keywords = all(what)?;
+    let mut keywords = keywords(what)?;
     keywords.retain(|keyword| !keyword.value.is_none());
     let mut members = Map::new();
     if let Some(place) = keywords.iter().position(|keyword| keyword.name == "members") {
@@ -53,12 +53,8 @@ pub(super) fn faults(
     Ok(FaultArgs { members, ..keywords }.faults(on)?)
 }
 
-fn all<'py>(keywords: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<Keyword<'py>>> {
-    let keywords = keywords.into_iter().flatten();
-    keywords.map(|(name, value)| Ok(Keyword { name: name.extract()?, value })).collect()
-}
-
-/// Through Python's JSON text, of which serde refuses NaN; pythonize would make it null.
+/// The members of a dict, by way of Python's JSON text: serde refuses NaN in it, pythonize would make it
+/// null.
 fn json_members(value: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
     let members = PyDict::new(value.py());
     members.update(value.cast::<PyMapping>()?)?;
@@ -68,11 +64,11 @@ fn json_members(value: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
     Ok(members.map_err(|_| SandboxError::new("members= holds something that is not JSON."))?)
 }
 
-/// The series that the keywords name; what is left out has a default.
+/// The series that the keywords name; each has a default.
 pub(super) fn identity(ids: Option<&Bound<'_, PyDict>>) -> PyResult<Identity> {
     let names = ["site", "line", "machine", "device", "tag"];
     let mut values = ["S1", "L1", "M1", "D1", "T1"].map(|id| Some(id.into()));
-    for Keyword { name, value } in all(ids)? {
+    for Keyword { name, value } in keywords(ids)? {
         let place = names.iter().position(|known| *known == name);
         let id = &mut values[place.ok_or_else(|| unexpected(&name, &names))?];
         *id = if value.is_none() { None } else { Some(value.str()?.to_cow()?.as_ref().into()) };
@@ -81,7 +77,7 @@ pub(super) fn identity(ids: Option<&Bound<'_, PyDict>>) -> PyResult<Identity> {
     Ok(Identity { site, line, machine, device, tag })
 }
 
-/// JSON text as it is; anything else as JSON text.
+/// JSON text: a `str` unchanged, anything else converted.
 pub(super) fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     match value.cast::<PyString>() {
         Ok(text) => Ok(text.to_cow()?.into_owned()),

@@ -1,5 +1,4 @@
-//! Any frame for `Sandbox.load`, without pyarrow: an Arrow stream through its capsule, a pandas
-//! frame through NumPy.
+//! Frames for `Sandbox.load`, without pyarrow: an Arrow stream by its capsule, a pandas frame by NumPy.
 
 use std::iter;
 use std::sync::Arc;
@@ -19,8 +18,8 @@ use crate::python::bridge::process::detached;
 use crate::python::convert::values::instant;
 use crate::sandbox::{Frame, Identity, SandboxError};
 
-/// The rows of a frame; ids that are no column are those of `ids`. `ConfigError` for what is no
-/// frame, or does not fit.
+/// The rows of a frame; an id without a column is that of `ids`. `ConfigError` for other objects and
+/// wrong columns.
 pub(super) fn read(given: &Bound<'_, PyAny>, ids: Identity) -> PyResult<Frame> {
     let py = given.py();
     let (first, further) = if let Some(batch) = pandas_batch(given)? {
@@ -57,7 +56,7 @@ fn reader(frame: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     Ok(reader.map_err(broken)?)
 }
 
-/// The columns of a pandas frame, as `siteline._pandas_load` gives them; `None` for anything else.
+/// The columns of a pandas frame, from `siteline._pandas_load`; `None` for anything else.
 fn pandas_batch(frame: &Bound<'_, PyAny>) -> PyResult<Option<RecordBatch>> {
     let py = frame.py();
     let module = py.import("siteline._pandas_load")?;

@@ -1,4 +1,4 @@
-//! The integration of the clients that a sandbox hands out itself.
+//! The integration of a sandbox's own clients.
 
 use pyo3::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `siteline.Sandbox`: the whole service on loopback, for demos and for users' own tests.
+//! `siteline.Sandbox`: the complete service on loopback, for demos and for users' tests.
 
 mod arguments;
 mod frame;
@@ -21,38 +21,38 @@ use crate::sandbox::{AsOf, DEFAULT_SCOPES, Point, Sandbox};
 use arguments::{identity, json_text, microseconds, whole_seconds};
 use integration::Integration;
 
-/// The whole Customer Data Service on loopback: strict, deterministic, and yours to break.
+/// The complete Customer Data Service on loopback: strict, deterministic, with faults on request.
 ///
-/// It is a real HTTP service on a free port of 127.0.0.1, written without a line of the client's
-/// code. It verifies each assertion to the letter (§2.1), spends its ``jti`` at first sight, gives
-/// tokens for 600 seconds, seals its cursors and binds them to the query, counts the daily
-/// allowance, and lets points arrive late and be revised (§4.4.6). What it serves is a generated
-/// plant (sites ``S1`` with lines ``L1``, ``L2`` and ``S2`` with ``L3``, six series a line), the same
-/// for the same ``seed``, or your own data: see :meth:`load`.
+/// It is a real HTTP service on a free port of 127.0.0.1 that shares no code with the client. It
+/// verifies each assertion strictly (§2.1) and accepts a ``jti`` once, issues tokens for 600 seconds,
+/// encrypts its cursors and binds them to the query, counts the daily allowance, and has points that
+/// arrive late and are revised (§4.4.6). It serves a generated plant (site ``S1`` with lines ``L1``
+/// and ``L2``, ``S2`` with ``L3``, six series per line), which depends only on ``seed``, or your own
+/// data: see :meth:`load`.
 ///
-/// - ``seed``: of the generated plant
-/// - ``now``: the service's time stands still there (ISO text, aware ``datetime``); left out, it runs
-/// - ``daily_allowance``: data requests a UTC day, then 429 until midnight (§8)
-/// - ``token_rate``: token requests a minute (30), then 429 (§5.4)
-/// - ``approved``: ``False``: an enrolled key waits for :meth:`approve` (§1)
-/// - ``late``: ``False``: generated data are final two minutes after their bucket
-/// - ``record_wire``: keep every request's bytes in :attr:`wire`
-/// - ``page_size``, ``max_page_size`` (1,000 and 10,000), ``interval``, ``max_interval`` (a minute and
-///   a day), ``max_range`` (366 days): the limits that the document does not show
+/// - ``seed``: the seed of the generated plant
+/// - ``now``: the service's time (ISO text, aware ``datetime``), which then stands still
+/// - ``daily_allowance``: data requests per UTC day, then 429 until midnight (§8)
+/// - ``token_rate``: token requests per minute, then 429 (§5.4)
+/// - ``approved``: if ``False``, an enrolled key waits for :meth:`approve` (§1)
+/// - ``late``: if ``False``, generated data are final two minutes after their bucket
+/// - ``record_wire``: keep the bytes of every request in :attr:`wire`
+/// - ``page_size``, ``max_page_size``, ``interval``, ``max_interval``, ``max_range``: limits that the
+///   document does not specify
 ///
-/// And a switch for each thing that the document leaves open:
+/// One option for each of the other things that the document does not specify:
 ///
-/// - ``array`` (``"series"``): the name of the top-level array
+/// - ``array``: the name of the top-level array
 /// - ``timestamps``: ``"iso"``, ``"iso_offset"``, ``"iso_fraction"``, ``"epoch_s"`` or ``"epoch_ms"``
 /// - ``order``: ``"series"`` (series, then time) or ``"time"``
-/// - ``page_counts``: ``"points"`` or ``"envelopes"``, of up to ``envelope_points`` buckets (60) each
+/// - ``page_counts``: ``"points"`` or ``"envelopes"``, of up to ``envelope_points`` buckets each
 /// - ``end_inclusive``: a bucket that begins at ``to`` belongs to the range
-/// - ``invalid_client_status`` (401), ``unavailable_status`` (503)
+/// - ``invalid_client_status``, ``unavailable_status``
 /// - ``error_body``: ``"oauth"`` or ``"problem"``
 /// - ``extra_members`` that the document does not name; ``integer_ids`` of machines, devices and
-///   tags; ``omit_nulls`` in points; ``omit_last_cursor`` where null is promised; ``spaced`` JSON
+///   tags; ``omit_nulls`` in points; ``omit_last_cursor`` in place of null; ``spaced`` JSON
 ///
-/// A context manager; it ends with :meth:`close`. Wrong settings raise :class:`ConfigError`.
+/// A context manager that calls :meth:`close`. Wrong settings raise :class:`ConfigError`.
 ///
 /// >>> with siteline.Sandbox(now="2026-11-20T00:00:00Z", daily_allowance=100) as service:
 /// ...     mine = service.client()
@@ -81,9 +81,7 @@ impl PySandbox {
         let credential = package.getattr("Credential")?.call1((subject, PyPrivateKey(key)))?;
         let own = [("credential", &credential), ("clock", self.clock.bind(py))];
         let settings = own.into_py_dict(py)?;
-        if let Some(options) = options {
-            settings.update(options.as_mapping())?;
-        }
+        settings.update(options.unwrap_or(&PyDict::new(py)).as_mapping())?;
         package.getattr(class)?.call((self.sandbox.base_url(),), Some(&settings))
     }
 }
@@ -111,14 +109,14 @@ impl PySandbox {
         Ok(Self { sandbox, clock, integration: Integration::default() })
     }
 
-    /// ``http://127.0.0.1:PORT``: the service's address.
+    /// The service's address, ``http://127.0.0.1:PORT``.
     #[getter]
     fn base_url(&self) -> &str {
         self.sandbox.base_url()
     }
 
-    /// The service's :class:`Clock`, shared by the clients that :meth:`client` gives:
-    /// ``sandbox.clock.advance("1d")`` moves them all, and nobody waits.
+    /// The :class:`Clock` of the service and of the clients that :meth:`client` returns:
+    /// ``sandbox.clock.advance("1d")`` moves them all without a wait.
     #[getter]
     fn clock(&self, py: Python<'_>) -> Py<PyClock> {
         self.clock.clone_ref(py)
@@ -126,9 +124,9 @@ impl PySandbox {
 
     /// A :class:`Client` of this service, enrolled and on its clock.
     ///
-    /// Keywords are those of :class:`Client`, and win. All clients that a sandbox gives are one
-    /// integration: they share its subject, token and allowance, and count each for itself unless
-    /// ``ledger`` is given.
+    /// Keywords are those of :class:`Client` and override the sandbox's. All clients of a sandbox are
+    /// one integration: they share the subject, the token and the allowance, but each counts only its
+    /// own requests unless ``ledger`` is given.
     ///
     /// >>> sandbox.client(daily_allowance=50).allowance
     /// <Allowance 0 of 50 used, 50 left; 0 token requests>
@@ -141,9 +139,7 @@ impl PySandbox {
         self.client_of(py, "Client", options)
     }
 
-    /// An :class:`AsyncClient` of this service, enrolled and on its clock.
-    ///
-    /// As :meth:`client`: the same integration, the same keywords.
+    /// An :class:`AsyncClient` of the same integration, with the keywords of :meth:`client`.
     ///
     /// >>> import asyncio
     /// >>> async def main():
@@ -162,9 +158,9 @@ impl PySandbox {
 
     /// The ``SITELINE_*`` variables for code that calls :meth:`Client.from_env`.
     ///
-    /// ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT`` and ``SITELINE_PRIVATE_KEY`` (PEM text), a dict of
-    /// text. Where :attr:`clock` was given a ``now``, that code needs
-    /// ``Client.from_env(clock=sandbox.clock)``: an assertion by another clock is refused.
+    /// A dict of ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT`` and ``SITELINE_PRIVATE_KEY`` (PEM text).
+    /// If the sandbox was made with ``now``, that code needs ``Client.from_env(clock=sandbox.clock)``:
+    /// an assertion by another clock is refused.
     ///
     /// >>> print(*sorted(sandbox.env()))
     /// SITELINE_BASE_URL SITELINE_PRIVATE_KEY SITELINE_SUBJECT
@@ -181,9 +177,9 @@ impl PySandbox {
 
     /// Enroll a public RSA key and return the subject (§1).
     ///
-    /// ``public_jwk`` is a mapping or JSON text, as ``PrivateKey.public_jwk``; ``scopes`` are those
-    /// allowed to it, both of the document by default. :class:`ConfigError` for anything but a
-    /// public RSA key of 2048 bits or more.
+    /// ``public_jwk`` is a mapping or JSON text, such as ``PrivateKey.public_jwk``; ``scopes`` are its
+    /// allowed scopes, by default both of the document. :class:`ConfigError` for anything but a public
+    /// RSA key of 2048 bits or more.
     #[pyo3(signature = (public_jwk, scopes=None))]
     fn enroll(
         &self,
@@ -195,39 +191,39 @@ impl PySandbox {
         Ok(self.sandbox.enroll(&json_text(public_jwk)?, &scopes)?)
     }
 
-    /// Approve an integration, where the sandbox was made with ``approved=False`` (§1).
+    /// Approve an integration of a sandbox that was made with ``approved=False`` (§1).
     fn approve(&self, subject: &str) -> PyResult<()> {
         Ok(self.sandbox.approve(subject)?)
     }
 
-    /// Take the approval back: no new token is issued, and the tokens issued before are refused.
+    /// Revoke the approval: no new token is issued, and tokens that were issued are refused.
     fn revoke(&self, subject: &str) -> PyResult<()> {
         Ok(self.sandbox.revoke(subject)?)
     }
 
-    /// Replace the enrolled public key; tokens issued before stay valid.
+    /// Replace the enrolled public key; tokens that were issued stay valid.
     fn replace_key(&self, subject: &str, public_jwk: &Bound<'_, PyAny>) -> PyResult<()> {
         Ok(self.sandbox.replace_key(subject, &json_text(public_jwk)?)?)
     }
 
-    /// Serve your own data; the first load takes the place of the generated plant.
+    /// Serve your own data; the first load replaces the generated plant.
     ///
     /// ``frame`` is a pandas frame or any Arrow stream (polars, pyarrow, DuckDB, a siteline table)
-    /// with ``timestamp`` and ``value``, and either
+    /// with ``timestamp`` and ``value``. Its rows are either
     ///
-    /// - aggregated points: with ``minimum``, ``maximum`` or ``sample_count``. ``bucket`` is their
-    ///   width (by default the widest grid that all timestamps lie on, a day at most); they are
-    ///   re-aggregated for queries of multiples of it, weighted by ``sample_count``; or
-    /// - raw readings: without these three. They are aggregated by whatever interval is asked for
-    ///   (mean, minimum, maximum, count over ``[t, t + interval)``, the grid's origin at the Unix
-    ///   epoch); repeats and steps back in time all count. ``bucket`` is the interval of queries that
-    ///   name none; it must be given.
+    /// - aggregated points, if it has ``minimum``, ``maximum`` or ``sample_count``. ``bucket`` is their
+    ///   width (by default the widest grid of all timestamps, at most a day). Queries of multiples of it
+    ///   get them re-aggregated, weighted by ``sample_count``; or
+    /// - raw readings, if it has none of the three. They are aggregated by the interval of the query:
+    ///   mean, minimum, maximum and count over ``[t, t + interval)``, on a grid from the Unix epoch;
+    ///   repeated and unsorted timestamps all count. ``bucket`` is required: the interval of queries
+    ///   without one.
     ///
-    /// Ids come from the columns ``site_id``, ``line_id``, ``machine_id``, ``device_id``,
-    /// ``tag_guid``; for one that is missing the keyword is used. A column ``available_at`` says when
-    /// the service learns of each row: so data can come late. Timestamps need a zone, or are ISO
-    /// text with one. Returns the number of rows. :class:`ConfigError` says what does not fit; nothing
-    /// is loaded then. A value that is missing or NaN is null; infinities are refused.
+    /// Ids are read from the columns ``site_id``, ``line_id``, ``machine_id``, ``device_id``,
+    /// ``tag_guid``, or else from the keywords. A column ``available_at`` says when the service gets
+    /// each row, for data that arrive late. Timestamps have a zone, or are ISO text with one. A missing
+    /// value or NaN is null; infinities are refused. Returns the number of rows. After a
+    /// :class:`ConfigError`, which says what is wrong, nothing is loaded.
     ///
     /// >>> import pandas as pd
     /// >>> times = pd.date_range("2026-11-01", periods=3, freq="1min", tz="UTC")
@@ -254,12 +250,12 @@ impl PySandbox {
         Ok(step(py, || self.sandbox.load_frame(frame, bucket))??)
     }
 
-    /// Give a loaded point other values, or add a point that was not there.
+    /// Change the values of a loaded point, or add a point.
     ///
-    /// The service learns of it at ``at`` (ISO text, aware ``datetime``); left out: now. ``minimum``
-    /// and ``maximum`` are ``value`` and ``sample_count`` is 1 where they are left out; a ``value`` of
-    /// ``None`` makes all four null. The series is named as in :meth:`load`. A point that is added
-    /// before a cursor's position shifts those after it: pages then repeat a point (§4.4.6).
+    /// The service gets it at ``at`` (ISO text, aware ``datetime``), by default now. By default
+    /// ``minimum`` and ``maximum`` are ``value``, and ``sample_count`` is 1; a ``value`` of ``None``
+    /// makes all four null. The series is named as in :meth:`load`. A point that is added before the
+    /// position of a cursor shifts those after it: pages then repeat a point (§4.4.6).
     #[pyo3(
         signature = (timestamp, value, *, minimum=None, maximum=None, sample_count=None, at=None,
             **ids),
@@ -288,7 +284,7 @@ impl PySandbox {
         Ok(self.sandbox.revise(&identity(ids)?, point)?)
     }
 
-    /// Take a loaded point back, at ``at`` or now: the pages of an older cursor then omit a point
+    /// Remove a loaded point, at ``at`` or now: the pages of an older cursor then omit a point
     /// (§4.4.6). The series is named as in :meth:`load`.
     #[pyo3(
         signature = (timestamp, *, at=None, **ids),
@@ -306,13 +302,12 @@ impl PySandbox {
         Ok(self.sandbox.withdraw(&identity(ids)?, timestamp, at)?)
     }
 
-    /// What a client must end up with, as a :class:`Table`: no pages, no tokens, no HTTP.
+    /// The correct result of a read, as a :class:`Table`, computed without requests.
     ///
     /// ``site``, ``line``, ``start``, ``end``, ``interval`` and ``filters`` as in
-    /// :meth:`Client.data`; ``start`` and ``end`` left out are the extent of loaded data, or the last
-    /// day of generated ones. ``at`` is the state of knowledge: now by default, a time, or
-    /// ``"final"``: what will be known when all has arrived and been corrected (generated data are
-    /// final a day after their bucket). Costs no request.
+    /// :meth:`Client.data`; the default range is that of the loaded data, or the last day of generated
+    /// data. The result is as of ``at``: now by default, a time, or ``"final"``, after all points have
+    /// arrived and been revised (generated data are final a day after their bucket).
     #[pyo3(
         signature = (*, site=None, line=None, start=None, end=None, interval=None, filters=None,
             at=None)
@@ -338,12 +333,12 @@ impl PySandbox {
         Ok(PyTable::unread(truth::points(&truth)?))
     }
 
-    /// What the service has seen so far: a new dict each time, :class:`SandboxStats`.
+    /// Counts and logs of the requests so far: a new dict each time, :class:`SandboxStats`.
     ///
     /// ``token_requests``, ``tokens_issued``, ``discovery_requests``, ``data_requests``,
     /// ``data_requests_by_day`` (ISO date to count, of all integrations, refused ones too),
     /// ``points_sent``, ``requests`` (endpoint to status to count; status 0: no complete reply),
-    /// ``jtis`` and ``refusals`` (why requests were refused: what the client is not told) in order,
+    /// ``jtis`` and ``refusals`` (the reasons, which the service does not send) in order,
     /// ``user_agents``, and ``log``: a dict for each request with ``at``, ``method``, ``path``,
     /// ``query`` (cursors hidden) and ``status``. Of ``refusals`` and ``log`` the last 10,000 are kept.
     ///
@@ -359,37 +354,37 @@ impl PySandbox {
         Ok(record)
     }
 
-    /// With ``record_wire=True``: each request as text, byte for byte, in order.
+    /// With ``record_wire=True``: the bytes of each request as text, in order.
     ///
-    /// They hold assertions and access tokens. Bytes beyond ASCII stand as ``\ufffd``.
+    /// They contain assertions and access tokens. Bytes that are not UTF-8 become ``\ufffd``.
     #[getter]
     fn wire(&self) -> Vec<String> {
         let requests = self.sandbox.wire();
         requests.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
     }
 
-    /// Make something go wrong on ``on``: ``"token"``, ``"discovery"`` or ``"data"``.
+    /// Cause faults in requests to ``on``: ``"token"``, ``"discovery"`` or ``"data"``.
     ///
-    /// Which requests, counted from now: the next one, or ``times=n`` in a row after ``skip=m`` that
-    /// go well, or ``nth=n``, or ``every=k``, or each with ``chance=p`` (drawn from ``seed``).
+    /// Which requests, counted from now: the next one, or ``times=n`` in a row after ``skip=m``
+    /// without fault, or ``nth=n``, or ``every=k``, or each with ``chance=p`` (drawn from ``seed``).
     ///
-    /// What, one or several:
+    /// One or several faults:
     ///
     /// - ``status``, ``error`` (a JSON error body), ``body`` (text or bytes), ``headers``,
-    ///   ``retry_after``: this reply in place of the right one
-    /// - ``unavailable=True``: ``temporarily_unavailable``, with a ``status`` or the sandbox's own
-    /// - ``members={"nextCursor": None, ...}``: members of the right reply's JSON changed;
-    ///   ``drop=["scope", ...]``: removed
-    /// - ``headers`` alone: headers of the right reply set, or removed with ``None`` (``Date`` too)
-    /// - ``delay="1m"``: the clock moves on before the request is looked at
-    /// - ``cut=n``, ``stall=n``: only n bytes of the body, then the end, or nothing more;
+    ///   ``retry_after``: this reply instead of the correct one
+    /// - ``unavailable=True``: ``temporarily_unavailable``, with ``status`` or the sandbox's own
+    /// - ``members={"nextCursor": None, ...}``: changes members of the correct reply's JSON;
+    ///   ``drop=["scope", ...]`` removes them
+    /// - ``headers`` alone: sets headers of the correct reply; ``None`` removes one, even ``Date``
+    /// - ``delay="1m"``: moves the clock before the request is processed
+    /// - ``cut=n``, ``stall=n``: n bytes of the body, then the connection ends, or stays silent;
     ///   ``hang=True``: no reply; ``reset=True``: a TCP reset; ``raw=b"..."``: these bytes, no HTTP
-    /// - ``repeat_cursor=True`` (from the second page on), ``cycle_cursors=n``: a cursor given before;
+    /// - ``repeat_cursor=True`` (from the second page on), ``cycle_cursors=n``: an earlier cursor;
     ///   ``empty_page=True``; ``forget_cursors=True``: all cursors become invalid
-    /// - ``forget_tokens=True``: all tokens are forgotten; ``grant=["customer.data.read"]``: only
+    /// - ``forget_tokens=True``: all tokens become invalid; ``grant=["customer.data.read"]``: only
     ///   these scopes are granted
     ///
-    /// A request with a fault is processed first: its jti is spent, its page counted.
+    /// A request with a fault is processed nevertheless: its jti is used up, its page is counted.
     ///
     /// >>> sandbox.fault(on="data", status=503, times=2)
     /// >>> len(client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
@@ -420,13 +415,12 @@ impl PySandbox {
         self.sandbox.forget_tokens();
     }
 
-    /// Refuse every cursor given so far, as after a restart of the service.
+    /// Refuse every cursor that was issued, as after a restart of the service.
     fn forget_cursors(&self) {
         self.sandbox.forget_cursors();
     }
 
-    /// Stop the service. :attr:`stats`, :attr:`wire` and :meth:`truth` still answer; closing again
-    /// does nothing.
+    /// Stop the service. :attr:`stats`, :attr:`wire` and :meth:`truth` still work.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || self.sandbox.close())
     }
@@ -448,8 +442,8 @@ impl PySandbox {
 
 impl Drop for PySandbox {
     fn drop(&mut self) {
-        // While a thread is about to fork, the service takes no step, and that thread may need the
-        // interpreter: it is released until the service has stopped.
+        // While a thread is about to fork, the service cannot run, and that thread may need the
+        // interpreter: so it is released until the service has stopped.
         attached(|py| detached(py, || self.sandbox.close()));
     }
 }

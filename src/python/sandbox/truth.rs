@@ -1,4 +1,4 @@
-//! `sandbox.truth(...)`: its filters, and its points.
+//! `sandbox.truth(...)`: its filters and its points.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::data::{Identity, PointColumns, TableBuilder};
 use crate::error::Result;
 use crate::sandbox::{AsOf, SandboxError, Selection, Truth};
 
-/// The series that the keywords ask for.
+/// The series that the arguments select.
 pub(super) fn selection(
     site: Option<String>,
     line: Option<String>,
@@ -23,20 +23,14 @@ pub(super) fn selection(
     };
     for item in filters.map(PyMappingMethods::items).transpose()?.into_iter().flatten() {
         let (name, ids): (String, Bound<'_, PyAny>) = item.extract()?;
-        let ids = if ids.is_instance_of::<PyString>() || ids.is_instance_of::<PyInt>() {
+        let Some(accepted) = selection.filter(&name) else {
+            return Err(SandboxError::new(format!("The sandbox has no filter {name:?}.")).into());
+        };
+        *accepted = if ids.is_instance_of::<PyString>() || ids.is_instance_of::<PyInt>() {
             vec![text(&ids)?]
         } else {
             ids.try_iter()?.map(|id| text(&id?)).collect::<PyResult<_>>()?
         };
-        match name.as_str() {
-            "machineId" => selection.machines = ids,
-            "deviceId" => selection.devices = ids,
-            "tagGuid" => selection.tags = ids,
-            other => {
-                let message = format!("The sandbox has no filter {other:?}.");
-                return Err(SandboxError::new(message).into());
-            }
-        }
     }
     Ok(selection)
 }
