@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, Float64Array, Int64Array};
+use arrow_array::ArrayAccessor;
+use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::data::{COLUMN_NAMES, Identity, PointColumns};
 use crate::python::convert::frames::frames;
@@ -83,11 +84,11 @@ impl Rows {
         };
         set(time)?;
         for numbers in &points.numbers {
-            set(float(py, numbers, row))?;
+            set(value(py, numbers, row)?)?;
         }
-        set(count(py, &points.sample_counts, row))?;
+        set(value(py, &points.sample_counts, row)?)?;
         for texts in &points.extras {
-            set(or_none(py, texts, row, || PyString::new(py, texts.value(row))))?;
+            set(value(py, texts, row)?)?;
         }
         Ok(dict.into_any())
     }
@@ -135,29 +136,24 @@ fn record<'py>(
         Ok::<_, PyErr>((new, frames(py, "Record")?.cast_into::<PyType>()?.into_any().unbind()))
     })?;
     let id = |place: usize| ids.get_item(place);
-    let [value, minimum, maximum] =
-        points.numbers.each_ref().map(|numbers| float(py, numbers, row));
-    let count = count(py, &points.sample_counts, row);
-    let ten = [id(0)?, id(1)?, id(2)?, id(3)?, id(4)?, time, value, minimum, maximum, count];
+    let [mean, minimum, maximum] = &points.numbers;
+    let mean = value(py, mean, row)?;
+    let (minimum, maximum) = (value(py, minimum, row)?, value(py, maximum, row)?);
+    let count = value(py, &points.sample_counts, row)?;
+    let ten = [id(0)?, id(1)?, id(2)?, id(3)?, id(4)?, time, mean, minimum, maximum, count];
     new.bind(py).call1((class, PyTuple::new(py, ten)?))
 }
 
-fn float<'py>(py: Python<'py>, column: &Float64Array, row: usize) -> Bound<'py, PyAny> {
-    or_none(py, column, row, || PyFloat::new(py, column.value(row)))
-}
-
-fn count<'py>(py: Python<'py>, column: &Int64Array, row: usize) -> Bound<'py, PyAny> {
-    or_none(py, column, row, || PyInt::new(py, column.value(row)))
-}
-
-/// `None` where the column has nothing there.
-fn or_none<'py, T>(
+/// The value in a row of a column, `None` for null.
+fn value<'py, Column: ArrayAccessor + Copy>(
     py: Python<'py>,
-    column: &impl Array,
+    column: Column,
     row: usize,
-    make: impl FnOnce() -> Bound<'py, T>,
-) -> Bound<'py, PyAny> {
-    if column.is_null(row) { py.None().into_bound(py) } else { make().into_any() }
+) -> PyResult<Bound<'py, PyAny>>
+where
+    Column::Item: IntoPyObject<'py>,
+{
+    column.is_valid(row).then(|| column.value(row)).into_bound_py_any(py)
 }
 
 /// The times of the last points as Python objects: points of several series share theirs, and most

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
-use crate::client::table::{Provenance, Table};
+use crate::client::table::{Provenance, Table, TableReport};
 use crate::data::PointColumns;
 use crate::preview::Preview;
 use crate::python::bridge::process::detached;
-use crate::python::convert::holder::{HoldsPoints, frame_methods, point_methods};
-use crate::python::convert::preview;
-use crate::python::convert::report::table_report;
+use crate::python::convert::holder::{frame_methods, point_methods};
+use crate::python::convert::state::dict;
 use crate::python::convert::values::{datetime, html, many};
 
 /// What `frame.attrs["siteline"]` says.
@@ -65,14 +64,8 @@ impl PyTable {
     }
 }
 
-impl HoldsPoints for PyTable {
-    fn points(&self) -> &Arc<PointColumns> {
-        &self.points
-    }
-}
-
 frame_methods!(PyTable);
-point_methods!(PyTable);
+point_methods!(PyTable, points);
 
 #[pymethods]
 impl PyTable {
@@ -101,12 +94,11 @@ impl PyTable {
     }
 
     /// What ``siteline._display.html`` draws.
-    fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let source = self.origin.as_ref().map(|table| &table.provenance);
-        let range = source.and_then(preview::asked);
+        let range = source.and_then(Provenance::bounds);
         let interval = source.and_then(|source| source.query.interval_seconds());
-        let preview = detached(py, || Preview::from_points(&self.points, range, interval))?;
-        preview::dict(py, &preview)
+        dict(py, &detached(py, || Preview::from_points(&self.points, range, interval))?)
     }
 
     /// What was assumed, seen and counted while reading: a dict.
@@ -117,7 +109,7 @@ impl PyTable {
     /// own reports (see :attr:`Page.report`).
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        table_report(py, self.origin.as_deref(), &self.points)
+        dict(py, &TableReport::new(self.origin.as_deref(), &self.points))
     }
 
     /// What :class:`Gathered` is of several tables: one.

@@ -15,7 +15,6 @@ use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
 use crate::python::convert::frames::call_frames;
 use crate::python::convert::holder::frame_methods;
-use crate::python::convert::preview;
 use crate::python::convert::rows::RecordIterator;
 use crate::python::convert::state::{Reduced, dict, restore};
 use crate::python::convert::values::{html_sync, instant, optional, refuse};
@@ -128,7 +127,7 @@ impl PyPoints {
         })?;
         let records = RecordIterator::over(first, false);
         let spec = self.spec.to_string();
-        (spec, preview::dict(py, &drawn)?, records, rows, more).into_pyobject(py)
+        (spec, dict(py, &drawn)?, records, rows, more).into_pyobject(py)
     }
 
     /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``, which
