@@ -9,7 +9,6 @@
 
 #![expect(clippy::disallowed_methods, reason = "part of the one crossing")]
 
-use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
@@ -31,13 +30,10 @@ use crate::python::bridge::steps::{on_blocking_thread, runtime_ended};
 const LOOK: Duration = Duration::from_millis(50);
 
 tokio::task_local! {
-    /// Who waits for the future of the core that is polled.
-    static CALLER: Caller;
-}
-
-thread_local! {
-    /// For whom this thread does work that may wait for coroutines.
-    static SERVED: RefCell<Option<Caller>> = const { RefCell::new(None) };
+    /// Who awaits the future of the core that is polled; `None` where a thread waits for it.
+    static CALLER: Option<Caller>;
+    /// For whom this thread does work that may wait for coroutines: see [`serving`].
+    static SERVED: Caller;
 }
 
 /// The event loop that a call came from, and the context variables it came with.
@@ -55,39 +51,29 @@ impl Caller {
 
     /// The caller of the future whose step runs on this thread; `None` where a thread waits for it.
     pub(crate) fn current() -> Option<Self> {
-        CALLER.try_with(Self::clone).ok()
+        CALLER.try_with(Clone::clone).ok().flatten()
     }
 
     /// Whom the work on this thread is done for: see [`serving`].
     pub(crate) fn served() -> Option<Self> {
-        SERVED.with_borrow(Option::clone)
+        SERVED.try_with(Self::clone).ok()
     }
 
     /// The future as one that this caller waits for.
     pub(crate) async fn waits<F: Future>(this: Option<Self>, future: F) -> F::Output {
-        match this {
-            Some(caller) => CALLER.scope(caller, future).await,
-            None => future.await,
-        }
+        CALLER.scope(this, future).await
     }
 
     /// Runs a step for this caller: the tasks that it starts are for it too.
     pub(crate) fn during<T>(this: Option<Self>, step: impl FnOnce() -> T) -> T {
-        match this {
-            Some(caller) => CALLER.sync_scope(caller, step),
-            None => step(),
-        }
+        CALLER.sync_scope(this, step)
     }
 
-    /// Begins an awaitable on the loop; nobody waits for it.
+    /// Begins an awaitable on the loop. The future gives its outcome; dropped, it cancels nothing.
     ///
     /// # Errors
     /// Where the loop is closed.
-    pub(crate) fn begin(&self, awaitable: Bound<'_, PyAny>) -> PyResult<()> {
-        self.outcome(awaitable).map(drop)
-    }
-
-    fn outcome(
+    pub(crate) fn begin(
         &self,
         awaitable: Bound<'_, PyAny>,
     ) -> PyResult<impl Future<Output = PyResult<Py<PyAny>>> + Send + use<>> {
@@ -171,7 +157,7 @@ impl<'a> Begun<'a> {
         attached(|py| match call(py) {
             Ok(_) if caller.is_closed(py) => Err(Lost::Loop),
             Ok(call) => {
-                let outcome = caller.outcome(call.bind(py).clone());
+                let outcome = caller.begin(call.bind(py).clone());
                 Ok(outcome.map(|outcome| Self { caller, call, outcome: Box::pin(outcome) }))
             }
             Err(raised) => Ok(Err(raised)),
@@ -236,8 +222,9 @@ impl<'a> Begun<'a> {
     }
 }
 
-/// Waits on this thread, which drives no connections and does not run the loop.
-fn wait_here<T>(
+/// As [`outcome_of`], on this thread, which drives no connections and does not run the loop. Where
+/// `unwanted` ends first, the coroutine is cancelled.
+pub(crate) fn outcome_here<T>(
     caller: &Caller,
     call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
     unwanted: impl Future<Output = ()> + Unpin,
@@ -265,21 +252,11 @@ pub(crate) async fn outcome_of<T: Send + 'static>(
     let (wanted, dropped) = oneshot::channel::<()>();
     let waiting = on_blocking_thread(move || {
         let unwanted = Box::pin(async { drop(dropped.await) });
-        wait_here(&caller, call, unwanted, finish)
+        outcome_here(&caller, call, unwanted, finish)
     });
     let outcome = waiting.await;
     drop(wanted);
     outcome.unwrap_or(Err(Lost::Process))
-}
-
-/// As [`outcome_of`], from work that is done for the caller on a thread of its own. It waits however
-/// long it takes.
-pub(crate) fn outcome_here<T>(
-    caller: &Caller,
-    call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
-    finish: impl FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) -> T,
-) -> Result<T, Lost> {
-    wait_here(caller, call, std::future::pending(), finish)
 }
 
 /// Does work for `caller` on a thread of its own, to its end: it may wait for coroutines there.
@@ -290,19 +267,6 @@ pub(crate) async fn serving<T: Send + 'static>(
     caller: Caller,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let served = on_blocking_thread(move || {
-        SERVED.set(Some(caller));
-        let _end = ServedUntilDropped;
-        work()
-    });
+    let served = on_blocking_thread(move || SERVED.sync_scope(caller, work));
     served.await.unwrap_or_else(|| Err(runtime_ended()))
-}
-
-/// The thread goes back to its pool, after a panic too.
-struct ServedUntilDropped;
-
-impl Drop for ServedUntilDropped {
-    fn drop(&mut self) {
-        SERVED.take();
-    }
 }

@@ -25,15 +25,11 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     {
         return cause.clone_ref(py);
     }
-    match build(py, error) {
-        Ok(exception) => {
-            if let Some(cause) = cause {
-                exception.set_cause(py, Some(cause.clone_ref(py)));
-            }
-            exception
-        }
-        Err(failure) => failure,
+    let exception = build(py, error).unwrap_or_else(|failure| failure);
+    if let Some(cause) = cause {
+        exception.set_cause(py, Some(cause.clone_ref(py)));
     }
+    exception
 }
 
 /// So that `?` raises the core's errors.

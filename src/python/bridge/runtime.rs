@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use pyo3::intern;
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::error::{Error, Kind};
@@ -22,9 +23,7 @@ use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::{
     Inside, detached, is_ending_here, panicked, stay_if_ending, undivided,
 };
-use crate::python::bridge::steps::{
-    BackgroundSteps, Outcome, Steps, on_blocking_thread, runtime_ended,
-};
+use crate::python::bridge::steps::{Outcome, Steps, on_blocking_thread, runtime_ended};
 
 /// Threads that drive connections and the calls of asyncio; other calls run on the threads that
 /// wait for them.
@@ -53,22 +52,10 @@ fn own_runtime() -> Result<&'static Runtime, Error> {
     Ok(RUNTIME.get_or_init(|| made))
 }
 
-/// Waits for `future` with the interpreter released. Ctrl-C ends the wait with the exception that
-/// the signal handler raised; the future is dropped, and with it its request. A panic surfaces as
-/// `InternalError`.
-pub(crate) fn block_on<F>(py: Python<'_>, future: F) -> PyResult<F::Output>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    block_on_with(py, &Arc::default(), future)
-}
-
-/// As [`block_on`], with a log buffer that other calls share.
-pub(crate) fn block_on_with<F>(
-    py: Python<'_>,
-    buffer: &Arc<LogBuffer>,
-    future: F,
-) -> PyResult<F::Output>
+/// Waits for `future` with the interpreter released; its log records go to `buffer`. Ctrl-C ends the
+/// wait with the exception that the signal handler raised; the future is dropped, and with it its
+/// request. A panic surfaces as `InternalError`.
+pub(crate) fn block_on<F>(py: Python<'_>, buffer: &Arc<LogBuffer>, future: F) -> PyResult<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -92,24 +79,12 @@ where
 }
 
 /// Starts `future` on the runtime and gives an awaitable of the running asyncio loop; `finish` makes
-/// a Python object or an exception of the outcome. Cancelling the awaitable drops the future, and
-/// with it its request.
+/// a Python object or an exception of the outcome. Log records go to `buffer`. Cancelling the awaitable
+/// drops the future, and with it its request.
 ///
 /// # Errors
 /// `RuntimeError` where no asyncio loop is running in this thread.
 pub(crate) fn spawn<F>(
-    py: Python<'_>,
-    future: F,
-    finish: impl FnOnce(Python<'_>, F::Output) -> PyResult<Py<PyAny>> + Send + 'static,
-) -> PyResult<Bound<'_, PyAny>>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    spawn_with(py, Arc::default(), future, finish)
-}
-
-/// As [`spawn`], with a log buffer that other calls share.
-pub(crate) fn spawn_with<F>(
     py: Python<'_>,
     buffer: Arc<LogBuffer>,
     future: F,
@@ -122,7 +97,7 @@ where
     let future = Caller::waits(Some(Caller::running(py)?), future);
     if is_ending_here() {
         // No other thread may deliver any more, so it is waited for.
-        let outcome = block_on_with(py, &buffer, future)?;
+        let outcome = block_on(py, &buffer, future)?;
         return awaitable::done(py, finish(py, outcome));
     }
     buffer.set_awaited(true);
@@ -180,16 +155,19 @@ where
         if !hears_signals {
             continue;
         }
-        let background = BackgroundSteps::begin(runtime, steps);
-        let heard = interrupted();
+        let (stop, stopped) = oneshot::channel();
+        let background = runtime.spawn(steps.until(stopped));
+        #[expect(clippy::redundant_closure_for_method_calls, reason = "its lifetime is one")]
+        let handled = Python::attach(|py| py.check_signals());
         if !process.is_current() {
-            // Nobody drives the runtime in the child, and the connections are the parent's.
-            std::mem::forget(background);
-            return Err(heard.err().unwrap_or_else(forked_meanwhile));
+            // No thread runs the runtime in the child, and the connections are the parent's.
+            std::mem::forget((stop, background));
+            return Err(handled.err().unwrap_or_else(forked_meanwhile));
         }
+        drop(stop);
         let outcome;
-        (steps, outcome) = runtime.block_on(background.stop())?;
-        heard?;
+        (steps, outcome) = runtime.block_on(background).map_err(|_| runtime_ended())?;
+        handled?;
         if let Some(outcome) = outcome {
             return Ok(outcome);
         }
@@ -200,15 +178,6 @@ fn forked_meanwhile() -> PyErr {
     Error::new(Kind::ForkError, "the process forked while this call waited, in a signal handler")
         .with_hint("the parent's call goes on; call again in the child")
         .into()
-}
-
-/// The exception of a signal handler that ran just now: `KeyboardInterrupt` for Ctrl-C.
-#[expect(
-    clippy::redundant_closure_for_method_calls,
-    reason = "the method itself is not general enough over lifetimes"
-)]
-fn interrupted() -> PyResult<()> {
-    Python::attach(|py| py.check_signals())
 }
 
 /// Python runs signal handlers in its main thread only.
@@ -262,7 +231,8 @@ pub(crate) fn spawn_step<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Bound<'_, PyAny>> {
-    spawn(py, on_blocking_thread(move || undivided(work)), move |py, outcome| {
+    let work = on_blocking_thread(move || undivided(work));
+    spawn(py, Arc::default(), work, move |py, outcome| {
         finish(py, outcome.ok_or_else(runtime_ended)??)
     })
 }
@@ -273,7 +243,7 @@ pub(crate) fn spawn_step<T: Send + 'static>(
 pub(crate) mod panic {
     use pyo3::prelude::*;
 
-    use super::{block_on, spawn};
+    use super::{Arc, block_on, spawn};
     use crate::python::bridge::process::{detached, guarded};
 
     fn defect<T>() -> PyResult<T> {
@@ -282,9 +252,12 @@ pub(crate) mod panic {
 
     #[pyfunction]
     fn _panic<'py>(py: Python<'py>, at: &str) -> PyResult<Bound<'py, PyAny>> {
+        let buffer = Arc::default();
         match at {
-            "wait" => block_on(py, async { defect::<()>() })?.map(|()| py.None().into_bound(py)),
-            "await" => spawn(py, async { defect::<()>() }, |py, _| Ok(py.None())),
+            "wait" => {
+                block_on(py, &buffer, async { defect::<()>() })?.map(|()| py.None().into_bound(py))
+            }
+            "await" => spawn(py, buffer, async { defect::<()>() }, |py, _| Ok(py.None())),
             "work" => detached(py, defect::<()>)?.map(|()| py.None().into_bound(py)),
             _ => guarded(defect),
         }

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 use crate::error::{Error, Kind};
 use crate::python::bridge::logging::LogBuffer;
@@ -20,9 +18,6 @@ const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// The output of a future, or the payload of its panic.
 pub(crate) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
-
-/// A future, and its outcome where it has come to its end.
-type Stopped<F> = (Steps<F>, Option<Outcome<<F as Future>::Output>>);
 
 /// A future of the core. No fork happens while it is polled or dropped.
 pub(crate) struct Steps<F> {
@@ -47,6 +42,19 @@ impl<F: Future> Steps<F> {
         }
         outcome
     }
+
+    /// Polls the future until the sender is dropped: the future, and its outcome where it has ended.
+    pub(crate) async fn until(
+        mut self,
+        stopped: oneshot::Receiver<()>,
+    ) -> (Self, Option<Outcome<F::Output>>) {
+        let outcome = tokio::select! {
+            biased;
+            _ = stopped => None,
+            outcome = &mut self => Some(outcome),
+        };
+        (self, outcome)
+    }
 }
 
 impl<F: Future> Future for Steps<F> {
@@ -67,37 +75,6 @@ impl<F: Future> Future for Steps<F> {
 impl<F> Drop for Steps<F> {
     fn drop(&mut self) {
         undivided(|| drop(self.future.take()));
-    }
-}
-
-/// A future that goes on as a task of the runtime, while its thread runs signal handlers.
-pub(crate) struct BackgroundSteps<F: Future> {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<Stopped<F>>,
-}
-
-impl<F: Future<Output: Send> + Send + 'static> BackgroundSteps<F> {
-    pub(crate) fn begin(runtime: &Runtime, mut steps: Steps<F>) -> Self {
-        let (stop, stopped) = oneshot::channel();
-        let task = runtime.spawn(async move {
-            let outcome = tokio::select! {
-                biased;
-                _ = stopped => None,
-                outcome = &mut steps => Some(outcome),
-            };
-            (steps, outcome)
-        });
-        Self { stop, task }
-    }
-
-    /// Stops the task: the future, and its outcome where it has come to its end.
-    ///
-    /// # Errors
-    /// `InternalError` where the runtime has ended.
-    pub(crate) async fn stop(self) -> Result<Stopped<F>, Error> {
-        // Fails where the task has ended.
-        let _ = self.stop.send(());
-        self.task.await.map_err(|_| runtime_ended())
     }
 }
 

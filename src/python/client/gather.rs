@@ -14,7 +14,7 @@ use crate::lock::Mutex;
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::{attached, guarded};
-use crate::python::bridge::runtime::{block_on_with, let_go, spawn_with};
+use crate::python::bridge::runtime::{block_on, let_go, spawn};
 use crate::python::client::PyClient;
 use crate::python::client::bookmark::PyBookmark;
 use crate::python::client::progress::event;
@@ -156,7 +156,7 @@ impl PyGathering {
     fn _wait(&self, py: Python<'_>, reported: Vec<bool>) -> PyResult<Option<(usize, Py<PyAny>)>> {
         guarded(|| {
             let step = self.step(py, reported)?;
-            let stepped = block_on_with(py, &self.buffer.get(), step)?;
+            let stepped = block_on(py, &self.buffer.get(), step)?;
             self.stepped(py, stepped)
         })
     }
@@ -165,7 +165,7 @@ impl PyGathering {
     fn _step<'py>(slf: &Bound<'py, Self>, reported: Vec<bool>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.clone().unbind());
         let step = slf.get().step(py, reported)?;
-        spawn_with(py, slf.get().buffer.get(), step, move |py, stepped| {
+        spawn(py, slf.get().buffer.get(), step, move |py, stepped| {
             Ok(this.get().stepped(py, stepped)?.into_pyobject(py)?.into_any().unbind())
         })
     }

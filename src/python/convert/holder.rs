@@ -65,8 +65,7 @@ macro_rules! point_methods {
             }
 
             /// The columns for ``siteline.frames``.
-            #[pyo3(name = "_columns")]
-            pub(crate) fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+            fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
                 $crate::python::convert::columns::of_points(py, &self.$($points).+)
             }
         }

@@ -1,7 +1,7 @@
 //! `siteline.RecordIterator`: points one by one.
 
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -45,7 +45,7 @@ pub(crate) trait PointSource: Send + Sync {
     /// # Errors
     /// `RuntimeError` where no loop is running in this thread.
     fn awaited<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        spawn(py, async {}, |py, ()| Ok(py.None()))
+        spawn(py, Arc::default(), async {}, |py, ()| Ok(py.None()))
     }
 
     /// Reports points that are here to `progress=`: whether there were any that had not been reported.
@@ -73,12 +73,12 @@ pub(crate) trait PointSource: Send + Sync {
     }
 }
 
-/// The source where all points are at hand from the start.
-struct NoSource;
+/// Points at hand, until they are taken.
+struct AtHand(Mutex<Option<Arc<PointColumns>>>);
 
-impl PointSource for NoSource {
+impl PointSource for AtHand {
     fn take(&self) -> Taken {
-        Taken::Ended
+        self.0.lock().take().map_or(Taken::Ended, Taken::Points)
     }
 
     fn wait(&self, _py: Python<'_>) -> PyResult<()> {
@@ -133,9 +133,7 @@ impl RecordIterator {
 
     /// Over points at hand.
     pub(crate) fn over(points: Arc<PointColumns>, named: bool) -> Self {
-        let mut state = State::default();
-        state.begin(points);
-        Self { source: Box::new(NoSource), named, state: Mutex::new(state) }
+        Self::reading(Box::new(AtHand(Mutex::new(Some(points)))), named)
     }
 
     /// The next point that is at hand. Making one runs Python code, which may ask for the next one
@@ -143,10 +141,8 @@ impl RecordIterator {
     fn take(&self, py: Python<'_>) -> PyResult<At> {
         loop {
             let (rows, envelope, numbers, mut times) = match self.rows() {
-                Next::Made(point) => return point.map(At::Point),
-                Next::Rows(rows, envelope, numbers, times) => (rows, envelope, numbers, times),
-                Next::End => return Ok(At::End),
-                Next::Nothing => return Ok(At::Nothing),
+                ControlFlow::Break(at) => return at,
+                ControlFlow::Continue(next) => next,
             };
             self.source.prefetch(py);
             let made = guarded(|| Ok(rows.objects(py, envelope, numbers, &mut times, self.named)))?;
@@ -156,26 +152,26 @@ impl RecordIterator {
         }
     }
 
-    fn rows(&self) -> Next {
+    fn rows(&self) -> ControlFlow<PyResult<At>, NextRows> {
         let mut state = self.state.lock();
         loop {
             // A forked child gets no points of a page, and `wait` says why. Points of a table are for both.
             if state.forks != process::forks() {
                 if self.source.check_process().is_err() {
-                    return Next::Nothing;
+                    return ControlFlow::Break(Ok(At::Nothing));
                 }
                 state.forks = process::forks();
             }
             if let Some(point) = state.ready.pop_front() {
-                return Next::Made(point);
+                return ControlFlow::Break(point.map(At::Point));
             }
             if let Some(next) = state.take() {
-                return next;
+                return ControlFlow::Continue(next);
             }
             match self.source.take() {
                 Taken::Points(points) => state.begin(points),
-                Taken::Nothing => return Next::Nothing,
-                Taken::Ended => return Next::End,
+                Taken::Nothing => return ControlFlow::Break(Ok(At::Nothing)),
+                Taken::Ended => return ControlFlow::Break(Ok(At::End)),
             }
         }
     }
@@ -189,14 +185,8 @@ enum At {
     Nothing,
 }
 
-/// What is to be done for the next point.
-enum Next {
-    Made(PyResult<Py<PyAny>>),
-    /// To be made: an envelope, and rows in it or after it.
-    Rows(Arc<Rows>, usize, Range<usize>, Times),
-    End,
-    Nothing,
-}
+/// The rows to make objects of: an envelope, and rows in it or after it.
+type NextRows = (Arc<Rows>, usize, Range<usize>, Times);
 
 #[pymethods]
 impl RecordIterator {
@@ -259,7 +249,7 @@ impl State {
     }
 
     /// The next rows. With the last one the page is let go, before another is asked for.
-    fn take(&mut self) -> Option<Next> {
+    fn take(&mut self) -> Option<NextRows> {
         let rows = Arc::clone(self.rows.as_ref()?);
         let (first, envelope) = (self.row, self.envelope);
         self.row = (first + BATCH).min(rows.points.rows());
@@ -271,6 +261,6 @@ impl State {
             }
         }
         let times = std::mem::take(&mut self.times);
-        Some(Next::Rows(rows, envelope, first..self.row, times))
+        Some((rows, envelope, first..self.row, times))
     }
 }

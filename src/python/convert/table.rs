@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::client::table::{Provenance, Table, TableReport};
 use crate::data::PointColumns;
@@ -88,8 +88,7 @@ impl PyTable {
     }
 
     /// What notebooks show.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html(slf.as_any(), "table")
     }
 
@@ -114,16 +113,13 @@ impl PyTable {
 
     /// What :class:`Gathered` is of several tables: one.
     #[staticmethod]
-    fn _together(tables: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let py = tables.py();
-        let origin = |one: Bound<'_, PyAny>| Ok(one.cast::<Self>()?.get().origin.clone());
-        let tables: Vec<_> =
-            tables.iter().filter_map(|one| origin(one).transpose()).collect::<PyResult<_>>()?;
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn _together(py: Python<'_>, tables: Vec<Bound<'_, Self>>) -> PyResult<Self> {
+        let tables: Vec<_> = tables.iter().filter_map(|one| one.get().origin.clone()).collect();
         Ok(Self::new(Arc::new(detached(py, || Table::concat(&tables))??)))
     }
 
-    #[pyo3(name = "_provenance")]
-    pub(crate) fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         match &self.origin {
             Some(table) => provenance(py, &table.provenance),
             None => Ok(PyDict::new(py)),

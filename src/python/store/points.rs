@@ -105,8 +105,7 @@ impl PyPoints {
     }
 
     /// What notebooks show: the first points.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html_sync(slf.as_any(), "points")
     }
 

@@ -48,7 +48,7 @@ impl PyRun {
         let run = self.run()?;
         let fetched = || {
             let run = Arc::clone(&run);
-            Ok::<_, PyErr>(block_on(py, async move { run.fetch().await })??)
+            Ok::<_, PyErr>(block_on(py, &Arc::default(), async move { run.fetch().await })??)
         };
         while fetched()? {
             let progress = self.target.step(py, || run.apply())?;
@@ -91,7 +91,7 @@ impl PyRun {
     /// the run stays where it was.
     fn _fetch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run()?;
-        spawn(py, async move { run.fetch().await }, |py, more| {
+        spawn(py, Arc::default(), async move { run.fetch().await }, |py, more| {
             Ok(more?.into_pyobject(py)?.to_owned().into_any().unbind())
         })
     }
