@@ -59,11 +59,9 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     set(&fields, "code", context.code.as_deref())?;
     set(&fields, "detail", context.detail.as_deref())?;
     set(&fields, "skew_seconds", context.skew_seconds)?;
+    set(&fields, "retry_at", context.retry_at)?;
     if !context.missing.is_empty() {
         fields.set_item("missing", PyTuple::new(py, &context.missing)?)?;
-    }
-    if let Some(retry_at) = context.retry_at {
-        fields.set_item("retry_at", retry_at)?;
     }
     let message = match &context.path {
         Some(path) => format!("{} (at {path})", context.message),

@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use crate::error::{Error, Kind};
 use crate::fork::{Owned, Process};
 use crate::python::bridge::awaitable;
-use crate::python::bridge::coroutine::Caller;
+use crate::python::bridge::coroutine::{CALLER, Caller};
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::{
     Inside, detached, is_ending_here, panicked, stay_if_ending, undivided,
@@ -32,7 +32,7 @@ const DRIVER_THREADS: usize = 2;
 static RUNTIME: Owned<Runtime> = Owned::empty();
 
 /// The runtime of this process. The interpreter is released meanwhile: a thread that is about to
-/// fork waits until no step is under way, and may need the interpreter before that.
+/// fork waits until no step is running, and may need the interpreter before that.
 fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
     Ok(detached(py, || undivided(own_runtime))??)
 }
@@ -62,11 +62,11 @@ where
     let _inside = Inside::enter(py);
     buffer.set_awaited(false);
     let runtime = runtime(py)?;
-    let hears_signals = is_main_thread(py)?;
+    let handles_signals = is_main_thread(py)?;
     let process = Process::current();
     let outcome = py.detach(|| {
         let steps = Steps::new(future, Arc::clone(buffer));
-        let outcome = waited_for(runtime, steps, hears_signals);
+        let outcome = waited_for(runtime, steps, handles_signals);
         stay_if_ending();
         outcome
     });
@@ -94,9 +94,9 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
-    let future = Caller::waits(Some(Caller::running(py)?), future);
+    let future = CALLER.scope(Some(Caller::running(py)?), future);
     if is_ending_here() {
-        // No other thread may deliver any more, so it is waited for.
+        // No other thread may attach to the interpreter, so this thread waits for the outcome.
         let outcome = block_on(py, &buffer, future)?;
         return awaitable::done(py, finish(py, outcome));
     }
@@ -124,22 +124,22 @@ where
 /// The [`Spawner`](crate::client::background::Spawner) of a client: a task that is run step by step like
 /// the call that starts it, for its [`Caller`], and logs to its buffer. `None` where the process is ending.
 ///
-/// A panic is not reported: whoever waits for the outcome is told that the task was lost.
+/// A panic is not reported here: the call that waits for the task gets an error.
 pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     if is_ending_here() {
         return None;
     }
-    let steps = Steps::new(Caller::waits(Caller::current(), work), LogBuffer::current());
+    let steps = Steps::new(CALLER.scope(Caller::current(), work), LogBuffer::current());
     Some(tokio::spawn(async move { drop(steps.await) }).abort_handle())
 }
 
-/// Drives the future on this thread, and checks for signals now and then. A signal handler may itself
-/// use siteline, and may fork: so this thread leaves the runtime while handlers run. They may need what
-/// this call has locked, a scan or the token: so the future goes on in the background meanwhile.
+/// Polls the future on this thread, and handles signals between two polls. A signal handler may itself
+/// use siteline, and may fork: so this thread leaves the runtime while handlers run. A handler may wait
+/// for what this call has locked, a scan or the token: so the future runs in the background meanwhile.
 fn waited_for<F>(
     runtime: &Runtime,
     mut steps: Steps<F>,
-    hears_signals: bool,
+    handles_signals: bool,
 ) -> PyResult<Outcome<F::Output>>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -152,7 +152,7 @@ where
             return Ok(outcome);
         }
         stay_if_ending();
-        if !hears_signals {
+        if !handles_signals {
             continue;
         }
         let (stop, stopped) = oneshot::channel();
@@ -188,10 +188,10 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     main.getattr(intern!(py, "ident"))?.eq(here)
 }
 
-/// Drops what holds open requests, as a wait does that is given up.
+/// Drops a value that has open requests, and with it the requests.
 pub(crate) fn let_go<T: Send>(py: Python<'_>, held: T) -> PyResult<()> {
     let runtime = runtime(py)?;
-    // To drop a future may start a task.
+    // Dropping a future may start a task.
     detached(py, move || {
         let _entered = runtime.enter();
         undivided(|| drop(held));
@@ -204,8 +204,8 @@ pub(crate) fn step<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> 
     detached(py, || undivided(work))
 }
 
-/// As [`step`], within the runtime, so that it may start tasks, and logging to a buffer. Where an event
-/// loop makes the calls of this buffer, the tasks are for the loop that runs in this thread.
+/// As [`step`], within the runtime, so that it may start tasks, and with its log records in `buffer`. If
+/// the buffer's calls come from asyncio, the tasks are for the loop that runs in this thread.
 pub(crate) fn step_at<T: Send>(
     py: Python<'_>,
     buffer: &Arc<LogBuffer>,
@@ -216,13 +216,13 @@ pub(crate) fn step_at<T: Send>(
     let buffer = LogBuffer::for_call(Arc::clone(buffer));
     let done = detached(py, || {
         let _entered = undivided(own_runtime)?.enter();
-        Ok::<_, Error>(undivided(|| buffer.run(|| Caller::during(caller, work))))
+        Ok::<_, Error>(undivided(|| buffer.run(|| CALLER.sync_scope(caller, work))))
     })?;
     Ok(done?)
 }
 
-/// As [`step`], on a thread of its own: gives an awaitable of the running asyncio loop, which is not
-/// held up. Once begun it is done to its end, whether or not somebody still waits for it.
+/// As [`step`], on a thread of its own, so that the running asyncio loop is not blocked. Returns an
+/// awaitable. Once begun, the step completes, even if the awaitable is cancelled.
 ///
 /// # Errors
 /// `RuntimeError` where no asyncio loop is running in this thread.

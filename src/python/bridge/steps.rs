@@ -14,7 +14,7 @@ use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::undivided;
 
 /// How often a wait checks for Ctrl-C, for pending log records and for the end of the process.
-const LOOK_UP: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The output of a future, or the payload of its panic.
 pub(crate) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
@@ -26,16 +26,16 @@ pub(crate) struct Steps<F> {
 }
 
 impl<F: Future> Steps<F> {
-    /// Its log records are pushed to this buffer; they are dropped where a handler of `logging` makes
-    /// the call.
+    /// Its log records are pushed to this buffer. If a handler of `logging` makes the call, they are
+    /// dropped.
     pub(crate) fn new(future: F, buffer: Arc<LogBuffer>) -> Self {
         Self { future: Some(Box::pin(future)), buffer: LogBuffer::for_call(buffer) }
     }
 
-    /// Polls the future for at most [`LOOK_UP`]: its outcome, or `None` where it is still pending.
-    /// Pending log records are then emitted by another thread.
+    /// Polls the future for at most [`POLL_INTERVAL`]: its outcome, or `None` if it is still pending.
+    /// Then another thread emits the pending log records.
     pub(crate) async fn for_a_while(&mut self) -> Option<Outcome<F::Output>> {
-        let outcome = tokio::time::timeout(LOOK_UP, &mut *self).await.ok();
+        let outcome = tokio::time::timeout(POLL_INTERVAL, &mut *self).await.ok();
         if outcome.is_none() && self.buffer.has_pending() {
             let buffer = Arc::clone(&self.buffer);
             tokio::task::spawn_blocking(move || buffer.flush_meanwhile());
@@ -43,7 +43,7 @@ impl<F: Future> Steps<F> {
         outcome
     }
 
-    /// Polls the future until the sender is dropped: the future, and its outcome where it has ended.
+    /// Polls the future until the sender is dropped. Returns it, and its outcome if it has ended.
     pub(crate) async fn until(
         mut self,
         stopped: oneshot::Receiver<()>,
@@ -78,7 +78,7 @@ impl<F> Drop for Steps<F> {
     }
 }
 
-/// Does work on a thread that drives no connections, to its end. Its panic goes on here. `None` where
+/// Does work on a thread that drives no connections, to its end. Its panic is resumed here. `None` if
 /// the runtime ended first.
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,

@@ -231,11 +231,8 @@ impl RecordIterator {
             match self.take(py)? {
                 At::Point(point) => return Ok((Some(point), false)),
                 At::End => return self.source.finish(py).map(|()| (None, true)),
-                At::Nothing => {
-                    if !self.source.report(py)? {
-                        return Ok((None, false));
-                    }
-                }
+                At::Nothing if self.source.report(py)? => {}
+                At::Nothing => return Ok((None, false)),
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::preview::Preview;
 use crate::python::bridge::process::detached;
 use crate::python::convert::holder::{frame_methods, point_methods};
 use crate::python::convert::state::dict;
-use crate::python::convert::values::{datetime, html, many};
+use crate::python::convert::values::{html, many};
 
 /// What `frame.attrs["siteline"]` says.
 pub(crate) fn provenance<'py>(
@@ -26,7 +26,7 @@ pub(crate) fn provenance<'py>(
         dict.set_item("query", queries.map(ToString::to_string).collect::<Vec<_>>())?;
     }
     dict.set_item("host", &provenance.host)?;
-    dict.set_item("read_at", datetime(py, provenance.read_at)?)?;
+    dict.set_item("read_at", provenance.read_at)?;
     dict.set_item("pages", provenance.pages)?;
     dict.set_item("resumed_after_pages", provenance.resumed_after_pages)?;
     Ok(dict)

@@ -27,7 +27,7 @@ use crate::settings::Value;
 const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, or ISO text \
                             such as \"2026-11-01T00:00:00Z\".";
 const DURATION_HINT: &str = "Give seconds, a timedelta, or text such as \"1m\", \"90s\", \"1d\".";
-/// Beyond this (10,000 years) arithmetic with times overflows, and nobody means it.
+/// Longer durations (10,000 years) are a mistake, and arithmetic with them would overflow.
 const LONGEST: Duration = Duration::from_secs(10_000 * 31_556_952);
 
 /// The argument is refused: a `QueryError` where it belongs to a query, a `ConfigError` where it is
@@ -96,8 +96,7 @@ pub(crate) fn many(count: u64, what: &str) -> String {
 
 /// A `siteline.Discovery` of a body.
 pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
-    let body = body.map_err(|error| raise(py, &error))?;
-    py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
+    py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body?[..],))
 }
 
 /// What a notebook shows: `siteline._display.html.NAME(shown)`.

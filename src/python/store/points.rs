@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString, PyTuple};
 
-use crate::data::{PointColumns, schema};
+use crate::data::PointColumns;
 use crate::error::Kind;
 use crate::preview::Preview;
 use crate::python::bridge::errors::raise;
@@ -149,10 +149,7 @@ impl PyPoints {
 
     /// The Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        match self.spec.view {
-            View::ChangedSince(_) => schema_capsule(py, &self.batches(py)?.schema),
-            _ => schema_capsule(py, &schema(&[])),
-        }
+        schema_capsule(py, &self.spec.view.schema())
     }
 
     /// The recipe is pickled, with the path of the store.
