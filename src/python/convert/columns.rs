@@ -1,4 +1,4 @@
-//! Columns for `siteline.frames`: what NumPy looks at where it lies.
+//! Columns for `siteline.frames`, in memory that NumPy reads in place.
 
 use std::collections::HashMap;
 
@@ -51,8 +51,8 @@ pub(crate) fn of_points<'py>(
     })
 }
 
-/// The columns of some batches, one after the other, as [`of_points`] gives them but in
-/// `bytearray`s. `dictionary`: codes and the list of texts.
+/// The columns of batches, concatenated, in the form of [`of_points`] but copied into `bytearray`s.
+/// `dictionary`: codes, and the list of texts.
 pub(crate) fn columns<'py>(
     py: Python<'py>,
     schema: &SchemaRef,
@@ -103,7 +103,7 @@ fn column<'py>(
     Ok(tuple)
 }
 
-/// Codes and what they stand for. Each batch has a dictionary of its own; in pandas there is one.
+/// Codes and their texts. Each batch has a dictionary of its own; the result has one for all.
 fn dictionary<'py>(
     py: Python<'py>,
     rows: usize,
@@ -132,7 +132,7 @@ fn dictionary<'py>(
     Ok((bytes(py, rows, codes)?, PyList::new(py, texts)?))
 }
 
-/// A `bytearray` of fixed-width values: NumPy looks at it in place, and may write to it.
+/// A `bytearray` of fixed-width values, which NumPy reads in place and may write to.
 fn bytes<const WIDTH: usize>(
     py: Python<'_>,
     length: usize,

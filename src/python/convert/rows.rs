@@ -14,18 +14,18 @@ use crate::python::bridge::process::{self, guarded};
 use crate::python::bridge::runtime::spawn;
 use crate::python::convert::records::{Rows, Times};
 
-/// So many points are made at a time: locks and guards cost as much as a point.
+/// Points that are made at a time: locking and guarding once for each would double its cost.
 const BATCH: usize = 1 << 6;
 
 /// Where the further points of an iterator come from: the pages of a chain, the batches of a store.
 pub(crate) trait PointSource: Send + Sync {
-    /// Takes points that are here. Does not wait, runs no Python code.
+    /// Takes points that have arrived. Does not wait, runs no Python code.
     fn take(&self) -> Taken;
 
     /// Waits until there are points to take, or none any more.
     ///
     /// # Errors
-    /// Why they did not come, and what Python code raised meanwhile (Ctrl-C): no point is lost.
+    /// Why no points arrived, or what Python code raised meanwhile (Ctrl-C). No point is lost.
     fn wait(&self, py: Python<'_>) -> PyResult<()>;
 
     /// Whether this process may take points.
@@ -48,7 +48,7 @@ pub(crate) trait PointSource: Send + Sync {
         spawn(py, Arc::default(), async {}, |py, ()| Ok(py.None()))
     }
 
-    /// Reports points that are here to `progress=`: whether there were any that had not been reported.
+    /// Reports points that have arrived to `progress=`. Returns whether any were not reported before.
     ///
     /// # Errors
     /// What the callback raised; no point is lost.
@@ -91,7 +91,7 @@ pub(crate) enum Taken {
     Points(Arc<PointColumns>),
     /// There are no further points.
     Ended,
-    /// None are here yet: [`PointSource::wait`] first.
+    /// None have arrived yet: [`PointSource::wait`] first.
     Nothing,
 }
 
@@ -115,13 +115,13 @@ pub(crate) struct RecordIterator {
 struct State {
     /// The page at hand, until its last row is taken.
     rows: Option<Arc<Rows>>,
-    /// The next row that no object was made of, and the envelope that it is in, or one before it.
+    /// The next row to make an object of, and its envelope or an earlier one.
     row: usize,
     envelope: usize,
-    /// Points that were made and are to be given next.
+    /// The objects to return next.
     ready: VecDeque<PyResult<Py<PyAny>>>,
     times: Times,
-    /// The forks of this process when the page was taken.
+    /// [`process::forks`] when the page was taken.
     forks: usize,
 }
 
@@ -136,8 +136,8 @@ impl RecordIterator {
         Self::reading(Box::new(AtHand(Mutex::new(Some(points)))), named)
     }
 
-    /// The next point that is at hand. Making one runs Python code, which may ask for the next one
-    /// itself: so rows are taken under the lock, and points made outside.
+    /// The next point that has arrived. Making its object runs Python code, which may itself ask for the
+    /// next point: so rows are taken with the lock held, and objects are made without it.
     fn take(&self, py: Python<'_>) -> PyResult<At> {
         loop {
             let (rows, envelope, numbers, mut times) = match self.rows() {
@@ -155,7 +155,7 @@ impl RecordIterator {
     fn rows(&self) -> ControlFlow<PyResult<At>, NextRows> {
         let mut state = self.state.lock();
         loop {
-            // A forked child gets no points of a page, and `wait` says why. Points of a table are for both.
+            // A forked child gets the points of a table, but none of a page: `wait` raises the error.
             if state.forks != process::forks() {
                 if self.source.check_process().is_err() {
                     return ControlFlow::Break(Ok(At::Nothing));
@@ -177,11 +177,11 @@ impl RecordIterator {
     }
 }
 
-/// Where the iterator stands.
+/// What the iterator has next.
 enum At {
     Point(Py<PyAny>),
     End,
-    /// The next page is to be read first.
+    /// No point has arrived: the next page is waited for.
     Nothing,
 }
 
@@ -239,13 +239,13 @@ impl RecordIterator {
 }
 
 impl State {
-    /// Goes on with these points, after those that are ready.
+    /// Continues with these points, after those that are ready.
     fn begin(&mut self, points: Arc<PointColumns>) {
         (self.row, self.envelope, self.forks) = (0, 0, process::forks());
         self.rows = Rows::new(points);
     }
 
-    /// The next rows. With the last one the page is let go, before another is asked for.
+    /// The next rows. The page is dropped with its last row, before the next page is requested.
     fn take(&mut self) -> Option<NextRows> {
         let rows = Arc::clone(self.rows.as_ref()?);
         let (first, envelope) = (self.row, self.envelope);

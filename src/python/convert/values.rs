@@ -89,12 +89,12 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResul
     })
 }
 
-/// So many of them, for a `repr`: `1 page`, `2 pages`.
+/// A count and its noun, for a `repr`: `1 page`, `2 pages`.
 pub(crate) fn many(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A `siteline.Discovery` of a body.
+/// The `siteline.Discovery` of a reply.
 pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
     py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body?[..],))
 }
@@ -224,7 +224,7 @@ fn seconds(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     Ok(if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() })
 }
 
-/// What a value is, never what is in it.
+/// The type of a value, without its content.
 pub(crate) fn described(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if value.is_none() {
         return Ok("None (is an environment variable unset?)".to_owned());

@@ -57,7 +57,7 @@ impl PyStore {
         guarded(|| Ok(step(py, || work(store))??))
     }
 
-    /// A sequence number that the feed has reached, from a number or a report.
+    /// A sequence number that the feed has reached, from a number or a report; `None` for other types.
     pub(crate) fn sequence(
         &self,
         feed: &str,

@@ -25,7 +25,7 @@ use crate::store::{Flagged, View};
 use crate::sync::{ReadSpec, Snapshot, read_state};
 
 const AT: &str = "a siteline.SyncReport or a sequence number";
-/// How many points notebooks draw at most: the first.
+/// Notebooks draw at most this many points: the first ones.
 const SHOWN: usize = 1 << 17;
 
 /// Points of a store: a recipe, which is read anew each time that its points are needed.

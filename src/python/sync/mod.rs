@@ -26,7 +26,7 @@ fn report_object<'py>(py: Python<'py>, report: &SyncReport) -> PyResult<Bound<'p
     python_object(py, ("siteline.sync", "SyncReport"), (dict(py, report)?,))
 }
 
-/// A run under way, for `siteline.aio`.
+/// A run of a sync, for `siteline.aio`.
 #[pyclass(frozen, name = "_Run", module = "siteline._siteline")]
 pub(crate) struct PyRun {
     target: SyncTarget,
@@ -55,7 +55,7 @@ impl PyRun {
             if let Some(callback) = &self.callback {
                 callback.report(py, &progress)?;
             }
-            // Where a page is here at once, no wait has handled signals.
+            // If the page had arrived already, no wait has handled signals.
             py.check_signals()?;
         }
         let report = self.target.step(py, || run.keep().and_then(|()| run.report()))?;

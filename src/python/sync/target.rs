@@ -135,8 +135,8 @@ impl Target for PyTarget {
 /// What `lock()` of the object gave, for its `release()` when the run is over.
 struct HeldLock {
     object: Arc<Py<PyAny>>,
-    /// Of an async store: the lock is released on the caller's event loop. A thread that works for
-    /// that loop waits until it is.
+    /// For an async store: the lock is released on this caller's event loop. A thread that works for
+    /// the loop waits for that.
     caller: Option<Caller>,
     held: Option<Py<PyAny>>,
 }
