@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use arrow_array::{Array, Float64Array};
+use serde::Serialize;
 
 use crate::data::PointColumns;
 
@@ -13,7 +14,7 @@ pub const SERIES: usize = 8;
 pub const WIDTH: usize = 200;
 
 /// The first series, each as a line over the same range of time.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Preview {
     /// Left and right edge, in microseconds since the Unix epoch.
     pub range: (i64, i64),
@@ -24,7 +25,7 @@ pub struct Preview {
 }
 
 /// One series.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     /// Its five ids.
     pub ids: Ids,
@@ -37,7 +38,7 @@ pub struct Line {
 }
 
 /// The lowest and the highest value of one pixel, scaled from 0 (the series' lowest) to 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pixel {
     /// Position from the left, less than [`WIDTH`].
     pub x: usize,

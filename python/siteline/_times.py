@@ -27,6 +27,13 @@ def with_times(record: dict[str, Any], *names: str) -> dict[str, Any]:
     return {**record, **times}
 
 
+def from_microseconds(count: int) -> datetime:
+    """Return the time that is so many microseconds after the Unix epoch."""
+    from datetime import UTC, datetime, timedelta
+
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=count)
+
+
 def to_minute(at: datetime) -> str:
     """Write ``2026-11-01 00:00``."""
     return at.strftime("%Y-%m-%d %H:%M")

@@ -1,10 +1,12 @@
 //! [`Table`]: the merged result of a read and its provenance; [`Table::concat`] merges several.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
-use crate::data::{Bookmark, Merged, Merger, Query};
+use crate::data::{Bookmark, MergeReport, Merged, Merger, PointColumns, Query};
 use crate::error::{Error, Kind, Result};
 
 /// The result of a read: the highest version of each point, in canonical order.
@@ -53,6 +55,39 @@ pub struct ReadFailure {
     pub bookmark: Option<Bookmark>,
     /// The merged table of the pages read; `None` if they were returned page by page.
     pub partial: Option<Arc<Table>>,
+}
+
+/// What was assumed, seen and counted in a complete read.
+#[derive(Debug, Serialize)]
+pub struct TableReport<'a> {
+    #[serde(flatten)]
+    merged: Cow<'a, MergeReport>,
+    pages: u64,
+    resumed_after_pages: u64,
+}
+
+impl<'a> TableReport<'a> {
+    /// The report of a read, or of points without one (the sandbox's truth): no pages, nothing unusual.
+    #[must_use]
+    pub fn new(read: Option<&'a Table>, points: &PointColumns) -> Self {
+        let Some(Table { merged, provenance, .. }) = read else {
+            let (rows, series) = (points.rows() as u64, points.series.len() as u64);
+            let merged =
+                MergeReport { points_read: rows, points: rows, series, ..MergeReport::default() };
+            return Self { merged: Cow::Owned(merged), pages: 0, resumed_after_pages: 0 };
+        };
+        let Provenance { pages, resumed_after_pages, .. } = *provenance;
+        Self { merged: Cow::Borrowed(&merged.report), pages, resumed_after_pages }
+    }
+}
+
+impl Provenance {
+    /// The bounds of the query in microseconds, where both are set; `None` for several queries.
+    #[must_use]
+    pub fn bounds(&self) -> Option<(i64, i64)> {
+        let (start, end) = (self.query.start()?, self.query.end()?);
+        self.further.is_empty().then(|| (start.as_microsecond(), end.as_microsecond()))
+    }
 }
 
 impl From<Error> for ReadFailure {

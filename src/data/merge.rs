@@ -8,6 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::page::Page;
 use super::paged_columns::{CopyRange, PagedColumns};
 use super::point_columns::{Envelope, Identity, PointColumns};
@@ -15,8 +17,11 @@ use super::report::PageReport;
 use crate::error::{Error, Kind, Result};
 
 /// Counts of a merge, independent of the order of arrival.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct MergeReport {
+    /// The sum of the pages' reports. In a record a count of the merge replaces a sum of the same name.
+    #[serde(flatten)]
+    pub quality: PageReport,
     /// Pages merged.
     pub pages: u64,
     /// Points on those pages.
@@ -29,8 +34,6 @@ pub struct MergeReport {
     pub repeated: u64,
     /// Points that were received again with other values: a newer version replaced an older one.
     pub revised: u64,
-    /// The sum of the pages' reports.
-    pub quality: PageReport,
 }
 
 /// The table of all pages.

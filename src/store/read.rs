@@ -74,7 +74,7 @@ impl Reader {
         blocks.sort_unstable_by_key(|(index, key, _)| (*index, key.1));
         Ok(Self {
             path: path.to_owned(),
-            schema: schema_of(filter.view),
+            schema: filter.view.schema(),
             feed: feed.id,
             span: feed.span,
             ranges,
@@ -168,14 +168,18 @@ impl RecordBatchReader for Reader {
     }
 }
 
-fn schema_of(view: View) -> SchemaRef {
-    let points = schema(&[]);
-    if !matches!(view, View::ChangedSince(_)) {
-        return points;
+impl View {
+    /// The ten columns, and `change` for [`View::ChangedSince`].
+    #[must_use]
+    pub fn schema(self) -> SchemaRef {
+        let points = schema(&[]);
+        if !matches!(self, Self::ChangedSince(_)) {
+            return points;
+        }
+        let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        let change = Arc::new(Field::new("change", text, false));
+        Arc::new(Schema::new(points.fields().iter().cloned().chain([change]).collect::<Vec<_>>()))
     }
-    let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-    let change = Arc::new(Field::new("change", text, false));
-    Arc::new(Schema::new(points.fields().iter().cloned().chain([change]).collect::<Vec<_>>()))
 }
 
 /// The feed of that name.

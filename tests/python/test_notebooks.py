@@ -123,7 +123,7 @@ def test_external_texts_are_escaped_and_truncated(sandbox):
 def lines(table):
     """The line of each series: its stretches, each as its first and last pixel."""
     return [
-        [(stretch[0][0], stretch[-1][0]) for stretch in series[-1]]
+        [(stretch[0]["x"], stretch[-1]["x"]) for stretch in series["stretches"]]
         for series in table._preview()["series"]
     ]
 

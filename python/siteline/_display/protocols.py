@@ -14,24 +14,36 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-SeriesPreview: TypeAlias = tuple[
-    tuple[str | None, ...],
-    int,
-    float | None,
-    float | None,
-    list[list[tuple[int, float, float]]],
-]
-"""A series: its five ids, number of points, lowest and highest value (``None`` without any), and
-its line: stretches without a gap, each a list of pixels (x, lowest, highest), scaled to 0..1."""
+
+class Pixel(TypedDict):
+    """The values in one pixel of a line, scaled to 0..1."""
+
+    x: int
+    """The position from the left."""
+    low: float
+    """The lowest value."""
+    high: float
+    """The highest value."""
+
+
+class SeriesPreview(TypedDict):
+    """A series as a line."""
+
+    ids: tuple[str | None, ...]
+    """The five ids."""
+    points: int
+    """The number of points."""
+    values: tuple[float, float] | None
+    """The lowest and highest value; ``None`` without any."""
+    stretches: list[list[Pixel]]
+    """The line: stretches without a gap."""
 
 
 class Preview(TypedDict):
     """The first series of some points, prepared for drawing."""
 
-    start: datetime
-    """The start of the time axis."""
-    end: datetime
-    """The end of the time axis."""
+    range: tuple[int, int]
+    """The start and end of the time axis, in microseconds since the Unix epoch."""
     more: bool
     """Whether there are more series."""
     series: list[SeriesPreview]

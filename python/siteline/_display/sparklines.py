@@ -17,9 +17,10 @@ from siteline._display.elements import (
     svg,
     text,
 )
+from siteline._times import from_microseconds
 
 if TYPE_CHECKING:
-    from siteline._display.protocols import Preview
+    from siteline._display.protocols import Pixel, Preview
 
 __all__: list[str] = []
 
@@ -33,7 +34,7 @@ _TAG = len(_IDS) - 1
 def sparklines(preview: Preview) -> str:
     """Draw the series of a preview."""
     series = preview["series"]
-    ids = [line[0] for line in series]
+    ids = [line["ids"] for line in series]
     # Ids that all series share are written once, above the table; the tag always has a column.
     differing = [n for n in range(len(_IDS)) if n == _TAG or len({one[n] for one in ids}) > 1]
     shared = " · ".join(
@@ -45,13 +46,12 @@ def sparklines(preview: Preview) -> str:
     numbers = [("lowest", RIGHT), ("highest", RIGHT), ("points", RIGHT)]
     rows = [
         [
-            *((text(line_ids[n]), LEFT) for n in differing),
-            (_line(stretches), LEFT),
-            (number(low), RIGHT),
-            (number(high), RIGHT),
-            (f"{points:,}", RIGHT),
+            *((text(line["ids"][n]), LEFT) for n in differing),
+            (_line(line["stretches"]), LEFT),
+            *((number(value), RIGHT) for value in line["values"] or (None, None)),
+            (f"{line['points']:,}", RIGHT),
         ]
-        for line_ids, points, low, high, stretches in series
+        for line in series
     ]
     caption = f'<div style="margin-top:8px">{shared}</div>' if shared else ""
     more = muted("… and more series", "div") if preview["more"] else ""
@@ -59,26 +59,26 @@ def sparklines(preview: Preview) -> str:
 
 
 def _axis(preview: Preview) -> str:
+    start, end = (instant(from_microseconds(bound)) for bound in preview["range"])
     return (
-        f'<div style="width:{WIDTH}px;font-size:10.5px">'
-        f'<span style="float:left">{instant(preview["start"])}</span>'
-        f'<span style="float:right">{instant(preview["end"])}</span></div>'
+        f'<div style="width:{WIDTH}px;font-size:10.5px"><span style="float:left">{start}</span>'
+        f'<span style="float:right">{end}</span></div>'
     )
 
 
-def _line(stretches: list[list[tuple[int, float, float]]]) -> str:
+def _line(stretches: list[list[Pixel]]) -> str:
     height = _HEIGHT - _PRESENCE
     line, presence = [], []
     for stretch in stretches:
         ends = [
-            (x, f"{(1 - share) * (height - 4) + 2:.1f}")
-            for x, low, high in stretch
-            for share in ((low,) if low == high else (low, high))
+            (pixel["x"], f"{(1 - share) * (height - 4) + 2:.1f}")
+            for pixel in stretch
+            for share in dict.fromkeys((pixel["low"], pixel["high"]))
         ]
         # A single point is drawn as a dot, by the round ends of the line.
         ends += [ends[0]] if len(ends) == 1 else []
         line.append("M" + "L".join(f"{x + 0.5} {y}" for x, y in ends))
-        first, last = stretch[0][0], stretch[-1][0]
+        first, last = stretch[0]["x"], stretch[-1]["x"]
         presence.append(f"M{first} {_HEIGHT - 1}H{max(last, first) + 1}")
     return (
         f"{svg(_HEIGHT, 'values over time; below them, where there are points')}"

@@ -1,8 +1,7 @@
-//! From a future of the core to an awaitable of the running asyncio loop, and back when it is done.
+//! An awaitable of the running asyncio loop for a future of the core.
 //!
-//! Written out here because all that can go wrong lies in these lines: a loop that was closed with
-//! a call pending, a waiter that was cancelled or dropped, an interpreter that is ending. In each of
-//! these the task ends and nobody hears of it.
+//! Written by hand because of three cases: the loop is closed while a call is pending, the awaitable
+//! is cancelled or dropped, the interpreter is ending. In each of them the task ends silently.
 
 use std::future::Future;
 
@@ -16,11 +15,11 @@ use tokio::task::AbortHandle;
 use crate::lock::Mutex;
 use crate::python::bridge::process::{Inside, attached};
 
-/// What a task hands over: a Python object or an exception, made with the interpreter held.
+/// Makes the result of a task, a Python object or an exception, with the interpreter held.
 pub(crate) type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
-/// Starts `future` on `runtime`, and gives the awaitable that its end completes. Cancelling the
-/// awaitable, or dropping it, drops the future and with it the request.
+/// Starts `future` on `runtime`, and returns an awaitable that is completed when the future is.
+/// Cancelling or dropping the awaitable drops the future, and with it the request.
 ///
 /// # Errors
 /// `RuntimeError` where no asyncio loop is running in this thread.
@@ -35,20 +34,20 @@ where
     let asyncio = py.import(intern!(py, "asyncio"))?;
     let event_loop = asyncio.call_method0(intern!(py, "get_running_loop"))?;
     let waiter = event_loop.call_method0(intern!(py, "create_future"))?;
-    // Weak: an awaitable that nobody holds any more is not kept alive by what serves it. Whoever
-    // awaits it is: a loop itself holds its tasks weakly, and one that nobody else holds would be
-    // collected in the middle of its wait.
-    let address = Address {
-        waiting: asyncio.call_method1(intern!(py, "current_task"), (&event_loop,))?.unbind(),
+    // The reference to the awaitable is weak: the task that completes it does not keep it alive. The
+    // asyncio task that awaits it is kept alive: a loop has only weak references to its tasks, so the
+    // garbage collector could take it while it waits.
+    let receiver = Receiver {
+        task: asyncio.call_method1(intern!(py, "current_task"), (&event_loop,))?.unbind(),
         event_loop: event_loop.unbind(),
         waiter: PyWeakrefReference::new(&waiter)?.into_any().unbind(),
     };
     let task = runtime.spawn(async move {
         let finish = future.await;
-        // Delivering takes the interpreter: never on a thread that drives connections.
-        tokio::task::spawn_blocking(move || address.deliver(finish));
+        // Needs the interpreter, so it never runs on a thread that drives connections.
+        tokio::task::spawn_blocking(move || receiver.deliver(finish));
     });
-    let guard = Py::new(py, Guard(Mutex::new(Some(task.abort_handle()))))?;
+    let guard = Py::new(py, Guard(task.abort_handle()))?;
     waiter.call_method1(intern!(py, "add_done_callback"), (guard,))?;
     Ok(waiter)
 }
@@ -71,7 +70,8 @@ fn settle(waiter: &Bound<'_, PyAny>, outcome: PyResult<Py<PyAny>>) -> PyResult<(
         Ok(value) => waiter.call_method1(intern!(py, "set_result"), (value,)),
         Err(error) => {
             let error = if error.is_instance_of::<PyStopIteration>(py) {
-                // No future takes that one: it would never be done. Python itself renames it thus.
+                // An asyncio future refuses it, and would never be done. Python also replaces it by a
+                // RuntimeError where a coroutine raises it.
                 let renamed = PyRuntimeError::new_err("what was called back raised StopIteration");
                 renamed.set_cause(py, Some(error));
                 renamed
@@ -84,44 +84,45 @@ fn settle(waiter: &Bound<'_, PyAny>, outcome: PyResult<Py<PyAny>>) -> PyResult<(
     settled.map(drop)
 }
 
-/// Where the end of a task is to be told.
-struct Address {
+/// Who awaits the result of a task.
+struct Receiver {
     event_loop: Py<PyAny>,
+    /// A weak reference to the awaitable.
     waiter: Py<PyAny>,
-    /// The task of the loop that asked, or `None`.
-    waiting: Py<PyAny>,
+    /// The asyncio task that made the call, or `None`.
+    task: Py<PyAny>,
 }
 
-impl Address {
+impl Receiver {
     fn deliver(self, finish: Finish) {
-        // `None` once the process is ending: nobody waits any more.
-        let told = attached(|py| {
-            let told = self.tell(py, finish);
-            // Now, and not when the interpreter is next at hand.
-            self.waiting.drop_ref(py);
-            told
+        // Does nothing once the process is ending: no one awaits the result any more.
+        attached(|py| {
+            if let Err(raised) = self.schedule(py, finish) {
+                raised.write_unraisable(py, None);
+            }
+            // Dropped without the interpreter, it would be kept until the interpreter is next held.
+            self.task.drop_ref(py);
         });
-        if let Some(Err(raised)) = told {
-            attached(|py| raised.write_unraisable(py, None));
-        }
     }
 
-    fn tell(&self, py: Python<'_>, finish: Finish) -> PyResult<()> {
+    /// Has the loop complete the awaitable. Does nothing where the loop is closed.
+    fn schedule(&self, py: Python<'_>, finish: Finish) -> PyResult<()> {
         let event_loop = self.event_loop.bind(py);
         let waiter = self.waiter.bind(py).call0()?;
         if waiter.is_none() || event_loop.call_method0(intern!(py, "is_closed"))?.is_truthy()? {
             return Ok(());
         }
         let outcome = Py::new(py, Delivery(Mutex::new(Some(finish(py)))))?;
-        let told = event_loop
+        let scheduled = event_loop
             .call_method1(intern!(py, "call_soon_threadsafe"), (outcome, waiter))
             .map(drop);
-        // Closed just now, it has no one to hear of it either.
-        if event_loop.call_method0(intern!(py, "is_closed"))?.is_truthy()? { Ok(()) } else { told }
+        // The loop may have been closed since it was checked.
+        let is_closed = event_loop.call_method0(intern!(py, "is_closed"))?.is_truthy()?;
+        if is_closed { Ok(()) } else { scheduled }
     }
 }
 
-/// Called by the loop, in its thread, with the waiter.
+/// The result of a task. The loop calls it in its thread, with the awaitable.
 #[pyclass(frozen)]
 struct Delivery(Mutex<Option<PyResult<Py<PyAny>>>>);
 
@@ -131,7 +132,7 @@ impl Delivery {
         let py = waiter.py();
         let _inside = Inside::enter(py);
         let outcome = self.0.lock().take();
-        // Cancelled in the meantime: the loop has told whoever waited.
+        // It was cancelled meanwhile, and the loop has already resumed the task that awaited it.
         if waiter.call_method0(intern!(py, "done"))?.is_truthy()? {
             return Ok(());
         }
@@ -139,28 +140,20 @@ impl Delivery {
     }
 }
 
-/// Hangs on the waiter as its callback. Called when the waiter is done or cancelled, dropped with
-/// it when it is not: either way the task is over.
+/// A callback of the awaitable that ends the task: it is called when the awaitable is done or
+/// cancelled, and dropped with it otherwise.
 #[pyclass(frozen)]
-struct Guard(Mutex<Option<AbortHandle>>);
-
-impl Guard {
-    fn end(&self) {
-        if let Some(task) = self.0.lock().take() {
-            task.abort();
-        }
-    }
-}
+struct Guard(AbortHandle);
 
 #[pymethods]
 impl Guard {
     fn __call__(&self, _waiter: &Bound<'_, PyAny>) {
-        self.end();
+        self.0.abort();
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.end();
+        self.0.abort();
     }
 }

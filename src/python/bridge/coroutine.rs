@@ -1,15 +1,13 @@
-//! Coroutine functions of the user's that the core waits for: an async signer, an async store.
+//! Waits for the user's coroutine functions: an async signer, an async store.
 //!
-//! pyo3-async-runtimes begins the awaitable on the event loop and brings its outcome
-//! ([`into_future_with_locals`]). What it does not do is done here: where the core gives up, the
-//! coroutine is cancelled; a loop that was closed in the middle is noticed; its future, which takes
-//! the interpreter when it is polled, is polled on a thread that drives no connections, and not once
-//! the process is ending; what it has the loop call runs Python code in a frame of the core, for which
-//! an exit waits ([`Inside`]).
+//! pyo3-async-runtimes begins the awaitable on the event loop and returns its outcome
+//! ([`into_future_with_locals`]). This module does the rest. A coroutine whose caller gives up is
+//! cancelled. A loop that is closed meanwhile is noticed. The future, which needs the interpreter when
+//! it is polled, is polled on a thread that drives no connections, and not once the process is ending.
+//! What the loop calls is counted as [`Inside`], because it runs Python code in a frame of the core.
 
 #![expect(clippy::disallowed_methods, reason = "part of the one crossing")]
 
-use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
@@ -27,20 +25,18 @@ use crate::error::{Error, Kind};
 use crate::python::bridge::process::{Inside, attached};
 use crate::python::bridge::steps::{on_blocking_thread, runtime_ended};
 
-/// How often a wait checks whether the loop was closed: nothing announces it.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often a wait checks whether the loop was closed: a loop has no callback for that.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 tokio::task_local! {
-    /// Who waits for the future of the core that is polled.
-    static CALLER: Caller;
+    /// The caller that awaits the polled future of the core, or for which a step runs; the tasks that
+    /// these start are for it too. `None` where a thread waits for the future.
+    pub(crate) static CALLER: Option<Caller>;
+    /// The caller for which this thread does work that may wait for coroutines: see [`serving`].
+    static SERVED: Caller;
 }
 
-thread_local! {
-    /// For whom this thread does work that may wait for coroutines.
-    static SERVED: RefCell<Option<Caller>> = const { RefCell::new(None) };
-}
-
-/// The event loop that a call came from, and the context variables it came with.
+/// The event loop and the context variables of a call.
 #[derive(Clone)]
 pub(crate) struct Caller(TaskLocals);
 
@@ -48,46 +44,26 @@ impl Caller {
     /// The loop that is running in this thread.
     ///
     /// # Errors
-    /// `RuntimeError` where none is.
+    /// `RuntimeError` if none is running.
     pub(crate) fn running(py: Python<'_>) -> PyResult<Self> {
         Ok(Self(TaskLocals::with_running_loop(py)?.copy_context(py)?))
     }
 
-    /// The caller of the future whose step runs on this thread; `None` where a thread waits for it.
+    /// The caller of the future that this thread polls; `None` where a thread waits for it.
     pub(crate) fn current() -> Option<Self> {
-        CALLER.try_with(Self::clone).ok()
+        CALLER.try_with(Clone::clone).ok().flatten()
     }
 
-    /// Whom the work on this thread is done for: see [`serving`].
+    /// The caller for which this thread works: see [`serving`].
     pub(crate) fn served() -> Option<Self> {
-        SERVED.with_borrow(Option::clone)
+        SERVED.try_with(Self::clone).ok()
     }
 
-    /// The future as one that this caller waits for.
-    pub(crate) async fn waits<F: Future>(this: Option<Self>, future: F) -> F::Output {
-        match this {
-            Some(caller) => CALLER.scope(caller, future).await,
-            None => future.await,
-        }
-    }
-
-    /// Runs a step for this caller: the tasks that it starts are for it too.
-    pub(crate) fn during<T>(this: Option<Self>, step: impl FnOnce() -> T) -> T {
-        match this {
-            Some(caller) => CALLER.sync_scope(caller, step),
-            None => step(),
-        }
-    }
-
-    /// Begins an awaitable on the loop; nobody waits for it.
+    /// Begins an awaitable on the loop. The future gives its outcome; dropped, it cancels nothing.
     ///
     /// # Errors
     /// Where the loop is closed.
-    pub(crate) fn begin(&self, awaitable: Bound<'_, PyAny>) -> PyResult<()> {
-        self.outcome(awaitable).map(drop)
-    }
-
-    fn outcome(
+    pub(crate) fn begin(
         &self,
         awaitable: Bound<'_, PyAny>,
     ) -> PyResult<impl Future<Output = PyResult<Py<PyAny>>> + Send + use<>> {
@@ -103,7 +79,7 @@ impl Caller {
     }
 }
 
-/// An event loop as pyo3-async-runtimes sees it: what it has called there counts as [`Inside`].
+/// The event loop that pyo3-async-runtimes is given: its callbacks are counted as [`Inside`].
 #[pyclass(frozen)]
 struct CountedLoop(Py<PyAny>);
 
@@ -139,7 +115,7 @@ impl Counted {
 pub(crate) enum Lost {
     /// Its event loop was closed.
     Loop,
-    /// Nobody waits for it any more: it was cancelled.
+    /// Its caller gave up, and it was cancelled.
     Unwanted,
     /// The process is ending.
     Process,
@@ -148,15 +124,15 @@ pub(crate) enum Lost {
 impl Lost {
     pub(crate) fn error(self, whose: &str) -> Error {
         let why = match self {
-            Self::Loop => "the event loop that it ran on was closed",
-            Self::Unwanted => "nobody waits for it any more",
+            Self::Loop => "its event loop was closed",
+            Self::Unwanted => "its caller gave up",
             Self::Process => "Python is shutting down",
         };
-        Error::new(Kind::ClosedError, format!("{whose} did not come to its end: {why}."))
+        Error::new(Kind::ClosedError, format!("{whose} did not finish: {why}."))
     }
 }
 
-/// A call of the user's, under way on its loop: a `siteline._awaiting.Call`, and its outcome.
+/// A call of the user's function on its loop: a `siteline._awaiting.Call`, and its outcome.
 struct Begun<'a> {
     caller: &'a Caller,
     call: Py<PyAny>,
@@ -171,7 +147,7 @@ impl<'a> Begun<'a> {
         attached(|py| match call(py) {
             Ok(_) if caller.is_closed(py) => Err(Lost::Loop),
             Ok(call) => {
-                let outcome = caller.outcome(call.bind(py).clone());
+                let outcome = caller.begin(call.bind(py).clone());
                 Ok(outcome.map(|outcome| Self { caller, call, outcome: Box::pin(outcome) }))
             }
             Err(raised) => Ok(Err(raised)),
@@ -184,7 +160,7 @@ impl<'a> Begun<'a> {
         let Self { caller, outcome, .. } = self;
         poll_fn(|context| {
             let polled = attached(|py| match outcome.as_mut().poll(context) {
-                // That a closed loop dropped the task shows in no other way.
+                // A closed loop cancels the tasks that it drops.
                 Poll::Ready(Err(raised))
                     if raised.is_instance_of::<CancelledError>(py) && caller.is_closed(py) =>
                 {
@@ -197,8 +173,8 @@ impl<'a> Begun<'a> {
         .await
     }
 
-    /// Waits for the outcome, and checks now and then whether the loop was closed. Where `unwanted`
-    /// ends first, the coroutine is cancelled on its loop.
+    /// Waits for the outcome; each [`POLL_INTERVAL`] it checks whether the loop was closed. If
+    /// `unwanted` ends first, the coroutine is cancelled on its loop.
     async fn wait(
         &mut self,
         mut unwanted: impl Future<Output = ()> + Unpin,
@@ -211,7 +187,7 @@ impl<'a> Begun<'a> {
                     () = &mut unwanted => Err(Lost::Unwanted),
                 }
             };
-            match tokio::time::timeout(LOOK, step).await {
+            match tokio::time::timeout(POLL_INTERVAL, step).await {
                 Ok(Err(Lost::Unwanted)) => {
                     attached(|py| self.cancel(py));
                     return Err(Lost::Unwanted);
@@ -228,7 +204,7 @@ impl<'a> Begun<'a> {
 
     fn cancel(&self, py: Python<'_>) {
         let cancel = self.call.bind(py).getattr(intern!(py, "cancel"));
-        // Fails where the loop was closed meanwhile: then nothing is left to cancel.
+        // Fails if the loop was closed meanwhile; then there is nothing to cancel.
         let _ = cancel.and_then(|cancel| {
             let event_loop = self.caller.0.event_loop(py);
             event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (cancel,))
@@ -236,8 +212,9 @@ impl<'a> Begun<'a> {
     }
 }
 
-/// Waits on this thread, which drives no connections and does not run the loop.
-fn wait_here<T>(
+/// As [`outcome_of`], on this thread, which drives no connections and does not run the loop. Where
+/// `unwanted` ends first, the coroutine is cancelled.
+pub(crate) fn outcome_here<T>(
     caller: &Caller,
     call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
     unwanted: impl Future<Output = ()> + Unpin,
@@ -255,8 +232,8 @@ fn wait_here<T>(
     attached(|py| finish(py, outcome.map(|value| value.into_bound(py)))).ok_or(Lost::Process)
 }
 
-/// Waits for a call of the user's on the loop of `caller`: `call` makes a
-/// `siteline._awaiting.Call`, `finish` reads its outcome. Dropped, it cancels the coroutine.
+/// Waits for a call of the user's function on the loop of `caller`: `call` makes a
+/// `siteline._awaiting.Call`, `finish` reads its outcome. Dropping this future cancels the coroutine.
 pub(crate) async fn outcome_of<T: Send + 'static>(
     caller: Caller,
     call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send + 'static,
@@ -265,21 +242,11 @@ pub(crate) async fn outcome_of<T: Send + 'static>(
     let (wanted, dropped) = oneshot::channel::<()>();
     let waiting = on_blocking_thread(move || {
         let unwanted = Box::pin(async { drop(dropped.await) });
-        wait_here(&caller, call, unwanted, finish)
+        outcome_here(&caller, call, unwanted, finish)
     });
     let outcome = waiting.await;
     drop(wanted);
     outcome.unwrap_or(Err(Lost::Process))
-}
-
-/// As [`outcome_of`], from work that is done for the caller on a thread of its own. It waits however
-/// long it takes.
-pub(crate) fn outcome_here<T>(
-    caller: &Caller,
-    call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
-    finish: impl FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) -> T,
-) -> Result<T, Lost> {
-    wait_here(caller, call, std::future::pending(), finish)
 }
 
 /// Does work for `caller` on a thread of its own, to its end: it may wait for coroutines there.
@@ -290,19 +257,6 @@ pub(crate) async fn serving<T: Send + 'static>(
     caller: Caller,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let served = on_blocking_thread(move || {
-        SERVED.set(Some(caller));
-        let _end = ServedUntilDropped;
-        work()
-    });
+    let served = on_blocking_thread(move || SERVED.sync_scope(caller, work));
     served.await.unwrap_or_else(|| Err(runtime_ended()))
-}
-
-/// The thread goes back to its pool, after a panic too.
-struct ServedUntilDropped;
-
-impl Drop for ServedUntilDropped {
-    fn drop(&mut self) {
-        SERVED.take();
-    }
 }

@@ -25,15 +25,11 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     {
         return cause.clone_ref(py);
     }
-    match build(py, error) {
-        Ok(exception) => {
-            if let Some(cause) = cause {
-                exception.set_cause(py, Some(cause.clone_ref(py)));
-            }
-            exception
-        }
-        Err(failure) => failure,
+    let exception = build(py, error).unwrap_or_else(|failure| failure);
+    if let Some(cause) = cause {
+        exception.set_cause(py, Some(cause.clone_ref(py)));
     }
+    exception
 }
 
 /// So that `?` raises the core's errors.
@@ -63,11 +59,9 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     set(&fields, "code", context.code.as_deref())?;
     set(&fields, "detail", context.detail.as_deref())?;
     set(&fields, "skew_seconds", context.skew_seconds)?;
+    set(&fields, "retry_at", context.retry_at)?;
     if !context.missing.is_empty() {
         fields.set_item("missing", PyTuple::new(py, &context.missing)?)?;
-    }
-    if let Some(retry_at) = context.retry_at {
-        fields.set_item("retry_at", retry_at)?;
     }
     let message = match &context.path {
         Some(path) => format!("{} (at {path})", context.message),

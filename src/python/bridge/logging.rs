@@ -1,12 +1,11 @@
-//! The core's log records, emitted to the standard library's loggers `siteline.token`,
-//! `siteline.http`, `siteline.data`, `siteline.sync` and `siteline.ledger`; those of other crates are
-//! dropped.
+//! Emits the core's log records to the loggers `siteline.token`, `siteline.http`, `siteline.data`,
+//! `siteline.sync` and `siteline.ledger` of the standard library. Records of other crates are dropped.
 //!
-//! A logging call runs the user's code: it may wait for a lock, or use the client itself. So the core
-//! never makes one while it works. Each call has a [`LogBuffer`]; the records of its steps are pushed
-//! there, and emitted where no lock is held: at the end of the call, and while it still waits by a
-//! thread of the runtime. The steps of one read share a buffer with what it prefetches, and so do the
-//! calls of an iterator: records of a prefetched page are emitted when that page is waited for or taken.
+//! A logging handler is the user's code: it may wait for a lock, or use the client itself. So the core
+//! never calls it while it works. Each call has a [`LogBuffer`], to which its steps push their records.
+//! They are emitted where no lock is held: by the caller's thread at the end of the call, or by a thread
+//! of the runtime while the call waits. All steps of one read, and all calls of an iterator, share a
+//! buffer with their prefetch: records of a prefetched page are emitted when it is waited for or taken.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,18 +22,18 @@ use crate::fork::Owned;
 use crate::lock::Mutex;
 use crate::python::bridge::process::{attached, detached};
 
-/// A buffer that is full drops its oldest record: a handler may hang, and memory has an end.
+/// Most records in a buffer. A full one drops its oldest: memory stays bounded if a handler hangs.
 const MOST: usize = 10_000;
 /// How long the end of a call waits for a record that another thread is emitting.
 const LONGEST_EMIT: Duration = Duration::from_millis(250);
 
-/// Made with the first record: importing `logging` takes as long as everything else.
+/// Made with the first record, because importing `logging` would double the package's import time.
 static LOGGER: PyOnceLock<Option<pyo3_log::Logger>> = PyOnceLock::new();
 
 thread_local! {
     /// The buffer of the call whose step runs on this thread.
     static CURRENT: RefCell<Option<Arc<LogBuffer>>> = const { RefCell::new(None) };
-    /// Whether a handler runs on this thread, called from here.
+    /// Whether this thread is emitting a record, so that a handler may be running on it.
     static EMITTING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -43,18 +42,18 @@ thread_local! {
 pub(crate) struct LogBuffer {
     records: Mutex<Records>,
     emitted: Condvar,
-    /// Whether records are dropped as they come.
+    /// Whether all records are dropped.
     discards: bool,
-    /// Whether the last of its calls was begun by an event loop.
+    /// Whether its latest call was begun in asyncio.
     is_awaited: AtomicBool,
 }
 
 #[derive(Default)]
 struct Records {
     pending: VecDeque<LogRecord>,
-    /// How many threads are emitting a record.
+    /// The number of threads that are emitting a record.
     emitting: usize,
-    /// What a handler raised first, until a call raises it.
+    /// The first exception of a handler, until a call raises it.
     raised: Option<PyErr>,
 }
 
@@ -68,8 +67,8 @@ struct LogRecord {
 }
 
 impl LogBuffer {
-    /// The buffer of a call that begins on this thread. The calls of a handler get one that discards:
-    /// their records would call the handler again, without end.
+    /// The buffer of a call that begins on this thread. A call that a handler makes gets one that drops
+    /// its records: they would call the handler again, without end.
     pub(crate) fn for_call(buffer: Arc<Self>) -> Arc<Self> {
         if EMITTING.get() { Arc::new(Self { discards: true, ..Self::default() }) } else { buffer }
     }
@@ -101,12 +100,12 @@ impl LogBuffer {
         records.emitting == 0 && !records.pending.is_empty()
     }
 
-    /// At the end of the call: emits the records on this thread, after those that another thread is
-    /// emitting, for which it waits a moment. The caller holds no lock.
+    /// At the end of the call: emits the records on this thread. A record that another thread is
+    /// emitting is waited for, at most [`LONGEST_EMIT`]. The caller holds no lock.
     ///
     /// # Errors
-    /// What the handlers raised first, here or meanwhile; `logging` itself keeps all but Ctrl-C and
-    /// its like.
+    /// The first exception of a handler, on any thread. `logging` itself catches every `Exception`, so
+    /// it is one such as `KeyboardInterrupt`.
     pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.wait_for_others(py)?;
         self.emit(py);
@@ -114,7 +113,7 @@ impl LogBuffer {
         self.raised().map_or(Ok(()), Err)
     }
 
-    /// Does not wait within a handler: it may be called with the very record that is awaited.
+    /// Does not wait in a handler: the record that would be waited for may be the handler's own.
     fn wait_for_others(&self, py: Python<'_>) -> PyResult<()> {
         if EMITTING.get() || self.records().emitting == 0 {
             return Ok(());
@@ -125,8 +124,8 @@ impl LogBuffer {
         })
     }
 
-    /// On a thread of the runtime, while the call goes on. What a handler raises here is raised by the
-    /// call at its end; where the call is gone, it goes to `sys.unraisablehook`.
+    /// Emits the records on a thread of the runtime, while the call goes on. An exception of a handler is
+    /// raised by the call at its end, or given to `sys.unraisablehook` where the call no longer exists.
     pub(crate) fn flush_meanwhile(self: &Arc<Self>) {
         attached(|py| {
             self.emit(py);
@@ -163,8 +162,8 @@ impl LogBuffer {
         Some(record)
     }
 
-    /// After a record was emitted. Of several exceptions the first is kept; the others are dropped
-    /// without the lock, for that may run Python code.
+    /// After a record was emitted. The first exception is kept. A later one is dropped after the lock is
+    /// released, because dropping it may run Python code.
     fn finish_emit(&self, raised: Option<PyErr>) {
         let mut records = self.records();
         records.emitting -= 1;
@@ -187,13 +186,13 @@ impl LogBuffer {
     }
 }
 
-/// The buffer that several calls share, such as the steps of one read: records that are pushed between
-/// two of them are emitted at the next.
+/// A buffer that several calls share, such as the steps of one read. Records that are pushed between
+/// two calls are emitted by the later one.
 #[derive(Default)]
 pub(crate) struct SharedLogBuffer(Owned<Arc<LogBuffer>>);
 
 impl SharedLogBuffer {
-    /// A forked child has one of its own: a thread that is gone may have locked that of the parent.
+    /// A forked child has its own: a thread that the child does not have may have locked the parent's.
     pub(crate) fn get(&self) -> Arc<LogBuffer> {
         Arc::clone(self.0.get_or_init(Arc::default))
     }
@@ -202,8 +201,8 @@ impl SharedLogBuffer {
 impl LogRecord {
     fn emit(self, py: Python<'_>) -> PyResult<()> {
         let make = || {
-            // To ask for a logger takes the one lock of `logging`, which Ctrl-C at the wrong moment
-            // leaves locked (CPython up to 3.12): then every other thread waits for ever.
+            // pyo3-log caches the loggers: `getLogger` takes the global lock of `logging`. Ctrl-C at the
+            // wrong moment leaves it locked (CPython up to 3.12), and every other thread waits forever.
             let logger = pyo3_log::Logger::new(py, Caching::Loggers).ok()?;
             Some(logger.filter(LevelFilter::Debug))
         };
@@ -216,15 +215,15 @@ impl LogRecord {
             .file_static(self.file)
             .line(self.line);
         logger.log(&builder.args(format_args!("{}", self.text)).build());
-        // pyo3-log leaves it pending, where it would spoil whatever is called next.
+        // pyo3-log leaves an exception set, and the next call into Python would fail with it.
         PyErr::take(py).map_or(Ok(()), Err)
     }
 }
 
-/// What the crate `log` knows of us.
-struct Layer;
+/// The logger of the crate `log`.
+struct BufferLogger;
 
-impl Log for Layer {
+impl Log for BufferLogger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let target = metadata.target();
         metadata.level() <= Level::Debug
@@ -236,7 +235,7 @@ impl Log for Layer {
             return;
         }
         CURRENT.with_borrow(|buffer| {
-            // Nothing of ours has anything to say outside a call.
+            // The core logs nothing outside a call.
             let Some(buffer) = buffer else { return };
             buffer.push(LogRecord {
                 level: record.level(),
@@ -252,16 +251,15 @@ impl Log for Layer {
     fn flush(&self) {}
 }
 
-/// `logging` hears of forks. Where a thread imports it in the middle of one, it lets go of a lock that
-/// it never took, and complains: whoever will have something to say imports it before.
+/// Imports `logging`, which registers functions to run at a fork. Imported by another thread during a
+/// fork, it would release a lock that it never took, and raise: so it is imported before it is needed.
 pub(crate) fn import(py: Python<'_>) -> PyResult<()> {
     py.import("logging").map(drop)
 }
 
-/// Begins taking records, unless another extension in this process came first with a logger of its
-/// own.
+/// Installs the logger, unless the crate `log` has one already.
 pub(crate) fn install() {
-    if log::set_logger(&Layer).is_ok() {
+    if log::set_logger(&BufferLogger).is_ok() {
         log::set_max_level(LevelFilter::Debug);
     }
 }

@@ -1,15 +1,15 @@
-//! Fork and exit of a process that has the core loaded.
+//! Fork and exit of the process.
 //!
-//! **Fork.** A child has the memory of its parent and none of its threads. What a lock protects may
-//! be half done there, for ever. So every step of the core that runs without the interpreter goes
-//! through [`undivided`], and a fork waits until all of them are done. Runtime, connections, flights
-//! and reads know which process they belong to, and begin anew in another.
+//! **Fork.** A child has the memory of its parent, but none of its threads: a lock that one of them
+//! held stays locked, and what it protects stays half changed. So every step of the core that runs
+//! without the interpreter goes through [`undivided`], and a fork waits until no step is running. The
+//! runtime, connections and reads belong to one process, and are made anew in another.
 //!
-//! **End.** Once the interpreter finalizes, no thread may touch it: Python ends such a thread by
-//! force, in the middle of Rust code, which aborts the process. So when the exit handlers run,
-//! threads that wait in the core (daemon threads, by then) stay there for good, those that run Python
-//! code for it come to an end, none enters any more, and nobody attaches but the thread that ends
-//! the process. That one may go on using siteline, from exit handlers of others.
+//! **Exit.** Once the interpreter finalizes, Python ends a thread that attaches to it, in the middle of
+//! Rust code, which aborts the process. So when the exit handlers run: threads that wait in the core
+//! (daemon threads by then) stay there; threads that run Python code for the core get time to finish it;
+//! no thread enters the core or attaches to the interpreter any more, except the one that ends the
+//! process. That one may still use siteline, in other exit handlers.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -21,49 +21,49 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::IntoPyDict as _;
 
 use crate::error::{Error, Kind};
 use crate::python::bridge::errors::raise;
 
-/// How long an exit waits for threads that run Python code on our behalf, a signer's say.
+/// How long an exit waits for threads that run Python code for the core, such as a signer.
 const LONGEST_EXIT: Duration = Duration::from_secs(1);
-/// How long a fork may keep those waiting that may hold the interpreter.
+/// How long a step that may hold the interpreter waits for a fork.
 const LONGEST_FORK: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Shared by the steps that a fork may not cut through, taken alone by the fork.
+/// Locked for reading by each step that a fork must not interrupt, and for writing by the fork.
 static STEPS: RwLock<()> = RwLock::new(());
 
 thread_local! {
-    /// Held by the thread that forks, from before the fork until after it.
-    static STANDSTILL: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
+    /// The lock of the thread that forks, from before the fork until after it.
+    static FORK_LOCK: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// Counted by the children: asking for the number of a process is a call of the system.
+/// Incremented in each child. To read it is cheaper than to ask the system for the process id.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
-/// The thread that ends the process, once it does.
+/// The thread that ends the process, from the exit handler on.
 static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
-/// Threads with frames of the core on their stack that will want the interpreter back.
+/// The number of threads in the core that will attach to the interpreter again.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// How often this thread has entered the core: a handler that it calls may call it again.
+    /// How many calls of this thread are in the core: a handler that the core calls may call it again.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs a short step of the core that a fork may not cut through. A step runs no Python code, and
-/// none is begun with the interpreter held: the thread that forks may be waiting for it.
+/// Runs a short step of the core that a fork must not interrupt. It runs no Python code. It begins
+/// without the interpreter: a thread that forks waits for the step, and may hold the interpreter.
 pub(crate) fn undivided<T>(step: impl FnOnce() -> T) -> T {
     let _shared = STEPS.read().unwrap_or_else(PoisonError::into_inner);
     step()
 }
 
-/// As [`undivided`], for steps that a consumer of an Arrow stream or the garbage collector begins: the
-/// thread may hold the interpreter or not. A thread without it waits until a fork under way is done. A
-/// thread with it would block the fork, which needs the interpreter: after a second the step runs all
-/// the same, because no other thread can fork while this one holds the interpreter.
+/// As [`undivided`], for steps that a consumer of an Arrow stream or the garbage collector begins, with
+/// the interpreter held or not. A fork in another thread is waited for, at most [`LONGEST_FORK`]. If this
+/// thread holds the interpreter, which that fork needs, the step then runs all the same: no other thread
+/// can fork while this one holds the interpreter.
 pub(crate) fn undivided_anywhere<T>(step: impl FnOnce() -> T) -> T {
     let mut waited = Duration::ZERO;
     let _shared = loop {
@@ -72,24 +72,25 @@ pub(crate) fn undivided_anywhere<T>(step: impl FnOnce() -> T) -> T {
             Err(TryLockError::Poisoned(poisoned)) => break Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) if waited >= LONGEST_FORK => break None,
             Err(TryLockError::WouldBlock) => {
-                thread::sleep(LOOK);
-                waited += LOOK;
+                thread::sleep(POLL_INTERVAL);
+                waited += POLL_INTERVAL;
             }
         }
     };
     step()
 }
 
-/// Counts a thread with frames of the core on its stack. The interpreter may not end it there, so
-/// an exit waits until none wants the interpreter back.
+/// Counts a thread that is in the core. Python must not end it there, so an exit waits for the threads
+/// that will attach to the interpreter again.
 pub(crate) struct Inside(PhantomData<*const ()>);
 
 impl Inside {
-    /// Where the process is ending in another thread, this one goes no further.
+    /// Where the process is ending in another thread, this one stays here, without the interpreter.
+    #[expect(clippy::disallowed_methods, reason = "part of the one crossing")]
     pub(crate) fn enter(py: Python<'_>) -> Self {
         let inside = Self::count();
         if is_ending_elsewhere() {
-            stay(py);
+            py.detach(stay_if_ending);
         }
         inside
     }
@@ -113,18 +114,12 @@ impl Drop for Inside {
 }
 
 fn leave() {
-    // Never below zero: a fork in between has begun to count anew.
+    // Not below zero: a fork meanwhile may have reset the count.
     let _ = INSIDE
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| Some(count.saturating_sub(1)));
 }
 
-/// For good, without the interpreter.
-#[expect(clippy::disallowed_methods, reason = "it never comes back")]
-fn stay(py: Python<'_>) {
-    py.detach(stay_if_ending);
-}
-
-/// Before a thread goes back to the interpreter: where the process is ending, it stays here.
+/// Before a thread attaches to the interpreter: if another thread is ending the process, it stays here.
 pub(crate) fn stay_if_ending() {
     if is_ending_elsewhere() {
         if DEPTH.replace(0) > 0 {
@@ -140,12 +135,12 @@ fn is_ending_elsewhere() -> bool {
     ENDED_BY.get().is_some_and(|ended_by| *ended_by != thread::current().id())
 }
 
-/// Whether the process is ending, and this thread ends it.
+/// Whether this thread is ending the process.
 pub(crate) fn is_ending_here() -> bool {
     ENDED_BY.get().is_some_and(|ended_by| *ended_by == thread::current().id())
 }
 
-/// Runs `work` on this thread with the interpreter released.
+/// Runs `work` on this thread with the interpreter released; a panic becomes an `InternalError`.
 #[expect(clippy::disallowed_methods, reason = "part of the one crossing")]
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let _inside = Inside::enter(py);
@@ -157,8 +152,8 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
     outcome.map_err(|panic| panicked(py, &*panic))
 }
 
-/// Runs work that needs the interpreter, and may call Python code; a panic surfaces as
-/// `InternalError` here too.
+/// Runs `work`, which needs the interpreter and may call Python code; a panic becomes an
+/// `InternalError`.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let _inside = Python::attach(Inside::enter);
     catch_unwind(AssertUnwindSafe(work))
@@ -177,7 +172,7 @@ pub(crate) fn panicked(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
     raise(py, &error)
 }
 
-/// Runs Python code on a thread of the core. `None` where the process is ending.
+/// Runs Python code on a thread of the core. `None` if the process is ending.
 pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     let _inside = Inside::count();
     if is_ending_elsewhere() {
@@ -190,17 +185,17 @@ pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
 fn before_fork(py: Python<'_>) -> PyResult<()> {
     let guard = detached(py, || {
         let guard = STEPS.write().unwrap_or_else(PoisonError::into_inner);
-        STANDSTILL.set(Some(guard));
+        FORK_LOCK.set(Some(guard));
     });
     guard.map(drop)
 }
 
 #[pyfunction]
 fn after_fork_in_parent() {
-    STANDSTILL.take();
+    FORK_LOCK.take();
 }
 
-/// How often this process and those that it comes from have forked: a change means another process.
+/// The number of forks between the first process and this one: another number is another process.
 pub(crate) fn forks() -> usize {
     FORKS.load(Ordering::Relaxed)
 }
@@ -208,12 +203,12 @@ pub(crate) fn forks() -> usize {
 #[pyfunction]
 fn after_fork_in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
-    // The thread that forked is the only one there is.
+    // The child has one thread: the one that forked.
     INSIDE.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
-    STANDSTILL.take();
+    FORK_LOCK.take();
 }
 
-/// Threads that wait stay where they are; those that run Python code for us get a moment to end.
+/// Waits a moment for threads that run Python code for the core.
 #[pyfunction]
 fn at_exit(py: Python<'_>) -> PyResult<()> {
     if ENDED_BY.set(thread::current().id()).is_err() {
@@ -221,24 +216,25 @@ fn at_exit(py: Python<'_>) -> PyResult<()> {
     }
     detached(py, || {
         let mut waited = Duration::ZERO;
-        // This thread is inside as well.
+        // This thread is counted too.
         while INSIDE.load(Ordering::SeqCst) > 1 && waited < LONGEST_EXIT {
-            thread::sleep(LOOK);
-            waited += LOOK;
+            thread::sleep(POLL_INTERVAL);
+            waited += POLL_INTERVAL;
         }
     })
 }
 
-/// Hears of forks and of the exit from now on.
+/// Registers what runs at a fork and at the exit.
 pub(crate) fn watch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let os = py.import("os")?;
     if os.hasattr("register_at_fork")? {
-        let hooks = PyDict::new(py);
-        hooks.set_item("before", wrap_pyfunction!(before_fork, module)?)?;
-        hooks.set_item("after_in_parent", wrap_pyfunction!(after_fork_in_parent, module)?)?;
-        hooks.set_item("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?)?;
-        os.call_method("register_at_fork", (), Some(&hooks))?;
+        let hooks = [
+            ("before", wrap_pyfunction!(before_fork, module)?),
+            ("after_in_parent", wrap_pyfunction!(after_fork_in_parent, module)?),
+            ("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?),
+        ];
+        os.call_method("register_at_fork", (), Some(&hooks.into_py_dict(py)?))?;
     }
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(at_exit, module)?,))?;
     Ok(())

@@ -12,19 +12,18 @@ use futures_util::future::BoxFuture;
 use pyo3::intern;
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::error::{Error, Kind};
 use crate::fork::{Owned, Process};
 use crate::python::bridge::awaitable;
-use crate::python::bridge::coroutine::Caller;
+use crate::python::bridge::coroutine::{CALLER, Caller};
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::{
     Inside, detached, is_ending_here, panicked, stay_if_ending, undivided,
 };
-use crate::python::bridge::steps::{
-    BackgroundSteps, Outcome, Steps, on_blocking_thread, runtime_ended,
-};
+use crate::python::bridge::steps::{Outcome, Steps, on_blocking_thread, runtime_ended};
 
 /// Threads that drive connections and the calls of asyncio; other calls run on the threads that
 /// wait for them.
@@ -33,7 +32,7 @@ const DRIVER_THREADS: usize = 2;
 static RUNTIME: Owned<Runtime> = Owned::empty();
 
 /// The runtime of this process. The interpreter is released meanwhile: a thread that is about to
-/// fork waits until no step is under way, and may need the interpreter before that.
+/// fork waits until no step is running, and may need the interpreter before that.
 fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
     Ok(detached(py, || undivided(own_runtime))??)
 }
@@ -53,33 +52,21 @@ fn own_runtime() -> Result<&'static Runtime, Error> {
     Ok(RUNTIME.get_or_init(|| made))
 }
 
-/// Waits for `future` with the interpreter released. Ctrl-C ends the wait with the exception that
-/// the signal handler raised; the future is dropped, and with it its request. A panic surfaces as
-/// `InternalError`.
-pub(crate) fn block_on<F>(py: Python<'_>, future: F) -> PyResult<F::Output>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    block_on_with(py, &Arc::default(), future)
-}
-
-/// As [`block_on`], with a log buffer that other calls share.
-pub(crate) fn block_on_with<F>(
-    py: Python<'_>,
-    buffer: &Arc<LogBuffer>,
-    future: F,
-) -> PyResult<F::Output>
+/// Waits for `future` with the interpreter released; its log records go to `buffer`. Ctrl-C ends the
+/// wait with the exception that the signal handler raised; the future is dropped, and with it its
+/// request. A panic surfaces as `InternalError`.
+pub(crate) fn block_on<F>(py: Python<'_>, buffer: &Arc<LogBuffer>, future: F) -> PyResult<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
     buffer.set_awaited(false);
     let runtime = runtime(py)?;
-    let hears_signals = is_main_thread(py)?;
+    let handles_signals = is_main_thread(py)?;
     let process = Process::current();
     let outcome = py.detach(|| {
         let steps = Steps::new(future, Arc::clone(buffer));
-        let outcome = waited_for(runtime, steps, hears_signals);
+        let outcome = waited_for(runtime, steps, handles_signals);
         stay_if_ending();
         outcome
     });
@@ -92,24 +79,12 @@ where
 }
 
 /// Starts `future` on the runtime and gives an awaitable of the running asyncio loop; `finish` makes
-/// a Python object or an exception of the outcome. Cancelling the awaitable drops the future, and
-/// with it its request.
+/// a Python object or an exception of the outcome. Log records go to `buffer`. Cancelling the awaitable
+/// drops the future, and with it its request.
 ///
 /// # Errors
 /// `RuntimeError` where no asyncio loop is running in this thread.
 pub(crate) fn spawn<F>(
-    py: Python<'_>,
-    future: F,
-    finish: impl FnOnce(Python<'_>, F::Output) -> PyResult<Py<PyAny>> + Send + 'static,
-) -> PyResult<Bound<'_, PyAny>>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    spawn_with(py, Arc::default(), future, finish)
-}
-
-/// As [`spawn`], with a log buffer that other calls share.
-pub(crate) fn spawn_with<F>(
     py: Python<'_>,
     buffer: Arc<LogBuffer>,
     future: F,
@@ -119,10 +94,10 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
-    let future = Caller::waits(Some(Caller::running(py)?), future);
+    let future = CALLER.scope(Some(Caller::running(py)?), future);
     if is_ending_here() {
-        // No other thread may deliver any more, so it is waited for.
-        let outcome = block_on_with(py, &buffer, future)?;
+        // No other thread may attach to the interpreter, so this thread waits for the outcome.
+        let outcome = block_on(py, &buffer, future)?;
         return awaitable::done(py, finish(py, outcome));
     }
     buffer.set_awaited(true);
@@ -149,22 +124,22 @@ where
 /// The [`Spawner`](crate::client::background::Spawner) of a client: a task that is run step by step like
 /// the call that starts it, for its [`Caller`], and logs to its buffer. `None` where the process is ending.
 ///
-/// A panic is not reported: whoever waits for the outcome is told that the task was lost.
+/// A panic is not reported here: the call that waits for the task gets an error.
 pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     if is_ending_here() {
         return None;
     }
-    let steps = Steps::new(Caller::waits(Caller::current(), work), LogBuffer::current());
+    let steps = Steps::new(CALLER.scope(Caller::current(), work), LogBuffer::current());
     Some(tokio::spawn(async move { drop(steps.await) }).abort_handle())
 }
 
-/// Drives the future on this thread, and checks for signals now and then. A signal handler may itself
-/// use siteline, and may fork: so this thread leaves the runtime while handlers run. They may need what
-/// this call has locked, a scan or the token: so the future goes on in the background meanwhile.
+/// Polls the future on this thread, and handles signals between two polls. A signal handler may itself
+/// use siteline, and may fork: so this thread leaves the runtime while handlers run. A handler may wait
+/// for what this call has locked, a scan or the token: so the future runs in the background meanwhile.
 fn waited_for<F>(
     runtime: &Runtime,
     mut steps: Steps<F>,
-    hears_signals: bool,
+    handles_signals: bool,
 ) -> PyResult<Outcome<F::Output>>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -177,19 +152,22 @@ where
             return Ok(outcome);
         }
         stay_if_ending();
-        if !hears_signals {
+        if !handles_signals {
             continue;
         }
-        let background = BackgroundSteps::begin(runtime, steps);
-        let heard = interrupted();
+        let (stop, stopped) = oneshot::channel();
+        let background = runtime.spawn(steps.until(stopped));
+        #[expect(clippy::redundant_closure_for_method_calls, reason = "its lifetime is one")]
+        let handled = Python::attach(|py| py.check_signals());
         if !process.is_current() {
-            // Nobody drives the runtime in the child, and the connections are the parent's.
-            std::mem::forget(background);
-            return Err(heard.err().unwrap_or_else(forked_meanwhile));
+            // No thread runs the runtime in the child, and the connections are the parent's.
+            std::mem::forget((stop, background));
+            return Err(handled.err().unwrap_or_else(forked_meanwhile));
         }
+        drop(stop);
         let outcome;
-        (steps, outcome) = runtime.block_on(background.stop())?;
-        heard?;
+        (steps, outcome) = runtime.block_on(background).map_err(|_| runtime_ended())?;
+        handled?;
         if let Some(outcome) = outcome {
             return Ok(outcome);
         }
@@ -202,15 +180,6 @@ fn forked_meanwhile() -> PyErr {
         .into()
 }
 
-/// The exception of a signal handler that ran just now: `KeyboardInterrupt` for Ctrl-C.
-#[expect(
-    clippy::redundant_closure_for_method_calls,
-    reason = "the method itself is not general enough over lifetimes"
-)]
-fn interrupted() -> PyResult<()> {
-    Python::attach(|py| py.check_signals())
-}
-
 /// Python runs signal handlers in its main thread only.
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import(intern!(py, "threading"))?;
@@ -219,10 +188,10 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     main.getattr(intern!(py, "ident"))?.eq(here)
 }
 
-/// Drops what holds open requests, as a wait does that is given up.
+/// Drops a value that has open requests, and with it the requests.
 pub(crate) fn let_go<T: Send>(py: Python<'_>, held: T) -> PyResult<()> {
     let runtime = runtime(py)?;
-    // To drop a future may start a task.
+    // Dropping a future may start a task.
     detached(py, move || {
         let _entered = runtime.enter();
         undivided(|| drop(held));
@@ -235,8 +204,8 @@ pub(crate) fn step<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> 
     detached(py, || undivided(work))
 }
 
-/// As [`step`], within the runtime, so that it may start tasks, and logging to a buffer. Where an event
-/// loop makes the calls of this buffer, the tasks are for the loop that runs in this thread.
+/// As [`step`], within the runtime, so that it may start tasks, and with its log records in `buffer`. If
+/// the buffer's calls come from asyncio, the tasks are for the loop that runs in this thread.
 pub(crate) fn step_at<T: Send>(
     py: Python<'_>,
     buffer: &Arc<LogBuffer>,
@@ -247,13 +216,13 @@ pub(crate) fn step_at<T: Send>(
     let buffer = LogBuffer::for_call(Arc::clone(buffer));
     let done = detached(py, || {
         let _entered = undivided(own_runtime)?.enter();
-        Ok::<_, Error>(undivided(|| buffer.run(|| Caller::during(caller, work))))
+        Ok::<_, Error>(undivided(|| buffer.run(|| CALLER.sync_scope(caller, work))))
     })?;
     Ok(done?)
 }
 
-/// As [`step`], on a thread of its own: gives an awaitable of the running asyncio loop, which is not
-/// held up. Once begun it is done to its end, whether or not somebody still waits for it.
+/// As [`step`], on a thread of its own, so that the running asyncio loop is not blocked. Returns an
+/// awaitable. Once begun, the step completes, even if the awaitable is cancelled.
 ///
 /// # Errors
 /// `RuntimeError` where no asyncio loop is running in this thread.
@@ -262,7 +231,8 @@ pub(crate) fn spawn_step<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Bound<'_, PyAny>> {
-    spawn(py, on_blocking_thread(move || undivided(work)), move |py, outcome| {
+    let work = on_blocking_thread(move || undivided(work));
+    spawn(py, Arc::default(), work, move |py, outcome| {
         finish(py, outcome.ok_or_else(runtime_ended)??)
     })
 }
@@ -273,7 +243,7 @@ pub(crate) fn spawn_step<T: Send + 'static>(
 pub(crate) mod panic {
     use pyo3::prelude::*;
 
-    use super::{block_on, spawn};
+    use super::{Arc, block_on, spawn};
     use crate::python::bridge::process::{detached, guarded};
 
     fn defect<T>() -> PyResult<T> {
@@ -282,9 +252,12 @@ pub(crate) mod panic {
 
     #[pyfunction]
     fn _panic<'py>(py: Python<'py>, at: &str) -> PyResult<Bound<'py, PyAny>> {
+        let buffer = Arc::default();
         match at {
-            "wait" => block_on(py, async { defect::<()>() })?.map(|()| py.None().into_bound(py)),
-            "await" => spawn(py, async { defect::<()>() }, |py, _| Ok(py.None())),
+            "wait" => {
+                block_on(py, &buffer, async { defect::<()>() })?.map(|()| py.None().into_bound(py))
+            }
+            "await" => spawn(py, buffer, async { defect::<()>() }, |py, _| Ok(py.None())),
             "work" => detached(py, defect::<()>)?.map(|()| py.None().into_bound(py)),
             _ => guarded(defect),
         }

@@ -7,22 +7,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 use crate::error::{Error, Kind};
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::undivided;
 
 /// How often a wait checks for Ctrl-C, for pending log records and for the end of the process.
-const LOOK_UP: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The output of a future, or the payload of its panic.
 pub(crate) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
-
-/// A future, and its outcome where it has come to its end.
-type Stopped<F> = (Steps<F>, Option<Outcome<<F as Future>::Output>>);
 
 /// A future of the core. No fork happens while it is polled or dropped.
 pub(crate) struct Steps<F> {
@@ -31,21 +26,34 @@ pub(crate) struct Steps<F> {
 }
 
 impl<F: Future> Steps<F> {
-    /// Its log records are pushed to this buffer; they are dropped where a handler of `logging` makes
-    /// the call.
+    /// Its log records are pushed to this buffer. If a handler of `logging` makes the call, they are
+    /// dropped.
     pub(crate) fn new(future: F, buffer: Arc<LogBuffer>) -> Self {
         Self { future: Some(Box::pin(future)), buffer: LogBuffer::for_call(buffer) }
     }
 
-    /// Polls the future for at most [`LOOK_UP`]: its outcome, or `None` where it is still pending.
-    /// Pending log records are then emitted by another thread.
+    /// Polls the future for at most [`POLL_INTERVAL`]: its outcome, or `None` if it is still pending.
+    /// Then another thread emits the pending log records.
     pub(crate) async fn for_a_while(&mut self) -> Option<Outcome<F::Output>> {
-        let outcome = tokio::time::timeout(LOOK_UP, &mut *self).await.ok();
+        let outcome = tokio::time::timeout(POLL_INTERVAL, &mut *self).await.ok();
         if outcome.is_none() && self.buffer.has_pending() {
             let buffer = Arc::clone(&self.buffer);
             tokio::task::spawn_blocking(move || buffer.flush_meanwhile());
         }
         outcome
+    }
+
+    /// Polls the future until the sender is dropped. Returns it, and its outcome if it has ended.
+    pub(crate) async fn until(
+        mut self,
+        stopped: oneshot::Receiver<()>,
+    ) -> (Self, Option<Outcome<F::Output>>) {
+        let outcome = tokio::select! {
+            biased;
+            _ = stopped => None,
+            outcome = &mut self => Some(outcome),
+        };
+        (self, outcome)
     }
 }
 
@@ -70,38 +78,7 @@ impl<F> Drop for Steps<F> {
     }
 }
 
-/// A future that goes on as a task of the runtime, while its thread runs signal handlers.
-pub(crate) struct BackgroundSteps<F: Future> {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<Stopped<F>>,
-}
-
-impl<F: Future<Output: Send> + Send + 'static> BackgroundSteps<F> {
-    pub(crate) fn begin(runtime: &Runtime, mut steps: Steps<F>) -> Self {
-        let (stop, stopped) = oneshot::channel();
-        let task = runtime.spawn(async move {
-            let outcome = tokio::select! {
-                biased;
-                _ = stopped => None,
-                outcome = &mut steps => Some(outcome),
-            };
-            (steps, outcome)
-        });
-        Self { stop, task }
-    }
-
-    /// Stops the task: the future, and its outcome where it has come to its end.
-    ///
-    /// # Errors
-    /// `InternalError` where the runtime has ended.
-    pub(crate) async fn stop(self) -> Result<Stopped<F>, Error> {
-        // Fails where the task has ended.
-        let _ = self.stop.send(());
-        self.task.await.map_err(|_| runtime_ended())
-    }
-}
-
-/// Does work on a thread that drives no connections, to its end. Its panic goes on here. `None` where
+/// Does work on a thread that drives no connections, to its end. Its panic is resumed here. `None` if
 /// the runtime ended first.
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,

@@ -14,7 +14,7 @@ use crate::lock::Mutex;
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::{attached, guarded};
-use crate::python::bridge::runtime::{block_on_with, let_go, spawn_with};
+use crate::python::bridge::runtime::{block_on, let_go, spawn};
 use crate::python::client::PyClient;
 use crate::python::client::bookmark::PyBookmark;
 use crate::python::client::progress::event;
@@ -155,7 +155,7 @@ impl PyGathering {
     /// ``Progress``; ``None`` if all is read. An interrupt drops the open requests.
     fn _wait(&self, py: Python<'_>, reported: Vec<bool>) -> PyResult<Option<(usize, Py<PyAny>)>> {
         guarded(|| {
-            let stepped = block_on_with(py, &self.buffer.get(), self.step(reported)?)?;
+            let stepped = block_on(py, &self.buffer.get(), self.step(reported)?)?;
             self.stepped(py, stepped)
         })
     }
@@ -164,7 +164,7 @@ impl PyGathering {
     fn _step<'py>(slf: &Bound<'py, Self>, reported: Vec<bool>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.clone().unbind());
         let step = slf.get().step(reported)?;
-        spawn_with(py, slf.get().buffer.get(), step, move |py, stepped| {
+        spawn(py, slf.get().buffer.get(), step, move |py, stepped| {
             Ok(this.get().stepped(py, stepped)?.into_pyobject(py)?.into_any().unbind())
         })
     }

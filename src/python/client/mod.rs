@@ -209,13 +209,18 @@ impl PyClient {
     /// Request the list of readable resources (§4.2): a :class:`Discovery`, the unchanged body.
     fn discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let client = self.client.clone();
-        guarded(|| discovery(py, block_on(py, async move { client.discover(None).await })?))
+        guarded(|| {
+            discovery(
+                py,
+                block_on(py, &Arc::default(), async move { client.discover(None).await })?,
+            )
+        })
     }
 
     /// As ``discover()``, an awaitable of the running asyncio loop.
     fn _discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let client = self.client.clone();
-        spawn(py, async move { client.discover(None).await }, |py, body| {
+        spawn(py, Arc::default(), async move { client.discover(None).await }, |py, body| {
             discovery(py, body).map(Bound::unbind)
         })
     }

@@ -1,6 +1,5 @@
 //! `siteline.Page`, and the iterator of pages.
 
-use std::sync::Arc;
 use std::task::Poll;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -8,14 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::client::table::Provenance;
-use crate::data::{Page, PointColumns};
+use crate::data::Page;
 use crate::preview::Preview;
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::client::bookmark::PyBookmark;
 use crate::python::client::page_reader::PageReader;
 use crate::python::client::query::PyQuery;
-use crate::python::convert::holder::{HoldsPoints, frame_methods, point_methods};
-use crate::python::convert::preview;
+use crate::python::convert::holder::{frame_methods, point_methods};
 use crate::python::convert::rows::PointSource as _;
 use crate::python::convert::state::dict;
 use crate::python::convert::table::provenance;
@@ -37,14 +35,8 @@ pub(crate) struct PyPage {
     pub(crate) chain: Option<Span>,
 }
 
-impl HoldsPoints for PyPage {
-    fn points(&self) -> &Arc<PointColumns> {
-        &self.page.points
-    }
-}
-
 frame_methods!(PyPage);
-point_methods!(PyPage);
+point_methods!(PyPage, page.points);
 
 #[pymethods]
 impl PyPage {
@@ -65,10 +57,9 @@ impl PyPage {
     }
 
     /// What ``siteline._display.html`` draws.
-    fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let interval = self.provenance.query.interval_seconds();
-        let preview = detached(py, || Preview::from_points(&self.page.points, None, interval))?;
-        preview::dict(py, &preview)
+        dict(py, &detached(py, || Preview::from_points(&self.page.points, None, interval))?)
     }
 
     /// The number of the page request. If a point is on several pages, the one with the highest number

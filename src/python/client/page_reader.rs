@@ -11,7 +11,7 @@ use crate::client::table::{Provenance, ReadFailure};
 use crate::data::Page;
 use crate::error::Result;
 use crate::python::bridge::logging::SharedLogBuffer;
-use crate::python::bridge::runtime::{block_on_with, spawn_with, step_at};
+use crate::python::bridge::runtime::{block_on, spawn, step_at};
 use crate::python::client::failure::read_failure;
 use crate::python::client::progress::{ProgressCallback, finish};
 use crate::python::convert::rows::{PointSource, Taken};
@@ -61,7 +61,7 @@ impl PointSource for PageReader {
         if self.report(py)? {
             return Ok(());
         }
-        let filled = block_on_with(py, &self.buffer.get(), self.stream.fill())?;
+        let filled = block_on(py, &self.buffer.get(), self.stream.fill())?;
         filled.map_err(|failure| self.failed(py, failure))?;
         self.report(py).map(drop)
     }
@@ -78,7 +78,7 @@ impl PointSource for PageReader {
     }
 
     fn awaited<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        spawn_with(py, self.buffer.get(), self.stream.fill(), |py, filled| {
+        spawn(py, self.buffer.get(), self.stream.fill(), |py, filled| {
             filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
         })
     }

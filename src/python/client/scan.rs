@@ -18,7 +18,7 @@ use crate::error::{Error, Kind, excerpt};
 use crate::http::Deadline;
 use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::guarded;
-use crate::python::bridge::runtime::{block_on, block_on_with, spawn, spawn_with, step};
+use crate::python::bridge::runtime::{block_on, spawn, step};
 use crate::python::client::PyClient;
 use crate::python::client::bookmark::PyBookmark;
 use crate::python::client::failure::read_failure;
@@ -209,7 +209,7 @@ impl PyScan {
                 return Ok(table.cast_into()?.unbind());
             }
             let collect = Arc::clone(&scan.collect);
-            let read = block_on(py, async move { collect.table().await })?;
+            let read = block_on(py, &Arc::default(), async move { collect.table().await })?;
             scan.remembered(py, read.map_err(|failure| read_failure(py, failure))?)
         })
     }
@@ -217,7 +217,7 @@ impl PyScan {
     /// As ``collect()``, an awaitable of the running asyncio loop.
     fn _collect<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (collect, this) = (Arc::clone(&slf.get().collect), slf.clone().unbind());
-        spawn(slf.py(), async move { collect.table().await }, move |py, read| {
+        spawn(slf.py(), Arc::default(), async move { collect.table().await }, move |py, read| {
             this.get().stepped(py, read.map(Step::Whole))
         })
     }
@@ -237,7 +237,7 @@ impl PyScan {
     fn _wait(&self, py: Python<'_>, collecting: &PyCollecting) -> PyResult<Py<PyAny>> {
         guarded(|| {
             let step = self.step(collecting.deadline);
-            let step = block_on_with(py, &collecting.buffer.get(), step)?;
+            let step = block_on(py, &collecting.buffer.get(), step)?;
             self.stepped(py, step)
         })
     }
@@ -249,7 +249,7 @@ impl PyScan {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (step, this) = (slf.get().step(collecting.deadline), slf.clone().unbind());
         let buffer = collecting.buffer.get();
-        spawn_with(slf.py(), buffer, step, move |py, step| this.get().stepped(py, step))
+        spawn(slf.py(), buffer, step, move |py, step| this.get().stepped(py, step))
     }
 
     /// After the last step: drops the request for the page that is prefetched.

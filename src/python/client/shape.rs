@@ -40,7 +40,7 @@ impl PyShape {
         identity: Option<[String; 5]>,
         members: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let mut shape: Shape = record(py, keywords(members)?)?;
+        let mut shape: Shape = record(py, &keywords(members)?)?;
         shape.identity = identity.unwrap_or(shape.identity);
         guarded(|| shape.check().map_err(Into::into))?;
         Ok(Self(shape))

@@ -1,9 +1,10 @@
 //! `siteline.Clock`: a clock that a test can move.
 
+use jiff::Timestamp;
 use pyo3::prelude::*;
 
 use crate::clock::Clock;
-use crate::python::convert::values::{datetime, duration, instant};
+use crate::python::convert::values::{duration, instant};
 
 /// A clock that is moved instead of waited for.
 ///
@@ -33,8 +34,8 @@ impl PyClock {
     }
 
     /// The time that this clock shows, an aware ``datetime`` in UTC.
-    fn now<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        datetime(py, self.0.wall())
+    fn now(&self) -> Timestamp {
+        self.0.wall()
     }
 
     /// Move the clock forward by seconds, a ``timedelta`` or text such as ``"1d"``.

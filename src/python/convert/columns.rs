@@ -1,13 +1,13 @@
-//! Columns for `siteline.frames`: what NumPy looks at where it lies.
+//! Columns for `siteline.frames`, in memory that NumPy reads in place.
 
 use std::collections::HashMap;
 
 use arrow_array::cast::AsArray as _;
-use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList};
+use pyo3::types::{PyByteArray, PyList, PyTuple};
 
 use crate::data::{COLUMN_NAMES, PointColumns};
 use crate::python::bridge::process::guarded;
@@ -51,8 +51,8 @@ pub(crate) fn of_points<'py>(
     })
 }
 
-/// The columns of some batches, one after the other, as [`of_points`] gives them but in
-/// `bytearray`s. `dictionary`: codes and the list of texts.
+/// The columns of batches, concatenated, in the form of [`of_points`] but copied into `bytearray`s.
+/// `dictionary`: codes, and the list of texts.
 pub(crate) fn columns<'py>(
     py: Python<'py>,
     schema: &SchemaRef,
@@ -73,46 +73,37 @@ fn column<'py>(
     name: &str,
     kind: &DataType,
     arrays: &[&ArrayRef],
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Bound<'py, PyTuple>> {
     let rows = arrays.iter().copied().map(Array::len).sum();
+    let data: Vec<_> = arrays.iter().copied().map(Array::to_data).collect();
+    // Null numbers are NaN there.
+    let values = || {
+        let values = data.iter().flat_map(|data| data.buffer::<i64>(0));
+        bytes(py, rows, values.map(|value| value.to_ne_bytes()))
+    };
     let tuple = match kind {
         DataType::Dictionary(..) => {
             let (codes, texts) = dictionary(py, rows, arrays)?;
-            (name, "dictionary", codes, texts).into_pyobject(py)?.into_any()
+            (name, "dictionary", codes, texts).into_pyobject(py)?
         }
-        DataType::Timestamp(..) => {
-            let values = arrays
-                .iter()
-                .flat_map(|array| array.as_primitive::<TimestampMicrosecondType>().values());
-            let values = bytes(py, rows, values.map(|value| value.to_ne_bytes()))?;
-            (name, "timestamp", values).into_pyobject(py)?.into_any()
-        }
-        DataType::Float64 => {
-            let values = arrays.iter().flat_map(|array| {
-                // For pandas null is NaN.
-                let array = array.as_primitive::<Float64Type>();
-                array.iter().map(|value| value.unwrap_or(f64::NAN).to_ne_bytes())
-            });
-            (name, "float", bytes(py, rows, values)?).into_pyobject(py)?.into_any()
-        }
+        DataType::Timestamp(..) => (name, "timestamp", values()?).into_pyobject(py)?,
+        DataType::Float64 => (name, "float", values()?).into_pyobject(py)?,
         DataType::Int64 => {
-            let values = arrays.iter().flat_map(|array| array.as_primitive::<Int64Type>().values());
-            let values = bytes(py, rows, values.map(|value| value.to_ne_bytes()))?;
             let missing = arrays
                 .iter()
                 .flat_map(|array| (0..array.len()).map(|row| [u8::from(array.is_null(row))]));
-            (name, "integer", values, bytes(py, rows, missing)?).into_pyobject(py)?.into_any()
+            (name, "integer", values()?, bytes(py, rows, missing)?).into_pyobject(py)?
         }
         _ => {
             let texts: Vec<Option<&str>> =
                 arrays.iter().flat_map(|array| array.as_string::<i32>().iter()).collect();
-            (name, "text", PyList::new(py, texts)?).into_pyobject(py)?.into_any()
+            (name, "text", PyList::new(py, texts)?).into_pyobject(py)?
         }
     };
     Ok(tuple)
 }
 
-/// Codes and what they stand for. Each batch has a dictionary of its own; in pandas there is one.
+/// Codes and their texts. Each batch has a dictionary of its own; the result has one for all.
 fn dictionary<'py>(
     py: Python<'py>,
     rows: usize,
@@ -141,7 +132,7 @@ fn dictionary<'py>(
     Ok((bytes(py, rows, codes)?, PyList::new(py, texts)?))
 }
 
-/// A `bytearray` of fixed-width values: NumPy looks at it in place, and may write to it.
+/// A `bytearray` of fixed-width values, which NumPy reads in place and may write to.
 fn bytes<const WIDTH: usize>(
     py: Python<'_>,
     length: usize,

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::IntoPyDict as _;
 
 use crate::python::bridge::process::guarded;
 
@@ -20,9 +20,6 @@ pub(crate) fn call_frames<'py>(
     ids: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = holder.py();
-    let options = PyDict::new(py);
-    if let Some(ids) = ids {
-        options.set_item("ids", ids)?;
-    }
+    let options = ids.map(|ids| ("ids", ids)).into_iter().into_py_dict(py)?;
     guarded(|| frames(py, name)?.call((holder,), Some(&options)))
 }

@@ -1,16 +1,8 @@
-//! What hands out points: frames made by `siteline.frames`, records, Arrow.
+//! The methods that several classes with points share: frames, records, Arrow.
 
-use std::sync::Arc;
-
-use crate::data::PointColumns;
-
-/// A class with points at hand: see [`point_methods`].
-pub(crate) trait HoldsPoints {
-    fn points(&self) -> &Arc<PointColumns>;
-}
-
-/// The frames of a class that `siteline.frames` can ask for `_columns`, `_provenance` and Arrow, or of
-/// one that is called in the place of [`call_frames`](crate::python::convert::frames::call_frames).
+/// The methods that make frames. `siteline.frames` makes them from `_columns`, `_provenance` and the
+/// Arrow stream of the object; a class without these names its own function in the place of
+/// [`call_frames`](crate::python::convert::frames::call_frames).
 macro_rules! frame_methods {
     ($class:ident) => {
         $crate::python::convert::holder::frame_methods! {
@@ -41,16 +33,16 @@ macro_rules! frame_methods {
     };
 }
 
-/// Records, Arrow and columns of a class that [`HoldsPoints`].
+/// Records, Arrow and columns of a class with an `Arc<PointColumns>` in this field.
 macro_rules! point_methods {
-    ($class:ident) => {
+    ($class:ident, $($points:ident).+) => {
         #[pymethods]
         impl $class {
             /// The points one by one, as plain dicts, or as :class:`Record` tuples with
             /// ``named=True``, which have the ten columns alone: ``extra_columns`` are in the dicts.
             #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
             fn records(&self, named: bool) -> $crate::python::convert::rows::RecordIterator {
-                let points = ::std::sync::Arc::clone(HoldsPoints::points(self));
+                let points = ::std::sync::Arc::clone(&self.$($points).+);
                 $crate::python::convert::rows::RecordIterator::over(points, named)
             }
 
@@ -63,19 +55,18 @@ macro_rules! point_methods {
             ) -> PyResult<Bound<'py, PyCapsule>> {
                 // The interface lets a producer keep its own schema; consumers cast.
                 drop(requested_schema);
-                $crate::python::convert::capsule::points_capsule(py, HoldsPoints::points(self))
+                $crate::python::convert::capsule::points_capsule(py, &self.$($points).+)
             }
 
             /// The Arrow PyCapsule interface.
             fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-                let schema = HoldsPoints::points(self).schema();
+                let schema = self.$($points).+.schema();
                 $crate::python::convert::capsule::schema_capsule(py, &schema)
             }
 
             /// The columns for ``siteline.frames``.
-            #[pyo3(name = "_columns")]
-            pub(crate) fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-                $crate::python::convert::columns::of_points(py, HoldsPoints::points(self))
+            fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+                $crate::python::convert::columns::of_points(py, &self.$($points).+)
             }
         }
     };

@@ -4,10 +4,8 @@ use pyo3::exceptions::{PyException, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pythonize::{Depythonizer, PythonizeError};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, Error as _, IntoDeserializer, MapAccess, Visitor,
-};
+use serde::de::value::MapDeserializer;
+use serde::de::{self, DeserializeOwned, Error as _, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
 use crate::error::{Kind, excerpt};
@@ -32,13 +30,17 @@ pub(crate) fn keywords<'py>(given: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<
 ///
 /// # Errors
 /// `TypeError` for an unknown keyword and a value of another type, `ConfigError` for other values.
-pub(crate) fn record<T: DeserializeOwned>(
-    py: Python<'_>,
-    keywords: Vec<Keyword<'_>>,
-) -> PyResult<T> {
-    let keywords = Keywords { rest: keywords.into_iter(), current: None };
-    let record = T::deserialize(MapAccessDeserializer::new(keywords));
-    record.map_err(|error: KeywordError| error.into_python(py))
+pub(crate) fn record<T: DeserializeOwned>(py: Python<'_>, keywords: &[Keyword<'_>]) -> PyResult<T> {
+    let mut current = None;
+    let members = keywords.iter().map(|keyword| {
+        current = Some(keyword);
+        (keyword.name.as_str(), Value(&keyword.value))
+    });
+    let record = T::deserialize(MapDeserializer::new(members));
+    record.map_err(|error: KeywordError| match current {
+        Some(keyword) => error.of(keyword).into_python(py),
+        None => error.into_python(py),
+    })
 }
 
 impl Keyword<'_> {
@@ -72,6 +74,9 @@ enum KeywordError {
     /// What follows the keyword's name in a `ConfigError`.
     #[error("{0}")]
     Refused(String),
+    /// An unknown keyword.
+    #[error(transparent)]
+    Unexpected(PyErr),
 }
 
 impl KeywordError {
@@ -91,13 +96,13 @@ impl KeywordError {
                 let _ = error.value(py).call_method1("add_note", (note,));
                 Self::Python(error)
             }
-            Self::Python(error) => Self::Python(error),
+            error => error,
         }
     }
 
     fn into_python(self, py: Python<'_>) -> PyErr {
         match self {
-            Self::Python(error) => error,
+            Self::Python(error) | Self::Unexpected(error) => error,
             Self::Refused(text) => refuse(py, Kind::ConfigError, text),
         }
     }
@@ -109,7 +114,7 @@ impl de::Error for KeywordError {
     }
 
     fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
-        Self::Python(unexpected(name, known))
+        Self::Unexpected(unexpected(name, known))
     }
 
     fn unknown_variant(text: &str, known: &'static [&'static str]) -> Self {
@@ -129,32 +134,6 @@ impl From<PythonizeError> for KeywordError {
     }
 }
 
-struct Keywords<'py> {
-    rest: std::vec::IntoIter<Keyword<'py>>,
-    current: Option<Keyword<'py>>,
-}
-
-impl<'de> MapAccess<'de> for Keywords<'_> {
-    type Error = KeywordError;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, KeywordError> {
-        self.current = self.rest.next();
-        let name = self.current.as_ref().map(|keyword| keyword.name.as_str());
-        name.map(|name| seed.deserialize(name.into_deserializer())).transpose()
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(
-        &mut self,
-        seed: V,
-    ) -> Result<V::Value, KeywordError> {
-        let keyword = self.current.take().ok_or_else(|| KeywordError::custom("no keyword"))?;
-        seed.deserialize(Value(&keyword.value)).map_err(|error| error.of(&keyword))
-    }
-}
-
 macro_rules! extracted {
     ($($method:ident $visit:ident),*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, KeywordError> {
@@ -165,7 +144,16 @@ macro_rules! extracted {
 
 /// The value of a keyword. Stricter than pythonize: only a bool is a switch, and text is no list.
 /// Bytes may be a `bytearray` or a `memoryview`.
+#[derive(Clone, Copy)]
 struct Value<'a, 'py>(&'a Bound<'py, PyAny>);
+
+impl IntoDeserializer<'_, KeywordError> for Value<'_, '_> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
 
 impl<'de> de::Deserializer<'de> for Value<'_, '_> {
     type Error = KeywordError;

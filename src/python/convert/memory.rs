@@ -5,8 +5,8 @@ use arrow_buffer::Buffer;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// A column's values: one-dimensional, of eight bytes each, native byte order. They never change, and
-/// NumPy is told so: whoever holds them (the table, an Arrow consumer, another frame) sees no writing.
+/// A column's values: one-dimensional, of eight bytes each, in native byte order. NumPy gets them as
+/// read-only, because the table, Arrow consumers and other frames share them.
 #[pyclass(frozen)]
 pub(crate) struct Memory {
     values: Buffer,
@@ -23,7 +23,7 @@ impl Memory {
 
 #[pymethods]
 impl Memory {
-    /// NumPy's interface of memory that is already there.
+    /// NumPy's interface to existing memory.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -31,7 +31,7 @@ impl Memory {
         dict.set_item("shape", (self.values.len() / 8,))?;
         let order = if cfg!(target_endian = "little") { '<' } else { '>' };
         dict.set_item("typestr", format!("{order}{}8", self.kind))?;
-        // An address, and that nobody writes there.
+        // The address, and that the memory is read-only.
         dict.set_item("data", (self.values.as_ptr() as usize, true))?;
         Ok(dict)
     }

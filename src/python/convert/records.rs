@@ -3,18 +3,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, Float64Array, Int64Array};
+use arrow_array::ArrayAccessor;
+use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::data::{COLUMN_NAMES, Identity, PointColumns};
 use crate::python::convert::frames::frames;
 use crate::python::convert::values::{datetime_from_microseconds, timedelta};
 
-/// So many times are kept.
+/// Most times that are kept.
 const TIMES: usize = 1 << 12;
-/// Microseconds of a year: what is further away from the last time is made from nothing.
+/// A year in microseconds. A time that is further from the last one is made without it.
 const LONGEST_STEP: i64 = 365 * 86_400 * 1_000_000;
 
 /// A page's points, and what they share as Python objects.
@@ -27,7 +28,7 @@ pub(crate) struct Rows {
 struct Shared {
     /// The columns that follow the ids.
     names: Vec<Py<PyString>>,
-    /// Of each series the ids, or the dict of a point with all but its ids still `None`.
+    /// For each series its ids, or the dict to copy for each of its points.
     series: Vec<PyOnceLock<Py<PyAny>>>,
 }
 
@@ -83,11 +84,11 @@ impl Rows {
         };
         set(time)?;
         for numbers in &points.numbers {
-            set(float(py, numbers, row))?;
+            set(value(py, numbers, row)?)?;
         }
-        set(count(py, &points.sample_counts, row))?;
+        set(value(py, &points.sample_counts, row)?)?;
         for texts in &points.extras {
-            set(or_none(py, texts, row, || PyString::new(py, texts.value(row))))?;
+            set(value(py, texts, row)?)?;
         }
         Ok(dict.into_any())
     }
@@ -103,7 +104,7 @@ impl Shared {
         }
     }
 
-    /// A dict to copy: what is set in the copy has its place already.
+    /// A dict with the ids and all other keys, so that a copy of it does not grow when they are set.
     fn template(&self, py: Python<'_>, identity: &Identity) -> PyResult<Py<PyAny>> {
         let dict = PyDict::new(py);
         for (name, id) in COLUMN_NAMES.into_iter().zip(&identity.0) {
@@ -129,49 +130,44 @@ fn record<'py>(
     row: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     static MAKE: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
-    // What `Record(…)` would call, without its step through Python.
+    // `Record(…)` is a Python function that calls this.
     let (new, class) = MAKE.get_or_try_init(py, || {
         let new = py.get_type::<PyTuple>().getattr("__new__")?.unbind();
         Ok::<_, PyErr>((new, frames(py, "Record")?.cast_into::<PyType>()?.into_any().unbind()))
     })?;
     let id = |place: usize| ids.get_item(place);
-    let [value, minimum, maximum] =
-        points.numbers.each_ref().map(|numbers| float(py, numbers, row));
-    let count = count(py, &points.sample_counts, row);
-    let ten = [id(0)?, id(1)?, id(2)?, id(3)?, id(4)?, time, value, minimum, maximum, count];
+    let [mean, minimum, maximum] = &points.numbers;
+    let mean = value(py, mean, row)?;
+    let (minimum, maximum) = (value(py, minimum, row)?, value(py, maximum, row)?);
+    let count = value(py, &points.sample_counts, row)?;
+    let ten = [id(0)?, id(1)?, id(2)?, id(3)?, id(4)?, time, mean, minimum, maximum, count];
     new.bind(py).call1((class, PyTuple::new(py, ten)?))
 }
 
-fn float<'py>(py: Python<'py>, column: &Float64Array, row: usize) -> Bound<'py, PyAny> {
-    or_none(py, column, row, || PyFloat::new(py, column.value(row)))
-}
-
-fn count<'py>(py: Python<'py>, column: &Int64Array, row: usize) -> Bound<'py, PyAny> {
-    or_none(py, column, row, || PyInt::new(py, column.value(row)))
-}
-
-/// `None` where the column has nothing there.
-fn or_none<'py, T>(
+/// The value in a row of a column, `None` for null.
+fn value<'py, Column: ArrayAccessor + Copy>(
     py: Python<'py>,
-    column: &impl Array,
+    column: Column,
     row: usize,
-    make: impl FnOnce() -> Bound<'py, T>,
-) -> Bound<'py, PyAny> {
-    if column.is_null(row) { py.None().into_bound(py) } else { make().into_any() }
+) -> PyResult<Bound<'py, PyAny>>
+where
+    Column::Item: IntoPyObject<'py>,
+{
+    column.is_valid(row).then(|| column.value(row)).into_bound_py_any(py)
 }
 
-/// The times of the last points as Python objects: points of several series share theirs, and most
-/// follow the one before in a step that is known.
+/// The latest times as Python objects: series share their times, and most times follow the previous
+/// one by the same step.
 #[derive(Default)]
 pub(crate) struct Times {
     known: Vec<Option<Time>>,
-    /// The place of the time that was asked for last.
+    /// The index of the last time.
     last: usize,
-    /// A `timedelta`, as long as its microseconds.
+    /// The last step, a `timedelta`.
     step: Option<Time>,
 }
 
-/// Microseconds, and the object that they are.
+/// Microseconds, and their Python object.
 type Time = (i64, Py<PyAny>);
 
 impl Times {
@@ -195,7 +191,7 @@ impl Times {
         Ok(object)
     }
 
-    /// By a step from the last one: an addition is quicker than a new time from nothing.
+    /// The last time plus a step: an addition is faster than making a new `datetime`.
     fn after_last<'py>(&mut self, py: Python<'py>, at: i64) -> Option<PyResult<Bound<'py, PyAny>>> {
         let (last, object) = self.known[self.last].as_ref()?;
         let length = at.checked_sub(*last).filter(|length| length.abs() < LONGEST_STEP)?;
@@ -211,7 +207,7 @@ impl Times {
     }
 }
 
-/// Where a time is kept: times in equal steps go to places far from each other.
+/// The index at which a time is kept. The hash spreads times in equal steps.
 fn place(at: i64) -> usize {
     let mixed = at.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     usize::try_from(mixed).unwrap_or_default() % TIMES

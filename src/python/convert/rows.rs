@@ -1,7 +1,7 @@
 //! `siteline.RecordIterator`: points one by one.
 
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -14,18 +14,18 @@ use crate::python::bridge::process::{self, guarded};
 use crate::python::bridge::runtime::spawn;
 use crate::python::convert::records::{Rows, Times};
 
-/// So many points are made at a time: locks and guards cost as much as a point.
+/// Points that are made at a time: locking and guarding once for each would double its cost.
 const BATCH: usize = 1 << 6;
 
 /// Where the further points of an iterator come from: the pages of a chain, the batches of a store.
 pub(crate) trait PointSource: Send + Sync {
-    /// Takes points that are here. Does not wait, runs no Python code.
+    /// Takes points that have arrived. Does not wait, runs no Python code.
     fn take(&self) -> Taken;
 
     /// Waits until there are points to take, or none any more.
     ///
     /// # Errors
-    /// Why they did not come, and what Python code raised meanwhile (Ctrl-C): no point is lost.
+    /// Why no points arrived, or what Python code raised meanwhile (Ctrl-C). No point is lost.
     fn wait(&self, py: Python<'_>) -> PyResult<()>;
 
     /// Whether this process may take points.
@@ -45,10 +45,10 @@ pub(crate) trait PointSource: Send + Sync {
     /// # Errors
     /// `RuntimeError` where no loop is running in this thread.
     fn awaited<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        spawn(py, async {}, |py, ()| Ok(py.None()))
+        spawn(py, Arc::default(), async {}, |py, ()| Ok(py.None()))
     }
 
-    /// Reports points that are here to `progress=`: whether there were any that had not been reported.
+    /// Reports points that have arrived to `progress=`. Returns whether any were not reported before.
     ///
     /// # Errors
     /// What the callback raised; no point is lost.
@@ -73,12 +73,12 @@ pub(crate) trait PointSource: Send + Sync {
     }
 }
 
-/// The source where all points are at hand from the start.
-struct NoSource;
+/// Points at hand, until they are taken.
+struct AtHand(Mutex<Option<Arc<PointColumns>>>);
 
-impl PointSource for NoSource {
+impl PointSource for AtHand {
     fn take(&self) -> Taken {
-        Taken::Ended
+        self.0.lock().take().map_or(Taken::Ended, Taken::Points)
     }
 
     fn wait(&self, _py: Python<'_>) -> PyResult<()> {
@@ -91,7 +91,7 @@ pub(crate) enum Taken {
     Points(Arc<PointColumns>),
     /// There are no further points.
     Ended,
-    /// None are here yet: [`PointSource::wait`] first.
+    /// None have arrived yet: [`PointSource::wait`] first.
     Nothing,
 }
 
@@ -115,13 +115,13 @@ pub(crate) struct RecordIterator {
 struct State {
     /// The page at hand, until its last row is taken.
     rows: Option<Arc<Rows>>,
-    /// The next row that no object was made of, and the envelope that it is in, or one before it.
+    /// The next row to make an object of, and its envelope or an earlier one.
     row: usize,
     envelope: usize,
-    /// Points that were made and are to be given next.
+    /// The objects to return next.
     ready: VecDeque<PyResult<Py<PyAny>>>,
     times: Times,
-    /// The forks of this process when the page was taken.
+    /// [`process::forks`] when the page was taken.
     forks: usize,
 }
 
@@ -133,20 +133,16 @@ impl RecordIterator {
 
     /// Over points at hand.
     pub(crate) fn over(points: Arc<PointColumns>, named: bool) -> Self {
-        let mut state = State::default();
-        state.begin(points);
-        Self { source: Box::new(NoSource), named, state: Mutex::new(state) }
+        Self::reading(Box::new(AtHand(Mutex::new(Some(points)))), named)
     }
 
-    /// The next point that is at hand. Making one runs Python code, which may ask for the next one
-    /// itself: so rows are taken under the lock, and points made outside.
+    /// The next point that has arrived. Making its object runs Python code, which may itself ask for the
+    /// next point: so rows are taken with the lock held, and objects are made without it.
     fn take(&self, py: Python<'_>) -> PyResult<At> {
         loop {
             let (rows, envelope, numbers, mut times) = match self.rows() {
-                Next::Made(point) => return point.map(At::Point),
-                Next::Rows(rows, envelope, numbers, times) => (rows, envelope, numbers, times),
-                Next::End => return Ok(At::End),
-                Next::Nothing => return Ok(At::Nothing),
+                ControlFlow::Break(at) => return at,
+                ControlFlow::Continue(next) => next,
             };
             self.source.prefetch(py);
             let made = guarded(|| Ok(rows.objects(py, envelope, numbers, &mut times, self.named)))?;
@@ -156,47 +152,41 @@ impl RecordIterator {
         }
     }
 
-    fn rows(&self) -> Next {
+    fn rows(&self) -> ControlFlow<PyResult<At>, NextRows> {
         let mut state = self.state.lock();
         loop {
-            // A forked child gets no points of a page, and `wait` says why. Points of a table are for both.
+            // A forked child gets the points of a table, but none of a page: `wait` raises the error.
             if state.forks != process::forks() {
                 if self.source.check_process().is_err() {
-                    return Next::Nothing;
+                    return ControlFlow::Break(Ok(At::Nothing));
                 }
                 state.forks = process::forks();
             }
             if let Some(point) = state.ready.pop_front() {
-                return Next::Made(point);
+                return ControlFlow::Break(point.map(At::Point));
             }
             if let Some(next) = state.take() {
-                return next;
+                return ControlFlow::Continue(next);
             }
             match self.source.take() {
                 Taken::Points(points) => state.begin(points),
-                Taken::Nothing => return Next::Nothing,
-                Taken::Ended => return Next::End,
+                Taken::Nothing => return ControlFlow::Break(Ok(At::Nothing)),
+                Taken::Ended => return ControlFlow::Break(Ok(At::End)),
             }
         }
     }
 }
 
-/// Where the iterator stands.
+/// What the iterator has next.
 enum At {
     Point(Py<PyAny>),
     End,
-    /// The next page is to be read first.
+    /// No point has arrived: the next page is waited for.
     Nothing,
 }
 
-/// What is to be done for the next point.
-enum Next {
-    Made(PyResult<Py<PyAny>>),
-    /// To be made: an envelope, and rows in it or after it.
-    Rows(Arc<Rows>, usize, Range<usize>, Times),
-    End,
-    Nothing,
-}
+/// The rows to make objects of: an envelope, and rows in it or after it.
+type NextRows = (Arc<Rows>, usize, Range<usize>, Times);
 
 #[pymethods]
 impl RecordIterator {
@@ -241,25 +231,22 @@ impl RecordIterator {
             match self.take(py)? {
                 At::Point(point) => return Ok((Some(point), false)),
                 At::End => return self.source.finish(py).map(|()| (None, true)),
-                At::Nothing => {
-                    if !self.source.report(py)? {
-                        return Ok((None, false));
-                    }
-                }
+                At::Nothing if self.source.report(py)? => {}
+                At::Nothing => return Ok((None, false)),
             }
         }
     }
 }
 
 impl State {
-    /// Goes on with these points, after those that are ready.
+    /// Continues with these points, after those that are ready.
     fn begin(&mut self, points: Arc<PointColumns>) {
         (self.row, self.envelope, self.forks) = (0, 0, process::forks());
         self.rows = Rows::new(points);
     }
 
-    /// The next rows. With the last one the page is let go, before another is asked for.
-    fn take(&mut self) -> Option<Next> {
+    /// The next rows. The page is dropped with its last row, before the next page is requested.
+    fn take(&mut self) -> Option<NextRows> {
         let rows = Arc::clone(self.rows.as_ref()?);
         let (first, envelope) = (self.row, self.envelope);
         self.row = (first + BATCH).min(rows.points.rows());
@@ -271,6 +258,6 @@ impl State {
             }
         }
         let times = std::mem::take(&mut self.times);
-        Some(Next::Rows(rows, envelope, first..self.row, times))
+        Some((rows, envelope, first..self.row, times))
     }
 }

@@ -1,5 +1,5 @@
-//! Records as plain dicts, and back: what a report says, and what `pickle` keeps of an object. Members
-//! have names: a state that an older siteline wrote still loads where a newer one has a member more.
+//! Records of the core as plain dicts, and back: for reports, and for `pickle`. Members have names, so
+//! a state that an older siteline pickled still loads when a newer one has one more member.
 
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;

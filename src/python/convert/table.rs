@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyList};
 
-use crate::client::table::{Provenance, Table};
+use crate::client::table::{Provenance, Table, TableReport};
 use crate::data::PointColumns;
 use crate::preview::Preview;
 use crate::python::bridge::process::detached;
-use crate::python::convert::holder::{HoldsPoints, frame_methods, point_methods};
-use crate::python::convert::preview;
-use crate::python::convert::report::table_report;
-use crate::python::convert::values::{datetime, html, many};
+use crate::python::convert::holder::{frame_methods, point_methods};
+use crate::python::convert::state::dict;
+use crate::python::convert::values::{html, many};
 
 /// What `frame.attrs["siteline"]` says.
 pub(crate) fn provenance<'py>(
@@ -27,7 +26,7 @@ pub(crate) fn provenance<'py>(
         dict.set_item("query", queries.map(ToString::to_string).collect::<Vec<_>>())?;
     }
     dict.set_item("host", &provenance.host)?;
-    dict.set_item("read_at", datetime(py, provenance.read_at)?)?;
+    dict.set_item("read_at", provenance.read_at)?;
     dict.set_item("pages", provenance.pages)?;
     dict.set_item("resumed_after_pages", provenance.resumed_after_pages)?;
     Ok(dict)
@@ -65,14 +64,8 @@ impl PyTable {
     }
 }
 
-impl HoldsPoints for PyTable {
-    fn points(&self) -> &Arc<PointColumns> {
-        &self.points
-    }
-}
-
 frame_methods!(PyTable);
-point_methods!(PyTable);
+point_methods!(PyTable, points);
 
 #[pymethods]
 impl PyTable {
@@ -95,18 +88,16 @@ impl PyTable {
     }
 
     /// What notebooks show.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html(slf.as_any(), "table")
     }
 
     /// What ``siteline._display.html`` draws.
-    fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let source = self.origin.as_ref().map(|table| &table.provenance);
-        let range = source.and_then(preview::asked);
+        let range = source.and_then(Provenance::bounds);
         let interval = source.and_then(|source| source.query.interval_seconds());
-        let preview = detached(py, || Preview::from_points(&self.points, range, interval))?;
-        preview::dict(py, &preview)
+        dict(py, &detached(py, || Preview::from_points(&self.points, range, interval))?)
     }
 
     /// What was assumed, seen and counted while reading: a dict.
@@ -117,21 +108,18 @@ impl PyTable {
     /// own reports (see :attr:`Page.report`).
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        table_report(py, self.origin.as_deref(), &self.points)
+        dict(py, &TableReport::new(self.origin.as_deref(), &self.points))
     }
 
     /// What :class:`Gathered` is of several tables: one.
     #[staticmethod]
-    fn _together(tables: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let py = tables.py();
-        let origin = |one: Bound<'_, PyAny>| Ok(one.cast::<Self>()?.get().origin.clone());
-        let tables: Vec<_> =
-            tables.iter().filter_map(|one| origin(one).transpose()).collect::<PyResult<_>>()?;
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn _together(py: Python<'_>, tables: Vec<Bound<'_, Self>>) -> PyResult<Self> {
+        let tables: Vec<_> = tables.iter().filter_map(|one| one.get().origin.clone()).collect();
         Ok(Self::new(Arc::new(detached(py, || Table::concat(&tables))??)))
     }
 
-    #[pyo3(name = "_provenance")]
-    pub(crate) fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         match &self.origin {
             Some(table) => provenance(py, &table.provenance),
             None => Ok(PyDict::new(py)),

@@ -27,7 +27,7 @@ use crate::settings::Value;
 const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, or ISO text \
                             such as \"2026-11-01T00:00:00Z\".";
 const DURATION_HINT: &str = "Give seconds, a timedelta, or text such as \"1m\", \"90s\", \"1d\".";
-/// Beyond this (10,000 years) arithmetic with times overflows, and nobody means it.
+/// Longer durations (10,000 years) are a mistake, and arithmetic with them would overflow.
 const LONGEST: Duration = Duration::from_secs(10_000 * 31_556_952);
 
 /// The argument is refused: a `QueryError` where it belongs to a query, a `ConfigError` where it is
@@ -89,15 +89,14 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResul
     })
 }
 
-/// So many of them, for a `repr`: `1 page`, `2 pages`.
+/// A count and its noun, for a `repr`: `1 page`, `2 pages`.
 pub(crate) fn many(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A `siteline.Discovery` of a body.
+/// The `siteline.Discovery` of a reply.
 pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
-    let body = body.map_err(|error| raise(py, &error))?;
-    py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body[..],))
+    py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body?[..],))
 }
 
 /// What a notebook shows: `siteline._display.html.NAME(shown)`.
@@ -108,11 +107,6 @@ pub(crate) fn html<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound
 /// What a notebook shows of a sync: `siteline._display.sync_html.NAME(shown)`.
 pub(crate) fn html_sync<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     shown.py().import("siteline._display.sync_html")?.getattr(name)?.call1((shown,))
-}
-
-/// An aware `datetime` in UTC.
-pub(crate) fn datetime(py: Python<'_>, at: Timestamp) -> PyResult<Bound<'_, PyAny>> {
-    datetime_from_microseconds(py, at.as_microsecond())
 }
 
 /// An aware `datetime` in UTC from microseconds since the Unix epoch, year 1 to 9999.
@@ -225,7 +219,7 @@ fn seconds(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     Ok(if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() })
 }
 
-/// What a value is, never what is in it.
+/// The type of a value, without its content.
 pub(crate) fn described(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if value.is_none() {
         return Ok("None (is an environment variable unset?)".to_owned());

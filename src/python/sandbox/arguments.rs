@@ -25,7 +25,7 @@ pub(super) fn options(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> P
             *value = whole_seconds(value, name)?.into_pyobject(py)?.into_any();
         }
     }
-    record(py, keywords)
+    record(py, &keywords)
 }
 
 /// The faults of `sandbox.fault(...)`, all for the same requests.
@@ -49,7 +49,7 @@ pub(super) fn faults(
             _ => {}
         }
     }
-    let keywords: FaultArgs = record(py, keywords)?;
+    let keywords: FaultArgs = record(py, &keywords)?;
     Ok(FaultArgs { members, ..keywords }.faults(on)?)
 }
 

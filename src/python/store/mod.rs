@@ -57,7 +57,7 @@ impl PyStore {
         guarded(|| Ok(step(py, || work(store))??))
     }
 
-    /// A sequence number that the feed has reached, from a number or a report.
+    /// A sequence number that the feed has reached, from a number or a report; `None` for other types.
     pub(crate) fn sequence(
         &self,
         feed: &str,
@@ -211,8 +211,7 @@ impl PyStore {
     }
 
     /// What notebooks show.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html_sync(slf.as_any(), "store")
     }
 

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString, PyTuple};
 
-use crate::data::{PointColumns, schema};
+use crate::data::PointColumns;
 use crate::error::Kind;
 use crate::preview::Preview;
 use crate::python::bridge::errors::raise;
@@ -15,7 +15,6 @@ use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
 use crate::python::convert::frames::call_frames;
 use crate::python::convert::holder::frame_methods;
-use crate::python::convert::preview;
 use crate::python::convert::rows::RecordIterator;
 use crate::python::convert::state::{Reduced, dict, restore};
 use crate::python::convert::values::{html_sync, instant, optional, refuse};
@@ -26,7 +25,7 @@ use crate::store::{Flagged, View};
 use crate::sync::{ReadSpec, Snapshot, read_state};
 
 const AT: &str = "a siteline.SyncReport or a sequence number";
-/// How many points notebooks draw at most: the first.
+/// Notebooks draw at most this many points: the first ones.
 const SHOWN: usize = 1 << 17;
 
 /// Points of a store: a recipe, which is read anew each time that its points are needed.
@@ -106,8 +105,7 @@ impl PyPoints {
     }
 
     /// What notebooks show: the first points.
-    #[pyo3(name = "_repr_html_")]
-    fn repr_html<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html_sync(slf.as_any(), "points")
     }
 
@@ -128,7 +126,7 @@ impl PyPoints {
         })?;
         let records = RecordIterator::over(first, false);
         let spec = self.spec.to_string();
-        (spec, preview::dict(py, &drawn)?, records, rows, more).into_pyobject(py)
+        (spec, dict(py, &drawn)?, records, rows, more).into_pyobject(py)
     }
 
     /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``, which
@@ -151,10 +149,7 @@ impl PyPoints {
 
     /// The Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        match self.spec.view {
-            View::ChangedSince(_) => schema_capsule(py, &self.batches(py)?.schema),
-            _ => schema_capsule(py, &schema(&[])),
-        }
+        schema_capsule(py, &self.spec.view.schema())
     }
 
     /// The recipe is pickled, with the path of the store.

@@ -187,7 +187,7 @@ impl PointSource for StoredPoints {
             let mut batches = self.batches.lock();
             // Another thread may have been faster.
             if matches!(*self.next.lock(), Taken::Nothing) {
-                // `next` is not locked meanwhile: others wait for it and hold the interpreter.
+                // `next` is not locked during the read: other threads lock it with the interpreter held.
                 let read = batches.next_batch(RECORDS)?;
                 let points = read.map(|batch| Arc::new(PointColumns::from_batch(&batch)));
                 *self.next.lock() = points.map_or(Taken::Ended, Taken::Points);

@@ -84,7 +84,8 @@ impl SyncTarget {
             }
             Some(python) => {
                 let python = Arc::clone(python);
-                spawn(py, serving(Caller::running(py)?, work), move |py, outcome| {
+                let work = serving(Caller::running(py)?, work);
+                spawn(py, Arc::default(), work, move |py, outcome| {
                     python.outcome(py, outcome).and_then(|value| finish(py, value))
                 })
             }

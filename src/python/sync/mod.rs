@@ -26,7 +26,7 @@ fn report_object<'py>(py: Python<'py>, report: &SyncReport) -> PyResult<Bound<'p
     python_object(py, ("siteline.sync", "SyncReport"), (dict(py, report)?,))
 }
 
-/// A run under way, for `siteline.aio`.
+/// A run of a sync, for `siteline.aio`.
 #[pyclass(frozen, name = "_Run", module = "siteline._siteline")]
 pub(crate) struct PyRun {
     target: SyncTarget,
@@ -48,14 +48,14 @@ impl PyRun {
         let run = self.run()?;
         let fetched = || {
             let run = Arc::clone(&run);
-            Ok::<_, PyErr>(block_on(py, async move { run.fetch().await })??)
+            Ok::<_, PyErr>(block_on(py, &Arc::default(), async move { run.fetch().await })??)
         };
         while fetched()? {
             let progress = self.target.step(py, || run.apply())?;
             if let Some(callback) = &self.callback {
                 callback.report(py, &progress)?;
             }
-            // Where a page is here at once, no wait has handled signals.
+            // If the page had arrived already, no wait has handled signals.
             py.check_signals()?;
         }
         let report = self.target.step(py, || run.keep().and_then(|()| run.report()))?;
@@ -91,7 +91,7 @@ impl PyRun {
     /// the run stays where it was.
     fn _fetch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run()?;
-        spawn(py, async move { run.fetch().await }, |py, more| {
+        spawn(py, Arc::default(), async move { run.fetch().await }, |py, more| {
             Ok(more?.into_pyobject(py)?.to_owned().into_any().unbind())
         })
     }

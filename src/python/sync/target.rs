@@ -5,6 +5,7 @@
 //! event loop, while the step of the sync waits for it on a thread of its own.
 
 use std::any::Any;
+use std::future::pending;
 use std::sync::Arc;
 
 use pyo3::call::PyCallArgs;
@@ -62,7 +63,7 @@ impl PyTarget {
         let answer = |py: Python<'_>| self.object.call_method1(py, name, arguments);
         let outcome = if self.is_async {
             let caller = Caller::served().ok_or_else(|| Lost::Unwanted.error("The store"))?;
-            outcome_here(&caller, answer, |_, outcome| outcome.and_then(read))
+            outcome_here(&caller, answer, pending(), |_, outcome| outcome.and_then(read))
                 .map_err(|lost| lost.error("The store"))?
         } else {
             attached(|py| read(answer(py)?.into_bound(py)))
@@ -134,8 +135,8 @@ impl Target for PyTarget {
 /// What `lock()` of the object gave, for its `release()` when the run is over.
 struct HeldLock {
     object: Arc<Py<PyAny>>,
-    /// Of an async store: the lock is released on the caller's event loop. A thread that works for
-    /// that loop waits until it is.
+    /// For an async store: the lock is released on this caller's event loop. A thread that works for
+    /// the loop waits for that.
     caller: Option<Caller>,
     held: Option<Py<PyAny>>,
 }
@@ -156,11 +157,11 @@ impl Drop for HeldLock {
             object.bind(py).call_method1("release", (held,)).map(Bound::unbind)
         };
         let Some(served) = Caller::served() else {
-            let _ = attached(|py| caller.begin(release(py)?.into_bound(py)));
+            let _ = attached(|py| caller.begin(release(py)?.into_bound(py)).map(drop));
             return;
         };
         // On a loop that was closed nothing can be released.
-        let _ = outcome_here(&served, release, |py, released| {
+        let _ = outcome_here(&served, release, pending(), |py, released| {
             released.map_or_else(|raised| raised.write_unraisable(py, None), drop);
         });
     }
