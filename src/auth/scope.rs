@@ -67,12 +67,6 @@ impl ScopeSet {
         self.order.iter().map(String::as_str)
     }
 
-    /// The number of scopes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.order.len()
-    }
-
     /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -179,7 +173,7 @@ mod tests {
     #[test]
     fn k11_duplicate_scopes_are_removed_and_the_order_is_kept() {
         let set = ScopeSet::new(["b", "a", "b"]).expect("scopes");
-        assert_eq!((set.to_string(), set.len()), ("b a".to_owned(), 2));
+        assert_eq!((set.to_string(), set.iter().count()), ("b a".to_owned(), 2));
     }
 
     #[test]

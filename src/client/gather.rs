@@ -14,7 +14,6 @@ use super::collect::{CollectOnce, Partial, Step};
 use super::progress::Progress;
 use super::send::Client;
 use super::table::{ReadFailure, Table};
-use crate::data::Bookmark;
 use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
 
@@ -57,14 +56,6 @@ pub struct GatherFailure {
     pub error: Error,
     /// The part of each scan that was read, in the given order.
     pub scans: Vec<Partial>,
-}
-
-impl GatherFailure {
-    /// The bookmark from which the failed scan continues.
-    #[must_use]
-    pub fn bookmark(&self) -> Option<&Bookmark> {
-        self.scans.get(self.index)?.bookmark.as_ref()
-    }
 }
 
 impl Gathering {

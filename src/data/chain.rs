@@ -125,12 +125,6 @@ impl Chain {
         self
     }
 
-    /// The query.
-    #[must_use]
-    pub fn query(&self) -> &Query {
-        &self.query
-    }
-
     /// The state of the chain.
     #[must_use]
     pub fn state(&self) -> &PagingState {

@@ -31,10 +31,4 @@ impl Page {
     pub fn rows(&self) -> usize {
         self.points.rows()
     }
-
-    /// True for a page without points; the chain may continue (P5).
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rows() == 0
-    }
 }

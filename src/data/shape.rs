@@ -60,15 +60,6 @@ pub enum MissingCursor {
 }
 
 impl MissingCursor {
-    /// The name used in settings.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::End => "end",
-        }
-    }
-
     /// The variant with this name (`error`, `end`).
     ///
     /// # Errors

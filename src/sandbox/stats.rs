@@ -64,12 +64,6 @@ impl Stats {
         Self { requests: requests.into(), ..Self::default() }
     }
 
-    /// Data requests in the UTC day of this time.
-    #[must_use]
-    pub fn data_requests_on(&self, date: Date) -> u64 {
-        self.data_requests_by_day.get(&date).copied().unwrap_or_default()
-    }
-
     /// How many requests this endpoint answered with this status.
     #[must_use]
     pub fn replies(&self, endpoint: Endpoint, status: u16) -> u64 {

@@ -17,7 +17,7 @@ pub enum KeySource {
 /// The source of the passphrase of an encrypted key.
 pub enum PassphraseSource {
     /// The variable [`PASSPHRASE`](super::PASSPHRASE).
-    Text(Zeroizing<String>),
+    Variable,
     /// The first line that a command prints; the command is a text to split into words, or the words.
     Command(Value),
 }

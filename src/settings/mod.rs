@@ -190,7 +190,7 @@ fn key_of_profile(profile: &mut Profile, around: &Surroundings<'_>) -> Result<Op
 fn passphrase_of_variables(around: &Surroundings<'_>) -> Result<Option<PassphraseSource>> {
     match (around.get(PASSPHRASE), around.get(PASSWORD_COMMAND)) {
         (Some(_), Some(_)) => Err(conflict(PASSPHRASE, PASSWORD_COMMAND, "passphrase")),
-        (Some(text), None) => Ok(Some(PassphraseSource::Text(Zeroizing::new(text)))),
+        (Some(_), None) => Ok(Some(PassphraseSource::Variable)),
         (None, command) => Ok(command.map(|line| PassphraseSource::Command(Value::Text(line)))),
     }
 }

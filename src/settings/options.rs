@@ -2,7 +2,6 @@
 //! profile, the variables and the pickle of a client.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The options by name, and their forms; without the address and the credential.
 pub const OPTIONS: [(&str, Form); 19] = [
@@ -62,12 +61,8 @@ pub enum Value {
     Whole(i64),
     /// Any other number.
     Number(f64),
-    /// A parsed duration.
-    Duration(Duration),
     /// True or false.
     Flag(bool),
     /// A path, resolved.
     Path(PathBuf),
-    /// Certificates in PEM form.
-    Bytes(Vec<u8>),
 }

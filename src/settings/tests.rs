@@ -150,7 +150,7 @@ fn a_passphrase_comes_from_the_source_of_the_key_or_from_a_variable() {
     };
     assert!(matches!(passphrase(&[]), Some(PassphraseSource::Command(Value::Words(_)))));
     assert!(passphrase(&[(PRIVATE_KEY_FILE, "other.pem")]).is_none());
-    assert!(matches!(passphrase(&[(PASSPHRASE, "hunter2")]), Some(PassphraseSource::Text(_))));
+    assert!(matches!(passphrase(&[(PASSPHRASE, "hunter2")]), Some(PassphraseSource::Variable)));
     let command =
         passphrase(&[(PRIVATE_KEY_FILE, "other.pem"), (PASSWORD_COMMAND, "pass show it")]);
     assert!(matches!(command, Some(PassphraseSource::Command(Value::Text(_)))));

@@ -148,12 +148,6 @@ impl FeedState {
         &self.feed
     }
 
-    /// The base URL of the service that the feed is read from.
-    #[must_use]
-    pub fn service(&self) -> &str {
-        &self.service
-    }
-
     /// The ranges that have been read.
     #[must_use]
     pub fn coverage(&self) -> &Coverage {

@@ -192,8 +192,8 @@ fn p5_an_empty_page_with_a_cursor_does_not_end_the_chain() {
     let empty = r#"{"series":[],"nextCursor":"b"}"#.to_owned();
     let script = Script::new([Ok(page(Some("a"))), Ok(empty), Ok(page(None))]);
     let mut chain = chain();
-    assert!(!next(&mut chain, &script).unwrap().unwrap().is_empty());
-    assert!(next(&mut chain, &script).unwrap().unwrap().is_empty());
+    assert!(next(&mut chain, &script).unwrap().unwrap().rows() > 0);
+    assert!(next(&mut chain, &script).unwrap().unwrap().rows() == 0);
     assert!(next(&mut chain, &script).unwrap().unwrap().is_last);
 }
 

@@ -212,7 +212,7 @@ impl PyCredential {
     pub(crate) fn from_settings(py: Python<'_>, subject: &str, key: Key) -> PyResult<Self> {
         let opener = match key.passphrase {
             None => None,
-            Some(PassphraseSource::Text(_)) => Some(Opener::Variable),
+            Some(PassphraseSource::Variable) => Some(Opener::Variable),
             Some(PassphraseSource::Command(command)) => {
                 Some(Opener::Command(words(&value_of(py, &command)?)?))
             }

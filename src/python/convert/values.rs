@@ -250,8 +250,6 @@ pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
         Value::Number(number) => number.into_pyobject(py)?.into_any(),
         Value::Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
         Value::Path(path) => path.as_os_str().into_pyobject(py)?.into_any(),
-        Value::Duration(length) => length.into_pyobject(py)?.into_any(),
-        Value::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
     })
 }
 
