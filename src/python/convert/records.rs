@@ -1,10 +1,11 @@
 //! Points as Python objects: plain dicts, or `siteline.Record` tuples.
 
+use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayAccessor;
-use pyo3::IntoPyObjectExt as _;
+use pyo3::BoundObject as _;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
@@ -84,11 +85,11 @@ impl Rows {
         };
         set(time)?;
         for numbers in &points.numbers {
-            set(value(py, numbers, row)?)?;
+            set(value(py, numbers, row))?;
         }
-        set(value(py, &points.sample_counts, row)?)?;
+        set(value(py, &points.sample_counts, row))?;
         for texts in &points.extras {
-            set(value(py, texts, row)?)?;
+            set(value(py, texts, row))?;
         }
         Ok(dict.into_any())
     }
@@ -136,24 +137,22 @@ fn record<'py>(
         Ok::<_, PyErr>((new, frames(py, "Record")?.cast_into::<PyType>()?.into_any().unbind()))
     })?;
     let id = |place: usize| ids.get_item(place);
-    let [mean, minimum, maximum] = &points.numbers;
-    let mean = value(py, mean, row)?;
-    let (minimum, maximum) = (value(py, minimum, row)?, value(py, maximum, row)?);
-    let count = value(py, &points.sample_counts, row)?;
+    let [mean, minimum, maximum] = points.numbers.each_ref().map(|numbers| value(py, numbers, row));
+    let count = value(py, &points.sample_counts, row);
     let ten = [id(0)?, id(1)?, id(2)?, id(3)?, id(4)?, time, mean, minimum, maximum, count];
     new.bind(py).call1((class, PyTuple::new(py, ten)?))
 }
 
 /// The value in a row of a column, `None` for null.
-fn value<'py, Column: ArrayAccessor + Copy>(
-    py: Python<'py>,
-    column: Column,
-    row: usize,
-) -> PyResult<Bound<'py, PyAny>>
+fn value<'py, Column>(py: Python<'py>, column: Column, row: usize) -> Bound<'py, PyAny>
 where
-    Column::Item: IntoPyObject<'py>,
+    Column: ArrayAccessor<Item: IntoPyObject<'py, Error = Infallible>> + Copy,
 {
-    column.is_valid(row).then(|| column.value(row)).into_bound_py_any(py)
+    if column.is_null(row) {
+        return py.None().into_bound(py);
+    }
+    let Ok(value) = column.value(row).into_pyobject(py);
+    value.into_any().into_bound()
 }
 
 /// The latest times as Python objects: series share their times, and most times follow the previous
