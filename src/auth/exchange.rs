@@ -79,7 +79,7 @@ impl Exchange<'_> {
             if let Some((left, because)) = self.shared_pause()? {
                 // A caller with a valid token does not wait for a new one.
                 if tries == Tries::One {
-                    return Err(call.ended(because));
+                    return Err(call.with_attempts(because));
                 }
                 call.wait_out(left, because).await?;
             }
@@ -100,12 +100,12 @@ impl Exchange<'_> {
                     call.record_attempt(&error, Duration::ZERO);
                     continue;
                 }
-                return Err(call.failed(self.explain(error, corrected)));
+                return Err(call.with_last_attempt(self.explain(error, corrected)));
             }
             if tries == Tries::One {
-                return Err(call.failed(error));
+                return Err(call.with_last_attempt(error));
             }
-            call.after(error).await?;
+            call.pause_after(error).await?;
         }
     }
 

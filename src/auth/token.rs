@@ -79,13 +79,13 @@ struct Failure {
 
 /// What a caller does with the cached token.
 enum TokenStatus {
-    /// Uses it.
-    Use(AccessToken),
-    /// Renews it, while other callers use it.
-    Renew(AccessToken),
-    /// Renews it before use, because it is about to expire.
-    RenewFirst(AccessToken),
-    /// There is none.
+    /// It is used.
+    Valid(AccessToken),
+    /// One caller renews it, while others use it.
+    ShouldRenew(AccessToken),
+    /// It is about to expire: it is renewed before it is used.
+    MustRenew(AccessToken),
+    /// There is no token.
     Missing,
 }
 
@@ -127,20 +127,20 @@ impl TokenSource {
     pub(crate) async fn token(&self, exchange: &Exchange<'_>) -> Result<AccessToken> {
         let seen = self.lock().failed_flights;
         match self.status() {
-            TokenStatus::Use(token) => return Ok(token),
+            TokenStatus::Valid(token) => return Ok(token),
             // A call that cannot get a signature leaves the renewal to other calls.
-            TokenStatus::Renew(token) | TokenStatus::RenewFirst(token)
+            TokenStatus::ShouldRenew(token) | TokenStatus::MustRenew(token)
                 if exchange.credential.check_signer().is_err() =>
             {
                 return Ok(token);
             }
-            TokenStatus::Renew(token) => {
+            TokenStatus::ShouldRenew(token) => {
                 let flight = self.flight();
                 // Another caller is renewing it.
                 let Ok(_flight) = flight.try_lock() else { return Ok(token) };
                 return Ok(self.renew(exchange, token).await);
             }
-            TokenStatus::RenewFirst(_) => {}
+            TokenStatus::MustRenew(_) => {}
             TokenStatus::Missing => {
                 if let Some(wider) = self.wider() {
                     return Ok(wider);
@@ -153,9 +153,9 @@ impl TokenSource {
         let _flight = flight.lock().await;
         let error_of_the_flight = self.failed_since(seen);
         match (self.status(), error_of_the_flight) {
-            (TokenStatus::Use(token) | TokenStatus::Renew(token), _)
-            | (TokenStatus::RenewFirst(token), Some(_)) => Ok(token),
-            (TokenStatus::RenewFirst(token), None) => Ok(self.renew(exchange, token).await),
+            (TokenStatus::Valid(token) | TokenStatus::ShouldRenew(token), _)
+            | (TokenStatus::MustRenew(token), Some(_)) => Ok(token),
+            (TokenStatus::MustRenew(token), None) => Ok(self.renew(exchange, token).await),
             (TokenStatus::Missing, Some(error)) => Err(error),
             (TokenStatus::Missing, None) => self.obtain(exchange).await,
         }
@@ -239,11 +239,11 @@ impl TokenSource {
                 && state.failure.as_ref().is_none_or(|failure| failure.until <= now)
                 && self.gate.closed(&self.clock).is_none();
         if left > cached.renew_at || !may_renew {
-            TokenStatus::Use(token)
+            TokenStatus::Valid(token)
         } else if left > cached.renew_first_at() {
-            TokenStatus::Renew(token)
+            TokenStatus::ShouldRenew(token)
         } else {
-            TokenStatus::RenewFirst(token)
+            TokenStatus::MustRenew(token)
         }
     }
 

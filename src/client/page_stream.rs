@@ -113,13 +113,13 @@ impl PageStream {
     /// The next page and the progress after it; `None` after the last one. Cancelling it loses no page.
     ///
     /// # Errors
-    /// As [`PageStream::fill`].
+    /// As [`PageStream::read_next`].
     pub async fn next(
         self: &Arc<Self>,
         deadline: Deadline,
     ) -> Result<Option<(Page, Progress)>, ReadFailure> {
         loop {
-            self.fill_until(deadline).await?;
+            self.read_next_until(deadline).await?;
             if let Poll::Ready(next) = self.take_if(|_| true) {
                 return Ok(next.map(|unread| (unread.page, unread.progress)));
             }
@@ -133,13 +133,13 @@ impl PageStream {
     /// # Errors
     /// [`ReadFailure`] with a bookmark; the chain does not change. `ForkError` in a forked child, because
     /// the chain belongs to the parent.
-    pub fn fill(
+    pub fn read_next(
         self: &Arc<Self>,
     ) -> impl Future<Output = Result<(), ReadFailure>> + Send + 'static + use<> {
-        self.fill_until(self.deadline)
+        self.read_next_until(self.deadline)
     }
 
-    fn fill_until(
+    fn read_next_until(
         self: &Arc<Self>,
         deadline: Deadline,
     ) -> impl Future<Output = Result<(), ReadFailure>> + Send + 'static + use<> {
@@ -153,11 +153,11 @@ impl PageStream {
         }
     }
 
-    /// Like [`PageStream::fill`], without waiting; `None` if no prefetched page is finished.
+    /// Like [`PageStream::read_next`], without waiting; `None` if no prefetched page is finished.
     ///
     /// # Errors
-    /// As [`PageStream::fill`].
-    pub fn fill_at_once(&self) -> Option<Result<(), ReadFailure>> {
+    /// As [`PageStream::read_next`].
+    pub fn receive_finished(&self) -> Option<Result<(), ReadFailure>> {
         self.check_process().ok()?;
         let _reading = self.reading.try_lock().ok()?;
         let fetched = self.position().prefetched.as_ref()?.finished()?;
@@ -165,7 +165,7 @@ impl PageStream {
     }
 
     /// Whether a prefetched page is finished. Always false in a forked child.
-    pub fn is_here(&self) -> bool {
+    pub fn has_finished_prefetch(&self) -> bool {
         self.check_process().is_ok()
             && self.position().prefetched.as_ref().is_some_and(PageRequest::is_finished)
     }
@@ -209,9 +209,9 @@ impl PageStream {
         self.position().prefetched.is_some()
     }
 
-    /// Takes the last page read, after [`PageStream::pending`] has returned its progress; `None` after
-    /// the last page; `Pending` if [`PageStream::fill`] must be called first. Does not wait.
-    pub fn take(&self) -> Poll<Option<Page>> {
+    /// Takes the last page read, after [`PageStream::take_progress`] has returned its progress; `None` after
+    /// the last page; `Pending` if [`PageStream::read_next`] must be called first. Does not wait.
+    pub fn take_page(&self) -> Poll<Option<Page>> {
         self.take_if(|unread| unread.is_reported).map(|unread| unread.map(|unread| unread.page))
     }
 
@@ -231,7 +231,7 @@ impl PageStream {
     }
 
     /// The progress after the last page read; returned once for each page. `None` in a forked child.
-    pub fn pending(&self) -> Option<Progress> {
+    pub fn take_progress(&self) -> Option<Progress> {
         self.check_process().ok()?;
         let position = &mut *self.position();
         let unread = position.unread.as_mut().filter(|unread| !unread.is_reported)?;
@@ -239,8 +239,8 @@ impl PageStream {
         Some(unread.progress)
     }
 
-    /// Whether [`PageStream::pending`] would return it. Always false in a forked child.
-    pub fn has_pending(&self) -> bool {
+    /// Whether [`PageStream::take_progress`] would return it. Always false in a forked child.
+    pub fn has_progress(&self) -> bool {
         self.check_process().is_ok()
             && self.position().unread.as_ref().is_some_and(|unread| !unread.is_reported)
     }
@@ -380,7 +380,7 @@ impl PageStream {
         let allowance_left = self.client.allowance().ok().and_then(|state| state.left);
         let position = &mut *self.position();
         position.prefetched = None;
-        let page = position.chain.take(fetched)?;
+        let page = position.chain.accept(fetched)?;
         let progress = position.meter.count(&page, requests, allowance_left);
         if page.is_last && self.provenance.resumed_after_pages == 0 {
             let (pages, points) = (progress.pages, progress.points);

@@ -273,18 +273,19 @@ impl Client {
         let clock = inner.time.clock();
         let mut call = Call::begin(clock, &inner.settings.retry, &inner.quota, deadline);
         let mut recovery = Recovery::default();
-        let mut keep = request.spending.map_or(0, |spending| spending.keep);
+        let mut must_remain = request.spending.map_or(0, |spending| spending.must_remain);
         loop {
             let identity = self.identity();
-            let token = match self.ready(&identity, request, keep, &mut call).await {
+            let token = match self.ready(&identity, request, must_remain, &mut call).await {
                 Ok(token) => token,
-                Err(error) => return Err(call.ended(error)),
+                Err(error) => return Err(call.with_attempts(error)),
             };
-            let outcome = match call.attempt(Box::pin(self.attempt(request, keep, &token))).await {
-                // `read` may wait for its caller, so it does not count against the limit of the call.
-                Ok(reply) => call.untimed(Self::read(&reply, read)).await,
-                Err(error) => Err(error),
-            };
+            let outcome =
+                match call.attempt(Box::pin(self.attempt(request, must_remain, &token))).await {
+                    // `read` may wait for its caller, so it does not count against the limit of the call.
+                    Ok(reply) => call.untimed(Self::read(&reply, read)).await,
+                    Err(error) => Err(error),
+                };
             let error = match outcome {
                 Ok(value) => {
                     call.succeeded();
@@ -292,9 +293,9 @@ impl Client {
                 }
                 Err(error) => error,
             };
-            keep = request.spending.map_or(0, |spending| spending.keep_from_repeats);
+            must_remain = request.spending.map_or(0, |spending| spending.must_remain_after_retries);
             if error.kind() != Kind::AuthenticationError {
-                call.after(error).await?;
+                call.pause_after(error).await?;
                 continue;
             }
             match recovery.next(&token) {
@@ -306,7 +307,7 @@ impl Client {
                     call.record_attempt(&error, Duration::ZERO);
                     identity.tokens.invalidate(&token);
                 }
-                Remedy::GiveUp => return Err(call.failed(error)),
+                Remedy::GiveUp => return Err(call.with_last_attempt(error)),
             }
         }
     }
@@ -317,13 +318,13 @@ impl Client {
         &self,
         identity: &Identity,
         request: RequestParts<'_>,
-        keep: u64,
+        must_remain: u64,
         call: &mut Call<'_>,
     ) -> Result<AccessToken> {
         let inner = &*self.0;
         if request.spending.is_some() {
             let state = self.allowance()?;
-            if state.left.is_some_and(|left| left <= keep) {
+            if state.left.is_some_and(|left| left <= must_remain) {
                 return Err(exhausted(state));
             }
         }
@@ -344,7 +345,7 @@ impl Client {
     async fn attempt(
         &self,
         parts: RequestParts<'_>,
-        keep: u64,
+        must_remain: u64,
         token: &AccessToken,
     ) -> Result<Reply> {
         let inner = &*self.0;
@@ -354,7 +355,7 @@ impl Client {
             form: None,
         };
         let reservation = match parts.spending {
-            Some(_) => Some(inner.ledger.reserve(inner.time.now(), keep)?),
+            Some(_) => Some(inner.ledger.reserve(inner.time.now(), must_remain)?),
             None => None,
         };
         let counts =

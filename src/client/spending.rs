@@ -8,7 +8,7 @@ pub struct Spending {
     /// Requests sent, including retries, except those of which no byte was sent.
     pub requests: AtomicU64,
     /// The requests that must be left after a first attempt ...
-    pub keep: u64,
+    pub must_remain: u64,
     /// ... and after a retry.
-    pub keep_from_repeats: u64,
+    pub must_remain_after_retries: u64,
 }

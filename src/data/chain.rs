@@ -171,7 +171,7 @@ impl Chain {
         let decoding = self.decoding();
         let read = |body: &Bytes| Ok((body.clone(), decoding.decode(body)?));
         let reply = fetch.fetch(&wire, read).await;
-        self.take(reply).map(Some)
+        self.accept(reply).map(Some)
     }
 
     /// The URL query of the next page, secret if it has a cursor. `None` after the last page.
@@ -217,7 +217,7 @@ impl Chain {
     ///
     /// # Errors
     /// As [`Chain::next`].
-    pub fn take(&mut self, reply: Result<(Bytes, Decoded)>) -> Result<Page> {
+    pub fn accept(&mut self, reply: Result<(Bytes, Decoded)>) -> Result<Page> {
         let (body, decoded) = reply.map_err(|error| self.explain(error))?;
         if let Some(cursor) = &decoded.next_cursor
             && self.known.contains(&cursor.hash())

@@ -19,7 +19,8 @@ use crate::error::{Error, Kind, Result};
 /// Counts of a merge, independent of the order of arrival.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct MergeReport {
-    /// The sum of the pages' reports. In a record a count of the merge replaces a sum of the same name.
+    /// The sum of the pages' reports. It is the first field, so that in the serialized record a count of
+    /// the merge replaces a sum of the same name.
     #[serde(flatten)]
     pub quality: PageReport,
     /// Pages merged.

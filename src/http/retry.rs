@@ -283,7 +283,7 @@ impl<'a> Call<'a> {
     /// `DeadlineExceeded` without waiting, with the details of `because`.
     pub(crate) async fn pause(&mut self, wait: Duration, because: Error) -> Result<()> {
         if self.deadline.left(self.clock).is_some_and(|left| left <= wait) {
-            return Err(self.ended(deadline_exceeded(Some(because))));
+            return Err(self.with_attempts(deadline_exceeded(Some(because))));
         }
         self.clock.sleep(wait).await;
         Ok(())
@@ -296,7 +296,7 @@ impl<'a> Call<'a> {
     /// if the deadline would pass during the wait.
     pub(crate) async fn wait_out(&mut self, left: Duration, because: Error) -> Result<()> {
         if left > self.policy.max_retry_after {
-            return Err(self.ended(because));
+            return Err(self.with_attempts(because));
         }
         let wait = with_jitter(left);
         self.pause(wait, because).await?;
@@ -308,7 +308,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// The error for the user, with all attempts.
-    pub(crate) async fn after(&mut self, error: Error) -> Result<()> {
+    pub(crate) async fn pause_after(&mut self, error: Error) -> Result<()> {
         self.tries += 1;
         let transience = error.transience();
         let asked = error.context().retry_after;
@@ -322,7 +322,7 @@ impl<'a> Call<'a> {
             || asked.is_some_and(|asked| asked > self.policy.max_retry_after)
             || !self.quota.take(self.clock, transience)
         {
-            return Err(self.failed(error));
+            return Err(self.with_last_attempt(error));
         }
         self.reframed |= transience == Transience::Once;
         let wait = match asked {
@@ -334,7 +334,7 @@ impl<'a> Call<'a> {
             self.uncounted += wait;
         } else if self.counted() + wait >= self.policy.call_limit {
             let error = self.too_long(Some(error));
-            return Err(self.ended(error));
+            return Err(self.with_attempts(error));
         }
         log::info!(
             target: "siteline::http",
@@ -353,15 +353,15 @@ impl<'a> Call<'a> {
 
     /// The error of a call that ends with this attempt.
     #[must_use]
-    pub(crate) fn failed(&mut self, error: Error) -> Error {
+    pub(crate) fn with_last_attempt(&mut self, error: Error) -> Error {
         self.attempts.push(Attempt { outcome: outcome(&error), wait: None });
-        self.ended(error)
+        self.with_attempts(error)
     }
 
     /// The error of a call that ends between attempts. Attempts that the error already contains (of
     /// a token request) follow those of this call.
     #[must_use]
-    pub(crate) fn ended(&mut self, error: Error) -> Error {
+    pub(crate) fn with_attempts(&mut self, error: Error) -> Error {
         let attempts = std::mem::take(&mut self.attempts);
         let elapsed = self.clock.monotonic().saturating_sub(self.started);
         error.with(|context| {

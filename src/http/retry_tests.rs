@@ -21,7 +21,7 @@ async fn all_fail(clock: &Clock, policy: &Policy, deadline: Deadline, error: &Er
     let mut call = Call::begin(clock, policy, &quota, deadline);
     loop {
         let outcome: Result<()> = call.attempt(async { Err(error.clone()) }).await;
-        if let Err(last) = call.after(outcome.expect_err("it fails")).await {
+        if let Err(last) = call.pause_after(outcome.expect_err("it fails")).await {
             return last;
         }
     }
@@ -137,7 +137,7 @@ async fn b12_an_outage_costs_a_bounded_number_of_retries_for_any_number_of_calle
         let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
         loop {
             requests += 1;
-            if call.after(unavailable()).await.is_err() {
+            if call.pause_after(unavailable()).await.is_err() {
                 break;
             }
         }

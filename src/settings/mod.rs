@@ -1,5 +1,5 @@
 //! Settings from `SITELINE_*` environment variables and from a profile in a TOML file. The caller
-//! passes [`Surroundings`], so that tests need no process environment and no file.
+//! passes [`Environment`], so that tests need no process environment and no file.
 //!
 //! | file | contents |
 //! |---|---|
@@ -8,15 +8,15 @@
 //! | `profile` | one table of the file, and its allowed members |
 //! | `key` | the sources of a key and its passphrase |
 //! | `variables` | the names of the variables |
-//! | `surroundings` | the environment, and the paths of siteline's files |
+//! | `environment` | the environment, and the paths of siteline's files |
 //!
 //! Arguments override variables, and these the profile, member by member. A passphrase comes from the
 //! same source as the key, or from a variable.
 
+mod environment;
 mod key;
 pub mod options;
 mod profile;
-mod surroundings;
 mod variables;
 
 use std::fmt;
@@ -24,10 +24,10 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
+pub use self::environment::{Environment, Platform, read_certificates};
 pub use self::key::{Key, KeySource, PassphraseSource};
 pub use self::options::{Form, OPTIONS, Options, Value};
 use self::profile::Profile;
-pub use self::surroundings::{Platform, Surroundings, read_certificates};
 pub use self::variables::{
     AUDIENCE, BASE_URL, CONFIG, DAILY_ALLOWANCE, LEDGER, PASSPHRASE, PASSWORD_COMMAND, PRIVATE_KEY,
     PRIVATE_KEY_FILE, PROFILE, SCOPES, SUBJECT,
@@ -74,34 +74,34 @@ impl Settings {
     /// # Errors
     /// `ConfigError` that lists all sources if a required setting is missing; and for two keys, two
     /// passphrases, an invalid value, an invalid file or profile.
-    pub fn from_variables(around: &Surroundings<'_>, given: Given) -> Result<Self> {
+    pub fn from_variables(environment: &Environment<'_>, given: Given) -> Result<Self> {
         let name =
-            around.get(PROFILE).map_or(DEFAULT_PROFILE.to_owned(), |name| name.trim().into());
-        let mut profile = Profile::find(&name, around, around.get(PROFILE).is_some())?;
-        let base_url = around.get(BASE_URL).map(|text| text.trim().to_owned());
+            environment.get(PROFILE).map_or(DEFAULT_PROFILE.to_owned(), |name| name.trim().into());
+        let mut profile = Profile::find(&name, environment, environment.get(PROFILE).is_some())?;
+        let base_url = environment.get(BASE_URL).map(|text| text.trim().to_owned());
         let base_url = base_url.or_else(|| profile.text("base_url"));
-        let subject = around.get(SUBJECT).or_else(|| profile.text("subject"));
+        let subject = environment.get(SUBJECT).or_else(|| profile.text("subject"));
         let key = if given.credential {
             None
         } else {
-            key_of_variables(around)?.or(key_of_profile(&mut profile, around)?)
+            key_of_variables(environment)?.or(key_of_profile(&mut profile, environment)?)
         };
         let found = profile.found();
-        let settings =
-            Found { base_url, subject, key }.settings(given, || looked_at(around, &profile))?;
+        let settings = Found { base_url, subject, key }
+            .settings(given, || looked_at(environment, &profile))?;
         let mut options = profile.into_options();
         let variables = [
-            ("scopes", around.get(SCOPES).map(Value::Text)),
-            ("audience", around.get(AUDIENCE).map(|text| Value::Text(text.trim().to_owned()))),
+            ("scopes", environment.get(SCOPES).map(Value::Text)),
+            ("audience", environment.get(AUDIENCE).map(|text| Value::Text(text.trim().to_owned()))),
             (
                 "daily_allowance",
-                around.get(DAILY_ALLOWANCE).map(|text| allowance(&text)).transpose()?,
+                environment.get(DAILY_ALLOWANCE).map(|text| allowance(&text)).transpose()?,
             ),
             (
                 "ledger",
-                around
+                environment
                     .get(LEDGER)
-                    .map(|path| Value::Path(around.resolved(Path::new(""), path.trim()))),
+                    .map(|path| Value::Path(environment.resolved(Path::new(""), path.trim()))),
             ),
         ];
         for (name, value) in variables {
@@ -118,8 +118,8 @@ impl Settings {
     ///
     /// # Errors
     /// `ConfigError` for a missing or invalid file or profile, and if a required setting is missing.
-    pub fn from_profile(name: &str, around: &Surroundings<'_>, given: Given) -> Result<Self> {
-        let mut profile = Profile::find(name, around, true)?;
+    pub fn from_profile(name: &str, environment: &Environment<'_>, given: Given) -> Result<Self> {
+        let mut profile = Profile::find(name, environment, true)?;
         let base_url = profile.text("base_url");
         let subject = profile.text("subject");
         let key = if given.credential { None } else { profile.key() };
@@ -169,26 +169,26 @@ fn listed(words: &[&str]) -> String {
     }
 }
 
-fn key_of_variables(around: &Surroundings<'_>) -> Result<Option<Key>> {
-    let source = match (around.get(PRIVATE_KEY_FILE), around.get(PRIVATE_KEY)) {
+fn key_of_variables(environment: &Environment<'_>) -> Result<Option<Key>> {
+    let source = match (environment.get(PRIVATE_KEY_FILE), environment.get(PRIVATE_KEY)) {
         (Some(_), Some(_)) => return Err(conflict(PRIVATE_KEY_FILE, PRIVATE_KEY, "key")),
-        (Some(path), None) => KeySource::File(around.resolved(Path::new(""), path.trim())),
+        (Some(path), None) => KeySource::File(environment.resolved(Path::new(""), path.trim())),
         (None, Some(text)) => KeySource::Text(Zeroizing::new(text)),
         (None, None) => return Ok(None),
     };
-    let passphrase = passphrase_of_variables(around)?;
+    let passphrase = passphrase_of_variables(environment)?;
     Ok(Some(Key { source, passphrase, kid: None, strict: false }))
 }
 
 /// The key of the profile. A passphrase in the variables overrides its command.
-fn key_of_profile(profile: &mut Profile, around: &Surroundings<'_>) -> Result<Option<Key>> {
+fn key_of_profile(profile: &mut Profile, environment: &Environment<'_>) -> Result<Option<Key>> {
     let Some(key) = profile.key() else { return Ok(None) };
-    let passphrase = passphrase_of_variables(around)?.or(key.passphrase);
+    let passphrase = passphrase_of_variables(environment)?.or(key.passphrase);
     Ok(Some(Key { passphrase, ..key }))
 }
 
-fn passphrase_of_variables(around: &Surroundings<'_>) -> Result<Option<PassphraseSource>> {
-    match (around.get(PASSPHRASE), around.get(PASSWORD_COMMAND)) {
+fn passphrase_of_variables(environment: &Environment<'_>) -> Result<Option<PassphraseSource>> {
+    match (environment.get(PASSPHRASE), environment.get(PASSWORD_COMMAND)) {
         (Some(_), Some(_)) => Err(conflict(PASSPHRASE, PASSWORD_COMMAND, "passphrase")),
         (Some(_), None) => Ok(Some(PassphraseSource::Variable)),
         (None, command) => Ok(command.map(|line| PassphraseSource::Command(Value::Text(line)))),
@@ -208,11 +208,11 @@ fn allowance(text: &str) -> Result<Value> {
 }
 
 /// Says of every variable whether it is set, and of the file whether it was found, without values.
-fn looked_at(around: &Surroundings<'_>, profile: &Profile) -> String {
+fn looked_at(environment: &Environment<'_>, profile: &Profile) -> String {
     let mut places: Vec<String> = variables::ALL
         .iter()
         .map(|name| {
-            format!("{name} ({})", if around.get(name).is_some() { "set" } else { "not set" })
+            format!("{name} ({})", if environment.get(name).is_some() { "set" } else { "not set" })
         })
         .collect();
     places.push(profile.described());

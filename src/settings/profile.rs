@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value as Toml};
 
+use super::environment::Environment;
 use super::key::{Key, KeySource, PassphraseSource};
 use super::options::{Form, OPTIONS, Options, Value};
-use super::surroundings::Surroundings;
 use super::variables::{CONFIG, PROFILE};
 use crate::error::{Error, Kind, Result, excerpt};
 
@@ -50,10 +50,10 @@ pub(super) struct Profile {
 impl Profile {
     /// Reads the profile of this name. Unless it is `needed`, it need not exist, nor its file if no
     /// variable names it.
-    pub(super) fn find(name: &str, around: &Surroundings<'_>, needed: bool) -> Result<Self> {
+    pub(super) fn find(name: &str, environment: &Environment<'_>, needed: bool) -> Result<Self> {
         let mut profile =
             Self { name: name.to_owned(), file: None, file_found: false, members: None };
-        let Some(file) = around.config_file() else {
+        let Some(file) = environment.config_file() else {
             return if needed {
                 Err(profile.absent("there is no home folder"))
             } else {
@@ -61,10 +61,10 @@ impl Profile {
             };
         };
         profile.file = Some(file.clone());
-        let text = match (around.read)(&file) {
+        let text = match (environment.read)(&file) {
             Ok(text) => text,
             Err(error) if is_absent(&error) => {
-                return if needed || around.get(CONFIG).is_some() {
+                return if needed || environment.get(CONFIG).is_some() {
                     Err(profile.absent("the file does not exist"))
                 } else {
                     Ok(profile)
@@ -85,7 +85,7 @@ impl Profile {
                 .with_hint(format!("Write a line such as [{name}] above it.")));
         }
         match profiles.get(name).and_then(Toml::as_table) {
-            Some(table) => profile.members = Some(members(table, &file, name, around)?),
+            Some(table) => profile.members = Some(members(table, &file, name, environment)?),
             None if needed => return Err(no_such_profile(&profiles, &file, name)),
             None => {}
         }
@@ -204,7 +204,7 @@ fn members(
     table: &Table,
     file: &Path,
     profile: &str,
-    around: &Surroundings<'_>,
+    environment: &Environment<'_>,
 ) -> Result<Options> {
     let place = format!("in the profile {:?}", excerpt(profile));
     let unknown: Vec<&str> = table
@@ -229,7 +229,7 @@ fn members(
     let folder = file.parent().unwrap_or(Path::new(""));
     known_members()
         .filter_map(|(name, form)| Some((name, form, table.get(name)?)))
-        .map(|(name, form, given)| match form.read(given, folder, around) {
+        .map(|(name, form, given)| match form.read(given, folder, environment) {
             Ok(value) => Ok((name, value)),
             Err(expected) => Err(wrong(file, &format!("{name} is not {expected}, {place}"))),
         })
@@ -242,13 +242,13 @@ impl Form {
         self,
         given: &Toml,
         folder: &Path,
-        around: &Surroundings<'_>,
+        environment: &Environment<'_>,
     ) -> Result<Value, &'static str> {
         let text = given.as_str().map(ToOwned::to_owned);
         match self {
             Self::Text | Self::TimeOfDay => text.map(Value::Text).ok_or("text"),
             Self::Path | Self::Certificates => {
-                text.map(|path| Value::Path(around.resolved(folder, &path))).ok_or("a path")
+                text.map(|path| Value::Path(environment.resolved(folder, &path))).ok_or("a path")
             }
             Self::Words => {
                 let list = given.as_array().map(|list| {

@@ -25,10 +25,10 @@ ledger = "a.ledger"
 allowance_resets = "06:00Z"
 "#;
 
-fn around(
+fn environment(
     pairs: &[(&str, &str)],
     file: Option<&str>,
-    load: impl FnOnce(&Surroundings<'_>) -> Result<Settings>,
+    load: impl FnOnce(&Environment<'_>) -> Result<Settings>,
 ) -> Result<Settings> {
     let variable = |name: &str| {
         pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
@@ -37,15 +37,17 @@ fn around(
         Some(text) if path == Path::new(FILE) => Ok(text.to_owned()),
         _ => Err(io::ErrorKind::NotFound.into()),
     };
-    load(&Surroundings { variable: &variable, read: &read, platform: Platform::Unix })
+    load(&Environment { variable: &variable, read: &read, platform: Platform::Unix })
 }
 
 fn variables(pairs: &[(&str, &str)], file: Option<&str>) -> Result<Settings> {
-    around(pairs, file, |around| Settings::from_variables(around, Given::default()))
+    environment(pairs, file, |environment| Settings::from_variables(environment, Given::default()))
 }
 
 fn profile(name: &str, pairs: &[(&str, &str)], file: Option<&str>) -> Result<Settings> {
-    around(pairs, file, |around| Settings::from_profile(name, around, Given::default()))
+    environment(pairs, file, |environment| {
+        Settings::from_profile(name, environment, Given::default())
+    })
 }
 
 fn refused(outcome: Result<Settings>) -> String {
@@ -213,7 +215,9 @@ fn an_invalid_member_of_a_file_is_named_and_no_value_is_shown() {
 fn settings_given_as_arguments_are_not_read() {
     let given = Given { base_url: true, credential: true };
     let pairs = [(PRIVATE_KEY, "x"), (PRIVATE_KEY_FILE, "y"), (SCOPES, "customer.data.read")];
-    let settings = around(&pairs, None, |around| Settings::from_variables(around, given)).unwrap();
+    let settings =
+        environment(&pairs, None, |environment| Settings::from_variables(environment, given))
+            .unwrap();
     assert!(settings.base_url.is_none() && settings.credential.is_none());
     assert_eq!(settings.options.len(), 1);
 }

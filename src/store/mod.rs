@@ -42,7 +42,7 @@ use self::feeds::Feeds;
 pub use self::read::Reader;
 use self::read::{ALL_TIME, find, overlapping_blocks};
 use self::schema::{APPLICATION, SCHEMA, Schema};
-pub use self::target::{Applied, Delivery, Span, Target};
+pub use self::target::{Applied, ChainRange, Delivery, Target};
 pub use self::view::{Flagged, PointFilter, View};
 use self::writer::{Writer, Writers};
 use crate::error::{Error, Kind, Result};

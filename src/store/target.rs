@@ -42,14 +42,14 @@ pub struct Delivery<'a> {
     /// The service's time when the page arrived.
     pub read_at: Timestamp,
     /// The chain that the page belongs to.
-    pub chain: Span,
+    pub chain: ChainRange,
     /// The feed's bucket width.
     pub interval_seconds: Option<u32>,
 }
 
 /// A chain and its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct ChainRange {
     /// The sequence number of the chain's first page.
     pub first: u64,
     /// The start of its range, inclusive.

@@ -65,7 +65,8 @@ pub(super) struct PlanStep {
 }
 
 impl PlanTerms<'_> {
-    fn edge(&self, feed: &Feed) -> i64 {
+    /// The end of the range that the feed needs.
+    fn end(&self, feed: &Feed) -> i64 {
         feed.horizon(self.now).min(self.until.unwrap_or(i64::MAX))
     }
 }
@@ -126,7 +127,7 @@ struct Needs {
 
 impl Needs {
     fn new(feed: &Feed, coverage: &Coverage, terms: &PlanTerms<'_>) -> Self {
-        let required = Ranges::from(feed.range_to(terms.edge(feed)));
+        let required = Ranges::from(feed.range_to(terms.end(feed)));
         let (covered, settled) = (coverage.covered(), coverage.settled(feed));
         let reread = terms.reread.widened(feed.width()).and(&required);
         // A window that is due is read completely, except for its settled parts.
@@ -134,7 +135,7 @@ impl Needs {
         let settling = covered.without(&settled).and(&due);
         let settle =
             settling.widened(feed.window()).and(&required).without(&settled).without(&reread);
-        let edge = edge(feed, coverage.end(), terms, &settled).and(&required);
+        let edge = edge_of(feed, coverage.end(), terms, &settled).and(&required);
         let edge = edge.without(&settle).without(&reread);
         let fill = required.without(&covered).without(&edge).without(&settle).without(&reread);
         Self { reread, edge, settle, fill }
@@ -152,8 +153,8 @@ impl Needs {
 
 /// The fresh range and its overlap with the newest range that was read. After a pause longer than a
 /// window only the last window is fresh. Without a new bucket there is no edge.
-fn edge(feed: &Feed, last: Option<i64>, terms: &PlanTerms<'_>, settled: &Ranges) -> Ranges {
-    let end = terms.edge(feed);
+fn edge_of(feed: &Feed, last: Option<i64>, terms: &PlanTerms<'_>, settled: &Ranges) -> Ranges {
+    let end = terms.end(feed);
     let line = floor(end.saturating_sub(1), feed.window());
     let Some(last) = last else { return Range::new(line, end).into() };
     if last >= end {

@@ -16,7 +16,7 @@ use crate::client::Spending;
 use crate::data::{Page, Query};
 use crate::error::{Error, Result};
 use crate::http::AllowanceState;
-use crate::store::{Applied, Delivery, Span};
+use crate::store::{Applied, ChainRange, Delivery};
 
 /// A page, or a change of a chain, that has not been applied to the target.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl PendingWrite {
     pub(super) fn delivery(&self, feed: &Feed) -> Option<Delivery<'_>> {
         let Self::Page { page, read_at, chain, .. } = self else { return None };
         let (start, end) = chain.range().instants();
-        let span = Span { first: chain.first, start, end };
+        let span = ChainRange { first: chain.first, start, end };
         let interval_seconds = feed.input().interval_seconds;
         Some(Delivery { page, read_at: *read_at, chain: span, interval_seconds })
     }
@@ -196,8 +196,11 @@ impl RunState {
         let urgent = open.iter().filter(|step| !step.fills).map(|step| step.pages.unwrap_or(1));
         let keep = if step.fills { reserve.saturating_add(urgent.sum()) } else { 0 };
         self.requests = self.requests();
-        let spending =
-            Spending { keep, keep_from_repeats: reserve.max(keep), ..Spending::default() };
+        let spending = Spending {
+            must_remain: keep,
+            must_remain_after_retries: reserve.max(keep),
+            ..Spending::default()
+        };
         self.spending = Arc::new(spending);
         Some(step)
     }

@@ -98,17 +98,17 @@ async fn r16_one_page_is_prefetched_after_the_second_was_taken() {
             stream.prefetch();
             a_while().await;
         }
-        assert_eq!(stream.is_here(), number >= 2);
+        assert_eq!(stream.has_finished_prefetch(), number >= 2);
         assert_eq!(
             requests(&bench),
             usize::try_from(number).expect("small") + usize::from(number > 1)
         );
     }
-    assert!(matches!(stream.fill_at_once(), Some(Ok(()))), "it is finished");
+    assert!(matches!(stream.receive_finished(), Some(Ok(()))), "it is finished");
     assert_eq!(next(&stream).await.expect("read").map(|page| page.sequence), Some(5));
     stream.prefetch();
     assert!(!stream.has_prefetched(), "it was the last");
-    assert!(matches!(stream.take(), Poll::Ready(None)));
+    assert!(matches!(stream.take_page(), Poll::Ready(None)));
     assert_eq!(requests(&bench), 5);
 }
 
@@ -120,8 +120,8 @@ async fn r16_when_pages_are_taken_one_by_one_a_large_page_starts_no_prefetch() {
     let stream = stream_after_two(&bench).await;
     assert_eq!(requests(&bench), 2);
     stream.prefetch();
-    until(|| stream.is_here()).await;
-    stream.fill().await.expect("read");
+    until(|| stream.has_finished_prefetch()).await;
+    stream.read_next().await.expect("read");
     a_while().await;
     assert_eq!(requests(&bench), 3);
 }
@@ -133,7 +133,7 @@ async fn the_next_caller_gets_the_failure_of_a_prefetched_page_once() {
     let bench = Bench::new(script).await;
     let stream = stream_after_two(&bench).await;
     stream.prefetch();
-    until(|| stream.is_here()).await;
+    until(|| stream.has_finished_prefetch()).await;
     assert!(!stream.may_prefetch());
     let failure = next(&stream).await.expect_err("refused");
     assert_eq!(failure.error.kind(), Kind::CursorRejected);
@@ -153,7 +153,7 @@ async fn p9_r5_the_last_cancelled_caller_ends_the_request_and_no_page_is_lost() 
     let stream = stream_after_two(&bench).await;
     stream.prefetch();
     until(|| requests(&bench) == 3).await;
-    let waiting = [tokio::spawn(stream.fill()), tokio::spawn(stream.fill())];
+    let waiting = [tokio::spawn(stream.read_next()), tokio::spawn(stream.read_next())];
     for (waiter, left) in waiting.into_iter().zip([1, 0]) {
         a_while().await;
         waiter.abort();
@@ -171,13 +171,13 @@ async fn a_caller_dropped_before_its_first_poll_ends_the_prefetch_unless_it_is_f
     let bench = Bench::new(many_pages(4)).await;
     let stream = stream_after_two(&bench).await;
     stream.prefetch();
-    drop(stream.fill());
+    drop(stream.read_next());
     assert!(!stream.has_prefetched());
     assert_eq!(next(&stream).await.expect("read").expect("a page").sequence, 3);
     assert_eq!(requests(&bench), 3, "it was dropped before it was sent");
     stream.prefetch();
-    until(|| stream.is_here()).await;
-    drop(stream.fill());
+    until(|| stream.has_finished_prefetch()).await;
+    drop(stream.read_next());
     assert_eq!(next(&stream).await.expect("read").expect("a page").sequence, 4);
     assert_eq!(requests(&bench), 4);
 }
@@ -188,7 +188,7 @@ async fn a_page_for_which_a_caller_waits_is_not_prefetched() {
     script[2] = Act::hang();
     let bench = Bench::new(script).await;
     let stream = stream_after_two(&bench).await;
-    let waiting = tokio::spawn(stream.fill());
+    let waiting = tokio::spawn(stream.read_next());
     until(|| requests(&bench) == 3).await;
     stream.prefetch();
     assert!(!stream.has_prefetched());
@@ -446,7 +446,10 @@ async fn the_body_of_a_prefetched_page_is_kept_for_the_caller_that_takes_it() {
     let stream = scan(&bench).stream(Prefetch::AtCursor).expect("a chain");
     next(&stream).await.expect("read");
     until(|| stream.has_arrived()).await;
-    assert!(!stream.is_here() && stream.fill_at_once().is_none(), "it is not decoded");
+    assert!(
+        !stream.has_finished_prefetch() && stream.receive_finished().is_none(),
+        "it is not decoded"
+    );
     stream.stop_prefetch();
     assert!(stream.has_prefetched(), "its body has arrived");
     assert_eq!(next(&stream).await.expect("read").map(|page| page.sequence), Some(2));

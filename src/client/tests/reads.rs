@@ -42,8 +42,8 @@ pub(super) async fn next(stream: &Arc<PageStream>) -> Result<Option<Page>, ReadF
 
 /// Takes the page that was read last.
 fn sequence(stream: &PageStream) -> u64 {
-    stream.pending();
-    match stream.take() {
+    stream.take_progress();
+    match stream.take_page() {
         Poll::Ready(Some(page)) => page.sequence,
         other => panic!("no page: {other:?}"),
     }
@@ -53,18 +53,18 @@ fn sequence(stream: &PageStream) -> u64 {
 async fn a_page_that_was_read_for_a_cancelled_caller_is_kept_for_the_next() {
     let bench = Bench::new(three_pages()).await;
     let stream = scan(&bench).pages().expect("a chain");
-    assert!(stream.take().is_pending());
-    stream.fill().await.expect("read");
+    assert!(stream.take_page().is_pending());
+    stream.read_next().await.expect("read");
     // The page was not taken, so filling again reads nothing.
-    stream.fill().await.expect("a page");
+    stream.read_next().await.expect("a page");
     assert_eq!(bench.server.other_requests().len(), 1);
     assert_eq!(sequence(&stream), 1);
-    assert!(stream.take().is_pending());
+    assert!(stream.take_page().is_pending());
     for expected in [Some(2), Some(3), None, None] {
         let page = next(&stream).await.expect("read");
         assert_eq!(page.map(|page| page.sequence), expected);
     }
-    assert!(matches!(stream.take(), Poll::Ready(None)));
+    assert!(matches!(stream.take_page(), Poll::Ready(None)));
     assert_eq!(bench.server.other_requests().len(), 3);
 }
 
@@ -94,7 +94,7 @@ async fn r5_after_a_cancelled_read_the_same_page_is_requested_again() {
     let bench = Bench::new(script).await;
     let stream = scan(&bench).pages().expect("a chain");
     next(&stream).await.expect("the first");
-    let waiting = tokio::spawn(stream.fill());
+    let waiting = tokio::spawn(stream.read_next());
     while bench.server.other_requests().len() < 2 {
         tokio::task::yield_now().await;
     }
@@ -110,10 +110,17 @@ async fn r5_after_a_cancelled_read_the_same_page_is_requested_again() {
 async fn r3_a_chain_fails_in_a_forked_process() {
     let bench = Bench::new(three_pages()).await;
     let mut stream = scan(&bench).pages().expect("a chain");
-    stream.fill().await.expect("read");
+    stream.read_next().await.expect("read");
     stream.inherit();
-    assert!(stream.pending().is_none() && stream.take().is_pending(), "the parent's page");
-    assert!(!stream.is_here() && stream.fill_at_once().is_none() && !stream.may_prefetch());
+    assert!(
+        stream.take_progress().is_none() && stream.take_page().is_pending(),
+        "the parent's page"
+    );
+    assert!(
+        !stream.has_finished_prefetch()
+            && stream.receive_finished().is_none()
+            && !stream.may_prefetch()
+    );
     let failure = next(&stream).await.expect_err("the parent's chain");
     assert_eq!(failure.error.kind(), Kind::ForkError);
     assert_eq!(bench.server.other_requests().len(), 1);
@@ -196,13 +203,13 @@ async fn progress_counts_pages_points_and_every_request() {
 async fn each_page_is_reported_once_before_it_can_be_taken() {
     let bench = Bench::new(three_pages()).await;
     let stream = scan(&bench).pages().expect("a chain");
-    assert!(stream.pending().is_none());
+    assert!(stream.take_progress().is_none());
     for number in 1..=3 {
-        stream.fill().await.expect("read");
-        assert!(stream.take().is_pending(), "it is not reported yet");
-        assert_eq!(stream.pending().map(|progress| progress.pages), Some(number));
-        assert!(stream.pending().is_none());
-        assert!(matches!(stream.take(), Poll::Ready(Some(page)) if page.sequence == number));
+        stream.read_next().await.expect("read");
+        assert!(stream.take_page().is_pending(), "it is not reported yet");
+        assert_eq!(stream.take_progress().map(|progress| progress.pages), Some(number));
+        assert!(stream.take_progress().is_none());
+        assert!(matches!(stream.take_page(), Poll::Ready(Some(page)) if page.sequence == number));
     }
-    assert!(matches!(stream.take(), Poll::Ready(None)));
+    assert!(matches!(stream.take_page(), Poll::Ready(None)));
 }

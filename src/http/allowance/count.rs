@@ -122,11 +122,11 @@ impl Count {
         &mut self,
         terms: Terms,
         now: Timestamp,
-        keep: u64,
+        must_remain: u64,
     ) -> Result<Reservation> {
         self.advance_to(terms, now);
         let state = self.state_now(terms, now);
-        if state.left.is_some_and(|left| left <= keep) {
+        if state.left.is_some_and(|left| left <= must_remain) {
             return Err(exhausted(state));
         }
         self.requests.add();

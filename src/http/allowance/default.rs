@@ -70,8 +70,8 @@ impl DefaultLedger {
 }
 
 impl Ledger for DefaultLedger {
-    fn reserve(&self, now: Timestamp, keep: u64) -> Result<Reservation> {
-        self.ledger()?.reserve(now, keep)
+    fn reserve(&self, now: Timestamp, must_remain: u64) -> Result<Reservation> {
+        self.ledger()?.reserve(now, must_remain)
     }
 
     fn give_back(&self, reservation: Reservation) {

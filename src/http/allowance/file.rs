@@ -184,8 +184,8 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
 }
 
 impl Ledger for FileLedger {
-    fn reserve(&self, now: Timestamp, keep: u64) -> Result<Reservation> {
-        self.update(|count| count.reserve(self.terms, now, keep))?
+    fn reserve(&self, now: Timestamp, must_remain: u64) -> Result<Reservation> {
+        self.update(|count| count.reserve(self.terms, now, must_remain))?
     }
 
     fn give_back(&self, reservation: Reservation) {

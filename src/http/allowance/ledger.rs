@@ -15,7 +15,7 @@ pub trait Ledger: Send + Sync + Debug {
     ///
     /// # Errors
     /// `AllowanceExhausted` if too few are left, or until the end of a pin.
-    fn reserve(&self, now: Timestamp, keep: u64) -> Result<Reservation>;
+    fn reserve(&self, now: Timestamp, must_remain: u64) -> Result<Reservation>;
 
     /// Subtracts a request of which no byte was sent. If that fails, the count is one too high.
     fn give_back(&self, reservation: Reservation);

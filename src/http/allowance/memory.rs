@@ -37,8 +37,8 @@ impl MemoryLedger {
 }
 
 impl Ledger for MemoryLedger {
-    fn reserve(&self, now: Timestamp, keep: u64) -> Result<Reservation> {
-        self.count().reserve(self.terms, now, keep)
+    fn reserve(&self, now: Timestamp, must_remain: u64) -> Result<Reservation> {
+        self.count().reserve(self.terms, now, must_remain)
     }
 
     fn give_back(&self, reservation: Reservation) {

@@ -95,7 +95,7 @@ impl LogBuffer {
     }
 
     /// Whether there are records that no thread is emitting.
-    pub(crate) fn has_pending(&self) -> bool {
+    pub(crate) fn has_progress(&self) -> bool {
         let records = self.records();
         records.emitting == 0 && !records.pending.is_empty()
     }

@@ -2,7 +2,7 @@
 //!
 //! **Fork.** A child has the memory of its parent, but none of its threads: a lock that one of them
 //! held stays locked, and what it protects stays half changed. So every step of the core that runs
-//! without the interpreter goes through [`undivided`], and a fork waits until no step is running. The
+//! without the interpreter goes through [`without_fork`], and a fork waits until no step is running. The
 //! runtime, connections and reads belong to one process, and are made anew in another.
 //!
 //! **Exit.** Once the interpreter finalizes, Python ends a thread that attaches to it, in the middle of
@@ -55,16 +55,16 @@ thread_local! {
 
 /// Runs a short step of the core that a fork must not interrupt. It runs no Python code. It begins
 /// without the interpreter: a thread that forks waits for the step, and may hold the interpreter.
-pub(crate) fn undivided<T>(step: impl FnOnce() -> T) -> T {
+pub(crate) fn without_fork<T>(step: impl FnOnce() -> T) -> T {
     let _shared = STEPS.read().unwrap_or_else(PoisonError::into_inner);
     step()
 }
 
-/// As [`undivided`], for steps that a consumer of an Arrow stream or the garbage collector begins, with
+/// As [`without_fork`], for steps that a consumer of an Arrow stream or the garbage collector begins, with
 /// the interpreter held or not. A fork in another thread is waited for, at most [`LONGEST_FORK`]. If this
 /// thread holds the interpreter, which that fork needs, the step then runs all the same: no other thread
 /// can fork while this one holds the interpreter.
-pub(crate) fn undivided_anywhere<T>(step: impl FnOnce() -> T) -> T {
+pub(crate) fn without_fork_anywhere<T>(step: impl FnOnce() -> T) -> T {
     let mut waited = Duration::ZERO;
     let _shared = loop {
         match STEPS.try_read() {

@@ -21,7 +21,7 @@ use crate::python::bridge::awaitable;
 use crate::python::bridge::coroutine::{CALLER, Caller};
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::{
-    Inside, detached, is_ending_here, panicked, stay_if_ending, undivided,
+    Inside, detached, is_ending_here, panicked, stay_if_ending, without_fork,
 };
 use crate::python::bridge::steps::{Outcome, Steps, on_blocking_thread, runtime_ended};
 
@@ -34,7 +34,7 @@ static RUNTIME: Owned<Runtime> = Owned::empty();
 /// The runtime of this process. The interpreter is released meanwhile: a thread that is about to
 /// fork waits until no step is running, and may need the interpreter before that.
 fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
-    Ok(detached(py, || undivided(own_runtime))??)
+    Ok(detached(py, || without_fork(own_runtime))??)
 }
 
 /// A forked child gets a new one; the inherited one is leaked, for its threads do not exist in the
@@ -189,24 +189,24 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
 }
 
 /// Drops a value that has open requests, and with it the requests.
-pub(crate) fn let_go<T: Send>(py: Python<'_>, held: T) -> PyResult<()> {
+pub(crate) fn drop_detached<T: Send>(py: Python<'_>, held: T) -> PyResult<()> {
     let runtime = runtime(py)?;
     // Dropping a future may start a task.
     detached(py, move || {
         let _entered = runtime.enter();
-        undivided(|| drop(held));
+        without_fork(|| drop(held));
     })
 }
 
 /// Runs a short step of the core that reads or writes files, on this thread, with the interpreter
 /// released; no fork cuts through it.
 pub(crate) fn step<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    detached(py, || undivided(work))
+    detached(py, || without_fork(work))
 }
 
 /// As [`step`], within the runtime, so that it may start tasks, and with its log records in `buffer`. If
 /// the buffer's calls come from asyncio, the tasks are for the loop that runs in this thread.
-pub(crate) fn step_at<T: Send>(
+pub(crate) fn step_in_runtime<T: Send>(
     py: Python<'_>,
     buffer: &Arc<LogBuffer>,
     work: impl FnOnce() -> T + Send,
@@ -215,8 +215,8 @@ pub(crate) fn step_at<T: Send>(
     let caller = if buffer.is_awaited() { Caller::running(py).ok() } else { None };
     let buffer = LogBuffer::for_call(Arc::clone(buffer));
     let done = detached(py, || {
-        let _entered = undivided(own_runtime)?.enter();
-        Ok::<_, Error>(undivided(|| buffer.run(|| CALLER.sync_scope(caller, work))))
+        let _entered = without_fork(own_runtime)?.enter();
+        Ok::<_, Error>(without_fork(|| buffer.run(|| CALLER.sync_scope(caller, work))))
     })?;
     Ok(done?)
 }
@@ -231,7 +231,7 @@ pub(crate) fn spawn_step<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let work = on_blocking_thread(move || undivided(work));
+    let work = on_blocking_thread(move || without_fork(work));
     spawn(py, Arc::default(), work, move |py, outcome| {
         finish(py, outcome.ok_or_else(runtime_ended)??)
     })

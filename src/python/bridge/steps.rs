@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::error::{Error, Kind};
 use crate::python::bridge::logging::LogBuffer;
-use crate::python::bridge::process::undivided;
+use crate::python::bridge::process::without_fork;
 
 /// How often a wait checks for Ctrl-C, for pending log records and for the end of the process.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -36,7 +36,7 @@ impl<F: Future> Steps<F> {
     /// Then another thread emits the pending log records.
     pub(crate) async fn for_a_while(&mut self) -> Option<Outcome<F::Output>> {
         let outcome = tokio::time::timeout(POLL_INTERVAL, &mut *self).await.ok();
-        if outcome.is_none() && self.buffer.has_pending() {
+        if outcome.is_none() && self.buffer.has_progress() {
             let buffer = Arc::clone(&self.buffer);
             tokio::task::spawn_blocking(move || buffer.flush_meanwhile());
         }
@@ -64,7 +64,7 @@ impl<F: Future> Future for Steps<F> {
         let Self { future, buffer } = &mut *self;
         let Some(future) = future else { return Poll::Pending };
         let poll = AssertUnwindSafe(|| future.as_mut().poll(context));
-        match undivided(|| buffer.run(|| catch_unwind(poll))) {
+        match without_fork(|| buffer.run(|| catch_unwind(poll))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(outcome)) => Poll::Ready(Ok(outcome)),
             Err(panic) => Poll::Ready(Err(panic)),
@@ -74,7 +74,7 @@ impl<F: Future> Future for Steps<F> {
 
 impl<F> Drop for Steps<F> {
     fn drop(&mut self) {
-        undivided(|| drop(self.future.take()));
+        without_fork(|| drop(self.future.take()));
     }
 }
 

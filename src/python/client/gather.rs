@@ -14,7 +14,7 @@ use crate::lock::Mutex;
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::{attached, guarded};
-use crate::python::bridge::runtime::{block_on, let_go, spawn};
+use crate::python::bridge::runtime::{block_on, drop_detached, spawn};
 use crate::python::client::PyClient;
 use crate::python::client::bookmark::PyBookmark;
 use crate::python::client::progress::event;
@@ -179,7 +179,7 @@ impl PyGathering {
     /// Drops the open requests: the reads are over.
     fn _end(&self, py: Python<'_>) -> PyResult<()> {
         let gathering = self.gathering.lock().take();
-        gathering.map_or(Ok(()), |gathering| let_go(py, gathering))
+        gathering.map_or(Ok(()), |gathering| drop_detached(py, gathering))
     }
 
     /// For the garbage collector: ``progress=`` of a scan may be a method of an object that keeps this.
@@ -196,7 +196,7 @@ impl Drop for PyGathering {
             return;
         }
         // If the process is ending, the connections are no longer driven, and close with it.
-        attached(|py| gathering.take().map(|gathering| let_go(py, gathering)));
+        attached(|py| gathering.take().map(|gathering| drop_detached(py, gathering)));
         std::mem::forget(gathering);
     }
 }

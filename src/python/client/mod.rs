@@ -200,7 +200,7 @@ impl PyClient {
         class.call1((used, limit, left, resets_at, token_requests))
     }
 
-    /// The service's clock minus this machine's, in seconds; ``None`` before the first reply.
+    /// The service's clock minus this machine's, in seconds; ``None`` until a reply shows it.
     #[getter]
     fn clock_skew(&self) -> Option<f64> {
         self.client.time().skew().map(|skew| skew.as_secs_f64())

@@ -18,7 +18,7 @@ use crate::python::convert::rows::PointSource as _;
 use crate::python::convert::state::dict;
 use crate::python::convert::table::provenance;
 use crate::python::convert::values::{html, many};
-use crate::store::Span;
+use crate::store::ChainRange;
 
 /// One page of a scan, as the service sent it: not merged, not sorted.
 ///
@@ -32,7 +32,7 @@ pub(crate) struct PyPage {
     pub(crate) page: Page,
     pub(crate) provenance: Provenance,
     /// Its chain, if a sync read it.
-    pub(crate) chain: Option<Span>,
+    pub(crate) chain: Option<ChainRange>,
 }
 
 frame_methods!(PyPage);
@@ -69,7 +69,7 @@ impl PyPage {
         self.page.sequence
     }
 
-    /// Whether it is the last page of its chain.
+    /// Whether it is the last page of its chain: then the complete range has been read.
     #[getter]
     fn is_last(&self) -> bool {
         self.page.is_last

@@ -11,7 +11,7 @@ use crate::client::table::{Provenance, ReadFailure};
 use crate::data::Page;
 use crate::error::Result;
 use crate::python::bridge::logging::SharedLogBuffer;
-use crate::python::bridge::runtime::{block_on, spawn, step_at};
+use crate::python::bridge::runtime::{block_on, spawn, step_in_runtime};
 use crate::python::client::failure::read_failure;
 use crate::python::client::progress::{ProgressCallback, finish};
 use crate::python::convert::rows::{PointSource, Taken};
@@ -33,9 +33,9 @@ impl PageReader {
         self.stream.provenance()
     }
 
-    /// As [`PageStream::take`].
+    /// As [`PageStream::take_page`].
     pub(crate) fn take_page(&self) -> Poll<Option<Page>> {
-        self.stream.take()
+        self.stream.take_page()
     }
 
     fn failed(&self, py: Python<'_>, failure: ReadFailure) -> PyErr {
@@ -61,7 +61,7 @@ impl PointSource for PageReader {
         if self.report(py)? {
             return Ok(());
         }
-        let filled = block_on(py, &self.buffer.get(), self.stream.fill())?;
+        let filled = block_on(py, &self.buffer.get(), self.stream.read_next())?;
         filled.map_err(|failure| self.failed(py, failure))?;
         self.report(py).map(drop)
     }
@@ -73,12 +73,12 @@ impl PointSource for PageReader {
     fn prefetch(&self, py: Python<'_>) {
         if self.stream.may_prefetch() {
             // A page that cannot be prefetched is read when it is taken.
-            drop(step_at(py, &self.buffer.get(), || self.stream.prefetch()));
+            drop(step_in_runtime(py, &self.buffer.get(), || self.stream.prefetch()));
         }
     }
 
     fn awaited<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        spawn(py, self.buffer.get(), self.stream.fill(), |py, filled| {
+        spawn(py, self.buffer.get(), self.stream.read_next(), |py, filled| {
             filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
         })
     }
@@ -88,15 +88,15 @@ impl PointSource for PageReader {
     fn report(&self, py: Python<'_>) -> PyResult<bool> {
         let buffer = self.buffer.get();
         let mut filled = None;
-        if self.stream.is_here() {
-            filled = step_at(py, &buffer, || self.stream.fill_at_once())?;
+        if self.stream.has_finished_prefetch() {
+            filled = step_in_runtime(py, &buffer, || self.stream.receive_finished())?;
         }
-        if filled.is_none() && !self.stream.has_pending() {
+        if filled.is_none() && !self.stream.has_progress() {
             return Ok(false);
         }
         buffer.flush(py)?;
         filled.unwrap_or(Ok(())).map_err(|failure| self.failed(py, failure))?;
-        let Some(progress) = self.stream.pending() else { return Ok(false) };
+        let Some(progress) = self.stream.take_progress() else { return Ok(false) };
         self.callback.as_ref().map_or(Ok(()), |callback| callback.report(py, &progress))?;
         Ok(true)
     }

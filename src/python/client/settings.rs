@@ -15,13 +15,13 @@ use crate::http::{BaseUrl, Trust, certificates_of};
 use crate::python::auth::credential::PyCredential;
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
-use crate::settings::{Given, OPTIONS, Settings, Surroundings, read_certificates};
+use crate::settings::{Environment, Given, OPTIONS, Settings, read_certificates};
 
 /// A client with the settings that `read` finds; keywords override them.
 pub(crate) fn from_outside<'py>(
     cls: &Bound<'py, PyType>,
     options: Option<&Bound<'py, PyDict>>,
-    read: impl FnOnce(&Surroundings<'_>, Given) -> crate::Result<Settings>,
+    read: impl FnOnce(&Environment<'_>, Given) -> crate::Result<Settings>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = cls.py();
     let options = options.cloned().unwrap_or_else(|| PyDict::new(py));
@@ -29,7 +29,7 @@ pub(crate) fn from_outside<'py>(
         base_url: options.contains("base_url")?,
         credential: options.contains("credential")?,
     };
-    let settings = guarded(|| Ok(read(&Surroundings::of_process(), given)?))?;
+    let settings = guarded(|| Ok(read(&Environment::of_process(), given)?))?;
     let make = || {
         let keywords = PyDict::new(py);
         if let Some(base_url) = settings.base_url {
@@ -105,7 +105,7 @@ pub(crate) fn choose_ledger(
     pickled: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
     let Some(path) = pickled.get_item("ledger")? else {
-        let default = |name: &str| Surroundings::of_process().state_file(name);
+        let default = |name: &str| Environment::of_process().state_file(name);
         return detached(pickled.py(), || settings.count_in_default_file(default));
     };
     let path: PathBuf = path.extract()?;

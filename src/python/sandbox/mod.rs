@@ -10,7 +10,7 @@ use pyo3::types::{IntoPyDict as _, PyDict, PyMapping, PyTuple};
 
 use crate::clock::Clock;
 use crate::python::auth::private_key::PyPrivateKey;
-use crate::python::bridge::process::{attached, detached, undivided};
+use crate::python::bridge::process::{attached, detached, without_fork};
 use crate::python::bridge::runtime::step;
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::dict;
@@ -103,7 +103,7 @@ impl PySandbox {
     ) -> PyResult<Self> {
         let clock = optional(now, "now", instant)?.map_or_else(Clock::running, Clock::frozen_at);
         let mut options = arguments::options(py, settings)?;
-        options.take_step = |step| undivided(step);
+        options.take_step = |step| without_fork(step);
         let sandbox = Sandbox::start(options, clock.clone())?;
         let clock = Py::new(py, PyClock(clock))?;
         Ok(Self { sandbox, clock, integration: Integration::default() })
@@ -420,7 +420,8 @@ impl PySandbox {
         self.sandbox.forget_cursors();
     }
 
-    /// Stop the service. :attr:`stats`, :attr:`wire` and :meth:`truth` still work.
+    /// Stop the service. :attr:`stats`, :attr:`wire` and :meth:`truth` still work. Closing
+    /// again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || self.sandbox.close())
     }

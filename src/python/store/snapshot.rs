@@ -12,7 +12,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 use crate::data::PointColumns;
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
-use crate::python::bridge::process::undivided_anywhere;
+use crate::python::bridge::process::without_fork_anywhere;
 use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::reader_capsule;
 use crate::python::convert::columns::columns;
@@ -55,7 +55,7 @@ impl BatchStream {
 impl Drop for BatchStream {
     fn drop(&mut self) {
         if let Some(reader) = self.reader.take() {
-            undivided_anywhere(|| drop(reader));
+            without_fork_anywhere(|| drop(reader));
         }
     }
 }
@@ -64,7 +64,7 @@ impl Iterator for BatchStream {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        undivided_anywhere(|| self.next_batch(ROWS)).transpose().map(|batch| {
+        without_fork_anywhere(|| self.next_batch(ROWS)).transpose().map(|batch| {
             batch.map_err(|error| {
                 // After the first one the stream has ended.
                 let _ = self.failure.set(error.clone());

@@ -101,7 +101,7 @@ impl Request {
     fn apply_to(&self, store: &dyn Target, state: &[u8]) -> Result<Applied> {
         let page = page(self.sequence, self.is_last, &self.points);
         let read_at = at(10_000 + self.sequence.cast_signed());
-        let chain = Span { first: self.first, start: at(self.start), end: at(self.end) };
+        let chain = ChainRange { first: self.first, start: at(self.start), end: at(self.end) };
         let delivery = Delivery { page: &page, read_at, chain, interval_seconds: Some(60) };
         store.apply("line", Some(&delivery), state)
     }

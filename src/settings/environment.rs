@@ -1,4 +1,4 @@
-//! [`Surroundings`]: the environment of a program, and the paths of the file of profiles and of
+//! [`Environment`]: the environment of a program, and the paths of the file of profiles and of
 //! siteline's own files.
 
 use std::fs::File;
@@ -39,7 +39,7 @@ impl Platform {
 }
 
 /// The environment of a program: its variables, its files, its platform.
-pub struct Surroundings<'a> {
+pub struct Environment<'a> {
     /// Looks up a variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// Reads a file.
@@ -48,7 +48,7 @@ pub struct Surroundings<'a> {
     pub platform: Platform,
 }
 
-impl Surroundings<'static> {
+impl Environment<'static> {
     /// Those of this process.
     #[must_use]
     pub fn of_process() -> Self {
@@ -88,7 +88,7 @@ pub fn read_certificates(path: &Path) -> Result<Vec<u8>> {
     })
 }
 
-impl Surroundings<'_> {
+impl Environment<'_> {
     /// The variable, if it is set and not empty.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         (self.variable)(name).filter(|text| !text.trim().is_empty())
@@ -162,8 +162,8 @@ mod tests {
             pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
         let read = |_: &Path| Err(io::ErrorKind::NotFound.into());
-        let around = Surroundings { variable: &variable, read: &read, platform };
-        [around.config_file(), around.state_file("own.txt")]
+        let environment = Environment { variable: &variable, read: &read, platform };
+        [environment.config_file(), environment.state_file("own.txt")]
     }
 
     #[test]
