@@ -30,23 +30,6 @@ impl TimestampForm {
             Self::EpochMilliseconds => "epoch_milliseconds",
         }
     }
-
-    /// The form with this name.
-    ///
-    /// # Errors
-    /// `Kind::ConfigError` that names the four forms, for any other name.
-    pub fn parse(name: &str) -> Result<Self> {
-        [Self::Detect, Self::Iso, Self::EpochSeconds, Self::EpochMilliseconds]
-            .into_iter()
-            .find(|form| form.name() == name)
-            .ok_or_else(|| {
-                Error::new(
-                    Kind::ConfigError,
-                    "Shape.timestamp is one of \"detect\", \"iso\", \"epoch_seconds\", \
-                     \"epoch_milliseconds\"",
-                )
-            })
-    }
 }
 
 /// What a page without `nextCursor` means.
@@ -57,23 +40,6 @@ pub enum MissingCursor {
     Error,
     /// The last page.
     End,
-}
-
-impl MissingCursor {
-    /// The variant with this name (`error`, `end`).
-    ///
-    /// # Errors
-    /// `Kind::ConfigError` for any other name.
-    pub fn parse(name: &str) -> Result<Self> {
-        match name {
-            "error" => Ok(Self::Error),
-            "end" => Ok(Self::End),
-            _ => Err(Error::new(
-                Kind::ConfigError,
-                "Shape.missing_cursor is one of \"error\", \"end\"",
-            )),
-        }
-    }
 }
 
 /// The member names and forms of a data reply (§2.3). The default follows the document; what the
@@ -176,10 +142,15 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_parsed_by_name() {
-        assert_eq!(TimestampForm::parse("iso").unwrap(), TimestampForm::Iso);
-        assert!(TimestampForm::parse("unix").is_err());
-        assert_eq!(MissingCursor::parse("end").unwrap(), MissingCursor::End);
-        assert!(MissingCursor::parse("").is_err());
+    fn forms_are_deserialized_by_name() {
+        let read = serde_json::from_str::<Shape>;
+        let shape = read(r#"{"timestamp": "iso", "missing_cursor": "end"}"#).unwrap();
+        assert_eq!(
+            (shape.timestamp, shape.missing_cursor),
+            (TimestampForm::Iso, MissingCursor::End)
+        );
+        assert!(read(r#"{"timestamp": "unix"}"#).is_err());
+        assert!(read(r#"{"missing_cursor": ""}"#).is_err());
+        assert!(read(r#"{"colour": "red"}"#).is_err());
     }
 }
