@@ -1,6 +1,6 @@
 //! [`CollectOnce`]: the complete table of a scan, read once for all callers and remembered.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::page_request::Prefetch;
 use super::page_stream::PageStream;
@@ -10,6 +10,7 @@ use super::table::{Provenance, ReadFailure, Table, Unfinished};
 use crate::data::{Bookmark, Merger};
 use crate::error::Result;
 use crate::http::Deadline;
+use crate::lock::Mutex;
 
 /// The complete table of a scan. Concurrent callers share one read, page by page. A failure is not
 /// remembered. If all callers give up, the read keeps its pages, which are already counted in the
@@ -175,7 +176,7 @@ impl CollectOnce {
 
     fn collect(&self) -> Arc<tokio::sync::Mutex<Collect>> {
         let process = std::process::id();
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.slot.lock();
         if slot.process != process {
             // The child keeps a complete table, but not the parent's read in progress.
             let table = slot.collect.try_lock().ok().and_then(|collect| collect.table.clone());
@@ -250,7 +251,7 @@ impl Reading {
 impl CollectOnce {
     /// Simulates a fork: returns the inherited lock, and sets another process id.
     pub(super) fn inherit(&self) -> Arc<tokio::sync::Mutex<Collect>> {
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.slot.lock();
         slot.process = 0;
         Arc::clone(&slot.collect)
     }

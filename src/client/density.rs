@@ -2,11 +2,12 @@
 //! and a client one for each query without its range ([`QueryDensities`]).
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::Query;
+use crate::lock::Mutex;
 
 /// A chain's weight in the moving average is its seconds divided by this, from 0.1 to 0.5.
 const MEMORY: f64 = 86_400.0;
@@ -113,7 +114,7 @@ impl QueryDensities {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<Query, Density>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::fmt;
 use std::future::ready;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,6 +24,7 @@ use crate::http::{
     AllowanceState, BaseUrl, Call, Deadline, Ledger, MemoryLedger, Reply, Request, RetryQuota,
     Transport,
 };
+use crate::lock::Mutex;
 
 /// The path of the discovery endpoint below the base URL (§4.2).
 pub const DISCOVERY_PATH: &str = "/api/customer/v1/discovery";
@@ -42,7 +43,7 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     settings: ClientSettings,
     assertion: AssertionSettings,
-    identity: RwLock<Arc<Identity>>,
+    identity: Mutex<Arc<Identity>>,
     transport: Transport,
     time: ServiceTime,
     quota: RetryQuota,
@@ -110,7 +111,7 @@ impl Client {
         let identity = identity(&settings, &assertion, settings.credential.clone());
         Ok(Self(Arc::new(Inner {
             assertion,
-            identity: RwLock::new(Arc::new(identity)),
+            identity: Mutex::new(Arc::new(identity)),
             transport: Transport::new(settings.base_url.clone(), settings.transport.clone())?,
             time: ServiceTime::new(settings.clock.clone()),
             quota: RetryQuota::new(),
@@ -160,7 +161,7 @@ impl Client {
     /// unless the subject differs.
     pub fn replace_credential(&self, credential: Credential) {
         let new = identity(&self.0.settings, &self.0.assertion, credential);
-        let mut identity = self.0.identity.write().unwrap_or_else(PoisonError::into_inner);
+        let mut identity = self.0.identity.lock();
         new.tokens.adopt(&identity.tokens);
         *identity = Arc::new(new);
     }
@@ -399,7 +400,7 @@ impl Client {
     }
 
     fn identity(&self) -> Arc<Identity> {
-        Arc::clone(&self.0.identity.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.identity.lock())
     }
 }
 
