@@ -12,7 +12,7 @@ use super::{
 use crate::clock::{Clock, ServiceTime};
 use crate::error::Result;
 use crate::http::test_server::{Act, TestServer, token_body};
-use crate::http::{Deadline, Ledger, MemoryLedger, Policy, Transport, TransportSettings};
+use crate::http::{Deadline, Ledger, MemoryLedger, Policy, Terms, Transport, TransportSettings};
 
 pub(crate) const DATA_SCOPE: &str = "customer.data.read";
 pub(crate) const BOTH_SCOPES: &str = "customer.discovery.read customer.data.read";
@@ -25,7 +25,6 @@ pub(crate) struct Harness {
     pub(crate) time: ServiceTime,
     pub(crate) settings: AssertionSettings,
     pub(crate) policy: Policy,
-    pub(crate) requests: AtomicU64,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) source: Arc<TokenSource>,
 }
@@ -94,8 +93,7 @@ impl Harness {
             time: ServiceTime::new(clock.clone()),
             transport: transport.expect("settings"),
             policy: Policy::token(),
-            requests: AtomicU64::new(0),
-            ledger: Arc::new(MemoryLedger::new(None)),
+            ledger: Arc::new(MemoryLedger::new(Terms::default())),
             server,
             clock,
             credential,
@@ -116,7 +114,6 @@ impl Harness {
             settings: &self.settings,
             policy: &self.policy,
             deadline: Deadline::NEVER,
-            requests: &self.requests,
             ledger: &*self.ledger,
         }
     }
@@ -140,7 +137,6 @@ impl Harness {
                 settings: &settings,
                 policy: &policy,
                 deadline: Deadline::NEVER,
-                requests: &AtomicU64::new(0),
                 ledger: &*ledger,
             };
             source.token(&exchange).await

@@ -49,7 +49,6 @@ struct Inner {
     quota: RetryQuota,
     ledger: Arc<dyn Ledger>,
     closed: watch::Sender<bool>,
-    token_requests: AtomicU64,
     data_requests: AtomicU64,
     densities: QueryDensities,
 }
@@ -107,7 +106,7 @@ impl Client {
         assertion.check()?;
         let terms = settings.terms();
         let ledger =
-            settings.ledger.get_or_insert_with(|| Arc::new(MemoryLedger::with(terms))).clone();
+            settings.ledger.get_or_insert_with(|| Arc::new(MemoryLedger::new(terms))).clone();
         let identity = identity(&settings, &assertion, settings.credential.clone());
         Ok(Self(Arc::new(Inner {
             assertion,
@@ -117,7 +116,6 @@ impl Client {
             quota: RetryQuota::new(),
             ledger,
             closed: watch::Sender::new(false),
-            token_requests: AtomicU64::new(0),
             data_requests: AtomicU64::new(0),
             densities: QueryDensities::default(),
             settings,
@@ -215,12 +213,6 @@ impl Client {
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    /// The number of token requests of this client.
-    #[must_use]
-    pub fn token_requests(&self) -> u64 {
-        self.0.token_requests.load(Ordering::Relaxed)
     }
 
     /// The number of data requests of this client, including retries, except those of which no byte was
@@ -336,7 +328,6 @@ impl Client {
             settings: &inner.assertion,
             policy: &inner.settings.token_retry,
             deadline: call.deadline(),
-            requests: &inner.token_requests,
             ledger: &*inner.ledger,
         };
         call.untimed(identity.tokens.token(&exchange)).await

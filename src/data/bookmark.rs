@@ -156,7 +156,7 @@ impl Bookmark {
             )
             .with_hint("Resume it with the client that made it: same base URL, same subject."));
         }
-        if self.query != query.own_fingerprint() {
+        if self.query != query.fingerprint() {
             return Err(Error::new(Kind::BookmarkError, "this bookmark belongs to another query")
                 .with_hint(
                     "All parameters must be the same within a chain; compare scan.query of both.",
@@ -223,7 +223,7 @@ mod tests {
         let hashes = (0..seen).map(|n| Cursor::new(&n.to_string()).hash()).collect();
         Bookmark {
             origin: origin_fingerprint("https://a.example subject"),
-            query: query("S1").own_fingerprint(),
+            query: query("S1").fingerprint(),
             sequence: 7,
             pages: 7,
             cursor: Cursor::new("sécret/+="),

@@ -137,16 +137,8 @@ impl Query {
         wire
     }
 
-    /// SHA-256 over the query and the origin: the base URL and subject.
-    #[must_use]
-    pub fn fingerprint(&self, origin: &str) -> [u8; 32] {
-        let mut both = Vec::from(origin_fingerprint(origin));
-        both.extend_from_slice(&self.own_fingerprint());
-        sha256("siteline query at origin", &both)
-    }
-
-    /// SHA-256 over the query alone.
-    pub(super) fn own_fingerprint(&self) -> [u8; 32] {
+    /// SHA-256 over the query.
+    pub(super) fn fingerprint(&self) -> [u8; 32] {
         sha256("siteline query", self.0.wire.as_bytes())
     }
 }
@@ -334,8 +326,8 @@ mod tests {
         reversed.filters.reverse();
         let (one, two) = (Query::new(full()).unwrap(), Query::new(reversed).unwrap());
         assert_eq!(one, two);
-        assert_eq!(one.fingerprint("o"), two.fingerprint("o"));
-        assert_ne!(one.fingerprint("o"), one.fingerprint("p"));
+        assert_eq!(one.fingerprint(), two.fingerprint());
+        assert_ne!(origin_fingerprint("o"), origin_fingerprint("p"));
         assert_eq!(HashSet::from([one, two]).len(), 1);
     }
 

@@ -95,7 +95,13 @@ async fn gather(
     concurrency: usize,
 ) -> Result<Vec<Arc<Table>>, GatherFailure> {
     let gathering = Gathering::new(&bench.client, collects.to_vec(), concurrency);
-    gathering.expect("scans of this client").finish().await
+    finish(gathering.expect("scans of this client")).await
+}
+
+/// Reads all scans and returns their tables, in the given order.
+pub(super) async fn finish(mut gathering: Gathering) -> Result<Vec<Arc<Table>>, GatherFailure> {
+    while gathering.step().await?.is_some() {}
+    Ok(gathering.tables())
 }
 
 fn points(table: &Table) -> usize {
@@ -135,7 +141,7 @@ async fn scans_are_started_in_the_given_order_and_with_limited_concurrency() {
     let collects = parts(&bench.client);
     let reading = {
         let gathering = Gathering::new(&bench.client, collects, 3).expect("scans");
-        tokio::spawn(gathering.finish())
+        tokio::spawn(finish(gathering))
     };
     while bench.server.other_requests().len() < 3 {
         tokio::task::yield_now().await;
@@ -212,7 +218,7 @@ async fn a_cancelled_gathering_keeps_the_pages_of_each_scan() {
     let bench = bench(answer).await;
     let collects = parts(&bench.client);
     let gathering = Gathering::new(&bench.client, collects.clone(), 8).expect("scans");
-    let reading = tokio::spawn(gathering.finish());
+    let reading = tokio::spawn(finish(gathering));
     while bench.server.other_requests().len() < 2 * PARTS {
         tokio::task::yield_now().await;
     }
@@ -306,7 +312,7 @@ async fn r3_a_gathering_fails_in_a_forked_process() {
 async fn r14_a_closed_client_ends_a_gathering() {
     let bench = bench(|_| Some(Act::hang())).await;
     let gathering = Gathering::new(&bench.client, parts(&bench.client), 8).expect("scans");
-    let reading = tokio::spawn(gathering.finish());
+    let reading = tokio::spawn(finish(gathering));
     while bench.server.other_requests().is_empty() {
         tokio::task::yield_now().await;
     }
