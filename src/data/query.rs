@@ -2,7 +2,6 @@
 //! parameters are equal, and the wire form of a query is constant within a chain (§4.4, rule 2).
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
@@ -22,7 +21,7 @@ const RESERVED: [&str; 7] =
     ["siteId", "lineId", "from", "to", "aggregationIntervalSeconds", "pageSize", "cursor"];
 
 /// The parts of a query before validation. `None` and empty parts are not sent.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueryInput {
     /// `siteId`.
@@ -42,9 +41,10 @@ pub struct QueryInput {
 }
 
 /// A validated query. Cheap to clone; prints its parameters, none of which is secret.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Query(Arc<QueryParts>);
 
+#[derive(PartialEq, Eq, Hash)]
 struct QueryParts {
     input: QueryInput,
     wire: String,
@@ -154,9 +154,7 @@ fn sha256(label: &str, bytes: &[u8]) -> [u8; 32] {
     context.update(label.as_bytes());
     context.update(&[0]);
     context.update(bytes);
-    let mut hash = [0; 32];
-    hash.copy_from_slice(context.finish().as_ref());
-    hash
+    context.finish().as_ref().first_chunk().copied().unwrap_or_default()
 }
 
 fn check_range(start: Option<Timestamp>, end: Option<Timestamp>) -> Result<()> {
@@ -238,20 +236,6 @@ fn push_parameter(wire: &mut String, name: &str, value: &str) {
     wire.extend(utf8_percent_encode(name, ENCODED));
     wire.push('=');
     wire.extend(utf8_percent_encode(value, ENCODED));
-}
-
-impl PartialEq for Query {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.wire == other.0.wire
-    }
-}
-
-impl Eq for Query {}
-
-impl Hash for Query {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.wire.hash(state);
-    }
 }
 
 impl fmt::Display for Query {
