@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
+use std::time::Duration;
 
 use super::{
     AccessToken, AssertionSettings, Credential, Exchange, PrivateKey, ScopeSet, TokenKey,
@@ -87,7 +88,12 @@ impl Harness {
         let server = TestServer::scripted(tokens, Vec::new()).await;
         let (clock, credential, base) = (noon(), credential(), server.base_url());
         let transport = Transport::new(base.clone(), TransportSettings::default());
-        let settings = AssertionSettings::new(base.token_url());
+        let settings = AssertionSettings {
+            audience: base.token_url(),
+            lifetime: Duration::from_secs(120),
+            tolerance: Duration::ZERO,
+            typ: false,
+        };
         let source = TokenSource::shared(key(&settings, &credential, BOTH_SCOPES), &clock);
         Self {
             time: ServiceTime::new(clock.clone()),

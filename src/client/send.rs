@@ -98,10 +98,10 @@ impl Client {
     pub fn new(mut settings: ClientSettings) -> Result<Self> {
         let audience = settings.audience.clone();
         let assertion = AssertionSettings {
+            audience: audience.unwrap_or_else(|| settings.base_url.token_url()),
             lifetime: settings.assertion_lifetime,
             tolerance: settings.assertion_tolerance,
             typ: settings.assertion_typ,
-            ..AssertionSettings::new(audience.unwrap_or_else(|| settings.base_url.token_url()))
         };
         assertion.check()?;
         let terms = settings.terms();
@@ -194,12 +194,6 @@ impl Client {
     #[must_use]
     pub fn subject(&self) -> String {
         self.identity().credential.subject().to_owned()
-    }
-
-    /// How long before the service's time a query without an end ends (§4.5.1).
-    #[must_use]
-    pub fn settle_lag(&self) -> Duration {
-        self.0.settings.settle_lag
     }
 
     /// The settings of the client, including its ledger: a client created from them uses the same ledger
