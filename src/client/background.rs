@@ -9,17 +9,9 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-/// Starts tasks on the runtime that drives the client.
-pub trait Spawner: Send + Sync {
-    /// Starts a task; `None` if the process is exiting. Called only within that runtime.
-    fn spawn(&self, work: BoxFuture<'static, ()>) -> Option<AbortHandle>;
-}
-
-impl<F: Fn(BoxFuture<'static, ()>) -> Option<AbortHandle> + Send + Sync> Spawner for F {
-    fn spawn(&self, work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
-        self(work)
-    }
-}
+/// Starts a task on the runtime that drives the client; `None` if the process is exiting. Called only
+/// within that runtime.
+pub type Spawner = dyn Fn(BoxFuture<'static, ()>) -> Option<AbortHandle> + Send + Sync;
 
 /// A task of the runtime; as a future, its result. Dropping it aborts the task and its request. In a
 /// forked child, dropping it has no effect.
@@ -32,11 +24,11 @@ pub(super) struct BackgroundTask<T> {
 impl<T: Send + 'static> BackgroundTask<T> {
     /// Starts the task; `None` if the process is exiting.
     pub(super) fn start(
-        spawner: &dyn Spawner,
+        spawner: &Spawner,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<Self> {
         let (sender, outcome) = oneshot::channel();
-        let task = spawner.spawn(Box::pin(async move { drop(sender.send(work.await)) }))?;
+        let task = spawner(Box::pin(async move { drop(sender.send(work.await)) }))?;
         Some(Self { outcome, task: Some(task), process: std::process::id() })
     }
 

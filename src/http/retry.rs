@@ -64,12 +64,6 @@ impl Policy {
     }
 }
 
-impl Default for Policy {
-    fn default() -> Self {
-        Self::data()
-    }
-}
-
 /// The time on a monotonic clock by which a call must end, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Deadline(Option<Duration>);
@@ -176,12 +170,6 @@ impl RetryQuota {
 
     fn refund(&self, clock: &Clock) {
         self.change(clock, |tokens| Some(tokens + SUCCESS_REFUND));
-    }
-}
-
-impl Default for RetryQuota {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -35,8 +35,7 @@ impl Integration {
     #[must_use]
     pub fn new(base_url: &str, subject: &str) -> Self {
         let hash = digest(&SHA256, format!("{base_url}\n{subject}").as_bytes());
-        let mut head = [0; 8];
-        head.copy_from_slice(&hash.as_ref()[..8]);
+        let head = hash.as_ref().first_chunk().copied().unwrap_or_default();
         Self(format!("{:016x}", u64::from_be_bytes(head)))
     }
 

@@ -1,7 +1,5 @@
 //! The ledger in memory.
 
-use std::sync::MutexGuard;
-
 use jiff::Timestamp;
 
 use super::count::{Count, Reservation, Terms};
@@ -24,42 +22,38 @@ impl MemoryLedger {
     pub fn new(terms: Terms) -> Self {
         Self { terms, count: Mutex::default() }
     }
-
-    fn count(&self) -> MutexGuard<'_, Count> {
-        self.count.lock()
-    }
 }
 
 impl Ledger for MemoryLedger {
     fn reserve(&self, now: Timestamp, must_remain: u64) -> Result<Reservation> {
-        self.count().reserve(self.terms, now, must_remain)
+        self.count.lock().reserve(self.terms, now, must_remain)
     }
 
     fn give_back(&self, reservation: Reservation) {
-        self.count().give_back(&reservation);
+        self.count.lock().give_back(&reservation);
     }
 
     fn pin_until(&self, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.count().pin_until(self.terms, until, now);
+        self.count.lock().pin_until(self.terms, until, now);
         Ok(())
     }
 
     fn state(&self, now: Timestamp) -> Result<AllowanceState> {
-        Ok(self.count().state(self.terms, now))
+        Ok(self.count.lock().state(self.terms, now))
     }
 
     fn count_token_request(&self, now: Timestamp) -> Result<()> {
-        self.count().count_token_request(self.terms, now);
+        self.count.lock().count_token_request(self.terms, now);
         Ok(())
     }
 
     fn pause_tokens(&self, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.count().pause_tokens(until, now);
+        self.count.lock().pause_tokens(until, now);
         Ok(())
     }
 
     fn token_pause(&self, now: Timestamp) -> Result<Option<Timestamp>> {
-        Ok(self.count().token_pause(now))
+        Ok(self.count.lock().token_pause(now))
     }
 }
 
