@@ -94,7 +94,6 @@ impl<T: Send + 'static> BackgroundCall<T> {
         Some(Self(Owned::new(Started { shared, task })))
     }
 
-    /// Whether the call has ended.
     pub(super) fn is_finished(&self) -> bool {
         self.shared().is_some_and(|shared| shared.is_finished.load(Ordering::SeqCst))
     }

@@ -204,7 +204,6 @@ impl PageStream {
         drop(self.position.lock().prefetched.take_if(|request| !request.has_arrived()));
     }
 
-    /// Whether the next page was prefetched.
     pub(super) fn has_prefetched(&self) -> bool {
         self.position.lock().prefetched.is_some()
     }
@@ -263,7 +262,6 @@ impl PageStream {
         self.position.lock().chain.bookmark()
     }
 
-    /// Whether the last page was read.
     pub(super) fn is_done(&self) -> bool {
         self.position.lock().chain.is_done()
     }

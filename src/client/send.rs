@@ -71,7 +71,6 @@ enum Remedy {
     Wait,
     /// Retry with a new token.
     Refresh,
-    /// Return the error.
     GiveUp,
 }
 

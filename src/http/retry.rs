@@ -197,7 +197,6 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Starts a call.
     #[must_use]
     pub(crate) fn begin(
         clock: &'a Clock,
@@ -218,7 +217,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The caller's deadline.
     #[must_use]
     pub(crate) fn deadline(&self) -> Deadline {
         self.deadline

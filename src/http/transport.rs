@@ -171,7 +171,6 @@ impl Transport {
         })
     }
 
-    /// The address of the service.
     #[must_use]
     pub(crate) fn base_url(&self) -> &BaseUrl {
         &self.base

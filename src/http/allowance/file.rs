@@ -58,13 +58,10 @@ pub struct FileLedger {
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LedgerFailure {
-    /// The file could not be used.
     #[error(transparent)]
     File(#[from] FileFailure),
-    /// Its text is not valid.
     #[error(transparent)]
     Text(#[from] TextFault),
-    /// It belongs to another integration.
     #[error("belongs to another base_url and subject")]
     Foreign,
 }
