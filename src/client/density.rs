@@ -88,11 +88,11 @@ impl Density {
 
 /// The densities that one client has measured: one for each query without its range.
 #[derive(Debug, Default)]
-pub(super) struct QueryDensities(Mutex<HashMap<Query, Density>>);
+pub(crate) struct QueryDensities(Mutex<HashMap<Query, Density>>);
 
 impl QueryDensities {
     /// Updates the estimate from a chain over the query's range, as [`Density::learn`].
-    pub(super) fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
+    pub(crate) fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
         let (Some(seconds), Ok(unbounded)) = (seconds(query), query.over(None, None)) else {
             return;
         };
@@ -106,8 +106,8 @@ impl QueryDensities {
         known.entry(unbounded).or_default().learn(seconds, pages, points, on_last);
     }
 
-    /// The expected number of pages of the query, if it is known.
-    pub(super) fn pages(&self, query: &Query) -> Option<u64> {
+    /// The expected number of pages of the query, if the same query was read over any range.
+    pub(crate) fn pages(&self, query: &Query) -> Option<u64> {
         let unbounded = query.over(None, None).ok()?;
         self.0.lock().get(&unbounded)?.pages(seconds(query)?)
     }

@@ -382,7 +382,12 @@ impl PageStream {
         let progress = position.meter.count(&page, requests, allowance_left);
         if page.is_last && self.provenance.resumed_after_pages == 0 {
             let (pages, points) = (progress.pages, progress.points);
-            self.client.learn(&self.provenance.query, pages, points, page.rows() as u64);
+            self.client.densities().learn(
+                &self.provenance.query,
+                pages,
+                points,
+                page.rows() as u64,
+            );
         }
         position.prefetched = next.filter(|request| request.is_next_of(&position.chain));
         position.unread = Some(Unread { page, progress, is_reported: false });

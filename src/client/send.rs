@@ -16,7 +16,6 @@ use super::settings::ClientSettings;
 use super::spending::Spending;
 use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey, TokenSource};
 use crate::clock::ServiceTime;
-use crate::data::Query;
 use crate::error::{Error, Kind, Result};
 use crate::http::allowance::exhausted;
 use crate::http::retry_after::end_of_pause;
@@ -215,16 +214,9 @@ impl Client {
         self.0.data_requests.load(Ordering::Relaxed)
     }
 
-    /// Updates the estimate of a query's pages from a finished chain over its range: its pages and
-    /// points, and the points on its last page.
-    pub fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
-        self.0.densities.learn(query, pages, points, on_last);
-    }
-
-    /// The expected number of pages of a query, if this client has read the same query over any range.
-    #[must_use]
-    pub fn expected_pages(&self, query: &Query) -> Option<u64> {
-        self.0.densities.pages(query)
+    /// The estimates of how many pages a query has, from the chains that this client has read.
+    pub(crate) fn densities(&self) -> &QueryDensities {
+        &self.0.densities
     }
 
     /// Closes the client: new calls and those in progress get `ClosedError`. May be called again.

@@ -200,33 +200,27 @@ fn canonical_filters(filters: Vec<(String, Vec<String>)>) -> Result<Vec<(String,
 
 fn wire_form(input: &QueryInput) -> String {
     let mut wire = String::new();
-    for_each_parameter(input, |name, value| push_parameter(&mut wire, name, value));
+    for (name, value) in parameters(input) {
+        push_parameter(&mut wire, name, &value);
+    }
     wire
 }
 
-/// Calls `each` for the parameters in the order of the wire form.
-fn for_each_parameter(input: &QueryInput, mut each: impl FnMut(&str, &str)) {
-    let seconds = input.interval_seconds.map(|seconds| seconds.to_string());
-    let size = input.page_size.map(|size| size.to_string());
-    let start = input.start.map(|start| start.to_string());
-    let end = input.end.map(|end| end.to_string());
-    for (name, value) in [
-        ("siteId", &input.site),
-        ("lineId", &input.line),
-        ("from", &start),
-        ("to", &end),
-        ("aggregationIntervalSeconds", &seconds),
-        ("pageSize", &size),
-    ] {
-        if let Some(value) = value {
-            each(name, value);
-        }
-    }
-    for (name, values) in &input.filters {
-        for value in values {
-            each(name, value);
-        }
-    }
+/// The parameters in the order of the wire form.
+fn parameters(input: &QueryInput) -> impl Iterator<Item = (&str, String)> {
+    let single = [
+        ("siteId", input.site.clone()),
+        ("lineId", input.line.clone()),
+        ("from", input.start.map(|start| start.to_string())),
+        ("to", input.end.map(|end| end.to_string())),
+        ("aggregationIntervalSeconds", input.interval_seconds.map(|seconds| seconds.to_string())),
+        ("pageSize", input.page_size.map(|size| size.to_string())),
+    ];
+    let filters = input
+        .filters
+        .iter()
+        .flat_map(|(name, values)| values.iter().map(move |value| (name.as_str(), value.clone())));
+    single.into_iter().filter_map(|(name, value)| Some((name, value?))).chain(filters)
 }
 
 fn push_parameter(wire: &mut String, name: &str, value: &str) {
@@ -240,13 +234,8 @@ fn push_parameter(wire: &mut String, name: &str, value: &str) {
 
 impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut separator = "";
-        let mut outcome = Ok(());
-        for_each_parameter(&self.0.input, |name, value| {
-            outcome = outcome.and_then(|()| write!(f, "{separator}{name}={value}"));
-            separator = " ";
-        });
-        outcome
+        let shown = parameters(&self.0.input).map(|(name, value)| format!("{name}={value}"));
+        f.write_str(&shown.collect::<Vec<_>>().join(" "))
     }
 }
 

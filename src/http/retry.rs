@@ -3,7 +3,6 @@
 //!
 //! The transport never retries by itself, so that N attempts are N requests.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::clock::Clock;
@@ -173,15 +172,7 @@ impl RetryQuota {
     }
 }
 
-impl fmt::Debug for RetryQuota {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = self.0.lock();
-        write!(f, "RetryQuota({:.0} of {QUOTA})", level.tokens)
-    }
-}
-
 /// One call of a user and its attempts.
-#[derive(Debug)]
 pub(crate) struct Call<'a> {
     clock: &'a Clock,
     policy: &'a Policy,

@@ -386,12 +386,12 @@ async fn parts_have_the_settings_of_their_scan_and_a_resumed_scan_cannot_be_spli
 async fn b13_a_client_estimates_the_pages_of_a_query_that_it_has_read() {
     let bench = bench(|_| None).await;
     let scan = scan(&bench.client);
-    assert_eq!(bench.client.expected_pages(scan.query()), None);
+    assert_eq!(bench.client.densities().pages(scan.query()), None);
     CollectOnce::new(scan.clone()).table().await.expect("read");
-    assert_eq!(bench.client.expected_pages(scan.query()), Some(5));
+    assert_eq!(bench.client.densities().pages(scan.query()), Some(5));
     let parts = scan.split(Cut::Parts(4)).expect("parts");
-    let pages = parts.iter().map(|part| bench.client.expected_pages(part.query()));
+    let pages = parts.iter().map(|part| bench.client.densities().pages(part.query()));
     assert_eq!(pages.sum::<Option<u64>>(), Some(8), "an extra page for each part");
     let other = scan_with(&bench.client, |input| input.page_size = Some(10));
-    assert_eq!(bench.client.expected_pages(other.query()), None);
+    assert_eq!(bench.client.densities().pages(other.query()), None);
 }
