@@ -39,8 +39,8 @@ impl StoreConnection {
     }
 
     /// Sets when the write-ahead log is checkpointed into the file, and its size after that.
-    pub(super) fn limit_log(&self) -> StoreResult<()> {
-        let connection = self.get()?;
+    pub(super) fn set_log_limits(&self) -> StoreResult<()> {
+        let connection = self.connection()?;
         let size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
         connection.pragma_update(None, "wal_autocheckpoint", LOG_BYTES / size.max(512))?;
         connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
@@ -48,12 +48,12 @@ impl StoreConnection {
     }
 
     /// The connection, in the process that made it.
-    pub(super) fn get(&self) -> Result<&Connection, Error> {
+    pub(super) fn connection(&self) -> Result<&Connection, Error> {
         self.connection.get().ok_or_else(inherited)
     }
 
-    /// [`StoreConnection::get`], mutably.
-    pub(super) fn get_mut(&mut self) -> Result<&mut Connection, Error> {
+    /// [`StoreConnection::connection`], mutably.
+    pub(super) fn connection_mut(&mut self) -> Result<&mut Connection, Error> {
         self.connection.get_mut().ok_or_else(inherited)
     }
 }

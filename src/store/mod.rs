@@ -67,8 +67,8 @@ impl Store {
 
     fn open_with(path: &Path, busy_timeout: Duration, schema: &Schema) -> Result<Self> {
         let path = path::resolve(path)?;
-        let opened =
-            StoreConnection::open(&path, true, busy_timeout).and_then(|link| link.prepared(schema));
+        let opened = StoreConnection::open(&path, true, busy_timeout)
+            .and_then(|link| link.prepared_for_writing(schema));
         let link = opened.map_err(|failure| {
             // The header is read only where no connection can have the file open: closing a file
             // releases the locks of all of this process's connections to it.
@@ -241,7 +241,7 @@ impl Store {
     /// Reads in one transaction.
     fn snapshot<T>(&self, read: impl FnOnce(&Connection) -> StoreResult<T>) -> Result<T> {
         self.with_path(self.connect().and_then(|link| {
-            let connection = link.get()?;
+            let connection = link.connection()?;
             connection.execute_batch("BEGIN")?;
             read(connection)
         }))
@@ -301,7 +301,10 @@ impl Target for Store {
 
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
         self.with_path(self.writers.write(
-            || StoreConnection::open(&self.path, false, self.busy_timeout)?.prepared(&SCHEMA),
+            || {
+                StoreConnection::open(&self.path, false, self.busy_timeout)?
+                    .prepared_for_writing(&SCHEMA)
+            },
             |writer| writer.apply(feed, delivery, state),
         ))
     }

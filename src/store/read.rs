@@ -48,7 +48,7 @@ impl Reader {
         name: &str,
         filter: &PointFilter,
     ) -> StoreResult<Self> {
-        let connection = link.get()?;
+        let connection = link.connection()?;
         connection.execute_batch("BEGIN")?;
         let feed = find(&Feeds::load(connection)?, name)?.clone();
         let known = FeedIndex::load(connection, &feed)?;
@@ -111,7 +111,7 @@ impl Reader {
         if self.at == self.blocks.len() {
             return Ok(None);
         }
-        let mut directory = Directory::new(self.link.get()?, self.feed)?;
+        let mut directory = Directory::new(self.link.connection()?, self.feed)?;
         let mut table = TableBuilder::new(rows.min(BATCH));
         let mut changes = Vec::new();
         while table.rows() < rows

@@ -33,7 +33,7 @@ pub trait Target: Send + Sync + Debug {
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied>;
 }
 
-/// One page on its way into a [`Target`].
+/// A page to apply to a [`Target`], and how it was read.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery<'a> {
     /// The page; its sequence number is the version of its points. With the last page of a chain,
@@ -47,7 +47,7 @@ pub struct Delivery<'a> {
     pub interval_seconds: Option<u32>,
 }
 
-/// A chain and its range.
+/// The range of a chain, and its first page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainRange {
     /// The sequence number of the chain's first page.

@@ -26,9 +26,9 @@ pub(super) struct Writer {
 
 impl StoreConnection {
     /// Prepares the connection for writing: the tables of this version, and the log's limits.
-    pub(super) fn prepared(mut self, schema: &Schema) -> StoreResult<Self> {
-        schema.prepare(self.get_mut()?)?;
-        self.limit_log()?;
+    pub(super) fn prepared_for_writing(mut self, schema: &Schema) -> StoreResult<Self> {
+        schema.prepare(self.connection_mut()?)?;
+        self.set_log_limits()?;
         Ok(self)
     }
 }
@@ -46,7 +46,7 @@ impl Writer {
     ) -> StoreResult<Applied> {
         // The index is kept only after the commit, so that it never has what was rolled back.
         let known = self.known.remove(feed);
-        let connection = self.link.get_mut()?;
+        let connection = self.link.connection_mut()?;
         let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (known, applied) = apply(&changes, known, feed, delivery, state)?;
         changes.commit()?;

@@ -123,15 +123,8 @@ impl Coverage {
     }
 
     /// The number of ranges.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.0.len()
-    }
-
-    /// True where nothing has been read.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     /// True for ascending, disjoint ranges, none of them empty, as [`Coverage::cover`] makes them.

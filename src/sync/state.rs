@@ -43,7 +43,8 @@ pub struct FeedState {
 struct Form {
     version: u64,
     made_by: String,
-    feed: FeedForm,
+    #[serde(with = "FeedForm")]
+    feed: FeedInput,
     service: String,
     next_sequence: u64,
     coverage: Coverage,
@@ -51,19 +52,27 @@ struct Form {
     density: Density,
 }
 
+/// The members of a [`FeedInput`] as the state has them.
 #[derive(Serialize, Deserialize)]
+#[serde(remote = "FeedInput")]
 struct FeedForm {
     name: String,
     site: Option<String>,
     line: Option<String>,
     filters: Vec<(String, Vec<String>)>,
-    interval: Option<u32>,
+    #[serde(rename = "interval")]
+    interval_seconds: Option<u32>,
     page_size: Option<u32>,
-    since: i64,
-    settle_lag: u64,
-    overlap: u64,
-    lateness: u64,
-    window: u64,
+    #[serde(with = "jiff::fmt::serde::timestamp::second::required")]
+    since: Timestamp,
+    #[serde(with = "whole_seconds")]
+    settle_lag: Duration,
+    #[serde(with = "whole_seconds")]
+    overlap: Duration,
+    #[serde(with = "whole_seconds")]
+    lateness: Duration,
+    #[serde(with = "whole_seconds")]
+    window: Duration,
 }
 
 impl FeedState {
@@ -114,7 +123,7 @@ impl FeedState {
         }
         let form: Form = serde_json::from_value(value).map_err(|_| damaged())?;
         let state = Self {
-            feed: Feed::new(form.feed.input()).map_err(|_| damaged())?,
+            feed: Feed::new(form.feed).map_err(|_| damaged())?,
             service: form.service,
             next_sequence: form.next_sequence,
             coverage: form.coverage,
@@ -130,7 +139,7 @@ impl FeedState {
         let form = Form {
             version: VERSION,
             made_by: crate::VERSION.to_owned(),
-            feed: FeedForm::from(self.feed.input()),
+            feed: self.feed.input().clone(),
             service: self.service.clone(),
             next_sequence: self.next_sequence,
             coverage: self.coverage.clone(),
@@ -286,39 +295,21 @@ impl FeedState {
     }
 }
 
-impl From<&FeedInput> for FeedForm {
-    fn from(input: &FeedInput) -> Self {
-        Self {
-            name: input.name.clone(),
-            site: input.site.clone(),
-            line: input.line.clone(),
-            filters: input.filters.clone(),
-            interval: input.interval_seconds,
-            page_size: input.page_size,
-            since: input.since.as_second(),
-            settle_lag: input.settle_lag.as_secs(),
-            overlap: input.overlap.as_secs(),
-            lateness: input.lateness.as_secs(),
-            window: input.window.as_secs(),
-        }
-    }
-}
+/// A duration as whole seconds.
+mod whole_seconds {
+    use super::{Deserialize, Duration};
 
-impl FeedForm {
-    fn input(self) -> FeedInput {
-        FeedInput {
-            name: self.name,
-            site: self.site,
-            line: self.line,
-            filters: self.filters,
-            interval_seconds: self.interval,
-            page_size: self.page_size,
-            since: instant(self.since),
-            settle_lag: Duration::from_secs(self.settle_lag),
-            overlap: Duration::from_secs(self.overlap),
-            lateness: Duration::from_secs(self.lateness),
-            window: Duration::from_secs(self.window),
-        }
+    pub(super) fn serialize<S: serde::Serializer>(
+        time: &Duration,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(time.as_secs())
+    }
+
+    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
+        from: D,
+    ) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_secs)
     }
 }
 

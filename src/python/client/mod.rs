@@ -176,7 +176,9 @@ impl PyClient {
         name: &str,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        from_outside(cls, options, |around, given| Settings::from_profile(name, around, given))
+        from_outside(cls, options, |environment, given| {
+            Settings::from_profile(name, environment, given)
+        })
     }
 
     /// The address of the service.

@@ -144,7 +144,7 @@ proptest! {
         for number in 1..=runs {
             history.extend(run(&mut state, SINCE + DAY + number * period));
         }
-        // Each time that the edge advances, it advances by at least this much.
+        // Each time that the end of the reads advances, it advances by at least this much.
         let (overlap, width) = (state.feed().overlap(), state.feed().width());
         let advance = super::super::ranges::floor(period, width).max(width);
         let bound = 1 + overlap.div_ceil_of(advance) + 1;
