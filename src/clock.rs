@@ -21,9 +21,10 @@ use jiff::{SignedDuration, Timestamp};
 #[derive(Clone)]
 pub struct Clock(Arc<Source>);
 
-enum Source {
-    System { origin: Instant },
-    Manual { origin: Instant, state: Mutex<Manual> },
+struct Source {
+    origin: Instant,
+    /// `None` for the system clock.
+    manual: Option<Mutex<Manual>>,
 }
 
 /// `running`: the system time is added; otherwise only [`Clock::advance`] and sleeps move the clock.
@@ -37,8 +38,7 @@ impl Clock {
     /// The system clock: one for the process, so that all of its times can be compared.
     #[must_use]
     pub fn system() -> Self {
-        static SYSTEM: LazyLock<Clock> =
-            LazyLock::new(|| Clock(Arc::new(Source::System { origin: Instant::now() })));
+        static SYSTEM: LazyLock<Clock> = LazyLock::new(|| Clock::new(None));
         SYSTEM.clone()
     }
 
@@ -55,14 +55,17 @@ impl Clock {
     }
 
     fn manual(wall: Timestamp, running: bool) -> Self {
-        let state = Mutex::new(Manual { running, wall, monotonic: Duration::ZERO });
-        Self(Arc::new(Source::Manual { origin: Instant::now(), state }))
+        Self::new(Some(Mutex::new(Manual { running, wall, monotonic: Duration::ZERO })))
+    }
+
+    fn new(manual: Option<Mutex<Manual>>) -> Self {
+        Self(Arc::new(Source { origin: Instant::now(), manual }))
     }
 
     /// True for a clock that can be advanced.
     #[must_use]
     pub fn is_manual(&self) -> bool {
-        matches!(*self.0, Source::Manual { .. })
+        self.0.manual.is_some()
     }
 
     /// Whether both are one clock: only then can their monotonic times be compared.
@@ -74,30 +77,22 @@ impl Clock {
     /// The wall time, UTC.
     #[must_use]
     pub fn wall(&self) -> Timestamp {
-        match &*self.0 {
-            Source::System { .. } => Timestamp::now(),
-            Source::Manual { origin, state } => {
-                let state = state.lock();
-                if state.running {
-                    shifted(state.wall, signed(origin.elapsed()))
-                } else {
-                    state.wall
-                }
-            }
-        }
+        let Some(manual) = &self.0.manual else { return Timestamp::now() };
+        let manual = manual.lock();
+        shifted(manual.wall, signed(self.flowed(&manual)))
     }
 
     /// Time since the clock was created; never decreases.
     #[must_use]
     pub fn monotonic(&self) -> Duration {
-        match &*self.0 {
-            Source::System { origin } => origin.elapsed(),
-            Source::Manual { origin, state } => {
-                let state = state.lock();
-                let flowed = if state.running { origin.elapsed() } else { Duration::ZERO };
-                state.monotonic.saturating_add(flowed)
-            }
-        }
+        let Some(manual) = &self.0.manual else { return self.0.origin.elapsed() };
+        let manual = manual.lock();
+        manual.monotonic.saturating_add(self.flowed(&manual))
+    }
+
+    /// The system time that is added to a manual clock.
+    fn flowed(&self, manual: &Manual) -> Duration {
+        if manual.running { self.0.origin.elapsed() } else { Duration::ZERO }
     }
 
     /// Waits. A manual clock is advanced instead, and the task yields once to the scheduler.
@@ -125,18 +120,15 @@ impl Clock {
     }
 
     fn change(&self, change: impl FnOnce(&mut Manual)) {
-        if let Source::Manual { state, .. } = &*self.0 {
-            change(&mut state.lock());
+        if let Some(manual) = &self.0.manual {
+            change(&mut manual.lock());
         }
     }
 }
 
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match &*self.0 {
-            Source::System { .. } => "system",
-            Source::Manual { .. } => "manual",
-        };
+        let kind = if self.is_manual() { "manual" } else { "system" };
         write!(f, "Clock({kind}, {})", self.wall())
     }
 }

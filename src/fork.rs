@@ -7,7 +7,6 @@
 use std::mem;
 use std::sync::OnceLock;
 
-/// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process(u32);
 

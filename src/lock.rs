@@ -10,7 +10,6 @@
 use std::fmt;
 use std::sync::{self, MutexGuard, PoisonError, TryLockError};
 
-/// A mutex without poisoning.
 #[derive(Default)]
 pub(crate) struct Mutex<T: ?Sized>(sync::Mutex<T>);
 
@@ -21,7 +20,6 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Waits for the lock.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

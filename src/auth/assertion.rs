@@ -27,26 +27,15 @@ pub(super) const LARGEST_TOLERANCE: Duration = Duration::from_secs(60);
 pub(crate) struct AssertionSettings {
     /// `aud`, which the service compares as text (§2.1, `BaseUrl::token_url`).
     pub audience: String,
-    /// From `iat` to `exp`: 1 to 300 whole seconds; 120 s by default.
+    /// From `iat` to `exp`: 1 to 300 whole seconds.
     pub lifetime: Duration,
-    /// From `nbf` to `iat`: 0 to 60 whole seconds; 0 by default.
+    /// From `nbf` to `iat`: 0 to 60 whole seconds.
     pub tolerance: Duration,
-    /// Whether the header also has `"typ": "JWT"`; off by default, as the interface names two fields.
+    /// Whether the header also has `"typ": "JWT"`; the interface names only the other two.
     pub typ: bool,
 }
 
 impl AssertionSettings {
-    /// The defaults for this audience.
-    #[must_use]
-    pub(crate) fn new(audience: impl Into<String>) -> Self {
-        Self {
-            audience: audience.into(),
-            lifetime: Duration::from_secs(120),
-            tolerance: Duration::ZERO,
-            typ: false,
-        }
-    }
-
     /// Checks the limits of the interface (§8). [`make`] does so too; a client calls this when it is
     /// created, so that a wrong setting fails early.
     ///

@@ -2,7 +2,6 @@
 //! signs a new assertion, because the service accepts a `jti` once, whatever the outcome.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -38,8 +37,6 @@ pub(crate) struct Exchange<'a> {
     pub policy: &'a Policy,
     /// The caller's deadline.
     pub deadline: Deadline,
-    /// Counts the token requests of the client, which have their own limit (§8).
-    pub requests: &'a AtomicU64,
     /// Counts them for the integration, and contains pauses recorded by other processes (§5.4).
     pub ledger: &'a dyn Ledger,
 }
@@ -120,7 +117,6 @@ impl Exchange<'_> {
             form: Some(form(&assertion.into_form_value(), scopes)),
         };
         self.ledger.count_token_request(self.time.now())?;
-        self.requests.fetch_add(1, Ordering::Relaxed);
         let reply = self.transport.send(request, self.time).await?;
         grant::read(&reply, scopes, &path, self.time.now())
     }

@@ -271,7 +271,7 @@ fn to_json(value: &impl Serialize) -> Result<String> {
 }
 
 /// Removes the leading zero octets that some encoders write.
-fn canonical(number: &[u8]) -> &[u8] {
+pub(super) fn canonical(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|&&octet| octet == 0).count();
     &number[zeros..]
 }

@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 use super::components::Components;
 use super::encoding;
-use super::jwk::PublicJwk;
+use super::jwk::{PublicJwk, canonical};
 use super::refusal::refused;
 use crate::{Error, Kind, Result};
 
@@ -140,8 +140,7 @@ impl PrivateKey {
         let public = PublicJwk::from_numbers(&n, &e)?;
         // from_components requires the public numbers without leading zeros, and checks that all
         // numbers belong together.
-        let n = &n[n.iter().take_while(|&&octet| octet == 0).count()..];
-        let e = &e[e.iter().take_while(|&&octet| octet == 0).count()..];
+        let (n, e) = (canonical(&n), canonical(&e));
         let pair = KeyPair::from_components(&KeyPairComponents {
             public_key: PublicKeyComponents { n, e },
             d: d.as_slice(),
@@ -156,13 +155,6 @@ impl PrivateKey {
                 .with_hint("The key is damaged or was assembled by hand; use the original.")
         })?;
         Ok(Self(Arc::new(KeyMaterial { pair, public })))
-    }
-
-    /// Whether a text looks like a key: it has a BEGIN line or a line break, or is a JSON object or
-    /// long base64. Such a text is never treated as a path, nor shown (K1).
-    #[must_use]
-    pub fn looks_like_key_text(text: &str) -> bool {
-        encoding::is_key_text(text)
     }
 
     fn from_pair(pair: KeyPair) -> Result<Self> {

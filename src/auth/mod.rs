@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 pub(crate) use access_token::AccessToken;
 pub(crate) use assertion::AssertionSettings;
+pub use encoding::is_key_text;
 pub(crate) use exchange::Exchange;
 pub use jwk::PublicJwk;
 pub use key::{AsyncSigner, Loaded, PrivateKey, SignFuture, Signer};

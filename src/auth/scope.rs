@@ -1,18 +1,13 @@
 //! A set of scopes (§4.1, §5.5), requested or granted.
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 
 use crate::{Error, Kind, Result};
 
 /// Distinct scopes in the order of their first occurrence. Two sets with the same members are equal in
 /// any order.
 #[derive(Clone, Default)]
-pub struct ScopeSet {
-    order: Vec<String>,
-    members: BTreeSet<String>,
-}
+pub struct ScopeSet(Vec<String>);
 
 impl ScopeSet {
     /// The scopes to request, one for each item; duplicates are removed.
@@ -57,32 +52,32 @@ impl ScopeSet {
     }
 
     fn add(&mut self, scope: &str) {
-        if self.members.insert(scope.to_owned()) {
-            self.order.push(scope.to_owned());
+        if !self.contains(scope) {
+            self.0.push(scope.to_owned());
         }
     }
 
     /// The scopes, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.order.iter().map(String::as_str)
+        self.0.iter().map(String::as_str)
     }
 
     /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.0.is_empty()
     }
 
     /// Whether this scope is in the set.
     #[must_use]
     pub fn contains(&self, scope: &str) -> bool {
-        self.members.contains(scope)
+        self.iter().any(|member| member == scope)
     }
 
     /// Whether all scopes are also in `wider` (T29).
     #[must_use]
     pub fn is_subset_of(&self, wider: &Self) -> bool {
-        self.members.is_subset(&wider.members)
+        self.iter().all(|scope| wider.contains(scope))
     }
 
     /// The scopes of this set that were not granted (T4), in the order of this set.
@@ -95,13 +90,7 @@ impl ScopeSet {
 /// The form value: the scopes separated by single spaces (§4.1).
 impl fmt::Display for ScopeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, scope) in self.iter().enumerate() {
-            if index > 0 {
-                f.write_str(" ")?;
-            }
-            f.write_str(scope)?;
-        }
-        Ok(())
+        f.write_str(&self.0.join(" "))
     }
 }
 
@@ -113,17 +102,11 @@ impl fmt::Debug for ScopeSet {
 
 impl PartialEq for ScopeSet {
     fn eq(&self, other: &Self) -> bool {
-        self.members == other.members
+        self.0.len() == other.0.len() && self.is_subset_of(other)
     }
 }
 
 impl Eq for ScopeSet {}
-
-impl Hash for ScopeSet {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.members.hash(state);
-    }
-}
 
 const DEFAULT_HINT: &str = "The documented scopes are customer.discovery.read and customer.data.read; both are the default.";
 

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
+use std::time::Duration;
 
 use super::{
     AccessToken, AssertionSettings, Credential, Exchange, PrivateKey, ScopeSet, TokenKey,
@@ -12,7 +13,7 @@ use super::{
 use crate::clock::{Clock, ServiceTime};
 use crate::error::Result;
 use crate::http::test_server::{Act, TestServer, token_body};
-use crate::http::{Deadline, Ledger, MemoryLedger, Policy, Transport, TransportSettings};
+use crate::http::{Deadline, Ledger, MemoryLedger, Policy, Terms, Transport, TransportSettings};
 
 pub(crate) const DATA_SCOPE: &str = "customer.data.read";
 pub(crate) const BOTH_SCOPES: &str = "customer.discovery.read customer.data.read";
@@ -25,7 +26,6 @@ pub(crate) struct Harness {
     pub(crate) time: ServiceTime,
     pub(crate) settings: AssertionSettings,
     pub(crate) policy: Policy,
-    pub(crate) requests: AtomicU64,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) source: Arc<TokenSource>,
 }
@@ -88,14 +88,18 @@ impl Harness {
         let server = TestServer::scripted(tokens, Vec::new()).await;
         let (clock, credential, base) = (noon(), credential(), server.base_url());
         let transport = Transport::new(base.clone(), TransportSettings::default());
-        let settings = AssertionSettings::new(base.token_url());
+        let settings = AssertionSettings {
+            audience: base.token_url(),
+            lifetime: Duration::from_secs(120),
+            tolerance: Duration::ZERO,
+            typ: false,
+        };
         let source = TokenSource::shared(key(&settings, &credential, BOTH_SCOPES), &clock);
         Self {
             time: ServiceTime::new(clock.clone()),
             transport: transport.expect("settings"),
             policy: Policy::token(),
-            requests: AtomicU64::new(0),
-            ledger: Arc::new(MemoryLedger::new(None)),
+            ledger: Arc::new(MemoryLedger::new(Terms::default())),
             server,
             clock,
             credential,
@@ -116,7 +120,6 @@ impl Harness {
             settings: &self.settings,
             policy: &self.policy,
             deadline: Deadline::NEVER,
-            requests: &self.requests,
             ledger: &*self.ledger,
         }
     }
@@ -140,7 +143,6 @@ impl Harness {
                 settings: &settings,
                 policy: &policy,
                 deadline: Deadline::NEVER,
-                requests: &AtomicU64::new(0),
                 ledger: &*ledger,
             };
             source.token(&exchange).await

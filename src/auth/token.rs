@@ -7,7 +7,7 @@
 //! task: an idle client sends nothing. A forked child keeps the cached tokens and gets a new lock.
 
 use std::fmt;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::ScopeSet;
@@ -94,7 +94,7 @@ impl TokenSource {
     /// token of the first. Only clients with the same clock share a source.
     #[must_use]
     pub(crate) fn shared(key: TokenKey, clock: &Clock) -> Arc<Self> {
-        let mut registry = registry();
+        let mut registry = REGISTRY.lock();
         if let Some(known) = registry.iter().find(|s| s.key == key && s.clock.is_same(clock)) {
             return Arc::clone(known);
         }
@@ -125,7 +125,7 @@ impl TokenSource {
     /// callers, without a request. [`Kind::ConfigError`] if there is no valid token and this call
     /// cannot await the credential's signer.
     pub(crate) async fn token(&self, exchange: &Exchange<'_>) -> Result<AccessToken> {
-        let seen = self.lock().failed_flights;
+        let seen = self.state.lock().failed_flights;
         match self.status() {
             TokenStatus::Valid(token) => return Ok(token),
             // A call that cannot get a signature leaves the renewal to other calls.
@@ -169,7 +169,7 @@ impl TokenSource {
         }
         // It may be a token with more scopes, from another source.
         let others: Vec<_> =
-            registry().iter().filter(|s| s.key.same_credential(&self.key)).cloned().collect();
+            REGISTRY.lock().iter().filter(|s| s.key.same_credential(&self.key)).cloned().collect();
         for source in others {
             source.forget_if(refused);
         }
@@ -182,8 +182,8 @@ impl TokenSource {
             && self.key.token_url == former.key.token_url
             && self.key.scopes == former.key.scopes
             && self.clock.is_same(&former.clock);
-        let cached = if same { former.lock().token.clone() } else { None };
-        let mut state = self.lock();
+        let cached = if same { former.state.lock().token.clone() } else { None };
+        let mut state = self.state.lock();
         if state.token.is_none() {
             state.token = cached;
         }
@@ -201,7 +201,7 @@ impl TokenSource {
 
     /// Makes one attempt. Returns the new token, or the old one, which is still valid.
     async fn renew(&self, exchange: &Exchange<'_>, old: AccessToken) -> AccessToken {
-        self.lock().last_renewal = Some(self.clock.monotonic());
+        self.state.lock().last_renewal = Some(self.clock.monotonic());
         match exchange.run(&self.key.scopes, &self.quota, &self.gate, Tries::One).await {
             Ok(issued) => self.keep(issued),
             Err(error) => {
@@ -214,7 +214,7 @@ impl TokenSource {
     fn keep(&self, issued: Issued) -> AccessToken {
         let cached = CachedToken::new(issued, &self.clock);
         let (access, lifetime) = (cached.access.clone(), cached.lifetime);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.failure = None;
         state.token = Some(cached);
         drop(state);
@@ -227,7 +227,7 @@ impl TokenSource {
 
     fn status(&self) -> TokenStatus {
         let now = self.clock.monotonic();
-        let state = self.lock();
+        let state = self.state.lock();
         let Some(cached) = &state.token else { return TokenStatus::Missing };
         let left = cached.left(&self.clock);
         if left <= cached.unusable_at() {
@@ -249,7 +249,8 @@ impl TokenSource {
 
     /// The cached token, unless it is about to expire.
     fn usable(&self) -> Option<CachedToken> {
-        self.lock()
+        self.state
+            .lock()
             .token
             .clone()
             .filter(|cached| cached.left(&self.clock) > cached.renew_first_at())
@@ -257,7 +258,7 @@ impl TokenSource {
 
     /// A valid token of the same credential whose granted scopes include those requested here (§5.4).
     fn wider(&self) -> Option<AccessToken> {
-        let registry = registry();
+        let registry = REGISTRY.lock();
         let candidates = registry.iter().filter(|source| {
             !std::ptr::eq(&raw const ***source, self)
                 && source.key.same_credential(&self.key)
@@ -272,7 +273,7 @@ impl TokenSource {
     }
 
     fn forget_if(&self, refused: &AccessToken) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let matches =
             state.token.as_ref().is_some_and(|t| t.access.generation() == refused.generation());
         if matches {
@@ -289,7 +290,7 @@ impl TokenSource {
             return;
         }
         let now = self.clock.monotonic();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.failed_flights += 1;
         state.last_error = Some(error.clone());
         // A local failure may be fixed at once and is not remembered.
@@ -305,7 +306,7 @@ impl TokenSource {
 
     fn renewal_failed(&self, old: &AccessToken, error: &Error) {
         let now = self.clock.monotonic();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // A refusal is remembered here; a pause that the service requested is in the gate.
         if is_invalid_client(error) {
             let until = now.saturating_add(remembered_for(error));
@@ -330,7 +331,7 @@ impl TokenSource {
 
     fn check_remembered_failure(&self) -> Result<()> {
         let now = self.clock.monotonic();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match &state.failure {
             Some(failure) if failure.until > now => {
                 let left = failure.until.saturating_sub(now).as_secs_f64().ceil();
@@ -352,21 +353,17 @@ impl TokenSource {
     /// The granted scopes of the cached token.
     #[cfg(test)]
     pub(super) fn granted_scopes(&self) -> Option<ScopeSet> {
-        self.lock().token.clone()?.scopes
+        self.state.lock().token.clone()?.scopes
     }
 
     fn failed_since(&self, seen: u64) -> Option<Error> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.last_error.clone().filter(|_| state.failed_flights > seen)
     }
 
     /// The flight lock of this process.
     fn flight(&self) -> Arc<tokio::sync::Mutex<()>> {
-        Arc::clone(self.lock().flight.get_or_init(Arc::default))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, TokenState> {
-        self.state.lock()
+        Arc::clone(self.state.lock().flight.get_or_init(Arc::default))
     }
 }
 
@@ -374,10 +371,6 @@ impl fmt::Debug for TokenSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TokenSource({}, {:?})", self.key.subject, self.key.scopes)
     }
-}
-
-fn registry() -> MutexGuard<'static, Vec<Arc<TokenSource>>> {
-    REGISTRY.lock()
 }
 
 fn remembered_for(error: &Error) -> Duration {

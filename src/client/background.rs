@@ -1,7 +1,6 @@
 //! [`BackgroundTask`]: a task that runs concurrently with the caller that waits for its result. The
 //! core has no runtime: a [`Spawner`] of the client's settings starts the task.
 
-use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -9,40 +8,35 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-/// Starts tasks on the runtime that drives the client.
-pub trait Spawner: Send + Sync {
-    /// Starts a task; `None` if the process is exiting. Called only within that runtime.
-    fn spawn(&self, work: BoxFuture<'static, ()>) -> Option<AbortHandle>;
-}
+use crate::fork::Owned;
 
-impl<F: Fn(BoxFuture<'static, ()>) -> Option<AbortHandle> + Send + Sync> Spawner for F {
-    fn spawn(&self, work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
-        self(work)
-    }
-}
+/// Starts a task on the runtime that drives the client; `None` if the process is exiting. Called only
+/// within that runtime.
+pub type Spawner = dyn Fn(BoxFuture<'static, ()>) -> Option<AbortHandle> + Send + Sync;
 
-/// A task of the runtime; as a future, its result. Dropping it aborts the task and its request. In a
-/// forked child, dropping it has no effect.
-pub(super) struct BackgroundTask<T> {
+/// A task of the runtime; as a future, its result. Dropping it aborts the task and its request. It is
+/// empty in a forked child.
+pub(super) struct BackgroundTask<T>(Owned<Running<T>>);
+
+struct Running<T> {
     outcome: oneshot::Receiver<T>,
-    task: Option<AbortHandle>,
-    process: u32,
+    task: AbortHandle,
 }
 
 impl<T: Send + 'static> BackgroundTask<T> {
     /// Starts the task; `None` if the process is exiting.
     pub(super) fn start(
-        spawner: &dyn Spawner,
+        spawner: &Spawner,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<Self> {
         let (sender, outcome) = oneshot::channel();
-        let task = spawner.spawn(Box::pin(async move { drop(sender.send(work.await)) }))?;
-        Some(Self { outcome, task: Some(task), process: std::process::id() })
+        let task = spawner(Box::pin(async move { drop(sender.send(work.await)) }))?;
+        Some(Self(Owned::new(Running { outcome, task })))
     }
 
     /// A handle to abort the task while a caller waits for it.
     pub(super) fn abort_handle(&self) -> Option<AbortHandle> {
-        self.task.clone()
+        Some(self.0.get()?.task.clone())
     }
 }
 
@@ -51,17 +45,13 @@ impl<T> Future for BackgroundTask<T> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
-        Pin::new(&mut self.outcome).poll(context).map(Result::ok)
+        let Some(running) = self.0.get_mut() else { return Poll::Ready(None) };
+        Pin::new(&mut running.outcome).poll(context).map(Result::ok)
     }
 }
 
-impl<T> Drop for BackgroundTask<T> {
+impl<T> Drop for Running<T> {
     fn drop(&mut self) {
-        let task = self.task.take();
-        if self.process == std::process::id() {
-            task.inspect(AbortHandle::abort);
-        } else {
-            mem::forget((task, mem::replace(&mut self.outcome, oneshot::channel().1)));
-        }
+        self.task.abort();
     }
 }

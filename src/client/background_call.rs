@@ -79,7 +79,7 @@ enum State<T> {
 impl<T: Send + 'static> BackgroundCall<T> {
     /// Starts the call; `None` if the process is exiting.
     pub(super) fn start(
-        spawner: &dyn Spawner,
+        spawner: &Spawner,
         handover: Handover,
         call: impl Future<Output = T> + Send + 'static,
     ) -> Option<Self> {
@@ -90,11 +90,10 @@ impl<T: Send + 'static> BackgroundCall<T> {
             state: Mutex::new(State::Running(Box::pin(call))),
         });
         let driver = Driver(Arc::clone(&shared));
-        let task = spawner.spawn(Box::pin(poll_fn(move |context| driver.0.poll_task(context))))?;
+        let task = spawner(Box::pin(poll_fn(move |context| driver.0.poll_task(context))))?;
         Some(Self(Owned::new(Started { shared, task })))
     }
 
-    /// Whether the call has ended.
     pub(super) fn is_finished(&self) -> bool {
         self.shared().is_some_and(|shared| shared.is_finished.load(Ordering::SeqCst))
     }

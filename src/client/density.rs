@@ -2,7 +2,6 @@
 //! and a client one for each query without its range ([`QueryDensities`]).
 
 use std::collections::HashMap;
-use std::sync::MutexGuard;
 
 use serde::{Deserialize, Serialize};
 
@@ -89,15 +88,15 @@ impl Density {
 
 /// The densities that one client has measured: one for each query without its range.
 #[derive(Debug, Default)]
-pub(super) struct QueryDensities(Mutex<HashMap<Query, Density>>);
+pub(crate) struct QueryDensities(Mutex<HashMap<Query, Density>>);
 
 impl QueryDensities {
     /// Updates the estimate from a chain over the query's range, as [`Density::learn`].
-    pub(super) fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
+    pub(crate) fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
         let (Some(seconds), Ok(unbounded)) = (seconds(query), query.over(None, None)) else {
             return;
         };
-        let mut known = self.known();
+        let mut known = self.0.lock();
         if known.len() >= MOST_QUERIES && !known.contains_key(&unbounded) {
             // Removes an arbitrary one.
             if let Some(any) = known.keys().next().cloned() {
@@ -107,14 +106,10 @@ impl QueryDensities {
         known.entry(unbounded).or_default().learn(seconds, pages, points, on_last);
     }
 
-    /// The expected number of pages of the query, if it is known.
-    pub(super) fn pages(&self, query: &Query) -> Option<u64> {
+    /// The expected number of pages of the query, if the same query was read over any range.
+    pub(crate) fn pages(&self, query: &Query) -> Option<u64> {
         let unbounded = query.over(None, None).ok()?;
-        self.known().get(&unbounded)?.pages(seconds(query)?)
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<Query, Density>> {
-        self.0.lock()
+        self.0.lock().get(&unbounded)?.pages(seconds(query)?)
     }
 }
 
@@ -189,7 +184,7 @@ mod tests {
         for site in 0..MOST_QUERIES + 10 {
             densities.learn(&query(&site.to_string(), 24), 1, 1, 1);
         }
-        assert_eq!(densities.known().len(), MOST_QUERIES);
+        assert_eq!(densities.0.lock().len(), MOST_QUERIES);
         assert_eq!(densities.pages(&query(&(MOST_QUERIES + 9).to_string(), 24)), Some(1));
     }
 }

@@ -46,7 +46,7 @@ impl Client {
         interval_seconds: Option<u32>,
     ) -> Result<End> {
         let now = self.time().now();
-        let settled = || floored(now, lag.unwrap_or(self.settle_lag()), interval_seconds);
+        let settled = || floored(now, lag.unwrap_or(self.settings().settle_lag), interval_seconds);
         let at = match (given, lag) {
             (None, _) => settled()?,
             (Some(end), Some(_)) => end.min(settled()?),

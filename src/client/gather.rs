@@ -133,15 +133,6 @@ impl Gathering {
         }
     }
 
-    /// Reads all scans and returns their tables, in the given order.
-    ///
-    /// # Errors
-    /// As [`Gathering::step`].
-    pub async fn finish(mut self) -> Result<Vec<Arc<Table>>, GatherFailure> {
-        while self.step().await?.is_some() {}
-        Ok(self.tables())
-    }
-
     /// The tables in the given order, after [`Gathering::step`] has returned `None`.
     #[must_use]
     pub fn tables(&self) -> Vec<Arc<Table>> {

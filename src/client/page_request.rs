@@ -139,12 +139,10 @@ impl PageRequest {
         self.call.is_ready()
     }
 
-    /// Whether it has ended.
     pub(super) fn is_finished(&self) -> bool {
         self.call.is_finished()
     }
 
-    /// Its result, if it has ended.
     pub(super) fn finished(&self) -> Option<Fetched> {
         self.call.finished()
     }

@@ -10,8 +10,8 @@
 //! and when the process is exiting and starts no tasks, every page is read in place.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, MutexGuard};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -160,21 +160,21 @@ impl PageStream {
     pub fn receive_finished(&self) -> Option<Result<(), ReadFailure>> {
         self.check_process().ok()?;
         let _reading = self.reading.try_lock().ok()?;
-        let fetched = self.position().prefetched.as_ref()?.finished()?;
+        let fetched = self.position.lock().prefetched.as_ref()?.finished()?;
         Some(self.receive(fetched, None).map_err(|error| self.failure(error)))
     }
 
     /// Whether a prefetched page is finished. Always false in a forked child.
     pub fn has_finished_prefetch(&self) -> bool {
         self.check_process().is_ok()
-            && self.position().prefetched.as_ref().is_some_and(PageRequest::is_finished)
+            && self.position.lock().prefetched.as_ref().is_some_and(PageRequest::is_finished)
     }
 
     /// Whether [`PageStream::prefetch`] would send a request.
     pub fn may_prefetch(&self) -> bool {
         self.prefetch == Prefetch::AfterTake
             && self.check_process().is_ok()
-            && self.position().may_prefetch()
+            && self.position.lock().may_prefetch()
     }
 
     /// Prefetches the next page after one was taken, but not after the first or the last page, nor while
@@ -185,7 +185,7 @@ impl PageStream {
             return;
         }
         let (wire, decoding, cursor) = {
-            let position = &mut *self.position();
+            let position = &mut *self.position.lock();
             position.prefetched_after = position.taken;
             let chain = &position.chain;
             // The caller that reads the page gets the error.
@@ -196,17 +196,16 @@ impl PageStream {
         };
         let request =
             PageRequest::start(self.call(wire, decoding, self.deadline), cursor, self.prefetch);
-        self.position().prefetched = request;
+        self.position.lock().prefetched = request;
     }
 
     /// Drops the prefetch and its connection, unless its body has arrived.
     pub fn stop_prefetch(&self) {
-        drop(self.position().prefetched.take_if(|request| !request.has_arrived()));
+        drop(self.position.lock().prefetched.take_if(|request| !request.has_arrived()));
     }
 
-    /// Whether the next page was prefetched.
     pub(super) fn has_prefetched(&self) -> bool {
-        self.position().prefetched.is_some()
+        self.position.lock().prefetched.is_some()
     }
 
     /// Takes the last page read, after [`PageStream::take_progress`] has returned its progress; `None` after
@@ -219,7 +218,7 @@ impl PageStream {
         if self.check_process().is_err() {
             return Poll::Pending;
         }
-        let position = &mut *self.position();
+        let position = &mut *self.position.lock();
         if let Some(unread) = position.unread.take_if(|unread| predicate(unread)) {
             position.taken += 1;
             return Poll::Ready(Some(unread));
@@ -233,7 +232,7 @@ impl PageStream {
     /// The progress after the last page read; returned once for each page. `None` in a forked child.
     pub fn take_progress(&self) -> Option<Progress> {
         self.check_process().ok()?;
-        let position = &mut *self.position();
+        let position = &mut *self.position.lock();
         let unread = position.unread.as_mut().filter(|unread| !unread.is_reported)?;
         unread.is_reported = true;
         Some(unread.progress)
@@ -242,7 +241,7 @@ impl PageStream {
     /// Whether [`PageStream::take_progress`] would return it. Always false in a forked child.
     pub fn has_progress(&self) -> bool {
         self.check_process().is_ok()
-            && self.position().unread.as_ref().is_some_and(|unread| !unread.is_reported)
+            && self.position.lock().unread.as_ref().is_some_and(|unread| !unread.is_reported)
     }
 
     /// Checks that this process owns the chain: two processes would request the same pages.
@@ -260,12 +259,11 @@ impl PageStream {
 
     /// The position after the last page read. `None` before the first page and after the last one.
     pub(super) fn bookmark(&self) -> Option<Bookmark> {
-        self.position().chain.bookmark()
+        self.position.lock().chain.bookmark()
     }
 
-    /// Whether the last page was read.
     pub(super) fn is_done(&self) -> bool {
-        self.position().chain.is_done()
+        self.position.lock().chain.is_done()
     }
 
     /// The provenance of the pages.
@@ -277,7 +275,7 @@ impl PageStream {
     async fn read(&self, deadline: Deadline) -> Result<()> {
         self.check_process()?;
         let _reading = self.reading.lock().await;
-        if self.position().unread.is_some() {
+        if self.position.lock().unread.is_some() {
             return Ok(());
         }
         let mut next = None;
@@ -285,7 +283,7 @@ impl PageStream {
             return self.receive(fetched, next);
         }
         let (wire, decoding) = {
-            let chain = &self.position().chain;
+            let chain = &self.position.lock().chain;
             (chain.wire(), chain.decoding())
         };
         let fetched = match wire {
@@ -308,7 +306,7 @@ impl PageStream {
         next: &mut Option<PageRequest>,
     ) -> Option<Fetched> {
         let (prefetch_deadline, cursor, outcome) = {
-            let mut position = self.position();
+            let mut position = self.position.lock();
             let request = position.prefetched.as_mut()?;
             (request.deadline(), request.take_edge(), request.outcome())
         };
@@ -326,7 +324,7 @@ impl PageStream {
             && !has_passed
         {
             *next = None;
-            self.position().prefetched = None;
+            self.position.lock().prefetched = None;
             return None;
         }
         Some(fetched)
@@ -362,7 +360,7 @@ impl PageStream {
     /// Starts the request for the page after the next, if the chain will need it.
     fn prefetch_after_next(&self, cursor: Cursor, deadline: Deadline) -> Option<PageRequest> {
         let (wire, decoding) = {
-            let chain = &self.position().chain;
+            let chain = &self.position.lock().chain;
             (chain.wire_after_next(&cursor)?, chain.decoding())
         };
         PageRequest::start(self.call(wire, decoding, deadline), cursor, self.prefetch)
@@ -378,13 +376,18 @@ impl PageStream {
         let requests = self.spending.requests.load(Ordering::Relaxed);
         // If the ledger fails now, the page is not lost.
         let allowance_left = self.client.allowance().ok().and_then(|state| state.left);
-        let position = &mut *self.position();
+        let position = &mut *self.position.lock();
         position.prefetched = None;
         let page = position.chain.accept(fetched)?;
         let progress = position.meter.count(&page, requests, allowance_left);
         if page.is_last && self.provenance.resumed_after_pages == 0 {
             let (pages, points) = (progress.pages, progress.points);
-            self.client.learn(&self.provenance.query, pages, points, page.rows() as u64);
+            self.client.densities().learn(
+                &self.provenance.query,
+                pages,
+                points,
+                page.rows() as u64,
+            );
         }
         position.prefetched = next.filter(|request| request.is_next_of(&position.chain));
         position.unread = Some(Unread { page, progress, is_reported: false });
@@ -395,10 +398,6 @@ impl PageStream {
         // In a forked child the chain belongs to the parent.
         let bookmark = self.check_process().ok().and_then(|()| self.bookmark());
         ReadFailure { error, bookmark, partial: None }
-    }
-
-    fn position(&self) -> MutexGuard<'_, Position> {
-        self.position.lock()
     }
 }
 
@@ -428,7 +427,7 @@ impl Drop for Waiter {
 impl PageStream {
     /// Whether the body of the prefetched page has arrived.
     pub(super) fn has_arrived(&self) -> bool {
-        self.position().prefetched.as_ref().is_some_and(PageRequest::has_arrived)
+        self.position.lock().prefetched.as_ref().is_some_and(PageRequest::has_arrived)
     }
 
     /// Simulates a fork: the same chain in another process.

@@ -67,7 +67,6 @@ impl Meter {
         Self { range, pages: 0, points: 0, newest: None, order: Order::Unknown(None) }
     }
 
-    /// Counts a page.
     pub(super) fn count(
         &mut self,
         page: &Page,

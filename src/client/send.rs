@@ -16,7 +16,6 @@ use super::settings::ClientSettings;
 use super::spending::Spending;
 use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey, TokenSource};
 use crate::clock::ServiceTime;
-use crate::data::Query;
 use crate::error::{Error, Kind, Result};
 use crate::http::allowance::exhausted;
 use crate::http::retry_after::end_of_pause;
@@ -49,7 +48,6 @@ struct Inner {
     quota: RetryQuota,
     ledger: Arc<dyn Ledger>,
     closed: watch::Sender<bool>,
-    token_requests: AtomicU64,
     data_requests: AtomicU64,
     densities: QueryDensities,
 }
@@ -72,7 +70,6 @@ enum Remedy {
     Wait,
     /// Retry with a new token.
     Refresh,
-    /// Return the error.
     GiveUp,
 }
 
@@ -99,15 +96,15 @@ impl Client {
     pub fn new(mut settings: ClientSettings) -> Result<Self> {
         let audience = settings.audience.clone();
         let assertion = AssertionSettings {
+            audience: audience.unwrap_or_else(|| settings.base_url.token_url()),
             lifetime: settings.assertion_lifetime,
             tolerance: settings.assertion_tolerance,
             typ: settings.assertion_typ,
-            ..AssertionSettings::new(audience.unwrap_or_else(|| settings.base_url.token_url()))
         };
         assertion.check()?;
         let terms = settings.terms();
         let ledger =
-            settings.ledger.get_or_insert_with(|| Arc::new(MemoryLedger::with(terms))).clone();
+            settings.ledger.get_or_insert_with(|| Arc::new(MemoryLedger::new(terms))).clone();
         let identity = identity(&settings, &assertion, settings.credential.clone());
         Ok(Self(Arc::new(Inner {
             assertion,
@@ -117,7 +114,6 @@ impl Client {
             quota: RetryQuota::new(),
             ledger,
             closed: watch::Sender::new(false),
-            token_requests: AtomicU64::new(0),
             data_requests: AtomicU64::new(0),
             densities: QueryDensities::default(),
             settings,
@@ -198,12 +194,6 @@ impl Client {
         self.identity().credential.subject().to_owned()
     }
 
-    /// How long before the service's time a query without an end ends (§4.5.1).
-    #[must_use]
-    pub fn settle_lag(&self) -> Duration {
-        self.0.settings.settle_lag
-    }
-
     /// The settings of the client, including its ledger: a client created from them uses the same ledger
     /// and token, with its own connections.
     #[must_use]
@@ -217,12 +207,6 @@ impl Client {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The number of token requests of this client.
-    #[must_use]
-    pub fn token_requests(&self) -> u64 {
-        self.0.token_requests.load(Ordering::Relaxed)
-    }
-
     /// The number of data requests of this client, including retries, except those of which no byte was
     /// sent.
     #[must_use]
@@ -230,16 +214,9 @@ impl Client {
         self.0.data_requests.load(Ordering::Relaxed)
     }
 
-    /// Updates the estimate of a query's pages from a finished chain over its range: its pages and
-    /// points, and the points on its last page.
-    pub fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
-        self.0.densities.learn(query, pages, points, on_last);
-    }
-
-    /// The expected number of pages of a query, if this client has read the same query over any range.
-    #[must_use]
-    pub fn expected_pages(&self, query: &Query) -> Option<u64> {
-        self.0.densities.pages(query)
+    /// The estimates of how many pages a query has, from the chains that this client has read.
+    pub(crate) fn densities(&self) -> &QueryDensities {
+        &self.0.densities
     }
 
     /// Closes the client: new calls and those in progress get `ClosedError`. May be called again.
@@ -336,7 +313,6 @@ impl Client {
             settings: &inner.assertion,
             policy: &inner.settings.token_retry,
             deadline: call.deadline(),
-            requests: &inner.token_requests,
             ledger: &*inner.ledger,
         };
         call.untimed(identity.tokens.token(&exchange)).await

@@ -52,7 +52,7 @@ pub struct ClientSettings {
     /// The retry policy of token requests.
     pub token_retry: Policy,
     /// Starts background tasks; on tokio's current runtime by default.
-    pub spawner: Arc<dyn Spawner>,
+    pub spawner: Arc<Spawner>,
 }
 
 impl ClientSettings {

@@ -68,19 +68,20 @@ impl Bookmark {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let seen = self.seen_hashes();
-        let mut bytes = Vec::with_capacity(200 + self.cursor.len() + seen.len() * 16);
-        bytes.extend_from_slice(MAGIC);
-        bytes.push(VERSION);
-        bytes.extend_from_slice(&self.origin);
-        bytes.extend_from_slice(&self.query);
-        bytes.extend_from_slice(&self.sequence.to_le_bytes());
-        bytes.extend_from_slice(&self.pages.to_le_bytes());
-        push_length(&mut bytes, self.cursor.len());
-        bytes.extend_from_slice(self.cursor.secret().as_bytes());
-        push_length(&mut bytes, seen.len());
-        bytes.extend(seen.iter().flatten());
-        let seal = digest::digest(&digest::SHA256, &bytes);
-        bytes.extend_from_slice(seal.as_ref());
+        let mut bytes = [
+            MAGIC,
+            &[VERSION][..],
+            &self.origin,
+            &self.query,
+            &self.sequence.to_le_bytes(),
+            &self.pages.to_le_bytes(),
+            &length_bytes(self.cursor.len()),
+            self.cursor.secret().as_bytes(),
+            &length_bytes(seen.len()),
+            seen.as_flattened(),
+        ]
+        .concat();
+        bytes.extend_from_slice(digest::digest(&digest::SHA256, &bytes).as_ref());
         bytes
     }
 
@@ -156,7 +157,7 @@ impl Bookmark {
             )
             .with_hint("Resume it with the client that made it: same base URL, same subject."));
         }
-        if self.query != query.own_fingerprint() {
+        if self.query != query.fingerprint() {
             return Err(Error::new(Kind::BookmarkError, "this bookmark belongs to another query")
                 .with_hint(
                     "All parameters must be the same within a chain; compare scan.query of both.",
@@ -200,9 +201,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn push_length(bytes: &mut Vec<u8>, length: usize) {
-    // The cap of a body, which contains the cursor, is far below 4 GiB.
-    bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+/// The cap of a body, which contains the cursor, is far below 4 GiB.
+fn length_bytes(length: usize) -> [u8; 4] {
+    u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes()
 }
 
 fn damaged() -> Error {
@@ -223,7 +224,7 @@ mod tests {
         let hashes = (0..seen).map(|n| Cursor::new(&n.to_string()).hash()).collect();
         Bookmark {
             origin: origin_fingerprint("https://a.example subject"),
-            query: query("S1").own_fingerprint(),
+            query: query("S1").fingerprint(),
             sequence: 7,
             pages: 7,
             cursor: Cursor::new("sécret/+="),

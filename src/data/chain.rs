@@ -131,12 +131,6 @@ impl Chain {
         &self.state
     }
 
-    /// Pages read so far, including those before a resumption.
-    #[must_use]
-    pub fn pages_read(&self) -> u64 {
-        self.pages
-    }
-
     /// Whether the last page was read.
     #[must_use]
     pub fn is_done(&self) -> bool {
@@ -150,7 +144,7 @@ impl Chain {
         let PagingState::Next(cursor) = &self.state else { return None };
         Some(Bookmark {
             origin: self.origin,
-            query: self.query.own_fingerprint(),
+            query: self.query.fingerprint(),
             sequence: self.sequence,
             pages: self.pages,
             cursor: cursor.clone(),

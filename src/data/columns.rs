@@ -14,7 +14,6 @@ use crate::error::{Error, Kind, Result};
 /// so a small body may need much memory.
 const EXTRA_BYTES: usize = 256 << 20;
 
-/// One point.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PointRow {
     pub(super) timestamp: i64,

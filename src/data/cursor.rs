@@ -31,9 +31,7 @@ impl Cursor {
 
     pub(super) fn hash(&self) -> CursorHash {
         let digest = digest::digest(&digest::SHA256, self.0.as_bytes());
-        let mut hash = CursorHash::default();
-        hash.copy_from_slice(&digest.as_ref()[..16]);
-        hash
+        digest.as_ref().first_chunk().copied().unwrap_or_default()
     }
 }
 

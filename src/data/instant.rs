@@ -2,11 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::decode::timestamp::{DateMemo, IsoFault, parse_iso};
+use super::decode::timestamp::{DateMemo, FIRST_MICROSECOND, IsoFault, parse_iso};
 use crate::error::{Error, Kind, Result, excerpt};
-
-/// The first second of the year 1; jiff's range ends with the year 9999.
-const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Parses ISO 8601 with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`.
 ///
@@ -44,7 +41,8 @@ pub(super) fn check_bound(name: &str, bound: Timestamp) -> Result<()> {
         let message = format!("{name} {bound} is finer than a second");
         return Err(Error::new(Kind::QueryError, message).with_hint("Round it to whole seconds."));
     }
-    if bound.as_second() < FIRST_SECOND {
+    // jiff's range ends with the year 9999.
+    if bound.as_microsecond() < FIRST_MICROSECOND {
         return Err(Error::new(Kind::QueryError, format!("{name} is outside the years 1 to 9999")));
     }
     Ok(())

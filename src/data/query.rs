@@ -2,7 +2,6 @@
 //! parameters are equal, and the wire form of a query is constant within a chain (§4.4, rule 2).
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
@@ -22,7 +21,7 @@ const RESERVED: [&str; 7] =
     ["siteId", "lineId", "from", "to", "aggregationIntervalSeconds", "pageSize", "cursor"];
 
 /// The parts of a query before validation. `None` and empty parts are not sent.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueryInput {
     /// `siteId`.
@@ -42,9 +41,10 @@ pub struct QueryInput {
 }
 
 /// A validated query. Cheap to clone; prints its parameters, none of which is secret.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Query(Arc<QueryParts>);
 
+#[derive(PartialEq, Eq, Hash)]
 struct QueryParts {
     input: QueryInput,
     wire: String,
@@ -137,16 +137,8 @@ impl Query {
         wire
     }
 
-    /// SHA-256 over the query and the origin: the base URL and subject.
-    #[must_use]
-    pub fn fingerprint(&self, origin: &str) -> [u8; 32] {
-        let mut both = Vec::from(origin_fingerprint(origin));
-        both.extend_from_slice(&self.own_fingerprint());
-        sha256("siteline query at origin", &both)
-    }
-
-    /// SHA-256 over the query alone.
-    pub(super) fn own_fingerprint(&self) -> [u8; 32] {
+    /// SHA-256 over the query.
+    pub(super) fn fingerprint(&self) -> [u8; 32] {
         sha256("siteline query", self.0.wire.as_bytes())
     }
 }
@@ -162,9 +154,7 @@ fn sha256(label: &str, bytes: &[u8]) -> [u8; 32] {
     context.update(label.as_bytes());
     context.update(&[0]);
     context.update(bytes);
-    let mut hash = [0; 32];
-    hash.copy_from_slice(context.finish().as_ref());
-    hash
+    context.finish().as_ref().first_chunk().copied().unwrap_or_default()
 }
 
 fn check_range(start: Option<Timestamp>, end: Option<Timestamp>) -> Result<()> {
@@ -210,33 +200,27 @@ fn canonical_filters(filters: Vec<(String, Vec<String>)>) -> Result<Vec<(String,
 
 fn wire_form(input: &QueryInput) -> String {
     let mut wire = String::new();
-    for_each_parameter(input, |name, value| push_parameter(&mut wire, name, value));
+    for (name, value) in parameters(input) {
+        push_parameter(&mut wire, name, &value);
+    }
     wire
 }
 
-/// Calls `each` for the parameters in the order of the wire form.
-fn for_each_parameter(input: &QueryInput, mut each: impl FnMut(&str, &str)) {
-    let seconds = input.interval_seconds.map(|seconds| seconds.to_string());
-    let size = input.page_size.map(|size| size.to_string());
-    let start = input.start.map(|start| start.to_string());
-    let end = input.end.map(|end| end.to_string());
-    for (name, value) in [
-        ("siteId", &input.site),
-        ("lineId", &input.line),
-        ("from", &start),
-        ("to", &end),
-        ("aggregationIntervalSeconds", &seconds),
-        ("pageSize", &size),
-    ] {
-        if let Some(value) = value {
-            each(name, value);
-        }
-    }
-    for (name, values) in &input.filters {
-        for value in values {
-            each(name, value);
-        }
-    }
+/// The parameters in the order of the wire form.
+fn parameters(input: &QueryInput) -> impl Iterator<Item = (&str, String)> {
+    let single = [
+        ("siteId", input.site.clone()),
+        ("lineId", input.line.clone()),
+        ("from", input.start.map(|start| start.to_string())),
+        ("to", input.end.map(|end| end.to_string())),
+        ("aggregationIntervalSeconds", input.interval_seconds.map(|seconds| seconds.to_string())),
+        ("pageSize", input.page_size.map(|size| size.to_string())),
+    ];
+    let filters = input
+        .filters
+        .iter()
+        .flat_map(|(name, values)| values.iter().map(move |value| (name.as_str(), value.clone())));
+    single.into_iter().filter_map(|(name, value)| Some((name, value?))).chain(filters)
 }
 
 fn push_parameter(wire: &mut String, name: &str, value: &str) {
@@ -248,29 +232,10 @@ fn push_parameter(wire: &mut String, name: &str, value: &str) {
     wire.extend(utf8_percent_encode(value, ENCODED));
 }
 
-impl PartialEq for Query {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.wire == other.0.wire
-    }
-}
-
-impl Eq for Query {}
-
-impl Hash for Query {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.wire.hash(state);
-    }
-}
-
 impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut separator = "";
-        let mut outcome = Ok(());
-        for_each_parameter(&self.0.input, |name, value| {
-            outcome = outcome.and_then(|()| write!(f, "{separator}{name}={value}"));
-            separator = " ";
-        });
-        outcome
+        let shown = parameters(&self.0.input).map(|(name, value)| format!("{name}={value}"));
+        f.write_str(&shown.collect::<Vec<_>>().join(" "))
     }
 }
 
@@ -334,8 +299,8 @@ mod tests {
         reversed.filters.reverse();
         let (one, two) = (Query::new(full()).unwrap(), Query::new(reversed).unwrap());
         assert_eq!(one, two);
-        assert_eq!(one.fingerprint("o"), two.fingerprint("o"));
-        assert_ne!(one.fingerprint("o"), one.fingerprint("p"));
+        assert_eq!(one.fingerprint(), two.fingerprint());
+        assert_ne!(origin_fingerprint("o"), origin_fingerprint("p"));
         assert_eq!(HashSet::from([one, two]).len(), 1);
     }
 

@@ -90,17 +90,14 @@ impl PageReport {
 
 /// A member's name for a report or message: truncated, with control characters escaped.
 pub(super) fn shown_name(name: &str) -> String {
-    let mut shown: String = name
-        .chars()
-        .take(NAME_CHARACTERS)
-        .flat_map(|c| {
-            c.is_control()
-                .then(|| c.escape_unicode())
-                .into_iter()
-                .flatten()
-                .chain((!c.is_control()).then_some(c))
-        })
-        .collect();
+    let mut shown = String::new();
+    for c in name.chars().take(NAME_CHARACTERS) {
+        if c.is_control() {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
     if name.chars().nth(NAME_CHARACTERS).is_some() {
         shown.push('…');
     }

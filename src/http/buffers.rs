@@ -3,7 +3,7 @@
 //! A newly allocated megabyte costs about three hundred page faults. In a chain, a page reuses the
 //! buffer of the page before the previous one. There is no `Debug`, because it would show old bodies.
 
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
@@ -14,7 +14,8 @@ const SMALLEST: usize = 128 * 1024;
 /// Most bytes of unused buffers in the pool.
 const MOST_KEPT: usize = 8 << 20;
 
-/// A pool of buffers. A buffer returns to the pool when its body is dropped.
+/// A pool of buffers. A buffer returns to the pool when its body is dropped. Nothing waits for the lock:
+/// after a fork, a thread of the parent process may have it.
 #[derive(Clone, Default)]
 pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -56,7 +57,7 @@ impl Buffers {
 
     /// Returns an unused buffer of a pooled size to the pool.
     pub(super) fn take_back(&self, buffer: Vec<u8>) {
-        let Some(mut kept) = self.try_lock().filter(|_| is_pooled_size(&buffer)) else { return };
+        let Some(mut kept) = self.0.try_lock().filter(|_| is_pooled_size(&buffer)) else { return };
         kept.push(buffer);
         // Drops the oldest first: the size of the pages may have changed.
         while kept.iter().map(Vec::capacity).sum::<usize>() > MOST_KEPT {
@@ -69,17 +70,11 @@ impl Buffers {
         self.0.lock().is_empty()
     }
 
-    /// `None` if another thread has the lock. After a fork it may be a thread of the parent process,
-    /// so nothing waits for it.
-    fn try_lock(&self) -> Option<MutexGuard<'_, Vec<Vec<u8>>>> {
-        self.0.try_lock()
-    }
-
     fn take(&self, least: usize) -> Option<Vec<u8>> {
         if least < SMALLEST {
             return None;
         }
-        let mut kept = self.try_lock()?;
+        let mut kept = self.0.try_lock()?;
         // A small body must not keep a large buffer.
         let fits =
             |buffer: &Vec<u8>| (least..=least.saturating_mul(2)).contains(&buffer.capacity());

@@ -3,7 +3,6 @@
 //!
 //! The transport never retries by itself, so that N attempts are N requests.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::clock::Clock;
@@ -61,12 +60,6 @@ impl Policy {
         base.saturating_mul(1_u32.checked_shl(tries).unwrap_or(u32::MAX))
             .min(self.cap)
             .mul_f64(fastrand::f64())
-    }
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self::data()
     }
 }
 
@@ -179,21 +172,7 @@ impl RetryQuota {
     }
 }
 
-impl Default for RetryQuota {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for RetryQuota {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = self.0.lock();
-        write!(f, "RetryQuota({:.0} of {QUOTA})", level.tokens)
-    }
-}
-
 /// One call of a user and its attempts.
-#[derive(Debug)]
 pub(crate) struct Call<'a> {
     clock: &'a Clock,
     policy: &'a Policy,
@@ -209,7 +188,6 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Starts a call.
     #[must_use]
     pub(crate) fn begin(
         clock: &'a Clock,
@@ -230,7 +208,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The caller's deadline.
     #[must_use]
     pub(crate) fn deadline(&self) -> Deadline {
         self.deadline

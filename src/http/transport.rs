@@ -97,13 +97,6 @@ pub(crate) struct Request {
     pub form: Option<Zeroizing<String>>,
 }
 
-impl fmt::Debug for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let method = if self.form.is_some() { "POST" } else { "GET" };
-        write!(f, "Request({method} {})", self.url.path())
-    }
-}
-
 /// A complete reply of any status.
 #[derive(Clone)]
 pub struct Reply {
@@ -171,7 +164,6 @@ impl Transport {
         })
     }
 
-    /// The address of the service.
     #[must_use]
     pub(crate) fn base_url(&self) -> &BaseUrl {
         &self.base

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use reqwest::Certificate;
+use rustls_native_certs::load_certs_from_paths;
 
 use super::failure::TRUST_HINT;
 use crate::error::{Error, Kind, Result};
@@ -70,14 +71,12 @@ impl Trust {
         if self.file.is_none() && self.folders.is_empty() {
             return Ok(None);
         }
-        let mut certificates = Vec::new();
-        let sources = self.file.iter().map(|file| (Some(file.as_path()), None));
-        for (file, folder) in
-            sources.chain(self.folders.iter().map(|folder| (None, Some(folder.as_path()))))
-        {
-            let found = rustls_native_certs::load_certs_from_paths(file, folder).certs;
-            certificates.extend(found.iter().filter_map(|der| Certificate::from_der(der).ok()));
-        }
+        let file = load_certs_from_paths(self.file.as_deref(), None).certs;
+        let folders =
+            self.folders.iter().map(|folder| load_certs_from_paths(None, Some(folder)).certs);
+        let found = file.into_iter().chain(folders.flatten());
+        let certificates: Vec<_> =
+            found.filter_map(|der| Certificate::from_der(&der).ok()).collect();
         if certificates.is_empty() {
             return Err(Error::new(
                 Kind::TlsError,

@@ -250,7 +250,7 @@ fn scan_task(
     let query = collected.scan().query();
     let (feed, pages) = match pages_by_feed(states, query) {
         Some((feed, pages)) => (feed, Some(pages)),
-        None => (String::new(), client.expected_pages(query)),
+        None => (String::new(), client.densities().pages(query)),
     };
     Task {
         feed,

@@ -176,7 +176,7 @@ impl Run {
         let applied = self.target.apply(feed.name(), delivery.as_ref(), &state.to_bytes())?;
         self.work().applied(&pending, state, applied);
         if let Some((query, pages, points, on_last)) = pending.ended(&feed) {
-            self.client.learn(&query, pages, points, on_last);
+            self.client.densities().learn(&query, pages, points, on_last);
         }
         Ok(self.progress())
     }

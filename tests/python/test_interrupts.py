@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 import siteline
@@ -122,32 +123,40 @@ def test_a_signal_handler_may_use_the_client_or_fork_while_a_call_waits(handle, 
 
 # A handler that interrupts the first import of a module finds only a part of it, as in any program.
 HOLDING = f"""
-    import os, signal, threading, time, siteline, siteline.discovery
+    import os, signal, threading, siteline, siteline.discovery
+    from kit.tls_service import Relay
+    released = threading.Event()
     def handle(number, frame):
         # The reply arrives while the handler waits for the interrupted call's request.
-        threading.Thread(target=sandbox.clock.advance, args=("2s",)).start()
+        threading.Thread(target=released.set).start()
         print(len(scan.collect()) == points, len(client.discover()), flush=True)
-    def send():
-        while not sandbox.stats["ENDPOINT_requests"]:
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGUSR1)
+    def hold(data):
+        if b"ENDPOINT" in data and not released.is_set():
+            os.kill(os.getpid(), signal.SIGUSR1)
+            released.wait()
     signal.signal(signal.SIGUSR1, handle)
     with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        points = len(sandbox.truth(**{DAY!r}))
-        client = sandbox.client()
-        scan = client.data(**{DAY!r}, page_size=10_000)
-        sandbox.fault(on="ENDPOINT", delay="1s")
-        threading.Thread(target=send).start()
-        print(len(scan.collect()) == points, len(client.discover()), flush=True)
+        key = siteline.PrivateKey.generate()
+        with Relay(int(sandbox.base_url.rsplit(":", 1)[1]), hold) as relay:
+            client = siteline.Client(
+                f"http://127.0.0.1:{{relay.port}}",
+                credential=siteline.Credential(sandbox.enroll(key.public_jwk), key),
+                audience=sandbox.base_url + "/api/customer/oauth/token",
+                clock=sandbox.clock,
+            )
+            points = len(sandbox.truth(**{DAY!r}))
+            scan = client.data(**{DAY!r}, page_size=10_000)
+            print(len(scan.collect()) == points, len(client.discover()), flush=True)
 """
 
 
 @pytest.mark.fault("R1")
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
-@pytest.mark.parametrize("endpoint", ["token", "data"])
+@pytest.mark.parametrize("endpoint", ["/oauth/token", "/data"])
 def test_a_signal_handler_may_wait_for_the_request_of_the_interrupted_call(endpoint):
     script = HOLDING.replace("ENDPOINT", endpoint)
-    assert run_script(script).split() == ["True", "2"] * 2
+    kit = {"PYTHONPATH": str(Path(__file__).parent)}
+    assert run_script(script, environment=kit).split() == ["True", "2"] * 2
 
 
 def test_a_log_handler_may_use_the_client_while_it_waits():

@@ -17,7 +17,12 @@ fn make(
 }
 
 fn settings() -> AssertionSettings {
-    AssertionSettings::new(AUDIENCE)
+    AssertionSettings {
+        audience: AUDIENCE.to_owned(),
+        lifetime: Duration::from_secs(120),
+        tolerance: Duration::ZERO,
+        typ: false,
+    }
 }
 
 fn now() -> Timestamp {
@@ -113,7 +118,9 @@ fn a_tolerance_over_a_minute_is_refused() {
 #[test]
 fn an_audience_with_unexpected_white_space_is_refused() {
     for audience in ["", " https://a", "https://a\n", "https://a\nb"] {
-        let error = AssertionSettings::new(audience).check().expect_err("refused");
+        let error = AssertionSettings { audience: audience.to_owned(), ..settings() }
+            .check()
+            .expect_err("refused");
         assert_eq!(error.kind(), Kind::ConfigError, "{audience:?}");
     }
 }

@@ -89,10 +89,10 @@ fn k1_key_text_is_recognised_and_never_treated_as_a_path() {
     let escaped = pem.replace('\n', "\\n");
     let bare = STANDARD.encode(der(pem.as_bytes()));
     for text in [pem.as_str(), &one_line, &escaped, &bare, "{\"kty\":", "a\nb"] {
-        assert!(PrivateKey::looks_like_key_text(text));
+        assert!(encoding::is_key_text(text));
     }
     for path in ["key.pem", "/etc/keys/BEGIN.pem", "C:\\keys\\new.pem", "keys/ä.der"] {
-        assert!(!PrivateKey::looks_like_key_text(path), "{path}");
+        assert!(!encoding::is_key_text(path), "{path}");
     }
 }
 

@@ -95,7 +95,13 @@ async fn gather(
     concurrency: usize,
 ) -> Result<Vec<Arc<Table>>, GatherFailure> {
     let gathering = Gathering::new(&bench.client, collects.to_vec(), concurrency);
-    gathering.expect("scans of this client").finish().await
+    finish(gathering.expect("scans of this client")).await
+}
+
+/// Reads all scans and returns their tables, in the given order.
+pub(super) async fn finish(mut gathering: Gathering) -> Result<Vec<Arc<Table>>, GatherFailure> {
+    while gathering.step().await?.is_some() {}
+    Ok(gathering.tables())
 }
 
 fn points(table: &Table) -> usize {
@@ -135,7 +141,7 @@ async fn scans_are_started_in_the_given_order_and_with_limited_concurrency() {
     let collects = parts(&bench.client);
     let reading = {
         let gathering = Gathering::new(&bench.client, collects, 3).expect("scans");
-        tokio::spawn(gathering.finish())
+        tokio::spawn(finish(gathering))
     };
     while bench.server.other_requests().len() < 3 {
         tokio::task::yield_now().await;
@@ -212,7 +218,7 @@ async fn a_cancelled_gathering_keeps_the_pages_of_each_scan() {
     let bench = bench(answer).await;
     let collects = parts(&bench.client);
     let gathering = Gathering::new(&bench.client, collects.clone(), 8).expect("scans");
-    let reading = tokio::spawn(gathering.finish());
+    let reading = tokio::spawn(finish(gathering));
     while bench.server.other_requests().len() < 2 * PARTS {
         tokio::task::yield_now().await;
     }
@@ -306,7 +312,7 @@ async fn r3_a_gathering_fails_in_a_forked_process() {
 async fn r14_a_closed_client_ends_a_gathering() {
     let bench = bench(|_| Some(Act::hang())).await;
     let gathering = Gathering::new(&bench.client, parts(&bench.client), 8).expect("scans");
-    let reading = tokio::spawn(gathering.finish());
+    let reading = tokio::spawn(finish(gathering));
     while bench.server.other_requests().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -380,12 +386,12 @@ async fn parts_have_the_settings_of_their_scan_and_a_resumed_scan_cannot_be_spli
 async fn b13_a_client_estimates_the_pages_of_a_query_that_it_has_read() {
     let bench = bench(|_| None).await;
     let scan = scan(&bench.client);
-    assert_eq!(bench.client.expected_pages(scan.query()), None);
+    assert_eq!(bench.client.densities().pages(scan.query()), None);
     CollectOnce::new(scan.clone()).table().await.expect("read");
-    assert_eq!(bench.client.expected_pages(scan.query()), Some(5));
+    assert_eq!(bench.client.densities().pages(scan.query()), Some(5));
     let parts = scan.split(Cut::Parts(4)).expect("parts");
-    let pages = parts.iter().map(|part| bench.client.expected_pages(part.query()));
+    let pages = parts.iter().map(|part| bench.client.densities().pages(part.query()));
     assert_eq!(pages.sum::<Option<u64>>(), Some(8), "an extra page for each part");
     let other = scan_with(&bench.client, |input| input.page_size = Some(10));
-    assert_eq!(bench.client.expected_pages(other.query()), None);
+    assert_eq!(bench.client.densities().pages(other.query()), None);
 }

@@ -8,6 +8,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::task::AbortHandle;
 
+use super::gather::finish;
 use super::reads::{body, next, page, scan};
 use super::*;
 use crate::client::collect::{CollectOnce, Partial, Step};
@@ -492,7 +493,7 @@ async fn when_the_allowance_ends_a_gathering_still_reads_the_pages_in_flight() {
     ANOTHER.set(Some(another));
 
     let gathering = Gathering::new(&bench.client, collects.to_vec(), 2).expect("two scans");
-    let failure = gathering.finish().await.expect_err("three requests and no more");
+    let failure = finish(gathering).await.expect_err("three requests and no more");
     assert_eq!(failure.error.kind(), Kind::AllowanceExhausted);
     assert_eq!(failure.index, 1, "while the first decodes its first page");
     assert_eq!(bench.server.other_requests().len(), 3);

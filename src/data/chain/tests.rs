@@ -106,10 +106,7 @@ fn a_chain_follows_the_cursors_to_an_explicit_null() {
     let (pages, error) = drain(&mut chain, &script);
     assert!(pages == 2 && error.is_none());
     assert_eq!(script.requests(), ["siteId=S", "siteId=S&cursor=a%20b", "siteId=S&cursor="]);
-    assert_eq!(
-        (chain.state(), chain.bookmark(), chain.pages_read()),
-        (&PagingState::Done, None, 3)
-    );
+    assert_eq!((chain.state(), chain.bookmark(), chain.pages), (&PagingState::Done, None, 3));
     assert!(next(&mut chain, &script).unwrap().is_none());
     assert_eq!(script.requests().len(), 3);
 }
@@ -148,7 +145,7 @@ fn p1_a_resumed_chain_detects_a_cycle_of_a_thousand_cursors() {
     let mut resumed = resume(&chain.bookmark().unwrap());
     let (pages, error) = drain(&mut resumed, &script);
     assert_eq!((pages, error.unwrap().kind()), (500, Kind::CursorLoop));
-    assert_eq!(resumed.pages_read(), 1_000);
+    assert_eq!(resumed.pages, 1_000);
 }
 
 #[test]
@@ -165,7 +162,7 @@ fn p2_a_chain_without_an_end_stops_at_max_pages_with_a_bookmark() {
     let bookmark = chain.bookmark().unwrap();
     let mut resumed = Chain::resume(query(), settings(), "origin", Some(3), &bookmark).unwrap();
     assert_eq!(drain(&mut resumed, &script).0, 3);
-    assert_eq!(resumed.pages_read(), 6);
+    assert_eq!(resumed.pages, 6);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::ops::Range;
 
 use super::number::{LONGEST_NUMBER, Number, NumberFault};
-use super::string::{string_end, truncated, unescape};
+use super::string::{string_end, truncated};
 use crate::error::{Error, Kind, Result};
 
 /// Deepest nesting of arrays and objects, including ignored members (E6).
@@ -195,7 +195,12 @@ impl<'a> Parser<'a> {
     pub(super) fn string(&mut self) -> Result<Cow<'a, str>> {
         let (start, end, escaped) = self.scan_string()?;
         let text = self.text(start..end);
-        Ok(if escaped { Cow::Owned(unescape(text)) } else { Cow::Borrowed(text) })
+        if !escaped {
+            return Ok(Cow::Borrowed(text));
+        }
+        let fault =
+            |_| Error::new(Kind::ProtocolError, format!("an invalid string at byte {start}"));
+        serde_json::from_str(self.text(start - 1..end + 1)).map(Cow::Owned).map_err(fault)
     }
 
     /// Reads a number, after [`Parser::peek`].

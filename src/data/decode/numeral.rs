@@ -1,7 +1,5 @@
 //! Reads the numbers of a point: a number, null, or a number as text (J5, J9, J10).
 
-use std::borrow::Cow;
-
 use super::json::{Parser, ValueKind};
 use super::number::Number;
 use crate::data::report::{PageReport, shown_name};
@@ -9,59 +7,45 @@ use crate::error::{Error, Result};
 
 /// J5, J9: a number, null, or a number as text.
 pub(super) fn float(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<f64>> {
-    match json.peek()? {
-        ValueKind::Number => json.number()?.to_f64().map(Some).ok_or_else(beyond_double),
-        token => match number_in_text(json, token, report)? {
-            Some(text) => {
-                let number = Number::parse(&text).ok_or_else(|| no_number(&text))?;
-                number.to_f64().map(Some).ok_or_else(beyond_double)
-            }
-            None => Ok(None),
-        },
-    }
+    number(
+        json,
+        report,
+        |number| number.to_f64().map(Some),
+        "the number is beyond the range of a double",
+    )
 }
 
 /// J10: an integer in any notation, or null.
 pub(super) fn sample_count(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<i64>> {
-    match json.peek()? {
-        ValueKind::Number => json.number()?.to_i64().map(Some).ok_or_else(no_count),
-        token => match number_in_text(json, token, report)? {
-            Some(text) => {
-                let number = Number::parse(&text).ok_or_else(|| no_number(&text))?;
-                number.to_i64().map(Some).ok_or_else(no_count)
-            }
-            None => Ok(None),
-        },
-    }
+    number(
+        json,
+        report,
+        |number| number.to_i64().map(Some),
+        "a count is a whole number of at most 64 bits",
+    )
 }
 
-/// Reads null or a text in the place of a number.
-fn number_in_text<'a>(
-    json: &mut Parser<'a>,
-    token: ValueKind,
+/// A converted number, or null; `refusal` says why a number cannot be converted.
+fn number<T>(
+    json: &mut Parser<'_>,
     report: &mut PageReport,
-) -> Result<Option<Cow<'a, str>>> {
-    match token {
-        ValueKind::Null => json.literal().map(|()| None),
+    convert: impl FnOnce(Number<'_>) -> Option<Option<T>>,
+    refusal: &str,
+) -> Result<Option<T>> {
+    let converted = match json.peek()? {
+        ValueKind::Number => convert(json.number()?),
+        ValueKind::Null => return json.literal().map(|()| None),
         ValueKind::Text => {
             report.numbers_as_text += 1;
-            json.string().map(Some)
+            let text = json.string()?;
+            convert(Number::parse(&text).ok_or_else(|| no_number(&text))?)
         }
         token => {
             let message = format!("expected a number or null, found {}", token.described());
-            Err(Error::protocol_at("", message))
+            return Err(Error::protocol_at("", message));
         }
-    }
-}
-
-#[cold]
-fn beyond_double() -> Error {
-    Error::protocol_at("", "the number is beyond the range of a double")
-}
-
-#[cold]
-fn no_count() -> Error {
-    Error::protocol_at("", "a count is a whole number of at most 64 bits")
+    };
+    converted.ok_or_else(|| Error::protocol_at("", refusal))
 }
 
 #[cold]

@@ -28,7 +28,6 @@ pub(super) struct PointReader {
     quality: DataQuality,
 }
 
-/// A point that is being read.
 struct OpenPoint<'a> {
     row: PointRow,
     /// The bits of the members that were read.
@@ -92,7 +91,6 @@ impl PointReader {
         Ok(())
     }
 
-    /// Reads all points of the array.
     fn points<'a>(
         &mut self,
         json: &mut Parser<'a>,
@@ -221,7 +219,6 @@ impl PointReader {
         }
     }
 
-    /// Parses a value.
     fn value<'a>(
         &mut self,
         member: Member,

@@ -15,13 +15,11 @@ const NAMES_SHOWN: usize = 20;
 /// The content of a top-level array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
-    /// Nothing.
     Nothing,
     /// Series envelopes: an element is an object with an array of points.
     Series,
     /// Only strings, numbers, booleans and nulls.
     Plain,
-    /// Anything else.
     Other,
 }
 

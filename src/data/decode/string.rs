@@ -116,41 +116,6 @@ fn hex_unit(bytes: &[u8], at: usize) -> Result<u32> {
     if digits.len() == 4 { Ok(unit) } else { Err(truncated()) }
 }
 
-/// Decodes the escapes of a string that [`string_end`] has validated.
-#[cold]
-pub(super) fn unescape(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        plain.push_str(&rest[..at]);
-        let bytes = rest.as_bytes();
-        let mut length = 2;
-        plain.push(match bytes[at + 1] {
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' => {
-                let unit = hex_unit(bytes, at).unwrap_or_default();
-                length = 6;
-                let code = if (0xD800..0xDC00).contains(&unit) {
-                    length = 12;
-                    let low = hex_unit(bytes, at + 6).unwrap_or_default();
-                    0x1_0000 + ((unit - 0xD800) << 10) + (low & 0x3FF)
-                } else {
-                    unit
-                };
-                char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
-            }
-            other => char::from(other),
-        });
-        rest = &rest[at + length..];
-    }
-    plain.push_str(rest);
-    plain
-}
-
 /// Whether a name needs no escapes in JSON.
 pub(super) fn is_plain(name: &str) -> bool {
     plain_end(name.as_bytes(), 0) == name.len()

@@ -5,7 +5,7 @@ use super::number::Number;
 use crate::data::shape::TimestampForm;
 
 /// 0001-01-01T00:00:00Z, the first instant of a Python datetime.
-pub(super) const FIRST_MICROSECOND: i64 = -62_135_596_800_000_000;
+pub(crate) const FIRST_MICROSECOND: i64 = -62_135_596_800_000_000;
 /// 9999-12-31T23:59:59.999999Z, the last one.
 pub(super) const LAST_MICROSECOND: i64 = 253_402_300_799_999_999;
 

@@ -114,7 +114,7 @@ impl Pause {
 }
 
 impl Count {
-    /// Counts one data request, if `keep` more are left after it.
+    /// Counts one data request, if `must_remain` more are left after it.
     ///
     /// # Errors
     /// `AllowanceExhausted`.

@@ -31,7 +31,7 @@ impl DefaultLedger {
     #[must_use]
     pub fn new(path: Option<&Path>, integration: Integration, terms: Terms) -> Self {
         let file = path.map(|path| FileLedger::unopened(path, integration, terms));
-        Self { file, memory: MemoryLedger::with(terms), counts_in_file: OnceLock::new() }
+        Self { file, memory: MemoryLedger::new(terms), counts_in_file: OnceLock::new() }
     }
 
     /// The ledger in use; creates its file if it does not exist.

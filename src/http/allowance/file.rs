@@ -35,8 +35,7 @@ impl Integration {
     #[must_use]
     pub fn new(base_url: &str, subject: &str) -> Self {
         let hash = digest(&SHA256, format!("{base_url}\n{subject}").as_bytes());
-        let mut head = [0; 8];
-        head.copy_from_slice(&hash.as_ref()[..8]);
+        let head = hash.as_ref().first_chunk().copied().unwrap_or_default();
         Self(format!("{:016x}", u64::from_be_bytes(head)))
     }
 
@@ -59,13 +58,10 @@ pub struct FileLedger {
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LedgerFailure {
-    /// The file could not be used.
     #[error(transparent)]
     File(#[from] FileFailure),
-    /// Its text is not valid.
     #[error(transparent)]
     Text(#[from] TextFault),
-    /// It belongs to another integration.
     #[error("belongs to another base_url and subject")]
     Foreign,
 }

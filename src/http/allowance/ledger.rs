@@ -11,7 +11,7 @@ use crate::error::Result;
 /// Counts the requests of a day. Implementations count **before** they return. If they fail (a damaged
 /// file, a full disk) with a `StoreError`, no request may be sent.
 pub trait Ledger: Send + Sync + Debug {
-    /// Counts one request if `keep` more are left after it; `now` is service time.
+    /// Counts one request if `must_remain` more are left after it; `now` is service time.
     ///
     /// # Errors
     /// `AllowanceExhausted` if too few are left, or until the end of a pin.

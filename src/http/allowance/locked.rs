@@ -14,10 +14,8 @@ const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(
 /// Why a file could not be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileFailure {
-    /// The operating system refused.
     #[error("cannot be {action}: {}", reason(error))]
     System { action: &'static str, error: io::Error },
-    /// Another process did not release the lock.
     #[error("has been locked by another process for seconds")]
     Locked,
 }

@@ -1,7 +1,5 @@
 //! The ledger in memory.
 
-use std::sync::MutexGuard;
-
 use jiff::Timestamp;
 
 use super::count::{Count, Reservation, Terms};
@@ -19,53 +17,43 @@ pub struct MemoryLedger {
 }
 
 impl MemoryLedger {
-    /// An empty ledger. Without a limit it counts and refuses nothing.
+    /// An empty ledger with these terms. Without a limit it counts and refuses nothing.
     #[must_use]
-    pub fn new(limit: Option<u64>) -> Self {
-        Self::with(Terms { limit, resets: None })
-    }
-
-    /// An empty ledger with these terms.
-    #[must_use]
-    pub fn with(terms: Terms) -> Self {
+    pub fn new(terms: Terms) -> Self {
         Self { terms, count: Mutex::default() }
-    }
-
-    fn count(&self) -> MutexGuard<'_, Count> {
-        self.count.lock()
     }
 }
 
 impl Ledger for MemoryLedger {
     fn reserve(&self, now: Timestamp, must_remain: u64) -> Result<Reservation> {
-        self.count().reserve(self.terms, now, must_remain)
+        self.count.lock().reserve(self.terms, now, must_remain)
     }
 
     fn give_back(&self, reservation: Reservation) {
-        self.count().give_back(&reservation);
+        self.count.lock().give_back(&reservation);
     }
 
     fn pin_until(&self, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.count().pin_until(self.terms, until, now);
+        self.count.lock().pin_until(self.terms, until, now);
         Ok(())
     }
 
     fn state(&self, now: Timestamp) -> Result<AllowanceState> {
-        Ok(self.count().state(self.terms, now))
+        Ok(self.count.lock().state(self.terms, now))
     }
 
     fn count_token_request(&self, now: Timestamp) -> Result<()> {
-        self.count().count_token_request(self.terms, now);
+        self.count.lock().count_token_request(self.terms, now);
         Ok(())
     }
 
     fn pause_tokens(&self, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.count().pause_tokens(until, now);
+        self.count.lock().pause_tokens(until, now);
         Ok(())
     }
 
     fn token_pause(&self, now: Timestamp) -> Result<Option<Timestamp>> {
-        Ok(self.count().token_pause(now))
+        Ok(self.count.lock().token_pause(now))
     }
 }
 
@@ -79,6 +67,10 @@ mod tests {
 
     fn at(text: &str) -> Timestamp {
         text.parse().expect("a timestamp")
+    }
+
+    fn ledger(limit: Option<u64>) -> MemoryLedger {
+        MemoryLedger::new(Terms { limit, resets: None })
     }
 
     fn spend(ledger: &MemoryLedger, now: Timestamp, requests: u64) {
@@ -97,7 +89,7 @@ mod tests {
 
     #[test]
     fn b5_the_request_that_would_exceed_the_allowance_is_refused_with_its_reset() {
-        let ledger = MemoryLedger::new(Some(3));
+        let ledger = ledger(Some(3));
         let now = at("2026-11-01T22:00:00Z");
         spend(&ledger, now, 3);
         let error = ledger.reserve(now, 0).expect_err("nothing is left");
@@ -109,7 +101,7 @@ mod tests {
 
     #[test]
     fn b8_midnight_of_the_service_starts_a_new_count() {
-        let ledger = MemoryLedger::new(Some(3));
+        let ledger = ledger(Some(3));
         spend(&ledger, at("2026-11-01T23:59:59Z"), 3);
         spend(&ledger, at("2026-11-02T00:00:00Z"), 1);
         let state = state(&ledger, "2026-11-02T00:00:00Z");
@@ -119,7 +111,7 @@ mod tests {
 
     #[test]
     fn b8_a_clock_set_back_over_midnight_does_not_open_a_day_twice() {
-        let ledger = MemoryLedger::new(Some(3));
+        let ledger = ledger(Some(3));
         spend(&ledger, at("2026-11-02T00:00:01Z"), 2);
         spend(&ledger, at("2026-11-01T23:59:59Z"), 1);
         assert!(ledger.reserve(at("2026-11-02T00:00:02Z"), 0).is_err());
@@ -127,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_years_ahead_does_not_prevent_new_days() {
-        let ledger = MemoryLedger::new(Some(1));
+        let ledger = ledger(Some(1));
         spend(&ledger, at("2036-11-01T00:00:00Z"), 1);
         assert!(ledger.reserve(at("2026-11-01T12:00:00Z"), 0).is_err());
         spend(&ledger, at("2026-11-02T00:00:00Z"), 1);
@@ -135,7 +127,7 @@ mod tests {
 
     #[test]
     fn b11_a_long_retry_after_empties_the_ledger_until_its_end() {
-        let ledger = MemoryLedger::new(Some(1_000));
+        let ledger = ledger(Some(1_000));
         let now = at("2026-11-01T20:00:00Z");
         spend(&ledger, now, 500);
         pin(&ledger, at("2026-11-02T05:00:00Z"), now);
@@ -149,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_pin_never_lasts_longer_than_a_day() {
-        let ledger = MemoryLedger::new(None);
+        let ledger = ledger(None);
         let now = at("2026-11-01T20:00:00Z");
         pin(&ledger, end_of_pause(now, Duration::MAX), now);
         assert_eq!(ledger.state(now).expect("memory").resets_at, at("2026-11-02T20:00:00Z"));
@@ -158,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_request_that_was_not_sent_is_given_back() {
-        let ledger = MemoryLedger::new(None);
+        let ledger = ledger(None);
         let now = at("2026-11-01T20:00:00Z");
         let reservation = ledger.reserve(now, 0).expect("no limit");
         assert_eq!(ledger.state(now).expect("memory").used, 1);
@@ -168,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_error_distinguishes_requests_held_back_from_a_used_up_allowance() {
-        let ledger = MemoryLedger::new(Some(3));
+        let ledger = ledger(Some(3));
         let now = at("2026-11-01T20:00:00Z");
         let error = ledger.reserve(now, 3).expect_err("all are kept");
         assert_eq!(error.kind(), Kind::AllowanceExhausted);

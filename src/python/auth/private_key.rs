@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use zeroize::Zeroizing;
 
-use crate::auth::{Loaded, PrivateKey};
+use crate::auth::{Loaded, PrivateKey, is_key_text};
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::detached;
 use crate::python::convert::state::{copies_are_itself, dict, json_text};
@@ -161,7 +161,7 @@ impl Source {
             Ok(Self::Held(key.get().0.clone()))
         } else if let Ok(text) = value.cast::<PyString>() {
             let text = Zeroizing::new(text.to_cow()?.into_owned());
-            if text.trim().is_empty() || PrivateKey::looks_like_key_text(&text) {
+            if text.trim().is_empty() || is_key_text(&text) {
                 Ok(Self::Bytes(Zeroizing::new(text.as_bytes().to_vec())))
             } else {
                 Ok(Self::Path(PathBuf::from(text.as_str())))

@@ -1,4 +1,4 @@
-"""A service behind TLS, and proxies, all on loopback, for tests of connections."""
+"""A service behind a relay, with TLS or without, and proxies, all on loopback."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class Authority:
         return builder.sign(key, hashes.SHA256())
 
 
-def pump(one: socket.socket, other: socket.socket) -> None:
-    """Copy bytes in both directions until one side ends."""
+def pump(one: socket.socket, other: socket.socket, inspect=lambda data: None) -> None:
+    """Copy bytes in both directions until one side ends; `inspect` sees those of `one` before."""
     sides = {one: other, other: one}
     while True:
         pending = [side for side in sides if isinstance(side, ssl.SSLSocket) and side.pending()]
@@ -97,6 +97,8 @@ def pump(one: socket.socket, other: socket.socket) -> None:
             data = side.recv(65536)
             if not data:
                 return
+            if side is one:
+                inspect(data)
             sides[side].sendall(data)
 
 
@@ -117,6 +119,17 @@ class Server(socketserver.ThreadingTCPServer):
     def __exit__(self, *exception) -> None:
         self.shutdown()
         super().__exit__(*exception)
+
+
+class Relay(Server):
+    """In front of a plain service on this machine; `inspect` may hold a request back."""
+
+    def __init__(self, port: int, inspect) -> None:
+        def serve(request):
+            with socket.create_connection(("127.0.0.1", port)) as inside:
+                pump(request, inside, inspect)
+
+        super().__init__(serve)
 
 
 class TlsRelay(Server):
