@@ -37,7 +37,7 @@ struct Manual {
 impl Clock {
     /// The system clock: one for the process, so that all of its times can be compared.
     #[must_use]
-    pub fn system() -> Self {
+    pub(crate) fn system() -> Self {
         static SYSTEM: LazyLock<Clock> = LazyLock::new(|| Clock::new(None));
         SYSTEM.clone()
     }
@@ -50,7 +50,7 @@ impl Clock {
 
     /// A clock that runs with the system clock and can be advanced; a sleep on it does not wait.
     #[must_use]
-    pub fn running() -> Self {
+    pub(crate) fn running() -> Self {
         Self::manual(Timestamp::now(), true)
     }
 
@@ -64,13 +64,13 @@ impl Clock {
 
     /// True for a clock that can be advanced.
     #[must_use]
-    pub fn is_manual(&self) -> bool {
+    pub(crate) fn is_manual(&self) -> bool {
         self.0.manual.is_some()
     }
 
     /// Whether both are one clock: only then can their monotonic times be compared.
     #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
@@ -84,7 +84,7 @@ impl Clock {
 
     /// Time since the clock was created; never decreases.
     #[must_use]
-    pub fn monotonic(&self) -> Duration {
+    pub(crate) fn monotonic(&self) -> Duration {
         let Some(manual) = &self.0.manual else { return self.0.origin.elapsed() };
         let manual = manual.lock();
         manual.monotonic.saturating_add(self.flowed(&manual))
@@ -96,7 +96,7 @@ impl Clock {
     }
 
     /// Waits. A manual clock is advanced instead, and the task yields once to the scheduler.
-    pub async fn sleep(&self, duration: Duration) {
+    pub(crate) async fn sleep(&self, duration: Duration) {
         if self.is_manual() {
             self.advance(duration);
             tokio::task::yield_now().await;
@@ -142,9 +142,9 @@ fn shifted(wall: Timestamp, by: SignedDuration) -> Timestamp {
 }
 
 /// A skew up to this is treated as network delay and not corrected.
-pub const NOTICED_SKEW: SignedDuration = SignedDuration::from_secs(5);
+pub(crate) const NOTICED_SKEW: SignedDuration = SignedDuration::from_secs(5);
 /// A larger skew is never corrected: one of the clocks is wrong by days.
-pub const CORRECTED_SKEW: SignedDuration = SignedDuration::from_hours(24);
+pub(crate) const CORRECTED_SKEW: SignedDuration = SignedDuration::from_hours(24);
 /// The `Date` of a reply with a longer round trip is ignored.
 const LEARNING_ROUND_TRIP: Duration = Duration::from_secs(10);
 const UNKNOWN: i64 = i64::MIN;
@@ -172,7 +172,7 @@ impl ServiceTime {
     /// Estimates the skew from one reply: `date` is its `Date` header, `sent` and `received` are local
     /// wall times. Ignores a reply that took over ten seconds; the caller excludes replies with
     /// `Age` and replies over plain HTTP from other hosts than loopback.
-    pub fn learn(&self, date: Timestamp, sent: Timestamp, received: Timestamp) {
+    pub(crate) fn learn(&self, date: Timestamp, sent: Timestamp, received: Timestamp) {
         let round_trip = received.duration_since(sent);
         if round_trip.is_negative() || round_trip.unsigned_abs() > LEARNING_ROUND_TRIP {
             return;
@@ -195,7 +195,7 @@ impl ServiceTime {
 
     /// The skew if it is corrected, else zero: above 5 seconds and at most 24 hours.
     #[must_use]
-    pub fn correction(&self) -> SignedDuration {
+    pub(crate) fn correction(&self) -> SignedDuration {
         match self.skew() {
             Some(skew) if skew.abs() > NOTICED_SKEW && skew.abs() <= CORRECTED_SKEW => skew,
             _ => SignedDuration::ZERO,

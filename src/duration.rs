@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, Result, excerpt};
 /// # Errors
 /// `Kind::QueryError` for anything else: no unit, a unit twice, a negative duration, years or months,
 /// and for `"1M"`, which pandas reads as a month.
-pub fn parse_duration(text: &str) -> Result<Duration> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration> {
     parse(text.trim()).ok_or_else(|| {
         Error::new(Kind::QueryError, format!("{:?} is not a duration", excerpt(text))).with_hint(
             "Write it as \"90s\", \"200ms\", \"1m\", \"1h30m\", \"1d\", \"2w\" or \"PT1M\".",

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Most characters of foreign text (a body, an `error_description`) in a message.
-pub const EXCERPT_CHARACTERS: usize = 500;
+pub(crate) const EXCERPT_CHARACTERS: usize = 500;
 
 /// The kind of a failure: one variant for each exception class of the Python package, with the same
 /// name.
@@ -117,7 +117,7 @@ impl fmt::Display for Phase {
 
 /// Whether another attempt can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transience {
+pub(crate) enum Transience {
     /// No attempt with the same request can help.
     Never,
     /// One retry: the framing of the reply was broken.
@@ -196,7 +196,7 @@ impl Error {
 
     /// A reply whose body violates the interface at a JSON path.
     #[must_use]
-    pub fn protocol_at(path: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn protocol_at(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Kind::ProtocolError, message).with(|context| context.path = Some(path.into()))
     }
 
@@ -209,21 +209,24 @@ impl Error {
 
     /// Adds a hint.
     #[must_use]
-    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         self.with(|context| context.hint = Some(hint.into()))
     }
 
     /// Adds the foreign error that caused the failure. siteline never shows its text; the Python
     /// layer uses it to raise a user's own exception again.
     #[must_use]
-    pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+    pub(crate) fn with_source(
+        mut self,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
         self.0.source = Some(Arc::new(source));
         self
     }
 
     /// Changes the kind and keeps the context.
     #[must_use]
-    pub fn into_kind(mut self, kind: Kind) -> Self {
+    pub(crate) fn into_kind(mut self, kind: Kind) -> Self {
         self.0.kind = kind;
         self
     }
@@ -242,13 +245,13 @@ impl Error {
 
     /// The foreign error that caused the failure, if there is one.
     #[must_use]
-    pub fn foreign(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+    pub(crate) fn foreign(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
         self.0.source.as_deref()
     }
 
     /// Whether another attempt can help (faults.md section 5).
     #[must_use]
-    pub fn transience(&self) -> Transience {
+    pub(crate) fn transience(&self) -> Transience {
         match self.0.kind {
             Kind::TransportError | Kind::TransportTimeout | Kind::TruncatedBody => {
                 if self.0.context.phase == Some(Phase::Page) {
@@ -266,7 +269,7 @@ impl Error {
 
     /// Whether the same call, unchanged, may succeed later.
     #[must_use]
-    pub fn retryable(&self) -> bool {
+    pub(crate) fn retryable(&self) -> bool {
         self.transience() != Transience::Never
             || matches!(
                 self.0.kind,
@@ -300,7 +303,7 @@ impl std::error::Error for Error {}
 /// Makes foreign text safe to show: at most [`EXCERPT_CHARACTERS`] characters, control characters
 /// escaped, and anything that looks like a JWT replaced.
 #[must_use]
-pub fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     let mut safe = String::with_capacity(text.len().min(EXCERPT_CHARACTERS));
     // Reads twice the length, so that a token that crosses the limit is still recognised.
     let head =

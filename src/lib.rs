@@ -51,18 +51,23 @@
 //! | asyncio: awaitables that Python awaits | a bridge of our own (`python/bridge/awaitable.rs`) | pyo3-async-runtimes 0.29: 8 of 40 scripts that exited during a call crashed, because it attaches to an interpreter that is finalizing; if the loop was closed it prints a traceback and sets `sys.last_value`; an awaitable whose result is `StopIteration` never completes; a panic becomes a separate exception without its message |
 //! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte | axum |
 
+#![cfg_attr(
+    not(feature = "python"),
+    expect(dead_code, unused_imports, reason = "only the Python layer uses them")
+)]
+
 pub mod auth;
 pub mod client;
 pub mod clock;
 pub mod data;
-pub mod duration;
+pub(crate) mod duration;
 pub mod error;
 mod fork;
 pub mod http;
 mod lock;
-pub mod preview;
+pub(crate) mod preview;
 pub mod sandbox;
-pub mod settings;
+pub(crate) mod settings;
 pub mod store;
 pub mod sync;
 

@@ -9,13 +9,13 @@ use serde::Serialize;
 use crate::data::PointColumns;
 
 /// Most series that a preview shows.
-pub const SERIES: usize = 8;
+pub(crate) const SERIES: usize = 8;
 /// Width of a line in pixels.
-pub const WIDTH: usize = 200;
+pub(crate) const WIDTH: usize = 200;
 
 /// The first series, each as a line over the same range of time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Preview {
+pub(crate) struct Preview {
     /// Left and right edge, in microseconds since the Unix epoch.
     pub range: (i64, i64),
     /// The first [`SERIES`] series.
@@ -26,7 +26,7 @@ pub struct Preview {
 
 /// One series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Line {
+pub(crate) struct Line {
     /// Its five ids.
     pub ids: Ids,
     /// The number of its points, including those without a value.
@@ -39,7 +39,7 @@ pub struct Line {
 
 /// The lowest and the highest value of one pixel, scaled from 0 (the series' lowest) to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Pixel {
+pub(crate) struct Pixel {
     /// Position from the left, less than [`WIDTH`].
     pub x: usize,
     /// The lowest.
@@ -52,7 +52,7 @@ impl Preview {
     /// The preview of a table or a page. `range` is the queried range; points outside extend it.
     /// `interval_seconds` is the width of a bucket, from which gaps are found.
     #[must_use]
-    pub fn from_points(
+    pub(crate) fn from_points(
         points: &PointColumns,
         range: Option<(i64, i64)>,
         interval_seconds: Option<u32>,

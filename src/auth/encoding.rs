@@ -38,7 +38,7 @@ pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components
 /// Whether a text looks like a key: it has a BEGIN line or a line break, or is a JSON object or long
 /// base64. Such a text is never treated as a path, nor shown (K1).
 #[must_use]
-pub fn is_key_text(text: &str) -> bool {
+pub(crate) fn is_key_text(text: &str) -> bool {
     let start = text.trim_start_matches('\u{feff}').trim_start();
     pem::is_pem(text)
         || text.contains(['\n', '\r'])

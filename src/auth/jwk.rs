@@ -116,13 +116,13 @@ impl PublicJwk {
 
     /// `n` and `e` in base64url without padding.
     #[must_use]
-    pub fn encoded(&self) -> [String; 2] {
+    pub(crate) fn encoded(&self) -> [String; 2] {
         [URL_SAFE_NO_PAD.encode(&self.0.n), URL_SAFE_NO_PAD.encode(&self.0.e)]
     }
 
     /// RFC 7638 thumbprint with SHA-256, in base64url without padding: 43 characters.
     #[must_use]
-    pub fn thumbprint(&self) -> &str {
+    pub(crate) fn thumbprint(&self) -> &str {
         &self.0.thumbprint
     }
 
@@ -134,13 +134,13 @@ impl PublicJwk {
 
     /// The size of a signature in bytes.
     #[must_use]
-    pub fn signature_length(&self) -> usize {
+    pub(crate) fn signature_length(&self) -> usize {
         self.0.n.len()
     }
 
     /// Whether this is an RS256 signature (RSASSA-PKCS1-v1_5 with SHA-256) of the message.
     #[must_use]
-    pub fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
         RsaPublicKeyComponents { n: &self.0.n, e: &self.0.e }
             .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
             .is_ok()

@@ -33,7 +33,7 @@ const LONGEST_SHOWN_PATH: usize = 400;
 const ITERATIONS: u32 = 600_000;
 
 /// Signs with RS256: a raw RSASSA-PKCS1-v1_5 signature with SHA-256 over the given bytes.
-pub trait Signer: Send + Sync {
+pub(crate) trait Signer: Send + Sync {
     /// Signs the bytes of the encoded header and claims (§2.1).
     ///
     /// # Errors
@@ -42,10 +42,10 @@ pub trait Signer: Send + Sync {
 }
 
 /// A signature that is awaited. Dropping the future cancels it.
-pub type SignFuture = BoxFuture<'static, Result<Vec<u8>>>;
+pub(crate) type SignFuture = BoxFuture<'static, Result<Vec<u8>>>;
 
 /// Like [`Signer`], asynchronous: user code that runs on an event loop.
-pub trait AsyncSigner: Send + Sync {
+pub(crate) trait AsyncSigner: Send + Sync {
     /// Whether the current call can await a signature. Called before a token exchange begins.
     ///
     /// # Errors
@@ -176,7 +176,7 @@ impl PrivateKey {
 
     /// RFC 7638 thumbprint of the public key: the `kid`.
     #[must_use]
-    pub fn thumbprint(&self) -> &str {
+    pub(crate) fn thumbprint(&self) -> &str {
         self.0.public.thumbprint()
     }
 
@@ -185,7 +185,7 @@ impl PrivateKey {
     ///
     /// # Errors
     /// [`Kind::CredentialError`] for an empty passphrase.
-    pub fn to_pkcs8_pem(&self, passphrase: Option<&[u8]>) -> Result<Zeroizing<String>> {
+    pub(crate) fn to_pkcs8_pem(&self, passphrase: Option<&[u8]>) -> Result<Zeroizing<String>> {
         if passphrase.is_some_and(<[u8]>::is_empty) {
             return Err(refused("The passphrase is empty.")
                 .with_hint("Omit it to save the key unencrypted, readable only by you."));
@@ -209,7 +209,12 @@ impl PrivateKey {
     ///
     /// # Errors
     /// [`Kind::CredentialError`] with the path if it exists without `overwrite`, or cannot be written.
-    pub fn save(&self, path: &Path, passphrase: Option<&[u8]>, overwrite: bool) -> Result<()> {
+    pub(crate) fn save(
+        &self,
+        path: &Path,
+        passphrase: Option<&[u8]>,
+        overwrite: bool,
+    ) -> Result<()> {
         let text = self.to_pkcs8_pem(passphrase)?;
         let written = if overwrite {
             let temporary = temporary_path(path);

@@ -29,11 +29,12 @@ use std::sync::Arc;
 
 pub(crate) use access_token::AccessToken;
 pub(crate) use assertion::AssertionSettings;
-pub use encoding::is_key_text;
+pub(crate) use encoding::is_key_text;
 pub(crate) use exchange::Exchange;
-pub use jwk::PublicJwk;
-pub use key::{AsyncSigner, Loaded, PrivateKey, SignFuture, Signer};
-pub use scope::ScopeSet;
+pub(crate) use jwk::PublicJwk;
+pub use key::PrivateKey;
+pub(crate) use key::{AsyncSigner, Loaded, SignFuture, Signer};
+pub(crate) use scope::ScopeSet;
 pub(crate) use token::{TokenKey, TokenSource};
 
 use crate::{Error, Kind, Result};
@@ -83,7 +84,7 @@ impl Credential {
     ///
     /// # Errors
     /// As [`Credential::with_key`].
-    pub fn with_signer(
+    pub(crate) fn with_signer(
         subject: &str,
         signer: Arc<dyn Signer>,
         public_jwk: PublicJwk,
@@ -96,7 +97,7 @@ impl Credential {
     ///
     /// # Errors
     /// As [`Credential::with_key`].
-    pub fn with_async_signer(
+    pub(crate) fn with_async_signer(
         subject: &str,
         signer: Arc<dyn AsyncSigner>,
         public_jwk: PublicJwk,
@@ -126,7 +127,7 @@ impl Credential {
 
     /// The thumbprint of the public key: `kid` of every assertion (§2.1).
     #[must_use]
-    pub fn kid(&self) -> &str {
+    pub(crate) fn kid(&self) -> &str {
         self.public_jwk.thumbprint()
     }
 

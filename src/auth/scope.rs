@@ -43,7 +43,7 @@ impl ScopeSet {
     /// The scopes of a token reply (§2.2). Never fails: they are only compared with the requested
     /// scopes. May be empty.
     #[must_use]
-    pub fn granted(text: &str) -> Self {
+    pub(crate) fn granted(text: &str) -> Self {
         let mut set = Self::default();
         for scope in text.split_ascii_whitespace() {
             set.add(scope);
@@ -76,13 +76,13 @@ impl ScopeSet {
 
     /// Whether all scopes are also in `wider` (T29).
     #[must_use]
-    pub fn is_subset_of(&self, wider: &Self) -> bool {
+    pub(crate) fn is_subset_of(&self, wider: &Self) -> bool {
         self.iter().all(|scope| wider.contains(scope))
     }
 
     /// The scopes of this set that were not granted (T4), in the order of this set.
     #[must_use]
-    pub fn missing_from(&self, granted: &Self) -> Vec<String> {
+    pub(crate) fn missing_from(&self, granted: &Self) -> Vec<String> {
         self.iter().filter(|scope| !granted.contains(scope)).map(str::to_owned).collect()
     }
 }

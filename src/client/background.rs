@@ -12,7 +12,7 @@ use crate::fork::Owned;
 
 /// Starts a task on the runtime that drives the client; `None` if the process is exiting. Called only
 /// within that runtime.
-pub type Spawner = dyn Fn(BoxFuture<'static, ()>) -> Option<AbortHandle> + Send + Sync;
+pub(crate) type Spawner = dyn Fn(BoxFuture<'static, ()>) -> Option<AbortHandle> + Send + Sync;
 
 /// A task of the runtime; as a future, its result. Dropping it aborts the task and its request. It is
 /// empty in a forked child.

@@ -16,14 +16,14 @@ use crate::lock::Mutex;
 /// remembered. If all callers give up, the read keeps its pages, which are already counted in the
 /// allowance, and the next caller continues it.
 #[derive(Debug)]
-pub struct CollectOnce {
+pub(crate) struct CollectOnce {
     scan: Scan,
     slot: Mutex<Slot>,
 }
 
 /// The result of a step.
 #[derive(Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// A page was read and merged.
     Page(Progress),
     /// There is no other page: the complete table.
@@ -32,7 +32,7 @@ pub enum Step {
 
 /// The part of a scan that has been read so far.
 #[derive(Debug, Clone, Default)]
-pub struct Partial {
+pub(crate) struct Partial {
     /// The position from which to continue; `None` if nothing or everything was read.
     pub bookmark: Option<Bookmark>,
     /// The merged table of the pages read.
@@ -69,14 +69,14 @@ struct Reading {
 impl CollectOnce {
     /// Reads nothing yet.
     #[must_use]
-    pub fn new(scan: Scan) -> Self {
+    pub(crate) fn new(scan: Scan) -> Self {
         let slot = Slot { process: std::process::id(), collect: Arc::default() };
         Self { scan, slot: Mutex::new(slot) }
     }
 
     /// The scan.
     #[must_use]
-    pub fn scan(&self) -> &Scan {
+    pub(crate) fn scan(&self) -> &Scan {
         &self.scan
     }
 
@@ -84,7 +84,7 @@ impl CollectOnce {
     ///
     /// # Errors
     /// As [`CollectOnce::step`].
-    pub async fn table(&self) -> Result<Arc<Table>, ReadFailure> {
+    pub(crate) async fn table(&self) -> Result<Arc<Table>, ReadFailure> {
         let deadline = self.scan.deadline();
         loop {
             if let Step::Whole(table) = self.step(deadline).await? {
@@ -99,7 +99,7 @@ impl CollectOnce {
     /// # Errors
     /// [`ReadFailure`] with the error of the chain and the pages read before; the next step restarts
     /// the read. `BookmarkError` as in [`Scan::resume`].
-    pub async fn step(&self, deadline: Deadline) -> Result<Step, ReadFailure> {
+    pub(crate) async fn step(&self, deadline: Deadline) -> Result<Step, ReadFailure> {
         let collect = self.collect();
         let mut collect = collect.lock().await;
         if let Some(table) = &collect.table {
@@ -129,7 +129,7 @@ impl CollectOnce {
 
     /// After a caller's last step: drops the request for the next page, unless another caller is in a
     /// step.
-    pub fn stop_prefetch(&self) {
+    pub(crate) fn stop_prefetch(&self) {
         if let Ok(collect) = self.collect().try_lock()
             && let Some(reading) = &collect.reading
         {
@@ -148,7 +148,7 @@ impl CollectOnce {
     ///
     /// # Errors
     /// As [`Merger::finish`].
-    pub fn partial(&self) -> Result<Partial> {
+    pub(crate) fn partial(&self) -> Result<Partial> {
         let collect = self.collect();
         let Ok(collect) = collect.try_lock() else { return Ok(Partial::default()) };
         if let Some(reading) = &collect.reading {
@@ -161,7 +161,7 @@ impl CollectOnce {
     /// The number of pages still to read, if the complete chain is expected to have `expected` pages:
     /// zero if the table is remembered, else at least one.
     #[must_use]
-    pub fn pages_left(&self, expected: Option<u64>) -> Option<u64> {
+    pub(crate) fn pages_left(&self, expected: Option<u64>) -> Option<u64> {
         let collect = self.collect();
         let read = match collect.try_lock().as_deref() {
             Ok(Collect { table: Some(_), .. }) => return Some(0),

@@ -15,7 +15,7 @@ const MOST_QUERIES: usize = 1_000;
 
 /// An estimate of the points and pages of a query over any range, from its chains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Density {
+pub(crate) struct Density {
     /// Points per second of time.
     rate: Option<f64>,
     /// Points on a full page, from chains of several pages.
@@ -33,7 +33,7 @@ impl Density {
     /// Updates the estimate from a finished chain: its seconds, pages and points, and the points on its
     /// last page.
     #[expect(clippy::cast_precision_loss, reason = "estimates")]
-    pub fn learn(&mut self, seconds: i64, pages: u64, points: u64, on_last: u64) {
+    pub(crate) fn learn(&mut self, seconds: i64, pages: u64, points: u64, on_last: u64) {
         if seconds <= 0 {
             return;
         }
@@ -51,7 +51,7 @@ impl Density {
 
     /// The same estimate for another page size.
     #[must_use]
-    pub fn with_other_pages(self) -> Self {
+    pub(crate) fn with_other_pages(self) -> Self {
         Self { full: None, only: 0, ..self }
     }
 
@@ -64,7 +64,7 @@ impl Density {
         reason = "estimates, not negative; a cast of a float saturates"
     )]
     #[must_use]
-    pub fn pages(&self, seconds: i64) -> Option<u64> {
+    pub(crate) fn pages(&self, seconds: i64) -> Option<u64> {
         let points = self.rate? * seconds as f64;
         match self.full {
             Some(full) => Some(((points / full).ceil() as u64).max(1)),
@@ -75,13 +75,13 @@ impl Density {
     /// The longest range to request, in seconds: twice that of the longest finished chain; 0 before
     /// the first.
     #[must_use]
-    pub fn allowed(&self) -> i64 {
+    pub(crate) fn allowed(&self) -> i64 {
         self.longest.saturating_mul(2).min(self.allowed.unwrap_or(i64::MAX))
     }
 
     /// Records that the service refused a range. The limit is not documented (§8): half of the range
     /// is used next, until that is refused too.
-    pub fn refuse(&mut self, seconds: i64) {
+    pub(crate) fn refuse(&mut self, seconds: i64) {
         self.allowed = Some(self.allowed.unwrap_or(i64::MAX).min(seconds / 2));
     }
 }

@@ -23,7 +23,7 @@ pub struct End {
 impl End {
     /// What to tell a user whose end is in the future.
     #[must_use]
-    pub fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let (end, now) = (self.at, self.ahead_of?);
         Some(format!(
             "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete yet. Leave \

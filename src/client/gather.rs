@@ -18,7 +18,7 @@ use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
 
 /// The default number of scans that are read at a time.
-pub const CONCURRENCY: usize = 8;
+pub(crate) const CONCURRENCY: usize = 8;
 
 /// The index of a scan, the deadline of its read, and the result of its step; `None` if the step was
 /// cancelled.
@@ -27,7 +27,7 @@ type Stepped = (usize, Deadline, Option<Result<Step, ReadFailure>>);
 /// Scans that are read concurrently. Each step is a task, which runs while the caller does other work.
 /// Dropping the gathering aborts the tasks and their requests; each [`CollectOnce`] keeps its pages and
 /// continues when it is read again.
-pub struct Gathering {
+pub(crate) struct Gathering {
     collects: Vec<Arc<CollectOnce>>,
     concurrency: usize,
     /// The number of scans that have been started.
@@ -49,7 +49,7 @@ struct Delivery {
 
 /// The first error of a gathering, after which all other reads were cancelled.
 #[derive(Debug)]
-pub struct GatherFailure {
+pub(crate) struct GatherFailure {
     /// The index of the scan that failed, from 0.
     pub index: usize,
     /// Its error.
@@ -64,7 +64,7 @@ impl Gathering {
     ///
     /// # Errors
     /// `QueryError` for no scan, a duplicate scan, and a scan of another client.
-    pub fn new(
+    pub(crate) fn new(
         client: &Client,
         collects: Vec<Arc<CollectOnce>>,
         concurrency: usize,
@@ -106,7 +106,7 @@ impl Gathering {
     /// # Errors
     /// [`GatherFailure`] with the first error; all reads are cancelled. `ForkError` in a forked child,
     /// because the reads belong to the parent.
-    pub async fn step(&mut self) -> Result<Option<(usize, Progress)>, GatherFailure> {
+    pub(crate) async fn step(&mut self) -> Result<Option<(usize, Progress)>, GatherFailure> {
         self.check_process()?;
         loop {
             while self.steps.len() < self.concurrency && self.started < self.collects.len() {
@@ -135,7 +135,7 @@ impl Gathering {
 
     /// The tables in the given order, after [`Gathering::step`] has returned `None`.
     #[must_use]
-    pub fn tables(&self) -> Vec<Arc<Table>> {
+    pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
         self.tables.iter().flatten().cloned().collect()
     }
 

@@ -23,28 +23,29 @@
 //! From `scan.collect()` to a request: [`collect::CollectOnce::step`], [`page_stream::PageStream::next`],
 //! [`Client::get`].
 
-pub mod background;
+pub(crate) mod background;
 mod background_call;
 pub mod collect;
-pub mod density;
+pub(crate) mod density;
 mod end;
-pub mod gather;
-pub mod page_request;
-pub mod page_stream;
+pub(crate) mod gather;
+pub(crate) mod page_request;
+pub(crate) mod page_stream;
 pub mod progress;
 mod reply;
-pub mod scan;
+pub(crate) mod scan;
 mod scan_input;
 mod send;
 mod settings;
 mod spending;
 pub mod split;
-pub mod table;
+pub(crate) mod table;
 
 pub use self::end::End;
-pub use self::scan_input::ScanInput;
-pub use self::send::{Client, DATA_PATH, DISCOVERY_PATH};
-pub use self::settings::{ClientSettings, ReadSettings};
+pub(crate) use self::scan_input::ScanInput;
+pub use self::send::{Client, DATA_PATH};
+pub use self::settings::ClientSettings;
+pub(crate) use self::settings::ReadSettings;
 pub use self::spending::Spending;
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(super) type Fetched = Result<(Bytes, Decoded)>;
 
 /// When the next page is prefetched, and who decodes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prefetch {
+pub(crate) enum Prefetch {
     /// By [`PageStream::prefetch`](super::page_stream::PageStream::prefetch), once for each page taken,
     /// but not after the first, so that reading one page costs one request. The task decodes the page.
     /// For callers that may stop at any page and do other work between pages.
@@ -159,7 +159,7 @@ impl PageRequest {
 /// stream: it may not prefetch a page that its reserve or `until=` forbids, it records the time before
 /// each request, and a page counts only when it has been applied.
 #[derive(Debug, Clone, Copy)]
-pub struct Sender<'a> {
+pub(crate) struct Sender<'a> {
     /// The client.
     pub client: &'a Client,
     /// The deadline of the read.

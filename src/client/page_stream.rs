@@ -35,7 +35,7 @@ const PREFETCH_FROM: u64 = 2;
 ///
 /// Reading a page and taking it are two steps, so that a page that was read for a cancelled caller is
 /// kept for the next one, and can be reported before it is returned.
-pub struct PageStream {
+pub(crate) struct PageStream {
     client: Client,
     prefetch: Prefetch,
     keep_raw: bool,
@@ -114,7 +114,7 @@ impl PageStream {
     ///
     /// # Errors
     /// As [`PageStream::read_next`].
-    pub async fn next(
+    pub(crate) async fn next(
         self: &Arc<Self>,
         deadline: Deadline,
     ) -> Result<Option<(Page, Progress)>, ReadFailure> {
@@ -133,7 +133,7 @@ impl PageStream {
     /// # Errors
     /// [`ReadFailure`] with a bookmark; the chain does not change. `ForkError` in a forked child, because
     /// the chain belongs to the parent.
-    pub fn read_next(
+    pub(crate) fn read_next(
         self: &Arc<Self>,
     ) -> impl Future<Output = Result<(), ReadFailure>> + Send + 'static + use<> {
         self.read_next_until(self.deadline)
@@ -157,7 +157,7 @@ impl PageStream {
     ///
     /// # Errors
     /// As [`PageStream::read_next`].
-    pub fn receive_finished(&self) -> Option<Result<(), ReadFailure>> {
+    pub(crate) fn receive_finished(&self) -> Option<Result<(), ReadFailure>> {
         self.check_process().ok()?;
         let _reading = self.reading.try_lock().ok()?;
         let fetched = self.position.lock().prefetched.as_ref()?.finished()?;
@@ -165,13 +165,13 @@ impl PageStream {
     }
 
     /// Whether a prefetched page is finished. Always false in a forked child.
-    pub fn has_finished_prefetch(&self) -> bool {
+    pub(crate) fn has_finished_prefetch(&self) -> bool {
         self.check_process().is_ok()
             && self.position.lock().prefetched.as_ref().is_some_and(PageRequest::is_finished)
     }
 
     /// Whether [`PageStream::prefetch`] would send a request.
-    pub fn may_prefetch(&self) -> bool {
+    pub(crate) fn may_prefetch(&self) -> bool {
         self.prefetch == Prefetch::AfterTake
             && self.check_process().is_ok()
             && self.position.lock().may_prefetch()
@@ -179,7 +179,7 @@ impl PageStream {
 
     /// Prefetches the next page after one was taken, but not after the first or the last page, nor while
     /// a caller is reading. Called within the runtime.
-    pub fn prefetch(&self) {
+    pub(crate) fn prefetch(&self) {
         let Ok(_reading) = self.reading.try_lock() else { return };
         if !self.may_prefetch() {
             return;
@@ -200,7 +200,7 @@ impl PageStream {
     }
 
     /// Drops the prefetch and its connection, unless its body has arrived.
-    pub fn stop_prefetch(&self) {
+    pub(crate) fn stop_prefetch(&self) {
         drop(self.position.lock().prefetched.take_if(|request| !request.has_arrived()));
     }
 
@@ -210,7 +210,7 @@ impl PageStream {
 
     /// Takes the last page read, after [`PageStream::take_progress`] has returned its progress; `None` after
     /// the last page; `Pending` if [`PageStream::read_next`] must be called first. Does not wait.
-    pub fn take_page(&self) -> Poll<Option<Page>> {
+    pub(crate) fn take_page(&self) -> Poll<Option<Page>> {
         self.take_if(|unread| unread.is_reported).map(|unread| unread.map(|unread| unread.page))
     }
 
@@ -230,7 +230,7 @@ impl PageStream {
     }
 
     /// The progress after the last page read; returned once for each page. `None` in a forked child.
-    pub fn take_progress(&self) -> Option<Progress> {
+    pub(crate) fn take_progress(&self) -> Option<Progress> {
         self.check_process().ok()?;
         let position = &mut *self.position.lock();
         let unread = position.unread.as_mut().filter(|unread| !unread.is_reported)?;
@@ -239,7 +239,7 @@ impl PageStream {
     }
 
     /// Whether [`PageStream::take_progress`] would return it. Always false in a forked child.
-    pub fn has_progress(&self) -> bool {
+    pub(crate) fn has_progress(&self) -> bool {
         self.check_process().is_ok()
             && self.position.lock().unread.as_ref().is_some_and(|unread| !unread.is_reported)
     }
@@ -248,7 +248,7 @@ impl PageStream {
     ///
     /// # Errors
     /// `ForkError` in a forked child.
-    pub fn check_process(&self) -> Result<()> {
+    pub(crate) fn check_process(&self) -> Result<()> {
         if self.process == std::process::id() {
             return Ok(());
         }
@@ -268,7 +268,7 @@ impl PageStream {
 
     /// The provenance of the pages.
     #[must_use]
-    pub fn provenance(&self) -> &Provenance {
+    pub(crate) fn provenance(&self) -> &Provenance {
         &self.provenance
     }
 

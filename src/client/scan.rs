@@ -18,7 +18,7 @@ pub(crate) const ONTO_HINT: &str = "Pass the .partial of the error that had the 
 
 /// A read that has not started. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Scan {
+pub(crate) struct Scan {
     client: Client,
     query: Query,
     decode: Arc<DecodeSettings>,
@@ -30,7 +30,7 @@ pub struct Scan {
 impl Scan {
     /// A scan of `query` with `client`.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         client: Client,
         query: Query,
         decode: DecodeSettings,
@@ -48,37 +48,37 @@ impl Scan {
 
     /// The query, immutable.
     #[must_use]
-    pub fn query(&self) -> &Query {
+    pub(crate) fn query(&self) -> &Query {
         &self.query
     }
 
     /// The client that reads it.
     #[must_use]
-    pub fn client(&self) -> &Client {
+    pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
     /// How its pages are decoded.
     #[must_use]
-    pub fn decode_settings(&self) -> &DecodeSettings {
+    pub(crate) fn decode_settings(&self) -> &DecodeSettings {
         &self.decode
     }
 
     /// The settings of its read.
     #[must_use]
-    pub fn read_settings(&self) -> &ReadSettings {
+    pub(crate) fn read_settings(&self) -> &ReadSettings {
         &self.settings
     }
 
     /// The bookmark from which it continues, if any.
     #[must_use]
-    pub fn bookmark(&self) -> Option<&Bookmark> {
+    pub(crate) fn bookmark(&self) -> Option<&Bookmark> {
         self.begin.as_ref()
     }
 
     /// Whether it continues a partial table.
     #[must_use]
-    pub fn has_partial(&self) -> bool {
+    pub(crate) fn has_partial(&self) -> bool {
         self.onto.is_some()
     }
 
@@ -94,7 +94,7 @@ impl Scan {
     /// `BookmarkError` if the bookmark belongs to another query, host or subject; `QueryError` if
     /// `onto` is not the table of the read that stopped at this bookmark: another table would leave a
     /// gap, or add points of another query.
-    pub fn resume(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Result<Self> {
+    pub(crate) fn resume(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Result<Self> {
         bookmark.check(&self.query, &self.client.origin())?;
         if let Some(table) = &onto {
             self.check_onto(table, &bookmark)?;
@@ -120,7 +120,7 @@ impl Scan {
     ///
     /// # Errors
     /// `BookmarkError` as in [`Scan::resume`].
-    pub fn pages(&self) -> Result<Arc<PageStream>> {
+    pub(crate) fn pages(&self) -> Result<Arc<PageStream>> {
         self.stream(Prefetch::AfterTake)
     }
 
@@ -146,13 +146,13 @@ impl Scan {
 
     /// The number of pages read before the bookmark; 0 without a bookmark.
     #[must_use]
-    pub fn resumed_after_pages(&self) -> u64 {
+    pub(crate) fn resumed_after_pages(&self) -> u64 {
         self.begin.as_ref().map_or(0, Bookmark::pages)
     }
 
     /// The deadline of a read that begins now.
     #[must_use]
-    pub fn deadline(&self) -> Deadline {
+    pub(crate) fn deadline(&self) -> Deadline {
         Deadline::after(self.client.time().clock(), self.settings.deadline)
     }
 }

@@ -16,7 +16,7 @@ const END_HINT: &str = "end was left out, so it is now less the settle lag, floo
 
 /// The arguments of a scan, without its client and its bookmark.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct ScanInput {
+pub(crate) struct ScanInput {
     /// What to read.
     pub query: QueryInput,
     /// What the user knows about the pages.
@@ -33,7 +33,7 @@ impl ScanInput {
     ///
     /// # Errors
     /// As [`Client::end`] and [`ScanInput::scan`].
-    pub fn scan_from_now(
+    pub(crate) fn scan_from_now(
         mut self,
         client: &Client,
         lag: Option<Duration>,
@@ -52,7 +52,7 @@ impl ScanInput {
     ///
     /// # Errors
     /// As [`Query::new`] and [`DecodeSettings::for_query`].
-    pub fn scan(self, client: &Client) -> Result<Scan> {
+    pub(crate) fn scan(self, client: &Client) -> Result<Scan> {
         let query = Query::new(self.query)?;
         let decode = DecodeSettings::for_query(&query, self.shape, self.extra_columns)?;
         Ok(Scan::new(client.clone(), query, decode, self.settings))

@@ -26,7 +26,7 @@ use crate::http::{
 use crate::lock::Mutex;
 
 /// The path of the discovery endpoint below the base URL (§4.2).
-pub const DISCOVERY_PATH: &str = "/api/customer/v1/discovery";
+pub(crate) const DISCOVERY_PATH: &str = "/api/customer/v1/discovery";
 /// The path of the data endpoint below the base URL (§4.3).
 pub const DATA_PATH: &str = "/api/customer/v1/data";
 
@@ -125,7 +125,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::get`], and `ProtocolError` for a body that is not a JSON object.
-    pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
+    pub(crate) async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
         let request = RequestParts { path: DISCOVERY_PATH, query: None, spending: None };
         let read = |reply: &Reply| ready(reply::json_object(reply));
         let deadline = Deadline::after(self.0.time.clock(), deadline);
@@ -155,7 +155,7 @@ impl Client {
 
     /// Uses another credential from the next exchange on; a valid token is used until it expires (T30),
     /// unless the subject differs.
-    pub fn replace_credential(&self, credential: Credential) {
+    pub(crate) fn replace_credential(&self, credential: Credential) {
         let new = identity(&self.0.settings, &self.0.assertion, credential);
         let mut identity = self.0.identity.lock();
         new.tokens.adopt(&identity.tokens);
@@ -203,7 +203,7 @@ impl Client {
 
     /// Whether both are clones of one client.
     #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
@@ -226,7 +226,7 @@ impl Client {
 
     /// Whether [`Client::close`] was called.
     #[must_use]
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         *self.0.closed.borrow()
     }
 

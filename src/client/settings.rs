@@ -81,7 +81,7 @@ impl ClientSettings {
 
     /// The user's settings of the allowance, for a ledger.
     #[must_use]
-    pub fn terms(&self) -> Terms {
+    pub(crate) fn terms(&self) -> Terms {
         Terms { limit: self.daily_allowance, resets: self.allowance_resets }
     }
 
@@ -89,7 +89,7 @@ impl ClientSettings {
     ///
     /// # Errors
     /// `ConfigError` for an empty path, and as [`FileLedger::open`].
-    pub fn count_in_file(&mut self, path: &Path) -> Result<PathBuf> {
+    pub(crate) fn count_in_file(&mut self, path: &Path) -> Result<PathBuf> {
         if path.as_os_str().is_empty() {
             return Err(Error::new(Kind::ConfigError, "ledger= is an empty path."));
         }
@@ -101,7 +101,7 @@ impl ClientSettings {
 
     /// Counts requests in the file that `path` returns for this name. A service on loopback and a manual
     /// clock are for tests: their requests are counted in memory.
-    pub fn count_in_default_file(&mut self, path: impl FnOnce(&str) -> Option<PathBuf>) {
+    pub(crate) fn count_in_default_file(&mut self, path: impl FnOnce(&str) -> Option<PathBuf>) {
         if self.base_url.is_loopback() || self.clock.is_manual() {
             return;
         }
@@ -118,7 +118,7 @@ impl ClientSettings {
 
 /// The settings of a read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct ReadSettings {
+pub(crate) struct ReadSettings {
     /// After so many pages of one chain, the read fails.
     pub max_pages: Option<u64>,
     /// The longest time of one read, including waits and token exchange.

@@ -35,7 +35,7 @@ impl Scan {
     /// # Errors
     /// `QueryError` for a scan without a range or interval, or with a bookmark; for no parts, more parts
     /// than buckets, and a length that is not a multiple of the interval.
-    pub fn split(&self, cut: Cut) -> Result<Vec<Self>> {
+    pub(crate) fn split(&self, cut: Cut) -> Result<Vec<Self>> {
         if self.bookmark().is_some() {
             let message = "a scan that continues from a bookmark cannot be split: it is unknown \
                            which part of its range was read before the bookmark";

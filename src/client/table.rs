@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 
 /// The result of a read: the highest version of each point, in canonical order.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     /// The points and the counts of the merge.
     pub merged: Merged,
     /// The pages of an unfinished read, onto which `Scan::resume` merges.
@@ -29,7 +29,7 @@ pub(super) struct Unfinished {
 
 /// The origin of the points of a table.
 #[derive(Debug, Clone)]
-pub struct Provenance {
+pub(crate) struct Provenance {
     /// The query. For gathered queries: one query over their ranges if these are consecutive, else the
     /// first.
     pub query: Query,
@@ -48,7 +48,7 @@ pub struct Provenance {
 
 /// A read that failed: its error, its position, and the pages that were read.
 #[derive(Debug)]
-pub struct ReadFailure {
+pub(crate) struct ReadFailure {
     /// The error.
     pub error: Error,
     /// The bookmark for `Scan::resume`; `None` if no page was read.
@@ -59,7 +59,7 @@ pub struct ReadFailure {
 
 /// What was assumed, seen and counted in a complete read.
 #[derive(Debug, Serialize)]
-pub struct TableReport<'a> {
+pub(crate) struct TableReport<'a> {
     #[serde(flatten)]
     merged: Cow<'a, MergeReport>,
     pages: u64,
@@ -69,7 +69,7 @@ pub struct TableReport<'a> {
 impl<'a> TableReport<'a> {
     /// The report of a read, or of points without one (the sandbox's truth): no pages, nothing unusual.
     #[must_use]
-    pub fn new(read: Option<&'a Table>, points: &PointColumns) -> Self {
+    pub(crate) fn new(read: Option<&'a Table>, points: &PointColumns) -> Self {
         let Some(Table { merged, provenance, .. }) = read else {
             let (rows, series) = (points.rows() as u64, points.series.len() as u64);
             let merged =
@@ -84,7 +84,7 @@ impl<'a> TableReport<'a> {
 impl Provenance {
     /// The bounds of the query in microseconds, where both are set; `None` for several queries.
     #[must_use]
-    pub fn bounds(&self) -> Option<(i64, i64)> {
+    pub(crate) fn bounds(&self) -> Option<(i64, i64)> {
         let (start, end) = (self.query.start()?, self.query.end()?);
         self.further.is_empty().then(|| (start.as_microsecond(), end.as_microsecond()))
     }
@@ -103,7 +103,7 @@ impl Table {
     /// # Errors
     /// `QueryError` for no table, for tables with different extra columns, and for buckets of different
     /// widths, whose points would replace each other.
-    pub fn concat(tables: &[Arc<Self>]) -> Result<Self> {
+    pub(crate) fn concat(tables: &[Arc<Self>]) -> Result<Self> {
         let Some(first) = tables.first() else {
             return Err(Error::new(Kind::QueryError, "there is no table to merge"));
         };

@@ -129,7 +129,7 @@ impl Bookmark {
 
     /// The sealed bytes as base64url text.
     #[must_use]
-    pub fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.to_bytes())
     }
 
@@ -137,7 +137,7 @@ impl Bookmark {
     ///
     /// # Errors
     /// As [`Bookmark::from_bytes`].
-    pub fn from_text(text: &str) -> Result<Self> {
+    pub(crate) fn from_text(text: &str) -> Result<Self> {
         let bytes = URL_SAFE_NO_PAD
             .decode(text.trim().trim_end_matches('='))
             .map_err(|_| Error::new(Kind::BookmarkError, "this is not a bookmark of siteline"))?;
@@ -149,7 +149,7 @@ impl Bookmark {
     ///
     /// # Errors
     /// `Kind::BookmarkError` that says which of the two differs.
-    pub fn check(&self, query: &Query, origin: &str) -> Result<()> {
+    pub(crate) fn check(&self, query: &Query, origin: &str) -> Result<()> {
         if self.origin != origin_fingerprint(origin) {
             return Err(Error::new(
                 Kind::BookmarkError,

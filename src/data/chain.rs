@@ -91,7 +91,7 @@ impl Chain {
     ///
     /// # Errors
     /// `Kind::BookmarkError` for a bookmark of another query, host or subject (P12).
-    pub fn resume(
+    pub(crate) fn resume(
         query: Query,
         settings: Arc<DecodeSettings>,
         origin: &str,
@@ -112,7 +112,7 @@ impl Chain {
 
     /// Keeps the body of each page in [`Page::raw`].
     #[must_use]
-    pub fn keep_raw(mut self, keep: bool) -> Self {
+    pub(crate) fn keep_raw(mut self, keep: bool) -> Self {
         self.keep_raw = keep;
         self
     }
@@ -120,7 +120,7 @@ impl Chain {
     /// Sets the sequence number of the first page, 1 by default, so that the pages of several chains
     /// can be merged: the higher number wins.
     #[must_use]
-    pub fn starting_at(mut self, sequence: u64) -> Self {
+    pub(crate) fn starting_at(mut self, sequence: u64) -> Self {
         self.sequence = sequence;
         self
     }
@@ -133,7 +133,7 @@ impl Chain {
 
     /// Whether the last page was read.
     #[must_use]
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.state == PagingState::Done
     }
 
@@ -172,7 +172,7 @@ impl Chain {
     ///
     /// # Errors
     /// `Kind::QueryError` at `max_pages` (P2).
-    pub fn wire(&self) -> Result<Option<String>> {
+    pub(crate) fn wire(&self) -> Result<Option<String>> {
         if self.pages == 0 {
             log::debug!(target: "siteline::data", "reading {}", self.query);
         }
@@ -194,7 +194,7 @@ impl Chain {
     /// The URL query of the page after the next, if the next page has this cursor. `None` if that page
     /// will not be requested.
     #[must_use]
-    pub fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
+    pub(crate) fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
         let limit = self.max_pages.unwrap_or(u64::MAX);
         let continues =
             self.pages_of_this_chain() + 1 < limit && !self.known.contains(&cursor.hash());
@@ -211,7 +211,7 @@ impl Chain {
     ///
     /// # Errors
     /// As [`Chain::next`].
-    pub fn accept(&mut self, reply: Result<(Bytes, Decoded)>) -> Result<Page> {
+    pub(crate) fn accept(&mut self, reply: Result<(Bytes, Decoded)>) -> Result<Page> {
         let (body, decoded) = reply.map_err(|error| self.explain(error))?;
         if let Some(cursor) = &decoded.next_cursor
             && self.known.contains(&cursor.hash())

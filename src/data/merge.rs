@@ -18,7 +18,7 @@ use crate::error::{Error, Kind, Result};
 
 /// Counts of a merge, independent of the order of arrival.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct MergeReport {
+pub(crate) struct MergeReport {
     /// The sum of the pages' reports. It is the first field, so that in the serialized record a count of
     /// the merge replaces a sum of the same name.
     #[serde(flatten)]
@@ -39,7 +39,7 @@ pub struct MergeReport {
 
 /// The table of all pages.
 #[derive(Debug, Clone)]
-pub struct Merged {
+pub(crate) struct Merged {
     /// One row per point, by identity (null first), then timestamp; an envelope for each series
     /// that has points.
     pub points: Arc<PointColumns>,
@@ -49,7 +49,7 @@ pub struct Merged {
 
 /// Collects copies of the columns of pages and merges them.
 #[derive(Debug, Clone)]
-pub struct Merger {
+pub(crate) struct Merger {
     extra_columns: Vec<String>,
     columns: PagedColumns,
     /// The sequence number of each page.
@@ -82,7 +82,7 @@ impl SeriesRun {
 impl Merger {
     /// An empty table with these extra columns.
     #[must_use]
-    pub fn new(extra_columns: &[String]) -> Self {
+    pub(crate) fn new(extra_columns: &[String]) -> Self {
         Self {
             extra_columns: extra_columns.to_vec(),
             columns: PagedColumns::new(extra_columns.len()),
@@ -98,7 +98,7 @@ impl Merger {
     ///
     /// # Errors
     /// `Kind::InternalError` for a page with other columns.
-    pub fn push(&mut self, page: &Page) -> Result<()> {
+    pub(crate) fn push(&mut self, page: &Page) -> Result<()> {
         let points = &page.points;
         self.check_columns(points)?;
         if !self.sequences.insert(page.sequence) {
@@ -117,7 +117,7 @@ impl Merger {
     ///
     /// # Errors
     /// `Kind::InternalError` for a table with other columns.
-    pub fn push_merged(&mut self, table: &Merged) -> Result<()> {
+    pub(crate) fn push_merged(&mut self, table: &Merged) -> Result<()> {
         let (sequence, points) = (self.next_sequence(), &table.points);
         self.check_columns(points)?;
         self.sequences.insert(sequence);
@@ -163,13 +163,13 @@ impl Merger {
 
     /// Pages merged so far.
     #[must_use]
-    pub fn pages(&self) -> u64 {
+    pub(crate) fn pages(&self) -> u64 {
         self.report.pages
     }
 
     /// The sequence number with which another page wins over all pages so far.
     #[must_use]
-    pub fn next_sequence(&self) -> u64 {
+    pub(crate) fn next_sequence(&self) -> u64 {
         self.sequences.iter().max().map_or(1, |last| last + 1)
     }
 
@@ -177,7 +177,7 @@ impl Merger {
     ///
     /// # Errors
     /// `Kind::BodyTooLarge` if an extra column exceeds 2 GiB of text.
-    pub fn finish(mut self) -> Result<Merged> {
+    pub(crate) fn finish(mut self) -> Result<Merged> {
         self.series.sort_unstable_by(|left, right| left.0.cmp(&right.0));
         let slices = self.series.iter().map(|(_, runs)| runs.len()).sum();
         let mut plan: Vec<CopyRange> = Vec::with_capacity(slices);

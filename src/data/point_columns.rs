@@ -53,7 +53,7 @@ pub struct PointColumns {
 impl PointColumns {
     /// The points of a batch with the ten columns. Extra columns contain text or dictionaries of text.
     #[must_use]
-    pub fn from_batch(batch: &RecordBatch) -> Self {
+    pub(crate) fn from_batch(batch: &RecordBatch) -> Self {
         let keys = [0, 1, 2, 3, 4].map(|index| batch.column(index).as_dictionary::<Int32Type>());
         let (mut series, mut envelopes) = (Vec::new(), Vec::<Envelope>::new());
         let mut known: HashMap<[Option<usize>; 5], usize> = HashMap::new();
@@ -105,7 +105,7 @@ impl PointColumns {
 
     /// The names of the extra columns.
     #[must_use]
-    pub fn extra_columns(&self) -> &[String] {
+    pub(crate) fn extra_columns(&self) -> &[String] {
         &self.extra_columns
     }
 

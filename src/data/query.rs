@@ -98,7 +98,7 @@ impl Query {
 
     /// The title of a progress bar: the site and the line that were set, else `siteline`.
     #[must_use]
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         let ids = [&self.0.input.site, &self.0.input.line];
         let ids: Vec<&str> = ids.into_iter().flatten().map(String::as_str).collect();
         if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") }
@@ -124,14 +124,14 @@ impl Query {
 
     /// The percent-encoded URL query of the first page, without `?`; empty without parameters.
     #[must_use]
-    pub fn wire(&self) -> &str {
+    pub(crate) fn wire(&self) -> &str {
         &self.0.wire
     }
 
     /// The URL query of a later page: the same bytes, then the unchanged cursor (§4.4, rules 1 and 2).
     /// Secret, because it contains the cursor.
     #[must_use]
-    pub fn wire_with(&self, cursor: &Cursor) -> String {
+    pub(crate) fn wire_with(&self, cursor: &Cursor) -> String {
         let mut wire = self.0.wire.clone();
         push_parameter(&mut wire, "cursor", cursor.secret());
         wire

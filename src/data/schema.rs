@@ -8,7 +8,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 use crate::error::{Error, Kind, Result};
 
 /// The names of the ten columns, in order: five identities, the bucket timestamp, four aggregates.
-pub const COLUMN_NAMES: [&str; 10] = [
+pub(crate) const COLUMN_NAMES: [&str; 10] = [
     "site_id",
     "line_id",
     "machine_id",

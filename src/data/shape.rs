@@ -99,7 +99,7 @@ impl Shape {
     ///
     /// # Errors
     /// `Kind::ConfigError` that names the member.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let top: Vec<&str> =
             [Some(&self.next_cursor), Some(&self.error_member), self.array.as_ref()]
                 .into_iter()

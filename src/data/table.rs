@@ -7,7 +7,7 @@ use super::point_columns::{Envelope, Identity, PointColumns};
 use crate::error::{Error, Kind, Result};
 
 /// Points under construction.
-pub struct TableBuilder {
+pub(crate) struct TableBuilder {
     columns: ColumnsBuilder<'static>,
     series: Vec<Identity>,
     known: HashMap<Identity, usize>,
@@ -17,21 +17,26 @@ pub struct TableBuilder {
 impl TableBuilder {
     /// An empty table with capacity for `rows` points.
     #[must_use]
-    pub fn new(rows: usize) -> Self {
+    pub(crate) fn new(rows: usize) -> Self {
         let columns = ColumnsBuilder::new(rows, 0);
         Self { columns, series: Vec::new(), known: HashMap::new(), envelopes: Vec::new() }
     }
 
     /// The number of points so far.
     #[must_use]
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.columns.rows()
     }
 
     /// Adds a point: microseconds UTC; value, minimum and maximum; the count. The next call of
     /// [`TableBuilder::series`] gives its series.
     #[inline]
-    pub fn push(&mut self, timestamp: i64, numbers: [Option<f64>; 3], sample_count: Option<i64>) {
+    pub(crate) fn push(
+        &mut self,
+        timestamp: i64,
+        numbers: [Option<f64>; 3],
+        sample_count: Option<i64>,
+    ) {
         let mut row = PointRow::new(timestamp);
         for (index, number) in numbers.into_iter().enumerate() {
             if let Some(number) = number {
@@ -45,7 +50,7 @@ impl TableBuilder {
     }
 
     /// Sets the series of the points that were added since the last call.
-    pub fn series(&mut self, identity: &Identity) {
+    pub(crate) fn series(&mut self, identity: &Identity) {
         let rows = self.envelopes.last().map_or(0, |last| last.rows.end)..self.rows();
         if let Some(last) = self.envelopes.last_mut()
             && self.series[last.series] == *identity
@@ -65,7 +70,7 @@ impl TableBuilder {
     ///
     /// # Errors
     /// `Kind::InternalError` if a point has no series.
-    pub fn finish(self) -> Result<PointColumns> {
+    pub(crate) fn finish(self) -> Result<PointColumns> {
         if self.envelopes.last().map_or(0, |last| last.rows.end) != self.rows() {
             return Err(Error::new(Kind::InternalError, "a point has no series"));
         }

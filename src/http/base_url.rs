@@ -60,7 +60,7 @@ impl BaseUrl {
 
     /// The address of the token endpoint: the `aud` of assertions unless configured (§2.1).
     #[must_use]
-    pub fn token_url(&self) -> String {
+    pub(crate) fn token_url(&self) -> String {
         format!("{}{TOKEN_PATH}", self.text)
     }
 
@@ -75,7 +75,7 @@ impl BaseUrl {
 
     /// Whether the host is loopback, where plain HTTP is allowed by default.
     #[must_use]
-    pub fn is_loopback(&self) -> bool {
+    pub(crate) fn is_loopback(&self) -> bool {
         match self.url.host() {
             Some(Host::Ipv4(address)) => address.is_loopback(),
             Some(Host::Ipv6(address)) => address.is_loopback(),
@@ -89,13 +89,13 @@ impl BaseUrl {
 
     /// Whether the scheme is `http`.
     #[must_use]
-    pub fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.url.scheme() == "http"
     }
 
     /// The host, for error messages.
     #[must_use]
-    pub fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
 }

@@ -31,15 +31,12 @@ mod trust;
 #[cfg(test)]
 pub(crate) mod test_server;
 
-pub use allowance::{
-    AllowanceState, DefaultLedger, FileLedger, Integration, Ledger, MemoryLedger, Reservation,
-    Terms, TimeOfDay,
-};
+pub(crate) use allowance::{AllowanceState, DefaultLedger, MemoryLedger, TimeOfDay};
+pub use allowance::{FileLedger, Integration, Ledger, Terms};
 pub use base_url::BaseUrl;
 pub(crate) use problem::Problem;
-pub use proxy::has_password;
 pub(crate) use retry::{Call, RetryQuota};
 pub use retry::{Deadline, Policy};
-pub use transport::TransportSettings;
+pub(crate) use transport::TransportSettings;
 pub(crate) use transport::{Reply, Request, Transport};
-pub use trust::{Trust, certificates_of};
+pub(crate) use trust::{Trust, certificates_of};

@@ -55,7 +55,7 @@ fn address(proxy: &Intercept) -> Result<String> {
 
 /// Whether a proxy's address contains a password.
 #[must_use]
-pub fn has_password(proxy: &str) -> bool {
+pub(crate) fn has_password(proxy: &str) -> bool {
     let rest = proxy.split_once("://").map_or(proxy, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default().contains('@')
 }

@@ -85,7 +85,7 @@ impl Deadline {
 
     /// Whether this deadline is earlier than another.
     #[must_use]
-    pub fn is_before(self, other: Self) -> bool {
+    pub(crate) fn is_before(self, other: Self) -> bool {
         self.0.unwrap_or(Duration::MAX) < other.0.unwrap_or(Duration::MAX)
     }
 

@@ -114,7 +114,7 @@ pub struct Reply {
 impl Reply {
     /// The request id in the headers.
     #[must_use]
-    pub fn request_id(&self) -> Option<String> {
+    pub(crate) fn request_id(&self) -> Option<String> {
         request_id(&self.headers)
     }
 }

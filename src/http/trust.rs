@@ -29,7 +29,7 @@ pub struct Trust {
 impl Trust {
     /// From the values of `SSL_CERT_FILE` and `SSL_CERT_DIR`; an empty value counts as not set.
     #[must_use]
-    pub fn from_variables(lookup: impl Fn(&str) -> Option<std::ffi::OsString>) -> Self {
+    pub(crate) fn from_variables(lookup: impl Fn(&str) -> Option<std::ffi::OsString>) -> Self {
         let get = |name: &str| lookup(name).filter(|text| !text.is_empty());
         let folders = get("SSL_CERT_DIR").map(|folders| {
             std::env::split_paths(&folders).filter(|path| !path.as_os_str().is_empty()).collect()
@@ -45,7 +45,7 @@ impl Trust {
     ///
     /// # Errors
     /// `ConfigError`.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let Some(bundle) = &self.ca_bundle else { return Ok(()) };
         let certificates = from_pem(bundle);
         let what = if certificates.is_empty() {
@@ -99,7 +99,7 @@ impl Trust {
 /// Copies only the certificates of a bundle: a server's file may also contain its private key, which
 /// must not stay in memory.
 #[must_use]
-pub fn certificates_of(bundle: &[u8]) -> Vec<u8> {
+pub(crate) fn certificates_of(bundle: &[u8]) -> Vec<u8> {
     let mut within = false;
     let mut kept = Vec::new();
     for line in bundle.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {

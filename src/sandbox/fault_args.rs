@@ -17,8 +17,7 @@ use super::fault::{Effect, Endpoint, Fault, When};
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a keyword")]
-#[expect(missing_docs, reason = "Effect and When describe them")]
-pub struct FaultArgs {
+pub(crate) struct FaultArgs {
     pub nth: Option<u64>,
     pub every: Option<u64>,
     pub times: Option<u64>,
@@ -49,12 +48,12 @@ pub struct FaultArgs {
 
 /// A body, given as text or as bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TextOrBytes(pub Bytes);
+pub(crate) struct TextOrBytes(pub Bytes);
 
 /// `Retry-After`: seconds, or any text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum RetryAfter {
+pub(crate) enum RetryAfter {
     /// Whole seconds.
     Seconds(u64),
     /// The header's value as it is sent.
@@ -66,7 +65,7 @@ impl FaultArgs {
     ///
     /// # Errors
     /// For keywords that contradict each other or this endpoint, and where there is no effect.
-    pub fn faults(self, on: Endpoint) -> Result<Vec<Fault>, SandboxError> {
+    pub(crate) fn faults(self, on: Endpoint) -> Result<Vec<Fault>, SandboxError> {
         let when = self.when().map_err(SandboxError::new)?;
         self.check(on)?;
         let effects = self.effects()?;

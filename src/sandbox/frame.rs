@@ -16,7 +16,7 @@ const SECOND: i64 = 1_000_000;
 /// The rows of a frame, grouped by series: aggregated points where the frame has a column
 /// `minimum`, `maximum` or `sample_count`, otherwise raw readings.
 #[derive(Debug)]
-pub struct Frame {
+pub(crate) struct Frame {
     default_ids: Identity,
     rows: usize,
     is_aggregated: bool,
@@ -32,13 +32,13 @@ pub(super) enum Rows {
 impl Frame {
     /// An empty frame. An id without a column is that of `default_ids`.
     #[must_use]
-    pub fn new(default_ids: Identity) -> Self {
+    pub(crate) fn new(default_ids: Identity) -> Self {
         Self { default_ids, rows: 0, is_aggregated: false, series: BTreeMap::new() }
     }
 
     /// The number of rows.
     #[must_use]
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
@@ -48,7 +48,7 @@ impl Frame {
     ///
     /// # Errors
     /// For a column that is missing or of a wrong type, and for a timestamp that is null.
-    pub fn append(&mut self, batch: &RecordBatch) -> Result<(), SandboxError> {
+    pub(crate) fn append(&mut self, batch: &RecordBatch) -> Result<(), SandboxError> {
         let timestamp = required(batch, "timestamp", times)?;
         let value = required(batch, "value", doubles)?;
         let minimum = optional(batch, "minimum", doubles)?;

@@ -67,7 +67,7 @@ impl Selection {
 
     /// True where every filter accepts this series.
     #[must_use]
-    pub fn accepts(&self, identity: &Identity) -> bool {
+    pub(crate) fn accepts(&self, identity: &Identity) -> bool {
         let accepted = [&self.sites, &self.lines, &self.machines, &self.devices, &self.tags];
         identity.members().iter().zip(accepted).all(|((_, id), list)| {
             list.is_empty() || id.is_some_and(|id| list.iter().any(|one| one == id))

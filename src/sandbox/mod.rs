@@ -48,14 +48,15 @@ use crate::clock::Clock;
 use crate::lock::Mutex;
 
 pub use dataset::{Point, Reading};
-pub use error::SandboxError;
+pub(crate) use error::SandboxError;
 pub use fault::{Effect, Endpoint, Fault, When};
-pub use fault_args::{FaultArgs, RetryAfter, TextOrBytes};
-pub use frame::Frame;
+pub(crate) use fault_args::FaultArgs;
+pub(crate) use frame::Frame;
 pub use identity::{Identity, Selection};
 pub use options::{ErrorBody, Options, PageCounts, PointOrder, TimestampForm};
-pub use stats::{LOG_LENGTH, LoggedRequest, Stats};
-pub use truth::{AsOf, Truth};
+pub(crate) use stats::Stats;
+pub use truth::AsOf;
+pub(crate) use truth::Truth;
 
 use dataset::Dataset;
 use frame::Rows;
@@ -119,7 +120,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// For a subject that was never enrolled.
-    pub fn approve(&self, subject: &str) -> Result<(), SandboxError> {
+    pub(crate) fn approve(&self, subject: &str) -> Result<(), SandboxError> {
         self.shared.lock().token_endpoint.enrollments.change(subject, |one| one.approved = true)
     }
 
@@ -127,7 +128,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// For a subject that was never enrolled.
-    pub fn revoke(&self, subject: &str) -> Result<(), SandboxError> {
+    pub(crate) fn revoke(&self, subject: &str) -> Result<(), SandboxError> {
         let mut service = self.shared.lock();
         service.token_endpoint.enrollments.change(subject, |one| one.approved = false)?;
         service.token_endpoint.forget_tokens_of(subject);
@@ -138,7 +139,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// For a subject that was never enrolled, and for text that is not a public RSA JWK.
-    pub fn replace_key(&self, subject: &str, public_jwk: &str) -> Result<(), SandboxError> {
+    pub(crate) fn replace_key(&self, subject: &str, public_jwk: &str) -> Result<(), SandboxError> {
         let key = enrollment::EnrolledKey::parse(public_jwk)?;
         self.shared.lock().token_endpoint.enrollments.change(subject, |one| one.key = key)
     }
@@ -165,7 +166,7 @@ impl Sandbox {
     /// # Errors
     /// For a width of zero, a series that has points already, and values that are not finite.
     /// Nothing is loaded then.
-    pub fn load_readings(
+    pub(crate) fn load_readings(
         &self,
         bucket_seconds: u32,
         series: Vec<(Identity, Vec<Reading>)>,
@@ -180,7 +181,7 @@ impl Sandbox {
     /// # Errors
     /// Those of the two methods; also for readings without `bucket_seconds`, and for points that are
     /// not on a grid of whole seconds. Nothing is loaded then.
-    pub fn load_frame(
+    pub(crate) fn load_frame(
         &self,
         frame: Frame,
         bucket_seconds: Option<u32>,
@@ -253,7 +254,7 @@ impl Sandbox {
     }
 
     /// Makes every access token invalid: requests with it get 401.
-    pub fn forget_tokens(&self) {
+    pub(crate) fn forget_tokens(&self) {
         self.shared.lock().token_endpoint.forget_tokens();
     }
 
@@ -271,7 +272,7 @@ impl Sandbox {
     /// With `record_wire`: the bytes of each request, in the order of arrival. They contain
     /// assertions and access tokens.
     #[must_use]
-    pub fn wire(&self) -> Vec<Vec<u8>> {
+    pub(crate) fn wire(&self) -> Vec<Vec<u8>> {
         self.shared.wire()
     }
 
@@ -284,7 +285,7 @@ impl Sandbox {
 
     /// True after [`Sandbox::close`].
     #[must_use]
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.server.lock().is_none()
     }
 }

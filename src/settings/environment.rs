@@ -15,7 +15,7 @@ const LARGEST_BUNDLE: u64 = 1 << 24;
 
 /// The platform, which determines the folders of configuration files and of state files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Platform {
+pub(crate) enum Platform {
     /// `$XDG_CONFIG_HOME`, else `~/.config`; `$XDG_STATE_HOME`, else `~/.local/state`.
     Unix,
     /// `~/Library/Application Support` for both. Not tested.
@@ -27,7 +27,7 @@ pub enum Platform {
 impl Platform {
     /// The platform for which this program was built.
     #[must_use]
-    pub fn current() -> Self {
+    pub(crate) fn current() -> Self {
         if cfg!(windows) {
             Self::Windows
         } else if cfg!(target_os = "macos") {
@@ -39,7 +39,7 @@ impl Platform {
 }
 
 /// The environment of a program: its variables, its files, its platform.
-pub struct Environment<'a> {
+pub(crate) struct Environment<'a> {
     /// Looks up a variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// Reads a file.
@@ -51,7 +51,7 @@ pub struct Environment<'a> {
 impl Environment<'static> {
     /// Those of this process.
     #[must_use]
-    pub fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         Self { variable: &variable, read: &read_profiles, platform: Platform::current() }
     }
 }
@@ -80,7 +80,7 @@ fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// `ConfigError` that names the path if the file cannot be read or is longer than 16 MiB.
-pub fn read_certificates(path: &Path) -> Result<Vec<u8>> {
+pub(crate) fn read_certificates(path: &Path) -> Result<Vec<u8>> {
     read_file(path, LARGEST_BUNDLE).map_err(|error| {
         let message = format!("ca_bundle={:?} cannot be read: {}.", path.display(), error.kind());
         let hint = "It is a file of certificates in PEM form; SSL_CERT_DIR takes a folder.";
@@ -116,7 +116,7 @@ impl Environment<'_> {
     /// The path of a state file: in `siteline` in the platform's folder. `None` if there is neither a
     /// variable nor a home folder. The file and its folder need not exist.
     #[must_use]
-    pub fn state_file(&self, name: &str) -> Option<PathBuf> {
+    pub(crate) fn state_file(&self, name: &str) -> Option<PathBuf> {
         let folder = match self.platform {
             Platform::Unix => self.below_home("XDG_STATE_HOME", ".local/state"),
             Platform::MacOs => self.application_support(),

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::options::Value;
 
 /// The source of the private key.
-pub enum KeySource {
+pub(crate) enum KeySource {
     /// A file.
     File(PathBuf),
     /// The variable [`PRIVATE_KEY`](super::PRIVATE_KEY).
@@ -15,7 +15,7 @@ pub enum KeySource {
 }
 
 /// The source of the passphrase of an encrypted key.
-pub enum PassphraseSource {
+pub(crate) enum PassphraseSource {
     /// The variable [`PASSPHRASE`](super::PASSPHRASE).
     Variable,
     /// The first line that a command prints; the command is a text to split into words, or the words.
@@ -23,7 +23,7 @@ pub enum PassphraseSource {
 }
 
 /// A private key, and how to load and check it.
-pub struct Key {
+pub(crate) struct Key {
     /// Its source.
     pub source: KeySource,
     /// Its passphrase, if it is encrypted.

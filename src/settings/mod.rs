@@ -15,7 +15,7 @@
 
 mod environment;
 mod key;
-pub mod options;
+pub(crate) mod options;
 mod profile;
 mod variables;
 
@@ -24,22 +24,22 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-pub use self::environment::{Environment, Platform, read_certificates};
-pub use self::key::{Key, KeySource, PassphraseSource};
-pub use self::options::{Form, OPTIONS, Options, Value};
+pub(crate) use self::environment::{Environment, read_certificates};
+pub(crate) use self::key::{Key, KeySource, PassphraseSource};
+pub(crate) use self::options::{OPTIONS, Options, Value};
 use self::profile::Profile;
-pub use self::variables::{
-    AUDIENCE, BASE_URL, CONFIG, DAILY_ALLOWANCE, LEDGER, PASSPHRASE, PASSWORD_COMMAND, PRIVATE_KEY,
+pub(crate) use self::variables::{
+    AUDIENCE, BASE_URL, DAILY_ALLOWANCE, LEDGER, PASSPHRASE, PASSWORD_COMMAND, PRIVATE_KEY,
     PRIVATE_KEY_FILE, PROFILE, SCOPES, SUBJECT,
 };
 use crate::error::{Error, Kind, Result};
 
 /// The profile that is read if none is named.
-pub const DEFAULT_PROFILE: &str = "default";
+pub(crate) const DEFAULT_PROFILE: &str = "default";
 
 /// The settings that the arguments give, which are neither required nor read here.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Given {
+pub(crate) struct Given {
     /// The address of the service.
     pub base_url: bool,
     /// Subject and key.
@@ -47,7 +47,7 @@ pub struct Given {
 }
 
 /// The settings of a client from variables and a profile.
-pub struct Settings {
+pub(crate) struct Settings {
     /// The address of the service; `None` only if it was given as an argument.
     pub base_url: Option<String>,
     /// The unchanged subject and the key; `None` only if a credential was given as an argument.
@@ -74,7 +74,7 @@ impl Settings {
     /// # Errors
     /// `ConfigError` that lists all sources if a required setting is missing; and for two keys, two
     /// passphrases, an invalid value, an invalid file or profile.
-    pub fn from_variables(environment: &Environment<'_>, given: Given) -> Result<Self> {
+    pub(crate) fn from_variables(environment: &Environment<'_>, given: Given) -> Result<Self> {
         let name =
             environment.get(PROFILE).map_or(DEFAULT_PROFILE.to_owned(), |name| name.trim().into());
         let mut profile = Profile::find(&name, environment, environment.get(PROFILE).is_some())?;
@@ -118,7 +118,11 @@ impl Settings {
     ///
     /// # Errors
     /// `ConfigError` for a missing or invalid file or profile, and if a required setting is missing.
-    pub fn from_profile(name: &str, environment: &Environment<'_>, given: Given) -> Result<Self> {
+    pub(crate) fn from_profile(
+        name: &str,
+        environment: &Environment<'_>,
+        given: Given,
+    ) -> Result<Self> {
         let mut profile = Profile::find(name, environment, true)?;
         let base_url = profile.text("base_url");
         let subject = profile.text("subject");

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 /// The options by name, and their forms; without the address and the credential.
-pub const OPTIONS: [(&str, Form); 19] = [
+pub(crate) const OPTIONS: [(&str, Form); 19] = [
     ("scopes", Form::Words),
     ("audience", Form::Text),
     ("daily_allowance", Form::Whole),
@@ -27,11 +27,11 @@ pub const OPTIONS: [(&str, Form); 19] = [
 ];
 
 /// The values of options, by their names in [`OPTIONS`], without duplicates.
-pub type Options = Vec<(&'static str, Value)>;
+pub(crate) type Options = Vec<(&'static str, Value)>;
 
 /// The form of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     /// Text.
     Text,
     /// Text that is split at spaces, or a list of texts.
@@ -52,7 +52,7 @@ pub enum Form {
 
 /// The value of an option.
 #[derive(Clone, PartialEq)]
-pub enum Value {
+pub(crate) enum Value {
     /// Text.
     Text(String),
     /// A list of texts.

@@ -1,5 +1,7 @@
 use std::io;
 
+use super::environment::Platform;
+use super::variables::CONFIG;
 use super::*;
 
 const FILE: &str = "/etc/plants/config.toml";

@@ -1,29 +1,29 @@
 //! The names of the `SITELINE_*` variables.
 
 /// Address of the service, such as `https://customer.example.com`.
-pub const BASE_URL: &str = "SITELINE_BASE_URL";
+pub(crate) const BASE_URL: &str = "SITELINE_BASE_URL";
 /// The subject that enrollment returned.
-pub const SUBJECT: &str = "SITELINE_SUBJECT";
+pub(crate) const SUBJECT: &str = "SITELINE_SUBJECT";
 /// Path of the private key.
-pub const PRIVATE_KEY_FILE: &str = "SITELINE_PRIVATE_KEY_FILE";
+pub(crate) const PRIVATE_KEY_FILE: &str = "SITELINE_PRIVATE_KEY_FILE";
 /// The private key itself, PEM text or a JWK.
-pub const PRIVATE_KEY: &str = "SITELINE_PRIVATE_KEY";
+pub(crate) const PRIVATE_KEY: &str = "SITELINE_PRIVATE_KEY";
 /// Passphrase of an encrypted private key.
-pub const PASSPHRASE: &str = "SITELINE_PASSPHRASE";
+pub(crate) const PASSPHRASE: &str = "SITELINE_PASSPHRASE";
 /// A command that prints that passphrase.
-pub const PASSWORD_COMMAND: &str = "SITELINE_PASSWORD_COMMAND";
+pub(crate) const PASSWORD_COMMAND: &str = "SITELINE_PASSWORD_COMMAND";
 /// Scopes, separated by spaces.
-pub const SCOPES: &str = "SITELINE_SCOPES";
+pub(crate) const SCOPES: &str = "SITELINE_SCOPES";
 /// `aud` of the assertion, if it differs from the address of the token endpoint.
-pub const AUDIENCE: &str = "SITELINE_AUDIENCE";
+pub(crate) const AUDIENCE: &str = "SITELINE_AUDIENCE";
 /// Data requests allowed per day.
-pub const DAILY_ALLOWANCE: &str = "SITELINE_DAILY_ALLOWANCE";
+pub(crate) const DAILY_ALLOWANCE: &str = "SITELINE_DAILY_ALLOWANCE";
 /// Path of the file that counts them.
-pub const LEDGER: &str = "SITELINE_LEDGER";
+pub(crate) const LEDGER: &str = "SITELINE_LEDGER";
 /// Path of the file of profiles.
-pub const CONFIG: &str = "SITELINE_CONFIG";
+pub(crate) const CONFIG: &str = "SITELINE_CONFIG";
 /// The profile in that file.
-pub const PROFILE: &str = "SITELINE_PROFILE";
+pub(crate) const PROFILE: &str = "SITELINE_PROFILE";
 
 /// All of them.
 pub(super) const ALL: [&str; 12] = [

@@ -35,14 +35,15 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 
 use self::connection::{BUSY_TIMEOUT, StoreConnection};
-pub use self::delays::Delays;
+pub(crate) use self::delays::Delays;
 use self::directory::{Directory, FeedIndex};
 use self::failure::{StoreFailure, StoreResult, system};
 use self::feeds::Feeds;
 pub use self::read::Reader;
 use self::read::{ALL_TIME, find, overlapping_blocks};
 use self::schema::{APPLICATION, SCHEMA, Schema};
-pub use self::target::{Applied, ChainRange, Delivery, Target};
+pub(crate) use self::target::ChainRange;
+pub use self::target::{Applied, Delivery, Target};
 pub use self::view::{Flagged, PointFilter, View};
 use self::writer::{Writer, Writers};
 use crate::error::{Error, Kind, Result};
@@ -113,7 +114,7 @@ impl Store {
     ///
     /// # Errors
     /// `StoreError`s.
-    pub fn sequence_at(&self, feed: &str, at: Timestamp) -> Result<u64> {
+    pub(crate) fn sequence_at(&self, feed: &str, at: Timestamp) -> Result<u64> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
             let Some(feed) = feeds.find(feed) else { return Ok(0) };
@@ -161,7 +162,7 @@ impl Store {
     ///
     /// # Errors
     /// `StoreError` for an unknown feed; the others.
-    pub fn delays(&self, feed: &str, width: i64) -> Result<Delays> {
+    pub(crate) fn delays(&self, feed: &str, width: i64) -> Result<Delays> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
             delays::delays(connection, find(&feeds, feed)?, width)
@@ -172,7 +173,7 @@ impl Store {
     ///
     /// # Errors
     /// `StoreError` where the path exists already; `StoreFull`; the others.
-    pub fn backup(&self, to: &Path) -> Result<()> {
+    pub(crate) fn backup(&self, to: &Path) -> Result<()> {
         let to = path::resolve(to)?;
         let exists = || {
             let message = format!("backup {}: this path exists already", to.display());
@@ -202,7 +203,7 @@ impl Store {
     ///
     /// # Errors
     /// `StoreCorrupt`.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
             for feed in feeds.rows() {

@@ -40,7 +40,7 @@ impl From<CoveredRange> for (i64, i64, i64) {
 
 impl Coverage {
     /// Adds a range that was read. The parts that a later chain has read keep that chain's time.
-    pub fn cover(&mut self, range: Range, read_at: i64) {
+    pub(crate) fn cover(&mut self, range: Range, read_at: i64) {
         let mut pieces = Vec::with_capacity(self.0.len() + 2);
         let mut newer = Vec::new();
         for read in &self.0 {

@@ -129,7 +129,7 @@ impl Feed {
 
     /// The parameters of its queries, without their range: `everything` where there are none.
     #[must_use]
-    pub fn parameters(&self) -> String {
+    pub(crate) fn parameters(&self) -> String {
         let sent = self.0.query(None, None).map(|query| query.to_string()).unwrap_or_default();
         if sent.is_empty() { "everything".to_owned() } else { sent }
     }

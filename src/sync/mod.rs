@@ -43,14 +43,16 @@ mod unfinished;
 #[cfg(test)]
 mod tests;
 
-pub use self::coverage::{Coverage, CoveredRange, Window, WindowState};
+pub use self::coverage::{Window, WindowState};
 pub use self::feed::{Feed, FeedInput};
-pub use self::plan::{Plan, plan, plan_scans};
-pub use self::ranges::{Range, Ranges};
+pub(crate) use self::plan::plan_scans;
+pub use self::plan::{Plan, plan};
+pub use self::ranges::Range;
 pub use self::read::{ReadSpec, Snapshot};
-pub use self::report::{FeedReport, SyncReport};
+pub use self::report::SyncReport;
 pub use self::run::Run;
 pub use self::settings::SyncSettings;
 pub use self::state::FeedState;
-pub use self::stored::{FeedCoverage, FeedLateness, read_state, read_states, redefine};
-pub use self::task::{Task, Why};
+pub(crate) use self::stored::read_states;
+pub use self::stored::{FeedCoverage, FeedLateness, read_state, redefine};
+pub use self::task::Why;

@@ -233,7 +233,11 @@ pub fn plan(
 ///
 /// # Errors
 /// `StoreError`s; those of the allowance's ledger.
-pub fn plan_scans(client: &Client, store: Option<&Store>, scans: &[&CollectOnce]) -> Result<Plan> {
+pub(crate) fn plan_scans(
+    client: &Client,
+    store: Option<&Store>,
+    scans: &[&CollectOnce],
+) -> Result<Plan> {
     let states = store.map_or(Ok(Vec::new()), read_states)?;
     let now = client.time().now();
     let tasks: Vec<Task> = scans.iter().map(|scan| scan_task(client, &states, scan, now)).collect();

@@ -48,7 +48,7 @@ impl Range {
 
     /// The bounds as instants.
     #[must_use]
-    pub fn instants(self) -> (Timestamp, Timestamp) {
+    pub(crate) fn instants(self) -> (Timestamp, Timestamp) {
         (instant(self.start), instant(self.end))
     }
 
@@ -142,7 +142,7 @@ impl Ranges {
 
     /// Each range widened to multiples of `step`.
     #[must_use]
-    pub fn widened(&self, step: i64) -> Self {
+    pub(crate) fn widened(&self, step: i64) -> Self {
         self.iter().map(|one| Range::new(floor(one.start, step), ceil(one.end, step))).collect()
     }
 }

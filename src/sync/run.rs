@@ -193,7 +193,7 @@ impl Run {
     }
 
     /// Ends the run: unlocks the feeds, also where other references to the run exist.
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         let _one_at_a_time = self.applying.lock();
         if self.check_process().is_ok() {
             self.locks.lock().clear();

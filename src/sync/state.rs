@@ -212,7 +212,7 @@ impl FeedState {
 
     /// How many pages a read of this range is expected to take; `None` before the first page.
     #[must_use]
-    pub fn expected_pages(&self, start: Timestamp, end: Timestamp) -> Option<u64> {
+    pub(crate) fn expected_pages(&self, start: Timestamp, end: Timestamp) -> Option<u64> {
         self.density.pages(Range::between(start, end).seconds())
     }
 
@@ -220,7 +220,7 @@ impl FeedState {
     ///
     /// # Errors
     /// `FeedChanged` naming each member with its old and new value.
-    pub fn check(&self, feed: &Feed, service: &str) -> Result<()> {
+    pub(crate) fn check(&self, feed: &Feed, service: &str) -> Result<()> {
         let mut differences = self.feed.differences(feed);
         if self.service != service {
             let (known, new) = (self.service.clone(), service.to_owned());

@@ -27,7 +27,7 @@ pub fn read_state(store: &Store, feed: &str) -> Result<FeedState> {
 ///
 /// # Errors
 /// `StoreError`s.
-pub fn read_states(store: &Store) -> Result<Vec<(String, FeedState)>> {
+pub(crate) fn read_states(store: &Store) -> Result<Vec<(String, FeedState)>> {
     let names = store.feeds()?.into_iter();
     names.map(|name| Ok((name.clone(), read_state(store, &name)?))).collect()
 }

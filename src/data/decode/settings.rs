@@ -32,7 +32,11 @@ impl DecodeSettings {
     ///
     /// # Errors
     /// `Kind::ConfigError` for an invalid shape or extra column ([`DecodeSettings::check`]).
-    pub fn for_query(query: &Query, shape: Shape, extra_columns: Vec<String>) -> Result<Self> {
+    pub(crate) fn for_query(
+        query: &Query,
+        shape: Shape,
+        extra_columns: Vec<String>,
+    ) -> Result<Self> {
         let (start, end) = (query.start(), query.end());
         let interval_seconds = query.interval_seconds();
         let settings = Self { shape, start, end, interval_seconds, extra_columns };
@@ -45,7 +49,7 @@ impl DecodeSettings {
     ///
     /// # Errors
     /// `Kind::ConfigError` that names the column.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         self.shape.check()?;
         if self.extra_columns.len() > MOST_EXTRA_COLUMNS {
             let message = format!("extra_columns has more than {MOST_EXTRA_COLUMNS} names");

@@ -19,7 +19,7 @@ use crate::lock::Mutex;
 
 /// Counts in the file, which the first request creates, or in memory.
 #[derive(Debug)]
-pub struct DefaultLedger {
+pub(crate) struct DefaultLedger {
     file: Option<FileLedger>,
     memory: MemoryLedger,
     /// Whether the file is used: decided by the first request.
@@ -29,7 +29,7 @@ pub struct DefaultLedger {
 impl DefaultLedger {
     /// The ledger in this file; `None` if there is no folder for one.
     #[must_use]
-    pub fn new(path: Option<&Path>, integration: Integration, terms: Terms) -> Self {
+    pub(crate) fn new(path: Option<&Path>, integration: Integration, terms: Terms) -> Self {
         let file = path.map(|path| FileLedger::unopened(path, integration, terms));
         Self { file, memory: MemoryLedger::new(terms), counts_in_file: OnceLock::new() }
     }

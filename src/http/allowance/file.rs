@@ -41,7 +41,7 @@ impl Integration {
 
     /// The name of its file in the user's state folder.
     #[must_use]
-    pub fn file_name(&self) -> String {
+    pub(crate) fn file_name(&self) -> String {
         format!("ledger-{}.txt", self.0)
     }
 }

@@ -11,7 +11,7 @@ use crate::lock::Mutex;
 /// Counts in memory, for the lifetime of a client. Days begin at midnight UTC of the service, or at
 /// the configured time, until a long `Retry-After` shows another.
 #[derive(Debug)]
-pub struct MemoryLedger {
+pub(crate) struct MemoryLedger {
     terms: Terms,
     count: Mutex<Count>,
 }
@@ -19,7 +19,7 @@ pub struct MemoryLedger {
 impl MemoryLedger {
     /// An empty ledger with these terms. Without a limit it counts and refuses nothing.
     #[must_use]
-    pub fn new(terms: Terms) -> Self {
+    pub(crate) fn new(terms: Terms) -> Self {
         Self { terms, count: Mutex::default() }
     }
 }

@@ -30,11 +30,11 @@ mod state;
 mod text;
 mod time_of_day;
 
-pub use self::count::{Reservation, Terms};
-pub use self::default::DefaultLedger;
+pub use self::count::Terms;
+pub(crate) use self::default::DefaultLedger;
 pub use self::file::{FileLedger, Integration};
 pub use self::ledger::Ledger;
-pub use self::memory::MemoryLedger;
-pub use self::state::AllowanceState;
+pub(crate) use self::memory::MemoryLedger;
+pub(crate) use self::state::AllowanceState;
 pub(crate) use self::state::exhausted;
-pub use self::time_of_day::TimeOfDay;
+pub(crate) use self::time_of_day::TimeOfDay;

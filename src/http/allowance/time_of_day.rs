@@ -28,7 +28,7 @@ impl TimeOfDay {
 
     /// The time of day of an instant, truncated to seconds.
     #[must_use]
-    pub fn from_timestamp(at: Timestamp) -> Self {
+    pub(crate) fn from_timestamp(at: Timestamp) -> Self {
         Self(at.as_second().rem_euclid(DAY))
     }
 
@@ -60,7 +60,7 @@ impl TimeOfDay {
 
     /// The start of the day that contains this instant.
     #[must_use]
-    pub fn start_of_day(self, now: Timestamp) -> Timestamp {
+    pub(crate) fn start_of_day(self, now: Timestamp) -> Timestamp {
         let into = (now.as_second() - self.0).rem_euclid(DAY);
         Timestamp::from_second(now.as_second() - into).unwrap_or(Timestamp::MIN)
     }

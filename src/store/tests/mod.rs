@@ -16,7 +16,8 @@ use arrow_array::RecordBatch;
 use jiff::Timestamp;
 
 use super::*;
-use crate::data::{Identity, Page, PageReport, TableBuilder};
+use crate::data::report::PageReport;
+use crate::data::{Identity, Page, TableBuilder};
 
 /// Width of a bucket, microseconds.
 const MINUTE: i64 = 60_000_000;
