@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -35,6 +36,13 @@ def _separate_state(tmp_path_factory):
             patch.setenv("HOME", state)
         patch.delenv("SITELINE_LEDGER", raising=False)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _ctrl_c_works():
+    """A shell starts background jobs with SIGINT ignored, and their processes inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _open_sandbox(node):
