@@ -285,8 +285,11 @@ def test_a_store_and_its_points_are_pickled_by_path(store, frame):
     assert again.path == store.path
     assert again.feeds == store.feeds
     assert copy.copy(store) is copy.deepcopy(store) is store
-    for points in (store.points("line-2", *DAY, settled_only=True), store.as_of("line-2", 2, unread="keep"),
-                   store.changes("line-2", 1)):  # fmt: skip
+    for points in (
+        store.points("line-2", *DAY, settled_only=True),
+        store.as_of("line-2", 2, unread="keep"),
+        store.changes("line-2", 1),
+    ):
         other = pickle.loads(pickle.dumps(points))
         assert repr(other) == repr(points)
         assert len(other) == len(points)
