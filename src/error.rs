@@ -74,6 +74,8 @@ pub enum Kind {
     StoreCorrupt,
     /// The store has the feed with another definition.
     FeedChanged,
+    /// A part of the range was never read from the service.
+    UnreadRange,
     /// A bookmark was edited, or belongs to another query, host or subject.
     BookmarkError,
     /// The client, scan or sandbox was closed.
@@ -157,6 +159,8 @@ pub struct Context {
     pub detail: Option<String>,
     /// Scopes that were requested and not granted.
     pub missing: Vec<String>,
+    /// The parts of the range that were not read.
+    pub spans: Vec<(Timestamp, Timestamp)>,
     /// Service clock minus local clock, in seconds.
     pub skew_seconds: Option<f64>,
     /// When the service takes requests again.

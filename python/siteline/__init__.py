@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         TransportError,
         TransportTimeout,
         TruncatedBody,
+        UnreadRange,
     )
     from siteline.frames import Record
     from siteline.gathered import Gathered
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
         PageReport,
         Provenance,
         PublicJwk,
+        RangeCoverage,
         SandboxRequest,
         SandboxStats,
         StoreProvenance,
@@ -153,6 +155,7 @@ __all__ = [
     "PublicJwk",
     "Query",
     "QueryError",
+    "RangeCoverage",
     "RateLimited",
     "Record",
     "RecordIterator",
@@ -185,6 +188,7 @@ __all__ = [
     "TransportError",
     "TransportTimeout",
     "TruncatedBody",
+    "UnreadRange",
     "__version__",
     "errors",
 ]
@@ -206,6 +210,7 @@ _MODULES = {
         "PageReport",
         "Provenance",
         "PublicJwk",
+        "RangeCoverage",
         "SandboxRequest",
         "SandboxStats",
         "StoreProvenance",

@@ -71,6 +71,7 @@ _ProgressArg: TypeAlias = bool | Callable[[Progress], object] | None
 _Feeds: TypeAlias = Feed | Iterable[Feed]
 _Range: TypeAlias = tuple[_Instant, _Instant]
 _Flagged: TypeAlias = Literal["keep", "drop", "only"]
+_Unread: TypeAlias = Literal["error", "warn", "keep"]
 _Since: TypeAlias = SyncReport | FeedReport | int
 _Row_co = TypeVar("_Row_co", covariant=True)
 
@@ -357,6 +358,7 @@ class Store:
         *,
         settled_only: bool = False,
         flagged: _Flagged = "keep",
+        unread: _Unread = "error",
     ) -> Points: ...
     def changes(
         self,
@@ -364,6 +366,8 @@ class Store:
         since: _Since,
         start: _Instant | None = None,
         end: _Instant | None = None,
+        *,
+        unread: _Unread = "error",
     ) -> Points: ...
     def as_of(
         self,
@@ -373,6 +377,7 @@ class Store:
         end: _Instant | None = None,
         *,
         flagged: _Flagged = "keep",
+        unread: _Unread = "error",
     ) -> Points: ...
     def coverage(self, feed: Feed | str, now: _Instant | None = None) -> Coverage: ...
     def lateness(self, feed: Feed | str) -> Lateness: ...
@@ -409,7 +414,7 @@ class Points:
     def _repr_html_(self) -> str: ...
     def _preview(
         self,
-    ) -> tuple[str, Preview, RecordIterator[dict[str, Any]], int, bool]: ...
+    ) -> tuple[str, Preview, RecordIterator[dict[str, Any]], int, bool, str]: ...
 
 class _Run:
     def _progress_callback(self) -> Callable[[Progress], object] | None: ...

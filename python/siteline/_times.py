@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime, timedelta
 
 __all__: list[str] = []
@@ -49,6 +50,22 @@ def to_microsecond(at: datetime) -> str:
     if not at.microsecond:
         return to_second(at)
     return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond:06d}".rstrip("0")
+
+
+def reached(
+    settled_through: datetime | None,
+    read_through: datetime | None,
+    newest: datetime,
+    text: Callable[[datetime], str],
+) -> str:
+    """Write how far a feed is settled and read, with the gaps before the newest read."""
+    settled = "nothing settled yet"
+    if settled_through is not None:
+        settled = f"settled through {text(settled_through)}"
+    if read_through == newest:
+        return f"{settled}, read through {text(newest)}"
+    read = "not from its beginning" if read_through is None else f"through {text(read_through)}"
+    return f"{settled}, read {read}, with gaps up to {text(newest)}"
 
 
 def duration(length: timedelta) -> str:

@@ -144,7 +144,17 @@ class Coverage(Sequence[CoverageWindow]):
 
     @property
     def read_through(self) -> datetime | None:
-        """The end of the newest range that was read, or ``None``."""
+        """Everything from the feed's beginning up to this time was read, or ``None``."""
+        through = None
+        for window in self._windows:
+            if window.state == "unread":
+                break
+            through = window.end
+        return through
+
+    @property
+    def newest(self) -> datetime | None:
+        """The newest instant that was read, perhaps with unread windows before it, or ``None``."""
         return max((one.end for one in self._windows if one.state != "unread"), default=None)
 
     @property

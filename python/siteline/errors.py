@@ -29,7 +29,8 @@
     │   ├── StoreBusy                         another sync or write has locked it
     │   ├── StoreFull (OSError)               no space left
     │   ├── StoreCorrupt                      its contents are damaged
-    │   └── FeedChanged                       another definition under the same name
+    │   ├── FeedChanged                       another definition under the same name
+    │   └── UnreadRange                       a part of the range was not read: .spans
     ├── BookmarkError (ValueError)            edited, or of another query, host or subject
     ├── ClosedError (RuntimeError)            the client, store or sandbox was closed
     ├── ForkError (RuntimeError)              an open iterator was used in a forked child
@@ -85,6 +86,7 @@ __all__ = [
     "TransportError",
     "TransportTimeout",
     "TruncatedBody",
+    "UnreadRange",
 ]
 
 
@@ -562,6 +564,27 @@ class FeedChanged(StoreError):
         ...
     siteline.errors.FeedChanged: ...
     """
+
+
+class UnreadRange(StoreError):
+    """A part of the range was never read from the service, so that its points would be too few.
+
+    - ``.spans``: the unread parts, (start, end) pairs of aware datetimes in UTC
+
+    :meth:`Client.sync` reads what is due; ``unread="warn"`` leaves such parts out.
+
+    >>> store = siteline.Store("plant.siteline")
+    >>> feed = siteline.Feed("plant", site="S1", interval="1h", since="2026-11-18T00:00Z")
+    >>> report = client.sync(feed, store)
+    >>> try:
+    ...     frame = store.points(feed, "2026-11-17T00:00Z", "2026-11-19T00:00Z").to_pandas()
+    ... except siteline.UnreadRange as error:
+    ...     print(*(start.isoformat() for start, end in error.spans))
+    2026-11-17T00:00:00+00:00
+    """
+
+    spans: tuple[tuple[datetime, datetime], ...] = ()
+    """The unread parts: (start, end) pairs in UTC."""
 
 
 class BookmarkError(SitelineError, ValueError):

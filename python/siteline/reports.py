@@ -20,6 +20,7 @@ __all__ = [
     "PageReport",
     "Provenance",
     "PublicJwk",
+    "RangeCoverage",
     "SandboxRequest",
     "SandboxStats",
     "StoreProvenance",
@@ -144,13 +145,47 @@ class Provenance(TypedDict):
     """Earlier pages whose points are not in the frame."""
 
 
+class RangeCoverage(TypedDict):
+    """What of a range has been read from the service: ``coverage`` of a :class:`StoreProvenance`.
+
+    Also JSON in the metadata of the Arrow stream's schema, under ``siteline.coverage``. Times are
+    ISO 8601 text in UTC, ranges are half-open.
+
+    - ``complete``: whether all of the range was read
+    - ``read``, ``unread``: the parts that were read to the end of a chain, and those that were not
+    - ``settled``: the settled parts; ``None`` for :meth:`Store.as_of`
+    - ``newest``: the newest instant of the feed that was read, or ``None``
+
+    >>> store = siteline.Store("plant.siteline")
+    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    ...                      since="2026-11-15T00:00Z")
+    >>> report = client.sync(feed, store)
+    >>> day = store.points(feed, "2026-11-16T00:00Z", "2026-11-17T00:00Z").to_pandas()
+    >>> coverage: siteline.RangeCoverage = day.attrs["siteline"]["coverage"]
+    >>> coverage["complete"], coverage["read"]
+    (True, [['2026-11-16T00:00:00Z', '2026-11-17T00:00:00Z']])
+    """
+
+    newest: str | None
+    """The newest instant of the feed that was read."""
+    read: list[list[str]]
+    """The parts that were read, as (start, end)."""
+    unread: list[list[str]]
+    """The parts that were not read, as (start, end)."""
+    settled: list[list[str]] | None
+    """The settled parts, as (start, end)."""
+    complete: bool
+    """Whether all of the range was read."""
+
+
 class StoreProvenance(TypedDict):
     """``frame.attrs["siteline"]`` of a pandas frame from a :class:`Store`: what was selected.
 
     - ``store``, ``feed``, ``query``: the store's path, the feed's name, and the feed's query
     - ``sequence``: the number of the newest page in it, for :meth:`Store.as_of`
     - ``start``, ``end``: the requested range, ISO 8601 text in UTC, or ``None``
-    - ``settled_only``, ``flagged``: as given to :meth:`Store.points`
+    - ``settled_only``, ``flagged``, ``unread``: as given to :meth:`Store.points`
+    - ``coverage``: a :class:`RangeCoverage`: what of the range has been read from the service
     - ``since``: only for :meth:`Store.changes`: the sequence number that changes are relative to
 
     >>> store = siteline.Store("plant.siteline")
@@ -178,6 +213,10 @@ class StoreProvenance(TypedDict):
     """Whether windows that may still change are omitted."""
     flagged: Literal["keep", "drop", "only"]
     """What was done with flagged points."""
+    unread: Literal["error", "warn", "keep"]
+    """What was done where a part of the range was not read."""
+    coverage: "RangeCoverage"
+    """What of the range has been read from the service."""
     since: NotRequired[int]
     """Only for changes: the sequence number that they are relative to."""
 
@@ -285,7 +324,9 @@ class FeedReportDict(TypedDict):
     settled_through: str | None
     """Everything from the feed's beginning up to this time is settled."""
     read_through: str | None
-    """The end of the newest range that was read."""
+    """Everything from the feed's beginning up to this time was read."""
+    newest: str | None
+    """The newest instant that was read."""
 
 
 class SyncReportDict(TypedDict):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from siteline._counts import counted
-from siteline._times import iso, to_second, with_times
+from siteline._times import iso, reached, to_second, with_times
 from siteline.allowance import Allowance
 from siteline.errors import AllowanceExhausted, QueryError
 
@@ -74,7 +74,8 @@ class FeedReport(NamedTuple):
     - ``sequence``: the number of the newest page, for :meth:`Store.changes` and :meth:`Store.as_of`
     - ``settled_through``: everything from the feed's beginning up to this time is settled, or
       ``None``
-    - ``read_through``: the end of the newest range that was read, or ``None``
+    - ``read_through``: everything from the feed's beginning up to this time was read, or ``None``
+    - ``newest``: the newest instant that was read, perhaps after unread ranges, or ``None``
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
@@ -102,11 +103,13 @@ class FeedReport(NamedTuple):
     settled_through: datetime | None
     """Everything from the feed's beginning up to this time is settled."""
     read_through: datetime | None
-    """The end of the newest range that was read."""
+    """Everything from the feed's beginning up to this time was read."""
+    newest: datetime | None
+    """The newest instant that was read."""
 
     @classmethod
     def _restore(cls, record: dict[str, Any]) -> FeedReport:
-        return cls(**with_times(record, "settled_through", "read_through"))
+        return cls(**with_times(record, "settled_through", "read_through", "newest"))
 
     def _sequence_of(self, feed: str) -> int:
         if feed != self.name:
@@ -191,7 +194,7 @@ class SyncReport:
 
     @property
     def read_through(self) -> datetime | None:
-        """All feeds have been read up to this time; ``None`` if one has not been read."""
+        """All feeds have been read from their beginning up to this time; ``None`` if one is not."""
         return _earliest([one.read_through for one in self._feeds])
 
     def __getitem__(self, feed: str) -> FeedReport:
@@ -396,12 +399,9 @@ def _points(counts: SyncReport | FeedReport) -> str:
 
 
 def _reach(one: FeedReport) -> str:
-    if one.read_through is None:
+    if one.newest is None:
         return "no chain completed yet"
-    settled = "nothing settled yet"
-    if one.settled_through is not None:
-        settled = f"settled through {to_second(one.settled_through)}"
-    return f"{settled}, read through {to_second(one.read_through)}"
+    return reached(one.settled_through, one.read_through, one.newest, to_second)
 
 
 def _left(todo: tuple[Task, ...]) -> str:
@@ -430,6 +430,7 @@ def _feed_dict(one: FeedReport) -> FeedReportDict:
         "sequence": one.sequence,
         "settled_through": iso(one.settled_through),
         "read_through": iso(one.read_through),
+        "newest": iso(one.newest),
     }
 
 

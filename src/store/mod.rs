@@ -39,12 +39,13 @@ pub(crate) use self::delays::Delays;
 use self::directory::{Directory, FeedIndex};
 use self::failure::{StoreFailure, StoreResult, system};
 use self::feeds::Feeds;
+pub(crate) use self::pages::PageChains;
 pub use self::read::Reader;
 use self::read::{ALL_TIME, find, overlapping_blocks};
 use self::schema::{APPLICATION, SCHEMA, Schema};
 pub(crate) use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
-pub use self::view::{Flagged, PointFilter, View};
+pub use self::view::{Choice, Flagged, PointFilter, View};
 use self::writer::{Writer, Writers};
 use crate::error::{Error, Kind, Result};
 
@@ -121,6 +122,18 @@ impl Store {
             let pages = pages::all(connection, feed)?;
             let read = pages.iter().rfind(|page| page.read_at <= at.as_microsecond());
             Ok(read.map_or(0, |page| page.sequence))
+        })
+    }
+
+    /// The ranges of the chains of a feed up to a sequence number.
+    ///
+    /// # Errors
+    /// `StoreError` for an unknown feed; the others.
+    pub(crate) fn chains_until(&self, feed: &str, sequence: u64) -> Result<PageChains> {
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            let pages = pages::all(connection, find(&feeds, feed)?)?;
+            Ok(PageChains::until(sequence, &pages))
         })
     }
 

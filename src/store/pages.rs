@@ -1,6 +1,8 @@
 //! The log of page requests: the range, time and counts of each. The newest requests, and those of
 //! unfinished chains, also have the points that they brought (seen points).
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, Row as SqlRow};
 
 use super::bytes::Checksum;
@@ -90,6 +92,32 @@ impl PageRow {
         connection.execute(sql, rusqlite::params_from_iter(row))?;
         feed.pages = feed.pages.wrapping_add(check);
         Ok(())
+    }
+}
+
+/// The ranges of chains, in microseconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PageChains {
+    /// Those whose last page was applied.
+    pub(crate) ended: Vec<(i64, i64)>,
+    /// Those that had begun and not ended.
+    pub(crate) begun: Vec<(i64, i64)>,
+}
+
+impl PageChains {
+    /// The chains of the pages up to a sequence number; `pages` are ascending.
+    pub(super) fn until(sequence: u64, pages: &[PageRow]) -> Self {
+        let mut begun = BTreeMap::new();
+        let mut ended = Vec::new();
+        for page in pages.iter().take_while(|page| page.sequence <= sequence) {
+            if page.is_last {
+                begun.remove(&page.chain);
+                ended.push((page.start, page.end));
+            } else {
+                begun.insert(page.chain, (page.start, page.end));
+            }
+        }
+        Self { ended, begun: begun.into_values().collect() }
     }
 }
 

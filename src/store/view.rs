@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use serde::de::IntoDeserializer as _;
 use serde::de::value::Error as NoSuchName;
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result, excerpt};
@@ -34,20 +34,29 @@ pub enum Flagged {
     Only,
 }
 
-impl Flagged {
-    /// The value of this name: `keep`, `drop` or `only`.
+/// An option of a read that has a few values, each with a name.
+pub trait Choice: DeserializeOwned {
+    /// The option.
+    const OPTION: &'static str;
+    /// The names of its values.
+    const CHOICES: &'static str;
+
+    /// The value of this name.
     ///
     /// # Errors
     /// `QueryError` for another name.
-    pub fn parse(name: &str) -> Result<Self> {
+    fn parse(name: &str) -> Result<Self> {
         Self::deserialize(name.into_deserializer()).map_err(|_: NoSuchName| {
-            let message = format!(
-                "flagged={:?} is not one of \"keep\", \"drop\" and \"only\".",
-                excerpt(name)
-            );
+            let (option, name) = (Self::OPTION, excerpt(name));
+            let message = format!("{option}={name:?} is not one of {}.", Self::CHOICES);
             Error::new(Kind::QueryError, message)
         })
     }
+}
+
+impl Choice for Flagged {
+    const OPTION: &'static str = "flagged";
+    const CHOICES: &'static str = "\"keep\", \"drop\" and \"only\"";
 }
 
 impl fmt::Display for Flagged {

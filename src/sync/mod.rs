@@ -22,6 +22,7 @@
 //! | `run_state` | what a run has done, and the write that is pending |
 //! | `run` | one run, page by page |
 //! | `report` | what a run did |
+//! | `range_coverage` | what has been read of a range, and what a read does with the rest |
 //! | `stored` | reads feeds, coverage and lateness from a store |
 //! | `read` | which points of a stored feed are read, and the snapshot of them |
 
@@ -29,6 +30,7 @@ mod chains;
 mod coverage;
 mod feed;
 mod plan;
+mod range_coverage;
 mod ranges;
 mod read;
 mod report;
@@ -47,6 +49,7 @@ pub use self::coverage::{Window, WindowState};
 pub use self::feed::{Feed, FeedInput};
 pub(crate) use self::plan::plan_scans;
 pub use self::plan::{Plan, plan};
+pub use self::range_coverage::{RangeCoverage, Unread};
 pub use self::ranges::Range;
 pub use self::read::{ReadSpec, Snapshot};
 pub use self::report::SyncReport;

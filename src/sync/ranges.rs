@@ -1,6 +1,7 @@
 //! Sets of seconds since the Unix epoch, as half-open ranges.
 
 use jiff::Timestamp;
+use serde::{Serialize, Serializer};
 
 /// `[start, end)`; never empty in a [`Ranges`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +27,19 @@ impl Range {
     #[must_use]
     pub fn between(start: Timestamp, end: Timestamp) -> Self {
         Self::new(start.as_second(), end.as_second())
+    }
+
+    /// The range between two times in microseconds, widened to seconds.
+    #[must_use]
+    pub(crate) fn of_microseconds(start: i64, end: i64) -> Self {
+        Self::new(start.div_euclid(1_000_000), -(-end).div_euclid(1_000_000))
+    }
+
+    /// The bounds in microseconds.
+    #[must_use]
+    pub(crate) fn microseconds(self) -> (i64, i64) {
+        let (start, end) = self.instants();
+        (start.as_microsecond(), end.as_microsecond())
     }
 
     /// The number of seconds in the range.
@@ -144,6 +158,13 @@ impl Ranges {
     #[must_use]
     pub(crate) fn widened(&self, step: i64) -> Self {
         self.iter().map(|one| Range::new(floor(one.start, step), ceil(one.end, step))).collect()
+    }
+}
+
+/// A list of pairs of times.
+impl Serialize for Ranges {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.iter().map(Range::instants).map(|(start, end)| vec![start, end]))
     }
 }
 

@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::feed::Feed;
+use super::range_coverage::{Known, RangeCoverage, Unread};
+use super::ranges::{Range, Ranges};
 use super::state::FeedState;
 use super::stored::read_state;
 use crate::error::{Error, Kind, Result};
@@ -27,6 +29,9 @@ pub struct ReadSpec {
     pub settled_only: bool,
     /// What the read does with flagged points.
     pub flagged: Flagged,
+    /// What the read does with parts of the range that were not read from the service.
+    #[serde(default)]
+    pub unread: Unread,
     /// As of when.
     pub view: View,
 }
@@ -40,6 +45,10 @@ pub struct Snapshot {
     pub sequence: u64,
     /// The feed as the store has it.
     pub feed: Feed,
+    /// What of the range has been read from the service.
+    pub coverage: RangeCoverage,
+    /// What is missing from the points, as a sentence; `None` where nothing is.
+    pub warning: Option<String>,
 }
 
 impl ReadSpec {
@@ -58,17 +67,52 @@ impl ReadSpec {
             let message = format!("start={start} is not before end={end}.");
             return Err(Error::new(Kind::QueryError, message));
         }
-        Ok(Self { feed, start, end, settled_only: false, flagged: Flagged::Keep, view })
+        let (flagged, unread) = (Flagged::Keep, Unread::Error);
+        Ok(Self { feed, start, end, settled_only: false, flagged, unread, view })
+    }
+
+    /// The same read, but with a warning where it would be an `UnreadRange`.
+    #[must_use]
+    pub(crate) fn without_error(&self) -> Self {
+        let unread = if self.unread == Unread::Error { Unread::Warn } else { self.unread };
+        Self { unread, ..self.clone() }
+    }
+
+    /// What of the range has been read from the service.
+    ///
+    /// # Errors
+    /// `StoreError` for an unknown feed; the others.
+    pub(crate) fn coverage(&self, store: &Store) -> Result<RangeCoverage> {
+        self.coverage_in(store, &read_state(store, &self.feed)?)
+    }
+
+    fn coverage_in(&self, store: &Store, state: &FeedState) -> Result<RangeCoverage> {
+        let known = match self.view {
+            View::AsOf(sequence) => Known::as_of(state, &store.chains_until(&self.feed, sequence)?),
+            View::Latest | View::ChangedSince(_) => Known::of(state),
+        };
+        Ok(RangeCoverage::new((self.start, self.end), &known, self.is_log()))
+    }
+
+    /// Changes have each point that arrived: the next changes begin after it.
+    fn is_log(&self) -> bool {
+        matches!(self.view, View::ChangedSince(_))
     }
 
     /// Opens a snapshot. Its points are exactly those as of its sequence number.
     ///
     /// # Errors
-    /// `StoreError` for an unknown feed; the others.
+    /// `UnreadRange`; `StoreError` for an unknown feed; the others.
     pub fn open(&self, store: &Store) -> Result<Snapshot> {
+        // The state is read before the points, which therefore have all that it says was read.
         let state = read_state(store, &self.feed)?;
-        let snapshot = |reader, sequence| Snapshot { reader, sequence, feed: state.feed().clone() };
-        let ranges = self.ranges(&state);
+        let coverage = self.coverage_in(store, &state)?;
+        let warning = coverage.check(&self.feed, self.unread)?;
+        let ranges = self.ranges(&state, &coverage);
+        let snapshot = |reader, sequence| {
+            let feed = state.feed().clone();
+            Snapshot { reader, sequence, feed, coverage, warning }
+        };
         let mut filter = PointFilter { ranges, view: self.view, flagged: self.flagged };
         if let View::AsOf(sequence) = self.view {
             return Ok(snapshot(store.read(&self.feed, filter)?, sequence));
@@ -97,22 +141,31 @@ impl ReadSpec {
         Some((self.start?.as_microsecond(), self.end?.as_microsecond()))
     }
 
-    fn ranges(&self, state: &FeedState) -> Option<Vec<(i64, i64)>> {
+    /// The bucket timestamps to read, in microseconds.
+    fn ranges(&self, state: &FeedState, coverage: &RangeCoverage) -> Option<Vec<(i64, i64)>> {
         let start = self.start.map_or(i64::MIN, Timestamp::as_microsecond);
         let end = self.end.map_or(i64::MAX, Timestamp::as_microsecond);
-        if !self.settled_only {
+        let within = |ranges: &Ranges| -> Vec<(i64, i64)> {
+            let parts = ranges.iter().map(Range::microseconds);
+            parts.map(|(from, to)| (from.max(start), to.min(end))).filter(|(f, t)| f < t).collect()
+        };
+        if self.settled_only {
+            return Some(within(&state.settled()));
+        }
+        if self.unread == Unread::Keep || self.is_log() || coverage.unread.is_empty() {
             let is_bounded = self.start.is_some() || self.end.is_some();
             return is_bounded.then(|| vec![(start, end)]);
         }
-        let settled = state.settled();
-        let within = settled
-            .iter()
-            .map(|range| {
-                let (from, to) = range.instants();
-                (from.as_microsecond().max(start), to.as_microsecond().min(end))
-            })
-            .filter(|(from, to)| from < to);
-        Some(within.collect())
+        // Not the ranges that were read: the service may give a bucket that begins before its range.
+        let mut given = Vec::new();
+        let mut reached = start;
+        for (from, to) in within(&coverage.unread) {
+            given.push((reached, from));
+            reached = to;
+        }
+        given.push((reached, end));
+        given.retain(|(from, to)| from < to);
+        Some(given)
     }
 }
 
@@ -137,6 +190,10 @@ impl fmt::Display for ReadSpec {
             Flagged::Keep => "",
             Flagged::Drop => ", without flagged",
             Flagged::Only => ", flagged only",
+        })?;
+        f.write_str(match self.unread {
+            Unread::Error | Unread::Warn => "",
+            Unread::Keep => ", unread parts too",
         })
     }
 }

@@ -42,8 +42,10 @@ pub struct FeedReport {
     pub sequence: u64,
     /// Everything from the feed's beginning up to this time is settled.
     pub settled_through: Option<Timestamp>,
-    /// The end of the newest range that was read.
+    /// Everything from the feed's beginning up to this time was read.
     pub read_through: Option<Timestamp>,
+    /// The newest instant that was read.
+    pub newest: Option<Timestamp>,
 }
 
 impl SyncReport {

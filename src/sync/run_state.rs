@@ -309,6 +309,7 @@ impl RunState {
             sequence: part.state.sequence(),
             settled_through: part.state.settled_through(),
             read_through: part.state.read_through(),
+            newest: part.state.newest(),
         };
         self.parts.iter().map(report).collect()
     }

@@ -178,15 +178,31 @@ impl FeedState {
     /// Everything from the feed's beginning up to this time is settled.
     #[must_use]
     pub fn settled_through(&self) -> Option<Timestamp> {
-        let settled = self.coverage.settled(&self.feed);
-        let first = settled.iter().find(|range| range.end > self.feed.since())?;
+        self.through(&self.coverage.settled(&self.feed))
+    }
+
+    /// The end of the range that the feed begins in.
+    fn through(&self, ranges: &Ranges) -> Option<Timestamp> {
+        let first = ranges.iter().find(|range| range.end > self.feed.since())?;
         (first.start <= self.feed.since()).then(|| instant(first.end))
     }
 
-    /// The end of the newest range that was read.
+    /// Everything from the feed's beginning up to this time was read.
     #[must_use]
     pub fn read_through(&self) -> Option<Timestamp> {
+        self.through(&self.coverage.covered())
+    }
+
+    /// The newest instant that was read: the end of the newest range.
+    #[must_use]
+    pub fn newest(&self) -> Option<Timestamp> {
         self.coverage.end().map(instant)
+    }
+
+    /// The ranges of the chains that have begun and not ended.
+    #[must_use]
+    pub(super) fn begun(&self) -> Ranges {
+        self.chains.iter().filter(|chain| chain.pages > 0).map(UnfinishedChain::range).collect()
     }
 
     /// When the newest chain that was read to its end began, by the service's time.

@@ -55,7 +55,8 @@ def test_a_coverage_is_a_sequence_of_windows():
     assert coverage[-1].state == "unread"
     assert len(coverage[2:4]) == 2
     assert coverage.settled_through == datetime(2026, 10, 18, tzinfo=UTC), "up to the gap"
-    assert coverage.read_through == coverage[-2].end
+    assert coverage.read_through == datetime(2026, 10, 18, tzinfo=UTC), "up to the gap"
+    assert coverage.newest == coverage[-2].end
     assert coverage.spans == {
         "settled": 35 * DAY, "settling": DAY, "provisional": 2 * DAY + 22 * HOUR,
         "unread": DAY + HOUR,
@@ -68,7 +69,7 @@ def test_it_prints_a_row_for_each_month():
     lines = repr(sample()).splitlines()
     assert lines[0] == (
         "Coverage of line-2 at 2026-11-20 00:00 UTC: settled through 2026-10-18 00:00, "
-        "read through 2026-11-19 22:00"
+        "read through 2026-10-18 00:00, with gaps up to 2026-11-19 22:00"
     )
     assert lines[1] == "  2026-10  " + " " * 10 + "█" * 7 + "·" + "█" * 4 + "▁▁" + "█" * 7
     assert lines[2] == "  2026-11  " + "█" * 15 + "▓" + "▒" * 3

@@ -86,8 +86,9 @@ def examples(sandbox, tmp_path):
         store.points("line-2", "2026-11-16T00:00Z"),
         store.points("line-2", settled_only=True, flagged="drop"),
         store.changes("line-2", since=0),
-        store.as_of("line-2", 1, end="2026-11-17T00:00Z"),
+        store.as_of("line-2", 1, end="2026-11-17T00:00Z", unread="keep"),
     ]
+    sources = [one.to_pandas().attrs["siteline"] for one in stored]
     sandbox.fault(on="data", reset=True)
     sandbox.client().data(**RANGE).collect()
     key = siteline.PrivateKey.generate(2048)
@@ -99,7 +100,8 @@ def examples(sandbox, tmp_path):
         "Provenance": [
             one.to_pandas().attrs["siteline"] for one in [*pages(sandbox.client()), *read[:-1]]
         ],
-        "StoreProvenance": [one.to_pandas().attrs["siteline"] for one in stored],
+        "StoreProvenance": sources,
+        "RangeCoverage": [source["coverage"] for source in sources],
         "PublicJwk": [one.public_jwk for one in (key, with_key, vault)],
         "SyncReportDict": reports,
         "FeedReportDict": [one for report in reports for one in report["feeds"]],

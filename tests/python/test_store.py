@@ -74,7 +74,7 @@ def test_the_error_for_a_missing_feed_names_the_existing_ones(store):
             call()
         with pytest.raises(siteline.StoreError, match=r"Its feeds: line-2\."):
             call()
-    assert repr(store.points("line-9")) == "<Points line-9>", "repr() reads nothing"
+    assert repr(store.points("line-9")) == "<Points line-9>", "repr() never fails"
 
 
 def test_a_file_that_is_not_a_store_is_an_error(tmp_path):
@@ -154,8 +154,9 @@ def test_a_range_is_half_open(store, frame):
     assert len(store.points("line-2", DAY[1])) + len(store.points("line-2", None, DAY[1])) == len(
         frame
     )
-    assert len(store.points("line-2", "2030-01-01T00:00Z")) == 0
-    empty = store.points("line-2", "2030-01-01T00:00Z").to_pandas()
+    ahead = store.points("line-2", "2030-01-01T00:00Z", unread="keep")
+    assert len(ahead) == 0
+    empty = ahead.to_pandas()
     assert empty.dtypes.equals(frame.dtypes)
     with pytest.raises(siteline.QueryError, match="not before"):
         store.points("line-2", DAY[1], DAY[0])
@@ -199,7 +200,8 @@ def test_changes_are_the_points_of_a_later_sync(tmp_path):
         assert store.as_of(feed, first["line-2"].sequence).to_pandas().equals(before)
         assert len(store.as_of(feed, second)) == len(store.points(feed))
         assert len(store.as_of(feed, "2026-11-20T12:00Z")) == len(before)
-        assert len(store.as_of(feed, "2026-01-01T00:00Z")) == 0
+        with pytest.raises(siteline.UnreadRange, match="no range of it"):
+            len(store.as_of(feed, "2026-01-01T00:00Z"))
         assert len(store.changes(feed, since=second)) == 0
         assert len(store.changes(feed, since=0)) == len(store.points(feed))
         assert store.changes(feed, first).to_polars()["change"].to_list() == list(changes["change"])
@@ -259,18 +261,22 @@ def test_the_feeds_of_a_store(filled):
     assert "1 d" in read_html(make_feed()).text
 
 
-def test_the_html_of_points_shows_the_first_ones(store):
+def test_the_html_of_points_shows_the_first_ones(filled):
+    _, _, store, report = filled
+    sequence = report["line-2"].sequence
     shown = read_html(store.points("line-2"))
     for word in ("Points", "line-2", "timestamp", "sample_count", "points"):
         assert word in shown.text
     assert any(tag == "svg" for tag, _ in shown.seen)
-    assert "no points" in read_html(store.points("line-2", "2030-01-01T00:00Z")).text
+    ahead = read_html(store.points("line-2", "2030-01-01T00:00Z")).text
+    assert "no points" in ahead
+    assert "the newest instant that was read" in ahead
     assert repr(store.points("line-2", *DAY, settled_only=True, flagged="drop")) == (
         "<Points line-2, from 2026-11-16T00:00:00Z, to 2026-11-17T00:00:00Z, settled only, "
-        "without flagged>"
+        "without flagged; wholly read>"
     )
-    assert repr(store.as_of("line-2", 1)) == "<Points line-2 as of 1>"
-    assert repr(store.changes("line-2", 1)) == "<Points line-2 changed since 1>"
+    assert repr(store.as_of("line-2", report)) == f"<Points line-2 as of {sequence}; wholly read>"
+    assert repr(store.changes("line-2", 1)) == "<Points line-2 changed since 1; wholly read>"
 
 
 @pytest.mark.fault("R12")
@@ -279,8 +285,11 @@ def test_a_store_and_its_points_are_pickled_by_path(store, frame):
     assert again.path == store.path
     assert again.feeds == store.feeds
     assert copy.copy(store) is copy.deepcopy(store) is store
-    for points in (store.points("line-2", *DAY, settled_only=True), store.as_of("line-2", 2),
-                   store.changes("line-2", 1)):  # fmt: skip
+    for points in (
+        store.points("line-2", *DAY, settled_only=True),
+        store.as_of("line-2", 2, unread="keep"),
+        store.changes("line-2", 1),
+    ):
         other = pickle.loads(pickle.dumps(points))
         assert repr(other) == repr(points)
         assert len(other) == len(points)

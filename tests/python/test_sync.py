@@ -100,7 +100,7 @@ def test_a_sync_returns_when_the_allowance_ends_and_the_next_day_continues(sandb
         report.raise_for_incomplete()
     assert caught.value.retry_at == report.resumes_at
     assert caught.value.retryable
-    assert len(store.points(feed)) == report.inserted > 5000
+    assert len(store.points(feed, unread="keep")) == report.inserted > 5000
     spent = report.requests
     while not report.complete:
         sandbox.clock.advance("1d")
@@ -193,8 +193,10 @@ def test_a_feed_without_a_page_can_be_read(sandbox, store):
     assert first.complete
     assert (first.pages, first["new-line"].sequence) == (0, 0)
     assert store.feeds == {"new-line": feed}
-    assert len(store.points(feed)) == len(store.as_of(feed, first)) == 0
-    assert store.coverage(feed).read_through is None
+    for points in (store.points(feed), store.as_of(feed, first)):
+        with pytest.raises(siteline.UnreadRange):
+            len(points)
+    assert store.coverage(feed).newest is None
     sandbox.clock.advance("1h")
     assert client.sync(feed, store).inserted == len(store.changes(feed, since=first)) > 0
 
@@ -202,7 +204,7 @@ def test_a_feed_without_a_page_can_be_read(sandbox, store):
     report = sandbox.client(daily_allowance=1).sync(both, store)
     assert not report.complete
     assert {one.sequence for one in report.feeds.values()} == {0, 1}
-    assert all(len(store.changes(one, since=report)) == 0 for one in both)
+    assert all(len(store.changes(one, since=report, unread="keep")) == 0 for one in both)
 
 
 def test_a_range_is_read_again_on_request(sandbox, store):
@@ -251,7 +253,7 @@ def test_progress_is_reported_after_each_page_and_its_exception_loses_none(sandb
     with pytest.raises(RuntimeError, match="enough"):
         client.sync(feed, store, progress=stop)
     assert [now.pages for now in reported] == [1, 2]
-    assert len(store.points(feed)) == reported[-1].points > 1000
+    assert len(store.points(feed, unread="keep")) == reported[-1].points > 1000
     report = client.sync(feed, store, progress=reported.append)
     assert report.complete
     assert reported[-1].pages == report.pages
@@ -271,7 +273,7 @@ def test_ctrl_c_ends_a_sync_and_committed_pages_stay(sandbox, store):
     with pytest.raises(KeyboardInterrupt):
         client.sync(feed, store, progress=reported)
     sandbox.clear_faults()
-    assert len(store.points(feed)) == pages[-1] > 1000
+    assert len(store.points(feed, unread="keep")) == pages[-1] > 1000
     report = client.sync(feed, store)
     assert report.complete
     assert stored_points(store, feed) == true_points(sandbox, report.read_through)
@@ -282,7 +284,7 @@ def test_a_fault_ends_a_sync_and_the_next_one_continues(sandbox, store):
     sandbox.fault(on="data", skip=3, times=2, status=503)
     with pytest.raises(siteline.ServiceUnavailable):
         client.sync(feed, store)
-    assert len(store.points(feed)) > 1000
+    assert len(store.points(feed, unread="keep")) > 1000
     assert client.plan(feed, store).tasks[0].why == "resume"
     assert client.sync(feed, store).complete
 
@@ -343,7 +345,7 @@ def test_a_deadline_bounds_the_complete_run(sandbox, store):
     sandbox.fault(on="data", skip=1, times=99, status=503, retry_after=50)
     with pytest.raises(siteline.DeadlineExceeded):
         sandbox.client().sync(make_feed(page_size=1000), store, deadline="30s")
-    assert len(store.points("line-2")) == 1000
+    assert len(store.points("line-2", unread="keep")) == 1000
 
 
 def test_a_closed_client_and_a_closed_store_are_errors(sandbox, store):

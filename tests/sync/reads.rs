@@ -7,7 +7,7 @@ use arrow_array::types::TimestampMicrosecondType;
 use jiff::Timestamp;
 use siteline::Kind;
 use siteline::sandbox::Options;
-use siteline::store::{Flagged, View};
+use siteline::store::{Choice as _, Flagged, View};
 use siteline::sync::{
     FeedCoverage, FeedLateness, Range, ReadSpec, Snapshot, WindowState, read_state,
 };

@@ -143,7 +143,7 @@ async fn fresh_data_is_read_each_day_however_much_there_is_to_fill() {
     for day in 1..=6 {
         let report = harness.sync().await.expect("it returns");
         assert!(!report.complete);
-        let read = report.feeds[0].read_through.map(Timestamp::as_second);
+        let read = report.feeds[0].newest.map(Timestamp::as_second);
         assert_eq!(read, Some(at("2026-11-01T17:50:00Z").as_second() + (day - 1) * 86_400));
         unfinished += harness.state_chains();
         harness.advance(DAY);
@@ -176,7 +176,7 @@ async fn a_repeat_that_would_spend_the_reserve_defers_only_its_chain() {
     assert_eq!((report.requests, report.pages()), (urgent as u64, 0), "{report:?}");
     assert_eq!(report.resumes_at, Some(at("2026-11-04T00:00:00Z")));
     let again = harness.sync().await.expect("a sync");
-    assert_eq!(again.feeds[0].read_through, Some(at("2026-11-03T04:50:00Z")), "{again:?}");
+    assert_eq!(again.feeds[0].newest, Some(at("2026-11-03T04:50:00Z")), "{again:?}");
     harness.check_ledger();
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from siteline._times import to_minute
+from siteline._times import reached, to_minute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,9 +82,6 @@ def empty_time(coverage: Coverage) -> timedelta:
 
 def summary(coverage: Coverage) -> str:
     """Summarize how far the feed is settled and read."""
-    if coverage.read_through is None:
+    if coverage.newest is None:
         return "nothing read yet"
-    settled = "nothing settled yet"
-    if coverage.settled_through is not None:
-        settled = f"settled through {to_minute(coverage.settled_through)}"
-    return f"{settled}, read through {to_minute(coverage.read_through)}"
+    return reached(coverage.settled_through, coverage.read_through, coverage.newest, to_minute)

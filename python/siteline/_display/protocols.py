@@ -164,6 +164,7 @@ class FeedOverview(TypedDict):
     feed: Feed
     settled_through: datetime | None
     read_through: datetime | None
+    newest: datetime | None
     sequence: int
 
 
@@ -182,7 +183,7 @@ class Points(Protocol):
     and whether there are more.
     """
 
-    def _preview(self) -> tuple[str, Preview, Iterator[Mapping[str, Any]], int, bool]: ...
+    def _preview(self) -> tuple[str, Preview, Iterator[Mapping[str, Any]], int, bool, str]: ...
 
 
 class CoverageWindow(Protocol):
@@ -211,6 +212,8 @@ class Coverage(Protocol):
     def settled_through(self) -> datetime | None: ...
     @property
     def read_through(self) -> datetime | None: ...
+    @property
+    def newest(self) -> datetime | None: ...
     @property
     def spans(self) -> Mapping[_State, timedelta]: ...
     def __iter__(self) -> Iterator[CoverageWindow]: ...
@@ -273,6 +276,8 @@ class FeedReport(Protocol):
     def settled_through(self) -> datetime | None: ...
     @property
     def read_through(self) -> datetime | None: ...
+    @property
+    def newest(self) -> datetime | None: ...
 
 
 class SyncReport(Protocol):

@@ -58,26 +58,29 @@ def store(shown: Store) -> str:
             (text(one["feed"]._asks(), 100), LEFT),
             (_through(one["settled_through"]), LEFT),
             (_through(one["read_through"]), LEFT),
+            (_through(one["newest"]), LEFT),
             (f"{one['sequence']:,}", RIGHT),
         ]
         for one in feeds
     ]
-    names = ["feed", "query", "settled through", "read through"]
+    names = ["feed", "query", "settled through", "read through", "newest"]
     head = [*((name, LEFT) for name in names), ("sequence", RIGHT)]
     return card("Store", facts, html_table(head, rows))
 
 
 def points(shown: Points) -> str:
     """Show the first points as line charts, and a few of them as rows."""
-    selected, preview, records, count, more = shown._preview()
+    selected, preview, records, count, more, read = shown._preview()
+    read = text(read, 300)
+    facts = [text(selected, 200), read if read == "wholly read" else f"<b>{read}</b>"]
     if not count:
-        return card("Points", [text(selected, 200), "no points"])
+        return card("Points", [*facts, "no points"])
     first = list(islice(records, _ROWS))
     styles = [RIGHT if isinstance(one, (int, float)) else LEFT for one in first[0].values()]
     head = list(zip(map(text, first[0]), styles, strict=True))
     body = [list(zip(map(cell, one.values()), styles, strict=True)) for one in first]
     size = f"the first {counted(count, 'point')} of more" if more else counted(count, "point")
-    return card("Points", [text(selected, 200), size], sparklines(preview), html_table(head, body))
+    return card("Points", [*facts, size], sparklines(preview), html_table(head, body))
 
 
 def coverage(shown: Coverage) -> str:
@@ -117,11 +120,12 @@ def report(shown: SyncReport) -> str:
             *((f"{getattr(one, name):,}", RIGHT) for name in numbers),
             (_through(one.settled_through), LEFT),
             (_through(one.read_through), LEFT),
+            (_through(one.newest), LEFT),
         ]
         for one in shown.feeds.values()
     ]
     head = [("feed", LEFT), *((name, RIGHT) for name in numbers)]
-    head += [("settled through", LEFT), ("read through", LEFT)]
+    head += [("settled through", LEFT), ("read through", LEFT), ("newest", LEFT)]
     left = f'<div style="margin-top:8px">{allowance_bar(shown.allowance)}</div>'
     if shown.complete:
         return card("Sync", facts, html_table(head, rows), left)

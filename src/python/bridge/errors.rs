@@ -60,6 +60,9 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     set(&fields, "detail", context.detail.as_deref())?;
     set(&fields, "skew_seconds", context.skew_seconds)?;
     set(&fields, "retry_at", context.retry_at)?;
+    if !context.spans.is_empty() {
+        fields.set_item("spans", PyTuple::new(py, context.spans.iter().copied())?)?;
+    }
     if !context.missing.is_empty() {
         fields.set_item("missing", PyTuple::new(py, &context.missing)?)?;
     }

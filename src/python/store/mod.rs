@@ -222,6 +222,7 @@ impl PyStore {
                 Ok(FeedOverview {
                     settled_through: state.settled_through(),
                     read_through: state.read_through(),
+                    newest: state.newest(),
                     sequence: store.sequence(&name)?,
                     feed: PyFeed(state.feed().clone()),
                 })
@@ -237,6 +238,7 @@ struct FeedOverview {
     feed: PyFeed,
     settled_through: Option<Timestamp>,
     read_through: Option<Timestamp>,
+    newest: Option<Timestamp>,
     sequence: u64,
 }
 

@@ -9,7 +9,7 @@ use pyo3::types::{PyCapsule, PyString, PyTuple};
 use crate::data::PointColumns;
 use crate::error::Kind;
 use crate::preview::Preview;
-use crate::python::bridge::errors::raise;
+use crate::python::bridge::errors::{raise, warn};
 use crate::python::bridge::process::detached;
 use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
@@ -21,8 +21,8 @@ use crate::python::convert::values::{html_sync, instant, optional, refuse};
 use crate::python::store::PyStore;
 use crate::python::store::feed::feed_name;
 use crate::python::store::snapshot::{BatchStream, PySnapshot, ROWS, StoredPoints, next_batch};
-use crate::store::{Flagged, View};
-use crate::sync::{ReadSpec, Snapshot, read_state};
+use crate::store::{Choice as _, Flagged, View};
+use crate::sync::{ReadSpec, Snapshot, Unread, read_state};
 
 const AT: &str = "a siteline.SyncReport or a sequence number";
 /// Notebooks draw at most this many points: the first ones.
@@ -40,9 +40,12 @@ const SHOWN: usize = 1 << 17;
 /// reads a snapshot of its own, which no sync in another process changes. ``len()`` reads all to
 /// count them. ``frame.attrs["siteline"]`` says what was read: ``store``, ``feed``, ``query``,
 /// ``sequence`` (give it to :meth:`Store.as_of` for the same points again), ``start``, ``end``,
-/// ``settled_only``, ``flagged``, and ``since`` for changes.
+/// ``settled_only``, ``flagged``, ``unread``, ``coverage`` (a :class:`RangeCoverage`: what of the range
+/// has been read from the service), and ``since`` for changes. The schema of the Arrow stream has the
+/// coverage as JSON, under ``siteline.coverage``.
 ///
-/// Raises :class:`StoreError` where the store has no such feed or cannot be read,
+/// Raises :class:`UnreadRange` where a named range is not wholly read (see :meth:`Store.points`),
+/// :class:`StoreError` where the store has no such feed or cannot be read,
 /// :class:`StoreCorrupt` where it is damaged. A consumer that raises its own exception instead
 /// (DuckDB) says the same in its text.
 ///
@@ -60,13 +63,16 @@ pub(crate) struct PyPoints {
 }
 
 impl PyPoints {
+    /// Opens a snapshot, and warns of what is missing from it.
     fn open(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let store = &*self.store.get().0;
-        Ok(step(py, || self.spec.open(store))??)
+        let snapshot = step(py, || self.spec.open(store))??;
+        warn(py, snapshot.warning.as_slice())?;
+        Ok(snapshot)
     }
 
     fn batches(&self, py: Python<'_>) -> PyResult<BatchStream> {
-        Ok(BatchStream::new(self.open(py)?.reader))
+        Ok(BatchStream::new(self.open(py)?))
     }
 
     /// A frame of a new snapshot. Where the consumer of its stream fails because the read failed, the
@@ -100,8 +106,11 @@ impl PyPoints {
         Ok(rows)
     }
 
-    fn __repr__(&self) -> String {
-        format!("<Points {}>", self.spec)
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let store = &*self.store.get().0;
+        let coverage = step(py, || self.spec.coverage(store));
+        let read = coverage.and_then(|coverage| Ok(coverage.map(|read| format!("; {read}"))?));
+        format!("<Points {}{}>", self.spec, read.unwrap_or_default())
     }
 
     /// What notebooks show: the first points.
@@ -110,14 +119,16 @@ impl PyPoints {
     }
 
     /// What ``siteline._display.sync_html`` shows: what is asked, the preview of the first points,
-    /// these one by one, how many they are, and whether there are more.
+    /// these one by one, how many they are, whether there are more, and what has been read.
     fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let Snapshot { reader, feed, .. } = self.open(py)?;
-        let mut batches = BatchStream::new(reader);
+        let store = &*self.store.get().0;
+        let snapshot = step(py, || self.spec.without_error().open(store))??;
+        let read = snapshot.coverage.to_string();
+        let (range, width) = (self.spec.bounds(), snapshot.feed.input().interval_seconds);
+        let mut batches = BatchStream::new(snapshot);
         let first = next_batch(py, &mut batches, SHOWN)?;
         let more = first.is_some() && next_batch(py, &mut batches, 1)?.is_some();
         let first = first.unwrap_or_else(|| RecordBatch::new_empty(Arc::clone(&batches.schema)));
-        let (range, width) = (self.spec.bounds(), feed.input().interval_seconds);
         let rows = first.num_rows();
         let (first, drawn) = detached(py, || {
             let first = Arc::new(PointColumns::from_batch(&first));
@@ -126,7 +137,7 @@ impl PyPoints {
         })?;
         let records = RecordIterator::over(first, false);
         let spec = self.spec.to_string();
-        (spec, dict(py, &drawn)?, records, rows, more).into_pyobject(py)
+        (spec, dict(py, &drawn)?, records, rows, more, read).into_pyobject(py)
     }
 
     /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``, which
@@ -163,11 +174,11 @@ fn points(
     feed: String,
     (start, end): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
     view: View,
-    flagged: &str,
+    (flagged, unread): (&str, &str),
 ) -> PyResult<PyPoints> {
     let range = (optional(start, "start", instant)?, optional(end, "end", instant)?);
-    let flagged = Flagged::parse(flagged)?;
-    let spec = ReadSpec { flagged, ..ReadSpec::new(feed, range, view)? };
+    let (flagged, unread) = (Flagged::parse(flagged)?, Unread::parse(unread)?);
+    let spec = ReadSpec { flagged, unread, ..ReadSpec::new(feed, range, view)? };
     Ok(PyPoints { store: store.clone().unbind(), spec })
 }
 
@@ -180,7 +191,26 @@ impl PyStore {
     ///   lateness (§4.5.5)
     /// - ``flagged``: points that a later complete read of their range did not bring: ``"keep"`` them
     ///   as all others, ``"drop"`` them, or ``"only"`` them
-    #[pyo3(signature = (feed, start=None, end=None, *, settled_only=false, flagged="keep"))]
+    /// - ``unread``: what to do where a part of the range was never read to the end of a chain:
+    ///   ``"error"``, ``"warn"`` (leave such parts out) or ``"keep"`` (the points of them that have
+    ///   arrived, perhaps a few of the series)
+    ///
+    /// By default a range that was named, and is not wholly read up to the newest instant that was read,
+    /// is an :class:`UnreadRange`, raised when the points are read; one that goes on past that instant
+    /// ends there, with a :class:`SitelineWarning`. Where no range is named, unread parts are left out,
+    /// with a warning. The frame's ``attrs``, the Arrow schema's metadata and ``repr()`` say what was read.
+    ///
+    /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    /// ...                      since="2026-11-15T00:00Z")
+    /// >>> store = siteline.Store("plant.siteline")
+    /// >>> report = client.sync(feed, store)
+    /// >>> store.points("line-2", "2026-11-14T00:00Z", "2026-11-16T00:00Z").to_pandas()
+    /// Traceback (most recent call last):
+    ///     ...
+    /// siteline.errors.UnreadRange: feed "line-2": unread: 2026-11-14T00:00:00Z to 2026-11-15T00:00:00Z
+    /// ...
+    #[pyo3(signature = (feed, start=None, end=None, *, settled_only=false, flagged="keep",
+        unread="error"))]
     fn points(
         slf: &Bound<'_, Self>,
         feed: &Bound<'_, PyAny>,
@@ -188,8 +218,10 @@ impl PyStore {
         end: Option<&Bound<'_, PyAny>>,
         settled_only: bool,
         flagged: &str,
+        unread: &str,
     ) -> PyResult<PyPoints> {
-        let all = points(slf, feed_name(feed)?, (start, end), View::Latest, flagged)?;
+        let options = (flagged, unread);
+        let all = points(slf, feed_name(feed)?, (start, end), View::Latest, options)?;
         Ok(PyPoints { spec: ReadSpec { settled_only, ..all.spec }, ..all })
     }
 
@@ -202,6 +234,9 @@ impl PyStore {
     /// Each point comes once, with its present values. A :class:`QueryError` where the report is of
     /// another feed, or of pages that the store has not.
     ///
+    /// ``unread`` is that of :meth:`points`, but no points are left out: those of a chain that has not
+    /// ended are given too, with a warning, because the next changes begin after them.
+    ///
     /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     /// ...                      since="2026-11-15T00:00Z")
     /// >>> store = siteline.Store("plant.siteline")
@@ -210,28 +245,30 @@ impl PyStore {
     /// >>> second = client.sync(feed, store)
     /// >>> set(store.changes("line-2", since=first).to_pandas()["change"]) <= {"new", "revised"}
     /// True
-    #[pyo3(signature = (feed, since, start=None, end=None))]
+    #[pyo3(signature = (feed, since, start=None, end=None, *, unread="error"))]
     fn changes(
         slf: &Bound<'_, Self>,
         feed: &Bound<'_, PyAny>,
         since: &Bound<'_, PyAny>,
         start: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
+        unread: &str,
     ) -> PyResult<PyPoints> {
         let feed = feed_name(feed)?;
         let Some(since) = slf.get().sequence(&feed, since, "since")? else {
             return Err(refuse(slf.py(), Kind::QueryError, format!("since= is {AT}.")));
         };
-        points(slf, feed, (start, end), View::ChangedSince(since), "keep")
+        points(slf, feed, (start, end), View::ChangedSince(since), ("keep", unread))
     }
 
     /// The points as they were known at a sync, or at a time: :class:`Points` that never change.
     ///
     /// - ``at``: a :class:`SyncReport`, a sequence number, or a time (the service's, at which pages
     ///   were read)
+    /// - ``flagged``, ``unread``: as of :meth:`points`; what had been read by then counts
     ///
     /// So a training set can be made again from its report, whatever has been revised since.
-    #[pyo3(signature = (feed, at, start=None, end=None, *, flagged="keep"))]
+    #[pyo3(signature = (feed, at, start=None, end=None, *, flagged="keep", unread="error"))]
     fn as_of(
         slf: &Bound<'_, Self>,
         feed: &Bound<'_, PyAny>,
@@ -239,6 +276,7 @@ impl PyStore {
         start: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
         flagged: &str,
+        unread: &str,
     ) -> PyResult<PyPoints> {
         let (py, name) = (slf.py(), feed_name(feed)?);
         let sequence = match slf.get().sequence(&name, at, "at")? {
@@ -255,7 +293,7 @@ impl PyStore {
                 return Err(refuse(py, Kind::QueryError, message));
             }
         };
-        points(slf, name, (start, end), View::AsOf(sequence), flagged)
+        points(slf, name, (start, end), View::AsOf(sequence), (flagged, unread))
     }
 
     /// Makes points from their pickled state.

@@ -1,5 +1,6 @@
 //! A snapshot of a store: its points batch after batch, for frames, Arrow consumers and records.
 
+use std::collections::HashMap;
 use std::mem;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -17,12 +18,16 @@ use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::reader_capsule;
 use crate::python::convert::columns::columns;
 use crate::python::convert::rows::{PointSource, Taken};
+use crate::python::convert::state::dict;
 use crate::python::convert::values::refuse;
 use crate::store::{Reader, View};
 use crate::sync::{ReadSpec, Snapshot};
 
 /// Points of a batch: a few megabytes.
 pub(crate) const ROWS: usize = 1 << 16;
+
+/// The key of the coverage in the schema's metadata.
+const COVERAGE: &str = "siteline.coverage";
 
 /// Reads a snapshot. In a process that did not begin the read, it gives a `ForkError`.
 pub(crate) struct BatchStream {
@@ -33,8 +38,12 @@ pub(crate) struct BatchStream {
 }
 
 impl BatchStream {
-    pub(crate) fn new(reader: Reader) -> Self {
-        Self { schema: reader.schema(), reader: Some(reader), failure: Arc::default() }
+    pub(crate) fn new(snapshot: Snapshot) -> Self {
+        // Text, flags and times always serialise.
+        let read = serde_json::to_string(&snapshot.coverage).unwrap_or_default();
+        let metadata = HashMap::from([(COVERAGE.to_owned(), read)]);
+        let schema = snapshot.reader.schema().as_ref().clone().with_metadata(metadata);
+        Self { schema: Arc::new(schema), reader: Some(snapshot.reader), failure: Arc::default() }
     }
 
     /// The next points, `None` after the last. Called within a step of the core.
@@ -116,10 +125,12 @@ impl PySnapshot {
         provenance.set_item("end", spec.end)?;
         provenance.set_item("settled_only", spec.settled_only)?;
         provenance.set_item("flagged", spec.flagged.to_string())?;
+        provenance.set_item("unread", spec.unread.to_string())?;
+        provenance.set_item("coverage", dict(py, &snapshot.coverage)?)?;
         if let View::ChangedSince(since) = spec.view {
             provenance.set_item("since", since)?;
         }
-        let batches = BatchStream::new(snapshot.reader);
+        let batches = BatchStream::new(snapshot);
         let failure = Arc::clone(&batches.failure);
         let batches = Mutex::new(Some(batches));
         Ok(Self { batches, provenance: provenance.unbind(), failure })

@@ -139,5 +139,6 @@ fn windows_have_no_gaps_and_each_part_has_one_state() {
     ];
     assert_eq!(seen, expected);
     assert_eq!(state.settled_through().map(hours), Some(24));
-    assert_eq!(state.read_through().map(hours), Some(72));
+    assert_eq!(state.read_through().map(hours), Some(44), "up to the gap");
+    assert_eq!(state.newest().map(hours), Some(72));
 }

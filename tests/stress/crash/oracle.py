@@ -109,7 +109,7 @@ class Oracle:
         with siteline.Store(self.harness.store) as store:
             store.check()
             known = NAME in store.feeds
-            stored = rows_of(store.points(NAME)) if known else {}
+            stored = rows_of(store.points(NAME, unread="keep")) if known else {}
         self.follow()
         if self.sequence < before + outcome.acknowledged:
             raise Broken(

@@ -1,0 +1,319 @@
+//! How much of a range that a user asks for has been read, and what a read does with the rest.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::ranges::{Range, Ranges, instant};
+use super::state::FeedState;
+use crate::error::{Error, Kind, Result};
+use crate::store::{Choice, PageChains};
+
+/// Most ranges that a text lists.
+const SHOWN: usize = 3;
+
+/// What a read does where a part of its range was never read to the end of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unread {
+    /// `UnreadRange` where a named range has such a part before the newest instant that was read.
+    #[default]
+    Error,
+    /// Such parts are left out, with a warning.
+    Warn,
+    /// Gives the points of them that have arrived.
+    Keep,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+impl Choice for Unread {
+    const OPTION: &'static str = "unread";
+    const CHOICES: &'static str = "\"error\", \"warn\" and \"keep\"";
+}
+
+/// What has been read of a feed, as of some page request.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known {
+    /// The feed's beginning.
+    since: i64,
+    /// The ranges that chains read to their end.
+    covered: Ranges,
+    /// The ranges of chains that have begun and not ended.
+    begun: Ranges,
+    /// The settled ranges; `None` as of an older page request.
+    settled: Option<Ranges>,
+}
+
+impl Known {
+    /// As of now.
+    pub(super) fn of(state: &FeedState) -> Self {
+        Self {
+            since: state.feed().since(),
+            covered: state.coverage().covered(),
+            begun: state.begun(),
+            settled: Some(state.settled()),
+        }
+    }
+
+    /// As of an older page request, by the chains that were read until then.
+    pub(super) fn as_of(state: &FeedState, chains: &PageChains) -> Self {
+        let ranges = |times: &[(i64, i64)]| -> Ranges {
+            times.iter().map(|(start, end)| Range::of_microseconds(*start, *end)).collect()
+        };
+        // A chain covers its range only up to the settle lag at its beginning, which the state knows.
+        let covered = ranges(&chains.ended).and(&state.coverage().covered());
+        let begun = ranges(&chains.begun);
+        Self { since: state.feed().since(), covered, begun, settled: None }
+    }
+
+    fn newest(&self) -> Option<i64> {
+        self.covered.iter().next_back().map(|range| range.end)
+    }
+
+    fn first(&self) -> i64 {
+        self.covered.iter().next().map_or(self.since, |range| range.start.min(self.since))
+    }
+}
+
+/// What has been read of a range, or of a whole feed where no range was named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RangeCoverage {
+    /// The newest instant that was read: the end of the newest range. `None` for an unread feed.
+    pub newest: Option<Timestamp>,
+    /// The parts that were read to the end of a chain.
+    pub read: Ranges,
+    /// The parts that were not: those before `newest`, a named range's rest after it, and, where no
+    /// range was named, the ranges of chains that have not ended.
+    pub unread: Ranges,
+    /// The settled parts; `None` for a view of the past.
+    pub settled: Option<Ranges>,
+    /// Whether nothing is unread.
+    pub complete: bool,
+    #[serde(skip)]
+    missing: Missing,
+    #[serde(skip)]
+    is_named: bool,
+    /// A read also gives the points of chains that have not ended.
+    #[serde(skip)]
+    counts_begun: bool,
+    /// The start of what can be read: the feed's beginning.
+    #[serde(skip)]
+    first: Timestamp,
+}
+
+/// What of a range is unread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Nothing,
+    /// Only time after the newest instant.
+    After,
+    Parts,
+    Everything,
+}
+
+impl RangeCoverage {
+    /// Compares a range with what is known. `counts_begun`: a read gives the points of chains that have
+    /// not ended.
+    pub(super) fn new(
+        (start, end): (Option<Timestamp>, Option<Timestamp>),
+        known: &Known,
+        counts_begun: bool,
+    ) -> Self {
+        let (first, newest) = (known.first(), known.newest());
+        let is_named = start.is_some() || end.is_some();
+        let from = start.map_or(first, Timestamp::as_second);
+        let to = end.map_or(newest.unwrap_or(from), rounded_up);
+        let asked = Ranges::from(Range::new(from, to));
+        let begun = if is_named { Ranges::none() } else { known.begun.clone() };
+        let read = known.covered.and(&asked);
+        let unread = asked.with(&begun).without(&known.covered);
+        let missing = if read.is_empty() && (begun.is_empty() || !counts_begun) {
+            Missing::Everything
+        } else if unread.is_empty() {
+            Missing::Nothing
+        } else if unread.iter().all(|range| Some(range.start) >= newest) {
+            Missing::After
+        } else {
+            Missing::Parts
+        };
+        Self {
+            newest: newest.map(instant),
+            settled: known.settled.as_ref().map(|settled| settled.and(&asked)),
+            complete: missing == Missing::Nothing,
+            read,
+            unread,
+            missing,
+            is_named,
+            counts_begun,
+            first: instant(first),
+        }
+    }
+
+    /// What a read of the feed warns of; `None` where nothing is missing from its points.
+    ///
+    /// # Errors
+    /// `UnreadRange`, with [`Unread::Error`].
+    pub(super) fn check(&self, feed: &str, unread: Unread) -> Result<Option<String>> {
+        if self.complete || unread == Unread::Keep {
+            return Ok(None);
+        }
+        let fails = match self.missing {
+            Missing::Everything => true,
+            Missing::Parts => self.is_named,
+            Missing::After | Missing::Nothing => false,
+        };
+        if fails && unread == Unread::Error {
+            return Err(self.error(feed));
+        }
+        let points = match self.missing {
+            _ if self.counts_begun => "of these parts only the points that have arrived are given",
+            Missing::After => "its points end there",
+            _ => "these parts are left out",
+        };
+        Ok(Some(format!("feed {feed:?}: {self}; {points}. store.coverage({feed:?}) shows more.")))
+    }
+
+    fn starts_at_or_after(&self, at: Timestamp) -> bool {
+        self.unread.iter().all(|range| range.start >= at.as_second())
+    }
+
+    fn error(&self, feed: &str) -> Error {
+        let early = if self.starts_at_or_after(self.first) {
+            ""
+        } else {
+            " The feed begins later than the range: store.redefine() gives it an earlier since=."
+        };
+        let hint = format!(
+            "client.sync() reads what is due; store.coverage({feed:?}) shows what has been read. \
+             unread=\"warn\" leaves unread parts out, unread=\"keep\" also gives the points of them that \
+             have arrived.{early}"
+        );
+        let error = Error::new(Kind::UnreadRange, format!("feed {feed:?}: {self}")).with_hint(hint);
+        error.with(|context| context.spans = self.unread.iter().map(Range::instants).collect())
+    }
+}
+
+/// A clause: what of the range has been read.
+impl fmt::Display for RangeCoverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.missing, self.newest) {
+            (Missing::Nothing, _) => f.write_str("wholly read"),
+            (_, None) => f.write_str("no range of it has been read to the end yet"),
+            (Missing::Everything, Some(newest)) if self.starts_at_or_after(newest) => write!(
+                f,
+                "nothing of this range has been read: the newest instant that was read is {newest}"
+            ),
+            (Missing::After, Some(newest)) => {
+                write!(f, "read up to {newest}, the newest instant that was read")
+            }
+            (Missing::Parts | Missing::Everything, Some(_)) => {
+                write!(f, "unread: {}", listed(&self.unread))
+            }
+        }
+    }
+}
+
+/// The first ranges, and how many more there are.
+fn listed(ranges: &Ranges) -> String {
+    let span = |range: Range| {
+        let (start, end) = range.instants();
+        format!("{start} to {end}")
+    };
+    let first: Vec<String> = ranges.iter().take(SHOWN).map(span).collect();
+    match ranges.iter().count().saturating_sub(SHOWN) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
+fn rounded_up(at: Timestamp) -> i64 {
+    at.as_second().saturating_add(i64::from(at.subsec_nanosecond() > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECONDS: i64 = 60;
+
+    fn any_ranges() -> impl Strategy<Value = Ranges> {
+        let pairs = proptest::collection::vec((0_i64..50, 1_i64..12), 0..4);
+        pairs.prop_map(|pairs| {
+            pairs.into_iter().map(|(start, length)| Range::new(start, start + length)).collect()
+        })
+    }
+
+    fn any_bound() -> impl Strategy<Value = Option<i64>> {
+        proptest::option::of(0_i64..SECONDS)
+    }
+
+    proptest! {
+        #[test]
+        fn s16_a_read_fails_or_warns_where_and_only_where_something_is_unread(
+            covered in any_ranges(),
+            begun in any_ranges(),
+            since in 0_i64..50,
+            (start, length) in (any_bound(), proptest::option::of(1_i64..SECONDS)),
+            counts_begun in any::<bool>(),
+        ) {
+            let end = length.map(|length| start.unwrap_or(0) + length);
+            let is_named = start.is_some() || end.is_some();
+            let newest = covered.iter().map(|range| range.end).max();
+            let first = covered.iter().map(|range| range.start).min().unwrap_or(since).min(since);
+            let asked = start.unwrap_or(first)..end.or(newest).unwrap_or(0);
+            let settled = Some(covered.clone());
+            let known = Known { since, covered: covered.clone(), begun: begun.clone(), settled };
+            let found = RangeCoverage::new((start.map(instant), end.map(instant)), &known, counts_begun);
+
+            let has = |ranges: &Ranges, at| ranges.contains(Range::new(at, at + 1));
+            let mut arrived = false;
+            let (mut unread, mut before) = (false, false);
+            for at in 0..2 * SECONDS {
+                let of_chain = !is_named && has(&begun, at);
+                let read = asked.contains(&at) && has(&covered, at);
+                let missing = (asked.contains(&at) || of_chain) && !has(&covered, at);
+                prop_assert_eq!(has(&found.read, at), read);
+                prop_assert_eq!(has(&found.unread, at), missing);
+                arrived |= read || (of_chain && counts_begun);
+                unread |= missing;
+                before |= missing && Some(at) < newest;
+            }
+            prop_assert_eq!(found.complete, arrived && !unread);
+            let fails = !arrived || (is_named && before);
+            let outcome = found.check("feed", Unread::Error);
+            prop_assert_eq!(outcome.is_err(), fails);
+            if let Err(error) = outcome {
+                prop_assert_eq!(error.kind(), Kind::UnreadRange);
+                let spans: Vec<_> = found.unread.iter().map(Range::instants).collect();
+                prop_assert_eq!(&error.context().spans, &spans);
+            } else {
+                prop_assert_eq!(found.check("feed", Unread::Error).unwrap().is_some(), unread);
+            }
+            prop_assert_eq!(found.check("feed", Unread::Warn).unwrap().is_some(), !found.complete);
+            prop_assert_eq!(found.check("feed", Unread::Keep).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn long_lists_are_cut_and_the_hint_names_the_feeds_beginning_where_that_helps() {
+        let covered: Ranges = (0..6).map(|day| Range::new(day * 20 + 10, day * 20 + 20)).collect();
+        let known = Known { since: 10, covered, ..Known::default() };
+        let error = |start, end| {
+            let found =
+                RangeCoverage::new((Some(instant(start)), Some(instant(end))), &known, false);
+            found.check("feed", Unread::Error).expect_err("gaps").to_string()
+        };
+        assert!(error(10, 120).contains("1970-01-01T00:01:00Z to 1970-01-01T00:01:10Z and 2 more"));
+        assert!(!error(10, 120).contains("redefine"));
+        assert!(error(0, 20).contains("redefine"));
+        assert!(error(500, 600).contains("newest instant that was read is 1970-01-01T00:02:00Z"));
+    }
+}

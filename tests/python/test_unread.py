@@ -1,0 +1,296 @@
+"""Points of a store, and what was never read from the service: no read gives less than it says."""
+
+import json
+import pickle
+import random
+import warnings
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+import siteline
+from kit.feeds import make_feed, rows_by_key, stored_points, true_points
+from kit.markup import read_html
+from kit.ranges import NOW
+
+SINCE = datetime(2026, 11, 15, tzinfo=UTC)
+NEWEST = datetime(2026, 11, 19, 23, 55, tzinfo=UTC)
+HOURS = timedelta(hours=1)
+
+
+def day(number, days=1):
+    start = datetime(2026, 11, number, tzinfo=UTC)
+    return start, start + timedelta(days=days)
+
+
+def iso(*times):
+    return [time.isoformat().replace("+00:00", "Z") for time in times]
+
+
+@pytest.fixture(scope="module")
+def partial(tmp_path_factory):
+    """A store whose sync ran out of its allowance in the chain of 16 November."""
+    path = tmp_path_factory.mktemp("unread") / "plant.siteline"
+    feed = make_feed(page_size=100)
+    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(path) as store:
+        report = sandbox.client(daily_allowance=40).sync(feed, store)
+        assert not report.complete
+        yield sandbox, store, report
+
+
+@pytest.fixture
+def store(partial):
+    return partial[1]
+
+
+def is_read(store, start, end):
+    """Whether the coverage says that all of the range was read."""
+    windows = store.coverage("line-2", now=NEWEST + HOURS)
+    unread = [one for one in windows if one.state == "unread"]
+    return (
+        start >= SINCE
+        and end <= NEWEST
+        and not any(w.start < end and start < w.end for w in unread)
+    )
+
+
+def test_the_sync_left_days_unread_half_read_and_read(partial):
+    _, store, report = partial
+    done = report["line-2"]
+    assert done.newest == NEWEST
+    assert done.read_through == report.read_through == datetime(2026, 11, 16, tzinfo=UTC)
+    coverage = store.coverage("line-2", now=NEWEST + HOURS)
+    assert (coverage.newest, coverage.read_through) == (NEWEST, done.read_through)
+    states = [is_read(store, *day(number)) for number in (15, 16, 17, 18)]
+    assert states == [True, False, False, False]
+    assert "read through 2026-11-16 00:00, with gaps up to 2026-11-19 23:55" in repr(coverage)
+    assert "with gaps up to 2026-11-19 23:55" in str(report)
+
+
+@pytest.mark.fault("S16")
+def test_no_named_range_gives_fewer_points_than_the_service_has(partial):
+    sandbox, store, _ = partial
+    true = true_points(sandbox, NEWEST)
+    draw = random.Random(7)
+    outcomes = {"equal": 0, "error": 0, "cut": 0}
+    for _ in range(150):
+        start = SINCE + HOURS * draw.randrange(-30, 150)
+        end = start + HOURS * draw.randrange(1, 60)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            try:
+                given = stored_points(store, "line-2", start, end)
+            except siteline.UnreadRange as error:
+                spans, given = error.spans, None
+        if given is None:
+            assert not is_read(store, start, min(end, max(NEWEST, start)))
+            assert spans
+            assert all(start <= one < other <= end for one, other in spans)
+            outcomes["error"] += 1
+            continue
+        expected = {key: row for key, row in true.items() if start <= key[5] < end}
+        assert given == expected
+        assert is_read(store, start, min(end, NEWEST))
+        assert len(warned) == (end > NEWEST)
+        outcomes["cut" if end > NEWEST else "equal"] += 1
+    assert min(outcomes.values()) > 5, outcomes
+
+
+@pytest.mark.fault("S16")
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda points: points.to_pandas(),
+        lambda points: points.to_polars(),
+        lambda points: points.to_arrow(),
+        len,
+        lambda points: list(points.records()),
+        lambda points: pa.RecordBatchReader.from_stream(points),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"settled_only": True}, {"flagged": "only"}])
+def test_an_unread_day_is_an_error_however_it_is_read(store, read, options):
+    with pytest.raises(siteline.UnreadRange, match='feed "line-2": unread: 2026-11-17') as caught:
+        read(store.points("line-2", *day(17), **options))
+    assert caught.value.spans == (day(17),)
+    assert isinstance(caught.value, siteline.StoreError)
+    assert 'unread="warn"' in caught.value.hint
+    assert "client.sync()" in caught.value.hint
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.spans, str(again)) == (caught.value.spans, str(caught.value))
+
+
+@pytest.mark.fault("S16")
+def test_time_outside_of_what_can_have_been_read_is_an_error(store):
+    with pytest.raises(
+        siteline.UnreadRange, match=r"the newest instant .* is 2026-11-19T23:55"
+    ) as ahead:
+        len(store.points("line-2", *day(21)))
+    assert ahead.value.spans == (day(21),)
+    with pytest.raises(siteline.UnreadRange, match="the newest instant"):
+        len(store.points("line-2", NEWEST))
+    with pytest.raises(siteline.UnreadRange, match="redefine") as early:
+        len(store.points("line-2", *day(14, days=2)))
+    assert early.value.spans == (day(14),)
+    assert "redefine" not in ahead.value.hint
+
+
+@pytest.mark.fault("S16")
+def test_a_range_up_to_now_ends_at_the_newest_instant_with_one_warning_and_a_mark(store):
+    start, end = day(19, days=2)
+    with pytest.warns(siteline.SitelineWarning, match="its points end there") as warned:
+        frame = store.points("line-2", start, end).to_pandas()
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
+    coverage = frame.attrs["siteline"]["coverage"]
+    assert coverage == {
+        "newest": iso(NEWEST)[0],
+        "read": [iso(start, NEWEST)],
+        "unread": [iso(NEWEST, end)],
+        "settled": [],
+        "complete": False,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        open_end = store.points("line-2", start).to_pandas()
+    assert open_end.equals(frame)
+    assert open_end.attrs["siteline"]["coverage"]["complete"]
+
+
+@pytest.mark.fault("S17")
+def test_without_a_range_what_is_not_wholly_read_is_left_out_with_one_warning(partial):
+    sandbox, store, _ = partial
+    with pytest.warns(siteline.SitelineWarning, match="these parts are left out") as warned:
+        given = stored_points(store)
+    assert len(warned) == 1
+    true = true_points(sandbox, NEWEST)
+    read = {key: row for key, row in true.items() if key[5] < day(16)[0] or key[5] >= day(19)[0]}
+    assert given == read
+    kept = stored_points(store, unread="keep")
+    half = {key for key in kept if key[5] < day(18)[0]} - given.keys()
+    assert half, "the points of the chain that has not ended"
+    assert len({key[:5] for key in half}) < len({key[:5] for key in true}), "not of every series"
+
+
+def test_warn_leaves_unread_parts_out_and_keep_gives_their_points(partial):
+    sandbox, store, _ = partial
+    range_ = day(15, days=5)
+    with pytest.warns(siteline.SitelineWarning, match="left out"):
+        warned = stored_points(store, "line-2", *range_, unread="warn")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = store.points("line-2", *range_, unread="keep")
+        frame = kept.to_pandas()
+    assert warned.items() < rows_by_key(kept).items()
+    true = true_points(sandbox, NEWEST)
+    assert rows_by_key(kept).items() < true.items()
+    source = frame.attrs["siteline"]
+    assert source["unread"] == "keep"
+    assert not source["coverage"]["complete"], "the mark stays"
+    with pytest.raises(siteline.QueryError, match='"error", "warn" and "keep"'):
+        store.points("line-2", unread="Keep")
+
+
+@pytest.mark.fault("S16")
+def test_a_hollow_day_is_told_from_an_unread_one(partial, tmp_path):
+    sandbox, store, _ = partial
+    nothing = make_feed("nothing", line="L9")
+    sandbox.client().sync(nothing, store)
+    frame = store.points(nothing, *day(16)).to_pandas()
+    assert frame.empty
+    assert frame.attrs["siteline"]["coverage"]["read"] == [iso(*day(16))]
+    settled = store.points(nothing, *day(16), settled_only=True).to_pandas()
+    assert settled.empty
+    assert settled.attrs["siteline"]["coverage"]["settled"] == [iso(*day(16))]
+    provisional = store.points(nothing, *day(19), settled_only=True, unread="warn")
+    with pytest.warns(siteline.SitelineWarning):
+        assert provisional.to_pandas().attrs["siteline"]["coverage"]["settled"] == []
+    shown = repr(store.points(nothing, *day(16)))
+    assert shown.endswith("; wholly read>")
+    assert "wholly read" in read_html(store.points(nothing, *day(16))).text
+
+
+def test_a_feed_that_was_never_read_is_an_error(partial, tmp_path):
+    sandbox, _, _ = partial
+    with siteline.Store(tmp_path / "plant.siteline") as store:
+        feed = make_feed(page_size=50)
+        report = sandbox.client(daily_allowance=1).sync(feed, store)
+        assert (report["line-2"].newest, report.read_through) == (None, None)
+        for points in (store.points(feed), store.points(feed, *day(16)), store.as_of(feed, report)):
+            with pytest.raises(siteline.UnreadRange, match="no range of it"):
+                len(points)
+        with pytest.warns(siteline.SitelineWarning, match="no range of it"):
+            assert len(store.points(feed, unread="warn")) == 0
+        assert len(store.points(feed, unread="keep")) == 50
+        with pytest.warns(siteline.SitelineWarning, match="have arrived"):
+            assert len(store.changes(feed, since=0)) == 50
+
+
+def test_the_stream_the_repr_and_the_html_say_what_was_read(store):
+    with pytest.warns(siteline.SitelineWarning):
+        schema = pa.RecordBatchReader.from_stream(store.points("line-2")).schema
+    with pytest.warns(siteline.SitelineWarning):
+        attrs = store.points("line-2").to_pandas().attrs["siteline"]
+    assert json.loads(schema.metadata[b"siteline.coverage"]) == attrs["coverage"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        unread = "unread: 2026-11-16T00:00:00Z to 2026-11-19T00:00:00Z"
+        assert repr(store.points("line-2")) == f"<Points line-2; {unread}>"
+        assert unread in read_html(store.points("line-2")).text
+        named = store.points("line-2", *day(17))
+        assert "unread: 2026-11-17" in repr(named)
+        assert "no points" in read_html(named).text, "no error in a notebook's cell"
+        assert "unread: 2026-11-17" in read_html(named).text
+
+
+@pytest.mark.fault("S17")
+def test_points_as_of_a_sync_are_judged_by_what_had_been_read_by_then(partial, tmp_path):
+    sandbox, _, _ = partial
+    with siteline.Store(tmp_path / "plant.siteline") as store:
+        feed = make_feed(page_size=100)
+        first = sandbox.client(daily_allowance=40).sync(feed, store)
+        second = sandbox.client().sync(feed, store)
+        assert second.complete
+        assert second["line-2"].read_through == second["line-2"].newest
+        true = true_points(sandbox, NEWEST)
+        assert rows_by_key(store.as_of(feed, second, *day(17))) == {
+            key: row for key, row in true.items() if day(17)[0] <= key[5] < day(17)[1]
+        }
+        with pytest.raises(siteline.UnreadRange, match="unread: 2026-11-17") as caught:
+            len(store.as_of(feed, first, *day(17)))
+        assert caught.value.spans == (day(17),)
+        with pytest.warns(siteline.SitelineWarning, match="left out"):
+            then = rows_by_key(store.as_of(feed, first))
+        assert {key[5].day for key in then} == {15, 19}
+        frame = store.as_of(feed, first, *day(15)).to_pandas()
+        assert len(frame) > 0
+        assert frame.attrs["siteline"]["coverage"]["settled"] is None, "known only of the present"
+
+
+@pytest.mark.fault("S17")
+def test_changes_lose_no_point_of_a_chain_that_has_not_ended(partial, tmp_path):
+    sandbox, _, _ = partial
+    with siteline.Store(tmp_path / "plant.siteline") as store:
+        feed = make_feed(page_size=100)
+        client = sandbox.client(daily_allowance=40)
+        first = client.sync(feed, store)
+        with pytest.warns(siteline.SitelineWarning, match="have arrived are given"):
+            upserted = {
+                key: row[:4] for key, row in rows_by_key(store.changes(feed, since=0)).items()
+            }
+        with pytest.raises(siteline.UnreadRange):
+            len(store.changes(feed, 0, *day(17)))
+        second = sandbox.client().sync(feed, store)
+        changes = rows_by_key(store.changes(feed, since=first))
+        upserted.update((key, row[:4]) for key, row in changes.items())
+        assert second.complete
+        assert upserted == true_points(sandbox, NEWEST)
+
+
+def test_a_pickle_of_points_has_the_option_and_an_older_one_the_default(store):
+    points = store.points("line-2", *day(17), unread="keep")
+    assert len(pickle.loads(pickle.dumps(points))) == len(points)
+    restore, (state,) = points.__reduce__()
+    assert state.pop("unread") == "keep"
+    with pytest.raises(siteline.UnreadRange):
+        len(restore(state))
