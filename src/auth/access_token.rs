@@ -8,7 +8,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use reqwest::header::HeaderValue;
 
-use super::ScopeSet;
 use super::exchange::Issued;
 use crate::clock::Clock;
 
@@ -66,7 +65,6 @@ impl fmt::Debug for AccessToken {
 #[derive(Clone)]
 pub(super) struct CachedToken {
     pub(super) access: AccessToken,
-    pub(super) scopes: Option<ScopeSet>,
     obtained_wall: Timestamp,
     pub(super) lifetime: Duration,
     /// With less time left, it is renewed.
@@ -86,7 +84,6 @@ impl CachedToken {
         };
         Self {
             access,
-            scopes: grant.scopes,
             obtained_wall: asked_wall,
             lifetime: grant.lifetime,
             renew_at: RENEW.min(grant.lifetime / 2).mul_f64(1.0 - fastrand::f64() / 2.0),

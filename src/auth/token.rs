@@ -44,15 +44,6 @@ pub(crate) struct TokenKey {
     pub scopes: ScopeSet,
 }
 
-impl TokenKey {
-    /// Whether both have the same subject and key at the same service, with any scopes.
-    fn same_credential(&self, other: &Self) -> bool {
-        let mut other = other.clone();
-        other.scopes = self.scopes.clone();
-        *self == other
-    }
-}
-
 /// Caches the token of one key of the registry.
 pub(crate) struct TokenSource {
     key: TokenKey,
@@ -99,7 +90,7 @@ impl TokenSource {
             return Arc::clone(known);
         }
         // Removes sources without a client and without a valid token.
-        registry.retain(|source| Arc::strong_count(source) > 1 || source.usable().is_some());
+        registry.retain(|source| Arc::strong_count(source) > 1 || source.has_usable_token());
         let source = Arc::new(Self::new(key, clock.clone()));
         registry.push(Arc::clone(&source));
         source
@@ -118,7 +109,7 @@ impl TokenSource {
         Self { key, clock, quota, gate, state: Mutex::new(state) }
     }
 
-    /// A valid token: the cached one, one of the same credential with more scopes, or a new one.
+    /// A valid token: the cached one, or a new one for this source's scopes (§5.4, T29).
     ///
     /// # Errors
     /// Those of the exchange, for all callers that waited for it, and for a while also for later
@@ -142,9 +133,6 @@ impl TokenSource {
             }
             TokenStatus::MustRenew(_) => {}
             TokenStatus::Missing => {
-                if let Some(wider) = self.wider() {
-                    return Ok(wider);
-                }
                 self.check_remembered_failure()?;
                 exchange.credential.check_signer()?;
             }
@@ -164,14 +152,9 @@ impl TokenSource {
     /// Drops the cached token if it is the refused one: of many requests that fail with one token, the
     /// first drops it, and the others find its successor.
     pub(crate) fn invalidate(&self, refused: &AccessToken) {
-        if self.forget_if(refused) {
-            return;
-        }
-        // It may be a token with more scopes, from another source.
-        let others: Vec<_> =
-            REGISTRY.lock().iter().filter(|s| s.key.same_credential(&self.key)).cloned().collect();
-        for source in others {
-            source.forget_if(refused);
+        let mut state = self.state.lock();
+        if state.token.as_ref().is_some_and(|t| t.access.generation() == refused.generation()) {
+            state.token = None;
         }
     }
 
@@ -247,39 +230,10 @@ impl TokenSource {
         }
     }
 
-    /// The cached token, unless it is about to expire.
-    fn usable(&self) -> Option<CachedToken> {
-        self.state
-            .lock()
-            .token
-            .clone()
-            .filter(|cached| cached.left(&self.clock) > cached.renew_first_at())
-    }
-
-    /// A valid token of the same credential whose granted scopes include those requested here (§5.4).
-    fn wider(&self) -> Option<AccessToken> {
-        let registry = REGISTRY.lock();
-        let candidates = registry.iter().filter(|source| {
-            !std::ptr::eq(&raw const ***source, self)
-                && source.key.same_credential(&self.key)
-                && source.clock.is_same(&self.clock)
-        });
-        candidates
-            .filter_map(|source| source.usable())
-            .find(|cached| {
-                cached.scopes.as_ref().is_some_and(|granted| self.key.scopes.is_subset_of(granted))
-            })
-            .map(|cached| cached.access)
-    }
-
-    fn forget_if(&self, refused: &AccessToken) -> bool {
-        let mut state = self.state.lock();
-        let matches =
-            state.token.as_ref().is_some_and(|t| t.access.generation() == refused.generation());
-        if matches {
-            state.token = None;
-        }
-        matches
+    /// Whether the cached token is not about to expire.
+    fn has_usable_token(&self) -> bool {
+        let state = self.state.lock();
+        state.token.as_ref().is_some_and(|t| t.left(&self.clock) > t.renew_first_at())
     }
 
     /// Records a failed flight: its waiters get its error, and so do later callers for a while if the
@@ -348,12 +302,6 @@ impl TokenSource {
             }
             None => Ok(()),
         }
-    }
-
-    /// The granted scopes of the cached token.
-    #[cfg(test)]
-    pub(super) fn granted_scopes(&self) -> Option<ScopeSet> {
-        self.state.lock().token.clone()?.scopes
     }
 
     fn failed_since(&self, seen: u64) -> Option<Error> {

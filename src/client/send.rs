@@ -30,9 +30,9 @@ pub(crate) const DISCOVERY_PATH: &str = "/api/customer/v1/discovery";
 /// The path of the data endpoint below the base URL (§4.3).
 pub const DATA_PATH: &str = "/api/customer/v1/data";
 
-/// If a younger token is refused, it may not have reached all servers of the service yet ...
+/// If a younger token is refused, tokens may need time to reach all servers of the service ...
 const YOUNG: Duration = Duration::from_secs(5);
-/// ... and the request is retried with it after this pause.
+/// ... and its successor is used at this age.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
 /// A client of the service for one credential. Cheap to clone; clones share one client.
@@ -56,36 +56,6 @@ struct Inner {
 struct Identity {
     credential: Credential,
     tokens: Arc<TokenSource>,
-}
-
-/// The recoveries that one call has made after refused tokens.
-#[derive(Default)]
-struct Recovery {
-    waited: bool,
-    refreshed: bool,
-}
-
-enum Remedy {
-    /// Retry with the same token after a pause.
-    Wait,
-    /// Retry with a new token.
-    Refresh,
-    GiveUp,
-}
-
-impl Recovery {
-    /// After one refresh, a refusal ends the call, even of a young token (D2, D7, M4).
-    fn next(&mut self, refused: &AccessToken) -> Remedy {
-        if self.refreshed {
-            Remedy::GiveUp
-        } else if !self.waited && refused.age() < YOUNG {
-            self.waited = true;
-            Remedy::Wait
-        } else {
-            self.refreshed = true;
-            Remedy::Refresh
-        }
-    }
 }
 
 impl Client {
@@ -250,7 +220,8 @@ impl Client {
         let inner = &*self.0;
         let clock = inner.time.clock();
         let mut call = Call::begin(clock, &inner.settings.retry, &inner.quota, deadline);
-        let mut recovery = Recovery::default();
+        let mut refusal: Option<Error> = None;
+        let mut arrival = Duration::ZERO;
         let mut must_remain = request.spending.map_or(0, |spending| spending.must_remain);
         loop {
             let identity = self.identity();
@@ -258,6 +229,9 @@ impl Client {
                 Ok(token) => token,
                 Err(error) => return Err(call.with_attempts(error)),
             };
+            if let Some(refusal) = &refusal {
+                call.pause(arrival.saturating_sub(token.age()), refusal.clone()).await?;
+            }
             let outcome =
                 match call.attempt(Box::pin(self.attempt(request, must_remain, &token))).await {
                     // `read` may wait for its caller, so it does not count against the limit of the call.
@@ -276,17 +250,14 @@ impl Client {
                 call.pause_after(error).await?;
                 continue;
             }
-            match recovery.next(&token) {
-                Remedy::Wait => {
-                    call.record_attempt(&error, ARRIVAL);
-                    call.pause(ARRIVAL, error).await?;
-                }
-                Remedy::Refresh => {
-                    call.record_attempt(&error, Duration::ZERO);
-                    identity.tokens.invalidate(&token);
-                }
-                Remedy::GiveUp => return Err(call.with_last_attempt(error)),
+            // One new token and one repeat; a second refusal ends the call (D2, D7).
+            if refusal.is_some() {
+                return Err(call.with_last_attempt(error));
             }
+            arrival = if token.age() < YOUNG { ARRIVAL } else { Duration::ZERO };
+            call.record_attempt(&error, arrival);
+            identity.tokens.invalidate(&token);
+            refusal = Some(error);
         }
     }
 

@@ -288,6 +288,9 @@ impl Chain {
             (Kind::RequestRejected, Some(414 | 431)) => error.with_hint(format!(
                 "The service sent a cursor of {length} bytes, which is longer than it accepts."
             )),
+            (Kind::RequestRejected, None) if error.context().unsent => error.with_hint(format!(
+                "The service sent a cursor of {length} bytes, which is longer than a URL can be."
+            )),
             _ => error,
         }
     }

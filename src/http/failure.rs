@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use std::io;
 
 use rustls::{AlertDescription, CertificateError};
+use url::Url;
 
 use super::base_url::BaseUrl;
 use crate::error::{Error, Kind, Phase};
@@ -218,6 +219,15 @@ fn certificate_problem(problem: &CertificateError) -> &'static str {
         Certificate::Revoked => "its certificate was revoked",
         _ => "its certificate is not valid",
     }
+}
+
+/// P4: a request whose URL no HTTP message of the library can hold.
+pub(super) fn too_long_url(url: &Url) -> Error {
+    let (path, length) = (url.path(), url.as_str().len());
+    let message = format!("GET {path} was not sent: its URL would have {length} bytes");
+    Error::new(Kind::RequestRejected, message)
+        .with_hint("A URL has at most 65,534 bytes: ask for less in one query.")
+        .with(|context| context.unsent = true)
 }
 
 #[cfg(test)]

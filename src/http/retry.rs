@@ -123,14 +123,25 @@ fn deadline_exceeded(last: Option<Error>) -> Error {
     }
 }
 
+/// The error of a call that is not retried because too many retries of its client failed.
+fn without_quota(error: Error) -> Error {
+    error.with(|context| {
+        context.message.push_str("; not retried, because the client's retry quota is used up");
+        context.hint.get_or_insert_with(|| {
+            "Too many retries of this client have failed; the quota fills again in minutes."
+                .to_owned()
+        });
+    })
+}
+
 const QUOTA: f64 = 100.0;
 const TRANSIENT_COST: f64 = 10.0;
 const THROTTLED_COST: f64 = 5.0;
-const SUCCESS_REFUND: f64 = 1.0;
+const FIRST_SUCCESS: f64 = 1.0;
 const REFILL_PER_SECOND: f64 = 1.0 / 6.0;
 
-/// A client's budget for retries: an outage costs ten to twenty extra requests and then about one a
-/// minute, independent of the number of threads.
+/// A client's budget for retries that fail: an outage costs ten to twenty extra requests and then about
+/// one a minute, independent of the number of threads. A retry that succeeds costs nothing.
 pub(crate) struct RetryQuota(Mutex<Level>);
 
 struct Level {
@@ -161,14 +172,16 @@ impl RetryQuota {
         }
     }
 
-    fn take(&self, clock: &Clock, transience: Transience) -> bool {
+    /// Takes the cost of a retry; `None` if too little is left.
+    fn take(&self, clock: &Clock, transience: Transience) -> Option<f64> {
         let cost =
             if transience == Transience::Throttled { THROTTLED_COST } else { TRANSIENT_COST };
-        self.change(clock, |tokens| (tokens >= cost).then_some(tokens - cost))
+        let taken = self.change(clock, |tokens| (tokens >= cost).then_some(tokens - cost));
+        taken.then_some(cost)
     }
 
-    fn refund(&self, clock: &Clock) {
-        self.change(clock, |tokens| Some(tokens + SUCCESS_REFUND));
+    fn give_back(&self, clock: &Clock, tokens: f64) {
+        self.change(clock, |left| Some(left + tokens));
     }
 }
 
@@ -183,6 +196,8 @@ pub(crate) struct Call<'a> {
     /// the time to get a token.
     uncounted: Duration,
     tries: u32,
+    /// What the retry under way took from the quota.
+    cost: Option<f64>,
     reframed: bool,
     attempts: Vec<Attempt>,
 }
@@ -203,6 +218,7 @@ impl<'a> Call<'a> {
             started: clock.monotonic(),
             uncounted: Duration::ZERO,
             tries: 0,
+            cost: None,
             reframed: false,
             attempts: Vec::new(),
         }
@@ -297,9 +313,12 @@ impl<'a> Call<'a> {
         if stop
             || self.tries >= self.policy.tries
             || asked.is_some_and(|asked| asked > self.policy.max_retry_after)
-            || !self.quota.take(self.clock, transience)
         {
             return Err(self.with_last_attempt(error));
+        }
+        self.cost = self.quota.take(self.clock, transience);
+        if self.cost.is_none() {
+            return Err(self.with_last_attempt(without_quota(error)));
         }
         self.reframed |= transience == Transience::Once;
         let wait = match asked {
@@ -321,11 +340,9 @@ impl<'a> Call<'a> {
         self.pause(wait, error).await
     }
 
-    /// Records success; a success at the first attempt adds to the quota.
+    /// Records success: a retry gives back what it took from the quota, a first attempt a little.
     pub(crate) fn succeeded(&self) {
-        if self.tries == 0 {
-            self.quota.refund(self.clock);
-        }
+        self.quota.give_back(self.clock, self.cost.unwrap_or(FIRST_SUCCESS));
     }
 
     /// The error of a call that ends with this attempt.

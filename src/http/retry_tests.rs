@@ -145,6 +145,35 @@ async fn b12_an_outage_costs_a_bounded_number_of_retries_for_any_number_of_calle
     assert!(requests <= 32 + 11, "{requests}");
     // Ten idle minutes refill the quota.
     clock.advance(Duration::from_secs(600));
-    assert!((0..10).all(|_| quota.take(&clock, Transience::Transient)));
-    assert!(!quota.take(&clock, Transience::Transient));
+    assert!((0..10).all(|_| quota.take(&clock, Transience::Transient).is_some()));
+    assert_eq!(quota.take(&clock, Transience::Transient), None);
+}
+
+#[tokio::test]
+async fn b12_retries_that_succeed_cost_nothing_however_many_there_are() {
+    let (clock, quota, policy) = (clock(), RetryQuota::new(), Policy::data());
+    for _ in 0..400 {
+        let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+        call.pause_after(unavailable()).await.expect("a retry");
+        call.succeeded();
+    }
+    assert!((0..9).all(|_| quota.take(&clock, Transience::Transient).is_some()));
+}
+
+#[tokio::test]
+async fn b12_an_error_that_the_quota_ended_says_so() {
+    let (clock, quota) = (clock(), RetryQuota::new());
+    let policy = Policy { tries: 20, ..Policy::data() };
+    let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+    let error = loop {
+        if let Err(error) = call.pause_after(unavailable()).await {
+            break error;
+        }
+    };
+    assert!(error.to_string().contains("not retried, because the client's retry quota is used up"));
+    assert!(error.context().attempts.len() < 20);
+    let policy = Policy { tries: 1, ..Policy::data() };
+    let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+    let error = call.pause_after(unavailable()).await.expect_err("one attempt");
+    assert!(!error.to_string().contains("quota"), "{error}");
 }

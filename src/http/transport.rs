@@ -28,6 +28,9 @@ use crate::error::{Error, Kind, Phase, Result, excerpt};
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
+/// Longest URL that the HTTP library sends.
+const LONGEST_URL: usize = 65_534;
+
 /// The settings of the connections.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -198,6 +201,9 @@ impl Transport {
     async fn exchange(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
         let Connections { http, proxy } = self.connections()?;
         let path = request.url.path().to_owned();
+        if request.url.as_str().len() > LONGEST_URL {
+            return Err(failure::too_long_url(&request.url));
+        }
         // The body of a token reply must not stay in the pool.
         let buffers =
             if request.form.is_some() { Buffers::default() } else { self.buffers.clone() };

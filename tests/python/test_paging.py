@@ -147,6 +147,19 @@ def test_a_cursor_refused_in_the_middle_of_a_chain_is_its_own_error(sandbox, sta
     assert len(caught.value.partial) == 200
 
 
+@pytest.mark.fault("P4")
+def test_a_cursor_too_long_for_a_url_is_refused_before_it_leaves(sandbox):
+    client = sandbox.client()
+    sandbox.fault(on="data", members={"nextCursor": "x" * 66_000})
+    with pytest.raises(siteline.RequestRejected, match=r"a cursor of 66000 bytes") as caught:
+        client.data(**DAY, page_size=100).collect()
+    assert len(caught.value.attempts) == 1
+    assert caught.value.status is None
+    assert "xxx" not in str(caught.value)
+    assert len(caught.value.partial) == 100
+    assert client.allowance.used == sandbox.stats["data_requests"] == 1
+
+
 @pytest.mark.fault("P8")
 def test_an_iterator_shared_by_eight_threads_returns_each_page_once(sandbox):
     client = sandbox.client()

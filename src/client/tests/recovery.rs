@@ -9,8 +9,10 @@ use crate::http::test_server::{EMPTY_PAGE, token_body};
 #[tokio::test]
 async fn d1_a_refused_token_costs_one_token_request_and_one_retry_of_the_same_bytes() {
     let bench = Bench::settled(vec![refused()]).await;
+    let before = bench.clock().monotonic();
     bench.get().await.expect("a page");
     assert_eq!(bench.counts(), (1, 2));
+    assert_eq!(bench.clock().monotonic(), before, "a new token is used at once");
     let sent = bench.server.other_requests();
     let without_token = |raw: &str| raw.replace("good-token-0", "").replace("good-token-1", "");
     assert_ne!(sent[1].raw, sent[2].raw);
@@ -132,24 +134,24 @@ async fn d6_if_the_service_revokes_its_tokens_every_third_page_no_page_is_lost()
 }
 
 #[tokio::test]
-async fn d7_a_young_token_that_is_refused_is_tried_again_after_a_second() {
+async fn d7_the_successor_of_a_young_token_is_used_when_it_is_a_second_old() {
     let bench = Bench::new(vec![refused()]).await;
     bench.get().await.expect("a page");
-    assert_eq!(bench.server.token_requests().len(), 1);
+    assert_eq!(bench.server.token_requests().len(), 2);
     assert_eq!(bench.server.other_requests().len(), 2);
     assert_eq!(bench.clock().monotonic(), Duration::from_secs(1));
 }
 
 #[tokio::test]
-async fn d7_if_it_is_refused_again_it_is_replaced_once_and_the_third_refusal_is_final() {
+async fn d7_a_second_refusal_is_final_for_a_young_token_too() {
     let bench = Bench::new(vec![refused(); 8]).await;
     let error = bench.error().await;
     assert_eq!(error.kind(), Kind::AuthenticationError);
     assert_eq!(bench.server.token_requests().len(), 2);
-    assert_eq!(bench.server.other_requests().len(), 3);
-    assert_eq!(error.context().attempts.len(), 3);
-    let bench = Bench::new(vec![refused(), refused()]).await;
-    bench.get().await.expect("a page at the third");
+    assert_eq!(bench.server.other_requests().len(), 2);
+    assert_eq!(bench.client.allowance().expect("memory").used, 2);
+    let waits: Vec<_> = error.context().attempts.iter().map(|one| one.wait).collect();
+    assert_eq!(waits, [Some(Duration::from_secs(1)), None]);
 }
 
 #[tokio::test]

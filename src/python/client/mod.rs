@@ -49,7 +49,8 @@ use crate::settings::Settings;
 /// - ``assertion_lifetime`` (at most five minutes), ``clock_tolerance`` (``nbf`` before ``iat``, at
 ///   most a minute), ``typ`` (add the header ``typ``): the assertion (§2.1)
 /// - ``max_retry_after``: a longer ``Retry-After`` raises at once
-/// - ``tries``: the number of attempts of one page request
+/// - ``tries``: the number of attempts of one page request. Retries that fail also use up a quota of the
+///   client: after about ten of them, one a minute is left, and the error says so
 /// - ``connect_timeout``, ``response_timeout``, ``idle_timeout``: limits of one attempt
 /// - ``max_body_bytes``: the largest decoded body
 /// - ``application``: your name, after ``siteline/VERSION`` in ``User-Agent``
