@@ -13,6 +13,9 @@ use crate::data::point_columns::{Envelope, Identity, PointColumns};
 use crate::data::report::{PageReport, shown_name};
 use crate::error::{Error, Result};
 
+/// Most unknown members that an error names.
+const NAMES_SHOWN: usize = 20;
+
 /// The index of the points among an envelope's members: after the ids, before the extra columns.
 const POINTS: usize = 5;
 
@@ -212,6 +215,25 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         index
     }
 
+    /// J22: refuses points that have none of the four values where unknown members stand.
+    fn check_values(&self, report: &PageReport) -> Result<()> {
+        let unknown = report.unknown_members.iter().filter(|name| name.starts_with("points[]."));
+        let unknown: Vec<&str> = unknown.map(String::as_str).take(NAMES_SHOWN).collect();
+        let Some(missing) = self.points.missing_values() else { return Ok(()) };
+        if report.points == 0 || unknown.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "no point of the page has any of {}; the points have {}",
+            missing.join(", "),
+            unknown.join(", ")
+        );
+        Err(Error::protocol_at("", message).with_hint(
+            "Name the members that hold them: Shape(value=\"…\", minimum=\"…\"). To read them as text, \
+             name them in extra_columns=.",
+        ))
+    }
+
     /// The points of all envelopes. Completes the report with the counts over the page.
     pub(super) fn finish(self, report: &mut PageReport) -> Result<PointColumns> {
         let timestamps = self.columns.timestamps();
@@ -219,6 +241,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         report.series = self.series.len() as u64;
         report.repeated = self.series.iter().map(|series| series.rows.repeated(timestamps)).sum();
         report.timestamp_forms.extend(self.points.timestamp_form());
+        self.check_values(report)?;
         let series = self.series.into_iter().map(|series| series.identity).collect();
         self.columns.finish(series, self.envelopes, &self.settings.extra_columns)
     }

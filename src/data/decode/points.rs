@@ -26,12 +26,16 @@ pub(super) struct PointReader {
     member_names: Vec<String>,
     times: TimeReader,
     quality: DataQuality,
+    /// The bits of the members that any point has.
+    seen: u64,
 }
 
 struct OpenPoint<'a> {
     row: PointRow,
     /// The bits of the members that were read.
     seen: u64,
+    /// Those of the points before it, in the same array.
+    seen_before: u64,
     /// For each extra column, the member's JSON text.
     extras: Vec<Option<&'a str>>,
     /// False between two points.
@@ -58,7 +62,15 @@ impl PointReader {
             member_names,
             times: TimeReader::new(settings),
             quality: DataQuality::new(settings),
+            seen: 0,
         }
+    }
+
+    /// The names of the four values, if no point has any of them.
+    pub(super) fn missing_values(&self) -> Option<&[String]> {
+        let values = usize::from(TIMESTAMP) + 1..usize::from(FIRST_EXTRA);
+        let bits = values.clone().fold(0, |bits, index| bits | 1 << index);
+        (self.seen & bits == 0).then(|| &self.member_names[values])
     }
 
     /// The form of this page's timestamps, if it has any.
@@ -82,11 +94,13 @@ impl PointReader {
         self.names.restart();
         let start = columns.rows();
         let extras = vec![None; self.member_names.len() - usize::from(FIRST_EXTRA)];
-        let mut point = OpenPoint { row: PointRow::new(0), seen: 0, extras, open: false };
+        let mut point =
+            OpenPoint { row: PointRow::new(0), seen: 0, seen_before: 0, extras, open: false };
         self.points(json, &mut point, columns, report).map_err(|error| {
             let index = columns.rows() - start;
             if point.open { under(error, format_args!("[{index}]")) } else { error }
         })?;
+        self.seen |= point.seen_before;
         self.quality.count(&columns.rows_from(start), report);
         Ok(())
     }
@@ -177,6 +191,7 @@ impl PointReader {
             return Err(self.missing_timestamp());
         }
         columns.push(&point.row, &point.extras);
+        point.seen_before |= point.seen;
         point.open = false;
         Ok(())
     }

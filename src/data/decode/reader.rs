@@ -115,9 +115,15 @@ impl<'a, 's> PageReader<'a, 's> {
     fn other_member(&mut self, name: &str, arrays: &mut Arrays) -> Result<()> {
         let shape = &self.settings.shape;
         let token = self.json.peek()?;
-        if name == shape.error_member && token != ValueKind::Null {
-            let value = excerpt(self.json.skip_value()?);
-            return Err(Error::protocol_at("", format!("the page reports an error: {value}")));
+        let is_error = name == shape.error_member && token != ValueKind::Null;
+        if is_error || name.strip_suffix('s') == Some(&shape.error_member) {
+            let value = self.json.clone().skip_value()?;
+            // A list of errors may be empty.
+            let brackets = |c: char| "[]{}".contains(c) || c.is_ascii_whitespace();
+            if is_error || !(value == "null" || value.trim_matches(brackets).is_empty()) {
+                let message = format!("the page reports an error: {}", excerpt(value));
+                return Err(Error::protocol_at("", message));
+            }
         }
         if let Some(array) = &shape.array {
             if name != array {
@@ -171,6 +177,12 @@ impl<'a, 's> PageReader<'a, 's> {
         let series: Vec<String> = arrays.series.iter().map(|name| shown_name(name)).collect();
         match series.as_slice() {
             [one] => {
+                let others = [&arrays.other, &arrays.plain, &arrays.members];
+                if arrays.empty.contains(&arrays.series[0])
+                    || others.iter().any(|o| o.contains(one))
+                {
+                    return Err(Error::protocol_at(format!(".{one}"), "this member comes twice"));
+                }
                 self.report.arrays.insert(one.clone());
                 return Ok(());
             }

@@ -170,6 +170,37 @@ fn j1_a_duplicate_known_member_is_refused_at_every_level() {
 }
 
 #[test]
+fn j1_the_array_of_series_given_twice_is_refused_whatever_one_side_holds() {
+    let good = point(r#""value":1"#);
+    for other in ["[]", "null", "1", "[1]", r#"[{"a":1}]"#] {
+        let before = good.replacen(r#"{"series""#, &format!(r#"{{"series":{other},"series""#), 1);
+        let after = good.replacen(r#""next"#, &format!(r#""series":{other},"next"#), 1);
+        for body in [before, after] {
+            assert_eq!(refused(&body).0, "$.series", "{body}");
+        }
+    }
+}
+
+#[test]
+fn j22_points_without_any_of_the_four_values_are_refused_where_unknown_members_stand() {
+    let (_, text) = refused(&point(r#""data":{"value":1,"minimum":0}"#));
+    assert!(text.contains("points[].data") && text.contains("sampleCount"), "{text}");
+    assert!(text.contains("Shape(value="), "{text}");
+    let (_, text) = refused(&point(r#""v":1,"lo":0,"hi":2,"n":60"#));
+    assert!(text.contains("points[].hi, points[].lo, points[].n, points[].v"), "{text}");
+    // One of the four in any point, an explicit null too, shows that the names are right.
+    let one =
+        r#"{"timestamp":"2026-11-01T00:00:00Z","v":1},{"timestamp":"2026-11-01T00:01:00Z",NULL}"#;
+    for known in ["\"value\":null", "\"sampleCount\":0"] {
+        assert_eq!(read(&page(&one.replace("NULL", known))).unwrap().points.rows(), 2);
+    }
+    let bare = read(&page(r#"{"timestamp":"2026-11-01T00:00:00Z"}"#)).unwrap();
+    assert_eq!(bare.points.rows(), 1, "nothing unknown stands in their place");
+    let named = DecodeSettings { extra_columns: vec!["v".to_owned()], ..settings() };
+    assert!(decode(point(r#""v":1"#).as_bytes(), &named).is_ok(), "asked for");
+}
+
+#[test]
 fn j2_a_page_without_a_cursor_is_an_error_unless_configured_as_the_last() {
     let body = page("").replace(r#","nextCursor":null"#, "");
     let (path, text) = refused(&body);
@@ -212,7 +243,7 @@ fn j18_unknown_members_are_listed_and_kept_on_request() {
     let body = r#"{"meta":{"a":[1]},"nextCursor":null,"series":[
         {"unit":"mm","siteId":"S","lineId":"L","machineId":"M","deviceId":"D","tagGuid":"T","points":[
             {"timestamp":"2026-11-01T00:00:00Z","quality" : {"ok": true},"unit":null},
-            {"timestamp":"2026-11-01T00:01:00Z","unit":"kg"},
+            {"timestamp":"2026-11-01T00:01:00Z","unit":"kg","value":1},
             {"timestamp":"2026-11-01T00:02:00Z","note":1}]}]}"#;
     let plain = read(body).unwrap();
     let listed: Vec<&str> = plain.report.unknown_members.iter().map(String::as_str).collect();
@@ -293,6 +324,20 @@ fn j19_p5_empty_arrays_are_an_empty_page() {
     let several = read(r#"{"series":[],"warnings":[],"notes":["x"],"nextCursor":null}"#).unwrap();
     assert!(several.report.arrays.is_empty());
     refused(r#"{"warnings":[],"data":[{"timestamp":1}],"nextCursor":null}"#);
+}
+
+#[test]
+fn e5_a_list_of_errors_beside_the_series_is_an_error_unless_it_is_empty() {
+    let good = point(r#""value":1"#);
+    let with = |errors: &str| good.replacen(r#""next"#, &format!(r#""errors":{errors},"next"#), 1);
+    for errors in ["null", "[]", "[ ]", "{}"] {
+        assert!(read(&with(errors)).is_ok(), "{errors}");
+    }
+    for errors in [r#"["line L2 is missing"]"#, r#"[{"code":7}]"#, "true"] {
+        let (path, text) = refused(&with(errors));
+        assert_eq!(path, "$.errors");
+        assert!(text.contains("the page reports an error"), "{text}");
+    }
 }
 
 #[test]

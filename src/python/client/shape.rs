@@ -19,7 +19,8 @@ use crate::python::convert::state::dict;
 ///   text is ISO 8601, and a number is in the unit that brings it nearer to the query's range
 /// - ``missing_cursor``: a page without ``nextCursor`` is an ``"error"``; with ``"end"`` it is the last
 ///   page, for a service that leaves the member out there
-/// - ``error_member``: a top-level member that marks an error in a reply with status 200
+/// - ``error_member``: a top-level member that marks an error in a reply with status 200; with an ``s``
+///   after its name it is a list of errors, which may be empty
 /// - ``points``, ``next_cursor``, ``identity`` (five names), ``timestamp_member``, ``value``,
 ///   ``minimum``, ``maximum``, ``sample_count``: member names
 ///
