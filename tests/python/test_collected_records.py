@@ -73,12 +73,15 @@ def test_asyncio_gives_collected_records_from_memory(sandbox, asked):
             counts = [asked()]
             fresh = [record async for record in scan.records(fresh=True)]
             counts.append(asked())
+            again = [record async for record in scan.records(named=True, fresh=True)]
+            assert sorted(again) == named
+            counts.append(asked())
             return table, given, named, fresh, counts
 
     table, given, named, fresh, counts = asyncio.run(read())
     assert values(given) == values(table.records())
     assert named == list(table.records(named=True))
-    assert (len(fresh), counts) == (288, [0, 6])
+    assert (len(fresh), counts) == (288, [0, 6, 6])
 
 
 def test_other_tasks_get_turns_while_points_come_from_memory(sandbox):
