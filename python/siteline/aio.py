@@ -13,8 +13,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
+import functools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    Never,
+    Protocol,
+    Self,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from siteline._awaiting import KnownStates, async_target
 from siteline._reads import Reads
@@ -57,6 +70,9 @@ __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"]
 _T = TypeVar("_T")
 _Item_co = TypeVar("_Item_co", covariant=True)
 
+# An iterator lets the loop work after so many items: about a millisecond of points.
+_ITEMS_AT_A_TIME = 1_000
+
 
 class _Source(Protocol[_Item_co]):
     def _take(self) -> tuple[_Item_co | None, bool]: ...
@@ -80,9 +96,11 @@ class AsyncClient:
 
     __slots__ = ("_client",)
 
-    def __init__(self, base_url: str, **options: Unpack[_NewClientOptions]) -> None:
+    def __init__(
+        self, base_url: str, *surplus: Never, **options: Unpack[_NewClientOptions]
+    ) -> None:
         """Make a client; costs no request. The arguments are those of :class:`siteline.Client`."""
-        self._client = Client(base_url, **options)
+        self._client = Client(base_url, *surplus, **options)
 
     @classmethod
     def from_env(cls, **options: Unpack[_OutsideOptions]) -> Self:
@@ -287,11 +305,31 @@ async def _done(future: asyncio.Future[Any]) -> None:
             await asyncio.wait([future])
 
 
+async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
+    """Convert a table on a thread of its own, in the caller's context, so that the loop goes on.
+
+    Not on the loop's executor: its threads may all be waiting for the task that awaits this. A
+    cancelled task does not wait for the thread, whose frame is then dropped.
+    """
+    run = functools.partial(contextvars.copy_context().run, convert, **options)
+    try:
+        from concurrent.futures import ThreadPoolExecutor
+
+        executor = ThreadPoolExecutor(1, thread_name_prefix="siteline-convert")
+        converting = asyncio.get_running_loop().run_in_executor(executor, run)
+    except RuntimeError:  # the interpreter is ending, and starts no threads
+        return run()
+    executor.shutdown(wait=False)
+    return await converting
+
+
 class AsyncScan:
     """:class:`siteline.Scan` for asyncio: a lazy query that reads when it is awaited.
 
-    ``pages()`` and ``records()`` each start a new chain. ``collect()``, ``to_pandas()``,
-    ``to_polars()`` and ``to_arrow()`` share one read of all pages.
+    ``collect()``, ``to_pandas()``, ``to_polars()`` and ``to_arrow()`` share one read of all pages,
+    and ``records()`` after it. ``pages()`` always starts a new chain and pays for each page. Frames
+    are made on a thread of their own, so that the loop goes on; those of a :class:`siteline.Table`
+    are made where they are asked for: ``await asyncio.to_thread(table.to_pandas)``.
 
     >>> import asyncio
     >>> async def main():
@@ -316,20 +354,26 @@ class AsyncScan:
     def pages(self) -> AsyncPages:
         """Read page by page, on a new chain: ``async for page in scan.pages()``.
 
-        From the second page on, one page is read ahead: see :meth:`siteline.Scan.pages`.
+        Each call costs a request for each page, also after ``collect()``. From the second page on,
+        one page is read ahead: see :meth:`siteline.Scan.pages`.
         """
         return AsyncPages(self._scan.pages())
 
     @overload
-    def records(self, *, named: Literal[False] = False) -> AsyncRecords[dict[str, Any]]: ...
+    def records(
+        self, *, named: Literal[False] = False, fresh: bool = False
+    ) -> AsyncRecords[dict[str, Any]]: ...
     @overload
-    def records(self, *, named: Literal[True]) -> AsyncRecords[Record]: ...
-    def records(self, *, named: bool = False) -> AsyncRecords[Any]:
-        """Read point by point, on a new chain: plain dicts, or :class:`siteline.Record` tuples.
+    def records(self, *, named: Literal[True], fresh: bool = False) -> AsyncRecords[Record]: ...
+    def records(self, *, named: bool = False, fresh: bool = False) -> AsyncRecords[Any]:
+        """Read point by point: plain dicts, or :class:`siteline.Record` tuples.
 
-        From the second page on, one page is read ahead: see :meth:`siteline.Scan.pages`.
+        After ``collect()`` the points come from memory, merged and free; before it, and with
+        ``fresh=True``, from a new chain: see :meth:`siteline.Scan.records`.
         """
-        return AsyncRecords(self._scan.records(named=True) if named else self._scan.records())
+        if named:
+            return AsyncRecords(self._scan.records(named=True, fresh=fresh))
+        return AsyncRecords(self._scan.records(fresh=fresh))
 
     async def collect(self) -> Table:
         """Read all pages once, merge them, and keep the table. After a cancellation, the next call
@@ -356,16 +400,16 @@ class AsyncScan:
         return [AsyncScan(part) for part in self._scan.split(by)]
 
     async def to_pandas(self, *, ids: Literal["str", "category"] = "str") -> pd.DataFrame:
-        """Read all pages into the long pandas frame."""
-        return (await self.collect()).to_pandas(ids=ids)
+        """Read all pages into the long pandas frame, made on a thread of its own."""
+        return await _converted((await self.collect()).to_pandas, ids=ids)
 
     async def to_polars(self, *, ids: Literal["str", "category"] = "str") -> pl.DataFrame:
-        """Read all pages into the long polars frame, without pyarrow."""
-        return (await self.collect()).to_polars(ids=ids)
+        """Read all pages into the long polars frame, without pyarrow, as :meth:`to_pandas`."""
+        return await _converted((await self.collect()).to_polars, ids=ids)
 
     async def to_arrow(self) -> pa.Table:
-        """Read all pages into a ``pyarrow.Table``."""
-        return (await self.collect()).to_arrow()
+        """Read all pages into a ``pyarrow.Table``, as :meth:`to_pandas`."""
+        return await _converted((await self.collect()).to_arrow)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the query and the client, where the client can be pickled."""
@@ -397,11 +441,12 @@ class _Items(Generic[_Item_co]):
     end as if all items had been returned.
     """
 
-    __slots__ = ("_source",)
+    __slots__ = ("_returned", "_source")
 
     def __init__(self, source: _Source[_Item_co]) -> None:
         """Wrap an iterator of the core."""
         self._source = source
+        self._returned = 0
 
     def __aiter__(self) -> Self:
         """Return the iterator itself."""
@@ -409,6 +454,9 @@ class _Items(Generic[_Item_co]):
 
     async def __anext__(self) -> _Item_co:
         """Return the next item. A cancelled call loses none: the next call returns it."""
+        self._returned += 1
+        if self._returned % _ITEMS_AT_A_TIME == 0:
+            await asyncio.sleep(0)
         while True:
             item, ended = self._source._take()
             if item is not None:

@@ -489,6 +489,8 @@ class ServiceUnavailable(ServiceError):
 class DeadlineExceeded(SitelineError, TimeoutError):
     """The deadline that the caller gave passed.
 
+    - ``.hint``: how to go on
+
     >>> sandbox.fault(on="data", status=503, retry_after=50)
     >>> try:
     ...     client.data(site="S1", deadline="30s").collect()
@@ -496,6 +498,12 @@ class DeadlineExceeded(SitelineError, TimeoutError):
     ...     print(isinstance(error, TimeoutError))
     True
     """
+
+    hint: str | None = (
+        "Give deadline= more time. Pages that were read are not lost: a scan goes on with "
+        "scan.resume(error.bookmark, onto=error.partial), a sync when it is called again."
+    )
+    """What to do."""
 
 
 class StoreError(SitelineError):
@@ -600,12 +608,21 @@ class BookmarkError(SitelineError, ValueError):
 class ClosedError(SitelineError, RuntimeError):
     """The client, store or sandbox was closed, or the event loop of an async signer or store was.
 
+    - ``.hint``: what to use instead
+
     >>> client.close()
     >>> client.discover()
     Traceback (most recent call last):
         ...
     siteline.errors.ClosedError: the client is closed
+    What was closed stays closed: make a new one...
     """
+
+    hint: str | None = (
+        "What was closed stays closed: make a new one. The end of a `with` block closes it: use it "
+        "inside."
+    )
+    """What to do."""
 
 
 class ForkError(SitelineError, RuntimeError):

@@ -16,6 +16,7 @@ mod exchange;
 mod grant;
 mod jwk;
 mod key;
+mod key_choice;
 mod pem;
 mod refusal;
 mod retry_after_gate;
@@ -34,6 +35,7 @@ pub(crate) use exchange::Exchange;
 pub(crate) use jwk::PublicJwk;
 pub use key::PrivateKey;
 pub(crate) use key::{AsyncSigner, Loaded, SignFuture, Signer};
+pub(crate) use key_choice::KeyChoice;
 pub(crate) use scope::ScopeSet;
 pub(crate) use token::{TokenKey, TokenSource};
 

@@ -1,6 +1,6 @@
 //! [`CollectOnce`]: the complete table of a scan, read once for all callers and remembered.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::page_request::Prefetch;
 use super::page_stream::PageStream;
@@ -18,6 +18,8 @@ use crate::lock::Mutex;
 #[derive(Debug)]
 pub(crate) struct CollectOnce {
     scan: Scan,
+    /// The complete table, once it has been read.
+    table: OnceLock<Arc<Table>>,
     slot: Mutex<Slot>,
 }
 
@@ -47,20 +49,13 @@ pub(crate) struct Partial {
 #[derive(Debug)]
 struct Slot {
     process: u32,
-    collect: Arc<tokio::sync::Mutex<Collect>>,
-}
-
-/// Locked during a step.
-#[derive(Debug, Default)]
-pub(super) struct Collect {
-    reading: Option<Reading>,
-    /// The complete table.
-    table: Option<Arc<Table>>,
+    /// Locked during a step.
+    reading: Arc<tokio::sync::Mutex<Option<Reading>>>,
 }
 
 /// A read in progress.
 #[derive(Debug)]
-struct Reading {
+pub(super) struct Reading {
     stream: Arc<PageStream>,
     merger: Merger,
     provenance: Provenance,
@@ -70,14 +65,20 @@ impl CollectOnce {
     /// Reads nothing yet.
     #[must_use]
     pub(crate) fn new(scan: Scan) -> Self {
-        let slot = Slot { process: std::process::id(), collect: Arc::default() };
-        Self { scan, slot: Mutex::new(slot) }
+        let slot = Slot { process: std::process::id(), reading: Arc::default() };
+        Self { scan, table: OnceLock::new(), slot: Mutex::new(slot) }
     }
 
     /// The scan.
     #[must_use]
     pub(crate) fn scan(&self) -> &Scan {
         &self.scan
+    }
+
+    /// The complete table if it has been read, also while another caller is in a step.
+    #[must_use]
+    pub(crate) fn complete(&self) -> Option<&Arc<Table>> {
+        self.table.get()
     }
 
     /// The complete table: read now, or remembered.
@@ -100,12 +101,12 @@ impl CollectOnce {
     /// [`ReadFailure`] with the error of the chain and the pages read before; the next step restarts
     /// the read. `BookmarkError` as in [`Scan::resume`].
     pub(crate) async fn step(&self, deadline: Deadline) -> Result<Step, ReadFailure> {
-        let collect = self.collect();
-        let mut collect = collect.lock().await;
-        if let Some(table) = &collect.table {
+        let slot = self.reading();
+        let mut slot = slot.lock().await;
+        if let Some(table) = self.complete() {
             return Ok(Step::Whole(Arc::clone(table)));
         }
-        let reading = match &mut collect.reading {
+        let reading = match &mut *slot {
             Some(reading) => reading,
             empty => empty.insert(Reading::begin(&self.scan)?),
         };
@@ -116,12 +117,12 @@ impl CollectOnce {
             }
             Ok(None) => {
                 let table = Arc::new(reading.finish(None)?);
-                *collect = Collect { reading: None, table: Some(Arc::clone(&table)) };
-                Ok(Step::Whole(table))
+                *slot = None;
+                Ok(Step::Whole(Arc::clone(self.table.get_or_init(|| table))))
             }
             Err(failure) => {
                 let failure = reading.failed(failure);
-                collect.reading = None;
+                *slot = None;
                 Err(failure?)
             }
         }
@@ -130,8 +131,8 @@ impl CollectOnce {
     /// After a caller's last step: drops the request for the next page, unless another caller is in a
     /// step.
     pub(crate) fn stop_prefetch(&self) {
-        if let Ok(collect) = self.collect().try_lock()
-            && let Some(reading) = &collect.reading
+        if let Ok(slot) = self.reading().try_lock()
+            && let Some(reading) = &*slot
         {
             reading.stream.stop_prefetch();
         }
@@ -139,9 +140,9 @@ impl CollectOnce {
 
     /// Whether the page of the next step was already requested.
     pub(super) fn has_prefetched(&self) -> bool {
-        self.collect().try_lock().is_ok_and(|collect| {
-            collect.reading.as_ref().is_some_and(|reading| reading.stream.has_prefetched())
-        })
+        self.reading()
+            .try_lock()
+            .is_ok_and(|slot| slot.as_ref().is_some_and(|reading| reading.stream.has_prefetched()))
     }
 
     /// The part that has been read so far; empty while another caller is in a step.
@@ -149,41 +150,38 @@ impl CollectOnce {
     /// # Errors
     /// As [`Merger::finish`].
     pub(crate) fn partial(&self) -> Result<Partial> {
-        let collect = self.collect();
-        let Ok(collect) = collect.try_lock() else { return Ok(Partial::default()) };
-        if let Some(reading) = &collect.reading {
-            return reading.partial();
+        if let Some(table) = self.complete().cloned() {
+            return Ok(Partial { is_whole: true, table: Some(table), ..Partial::default() });
         }
-        let table = collect.table.clone();
-        Ok(Partial { is_whole: table.is_some(), table, ..Partial::default() })
+        let slot = self.reading();
+        let Ok(slot) = slot.try_lock() else { return Ok(Partial::default()) };
+        slot.as_ref().map_or_else(|| Ok(Partial::default()), Reading::partial)
     }
 
     /// The number of pages still to read, if the complete chain is expected to have `expected` pages:
     /// zero if the table is remembered, else at least one.
     #[must_use]
     pub(crate) fn pages_left(&self, expected: Option<u64>) -> Option<u64> {
-        let collect = self.collect();
-        let read = match collect.try_lock().as_deref() {
-            Ok(Collect { table: Some(_), .. }) => return Some(0),
-            Ok(Collect { reading: Some(reading), .. }) if reading.stream.is_done() => {
-                return Some(0);
-            }
-            Ok(Collect { reading: Some(reading), .. }) => reading.pages(),
+        if self.complete().is_some() {
+            return Some(0);
+        }
+        let slot = self.reading();
+        let read = match slot.try_lock().as_deref() {
+            Ok(Some(reading)) if reading.stream.is_done() => return Some(0),
+            Ok(Some(reading)) => reading.pages(),
             _ => self.scan.resumed_after_pages(),
         };
         expected.map(|pages| pages.saturating_sub(read).max(1))
     }
 
-    fn collect(&self) -> Arc<tokio::sync::Mutex<Collect>> {
+    fn reading(&self) -> Arc<tokio::sync::Mutex<Option<Reading>>> {
         let process = std::process::id();
         let mut slot = self.slot.lock();
         if slot.process != process {
             // The child keeps a complete table, but not the parent's read in progress.
-            let table = slot.collect.try_lock().ok().and_then(|collect| collect.table.clone());
-            let known = Collect { reading: None, table };
-            *slot = Slot { process, collect: Arc::new(tokio::sync::Mutex::new(known)) };
+            *slot = Slot { process, reading: Arc::default() };
         }
-        Arc::clone(&slot.collect)
+        Arc::clone(&slot.reading)
     }
 }
 
@@ -250,9 +248,9 @@ impl Reading {
 #[cfg(test)]
 impl CollectOnce {
     /// Simulates a fork: returns the inherited lock, and sets another process id.
-    pub(super) fn inherit(&self) -> Arc<tokio::sync::Mutex<Collect>> {
+    pub(super) fn inherit(&self) -> Arc<tokio::sync::Mutex<Option<Reading>>> {
         let mut slot = self.slot.lock();
         slot.process = 0;
-        Arc::clone(&slot.collect)
+        Arc::clone(&slot.reading)
     }
 }

@@ -33,6 +33,7 @@ pub(crate) use merge::{MergeReport, Merged, Merger};
 pub use page::Page;
 pub(crate) use point_columns::PointColumns;
 pub use point_columns::{Envelope, Identity};
+pub(crate) use query::bucket_width;
 pub use query::{Query, QueryInput};
 pub(crate) use schema::COLUMN_NAMES;
 pub use schema::schema;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_lc_rs::digest;
 use jiff::Timestamp;
@@ -143,6 +144,20 @@ impl Query {
     }
 }
 
+/// The seconds of the argument `name`, a bucket width.
+///
+/// # Errors
+/// `Kind::QueryError` for parts of a second, zero, and more than 136 years.
+pub(crate) fn bucket_width(name: &str, width: Duration) -> Result<u32> {
+    let refused = |message: String| Error::new(Kind::QueryError, message);
+    if width.subsec_nanos() != 0 || width.is_zero() {
+        let message = "is not a bucket width: it is a whole number of seconds, 1 or more.";
+        return Err(refused(format!("{name}={width:?} {message}")));
+    }
+    u32::try_from(width.as_secs())
+        .map_err(|_| refused(format!("{name}= is longer than 136 years.")))
+}
+
 /// SHA-256 over the base URL and subject.
 pub(super) fn origin_fingerprint(origin: &str) -> [u8; 32] {
     sha256("siteline origin", origin.as_bytes())
@@ -164,10 +179,15 @@ fn check_range(start: Option<Timestamp>, end: Option<Timestamp>) -> Result<()> {
         }
     }
     match (start, end) {
-        (Some(start), Some(end)) if start >= end => Err(Error::new(
-            Kind::QueryError,
-            format!("the range is empty: start {start} is not before end {end}"),
-        )),
+        (Some(start), Some(end)) if start >= end => {
+            let message = format!("the range is empty: start {start} is not before end {end}");
+            let hint = if start == end {
+                "To read one bucket, end is start plus the interval."
+            } else {
+                "Are start and end swapped?"
+            };
+            Err(Error::new(Kind::QueryError, message).with_hint(hint))
+        }
         _ => Ok(()),
     }
 }

@@ -332,8 +332,11 @@ impl<'a> Call<'a> {
             let error = self.too_long(Some(error));
             return Err(self.with_attempts(error));
         }
-        log::info!(
+        // The last but one attempt: when the next one fails too, so does the call.
+        let is_last_wait = self.tries + 1 >= self.policy.tries;
+        log::log!(
             target: "siteline::http",
+            if is_last_wait { log::Level::Warn } else { log::Level::Info },
             "try {} of {} ended with {}; the next one in {:.1} s",
             self.tries, self.policy.tries, outcome(&error), wait.as_secs_f64()
         );

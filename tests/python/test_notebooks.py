@@ -7,6 +7,7 @@ import re
 
 import pandas as pd
 import siteline
+from kit.feeds import make_feed
 from kit.markup import TAGS, Reader, read_html
 
 EVIL = '<script>alert("x")</script>'
@@ -183,3 +184,26 @@ def test_several_objects_can_be_on_one_page(sandbox):
     shown = [client, scan_of(client), scan_of(client).collect()]
     html = "".join(one._repr_html_() for one in itertools.chain(shown, shown))
     assert not re.search(r"\bid=", html)
+
+
+def test_what_is_wider_than_a_notebook_scrolls_in_its_own_box(sandbox, store):
+    client = sandbox.client(daily_allowance=1_000)
+    long = {"machineId": [f"a-machine-with-a-long-name-{n}" for n in range(40)]}
+    scan = scan_of(client)
+    page = next(scan.pages())
+    feed = make_feed()
+    plan = client.plan(feed, store)
+    report = client.sync(feed, store)
+    shown = [client, client.allowance, scan_of(client, filters=long), scan.query, page,
+             scan.collect(), scan, client.gather(scan.split(2)), feed, store, plan, report,
+             client.plan(scan.split(3)), store.points("line-2"), store.coverage("line-2"),
+             store.lateness("line-2")]  # fmt: skip
+    tables = 0
+    for one in shown:
+        reader = Reader(one._repr_html_())
+        assert not reader.unboxed, type(one)
+        tables += sum(tag == "table" for tag, _ in reader.seen)
+    assert tables > len(shown)
+    wrapped = read_html(scan_of(client, filters=long))
+    cells = [attrs["style"] for tag, attrs in wrapped.seen if tag == "td"]
+    assert all("white-space:normal" in style for style in cells[1::2])

@@ -27,6 +27,7 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(scan.records(), siteline.RecordIterator[dict[str, Any]])
     records: Iterator[dict[str, Any]] = scan.records()
     assert_type(next(records), dict[str, Any])
+    assert_type(scan.records(named=True, fresh=True), siteline.RecordIterator[siteline.Record])
     assert_type(scan.collect().records(named=True), siteline.RecordIterator[siteline.Record])
     client.data(site=7, filters={"machineId": ["M1", 2]}, extra_columns=("quality",))
     assert_type(siteline.Client.from_env(settle_lag="5m", tries=2), siteline.Client)

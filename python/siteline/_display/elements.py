@@ -27,6 +27,8 @@ FAINT = "rgba(128,128,128,.16)"
 
 LEFT = "padding:2px 12px 2px 0;text-align:left;border:0;white-space:nowrap;vertical-align:middle"
 """The style of a cell of text."""
+WRAPPED = LEFT.replace("nowrap", "normal")
+"""The style of a cell of long text."""
 RIGHT = LEFT.replace("text-align:left", "text-align:right")
 """The style of a cell of numbers."""
 _HEAD = "font-weight:normal;opacity:.65;"
@@ -35,12 +37,15 @@ _TABLE = (
     "font-variant-numeric:tabular-nums;background:transparent;color:inherit"
 )
 _LONGEST = 60
+# At most as wide as the notebook; what is wider scrolls in its box.
+_FITTING = "max-width:100%;overflow-x:auto"
 
 
 def card(title: str, facts: Iterable[str], *parts: str) -> str:
     """Return a complete drawing: a title, facts on the same line, and parts below."""
     rest = "".join(f" {muted(f'· {fact}')}" for fact in facts)
-    style = "font-size:13px;line-height:1.5;color:inherit;max-width:100%;overflow-x:auto"
+    style = "font-size:13px;line-height:1.5;color:inherit;overflow-wrap:anywhere"
+    style = f"{style};{_FITTING}"
     return f'<div style="{style}"><div><b>{title}</b>{rest}</div>{"".join(parts)}</div>'
 
 
@@ -48,16 +53,21 @@ def pairs(rows: Iterable[tuple[str, str]]) -> str:
     """Return a table of names and values."""
     cells = "".join(
         f'<tr style="background:transparent"><td style="{LEFT};{_HEAD}">{name}</td>'
-        f'<td style="{LEFT}">{value}</td></tr>'
+        f'<td style="{WRAPPED}">{value}</td></tr>'
         for name, value in rows
     )
-    return f'<table style="{_TABLE}"><tbody>{cells}</tbody></table>'
+    return scrolling(f'<table style="{_TABLE}"><tbody>{cells}</tbody></table>')
 
 
 def html_table(head: Iterable[tuple[str, str]], rows: Iterable[Iterable[tuple[str, str]]]) -> str:
     """Return a table; a cell is a content and a style (:data:`LEFT` or :data:`RIGHT`)."""
     body = "".join(_row("td", row) for row in rows)
-    return f'<table style="{_TABLE}">{_row("th", head, _HEAD)}{body}</table>'
+    return scrolling(f'<table style="{_TABLE}">{_row("th", head, _HEAD)}{body}</table>')
+
+
+def scrolling(content: str) -> str:
+    """Return a box that scrolls where its content is wider than the notebook."""
+    return f'<div style="{_FITTING}">{content}</div>'
 
 
 def _row(tag: str, cells: Iterable[tuple[str, str]], extra: str = "") -> str:

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 from siteline._counts import counted
 from siteline._display import coverage_svg
-from siteline._display.elements import LEFT, NONE, RIGHT, card, cell, html_table, muted, pairs, text
+from siteline._display.elements import (
+    LEFT,
+    NONE,
+    RIGHT,
+    card,
+    cell,
+    html_table,
+    muted,
+    pairs,
+    scrolling,
+    text,
+)
 from siteline._display.html import allowance_bar
 from siteline._display.sparklines import sparklines
 from siteline._times import duration, to_microsecond
@@ -86,7 +97,8 @@ def points(shown: Points) -> str:
 def coverage(shown: Coverage) -> str:
     """Show the calendar of a coverage."""
     facts = [text(shown.feed.name), f"at {to_microsecond(shown.now)} UTC"]
-    return card("Coverage", facts, f'<div style="margin-top:6px">{coverage_svg.svg(shown)}</div>')
+    drawing = scrolling(coverage_svg.svg(shown))
+    return card("Coverage", facts, f'<div style="margin-top:6px">{drawing}</div>')
 
 
 def lateness(shown: Lateness) -> str:

@@ -133,7 +133,10 @@ async fn r3_a_forked_process_keeps_a_complete_table_and_restarts_a_read_in_progr
     let inherited = collect.inherit();
     let _reading = inherited.lock().await;
     let table = collect.table().await.expect("its own read");
-    collect.inherit();
+    let inherited = collect.inherit();
+    let _step = inherited.lock().await;
+    assert!(collect.complete().is_some_and(|known| Arc::ptr_eq(known, &table)));
+    assert!(collect.partial().expect("merged").is_whole, "while another caller is in a step");
     assert!(Arc::ptr_eq(&collect.table().await.expect("remembered"), &table));
     assert_eq!(bench.server.other_requests().len(), 3);
 }

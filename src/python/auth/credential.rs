@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyString};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::auth::{Checked, Credential, PublicJwk};
+use crate::auth::{Checked, Credential, KeyChoice, PublicJwk};
 use crate::error::{Error, Kind};
 use crate::python::auth::passphrase::{printed, words};
 use crate::python::auth::private_key::{Passphrase, Source, read};
@@ -16,7 +16,7 @@ use crate::python::auth::signer::PySigner;
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
 use crate::python::convert::state::{Reduced, copies_are_itself, dict, json_text, reduce, restore};
-use crate::python::convert::values::{described, octets, value_of};
+use crate::python::convert::values::{Text, described, octets, value_of};
 use crate::settings::{Key, KeySource, PASSPHRASE, PRIVATE_KEY, PassphraseSource};
 
 /// The subject that enrollment returned, and the key that signs its assertions (§2.1).
@@ -80,53 +80,25 @@ impl PyCredential {
     #[expect(clippy::too_many_arguments, reason = "named arguments of Python")]
     fn new(
         py: Python<'_>,
-        subject: &str,
+        subject: Text<'_>,
         private_key: Option<&Bound<'_, PyAny>>,
-        signer: Option<Bound<'_, PyAny>>,
+        signer: Option<&Bound<'_, PyAny>>,
         public_jwk: Option<&Bound<'_, PyAny>>,
         passphrase: Option<Passphrase>,
         password_command: Option<&Bound<'_, PyAny>>,
         kid: Option<&str>,
         strict: bool,
     ) -> PyResult<Self> {
-        let refused = |message: &str, hint| {
-            Err(Error::new(Kind::CredentialError, message).with_hint(hint).into())
-        };
-        match (private_key, signer) {
-            (Some(_), Some(_)) => {
-                refused("A credential has private_key or signer, not both.", TWO_WAYS)
-            }
-            (None, None) => {
-                let message = "A credential needs private_key or signer; both are missing or None.";
-                refused(message, TWO_WAYS)
-            }
-            (Some(_), None) if public_jwk.is_some() => refused(
-                "public_jwk belongs to signer; a private key contains its public key.",
-                "Omit public_jwk; read it from credential.public_jwk.",
-            ),
-            (Some(_), None) if passphrase.is_some() && password_command.is_some() => refused(
-                "passphrase and password_command are both given.",
-                "Omit one: it is ambiguous which to use.",
-            ),
-            (Some(source), None) => {
+        let given = (private_key, signer.map(PySigner::new).transpose()?, public_jwk);
+        match KeyChoice::of_arguments(given, passphrase.is_some(), password_command.is_some())? {
+            KeyChoice::Private(source) => {
                 let opener = password_command.map(words).transpose()?.map(Opener::Command);
                 let source = Source::of(source)?;
-                Self::with_key(py, subject, &source, passphrase, opener, kid, strict)
+                Self::with_key(py, subject.0, &source, passphrase, opener, kid, strict)
             }
-            (None, Some(_)) if passphrase.is_some() || password_command.is_some() => refused(
-                "passphrase and password_command belong to private_key.",
-                "A signer needs neither: omit them.",
-            ),
-            (None, Some(signer)) => {
-                let signer = PySigner::new(&signer)?;
-                let Some(public_jwk) = public_jwk else {
-                    return refused(
-                        "A signer needs public_jwk, the public key that was enrolled.",
-                        "Its thumbprint is the kid, and each signature is verified with it.",
-                    );
-                };
+            KeyChoice::Signer(signer, public_jwk) => {
                 let public = read_public_jwk(public_jwk)?;
-                let checked = guarded(|| Ok(signer.credential(subject, public, kid)?))?;
+                let checked = guarded(|| Ok(signer.credential(subject.0, public, kid)?))?;
                 Self::checked(py, checked, Err("its signer is code of this process"))
             }
         }
@@ -271,10 +243,6 @@ fn variable(name: &str) -> Result<Zeroizing<String>, Error> {
     })
 }
 
-const TWO_WAYS: &str = "Pass private_key= (a path, PEM text, bytes, a JWK or a PrivateKey), or for a \
-                        key that stays in a vault signer= with public_jwk=. Is an environment \
-                        variable unset?";
-
 fn read_public_jwk(value: &Bound<'_, PyAny>) -> PyResult<PublicJwk> {
     let text = if value.is_instance_of::<PyDict>() {
         json_text(value)?
@@ -285,7 +253,7 @@ fn read_public_jwk(value: &Bound<'_, PyAny>) -> PyResult<PublicJwk> {
     } else {
         return Err(PyTypeError::new_err(format!(
             "public_jwk= is a dict or JSON text; this is {}.",
-            described(value)?
+            described(value)
         )));
     };
     Ok(PublicJwk::parse(&text)?)

@@ -176,7 +176,7 @@ impl Source {
             Err(PyTypeError::new_err(format!(
                 "A private key is a path, PEM text, bytes (PEM, DER or JSON), a JWK as dict, or a \
                  PrivateKey; this is {}.",
-                described(value)?,
+                described(value),
             )))
         }
     }
@@ -201,7 +201,7 @@ impl<'py> FromPyObject<'_, 'py> for Passphrase {
         let refused = |found| format!("A passphrase is str or bytes; this is {found}.");
         match octets(&value)? {
             Some(bytes) => Ok(Self(bytes)),
-            None => Err(PyTypeError::new_err(refused(described(&value)?))),
+            None => Err(PyTypeError::new_err(refused(described(&value)))),
         }
     }
 }

@@ -31,7 +31,7 @@ impl PySigner {
             return Err(PyTypeError::new_err(format!(
                 "signer= is a callable that takes the bytes to sign and returns the signature; this \
                  is {}.",
-                described(signer)?
+                described(signer)
             )));
         }
         let _inside = Inside::enter(signer.py());
@@ -125,7 +125,7 @@ fn signer_raised(py: Python<'_>, raised: PyErr) -> Error {
 }
 
 fn signer_returned(answer: &Bound<'_, PyAny>) -> Error {
-    let found = described(answer).unwrap_or_else(|_| "something else".to_owned());
+    let found = described(answer);
     let hint = if answer.hasattr("__await__").unwrap_or_default() {
         "It is a plain function that returns an awaitable. Pass the async function itself, or one that \
          awaits it (async def sign(data): return await ...)."

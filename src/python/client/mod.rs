@@ -14,7 +14,9 @@ pub(crate) mod shape;
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::client::Client;
@@ -29,8 +31,11 @@ use crate::python::bridge::runtime::{block_on, spawn, spawn_task};
 use crate::python::client::settings::{check_pickled, choose_ledger, from_outside, settings_with};
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::copies_are_itself;
-use crate::python::convert::values::{discovery, html};
+use crate::python::convert::values::{Text, discovery, html};
 use crate::settings::Settings;
+
+const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(base_url, \
+    credential=siteline.Credential(subject, \"key.pem\")).";
 
 /// The Customer Data Service, for one integration (§1).
 ///
@@ -86,6 +91,9 @@ pub(crate) struct PyClient {
     credential: Mutex<Py<PyCredential>>,
     /// The other keywords, in the form that is pickled.
     pickled: Py<PyDict>,
+    /// The sandbox that handed it out, which serves as long as the client exists. It holds nothing that
+    /// could hold the client: the garbage collector need not know of it.
+    pub(crate) sandbox: PyOnceLock<Py<PyAny>>,
 }
 
 copies_are_itself!(PyClient);
@@ -93,7 +101,7 @@ copies_are_itself!(PyClient);
 #[pymethods]
 impl PyClient {
     #[new]
-    #[pyo3(signature = (base_url, *, credential, clock=None, **options), text_signature = "(base_url, \
+    #[pyo3(signature = (base_url, *surplus, credential=None, clock=None, **options), text_signature = "(base_url, \
         *, credential, scopes=None, audience=None, daily_allowance=None, allowance_resets=None, \
         ledger=None, settle_lag=None, assertion_lifetime=None, clock_tolerance=None, typ=False, \
         max_retry_after=None, tries=None, connect_timeout=None, response_timeout=None, \
@@ -101,21 +109,26 @@ impl PyClient {
         ca_bundle=None, proxy=None, clock=None)")]
     fn new(
         py: Python<'_>,
-        base_url: &str,
-        credential: Bound<'_, PyCredential>,
+        base_url: Text<'_>,
+        surplus: &Bound<'_, PyTuple>,
+        credential: Option<Bound<'_, PyCredential>>,
         clock: Option<&PyClock>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        let Some(credential) = credential.filter(|_| surplus.is_empty()) else {
+            return Err(PyTypeError::new_err(CREDENTIAL_BY_NAME));
+        };
         // This runs Python code, to find certifi: the end of the process waits for it.
         let _inside = Inside::enter(py);
         logging::import(py)?;
         let signing = credential.get().0.clone();
-        let (mut settings, pickled) = settings_with(py, base_url, signing, options)?;
+        let (mut settings, pickled) = settings_with(py, base_url.0, signing, options)?;
         settings.spawner = Arc::new(spawn_task);
         settings.clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
         choose_ledger(&mut settings, &pickled)?;
         let client = guarded(|| Ok(Client::new(settings)?))?;
-        Ok(Self { client, credential: Mutex::new(credential.unbind()), pickled: pickled.unbind() })
+        let (credential, pickled) = (Mutex::new(credential.unbind()), pickled.unbind());
+        Ok(Self { client, credential, pickled, sandbox: PyOnceLock::new() })
     }
 
     /// A client from the ``SITELINE_*`` environment variables, and from a profile for those not set.
@@ -174,11 +187,11 @@ impl PyClient {
     #[pyo3(signature = (name, **options))]
     fn from_profile<'py>(
         cls: &Bound<'py, PyType>,
-        name: &str,
+        name: Text<'_>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         from_outside(cls, options, |environment, given| {
-            Settings::from_profile(name, environment, given)
+            Settings::from_profile(name.0, environment, given)
         })
     }
 
@@ -212,12 +225,8 @@ impl PyClient {
     /// Request the list of readable resources (§4.2): a :class:`Discovery`, the unchanged body.
     fn discover<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let client = self.client.clone();
-        guarded(|| {
-            discovery(
-                py,
-                block_on(py, &Arc::default(), async move { client.discover(None).await })?,
-            )
-        })
+        let asked = async move { client.discover(None).await };
+        guarded(|| discovery(py, block_on(py, &Arc::default(), asked)?))
     }
 
     /// As ``discover()``, an awaitable of the running asyncio loop.

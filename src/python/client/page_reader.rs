@@ -12,6 +12,7 @@ use crate::data::Page;
 use crate::error::Result;
 use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::runtime::{block_on, spawn, step_in_runtime};
+use crate::python::client::PyClient;
 use crate::python::client::failure::read_failure;
 use crate::python::client::progress::{ProgressCallback, finish};
 use crate::python::convert::rows::{PointSource, Taken};
@@ -22,11 +23,17 @@ pub(crate) struct PageReader {
     stream: Arc<PageStream>,
     buffer: SharedLogBuffer,
     callback: Option<ProgressCallback>,
+    /// Held because it may hold a sandbox, which serves the stream.
+    client: Py<PyClient>,
 }
 
 impl PageReader {
-    pub(crate) fn new(stream: Arc<PageStream>, callback: Option<ProgressCallback>) -> Self {
-        Self { stream, buffer: SharedLogBuffer::default(), callback }
+    pub(crate) fn new(
+        stream: Arc<PageStream>,
+        callback: Option<ProgressCallback>,
+        client: Py<PyClient>,
+    ) -> Self {
+        Self { stream, buffer: SharedLogBuffer::default(), callback, client }
     }
 
     pub(crate) fn provenance(&self) -> &Provenance {
@@ -106,6 +113,7 @@ impl PointSource for PageReader {
     }
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)?;
         visit.call(self.callback.as_ref().map(|callback| &callback.0))
     }
 }

@@ -1,14 +1,21 @@
 //! `siteline.Query`: the parameters of a read, immutable; and the arguments that they are made from.
 
 use jiff::Timestamp;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict as _, PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
 
-use crate::data::{Query, QueryInput};
-use crate::error::Kind;
+use crate::data::{Query, QueryInput, bucket_width};
+use crate::error::{Error, Kind};
 use crate::python::bridge::process::guarded;
 use crate::python::convert::state::{Reduced, reduce, restore};
-use crate::python::convert::values::{count, duration, html, instant, optional, refuse, text};
+use crate::python::convert::values::{
+    count, described, duration, html, instant, optional, refuse, text,
+};
+
+/// Where a list is given for one text.
+const SEVERAL: &str = "It has one value. For several, read a scan of each side by side: \
+    client.gather([client.data(line=line, ...) for line in [\"L1\", \"L2\"]]).";
 
 /// The parameters of a scan: immutable, printable, hashable; equal if all parameters are (§4.3).
 ///
@@ -109,16 +116,7 @@ pub(crate) fn query_input(
 }
 
 fn interval_seconds(interval: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
-    let refused = |message: String| refuse(interval.py(), Kind::QueryError, message);
-    let width = duration(interval, name)?;
-    if width.subsec_nanos() != 0 || width.is_zero() {
-        return Err(refused(format!(
-            "{name}={} is not a bucket width: it is a whole number of seconds, 1 or more.",
-            interval.str()?
-        )));
-    }
-    u32::try_from(width.as_secs())
-        .map_err(|_| refused(format!("{name}= is longer than 136 years.")))
+    Ok(bucket_width(name, duration(interval, name)?)?)
 }
 
 fn size(size: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
@@ -166,9 +164,10 @@ fn one_value(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
         return Ok(number.to_string());
     }
     let list = if name.starts_with("filters") { ", or a list of these" } else { "" };
-    let kind = value.get_type().name()?;
-    let message = format!("{name}= is a {kind}: give text or a whole number{list}.");
-    Err(refuse(value.py(), Kind::QueryError, message))
+    let message = format!("{name}= is {}: give text or a whole number{list}.", described(value));
+    let error = Error::new(Kind::QueryError, message);
+    let is_list = list.is_empty() && value.hasattr(intern!(value.py(), "__iter__"))?;
+    Err(if is_list { error.with_hint(SEVERAL) } else { error }.into())
 }
 
 /// The names of extra columns.

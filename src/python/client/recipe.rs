@@ -1,6 +1,7 @@
 //! `client.data`: makes a scan from its arguments.
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::auth::Checked;
 use crate::client::{ReadSettings, ScanInput};
@@ -44,7 +45,7 @@ impl PyClient {
     /// (3600, {'machineId': ('M1', 'M2')})
     #[pyo3(signature = (*, site=None, line=None, start=None, end=None, interval=None,
         page_size=None, filters=None, lag=None, shape=None, extra_columns=None, max_pages=None,
-        deadline=None, keep_raw=false, progress=None),
+        deadline=None, keep_raw=false, progress=None, **unknown),
         text_signature = "($self, *, site=None, line=None, start=None, end=None, interval=None, \
         page_size=None, filters=None, lag=None, shape=None, extra_columns=(), max_pages=None, \
         deadline=None, keep_raw=False, progress=None)")]
@@ -65,7 +66,11 @@ impl PyClient {
         deadline: Argument<'_, '_>,
         keep_raw: bool,
         progress: Argument<'_, '_>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyScan> {
+        if let Some(unknown) = unknown {
+            slf.py().import("siteline._arguments")?.call_method1("unknown_in_data", (unknown,))?;
+        }
         let pages = |most: &Bound<'_, PyAny>, name: &str| count(most, name, Kind::QueryError);
         guarded(|| {
             let progress = ProgressArg::from_argument(progress)?;

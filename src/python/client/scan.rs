@@ -35,12 +35,12 @@ use crate::python::convert::values::{count, duration, html, many, refuse};
 
 /// A read that has not started: a query, and the settings of its read.
 ///
-/// Making one sends no request. ``pages()`` and ``records()`` each start a new chain and return what
-/// is read, unmerged. ``collect()`` reads once, merges and remembers the table. ``to_pandas()``,
-/// ``to_polars()``, ``to_arrow()``, ``pl.DataFrame(scan)`` and ``duckdb.sql("from scan")`` use it, so
-/// that no request is sent twice by accident. ``split()`` makes parts that :meth:`Client.gather` reads
-/// concurrently. DuckDB replaces our exception with its own: call ``collect()`` first if you need
-/// ``.bookmark`` and ``.partial``.
+/// Making one sends no request. ``collect()`` reads once, merges and remembers the table.
+/// ``to_pandas()``, ``to_polars()``, ``to_arrow()``, ``pl.DataFrame(scan)`` and
+/// ``duckdb.sql("from scan")`` use it, and ``records()`` after it, so that no request is sent twice by
+/// accident. ``pages()`` always starts a new chain and pays for each page. ``split()`` makes parts that
+/// :meth:`Client.gather` reads concurrently. Before DuckDB, call ``collect()``: DuckDB replaces our
+/// exception with its own, without ``.bookmark`` and ``.partial``.
 ///
 /// >>> scan = client.data(site="S1", line="L1", start="2026-11-01T00:00:00Z",
 /// ...                    end="2026-11-01T01:00:00Z", interval="1m")
@@ -69,7 +69,7 @@ impl PyScan {
     /// A new chain.
     fn reader(&self, py: Python<'_>) -> PyResult<PageReader> {
         let stream = guarded(|| Ok(self.scan().pages()?))?;
-        Ok(PageReader::new(stream, self.callback(py)?))
+        Ok(PageReader::new(stream, self.callback(py)?, self.client.clone_ref(py)))
     }
 
     pub(crate) fn scan(&self) -> &Scan {
@@ -175,6 +175,8 @@ impl PyScan {
 
     /// Read page by page, on a new chain: an iterator of :class:`Page`.
     ///
+    /// Each call costs a request for each page, also after ``collect()``, which keeps points, not pages.
+    ///
     /// From the second page on, the next page is prefetched while you work on the current one. If you
     /// stop early, at most one request was made for a page that you have not seen, and none if you took
     /// only the first page. A request that is ended by Ctrl-C, a cancelled task or the end of the process
@@ -183,14 +185,32 @@ impl PyScan {
         self.reader(py).map(PageIterator)
     }
 
-    /// Read point by point, on a new chain: an iterator of plain dicts.
+    /// Read point by point: an iterator of plain dicts.
     ///
     /// The keys are the column names, times are aware datetimes, nulls are ``None``. With
     /// ``named=True`` each point is a :class:`Record` tuple of the ten columns instead, without
-    /// ``extra_columns``. Pages are prefetched as by :meth:`pages`.
-    #[pyo3(signature = (*, named=false))]
-    fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
-        Ok(RecordIterator::reading(Box::new(self.reader(py)?), named))
+    /// ``extra_columns``.
+    ///
+    /// Once ``collect()`` has read all pages, its points come from memory, without a request or
+    /// ``progress=``: merged, by series, then time, those of ``onto`` included. Before that, also after a
+    /// ``collect()`` that failed or was interrupted, and always with ``fresh=True``, a new chain costs a
+    /// request for each page, as :meth:`pages` does: points come as the pages bring them, unmerged, and
+    /// of a resumed scan those after its bookmark.
+    ///
+    /// >>> table = scan.collect()
+    /// >>> used = client.allowance.used
+    /// >>> len(list(scan.records())), client.allowance.used - used
+    /// (72, 0)
+    /// >>> len(list(scan.records(fresh=True))), client.allowance.used - used
+    /// (72, 3)
+    #[pyo3(signature = (*, named=false, fresh=false))]
+    fn records(&self, py: Python<'_>, named: bool, fresh: bool) -> PyResult<RecordIterator> {
+        match self.collect.complete() {
+            Some(whole) if !fresh => {
+                Ok(RecordIterator::over(Arc::clone(&whole.merged.points), named))
+            }
+            _ => Ok(RecordIterator::reading(Box::new(self.reader(py)?), named)),
+        }
     }
 
     /// Read the complete range once and merge it: a :class:`Table`, which is remembered.

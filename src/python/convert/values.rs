@@ -44,6 +44,21 @@ pub(crate) fn text(value: &Bound<'_, PyString>, name: &str, kind: Kind) -> PyRes
     })
 }
 
+/// An argument that is text; the error for anything else names its type.
+#[derive(Clone, Copy)]
+pub(crate) struct Text<'a>(pub(crate) &'a str);
+
+impl<'a> FromPyObject<'a, '_> for Text<'a> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, '_, PyAny>) -> PyResult<Self> {
+        if given.is_instance_of::<PyString>() {
+            return given.extract().map(Self);
+        }
+        Err(PyTypeError::new_err(format!("this is {}, not text", described(&given))))
+    }
+}
+
 /// An argument that may be left out.
 pub(crate) fn optional<'py, T>(
     value: Option<&Bound<'py, PyAny>>,
@@ -71,7 +86,7 @@ pub(crate) fn items<T: PyClass>(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec
 pub(crate) fn path_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<PathBuf> {
     let is_path = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
     if !is_path {
-        let what = described(given)?;
+        let what = described(given);
         let message = format!("{name}= is the path of a file; this is {what}.");
         return Err(PyTypeError::new_err(message));
     }
@@ -220,11 +235,11 @@ fn seconds(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
 }
 
 /// The type of a value, without its content.
-pub(crate) fn described(value: &Bound<'_, PyAny>) -> PyResult<String> {
+pub(crate) fn described(value: &Bound<'_, PyAny>) -> String {
     if value.is_none() {
-        return Ok("None (is an environment variable unset?)".to_owned());
+        return "None (is an environment variable unset?)".to_owned();
     }
-    Ok(format!("an object of type {}", value.get_type().name()?))
+    format!("an object of type {}", type_name(value))
 }
 
 /// The bytes of a bytes-like object, `None` for anything else.
@@ -261,7 +276,7 @@ pub(crate) fn time_of_day(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Time
         return TimeOfDay::parse(&text(written, name, Kind::ConfigError)?).map_err(named);
     }
     if !given.is_instance_of::<PyTime>() {
-        let what = described(given)?;
+        let what = described(given);
         return Err(PyTypeError::new_err(format!(
             "{name}= is text such as \"06:00Z\" or an aware datetime.time; this is {what}."
         )));

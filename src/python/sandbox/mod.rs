@@ -9,9 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict as _, PyDict, PyMapping, PyTuple};
 
 use crate::clock::Clock;
+use crate::python::auth::credential::PyCredential;
 use crate::python::auth::private_key::PyPrivateKey;
 use crate::python::bridge::process::{attached, detached, without_fork};
 use crate::python::bridge::runtime::step;
+use crate::python::client::PyClient;
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::dict;
 use crate::python::convert::table::PyTable;
@@ -68,24 +70,6 @@ pub(crate) struct PySandbox {
     integration: Integration,
 }
 
-impl PySandbox {
-    /// A client of this class of the package.
-    fn client_of<'py>(
-        &self,
-        py: Python<'py>,
-        class: &str,
-        options: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (key, subject) = self.integration.credential(py, &self.sandbox)?;
-        let package = py.import("siteline")?;
-        let credential = package.getattr("Credential")?.call1((subject, PyPrivateKey(key)))?;
-        let own = [("credential", &credential), ("clock", self.clock.bind(py))];
-        let settings = own.into_py_dict(py)?;
-        settings.update(options.unwrap_or(&PyDict::new(py)).as_mapping())?;
-        package.getattr(class)?.call((self.sandbox.base_url(),), Some(&settings))
-    }
-}
-
 #[pymethods]
 impl PySandbox {
     #[new]
@@ -124,6 +108,9 @@ impl PySandbox {
 
     /// A :class:`Client` of this service, enrolled and on its clock.
     ///
+    /// The service runs until :meth:`close`, else as long as the sandbox, a client that it handed out,
+    /// or a scan or an iterator of that client exists: ``siteline.Sandbox().client()`` works.
+    ///
     /// Keywords are those of :class:`Client` and override the sandbox's. All clients of a sandbox are
     /// one integration: they share the subject, the token and the allowance, but each counts only its
     /// own requests unless ``ledger`` is given.
@@ -132,11 +119,19 @@ impl PySandbox {
     /// <Allowance 0 of 50 used, 50 left; 0 token requests>
     #[pyo3(signature = (**options))]
     fn client<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         options: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.client_of(py, "Client", options)
+    ) -> PyResult<Bound<'py, PyClient>> {
+        let (py, this) = (slf.py(), slf.get());
+        let (key, subject) = this.integration.credential(py, &this.sandbox)?;
+        let credential = py.get_type::<PyCredential>().call1((subject, PyPrivateKey(key)))?;
+        let own = [("credential", &credential), ("clock", this.clock.bind(py))];
+        let settings = own.into_py_dict(py)?;
+        settings.update(options.unwrap_or(&PyDict::new(py)).as_mapping())?;
+        let client = py.get_type::<PyClient>().call((this.base_url(),), Some(&settings))?;
+        let client = client.cast_into::<PyClient>()?;
+        client.get().sandbox.get_or_init(py, || slf.clone().into_any().unbind());
+        Ok(client)
     }
 
     /// An :class:`AsyncClient` of the same integration, with the keywords of :meth:`client`.
@@ -149,11 +144,11 @@ impl PySandbox {
     /// 2
     #[pyo3(signature = (**options))]
     fn async_client<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.client_of(py, "AsyncClient", options)
+        let class = slf.py().import("siteline.aio")?.getattr("AsyncClient")?;
+        class.call_method1("_over", (Self::client(slf, options)?,))
     }
 
     /// The ``SITELINE_*`` variables for code that calls :meth:`Client.from_env`.

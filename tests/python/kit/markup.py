@@ -10,24 +10,34 @@ FORBIDDEN = re.compile(r"href|src=|url\(|\son\w+=|javascript|\bid=|class=|<style
 
 
 class Reader(HTMLParser):
-    """Collects elements and text; asserts that every element is closed."""
+    """Collects elements and text; asserts that every element is closed.
+
+    ``unboxed`` are the tables and wide drawings that do not scroll in a box within the card.
+    """
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
         self.open, self.seen, self.text = [], [], ""
+        self.styles, self.unboxed = [], []
         self.feed(text)
         self.close()
         assert not self.open
 
     def handle_starttag(self, tag, attrs):
         self.seen.append((tag, dict(attrs)))
+        boxes = sum("max-width:100%;overflow-x:auto" in style for style in self.styles)
+        is_wide = tag == "table" or (tag == "svg" and int(dict(attrs)["width"]) > 200)
+        if is_wide and boxes < 2:  # the first is the card
+            self.unboxed.append((tag, dict(attrs)))
         self.open.append(tag)
+        self.styles.append(dict(attrs).get("style", ""))
 
     def handle_startendtag(self, tag, attrs):
         self.seen.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+        self.styles.pop()
 
     def handle_data(self, data):
         self.text = " ".join(f"{self.text} {data}".split())

@@ -1,0 +1,161 @@
+"""Frames of an asyncio scan are made on another thread than the loop's."""
+
+import asyncio
+import contextvars
+import sys
+import threading
+from contextlib import contextmanager
+
+import pandas as pd
+import pytest
+import siteline
+from kit.interpreter import run_script
+from kit.ranges import NOW, SIX_HOURS
+from siteline import frames
+
+WAYS = ["to_pandas", "to_polars", "to_arrow"]
+
+
+@contextmanager
+def watch(on_call):
+    """Call `on_call()` in each thread that begins to make a frame."""
+    codes = {getattr(frames, name).__code__ for name in WAYS}
+
+    def profile(frame, event, _argument):
+        if event == "call" and frame.f_code in codes:
+            on_call()
+
+    threading.setprofile(profile)
+    sys.setprofile(profile)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_frame_is_made_on_another_thread_than_the_loops(sandbox, way):
+    threads = []
+
+    async def read():
+        async with sandbox.async_client() as client:
+            return len(await getattr(client.data(**SIX_HOURS), way)())
+
+    with watch(lambda: threads.append(threading.get_ident())):
+        assert asyncio.run(read()) == 72
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
+
+
+def test_a_cancelled_task_does_not_wait_for_its_frame(sandbox):
+    begun, go_on = threading.Event(), threading.Event()
+    went_on = []
+
+    def on_call():
+        begun.set()
+        went_on.append(go_on.wait(60))
+
+    async def read():
+        async with sandbox.async_client() as client:
+            scan = client.data(**SIX_HOURS)
+            task = asyncio.create_task(scan.to_pandas())
+            while not begun.is_set():
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            go_on.set()
+            return len(await scan.to_pandas()), sandbox.stats["data_requests"]
+
+    with watch(on_call):
+        assert asyncio.run(read()) == (72, 3)
+    assert went_on == [True, True], "the cancelled task was done before its frame"
+
+
+def test_the_loop_ends_without_waiting_for_a_frame_that_nobody_awaits(sandbox):
+    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def on_call():
+        begun.set()
+        if go_on.wait(60):
+            ended.set()
+
+    async def read():
+        async with sandbox.async_client() as client:
+            task = asyncio.create_task(client.data(**SIX_HOURS).to_pandas())
+            while not begun.is_set():
+                await asyncio.sleep(0)
+            task.cancel()
+
+    with watch(on_call):
+        asyncio.run(read())
+        go_on.set()
+        assert ended.wait(60), "the loop waited for the frame"
+
+
+def test_a_frame_is_made_although_every_thread_of_the_loops_executor_waits_for_one(sandbox):
+    async def read():
+        loop = asyncio.get_running_loop()
+        async with sandbox.async_client() as client:
+            scan = client.data(**SIX_HOURS)
+
+            def wait_for_the_frame():
+                return len(asyncio.run_coroutine_threadsafe(scan.to_pandas(), loop).result(60))
+
+            waiting = [asyncio.to_thread(wait_for_the_frame) for _ in range(40)]
+            return set(await asyncio.gather(*waiting))
+
+    assert asyncio.run(read()) == {72}
+
+
+def test_a_frame_is_made_in_the_callers_context(sandbox):
+    request = contextvars.ContextVar("request", default="none")
+    seen = []
+
+    async def read():
+        request.set("mine")
+        async with sandbox.async_client() as client:
+            await client.data(**SIX_HOURS).to_pandas()
+
+    with watch(lambda: seen.append(request.get())):
+        asyncio.run(read())
+    assert seen == ["mine"]
+
+
+@pytest.mark.parametrize("way", ["to_pandas", "to_polars"])
+def test_the_errors_of_a_conversion_are_raised_to_who_awaits_it(sandbox, way):
+    async def read():
+        async with sandbox.async_client() as client:
+            await getattr(client.data(**SIX_HOURS), way)(ids="texts")
+
+    with pytest.raises(siteline.QueryError, match="ids='texts' is unknown"):
+        asyncio.run(read())
+
+
+def test_the_frame_is_the_one_of_the_table(sandbox):
+    async def read():
+        async with sandbox.async_client() as client:
+            scan = client.data(**SIX_HOURS)
+            return await scan.to_pandas(ids="category"), await scan.collect()
+
+    frame, table = asyncio.run(read())
+    pd.testing.assert_frame_equal(frame, table.to_pandas(ids="category"))
+    assert frame.attrs == table.to_pandas().attrs
+
+
+def test_frames_are_made_while_the_interpreter_ends():
+    script = f"""
+        import asyncio, atexit, pandas, siteline
+
+        async def read():
+            with siteline.Sandbox(now="{NOW}") as sandbox:
+                async with sandbox.async_client() as client:
+                    return len(await client.data(**{SIX_HOURS!r}).to_pandas())
+
+        def at_exit():
+            print(asyncio.new_event_loop().run_until_complete(read()))
+
+        atexit.register(at_exit)
+    """
+    assert run_script(script) == "72"

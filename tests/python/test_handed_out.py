@@ -1,0 +1,150 @@
+"""A client that a sandbox handed out keeps it serving, and no longer than it exists itself."""
+
+import asyncio
+import copy
+import gc
+import pickle
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+import siteline
+from kit.interpreter import FORK_WITH_THREADS, run_script
+from kit.ranges import NOW, SIX_HOURS
+
+
+def is_served(address):
+    """Whether anything listens on the port of a base URL."""
+    parts = urlsplit(address)
+    with socket.socket() as probe:
+        return probe.connect_ex((parts.hostname, parts.port)) == 0
+
+
+def a_client():
+    return siteline.Sandbox(now=NOW).client()
+
+
+def a_scan():
+    return a_client().data(**SIX_HOURS)
+
+
+READS = {
+    "a client": lambda: len(a_client().data(**SIX_HOURS).collect()),
+    "a scan": lambda: len(a_scan().collect()),
+    "pages": lambda: sum(map(len, a_scan().pages())),
+    "records": lambda: sum(1 for _ in a_scan().records()),
+    "a part": lambda: len(a_scan().split(2)[0].collect()) * 2,
+    "a resumed scan": lambda: len(_resumed(a_scan()).collect()) + 30,
+    "gather": lambda: len(_gathered(a_client()).table),
+    "asyncio": lambda: asyncio.run(_read_with_asyncio()),
+}
+
+
+def _resumed(scan):
+    return scan.resume(next(scan.pages()).bookmark)
+
+
+def _gathered(client):
+    return client.gather([client.data(**SIX_HOURS)])
+
+
+async def _read_with_asyncio():
+    pages = siteline.Sandbox(now=NOW).async_client().data(**SIX_HOURS).pages()
+    return sum([len(page) async for page in pages])
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_what_a_sandbox_handed_out_keeps_it_serving(read):
+    assert read() == 72
+
+
+def test_dropping_the_last_client_stops_the_sandbox():
+    sandbox = siteline.Sandbox(now=NOW)
+    address = sandbox.base_url
+    one, two = sandbox.client(), sandbox.async_client()
+    pages = one.data(**SIX_HOURS).pages()
+    del sandbox, one
+    assert is_served(address)
+    del two
+    assert len(next(pages)) == 30
+    del pages
+    assert not is_served(address)
+
+
+def test_an_iterator_that_is_dropped_half_way_lets_the_sandbox_go():
+    client = a_client()
+    address = client.base_url
+    records = client.data(**SIX_HOURS).records()
+    next(records)
+    del client
+    assert is_served(address)
+    del records
+    assert not is_served(address)
+
+
+def test_a_cycle_through_a_client_and_its_sandbox_is_collected():
+    class Report:
+        def __init__(self):
+            self.sandbox = siteline.Sandbox(now=NOW)
+            self.client = self.sandbox.client()
+            self.scan = self.client.data(**SIX_HOURS, progress=self.on_page)
+            self.pages = self.scan.pages()
+            next(self.pages)
+
+        def on_page(self, progress):
+            self.progress = progress
+
+    report = Report()
+    address = report.sandbox.base_url
+    del report
+    gc.collect()
+    assert not is_served(address)
+
+
+def test_close_and_the_end_of_a_with_block_stop_it_although_clients_exist():
+    with siteline.Sandbox(now=NOW) as sandbox:
+        client = sandbox.client(tries=1)
+        client.discover()
+    assert not is_served(client.base_url)
+    with pytest.raises(siteline.TransportError, match="refused"):
+        client.discover()
+
+
+@pytest.mark.parametrize("way", ["client", "async_client"])
+def test_such_a_client_is_not_pickled_and_the_attempt_keeps_nothing(way):
+    client = getattr(siteline.Sandbox(), way)()
+    address = client.base_url
+    with pytest.raises(TypeError, match="clock exists only in this process"):
+        pickle.dumps(client)
+    assert copy.copy(client) is copy.deepcopy(client) is client
+    del client
+    gc.collect()  # the traceback of the refusal
+    assert not is_served(address)
+
+
+def test_a_forked_child_that_drops_its_client_does_not_stop_the_parents_sandbox():
+    script = f"""
+        import os, siteline
+        client = siteline.Sandbox(now="{NOW}").client()
+        client.discover()
+        child = os.fork()
+        if child == 0:
+            assert client.discover() is not None
+            del client
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), client.discover() is not None)
+    """
+    assert run_script(script, *FORK_WITH_THREADS) == "0 True"
+
+
+def test_a_script_that_ends_with_such_a_client_ends_cleanly():
+    script = f"""
+        import siteline
+        client = siteline.Sandbox(now="{NOW}").client()
+        pages = client.data(**{SIX_HOURS!r}).pages()
+        print(len(next(pages)))
+        cycle = [client]
+        cycle.append(cycle)
+    """
+    assert run_script(script, "-X", "dev", "-W", "error") == "30"
