@@ -13,15 +13,16 @@
 //! |---|---|---|
 //! | `fork` | values that belong to one process | - |
 //! | `lock` | mutexes without poisoning | - |
+//! | `file_access` | who may use a file, and files made with an owner and a mode | - |
 //! | [`error`] | the error type, and which errors are transient | - |
 //! | [`clock`] | time, and the estimate of the service's time | lock |
-//! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, error, clock |
+//! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, file_access, error, clock |
 //! | [`auth`] | keys, assertions, tokens | fork, lock, error, clock, http |
 //! | [`data`] | query, cursor, chain, decoding, merging | lock, error |
 //! | [`preview`] | the lines of a table's first series, for display | data |
 //! | [`duration`] | parser of durations that a user writes | error |
 //! | [`client`] | the authorised request; scans; discovery | fork, lock, error, clock, http, auth, data |
-//! | [`store`] | one file with every version of every point | fork, lock, error, data |
+//! | [`store`] | one file with every version of every point | fork, lock, file_access, error, data |
 //! | [`sync`] | feeds: incremental reads into a target, with re-reads of revised ranges | fork, lock, error, clock, http, data, client, store |
 //! | [`settings`] | a client's options from environment variables and profiles | error |
 //! | [`sandbox`] | a server that implements the service; shares no code with the client | lock, clock |
@@ -40,6 +41,7 @@
 //! | small error types | thiserror | thiserror for [`Error`] itself, whose text is composed of a kind and a context |
 //! | retries | a policy of our own ([`http::Policy`]) | a retry crate: none supports our pauses, deadlines, quota and a new assertion for each attempt |
 //! | locks | those of the standard library, wrapped in `lock` without poisoning | `parking_lot`: a free lock may be lost in a forked child (explained in `lock`) |
+//! | owners, modes and locks of files, time since boot | nix | rustix: it locks no part of a file, and knows no names of users |
 //! | columns | arrow, exported through the C data interface | pyarrow: it is not needed to export a frame |
 //! | JSON of the data | a strict pull parser of our own ([`data`]): bit-equal doubles, exact positions, no tree | serde: errors without a path, a number parsed before its column is known |
 //! | profiles | toml, parsed into a table and checked member by member; strsim for "is … meant?" | serde's derive: its errors show values |
@@ -62,6 +64,7 @@ pub mod clock;
 pub mod data;
 pub(crate) mod duration;
 pub mod error;
+mod file_access;
 mod fork;
 pub mod http;
 mod lock;

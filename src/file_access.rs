@@ -1,0 +1,158 @@
+//! Files that several users may meet: who owns a path, who may use it, and files that are made with
+//! an owner and a mode of their own, whatever the umask.
+//!
+//! What root makes for another user belongs to that user: a file that only root may open would
+//! shut out the job that needs it.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::path::Path;
+
+use nix::fcntl::OFlag;
+use nix::unistd::{AccessFlags, Uid, User, eaccess};
+
+/// User, group and permissions of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+    /// The nine bits of the permissions.
+    pub(crate) mode: u32,
+}
+
+impl Owner {
+    /// The owner of what a path names.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let metadata = path.metadata()?;
+        let mode = metadata.mode() & 0o777;
+        Ok(Self { user: metadata.uid(), group: metadata.gid(), mode })
+    }
+}
+
+/// Makes a file with exactly this mode. Where root makes it, it gets the user and the group of
+/// `owner`; another user gives it the group, where the mode lets the group in and the user is a
+/// member. A link at the path is not followed.
+///
+/// # Errors
+/// `AlreadyExists` where anything is at the path; the others of the system.
+pub(crate) fn create(path: &Path, mode: u32, owner: Owner) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(mode).open(path)?;
+    let made = give(&file, mode, owner);
+    if made.is_err() {
+        let _gone = std::fs::remove_file(path);
+    }
+    made.map(|()| file)
+}
+
+fn give(file: &File, mode: u32, owner: Owner) -> io::Result<()> {
+    let group = (file.metadata()?.gid() != owner.group).then_some(owner.group);
+    if Uid::effective().is_root() {
+        fchown(file, Some(owner.user), Some(owner.group))?;
+    } else if mode & 0o070 != 0 && group.is_some() {
+        // Not a member of that group: the group that the system chose has to do.
+        let _refused = fchown(file, None, group);
+    }
+    // After the owner: a change of the owner may clear bits of the mode.
+    file.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
+/// Opens a file to read and write. A link at the path is not followed.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_NOFOLLOW.bits();
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
+}
+
+/// What a user wants to do with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    Read,
+    Write,
+    /// To make and remove files in a folder.
+    Change,
+}
+
+/// Refuses what the effective user may not do, without opening the path: closing a file releases
+/// the locks that this process has on it.
+///
+/// # Errors
+/// `PermissionDenied`, `ReadOnlyFilesystem`, `NotFound`, the others of the system.
+pub(crate) fn check(path: &Path, wanted: Use) -> io::Result<()> {
+    let flags = match wanted {
+        Use::Read => AccessFlags::R_OK,
+        Use::Write => AccessFlags::R_OK | AccessFlags::W_OK,
+        Use::Change => AccessFlags::W_OK | AccessFlags::X_OK,
+    };
+    Ok(eaccess(path, flags)?)
+}
+
+/// Who owns a path and who asks for it: `it belongs to alice (uid 1001, mode 0600), this process runs
+/// as bob (uid 1002)`.
+pub(crate) fn owner_text(path: &Path) -> String {
+    let owner = Owner::of(path).map_or_else(
+        |_| "its owner is not known".to_owned(),
+        |owner| format!("it belongs to {}, mode {:04o})", user_text(owner.user), owner.mode),
+    );
+    format!("{owner}, this process runs as {})", user_text(Uid::effective().as_raw()))
+}
+
+/// A user's name and number, without the closing bracket.
+fn user_text(user: u32) -> String {
+    match User::from_uid(Uid::from_raw(user)) {
+        Ok(Some(known)) => format!("{} (uid {user}", known.name),
+        _ => format!("a user without a name (uid {user}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("siteline-{name}-{}", uuid::Uuid::new_v4().simple()))
+    }
+
+    #[test]
+    fn s18_a_file_is_made_with_its_mode_and_never_through_a_link() {
+        let folder = Owner::of(&std::env::temp_dir()).unwrap();
+        for mode in [0o600, 0o640, 0o660] {
+            let made = path("made");
+            drop(create(&made, mode, folder).unwrap());
+            let owner = Owner::of(&made).unwrap();
+            assert_eq!(owner.mode, mode);
+            let error = create(&made, mode, folder).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            let link = path("link");
+            std::os::unix::fs::symlink(&made, &link).unwrap();
+            assert_eq!(
+                create(&link, mode, folder).unwrap_err().kind(),
+                io::ErrorKind::AlreadyExists
+            );
+            assert!(open(&link).is_err());
+            drop(open(&made).unwrap());
+            for made in [link, made] {
+                std::fs::remove_file(made).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn an_owner_is_named_with_the_user_who_asks() {
+        let text = owner_text(Path::new("/"));
+        assert!(text.starts_with("it belongs to root (uid 0, mode 0"), "{text}");
+        assert!(text.contains("this process runs as ") && text.ends_with(')'), "{text}");
+        assert!(owner_text(Path::new("/nowhere/at all")).starts_with("its owner is not known, "));
+        assert_eq!(
+            check(Path::new("/nowhere"), Use::Read).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        check(Path::new("/"), Use::Read).unwrap();
+    }
+}
