@@ -13,16 +13,16 @@
 //! |---|---|---|
 //! | `fork` | values that belong to one process | - |
 //! | `lock` | mutexes without poisoning | - |
-//! | `file_access` | who may use a file, and files made with an owner and a mode | - |
+//! | `files` | who may use a file, and files made with an owner and a mode | - |
 //! | [`error`] | the error type, and which errors are transient | - |
 //! | [`clock`] | time, and the estimate of the service's time | lock |
-//! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, file_access, error, clock |
+//! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, files, error, clock |
 //! | [`auth`] | keys, assertions, tokens | fork, lock, error, clock, http |
 //! | [`data`] | query, cursor, chain, decoding, merging | lock, error |
 //! | [`preview`] | the lines of a table's first series, for display | data |
 //! | [`duration`] | parser of durations that a user writes | error |
 //! | [`client`] | the authorised request; scans; discovery | fork, lock, error, clock, http, auth, data |
-//! | [`store`] | one file with every version of every point | fork, lock, file_access, error, data |
+//! | [`store`] | one file with every version of every point | fork, lock, files, error, data |
 //! | [`sync`] | feeds: incremental reads into a target, with re-reads of revised ranges | fork, lock, error, clock, http, data, client, store |
 //! | [`settings`] | a client's options from environment variables and profiles | error |
 //! | [`sandbox`] | a server that implements the service; shares no code with the client | lock, clock |
@@ -64,7 +64,7 @@ pub mod clock;
 pub mod data;
 pub(crate) mod duration;
 pub mod error;
-mod file_access;
+mod files;
 mod fork;
 pub mod http;
 mod lock;

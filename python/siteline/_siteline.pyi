@@ -347,7 +347,14 @@ class Feed:
 
 @final
 class Store:
-    def __new__(cls, path: str | PathLike[str]) -> Self: ...
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        *,
+        read_only: bool = False,
+        share: Literal["group-read", "group"] | None = None,
+    ) -> Self: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, bool]]: ...
     @property
     def path(self) -> Path: ...
     @property
@@ -443,6 +450,7 @@ class _SyncOptions(_PlanOptions, total=False):
     shape: Shape | None
     progress: _ProgressArg
     deadline: _Duration | None
+    wait: _Duration | None
 
 class _BaseOptions(TypedDict, total=False):
     scopes: str | Sequence[str] | None
@@ -563,6 +571,7 @@ class Client:
         shape: Shape | None = None,
         progress: _ProgressArg = None,
         deadline: _Duration | None = None,
+        wait: _Duration | None = None,
     ) -> SyncReport: ...
     def _begin(
         self,

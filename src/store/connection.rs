@@ -5,8 +5,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use url::Url;
 
+use super::access::{Reading, Version, is_shared, prepare_for_reading};
 use super::failure::StoreResult;
 use crate::error::{Error, Kind};
 use crate::fork::Owned;
@@ -22,20 +25,52 @@ const LOG_BYTES: i64 = 8 << 20;
 #[derive(Debug)]
 pub(super) struct StoreConnection {
     connection: Owned<Connection>,
+    /// What the file was when it was opened to be read alone, without a log.
+    version: Option<Version>,
 }
 
 impl StoreConnection {
-    /// Opens the file; with `create`, creates a missing one.
-    pub(super) fn open(path: &Path, create: bool, busy_timeout: Duration) -> StoreResult<Self> {
-        let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(busy_timeout)?;
-        connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-        connection.pragma_update(None, "cell_size_check", true)?;
-        connection.pragma_update(None, "trusted_schema", false)?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        Ok(Self { connection: Owned::new(connection) })
+    /// Opens the file to read and write.
+    pub(super) fn open(path: &Path, busy_timeout: Duration) -> StoreResult<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = set_up(Connection::open_with_flags(path, flags)?, busy_timeout)?;
+        // The last connection to close removes the log, and who may only read could not make another.
+        let keeps_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        connection.set_db_config(keeps_log, is_shared(path))?;
+        Ok(Self { connection: Owned::new(connection), version: None })
+    }
+
+    /// Opens the file to read only; makes no file.
+    pub(super) fn open_read_only(path: &Path, busy_timeout: Duration) -> StoreResult<Self> {
+        let (version, parameter) = match prepare_for_reading(path)? {
+            Reading::WithLog => (None, "readonly_shm=1"),
+            Reading::FileAlone(version) => (Some(version), "immutable=1"),
+        };
+        let name = Url::from_file_path(path).map_err(|()| inherited())?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(format!("{name}?{parameter}"), flags)?;
+        let connection = Owned::new(set_up(connection, busy_timeout)?);
+        Ok(Self { connection, version })
+    }
+
+    /// Reads in one transaction.
+    pub(super) fn read<T>(
+        &self,
+        path: &Path,
+        read: impl FnOnce(&Connection) -> StoreResult<T>,
+    ) -> StoreResult<T> {
+        let connection = self.connection()?;
+        connection.execute_batch("BEGIN")?;
+        let outcome = read(connection);
+        self.check_unchanged(path)?;
+        outcome
+    }
+
+    /// Refuses what was read if a writer may have changed the file meanwhile.
+    pub(super) fn check_unchanged(&self, path: &Path) -> StoreResult<()> {
+        self.version.as_ref().map_or(Ok(()), |version| version.check(path))
     }
 
     /// Sets when the write-ahead log is checkpointed into the file, and its size after that.
@@ -56,6 +91,15 @@ impl StoreConnection {
     pub(super) fn connection_mut(&mut self) -> Result<&mut Connection, Error> {
         self.connection.get_mut().ok_or_else(inherited)
     }
+}
+
+fn set_up(connection: Connection, busy_timeout: Duration) -> StoreResult<Connection> {
+    connection.busy_timeout(busy_timeout)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(connection)
 }
 
 fn inherited() -> Error {

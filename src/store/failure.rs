@@ -1,12 +1,15 @@
 //! The errors of the store. Inside this folder a failure is a [`StoreFailure`]; public functions
 //! turn it into an [`Error`], which names the store's path.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 
 use rusqlite::ErrorCode;
 use rusqlite::ffi::{SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRITE};
 
 use crate::error::{Error, Kind, excerpt};
+use crate::files::{owner_text, unused};
 
 /// A failure inside the store.
 #[derive(Debug, thiserror::Error)]
@@ -73,10 +76,13 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation => {
             corrupt(path, "its file is damaged")
         }
-        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => other(path, "it may not be written")
-            .with_hint("Even a reader writes to the file: make the file and its folder writable."),
-        ErrorCode::CannotOpen => other(path, "it cannot be opened")
-            .with_hint("Name a regular file; it and its folder must be readable and writable."),
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
+            let what = format!("it cannot be opened for writing: {}", owner_text(path));
+            other(path, &what).with_hint(
+                "The file, its folder and the files beside it must be writable; read_only=True \
+                 writes to none of them.",
+            )
+        }
         _ => other(path, &error.to_string()),
     }
 }
@@ -107,7 +113,7 @@ pub(super) fn corrupt(path: &Path, what: &str) -> Error {
         .with_hint("Restore a backup of it, or sync into a new store.")
 }
 
-fn other(path: &Path, what: &str) -> Error {
+pub(super) fn other(path: &Path, what: &str) -> Error {
     Error::new(Kind::StoreError, format!("store {}: {}", path.display(), excerpt(what)))
 }
 
@@ -120,13 +126,12 @@ pub(super) fn system(path: &Path, doing: &str, error: &std::io::Error) -> Error 
     }
 }
 
-/// False where the disk is too full for a small file beside the store.
+/// False where the disk, or a quota, is too full for a small file beside the store.
 fn has_free_space(path: &Path) -> bool {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!("-space-{}", std::process::id()));
-    let written = std::fs::write(&beside, vec![0; 1 << 16]);
-    // The file is missing where the write failed.
-    let _gone = std::fs::remove_file(&beside);
+    let room = unused(path, "space");
+    let written = File::create_new(&room).and_then(|mut file| file.write_all(&vec![0; 1 << 16]));
+    // The file is missing where it could not be made.
+    let _gone = std::fs::remove_file(&room);
     let full = |error: std::io::Error| system(path, "", &error).kind() == Kind::StoreFull;
     !written.is_err_and(full)
 }

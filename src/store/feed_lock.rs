@@ -1,40 +1,58 @@
-//! The lock of a feed: one writer at a time.
+//! The locks of feeds: one writer of a feed at a time. A store has one lock file, in which each feed
+//! has a byte; a process has it open once, whatever the number of feeds.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 
 use aws_lc_rs::digest;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
 
+use super::access::{LOCK, denied};
 use super::failure::{feed_locked, system};
 use crate::error::Result;
-use crate::fork::Process;
+use crate::files::{self, Owner, beside};
+use crate::fork::{Owned, Process};
+use crate::lock::Mutex;
+
+/// The lock files that this process has open, by the path of their store.
+static OPEN: Owned<Mutex<HashMap<PathBuf, Weak<LockFile>>>> = Owned::empty();
+
+/// A lock file of this process, and which bytes of it this process has locked: the system lets one
+/// process lock a byte twice.
+#[derive(Debug)]
+struct LockFile {
+    file: File,
+    locked: Mutex<HashSet<i64>>,
+}
 
 /// Locks a feed for writing until it is dropped.
 #[derive(Debug)]
 pub(super) struct FeedLock {
-    file: File,
+    lock_file: Arc<LockFile>,
+    byte: i64,
     process: Process,
 }
 
 impl FeedLock {
-    /// Locks a file beside the store. The file is never removed: if it were, two processes could
-    /// each lock a file of that name.
+    /// Locks the byte of the feed, without waiting.
     pub(super) fn take(store: &Path, feed: &str) -> Result<Self> {
-        let name = digest::digest(&digest::SHA256, feed.as_bytes());
-        let (short, _) = name.as_ref().split_first_chunk().unwrap_or((&[0; 8], &[]));
-        let mut path = store.as_os_str().to_owned();
-        path.push(format!("-{:016x}.lock", u64::from_be_bytes(*short)));
-        let file =
-            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(
-                |error| system(store, "the lock file of a feed cannot be opened", &error),
-            )?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { file, process: Process::current() }),
-            Err(TryLockError::WouldBlock) => Err(feed_locked(store, feed)),
-            Err(TryLockError::Error(error)) => {
-                Err(system(store, "a feed cannot be locked", &error))
-            }
+        let (lock_file, byte) = (LockFile::of(store)?, byte_of(feed));
+        if !lock_file.locked.lock().insert(byte) {
+            return Err(feed_locked(store, feed));
         }
+        if let Err(error) = set_lock(&lock_file.file, libc::F_WRLCK, byte) {
+            lock_file.locked.lock().remove(&byte);
+            return Err(match error {
+                Errno::EAGAIN | Errno::EACCES => feed_locked(store, feed),
+                error => system(store, "a feed cannot be locked", &error.into()),
+            });
+        }
+        Ok(Self { lock_file, byte, process: Process::current() })
     }
 }
 
@@ -42,7 +60,62 @@ impl Drop for FeedLock {
     fn drop(&mut self) {
         if self.process.is_current() {
             // Closing the file would not unlock it while a forked child has it open.
-            let _unlocked = self.file.unlock();
+            let _unlocked = set_lock(&self.lock_file.file, libc::F_UNLCK, self.byte);
+            self.lock_file.locked.lock().remove(&self.byte);
         }
     }
+}
+
+impl LockFile {
+    /// The lock file of the store, open.
+    fn of(store: &Path) -> Result<Arc<Self>> {
+        let mut open = OPEN.get_or_init(Mutex::default).lock();
+        if let Some(known) = open.get(store).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        open.retain(|_, known| known.strong_count() > 0);
+        let path = beside(store, LOCK);
+        let what = "this process may not write to its lock file";
+        let file =
+            open_or_create(&path, store).map_err(|error| denied(store, what, &path, error))?;
+        let new = Arc::new(Self { file, locked: Mutex::default() });
+        open.insert(store.to_owned(), Arc::downgrade(&new));
+        Ok(new)
+    }
+}
+
+/// Opens the lock file, or makes it with the owner and the mode of the store. It is never removed: if
+/// it were, two processes could each lock a file of that name.
+fn open_or_create(path: &Path, store: &Path) -> io::Result<File> {
+    loop {
+        match files::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        let owner = Owner::of(store)?;
+        match files::create(path, owner.mode, owner) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made,
+        }
+    }
+}
+
+/// The byte of a feed: two names have the same one with a probability of 2^-62.
+fn byte_of(feed: &str) -> i64 {
+    let name = digest::digest(&digest::SHA256, feed.as_bytes());
+    let (head, _) = name.as_ref().split_first_chunk().unwrap_or((&[0; 8], &[]));
+    i64::from_be_bytes(*head) & (i64::MAX >> 1)
+}
+
+/// Locks or unlocks a byte without waiting. The lock belongs to the open file where the system has
+/// such locks; elsewhere to the process, which would lose it by closing the file a second time.
+fn set_lock(file: &File, kind: impl Into<i32>, byte: i64) -> nix::Result<()> {
+    let kind = libc::c_short::try_from(kind.into()).unwrap_or_default();
+    let whence = libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default();
+    let range = libc::flock { l_type: kind, l_whence: whence, l_start: byte, l_len: 1, l_pid: 0 };
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let lock = FcntlArg::F_OFD_SETLK(&range);
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let lock = FcntlArg::F_SETLK(&range);
+    fcntl(file, lock).map(|_| ())
 }

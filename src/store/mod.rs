@@ -9,6 +9,7 @@
 //!
 //! Every row has a checksum, verified from the top down (`schema`).
 
+mod access;
 mod apply;
 mod block;
 mod bytes;
@@ -34,6 +35,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 
+pub use self::access::{Share, StoreOptions};
 use self::connection::{BUSY_TIMEOUT, StoreConnection};
 pub(crate) use self::delays::Delays;
 use self::directory::{Directory, FeedIndex};
@@ -48,36 +50,63 @@ pub use self::target::{Applied, Delivery, Target};
 pub use self::view::{Choice, Flagged, PointFilter, View};
 use self::writer::{Writer, Writers};
 use crate::error::{Error, Kind, Result};
+use crate::files::unused;
 
 /// One store file. Shared by threads and, each with its own connection, by processes.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
     busy_timeout: Duration,
+    options: StoreOptions,
     writers: Writers,
 }
 
 impl Store {
-    /// Opens the store at `path`; creates a missing one.
+    /// Opens the store at `path`; creates a missing one, for its owner alone.
+    ///
+    /// # Errors
+    /// As [`Store::open_with`].
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::open_with(path, StoreOptions::default())
+    }
+
+    /// Opens the store at `path`; creates a missing one, unless it is opened to be read only.
     ///
     /// # Errors
     /// `StoreError` naming the path: not a store, made by a newer siteline, on a network
-    /// filesystem, not readable; `StoreCorrupt`; `StoreFull`.
-    pub fn open(path: &Path) -> Result<Self> {
-        Self::open_with(path, BUSY_TIMEOUT, &SCHEMA)
+    /// filesystem, not readable or not writable; `StoreCorrupt`; `StoreFull`.
+    pub fn open_with(path: &Path, options: StoreOptions) -> Result<Self> {
+        Self::open_as(path, options, BUSY_TIMEOUT, &SCHEMA)
     }
 
-    fn open_with(path: &Path, busy_timeout: Duration, schema: &Schema) -> Result<Self> {
+    fn open_as(
+        path: &Path,
+        options: StoreOptions,
+        busy_timeout: Duration,
+        schema: &Schema,
+    ) -> Result<Self> {
         let path = path::resolve(path)?;
-        let opened = StoreConnection::open(&path, true, busy_timeout)
-            .and_then(|link| link.prepared_for_writing(schema));
-        let link = opened.map_err(|failure| {
+        let opened = if options.read_only {
+            StoreConnection::open_read_only(&path, busy_timeout)
+                .and_then(|link| link.read(&path, |connection| schema.check(connection)))
+                .map(|()| Writers::default())
+        } else {
+            access::prepare_for_writing(&path, options.share)
+                .map_err(StoreFailure::Core)
+                .and_then(|()| StoreConnection::open(&path, busy_timeout))
+                .and_then(|link| link.prepared_for_writing(schema))
+                .map(|link| Writers::new(Writer::new(link)))
+        };
+        let writers = opened.map_err(|failure| {
             // The header is read only where no connection can have the file open: closing a file
             // releases the locks of all of this process's connections to it.
             let foreign = failure.is_no_database().then(|| not_ours(&path)).flatten();
             foreign.unwrap_or_else(|| failure.into_error(&path))
         })?;
-        Ok(Self { writers: Writers::new(Writer::new(link)), path, busy_timeout })
+        if !options.read_only {
+            access::give_group(&path);
+        }
+        Ok(Self { path, busy_timeout, options, writers })
     }
 
     /// The path of the file.
@@ -195,9 +224,8 @@ impl Store {
         if to.exists() {
             return Err(exists());
         }
-        let mut part = to.as_os_str().to_owned();
-        part.push(format!("-part-{}", std::process::id()));
-        let part = PathBuf::from(part);
+        let part = unused(&to, "part");
+        access::create_copy(&part, &self.path)?;
         let copied = self.snapshot(|connection| copy(connection, &part)).and_then(|()| {
             // A hard link, unlike a rename, never replaces a file; some filesystems have no links.
             match std::fs::hard_link(&part, &to) {
@@ -246,19 +274,32 @@ impl Store {
         outcome.map_err(|failure| failure.into_error(&self.path))
     }
 
+    /// How it was opened.
+    #[must_use]
+    pub(crate) fn options(&self) -> StoreOptions {
+        self.options
+    }
+
     /// A connection to read with.
     fn connect(&self) -> StoreResult<StoreConnection> {
         self.writers.refuse_closed()?;
-        StoreConnection::open(&self.path, false, self.busy_timeout)
+        if self.options.read_only {
+            return StoreConnection::open_read_only(&self.path, self.busy_timeout);
+        }
+        StoreConnection::open(&self.path, self.busy_timeout)
+    }
+
+    fn refuse_read_only(&self) -> Result<()> {
+        if !self.options.read_only {
+            return Ok(());
+        }
+        let message = format!("store {}: it was opened with read_only=True", self.path.display());
+        Err(Error::new(Kind::StoreError, message).with_hint("Open it again without read_only=."))
     }
 
     /// Reads in one transaction.
     fn snapshot<T>(&self, read: impl FnOnce(&Connection) -> StoreResult<T>) -> Result<T> {
-        self.with_path(self.connect().and_then(|link| {
-            let connection = link.connection()?;
-            connection.execute_batch("BEGIN")?;
-            read(connection)
-        }))
+        self.with_path(self.connect().and_then(|link| link.read(&self.path, read)))
     }
 }
 
@@ -283,18 +324,18 @@ fn not_ours(path: &Path) -> Option<Error> {
     }
 }
 
-/// Copies the snapshot that a connection reads into a new file.
+/// Copies the snapshot that a connection reads into an empty file.
 fn copy(connection: &Connection, to: &Path) -> StoreResult<()> {
     connection.query_row("SELECT COUNT(*) FROM store", [], |_| Ok(()))?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    let copied = Connection::open_with_flags(to, flags).and_then(|mut copy| {
-        rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(
-            i32::MAX,
-            Duration::ZERO,
-            None,
-        )?;
-        copy.close().map_err(|(_, error)| error)
-    });
+    let copied =
+        Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|mut copy| {
+            rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(
+                i32::MAX,
+                Duration::ZERO,
+                None,
+            )?;
+            copy.close().map_err(|(_, error)| error)
+        });
     copied.map_err(|error| StoreFailure::Core(StoreFailure::Sqlite(error).into_error(to)))?;
     let synced = std::fs::File::open(to).and_then(|file| file.sync_all());
     synced.map_err(|error| StoreFailure::Core(system(to, "the copy cannot be flushed", &error)))
@@ -303,6 +344,7 @@ fn copy(connection: &Connection, to: &Path) -> StoreResult<()> {
 impl Target for Store {
     fn lock(&self, feed: &str) -> Result<Box<dyn std::any::Any + Send>> {
         self.with_path(self.writers.refuse_closed())?;
+        self.refuse_read_only()?;
         Ok(Box::new(feed_lock::FeedLock::take(&self.path, feed)?))
     }
 
@@ -314,10 +356,11 @@ impl Target for Store {
     }
 
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
+        self.refuse_read_only()?;
         self.with_path(self.writers.write(
             || {
-                StoreConnection::open(&self.path, false, self.busy_timeout)?
-                    .prepared_for_writing(&SCHEMA)
+                let link = StoreConnection::open(&self.path, self.busy_timeout)?;
+                link.prepared_for_writing(&SCHEMA)
             },
             |writer| writer.apply(feed, delivery, state),
         ))

@@ -1,7 +1,7 @@
 //! Path checks: a store is a file on a local disk.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::failure::system;
@@ -42,6 +42,10 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf> {
     let Some(name) = path.file_name() else {
         return refused("this is not the name of a file", "Name a file, as plant.siteline.");
     };
+    if name == ":memory:" || name.as_bytes().starts_with(b"file:") {
+        let hint = "A store is a file: for a test, name one in a temporary folder.";
+        return refused("SQLite gives this name a meaning of its own", hint);
+    }
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     let folder = match folder.unwrap_or(Path::new(".")).canonicalize() {
         Ok(folder) if folder.is_dir() => folder,

@@ -48,14 +48,16 @@ impl Reader {
         name: &str,
         filter: &PointFilter,
     ) -> StoreResult<Self> {
-        let connection = link.connection()?;
-        connection.execute_batch("BEGIN")?;
-        let feed = find(&Feeds::load(connection)?, name)?.clone();
-        let known = FeedIndex::load(connection, &feed)?;
         let ranges = filter.ranges.as_ref().map_or_else(
             || ALL_TIME.to_vec(),
             |ranges| ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect(),
         );
+        let (feed, known, overlapping) = link.read(path, |connection| {
+            let feed = find(&Feeds::load(connection)?, name)?.clone();
+            let known = FeedIndex::load(connection, &feed)?;
+            let blocks = overlapping_blocks(connection, &known, &feed, &ranges)?;
+            Ok((feed, known, blocks))
+        })?;
         let mut series: Vec<(Identity, i64)> = known.series.clone().into_iter().collect();
         series.sort_unstable();
         let mut order = vec![0; series.len() + 1];
@@ -65,7 +67,7 @@ impl Reader {
         }
         let since = if let View::ChangedSince(version) = filter.view { version } else { 0 };
         let mut blocks = Vec::new();
-        for (key, entry) in overlapping_blocks(connection, &known, &feed, &ranges)? {
+        for (key, entry) in overlapping {
             let id = usize::try_from(key.0).unwrap_or_default().min(series.len());
             if entry.changed > since {
                 blocks.push((order[id], key, entry));
@@ -100,7 +102,9 @@ impl Reader {
     /// `StoreCorrupt` and the other `StoreError`s; after an error there are no more batches.
     /// `ForkError` in another process than the one that began the read.
     pub fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
-        let batch = self.next_points(rows.max(1)).map_err(|failure| failure.into_error(&self.path));
+        let batch = self.next_points(rows.max(1));
+        let batch = self.link.check_unchanged(&self.path).and(batch);
+        let batch = batch.map_err(|failure| failure.into_error(&self.path));
         if batch.is_err() {
             self.at = self.blocks.len();
         }

@@ -140,6 +140,16 @@ impl Schema {
         Ok(changes.commit()?)
     }
 
+    /// Refuses an empty file and an older store: neither can be made readable without writing.
+    pub(super) fn check(&self, connection: &Connection) -> StoreResult<()> {
+        let what = match self.file_state(connection)? {
+            FileState::Current => return self.verify(connection),
+            FileState::Empty => "it is empty: no sync has written to it".to_owned(),
+            FileState::Older(version) => format!("it has the older schema {version}"),
+        };
+        Err(StoreFailure::Refused(what, "Open it once without read_only=, which prepares it."))
+    }
+
     fn file_state(&self, connection: &Connection) -> StoreResult<FileState> {
         let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         let (application, version) = (number("application_id")?, number("user_version")?);

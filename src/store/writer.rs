@@ -57,8 +57,18 @@ impl Writer {
     }
 }
 
+impl Drop for Writer {
+    /// The log of a shared store stays when it is closed: what it has goes into the file.
+    fn drop(&mut self) {
+        if let Ok(connection) = self.link.connection() {
+            // It is tried again by the next writer.
+            let _later = connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+        }
+    }
+}
+
 /// The writer of each process that uses this store.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Writers {
     writer: Owned<Mutex<Option<Writer>>>,
     closed: AtomicBool,

@@ -21,11 +21,13 @@
 //! | `plan` | what is read next, and why |
 //! | `run_state` | what a run has done, and the write that is pending |
 //! | `run` | one run, page by page |
+//! | `begin` | its beginning: the locks of its feeds |
 //! | `report` | what a run did |
 //! | `range_coverage` | what has been read of a range, and what a read does with the rest |
 //! | `stored` | reads feeds, coverage and lateness from a store |
 //! | `read` | which points of a stored feed are read, and the snapshot of them |
 
+mod begin;
 mod chains;
 mod coverage;
 mod feed;

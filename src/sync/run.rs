@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::feed::{Feed, check_distinct};
+use super::feed::Feed;
 use super::plan::PlanStep;
 use super::report::SyncReport;
 use super::run_state::{PendingWrite, RunState};
@@ -65,25 +65,24 @@ struct SentAt {
 const LONGEST_CHAIN: u64 = 10_000;
 
 impl Run {
-    /// Locks the feeds and loads their states. Makes no request.
+    /// A run of feeds that are locked: loads their states.
     ///
     /// # Errors
-    /// `StoreBusy`, `FeedChanged`, `StoreError`s, `QueryError`.
-    pub fn begin(
+    /// `FeedChanged`, `StoreError`s, `QueryError`.
+    pub(super) fn with_locks(
         client: &Client,
         target: Arc<dyn Target>,
         feeds: &[Feed],
         settings: SyncSettings,
+        (locks, deadline): (Vec<Box<dyn Any + Send>>, Deadline),
     ) -> Result<Self> {
-        check_distinct(feeds)?;
-        let locks = feeds.iter().map(|feed| target.lock(feed.name())).collect::<Result<_>>()?;
         let service = client.base_url().as_str();
         let states = feeds.iter().map(|feed| FeedState::load(&*target, feed, service));
         let states: Vec<FeedState> = states.collect::<Result<_>>()?;
         let now = settings.now.unwrap_or_else(|| client.time().now());
         let clock = client.time().clock();
         Ok(Self {
-            deadline: Deadline::after(clock, settings.deadline),
+            deadline,
             begun: clock.wall(),
             process: std::process::id(),
             following: tokio::sync::Mutex::new(None),

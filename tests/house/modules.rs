@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 
 /// Each module, and the modules that it may know. A re-export at the crate's root counts as its module.
-pub(crate) const ARROWS: [(&str, &[&str]); 15] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 16] = [
     ("fork", &[]),
     ("lock", &[]),
+    ("files", &[]),
     ("error", &[]),
     ("clock", &["lock"]),
-    ("http", &["fork", "lock", "error", "clock"]),
+    ("http", &["fork", "lock", "files", "error", "clock"]),
     ("auth", &["fork", "lock", "error", "clock", "http"]),
     ("data", &["lock", "error"]),
     ("preview", &["data"]),
     ("duration", &["error"]),
     ("client", &["fork", "lock", "error", "clock", "http", "auth", "data"]),
-    ("store", &["fork", "lock", "error", "data"]),
+    ("store", &["fork", "lock", "files", "error", "data"]),
     ("sync", &["fork", "lock", "error", "clock", "http", "data", "client", "store"]),
     ("settings", &["error"]),
     ("sandbox", &["lock", "clock"]),

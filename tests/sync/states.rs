@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use jiff::SignedDuration;
 use siteline::Kind;
 use siteline::clock::Clock;
@@ -22,6 +23,64 @@ async fn s6_a_second_run_of_a_feed_is_refused_at_once() {
     assert_eq!(harness.begin().expect_err("locked").kind(), Kind::StoreBusy);
     drop(first);
     harness.sync().await.expect("a sync");
+}
+
+/// The feed and another one of the same query, in this order.
+fn two_feeds(harness: &Harness) -> [Feed; 2] {
+    let other = FeedInput { name: "another".to_owned(), ..harness.feed.input().clone() };
+    [harness.feed.clone(), Feed::new(other).expect("a feed")]
+}
+
+#[tokio::test]
+async fn s20_a_run_waits_for_a_feed_and_plans_after_that() {
+    let harness = harness();
+    let first = harness.begin().expect("a run");
+    let feeds = [harness.feed.clone()];
+    let wait = seconds(2 * MINUTE);
+    let begin = || {
+        let settings = SyncSettings::default();
+        Run::begin_when_free(&harness.client, harness.target.clone(), &feeds, settings, wait)
+    };
+    let before = harness.now();
+    let error = begin().await.expect_err("the other run goes on");
+    assert_eq!(error.kind(), Kind::StoreBusy);
+    assert!(error.to_string().contains("waited 120 s"), "{error}");
+    assert_eq!(harness.now().duration_since(before), SignedDuration::from_mins(2));
+    let mut second = std::pin::pin!(begin());
+    assert!((&mut second).now_or_never().is_none());
+    let read = first.finish().await.expect("a sync").requests;
+    drop(first);
+    let report = second.await.expect("free").finish().await.expect("a sync");
+    assert!(read > 0 && report.requests == 0, "the first run has read everything");
+}
+
+#[tokio::test]
+async fn s20_feeds_are_locked_in_the_order_of_their_names() {
+    let harness = harness();
+    let feeds = two_feeds(&harness);
+    for (held, other, is_locked) in [("feed", "another", true), ("another", "feed", false)] {
+        let lock = harness.target.lock(held).expect("free");
+        let settings = SyncSettings::default();
+        let wait = seconds(5 * MINUTE);
+        let run =
+            Run::begin_when_free(&harness.client, harness.target.clone(), &feeds, settings, wait);
+        let mut run = std::pin::pin!(run);
+        assert!((&mut run).now_or_never().is_none());
+        assert_eq!(harness.target.lock(other).is_err(), is_locked, "{other}");
+        drop(lock);
+        drop(run.await.expect("free"));
+    }
+}
+
+#[tokio::test]
+async fn s20_a_wait_ends_with_the_deadline_of_the_run() {
+    let harness = harness();
+    let _first = harness.begin().expect("a run");
+    let settings = SyncSettings { deadline: Some(seconds(9)), ..SyncSettings::default() };
+    let (target, feeds) = (harness.target.clone(), [harness.feed.clone()]);
+    let wait = seconds(5 * MINUTE);
+    let run = Run::begin_when_free(&harness.client, target, &feeds, settings, wait).await;
+    assert!(run.expect_err("locked").to_string().contains("waited 9 s"));
 }
 
 #[tokio::test]

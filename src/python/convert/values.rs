@@ -82,7 +82,7 @@ pub(crate) fn items<T: PyClass>(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec
     Ok(Some(items))
 }
 
-/// The path of a file: text, or an `os.PathLike`.
+/// The path of a file: text, or an `os.PathLike`; `~` is expanded.
 pub(crate) fn path_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<PathBuf> {
     let is_path = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
     if !is_path {
@@ -90,7 +90,7 @@ pub(crate) fn path_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<PathBuf>
         let message = format!("{name}= is the path of a file; this is {what}.");
         return Err(PyTypeError::new_err(message));
     }
-    given.extract()
+    given.py().import("os.path")?.call_method1("expanduser", (given,))?.extract()
 }
 
 /// A whole number of 1 or more.

@@ -4,14 +4,14 @@ pub(crate) mod feed;
 pub(crate) mod points;
 mod snapshot;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{PathBuf, absolute};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyType};
+use pyo3::types::{PyBool, PyInt};
 
 use crate::error::{Kind, Result};
 use crate::python::bridge::process::guarded;
@@ -20,13 +20,18 @@ use crate::python::client::page::PyPage;
 use crate::python::convert::state::{copies_are_itself, dict, python_object};
 use crate::python::convert::values::{html_sync, instant, optional, path_of, refuse};
 use crate::python::store::feed::{PyFeed, feed_name};
-use crate::store::{Delivery, Store, Target as _};
+use crate::store::{Delivery, Share, Store, StoreOptions, Target as _};
 use crate::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states, redefine};
 
 /// A store: one file that holds every version of every point of some feeds, and how far each has
 /// been read.
 ///
 /// - ``path``: the file; made where there is none. It must lie on a local disk
+/// - ``read_only``: write nothing and make no file: for whoever may only read it, on a read-only mount,
+///   beside a working writer. Whatever would write raises :class:`StoreError`
+/// - ``share``: who else may use it. A store is made for its owner alone (mode 0600), whatever the
+///   umask; ``"group-read"`` (0640) lets the file's group read it, ``"group"`` (0660) also write. Given
+///   for an existing store by its owner, it changes that
 ///
 /// :meth:`Client.sync` writes to it: each page with its bookmark and checkpoint in one transaction,
 /// so it can be killed at any moment (§4.5.2). Any number of threads and processes may read meanwhile,
@@ -93,9 +98,17 @@ copies_are_itself!(PyStore);
 #[pymethods]
 impl PyStore {
     #[new]
-    fn new(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, read_only=false, share=None))]
+    fn new(
+        py: Python<'_>,
+        path: &Bound<'_, PyAny>,
+        read_only: bool,
+        share: Option<&str>,
+    ) -> PyResult<Self> {
         let path = path_of(path, "path")?;
-        let open = || Store::open(&absolute(&path).unwrap_or(path));
+        let share = share.map(Share::parse).transpose()?;
+        let options = StoreOptions { read_only, share };
+        let open = || Store::open_with(&absolute(&path).unwrap_or(path), options);
         guarded(|| Ok(Self(Arc::new(step(py, open)??))))
     }
 
@@ -202,12 +215,14 @@ impl PyStore {
         self.close(py)
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (OsString,)) {
-        (slf.get_type(), (slf.get().path().into_os_string(),))
+    fn __getnewargs_ex__(&self) -> ((OsString,), HashMap<&'static str, bool>) {
+        let read_only = [("read_only", self.0.options().read_only)];
+        ((self.path().into_os_string(),), read_only.into())
     }
 
     fn __repr__(&self) -> String {
-        format!("<Store {}>", self.0.path().display())
+        let only = if self.0.options().read_only { ", read only" } else { "" };
+        format!("<Store {}{only}>", self.0.path().display())
     }
 
     /// What notebooks show.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -26,8 +27,15 @@ use crate::sync::{Feed, Run, SyncSettings};
 pub(crate) struct SyncArgs {
     pub(crate) target: SyncTarget,
     pub(crate) callback: Option<ProgressCallback>,
-    /// Begins the run, as a step of the target.
-    pub(crate) begin: Box<dyn FnOnce() -> Result<Run> + Send>,
+    pub(crate) begin: Begin,
+}
+
+/// Begins the run.
+pub(crate) enum Begin {
+    /// As a step of the target.
+    AtOnce(Box<dyn FnOnce() -> Result<Run> + Send>),
+    /// When its feeds are free.
+    WhenFree(BoxFuture<'static, Result<Run>>),
 }
 
 /// Where the points go.
@@ -104,8 +112,10 @@ impl SyncArgs {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
         let py = given.py();
-        let names = ["until", "now", "reread", "shape", "progress", "deadline"];
-        let [until, now, again, shape, progress, deadline] = keywords("sync", names, options)?;
+        let names = ["until", "now", "reread", "shape", "progress", "deadline", "wait"];
+        let [until, now, again, shape, progress, deadline, wait] =
+            keywords("sync", names, options)?;
+        let wait = optional(wait.as_ref(), "wait", duration)?;
         let shape = shape.map(Bound::cast_into::<PyShape>).transpose()?;
         if client.is_closed() {
             return Err(Error::new(Kind::ClosedError, "the client is closed").into());
@@ -121,7 +131,16 @@ impl SyncArgs {
         let title = feeds.iter().map(Feed::name).collect::<Vec<_>>().join(", ");
         let callback = progress.map(|progress| progress.callback(py, &title)).transpose()?;
         let (client, shared) = (client.clone(), Arc::clone(&target.target));
-        let begin = Box::new(move || Run::begin(&client, shared, &feeds, settings));
+        let begin = match wait {
+            None => Begin::AtOnce(Box::new(move || Run::begin(&client, shared, &feeds, settings))),
+            Some(_) if target.python.is_some() => {
+                let message = "wait= is for a siteline.Store: lock() of a store of yours may wait.";
+                return Err(refuse(py, Kind::ConfigError, message));
+            }
+            Some(wait) => Begin::WhenFree(Box::pin(async move {
+                Run::begin_when_free(&client, shared, &feeds, settings, wait).await
+            })),
+        };
         Ok(Self { target, callback: callback.flatten(), begin })
     }
 }

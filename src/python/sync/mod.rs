@@ -18,7 +18,7 @@ use crate::python::bridge::runtime::{block_on, spawn};
 use crate::python::client::PyClient;
 use crate::python::client::progress::{ProgressCallback, event, finish};
 use crate::python::convert::state::{dict, python_object};
-use crate::python::sync::arguments::{SyncArgs, SyncTarget};
+use crate::python::sync::arguments::{Begin, SyncArgs, SyncTarget};
 use crate::sync::{Run, SyncReport};
 
 /// A `siteline.SyncReport`.
@@ -133,6 +133,8 @@ impl PyClient {
     /// - ``reread``: a range ``(start, end)``, or a list of them, to read again even if it was read;
     ///   what lies before a feed's ``since`` or within its ``settle_lag`` of now is left out
     /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run
+    /// - ``wait``: how long to wait for feeds that another run writes to (``"5m"``); not at all by default.
+    ///   For a :class:`Store`: ``lock()`` of a store of yours may wait itself
     ///
     /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, and the errors of
     /// a read and of the store; an error of one range is raised after the others have been read. Where
@@ -143,7 +145,7 @@ impl PyClient {
     /// >>> client.sync(feed, siteline.Store("plant.siteline")).complete
     /// True
     #[pyo3(signature = (feeds, store, **options), text_signature = "($self, feeds, store, *, until=None, \
-        now=None, reread=None, shape=None, progress=None, deadline=None)")]
+        now=None, reread=None, shape=None, progress=None, deadline=None, wait=None)")]
     fn sync<'py>(
         &self,
         py: Python<'py>,
@@ -154,7 +156,10 @@ impl PyClient {
         let SyncArgs { target, callback, begin } =
             SyncArgs::new(&self.client, feeds, store, options)?;
         guarded(|| {
-            let run = target.step(py, begin)?;
+            let run = match begin {
+                Begin::AtOnce(begin) => target.step(py, begin)?,
+                Begin::WhenFree(begin) => block_on(py, &Arc::default(), begin)??,
+            };
             let run = PyRun::new(target, run, callback);
             let report = run.finish(py);
             run.end(py)?;
@@ -171,8 +176,14 @@ impl PyClient {
     ) -> PyResult<Bound<'py, PyAny>> {
         let SyncArgs { target, callback, begin } =
             SyncArgs::new(&self.client, feeds, store, Some(options))?;
-        target.clone().spawn(options.py(), begin, |py, run| {
-            Ok(Py::new(py, PyRun::new(target, run, callback))?.into_any())
-        })
+        let (py, shared) = (options.py(), target.clone());
+        let finish =
+            |py: Python<'_>, run| Ok(Py::new(py, PyRun::new(target, run, callback))?.into_any());
+        match begin {
+            Begin::AtOnce(begin) => shared.spawn(py, begin, finish),
+            Begin::WhenFree(begin) => {
+                spawn(py, Arc::default(), begin, move |py, run| finish(py, run?))
+            }
+        }
     }
 }

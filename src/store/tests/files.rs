@@ -123,7 +123,8 @@ fn s8_an_older_schema_is_brought_up_to_date_step_by_step() {
         tables: "",
         steps: &["CREATE TABLE extra (a INTEGER)", "INSERT INTO extra VALUES (7)"],
     };
-    let store = Store::open_with(&folder.file(), BUSY_TIMEOUT, &later).unwrap();
+    let store =
+        Store::open_as(&folder.file(), StoreOptions::default(), BUSY_TIMEOUT, &later).unwrap();
     assert_eq!(latest(&store).len(), 1);
     assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"kept"[..]));
     drop(store);
@@ -131,7 +132,7 @@ fn s8_an_older_schema_is_brought_up_to_date_step_by_step() {
     let seven: i64 = connection.query_row("SELECT a FROM extra", [], |row| row.get(0)).unwrap();
     assert_eq!(seven, 7);
     drop(connection);
-    drop(Store::open_with(&folder.file(), BUSY_TIMEOUT, &later).unwrap());
+    drop(Store::open_as(&folder.file(), StoreOptions::default(), BUSY_TIMEOUT, &later).unwrap());
     assert!(refused(&folder.file()).to_string().contains("Upgrade"));
 }
 
@@ -141,7 +142,8 @@ fn s8_a_migration_step_that_fails_leaves_the_older_schema() {
     drop(folder.store());
     let steps = &["CREATE TABLE extra (a INTEGER)", "no sql"];
     let broken = Schema { version: SCHEMA.version + 2, tables: "", steps };
-    let error = Store::open_with(&folder.file(), BUSY_TIMEOUT, &broken).unwrap_err();
+    let error =
+        Store::open_as(&folder.file(), StoreOptions::default(), BUSY_TIMEOUT, &broken).unwrap_err();
     assert_eq!(error.kind(), Kind::StoreError);
     folder.store().check().unwrap();
 }

@@ -1,6 +1,7 @@
 //! Helpers of the store's tests: pages written by hand, temporary folders, and a naive model of the
 //! store.
 
+mod access;
 mod codec;
 mod faults;
 mod files;

@@ -7,10 +7,22 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 use nix::unistd::{AccessFlags, Uid, User, eaccess};
+
+/// The path of a file beside another, whose name begins as its does.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// A path beside another that nothing has and nobody can guess.
+pub(crate) fn unused(path: &Path, what: &str) -> PathBuf {
+    beside(path, &format!("-{what}-{}", uuid::Uuid::new_v4().simple()))
+}
 
 /// User, group and permissions of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +54,11 @@ impl Owner {
 pub(crate) fn create(path: &Path, mode: u32, owner: Owner) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create_new(true).mode(mode).open(path)?;
-    let made = give(&file, mode, owner);
-    if made.is_err() {
+    let given = give(&file, mode, owner);
+    if given.is_err() {
         let _gone = std::fs::remove_file(path);
     }
-    made.map(|()| file)
+    given.map(|()| file)
 }
 
 fn give(file: &File, mode: u32, owner: Owner) -> io::Result<()> {
