@@ -1,28 +1,21 @@
-"""How late points and revisions of a feed came."""
+"""How late points and revisions of a feed come."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from siteline._counts import counted
 from siteline._times import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from siteline._siteline import Feed
-
-    # Delays in seconds, each with the number of points that came so late.
-    _Counts = Sequence[tuple[int, int]]
 
 __all__ = ["Delays", "Lateness"]
 
-# The fewest late points that say something about rare delays.
+# The fewest points that say something about rare delays.
 _ENOUGH = 20
-# The share of late points that came within the suggested lateness.
-_SHARE = 0.999
 _HOUR, _DAY = 3_600, 86_400
 # A suggestion is rounded up to one of these, in seconds.
 _ROUND = [
@@ -33,64 +26,69 @@ _ROUND = [
 
 @dataclass(frozen=True)
 class Delays:
-    """How long after the end of their buckets some points were first read: see :class:`Lateness`.
+    """How long after the end of their buckets points came: see :class:`Lateness`.
 
-    - ``count``: the number of points
-    - ``median``, ``p90``, ``p99``: the quantiles of the delay; ``longest``: the longest delay; each
-      a ``timedelta``, ``None`` without points
+    - ``count``: the number of points that say something: those whose bucket was read again
+    - ``late``: of these, those that came after the feed's lateness
+    - ``median``, ``p90``, ``p95``, ``p99``: the quantiles of the delay; ``longest``: the longest;
+      each a ``timedelta``, ``None`` without points
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
     >>> _ = client.sync(feed, store)
-    >>> store.lateness("line-2").revisions
-    Delays(count=0, median=None, p90=None, p99=None, longest=None)
+    >>> store.lateness("line-2").revisions.count
+    0
     """
 
     count: int
-    """The number of points."""
+    """The number of points whose bucket was read again."""
+    late: int
+    """The points that came after the lateness."""
     median: timedelta | None
     """The median delay."""
     p90: timedelta | None
     """The 90 % quantile of the delay."""
+    p95: timedelta | None
+    """The 95 % quantile of the delay."""
     p99: timedelta | None
     """The 99 % quantile of the delay."""
     longest: timedelta | None
     """The longest delay."""
 
     def _quantiles(self) -> list[str | None]:
-        delays = (self.median, self.p90, self.p99, self.longest)
+        delays = (self.median, self.p90, self.p95, self.p99, self.longest)
         return [None if delay is None else duration(delay) for delay in delays]
 
 
 class Lateness:
-    """How late points and revisions of a feed came, and which lateness that suggests.
+    """How late points and revisions of a feed come, and which lateness that suggests.
 
-    - ``points``: :class:`Delays` of the points that the first read of their range did not bring
-    - ``revisions``: :class:`Delays` of the points whose values changed
+    - ``points``: :class:`Delays` of the points; ``revisions``: of their new values
     - ``lateness``: that of the feed; ``settled``: how much time is settled
-    - ``suggested``: a lateness that would have been long enough; ``None`` with too little data
+    - ``looked``: the longest time after which buckets were still looked at, or ``None``
+    - ``suggested``: a lateness within which 99.9 % came; ``None`` where the data do not show one
     - ``verdict``: the suggestion and its reason, as text
 
-    A delay is the time from the end of a point's bucket to the read that brought it. It is an upper
-    bound: the point may have been available any time after the previous read of its window.
+    A delay is the time from the end of a point's bucket until the service has the point. A read
+    only shows that it came since the read before; reads at many ages give an estimate.
+    A :class:`Feed` with ``audit_pages=`` reads at all ages, before and after the lateness; without
+    them nothing is known of the time between two reads, nor of that after the last.
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
     >>> _ = client.sync(feed, store)
     >>> print(store.lateness("line-2"))
-    Lateness of line-2, 1 d: ...
+    Lateness of line-2, 1 d: too little data: hardly anything was read twice.
     """
 
-    __slots__ = ("_feed", "_points", "_revisions", "_settled")
+    __slots__ = ("_feed", "_record")
 
-    def __init__(self, feed: Feed, points: _Counts, revisions: _Counts, settled: timedelta) -> None:
-        """Store the counts; made by :meth:`siteline.Store.lateness`."""
+    def __init__(self, feed: Feed, record: dict[str, Any]) -> None:
+        """Store what was found; made by :meth:`siteline.Store.lateness`."""
         self._feed = feed
-        self._points = tuple((seconds, count) for seconds, count in points)
-        self._revisions = tuple((seconds, count) for seconds, count in revisions)
-        self._settled = settled
+        self._record = record
 
     @property
     def feed(self) -> Feed:
@@ -100,7 +98,7 @@ class Lateness:
     @property
     def settled(self) -> timedelta:
         """How much time is settled."""
-        return self._settled
+        return timedelta(seconds=self._record["settled"])
 
     @property
     def lateness(self) -> timedelta:
@@ -108,31 +106,37 @@ class Lateness:
         return self.feed.lateness
 
     @property
+    def looked(self) -> timedelta | None:
+        """The longest time after which buckets were still looked at."""
+        seconds = self._record["points"]["looked"]
+        return None if seconds is None else timedelta(seconds=seconds)
+
+    @property
     def points(self) -> Delays:
-        """The delays of the points that the first read of their range did not bring."""
-        return _delays(self._points)
+        """The delays of the points."""
+        return _delays(self._record["points"])
 
     @property
     def revisions(self) -> Delays:
-        """The delays of the points whose values changed."""
-        return _delays(self._revisions)
+        """The delays of new values of points."""
+        return _delays(self._record["revisions"])
 
     def __eq__(self, other: object) -> bool:
-        """Compare the feeds and the counts."""
+        """Compare the feeds and what was found."""
         if not isinstance(other, Lateness):
             return NotImplemented
         return self._parts() == other._parts()
 
     def __hash__(self) -> int:
-        """Hash the feed and the counts."""
+        """Hash the feed and what was found."""
         return hash(self._parts())
 
     def _parts(self) -> tuple[object, ...]:
-        return (self._feed, self._points, self._revisions, self._settled)
+        return (self._feed, self.points, self.revisions, self.looked, self.settled)
 
     @property
     def suggested(self) -> timedelta | None:
-        """A lateness that would have been long enough; ``None`` with too little data."""
+        """A lateness within which 99.9 % came; ``None`` where the data do not show one."""
         return self._assess()[0]
 
     @property
@@ -141,23 +145,26 @@ class Lateness:
         return self._assess()[1]
 
     def _assess(self) -> tuple[timedelta | None, str]:
-        both = sorted([*self._points, *self._revisions])
-        count = _total(both)
-        if not self.settled:
-            return None, "too little data: no window is settled yet"
-        if not count:
-            return self.lateness, "no late points so far: it is long enough"
-        if count < _ENOUGH:
-            return None, f"too little data: only {counted(count, 'late point')} so far"
-        latest = _quantile(both, _SHARE)
-        # The final read of a window brings its late points with a delay of at most this.
-        final = (self.lateness + self.feed.window + timedelta(days=1)).total_seconds()
-        if latest > final:
-            longer = _rounded(latest)
-            return longer, f"points came later: {duration(longer)} would have been long enough"
-        if latest >= self.lateness.total_seconds():
-            return self.lateness, "the final reads brought all late points: it is long enough"
-        shorter = _rounded(latest * 1.25)
+        looked = self.looked
+        if self.points.count + self.revisions.count < _ENOUGH or looked is None:
+            return None, "too little data: hardly anything was read twice"
+        suggested, found = self._judge(looked)
+        return suggested, f"{found}; nothing was looked at after {duration(looked)}"
+
+    def _judge(self, looked: timedelta) -> tuple[timedelta | None, str]:
+        parts = [self._record["points"], self._record["revisions"]]
+        # Nearly all came within this.
+        most = max(part["quantiles"][4] for part in parts if part["quantiles"])
+        late = sum(part["late"] for part in parts)
+        came = f"{counted(late, 'point')} came or changed after it"
+        if late and most * 1.5 > looked.total_seconds():
+            return None, f"{came}, up to the last look: it is too short"
+        if late and most > self.lateness.total_seconds():
+            longer = _rounded(most * 1.1)
+            return longer, f"{came}: {duration(longer)} would have been long enough"
+        if looked <= self.lateness:
+            return None, "not known yet"
+        shorter = _rounded(most * 1.25)
         if shorter < self.lateness:
             return shorter, f"{duration(shorter)} would have been long enough"
         return self.lateness, "it is long enough"
@@ -167,7 +174,7 @@ class Lateness:
         suggested = "nothing" if self.suggested is None else duration(self.suggested)
         points, revisions = self.points.count, self.revisions.count
         return (
-            f"<Lateness of {self.feed.name}: {counted(points, 'late point')}, "
+            f"<Lateness of {self.feed.name}: {counted(points, 'point')}, "
             f"{counted(revisions, 'revision')}, suggested {suggested}>"
         )
 
@@ -175,11 +182,12 @@ class Lateness:
         """Print the conclusion, and the quantiles as a table."""
         lines = [f"Lateness of {self.feed.name}, {duration(self.lateness)}: {self.verdict}."]
         if self.points.count or self.revisions.count:
-            lines.append(f"  {'':<12} {'count':>9} {'half':>9} {'90 %':>9} {'99 %':>9} {'all':>9}")
-            for name, one in (("late points", self.points), ("revisions", self.revisions)):
-                delays = " ".join(f"{delay or '-':>9}" for delay in one._quantiles())
-                lines.append(f"  {name:<12} {one.count:>9,} {delays}")
-            lines.append("  (from the end of the bucket to the read that brought it)")
+            names = ("count", "late", "half", "90 %", "95 %", "99 %", "all")
+            lines.append(f"  {'':<10}" + "".join(f"{name:>10}" for name in names))
+            for name, one in (("points", self.points), ("revisions", self.revisions)):
+                delays = "".join(f"{delay or '-':>10}" for delay in one._quantiles())
+                lines.append(f"  {name:<10}{one.count:>10,}{one.late:>10,}{delays}")
+            lines.append("  (from the end of a bucket until the service had the point; estimated)")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -189,27 +197,12 @@ class Lateness:
         return sync_html.lateness(self)
 
 
-def _total(counts: _Counts) -> int:
-    return sum(count for _, count in counts)
-
-
-def _delays(counts: _Counts) -> Delays:
-    count = _total(counts)
-    if not count:
-        return Delays(0, None, None, None, None)
-    delays = [timedelta(seconds=_quantile(counts, share)) for share in (0.5, 0.9, 0.99, 1.0)]
-    return Delays(count, *delays)
-
-
-def _quantile(counts: _Counts, share: float) -> float:
-    """Return a quantile of the delay, in seconds."""
-    rank = share * _total(counts)
-    seen = 0
-    for seconds, count in sorted(counts):
-        seen += count
-        if seen >= rank:
-            return seconds
-    return max(seconds for seconds, _ in counts)
+def _delays(part: dict[str, Any]) -> Delays:
+    quantiles = part["quantiles"] or [None] * 6
+    half, p90, p95, p99, _, longest = (
+        None if seconds is None else timedelta(seconds=seconds) for seconds in quantiles
+    )
+    return Delays(part["count"], part["late"], half, p90, p95, p99, longest)
 
 
 def _rounded(seconds: float) -> timedelta:

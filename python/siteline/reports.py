@@ -285,7 +285,7 @@ class TaskDict(TypedDict):
 
     feed: str
     """The feed's name."""
-    why: Literal["resume", "reread", "edge", "settle", "fill"]
+    why: Literal["resume", "reread", "edge", "settle", "audit", "fill"]
     """Why it is read: see :class:`Task`."""
     start: str
     """The start of the range."""

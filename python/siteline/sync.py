@@ -24,6 +24,7 @@ _WHY = {
     "edge": "fresh",
     "settle": "due",
     "fill": "never read",
+    "audit": "how late it came",
 }
 
 
@@ -33,7 +34,8 @@ class Task(NamedTuple):
     - ``feed``: the feed's name; for a scan, the feed whose pages its ``pages`` were estimated from,
       or ``""``
     - ``why``, in order of urgency: ``"resume"`` (begun and not ended), ``"reread"`` (requested),
-      ``"edge"`` (fresh), ``"settle"`` (its lateness is over), ``"fill"`` (never read)
+      ``"edge"`` (fresh), ``"settle"`` (its lateness is over), ``"audit"`` (to
+      learn when its points came), ``"fill"`` (never read)
     - ``start``, ``end``: the range, half-open, UTC
     - ``pages``: expected pages, ``None`` where there is no estimate; 0 for a scan that was read
 
@@ -46,7 +48,7 @@ class Task(NamedTuple):
 
     feed: str
     """The feed's name."""
-    why: Literal["resume", "reread", "edge", "settle", "fill"]
+    why: Literal["resume", "reread", "edge", "settle", "audit", "fill"]
     """Why the range is read."""
     start: datetime
     """The start of the range, inclusive."""
@@ -76,6 +78,8 @@ class FeedReport(NamedTuple):
       ``None``
     - ``read_through``: everything from the feed's beginning up to this time was read, or ``None``
     - ``newest``: the newest instant that was read, perhaps after unread ranges, or ``None``
+    - ``late``: points that audits (:class:`Feed`, ``audit_pages=``) found to come or change after
+      the lateness: their windows were read again
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
@@ -106,6 +110,8 @@ class FeedReport(NamedTuple):
     """Everything from the feed's beginning up to this time was read."""
     newest: datetime | None
     """The newest instant that was read."""
+    late: int
+    """Points that audits found to come or change after the lateness."""
 
     @classmethod
     def _restore(cls, record: dict[str, Any]) -> FeedReport:

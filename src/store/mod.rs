@@ -37,7 +37,7 @@ use rusqlite::{Connection, OpenFlags};
 
 pub use self::access::{Share, StoreOptions};
 use self::connection::{BUSY_TIMEOUT, StoreConnection};
-pub(crate) use self::delays::Delays;
+pub(crate) use self::delays::{Age, Delays, Sighting, Sightings};
 use self::directory::{Directory, FeedIndex};
 use self::failure::{StoreFailure, StoreResult, system};
 use self::feeds::Feeds;

@@ -1,5 +1,5 @@
-//! The beginning of a run: its feeds are locked, then their states loaded. The locks are taken in the order of the feeds' names, so that two runs
-//! never wait for each other.
+//! The beginning of a run: its feeds are locked, then their states loaded. The locks are taken in the
+//! order of the feeds' names, so that two runs never wait for each other.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::feed::Feed;
-use super::ranges::{Range, Ranges, floor, instant};
+use super::ranges::{Range, Ranges, ceil, floor, instant};
 
 /// A range, and when the newest chain that read all of it began: seconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +67,25 @@ impl Coverage {
             same
         });
         self.0 = pieces;
+    }
+
+    /// Counts the window of a range that changed after its lateness as read before that: it is due to
+    /// be read again.
+    pub(super) fn unsettle(&mut self, range: Range, feed: &Feed) {
+        let step = feed.window();
+        let windows = Range::new(floor(range.start, step), ceil(range.end, step));
+        let before = windows.start.saturating_add(step).saturating_add(feed.lateness()) - 1;
+        let mut known = Vec::with_capacity(self.0.len() + 2);
+        for read in &self.0 {
+            let rest = Ranges::from(read.range).without(&windows.into());
+            known.extend(rest.iter().map(|range| CoveredRange { range, ..*read }));
+            let range = read.range.and(windows);
+            if !range.is_empty() {
+                known.push(CoveredRange { range, read_at: read.read_at.min(before) });
+            }
+        }
+        known.sort_unstable_by_key(|read| read.range);
+        self.0 = known;
     }
 
     /// The covered ranges, ascending.

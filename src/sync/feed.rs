@@ -42,6 +42,9 @@ pub struct FeedInput {
     /// The width of the windows, whose grid begins at the Unix epoch; 1 day. It divides a day, or is
     /// a whole number of days.
     pub window: Duration,
+    /// Pages a day for audits: reads that show when points come, before and after the lateness; 0.
+    #[serde(default)]
+    pub audit_pages: u32,
 }
 
 /// A checked feed. Cheap to clone.
@@ -74,6 +77,7 @@ impl FeedInput {
             overlap: Duration::from_secs(3_600),
             lateness: Duration::from_secs(DAY),
             window: Duration::from_secs(DAY),
+            audit_pages: 0,
         }
     }
 
@@ -168,6 +172,10 @@ impl Feed {
         whole_seconds(self.0.overlap)
     }
 
+    pub(super) fn lateness(&self) -> i64 {
+        whole_seconds(self.0.lateness)
+    }
+
     pub(super) fn since(&self) -> i64 {
         self.0.since.as_second()
     }
@@ -209,7 +217,7 @@ impl fmt::Display for Feed {
         let input = self.input();
         write!(f, "{}:", input.name)?;
         for (member, value, _) in shown(input).into_iter().skip(1) {
-            if value != NOT_SENT {
+            if value != NOT_SENT && value != NONE {
                 write!(f, " {member}={value}")?;
             }
         }
@@ -224,15 +232,18 @@ impl fmt::Debug for Feed {
 }
 
 const NOT_SENT: &str = "not sent";
+const NONE: &str = "none";
 
 /// Each member, its value as text, and whether `store.redefine` accepts a new one.
-fn shown(input: &FeedInput) -> [(&'static str, String, bool); 11] {
+fn shown(input: &FeedInput) -> [(&'static str, String, bool); 12] {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| NOT_SENT.to_owned());
     let filter = |(name, values): &(String, Vec<String>)| format!("{name}={}", values.join(","));
     let filters = match input.filters.as_slice() {
         [] => NOT_SENT.to_owned(),
         filters => filters.iter().map(filter).collect::<Vec<_>>().join(" "),
     };
+    let audits = input.audit_pages;
+    let audits = if audits == 0 { NONE.to_owned() } else { audits.to_string() };
     let interval = input.interval_seconds.map(|it| spelled(Duration::from_secs(it.into())));
     [
         ("name", input.name.clone(), false),
@@ -246,6 +257,7 @@ fn shown(input: &FeedInput) -> [(&'static str, String, bool); 11] {
         ("overlap", spelled(input.overlap), true),
         ("lateness", spelled(input.lateness), true),
         ("window", spelled(input.window), true),
+        ("audit_pages", audits, true),
     ]
 }
 

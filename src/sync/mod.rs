@@ -14,6 +14,8 @@
 //! | `ranges` | sets of time |
 //! | `task` | one planned chain, as users see it |
 //! | `settings` | the settings of a run |
+//! | `audits` | which ranges are read once more to learn when their points came |
+//! | `arrival` | the distribution of the delays of points |
 //! | `coverage` | which ranges were read and when; the windows as users see them |
 //! | `unfinished` | a chain that has begun and not ended |
 //! | `state` | the state of one feed, as a target stores it |
@@ -27,6 +29,8 @@
 //! | `stored` | reads feeds, coverage and lateness from a store |
 //! | `read` | which points of a stored feed are read, and the snapshot of them |
 
+mod arrival;
+mod audits;
 mod begin;
 mod chains;
 mod coverage;

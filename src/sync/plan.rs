@@ -60,7 +60,8 @@ pub(super) struct PlanStep {
     pub(super) why: Why,
     pub(super) range: Range,
     pub(super) pages: Option<u64>,
-    /// The chain fills a range that was never read: it may not spend pages that others need.
+    /// The chain fills a range that was never read, or is an audit: it may not spend pages that others
+    /// need.
     pub(super) fills: bool,
 }
 
@@ -88,7 +89,7 @@ fn steps_of(number: usize, known: &PlannedFeed<'_>, terms: &PlanTerms<'_>) -> Ve
     for chain in resumable(known, terms) {
         let pages = density.pages(chain.range().seconds());
         let pages = pages.map(|pages| pages.saturating_sub(chain.pages).max(1));
-        let (range, fills) = (chain.range(), chain.why == Why::Fill);
+        let (range, fills) = (chain.range(), matches!(chain.why, Why::Fill | Why::Audit));
         steps.push(PlanStep { feed: number, why: Why::Resume, range, pages, fills });
         // The rest is planned as if this chain had been read to its end.
         let began = chain.began.unwrap_or(terms.now);
@@ -100,6 +101,13 @@ fn steps_of(number: usize, known: &PlannedFeed<'_>, terms: &PlanTerms<'_>) -> Ve
         for range in chains(&ranges.without(&out), feed, density) {
             let pages = density.pages(range.seconds());
             steps.push(PlanStep { feed: number, why, range, pages, fills: why == Why::Fill });
+        }
+    }
+    if terms.until.is_none() {
+        for (range, pages) in known.state.audits.ranges(feed, (&coverage, density), &out, terms.now)
+        {
+            let why = Why::Audit;
+            steps.push(PlanStep { feed: number, why, range, pages: Some(pages), fills: true });
         }
     }
     steps

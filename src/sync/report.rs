@@ -38,6 +38,8 @@ pub struct FeedReport {
     /// Points inserted, revised, unchanged and flagged.
     #[serde(flatten)]
     pub applied: Applied,
+    /// Points that audits found to come or change after the lateness.
+    pub late: u64,
     /// The sequence number reached: `changes(since=)` and `as_of()` take it.
     pub sequence: u64,
     /// Everything from the feed's beginning up to this time is settled.

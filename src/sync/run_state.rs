@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::feed::Feed;
+use super::coverage::Coverage;
+use super::feed::{Feed, spelled};
 use super::plan::{PlanStep, PlanTerms, PlannedFeed, reserve, steps};
 use super::ranges::{Range, Ranges};
 use super::report::FeedReport;
@@ -35,6 +36,8 @@ pub(super) enum PendingWrite {
     TooLong { feed: usize, range: Range },
     /// The chain was restarted too often, or did not end: a later run plans its range again.
     Abandoned { feed: usize, range: Range, error: Error },
+    /// An audit of a settled range found nothing: the range is settled again.
+    Settled { feed: usize, coverage: Coverage },
 }
 
 /// One feed of a run.
@@ -48,6 +51,8 @@ struct FeedRun {
     chains: u64,
     pages: u64,
     applied: Applied,
+    /// What audits found after the lateness.
+    late: u64,
 }
 
 /// A run stops reading a feed after this many failures: the other ranges probably fail too, and
@@ -74,6 +79,8 @@ pub(super) struct RunState {
     requests: u64,
     pub(super) points: u64,
     pub(super) newest: Option<i64>,
+    /// What the current audit has changed.
+    found: u64,
 }
 
 impl PendingWrite {
@@ -82,7 +89,8 @@ impl PendingWrite {
             Self::Page { feed, .. }
             | Self::Restart { feed, .. }
             | Self::TooLong { feed, .. }
-            | Self::Abandoned { feed, .. } => *feed,
+            | Self::Abandoned { feed, .. }
+            | Self::Settled { feed, .. } => *feed,
         }
     }
 
@@ -117,6 +125,7 @@ impl RunState {
             chains: 0,
             pages: 0,
             applied: Applied::default(),
+            late: 0,
         };
         Ok(Self {
             parts: states.into_iter().map(part).collect(),
@@ -131,6 +140,7 @@ impl RunState {
             requests: 0,
             points: 0,
             newest: None,
+            found: 0,
         })
     }
 
@@ -145,7 +155,9 @@ impl RunState {
     /// What is left to read, including what this run may not read.
     fn rest(&self) -> Vec<PlanStep> {
         let none = Ranges::none();
-        self.steps(|_| &none)
+        let mut rest = self.steps(|_| &none);
+        rest.retain(|step| step.why != Why::Audit);
+        rest
     }
 
     /// What this run may still read, in order.
@@ -240,10 +252,19 @@ impl RunState {
             PendingWrite::Page { page, chain, .. } => {
                 state.next_sequence = page.sequence.saturating_add(1);
                 state.drop_superseded(self.now.as_second());
-                if page.is_last {
-                    state.cover(chain, page.rows() as u64);
-                } else {
+                let audits_settled = state.audits_settled(chain);
+                if chain.why == Why::Audit {
+                    state.audits.count(self.now.as_second(), page.is_last);
+                }
+                if !page.is_last {
                     state.keep_chain(chain.clone());
+                    return state;
+                }
+                state.cover(chain, page.rows() as u64);
+                if audits_settled {
+                    // What it changes is not known before it is written.
+                    let feed = state.feed().clone();
+                    state.coverage.unsettle(chain.range(), &feed);
                 }
             }
             PendingWrite::Restart { chain, .. } => state.keep_chain(chain.clone()),
@@ -252,6 +273,7 @@ impl RunState {
                 state.density.refuse(range.seconds());
             }
             PendingWrite::Abandoned { range, .. } => state.drop_chain(*range),
+            PendingWrite::Settled { coverage, .. } => state.coverage = coverage.clone(),
         }
         state
     }
@@ -259,7 +281,7 @@ impl RunState {
     /// Notes that the target has applied the pending write with this state.
     pub(super) fn applied(&mut self, pending: &PendingWrite, state: FeedState, applied: Applied) {
         self.pending = None;
-        self.parts[pending.feed()].state = state;
+        let before = std::mem::replace(&mut self.parts[pending.feed()].state, state);
         if let PendingWrite::Abandoned { feed, range, error } = pending {
             self.skip(*feed, *range, error.clone());
         }
@@ -273,13 +295,49 @@ impl RunState {
         if page.is_last {
             part.chains += 1;
             // The next plan decides whether a range that an older run began must be read again.
-            if *begun_here {
+            if *begun_here && chain.why != Why::Audit {
                 part.done.add(chain.range());
             }
         }
         let times = &page.points.timestamps;
         self.newest = self.newest.max(times.values().iter().max().copied());
         self.points += page.rows() as u64;
+        if before.audits_settled(chain) {
+            let begun = if *begun_here { Some(before) } else { None };
+            self.audited(pending.feed(), chain, page.is_last, begun, applied);
+        }
+    }
+
+    /// Notes what a page of an audit of a settled range changed. Where the whole audit changed nothing,
+    /// its range stays settled; of an audit that another run began that is not known.
+    fn audited(
+        &mut self,
+        feed: usize,
+        chain: &UnfinishedChain,
+        is_last: bool,
+        begun: Option<FeedState>,
+        applied: Applied,
+    ) {
+        let found = applied.inserted + applied.revised + applied.flagged;
+        self.found = if chain.pages == 1 { found } else { self.found + found };
+        self.parts[feed].late += found;
+        if !is_last {
+            return;
+        }
+        if self.found > 0 {
+            let (start, end) = chain.range().instants();
+            let feed = self.state(feed).feed();
+            let lateness = spelled(feed.input().lateness);
+            log::warn!(
+                target: "siteline::sync",
+                "{}: {} points of {start} to {end} came or changed after the lateness of {lateness}: \
+                 their window is read again. See store.lateness()",
+                feed.name(), self.found
+            );
+        } else if let Some(mut state) = begun {
+            state.cover(chain, 0);
+            self.pending = Some(Arc::new(PendingWrite::Settled { feed, coverage: state.coverage }));
+        }
     }
 
     pub(super) fn pages(&self) -> u64 {
@@ -306,6 +364,7 @@ impl RunState {
             chains: part.chains,
             pages: part.pages,
             applied: part.applied,
+            late: part.late,
             sequence: part.state.sequence(),
             settled_through: part.state.settled_through(),
             read_through: part.state.read_through(),

@@ -14,9 +14,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::audits::AuditLog;
 use super::coverage::{Coverage, Window, windows};
 use super::feed::{Difference, Feed, FeedInput};
 use super::ranges::{Range, Ranges, instant};
+use super::task::Why;
 use super::unfinished::UnfinishedChain;
 use crate::client::density::Density;
 use crate::error::{Error, Kind, Result, excerpt};
@@ -36,6 +38,7 @@ pub struct FeedState {
     pub(super) coverage: Coverage,
     pub(super) chains: Vec<UnfinishedChain>,
     pub(super) density: Density,
+    pub(super) audits: AuditLog,
 }
 
 /// The serialised form. Times are seconds since the Unix epoch.
@@ -50,6 +53,8 @@ struct Form {
     coverage: Coverage,
     chains: Vec<UnfinishedChain>,
     density: Density,
+    #[serde(default)]
+    audits: AuditLog,
 }
 
 /// The members of a [`FeedInput`] as the state has them.
@@ -73,6 +78,8 @@ struct FeedForm {
     lateness: Duration,
     #[serde(with = "whole_seconds")]
     window: Duration,
+    #[serde(default)]
+    audit_pages: u32,
 }
 
 impl FeedState {
@@ -86,6 +93,7 @@ impl FeedState {
             coverage: Coverage::default(),
             chains: Vec::new(),
             density: Density::default(),
+            audits: AuditLog::default(),
         }
     }
 
@@ -129,6 +137,7 @@ impl FeedState {
             coverage: form.coverage,
             chains: form.chains,
             density: form.density,
+            audits: form.audits,
         };
         if state.coverage.is_canonical() { Ok(state) } else { Err(damaged()) }
     }
@@ -145,6 +154,7 @@ impl FeedState {
             coverage: self.coverage.clone(),
             chains: self.chains.clone(),
             density: self.density,
+            audits: self.audits,
         };
         // Text, integers and finite numbers always serialise.
         let line = serde_json::to_string(&form).unwrap_or_default();
@@ -266,6 +276,12 @@ impl FeedState {
             density: if same_pages { density } else { density.with_other_pages() },
             ..self.clone()
         })
+    }
+
+    /// True for an audit of a range of which a part is settled.
+    pub(super) fn audits_settled(&self, chain: &UnfinishedChain) -> bool {
+        let settled = self.coverage.settled(&self.feed);
+        chain.why == Why::Audit && !settled.and(&chain.range().into()).is_empty()
     }
 
     /// Keeps an unfinished chain; replaces one with the same range.

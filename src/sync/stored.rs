@@ -1,16 +1,15 @@
 //! Reads feeds from a store: their states, coverage and lateness.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::arrival::DelaySummary;
 use super::coverage::Window;
 use super::feed::Feed;
 use super::state::FeedState;
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
-use crate::store::{Delays, Store, Target as _};
+use crate::store::{Store, Target as _};
 
 /// The state of a feed.
 ///
@@ -90,14 +89,17 @@ impl FeedCoverage {
 }
 
 /// How late the points of a feed came.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct FeedLateness {
     /// The feed as the store has it.
+    #[serde(skip)]
     pub feed: Feed,
-    /// The delays of points and of revisions.
-    pub delays: Delays,
-    /// The total length of the settled ranges.
-    pub settled: Duration,
+    /// The delays of points.
+    pub points: DelaySummary,
+    /// The delays of revisions.
+    pub revisions: DelaySummary,
+    /// The total length of the settled ranges, in seconds.
+    pub settled: u64,
 }
 
 impl FeedLateness {
@@ -109,7 +111,9 @@ impl FeedLateness {
         let state = read_state(store, feed)?;
         let width = i64::from(state.feed().input().interval_seconds.unwrap_or_default());
         let delays = store.delays(feed, width.saturating_mul(1_000_000))?;
-        let settled = Duration::from_secs(state.settled().seconds().unsigned_abs());
-        Ok(Self { feed: state.feed().clone(), delays, settled })
+        let settled = state.settled().seconds().unsigned_abs();
+        let summary = |seen| DelaySummary::new(seen, state.feed().input().lateness);
+        let (points, revisions) = (summary(&delays.points), summary(&delays.revisions));
+        Ok(Self { feed: state.feed().clone(), points, revisions, settled })
     }
 }

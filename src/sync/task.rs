@@ -17,6 +17,8 @@ pub enum Why {
     Edge,
     /// Its lateness window is over.
     Settle,
+    /// It is read once more to learn when its points came.
+    Audit,
     /// It was never read.
     Fill,
 }

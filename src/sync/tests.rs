@@ -1,6 +1,7 @@
 //! Planning with a simulated service that always answers: what a year of runs reads, and that
 //! nothing stays unsettled.
 
+mod lateness;
 mod planning;
 mod simulation;
 mod states;

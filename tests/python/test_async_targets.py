@@ -250,7 +250,7 @@ def test_an_async_lock_is_entered_for_the_sync_and_exited_before_it_ends(sandbox
             assert not set(target.locks[-2:]) & {"+line-1", "+line-2"}
 
     asyncio.run(main())
-    assert all(one == ["+line-2", "+line-1"] for one in seen)
+    assert all(one == ["+line-1", "+line-2"] for one in seen)
     assert seen
 
 
@@ -281,16 +281,16 @@ def test_a_sync_that_waits_for_a_lock_can_be_cancelled_and_releases_its_other_lo
         held_elsewhere = asyncio.Lock()
         await held_elsewhere.acquire()
         free = target.generator
-        target.generator = lambda feed: held_elsewhere if feed == "line-1" else free(feed)
+        target.generator = lambda feed: held_elsewhere if feed == "line-2" else free(feed)
         async with sandbox.async_client() as client:
             task = asyncio.create_task(client.sync(two, target))
-            while target.locks != ["+line-2"]:
+            while target.locks != ["+line-1"]:
                 await asyncio.sleep(0.005)
             await asyncio.sleep(0.05)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.wait_for(task, 5)
-            assert target.locks == ["+line-2", "-line-2"]
+            assert target.locks == ["+line-1", "-line-1"]
             held_elsewhere.release()
             await asyncio.sleep(0.05)
             assert not held_elsewhere.locked()
@@ -302,14 +302,14 @@ def test_a_sync_that_waits_for_a_lock_can_be_cancelled_and_releases_its_other_lo
 def test_a_lock_held_elsewhere_ends_the_sync_before_any_request(sandbox):
     class Taken(Locked):
         async def coroutine(self, feed):
-            if feed == "line-1":
+            if feed == "line-2":
                 raise siteline.StoreBusy("held by another job")
             return await super().coroutine(feed)
 
     target = Taken("coroutine")
     with pytest.raises(siteline.StoreBusy, match="another job"):
         run_sync(sandbox, target, [make_feed(), make_feed("line-1", line="L1")])
-    assert target.locks == ["+line-2", "-line-2"]
+    assert target.locks == ["+line-1", "-line-1"]
     assert sandbox.stats["data_requests"] == 0
 
 

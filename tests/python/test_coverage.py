@@ -1,28 +1,16 @@
-"""Coverage and lateness: figures, text and drawings."""
+"""Coverage: figures, text and drawings."""
 
-import copy
 import itertools
 import pickle
-import re
 from datetime import UTC, datetime, timedelta
 
 import pandas as pd
-import pytest
 import siteline
 from kit.feeds import make_feed
-from kit.markup import FORBIDDEN, TAGS, Reader
+from kit.markup import Reader, drawn
 
 UTC = UTC
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-
-
-def drawn(shown):
-    html = shown._repr_html_()
-    # The xmlns is only a name: nothing is fetched.
-    assert not FORBIDDEN.search(html.replace('xmlns="http://www.w3.org/2000/svg"', ""))
-    reader = Reader(html)
-    assert {tag for tag, _ in reader.seen} <= TAGS | {"text", "title"}
-    return reader
 
 
 def window(start, end, state, read_at=None, empty=None):
@@ -185,65 +173,3 @@ def test_the_default_time_is_that_of_this_machine_or_of_the_newest_read(tmp_path
         sandbox.client().sync(feed, store)
         assert store.coverage(feed).now >= datetime(2090, 1, 3, tzinfo=UTC)
         assert store.coverage(feed).read_through == datetime(2090, 1, 2, 23, 55, tzinfo=UTC)
-
-
-# Lateness.
-
-
-def lateness_of(points=(), revisions=(), settled=30 * DAY, **options):
-    return siteline.Lateness(make_feed(**options), list(points), list(revisions), settled)
-
-
-def test_quantiles_are_timedeltas():
-    delays = lateness_of([(60, 50), (3_600, 40), (7_200, 9), (86_400, 1)]).points
-    assert delays == siteline.Delays(100, timedelta(minutes=1), HOUR, 2 * HOUR, DAY)
-    assert delays.p99 == 2 * HOUR
-    assert lateness_of().revisions == siteline.Delays(0, None, None, None, None)
-
-
-def test_latenesses_with_the_same_counts_are_equal_and_can_be_pickled():
-    one = lateness_of([(60, 50)], [(3_600, 2)])
-    assert pickle.loads(pickle.dumps(one)) == one == copy.deepcopy(one)
-    assert len({one, lateness_of([(60, 50)], [(3_600, 2)]), lateness_of([(60, 51)])}) == 2
-
-
-@pytest.mark.parametrize(
-    ("given", "suggested", "words"),
-    [
-        ({"settled": timedelta(0)}, None, "no window is settled yet"),
-        ({}, DAY, "no late points so far"),
-        ({"points": [(3_600, 3)]}, None, "3 late points so far"),
-        ({"points": [(3_600, 100)]}, 2 * HOUR, "2 h would have been long enough"),
-        ({"points": [(80_000, 100)]}, DAY, "it is long enough"),
-        ({"revisions": [(30 * 3_600, 100)]}, DAY, "the final reads brought all late points"),
-        ({"points": [(100 * 3_600, 100)]}, 5 * DAY, "points came later: 5 d"),
-        ({"points": [(3_600, 99_999), (400 * 3_600, 1)]}, 2 * HOUR, "2 h"),
-    ],
-)
-def test_a_lateness_is_suggested_where_there_is_enough_data(given, suggested, words):
-    lateness = lateness_of(**given)
-    assert lateness.suggested == suggested
-    assert words in lateness.verdict
-    assert words in str(lateness)
-    assert words in drawn(lateness).text
-    assert "suggested" in repr(lateness)
-
-
-def test_it_prints_a_table():
-    text = str(lateness_of([(60, 50), (5_400, 50)], [(7_200, 20)]))
-    assert re.search(r"late points +100 +1 min +90 min +90 min +90 min", text)
-    assert re.search(r"revisions +20 +2 h", text)
-
-
-def test_a_store_counts_late_points_and_revisions(sandbox, tmp_path):
-    with siteline.Store(tmp_path / "s.siteline") as store:
-        client, feed = sandbox.client(), make_feed()
-        for _ in range(20):
-            client.sync(feed, store)
-            sandbox.clock.advance("6h")
-        lateness = store.lateness(feed)
-        assert lateness.points.count > 10
-        assert lateness.revisions.count > 20
-        assert timedelta(0) < lateness.points.median <= lateness.points.longest
-        assert lateness.points.longest < 3 * DAY
-        assert lateness.suggested <= DAY

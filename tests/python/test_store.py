@@ -423,4 +423,4 @@ def test_lateness_reports_what_was_measured(filled):
     lateness = store.lateness("line-2")
     assert lateness.points.count == 0
     assert "Lateness of line-2, 1 d: " in str(lateness)
-    assert "late points" in read_html(lateness).text
+    assert "revisions" in read_html(lateness).text

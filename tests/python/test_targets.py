@@ -148,7 +148,7 @@ def test_a_lock_is_held_during_the_sync_and_always_released(sandbox):
     two = [make_feed(), make_feed("line-1", line="L1")]
     seen = []
     client.sync(two, store, progress=lambda _: seen.append(list(store.locks)))
-    assert seen[0] == ["+line-2", "+line-1"]
+    assert seen[0] == ["+line-1", "+line-2"], "in the order of names"
     assert sorted(store.locks) == ["+line-1", "+line-2", "-line-1", "-line-2"]
     sandbox.clock.advance("1h")
     sandbox.fault(on="data", status=400, error="invalid_request", times=9)

@@ -103,18 +103,19 @@ def coverage(shown: Coverage) -> str:
 
 def lateness(shown: Lateness) -> str:
     """Show the quantiles and the conclusion."""
-    names = ["", "count", "half", "90 %", "99 %", "all"]
+    names = ["", "count", "late", "half", "90 %", "95 %", "99 %", "all"]
     head = [(name, RIGHT if name else LEFT) for name in names]
     rows = [
         [(name, LEFT), *_quantiles(one)]
-        for name, one in (("late points", shown.points), ("revisions", shown.revisions))
+        for name, one in (("points", shown.points), ("revisions", shown.revisions))
     ]
     facts = [text(shown.feed.name), duration(shown.lateness)]
     return card("Lateness", facts, f"<div>{text(shown.verdict, 200)}</div>", html_table(head, rows))
 
 
 def _quantiles(one: Delays) -> list[tuple[str, str]]:
-    return [(f"{one.count:,}", RIGHT), *((delay or NONE, RIGHT) for delay in one._quantiles())]
+    counts = [(f"{one.count:,}", RIGHT), (f"{one.late:,}", RIGHT)]
+    return [*counts, *((delay or NONE, RIGHT) for delay in one._quantiles())]
 
 
 def report(shown: SyncReport) -> str:

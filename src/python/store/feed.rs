@@ -24,6 +24,9 @@ use crate::sync::{Feed, FeedInput};
 /// - ``lateness``: how long after its end a window is read again for its final values (§4.5.5): 1
 ///   day. :meth:`Store.lateness` shows whether that is long enough
 /// - ``window``: the width of the windows, in UTC: a day, a divisor of a day, or whole days
+/// - ``audit_pages``: pages a day for audits: reads of old ranges, before and after their lateness, from
+///   which :meth:`Store.lateness` learns when points come. They count as every request; what they find
+///   after the lateness is stored, and its window read again
 ///
 /// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. Feeds are immutable, hashable and
 /// picklable, and equal where all their parts are. A wrong argument is a :class:`QueryError`.
@@ -46,9 +49,10 @@ pub(crate) struct PyFeed(pub(crate) Feed);
 impl PyFeed {
     #[new]
     #[pyo3(signature = (name, *, since, site=None, line=None, interval=None, page_size=None,
-        filters=None, settle_lag=None, overlap=None, lateness=None, window=None),
+        filters=None, settle_lag=None, overlap=None, lateness=None, window=None, audit_pages=0),
         text_signature = "(name, *, since, site=None, line=None, interval=None, page_size=None, \
-        filters=None, settle_lag='5m', overlap='1h', lateness='1d', window='1d')")]
+        filters=None, settle_lag='5m', overlap='1h', lateness='1d', window='1d', \
+        audit_pages=0)")]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python class")]
     fn new(
         name: &Bound<'_, PyString>,
@@ -62,6 +66,7 @@ impl PyFeed {
         overlap: Option<&Bound<'_, PyAny>>,
         lateness: Option<&Bound<'_, PyAny>>,
         window: Option<&Bound<'_, PyAny>>,
+        audit_pages: u32,
     ) -> PyResult<Self> {
         let since = beginning(since)?;
         let asked = query_input([site, line, None, None, interval, page_size, filters])?;
@@ -80,6 +85,7 @@ impl PyFeed {
             overlap: time(overlap, "overlap", usual.overlap)?,
             lateness: time(lateness, "lateness", usual.lateness)?,
             window: time(window, "window", usual.window)?,
+            audit_pages,
             ..usual
         };
         guarded(|| Ok(Self(Feed::new(input)?)))
@@ -149,6 +155,12 @@ impl PyFeed {
     #[getter]
     fn window(&self) -> Duration {
         self.0.input().window
+    }
+
+    /// Pages a day for audits.
+    #[getter]
+    fn audit_pages(&self) -> u32 {
+        self.0.input().audit_pages
     }
 
     /// Makes a feed from its pickled state.

@@ -145,9 +145,8 @@ impl PyStore {
     /// How late points and revisions came, and which lateness that suggests: :class:`Lateness`.
     fn lateness<'py>(&self, feed: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, name) = (feed.py(), feed_name(feed)?);
-        let FeedLateness { feed, delays, settled } =
-            self.work(py, |store| FeedLateness::read(store, &name))?;
-        let arguments = (PyFeed(feed), delays.points, delays.revisions, settled);
+        let lateness = self.work(py, |store| FeedLateness::read(store, &name))?;
+        let arguments = (PyFeed(lateness.feed.clone()), dict(py, &lateness)?);
         py.import("siteline.lateness")?.getattr("Lateness")?.call1(arguments)
     }
 

@@ -129,7 +129,7 @@ fn sequence_at_gives_the_last_page_read_by_a_time() {
 
 /// Bucket 100 ends at minute 101; request n was read at minute 10,000 + n.
 #[test]
-fn s10_delays_count_points_and_revisions_after_a_complete_read() {
+fn s10_the_reads_around_each_point_and_each_new_value_are_found() {
     let folder = Folder::new();
     let store = folder.store();
     let put = |request: Request| request.apply_to(&store, b"").unwrap();
@@ -143,7 +143,37 @@ fn s10_delays_count_points_and_revisions_after_a_complete_read() {
     put(Request::whole(5, 0, 200, &[(1, 99, Some(5.0))]));
     put(Request::whole(6, 0, 400, &[(1, 99, Some(5.0)), (1, 100, Some(2.0)), (1, 302, Some(0.0))]));
     let delays = store.delays("line", MINUTE).unwrap();
-    let seconds = |request: i64, minute: i64| (10_000 + request - minute - 1) * 60;
-    assert_eq!(delays.points, [(seconds(6, 302), 1), (seconds(4, 99), 1)]);
-    assert_eq!(delays.revisions, [(seconds(4, 100), 1)]);
+    let age = |minute: i64, request: i64| Age::of_seconds((10_000 + request - minute - 1) * 60);
+    let seen = |minute, after: Option<i64>, by| {
+        let after = after.map(|request| age(minute, request));
+        Sighting { after, by: age(minute, by), looked: age(minute, 6) }
+    };
+    let counted = |seen: &[Sighting]| {
+        let mut counts = Sightings::new();
+        for seen in seen {
+            *counts.entry(*seen).or_insert(0) += 1;
+        }
+        counts
+    };
+    let points = [
+        seen(100, None, 1),
+        seen(300, None, 2),
+        // The second page of a chain: nothing was late at its own first page.
+        seen(301, None, 3),
+        seen(99, Some(1), 4),
+        seen(302, Some(2), 6),
+    ];
+    assert_eq!(delays.points, counted(&points));
+    assert_eq!(delays.revisions, counted(&[seen(100, Some(1), 4)]));
+}
+
+#[test]
+fn s10_ages_are_steps_of_five_percent() {
+    for seconds in [0, 1, 9, 10, 11, 60, 3_600, 86_400, 30 * 86_400, i64::MAX] {
+        let age = Age::of_seconds(seconds);
+        #[expect(clippy::cast_precision_loss, reason = "a step is 5 % wide")]
+        let seconds = seconds as f64;
+        assert!(age.seconds() >= seconds.min(1e22) || age.0 == 1_000, "{seconds}");
+        assert!(age.0 == 0 || age.seconds() <= 1.051 * seconds, "{seconds}");
+    }
 }

@@ -55,3 +55,13 @@ def read_html(shown):
     }  # fmt: skip
     assert colours <= {"color:inherit", "background:transparent"}, "themes set the colours"
     return reader
+
+
+def drawn(shown):
+    """What a notebook shows, parsed; nothing in it is fetched or runs."""
+    html = shown._repr_html_()
+    # The xmlns is only a name.
+    assert not FORBIDDEN.search(html.replace('xmlns="http://www.w3.org/2000/svg"', ""))
+    reader = Reader(html)
+    assert {tag for tag, _ in reader.seen} <= TAGS | {"text", "title"}
+    return reader
