@@ -20,7 +20,6 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::client::Client;
-use crate::clock::Clock;
 use crate::error::{Error, Kind};
 use crate::http::AllowanceState;
 use crate::lock::Mutex;
@@ -28,7 +27,9 @@ use crate::python::auth::credential::PyCredential;
 use crate::python::bridge::logging;
 use crate::python::bridge::process::{Inside, detached, guarded};
 use crate::python::bridge::runtime::{block_on, spawn, spawn_task};
-use crate::python::client::settings::{check_pickled, choose_ledger, from_outside, settings_with};
+use crate::python::client::settings::{
+    check_pickled, choose_clock, choose_ledger, from_outside, settings_with,
+};
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::copies_are_itself;
 use crate::python::convert::values::{Text, discovery, html};
@@ -124,7 +125,7 @@ impl PyClient {
         let signing = credential.get().0.clone();
         let (mut settings, pickled) = settings_with(py, base_url.0, signing, options)?;
         settings.spawner = Arc::new(spawn_task);
-        settings.clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
+        choose_clock(&mut settings, &pickled, clock)?;
         choose_ledger(&mut settings, &pickled)?;
         let client = guarded(|| Ok(Client::new(settings)?))?;
         let (credential, pickled) = (Mutex::new(credential.unbind()), pickled.unbind());
