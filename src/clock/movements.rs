@@ -130,16 +130,15 @@ impl Movements {
     /// Removes the file, if this process made it: what was moved stays in memory.
     pub(super) fn unshare(&mut self) {
         self.sum();
-        let made_here = |file: &mut SharedFile| file.maker.is_some_and(Process::is_current);
-        if let Some(file) = self.file.take_if(made_here) {
-            // Where it cannot be removed, the system's own cleaning of temporary files does.
-            let _ = fs::remove_file(&file.path);
-            let _ = file.path.parent().map(fs::remove_dir);
-        }
+        drop(self.file.take_if(|file| file.is_ours()));
     }
 }
 
 impl SharedFile {
+    fn is_ours(&self) -> bool {
+        self.maker.is_some_and(Process::is_current)
+    }
+
     /// Adds the movements that were appended since the last reading.
     fn read_on(&mut self, sum: &mut Movement) -> io::Result<()> {
         if fs::metadata(&self.path)?.len() <= self.read {
@@ -160,6 +159,16 @@ impl SharedFile {
     fn append(&self, movement: Movement) -> io::Result<()> {
         let mut file = OpenOptions::new().append(true).open(&self.path)?;
         file.write_all(movement.line().as_bytes())
+    }
+}
+
+impl Drop for SharedFile {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            // Where it cannot be removed, the system's own cleaning of temporary files does.
+            let _ = fs::remove_file(&self.path);
+            let _ = self.path.parent().map(fs::remove_dir);
+        }
     }
 }
 

@@ -186,7 +186,8 @@ mod tests {
     #[test]
     fn r19_only_this_user_can_read_the_file() {
         use std::os::unix::fs::PermissionsExt as _;
-        let path = frozen().share().expect("a file");
+        let clock = frozen();
+        let path = clock.share().expect("a file");
         let mode = |path: &Path| path.metadata().expect("metadata").permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().expect("a folder"))), (0o600, 0o700));
     }

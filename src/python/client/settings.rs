@@ -14,7 +14,6 @@ use crate::http::proxy::has_password;
 use crate::http::{BaseUrl, Trust, certificates_of};
 use crate::python::auth::credential::PyCredential;
 use crate::python::bridge::process::{detached, guarded};
-use crate::python::convert::clock::PyClock;
 use crate::python::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
 use crate::settings::{Environment, Given, OPTIONS, Settings, read_certificates};
 
@@ -98,21 +97,6 @@ pub(crate) fn settings_with<'py>(
         pickled.set_item(name, set?)?;
     }
     Ok((settings, pickled))
-}
-
-/// The clock that is given; else that of a sandbox of which a variable says that it is this service.
-pub(crate) fn choose_clock(
-    settings: &mut ClientSettings,
-    pickled: &Bound<'_, PyDict>,
-    given: Option<&PyClock>,
-) -> PyResult<()> {
-    let ledger = pickled.contains("ledger")?;
-    match (given, Environment::of_process().sandbox_clock()) {
-        (Some(clock), _) => settings.clock = clock.0.clone(),
-        (None, Some(sandbox)) => settings.take_sandbox_clock(&sandbox, ledger)?,
-        (None, None) => {}
-    }
-    Ok(())
 }
 
 /// Opens the ledger that the keywords name, and makes its path absolute in them; or the default ledger.
