@@ -9,6 +9,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import textwrap
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -48,16 +49,21 @@ def midnight_after(time):
     return (time + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-@contextlib.contextmanager
-def reader(sandbox):
-    """A process that makes one request for each line that it gets, and prints when its day ends."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", "import textwrap; exec(textwrap.dedent('''" + SERVE + "'''))"],
-        env={**os.environ, **sandbox.env()},
+def start(script, *options, **environment):
+    """A process that runs the script, with pipes."""
+    return subprocess.Popen(
+        [sys.executable, *options, "-c", textwrap.dedent(script)],
+        env={**os.environ, **environment},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
+
+
+@contextlib.contextmanager
+def reader(sandbox):
+    """A process that makes one request for each line that it gets, and prints when its day ends."""
+    child = start(SERVE, **sandbox.env())
 
     def ask():
         child.stdin.write("\n")
@@ -84,7 +90,7 @@ def test_r19_unmodified_code_in_another_process_reads_a_sandbox_with_a_fixed_tim
     assert run_script(READ, environment=sandbox.env()) == "144 2026-11-21"
     sandbox.clock.advance("400d")
     assert run_script(READ, environment=sandbox.env()).endswith(" 2027-12-26")
-    sandbox.load_is_unchanged = None if False else sandbox.stats["refusals"] == []
+    assert sandbox.stats["refusals"] == []
 
 
 def test_r19_the_default_fixture_serves_other_processes(siteline_sandbox):
@@ -140,11 +146,11 @@ def test_r19_a_process_sees_each_advance_while_it_runs(now):
 
 
 def test_r19_a_pause_in_one_process_moves_the_clock_of_all(sandbox):
-    sandbox.fault(on="discovery", status=503, retry_after=3600)
+    sandbox.fault(on="discovery", status=503, retry_after=60)
     with reader(sandbox) as ask, reader(sandbox) as other:
         other()
         waited = sandbox.clock.now() - datetime.fromisoformat(NOW)
-        assert timedelta(hours=1) <= waited < timedelta(hours=2)
+        assert timedelta(minutes=1) <= waited < timedelta(minutes=5)
         ask()
     assert sandbox.stats["refusals"] == []
 
@@ -155,6 +161,7 @@ def test_r19_a_forked_process_shares_the_clock(sandbox):
         import os, siteline
         client = siteline.Client.from_env()
         client.discover()
+        print("made", flush=True)
         ready, go = os.pipe()
         child = os.fork()
         if child == 0:
@@ -167,15 +174,8 @@ def test_r19_a_forked_process_shares_the_clock(sandbox):
         os.write(go, b"x")
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """
-    command = [sys.executable, *FORK_WITH_THREADS, "-c"]
-    command.append("import textwrap; exec(textwrap.dedent('''" + script + "'''))")
-    child = subprocess.Popen(
-        command,
-        env={**os.environ, **sandbox.env()},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    child = start(script, *FORK_WITH_THREADS, **sandbox.env())
+    assert child.stdout.readline() == "made\n"
     sandbox.clock.advance("3d")
     printed, _ = child.communicate("moved\n", timeout=60)
     assert printed.split() == ["moved", "2026-11-24", "0"]
@@ -189,12 +189,7 @@ def test_r19_where_the_sandbox_was_killed_its_clients_go_on_and_find_no_service(
         print(json.dumps(sandbox.env()), flush=True)
         signal.pause()
     """
-    parent = subprocess.Popen(
-        [sys.executable, "-c", "import textwrap; exec(textwrap.dedent('''" + script + "'''))"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with parent:
+    with start(script) as parent:
         environment = json.loads(parent.stdout.readline())
         set_variables(environment)
         client = siteline.Client.from_env(tries=2)
@@ -333,7 +328,10 @@ def test_r21_sandboxes_of_a_process_share_a_key_and_nothing_else():
         assert first["SITELINE_SUBJECT"] != second["SITELINE_SUBJECT"]
         key = siteline.PrivateKey(first["SITELINE_PRIVATE_KEY"])
         fresh = siteline.PrivateKey.generate(2048)
-        assert fresh.thumbprint not in {key.thumbprint, siteline.PrivateKey.generate(2048).thumbprint}
+        assert fresh.thumbprint not in {
+            key.thumbprint,
+            siteline.PrivateKey.generate(2048).thumbprint,
+        }
         one.client().discover()
         other.client().discover()
         assert one.stats["tokens_issued"] == other.stats["tokens_issued"] == 1

@@ -24,7 +24,7 @@ use crate::error::{Error, Kind};
 use crate::http::AllowanceState;
 use crate::lock::Mutex;
 use crate::python::auth::credential::PyCredential;
-use crate::python::bridge::logging;
+use crate::python::bridge::logging::{self, LogBuffer};
 use crate::python::bridge::process::{Inside, detached, guarded};
 use crate::python::bridge::runtime::{block_on, spawn, spawn_task};
 use crate::python::client::settings::{check_pickled, choose_ledger, from_outside, settings_with};
@@ -127,7 +127,12 @@ impl PyClient {
         settings.spawner = Arc::new(spawn_task);
         match (clock, Environment::of_process().sandbox_clock()) {
             (Some(clock), _) => settings.clock = clock.0.clone(),
-            (_, Some(name)) => settings.take_sandbox_clock(&name, pickled.contains("ledger")?)?,
+            (_, Some(name)) => {
+                let (logs, ledger) =
+                    (LogBuffer::for_call(Arc::default()), pickled.contains("ledger")?);
+                logs.run(|| settings.take_sandbox_clock(&name, ledger))?;
+                logs.flush(py)?;
+            }
             _ => {}
         }
         choose_ledger(&mut settings, &pickled)?;
