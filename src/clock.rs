@@ -2,12 +2,16 @@
 //! [`ServiceTime`] adds an estimate of the service's clock from its `Date` headers.
 //!
 //! Sleeping on a manual clock advances it and does not wait. The sandbox, its clients and the tests
-//! share one manual clock (`sandbox.clock.advance("1d")`).
+//! share one manual clock (`sandbox.clock.advance("1d")`); with other processes, through a file
+//! (`shared`, `movements`).
 
 #![expect(
     clippy::disallowed_methods,
     reason = "the one module that reads the system time and sleeps"
 )]
+
+mod movements;
+mod shared;
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -16,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::lock::Mutex;
 use jiff::{SignedDuration, Timestamp};
+use movements::{Movement, Movements};
 
 /// Wall time, monotonic time and sleep. Cloning is cheap; clones share one clock.
 #[derive(Clone)]
@@ -27,11 +32,11 @@ struct Source {
     manual: Option<Mutex<Manual>>,
 }
 
-/// `running`: the system time is added; otherwise only [`Clock::advance`] and sleeps move the clock.
+/// A clock that [`Clock::advance`] and sleeps move.
 struct Manual {
-    running: bool,
-    wall: Timestamp,
-    monotonic: Duration,
+    /// The time at which the clock was made to stand still. `None`: it runs with the system clock.
+    stands_since: Option<Timestamp>,
+    movements: Movements,
 }
 
 impl Clock {
@@ -45,17 +50,17 @@ impl Clock {
     /// A clock that shows `start` until something advances it or sleeps on it.
     #[must_use]
     pub fn frozen_at(start: Timestamp) -> Self {
-        Self::manual(start, false)
+        Self::manual(Some(start), Movements::default())
     }
 
     /// A clock that runs with the system clock and can be advanced; a sleep on it does not wait.
     #[must_use]
     pub(crate) fn running() -> Self {
-        Self::manual(Timestamp::now(), true)
+        Self::manual(None, Movements::default())
     }
 
-    fn manual(wall: Timestamp, running: bool) -> Self {
-        Self::new(Some(Mutex::new(Manual { running, wall, monotonic: Duration::ZERO })))
+    fn manual(stands_since: Option<Timestamp>, movements: Movements) -> Self {
+        Self::new(Some(Mutex::new(Manual { stands_since, movements })))
     }
 
     fn new(manual: Option<Mutex<Manual>>) -> Self {
@@ -78,21 +83,19 @@ impl Clock {
     #[must_use]
     pub fn wall(&self) -> Timestamp {
         let Some(manual) = &self.0.manual else { return Timestamp::now() };
-        let manual = manual.lock();
-        shifted(manual.wall, signed(self.flowed(&manual)))
+        let mut manual = manual.lock();
+        let moved = manual.movements.sum().wall;
+        shifted(manual.stands_since.unwrap_or_else(Timestamp::now), moved)
     }
 
     /// Time since the clock was created; never decreases.
     #[must_use]
     pub(crate) fn monotonic(&self) -> Duration {
         let Some(manual) = &self.0.manual else { return self.0.origin.elapsed() };
-        let manual = manual.lock();
-        manual.monotonic.saturating_add(self.flowed(&manual))
-    }
-
-    /// The system time that is added to a manual clock.
-    fn flowed(&self, manual: &Manual) -> Duration {
-        if manual.running { self.0.origin.elapsed() } else { Duration::ZERO }
+        let mut manual = manual.lock();
+        let stands = manual.stands_since.is_some();
+        let flowed = if stands { Duration::ZERO } else { self.0.origin.elapsed() };
+        manual.movements.sum().monotonic.saturating_add(flowed)
     }
 
     /// Waits. A manual clock is advanced instead, and the task yields once to the scheduler.
@@ -107,21 +110,18 @@ impl Clock {
 
     /// Moves wall and monotonic time of a manual clock forward. No effect on the system clock.
     pub fn advance(&self, by: Duration) {
-        self.change(|state| {
-            state.monotonic = state.monotonic.saturating_add(by);
-            state.wall = shifted(state.wall, signed(by));
-        });
+        self.move_by(Movement { wall: signed(by), monotonic: by });
     }
 
     /// Moves only the wall time of a manual clock, forward or back: simulates a clock that was set,
     /// or a machine that was suspended.
     pub fn shift_wall(&self, by: SignedDuration) {
-        self.change(|state| state.wall = shifted(state.wall, by));
+        self.move_by(Movement { wall: by, monotonic: Duration::ZERO });
     }
 
-    fn change(&self, change: impl FnOnce(&mut Manual)) {
+    fn move_by(&self, movement: Movement) {
         if let Some(manual) = &self.0.manual {
-            change(&mut manual.lock());
+            manual.lock().movements.add(movement);
         }
     }
 }

@@ -15,7 +15,7 @@
 //! | `lock` | mutexes without poisoning | - |
 //! | `files` | who may use a file, and files made with an owner and a mode | - |
 //! | [`error`] | the error type, and which errors are transient | - |
-//! | [`clock`] | time, and the estimate of the service's time | lock |
+//! | [`clock`] | time, and the estimate of the service's time | fork, lock |
 //! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, files, error, clock |
 //! | [`auth`] | keys, assertions, tokens | fork, lock, error, clock, http |
 //! | [`data`] | query, cursor, chain, decoding, merging | lock, error |

@@ -12,6 +12,10 @@ pytest loads them where siteline is installed (entry point ``pytest11``), withou
         ...
         assert siteline_sandbox.stats["data_requests"] == 2
 
+    def test_my_script(siteline_sandbox):
+        environment = {**os.environ, **siteline_sandbox.env()}
+        subprocess.run([sys.executable, "report.py"], env=environment, check=True)
+
     def test_my_job_on_data_of_mine(siteline_sandbox, siteline_client):
         siteline_sandbox.load(my_frame, bucket="1m")
         siteline_sandbox.fault(on="data", status=503, times=2)
@@ -52,8 +56,10 @@ def siteline_sandbox(request: pytest.FixtureRequest) -> Iterator[siteline.Sandbo
     """Give the test its own :class:`siteline.Sandbox`, which is closed when the test ends.
 
     Its clock stays at :data:`NOW` until ``siteline_sandbox.clock.advance(...)``. Code under test
-    that makes its own client (``Client.from_env()``) signs by the machine's clock: mark such a test
-    with ``@pytest.mark.siteline_sandbox(now=None)``; the sandbox then uses the machine's clock too.
+    that makes its own client (``Client.from_env()``) needs the variables of
+    ``siteline_sandbox.env()``, in this process or another, and has this clock too. What it reads
+    itself, such as ``datetime.now()``, is the machine's time: pass it the time, or mark the test
+    with ``@pytest.mark.siteline_sandbox(now=None)``; the sandbox then runs with the machine's clock.
     """
     keywords: dict[str, Any] = {"now": NOW}
     for mark in reversed(list(request.node.iter_markers(_MARK))):

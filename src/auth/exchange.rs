@@ -170,7 +170,7 @@ impl Exchange<'_> {
                 if corrected { " (corrected for in the last attempt)" } else { "" }
             ),
         };
-        let hint = format!(
+        let mut hint = format!(
             "the service does not say which check failed. Compare: kid {} must be the thumbprint of \
              the enrolled key; aud {} must be the token endpoint as the service knows it (audience=); \
              sub {} must be what enrollment returned; {clock}; the integration may not be approved \
@@ -181,6 +181,10 @@ impl Exchange<'_> {
         );
         let beyond = skew.is_some_and(|skew| skew.abs() > CORRECTED_SKEW);
         let error = if corrected || beyond {
+            if self.transport.base_url().is_loopback() {
+                hint += "; if the service is a siteline.Sandbox, its clock was moved or stands still: \
+                         set all variables of sandbox.env(), or pass clock=sandbox.clock";
+            }
             let (ours, theirs) = self.both_clocks(skew.unwrap_or_default());
             error.into_kind(Kind::ClockSkewError).with(|context| {
                 context.message = format!(

@@ -22,6 +22,7 @@ use super::components::Components;
 use super::encoding;
 use super::jwk::{PublicJwk, canonical};
 use super::refusal::refused;
+use crate::lock::Mutex;
 use crate::{Error, Kind, Result};
 
 /// Larger files are not read; `/dev/zero` is endless.
@@ -96,6 +97,21 @@ impl PrivateKey {
             Error::new(Kind::InternalError, "The cryptographic library could not generate a key.")
         })?;
         Self::from_pair(pair)
+    }
+
+    /// The key of all sandboxes of this process, generated at first use: to generate one takes longer than
+    /// most tests. It is in memory only and enrolled nowhere but in sandboxes, each of which gives it a
+    /// subject of its own.
+    ///
+    /// # Errors
+    /// Those of [`PrivateKey::generate`].
+    pub(crate) fn of_sandboxes() -> Result<Self> {
+        static KEY: Mutex<Option<PrivateKey>> = Mutex::new(None);
+        let mut known = KEY.lock();
+        if let Some(key) = &*known {
+            return Ok(key.clone());
+        }
+        Ok(known.insert(Self::generate(2_048)?).clone())
     }
 
     /// Loads a key file in any format of [`PrivateKey::parse`].

@@ -142,3 +142,10 @@ fn debug_of_a_credential_shows_only_its_subject_and_kid() {
         format!("Credential {{ subject: \"customer-7\", kid: \"{}\", .. }}", KEY.thumbprint());
     assert_eq!(format!("{:?}", credential()), expected);
 }
+
+#[test]
+fn r21_sandboxes_share_one_key_and_generate_makes_another() {
+    let key = || PrivateKey::of_sandboxes().expect("a key").public_jwk().thumbprint().to_owned();
+    assert_eq!(key(), key());
+    assert_ne!(PrivateKey::generate(2048).expect("a key").public_jwk().thumbprint(), key());
+}

@@ -35,6 +35,8 @@ pub struct ClientSettings {
     pub assertion_typ: bool,
     /// The clock.
     pub clock: Clock,
+    /// Whether the clock is that of a sandbox in another process.
+    pub(crate) has_sandbox_clock: bool,
     /// Data requests allowed per day (§8), if the user knows it.
     pub daily_allowance: Option<u64>,
     /// When the service's day begins, if the user knows it; midnight UTC until the service shows another
@@ -68,6 +70,7 @@ impl ClientSettings {
             assertion_tolerance: Duration::ZERO,
             assertion_typ: false,
             clock: Clock::system(),
+            has_sandbox_clock: false,
             daily_allowance: None,
             allowance_resets: None,
             ledger: None,
@@ -111,9 +114,52 @@ impl ClientSettings {
         self.ledger = Some(Arc::new(ledger));
     }
 
+    /// Takes the clock of a sandbox that names its address and its clock's file, separated by `#`. It is
+    /// taken only where the address is this client's own and a loopback address: any other client goes
+    /// by the machine's clock. `ledger`: whether requests are to be counted in a file, which must never
+    /// be done by another clock than the machine's.
+    ///
+    /// # Errors
+    /// `ConfigError` where the file cannot be read; and with a ledger, if the sandbox's clock was moved
+    /// or stands still.
+    pub(crate) fn take_sandbox_clock(&mut self, sandbox: &str, ledger: bool) -> Result<()> {
+        let Some((address, file)) = sandbox.split_once('#') else { return Ok(()) };
+        if address != self.base_url.as_str() || !self.base_url.is_loopback_address() {
+            return Ok(());
+        }
+        let clock = Clock::of_file(Path::new(file)).map_err(|error| {
+            let why = error.kind();
+            let message = format!("The clock of the sandbox {address} cannot be read: {why}.");
+            Error::new(Kind::ConfigError, message).with_hint(
+                "SITELINE_SANDBOX_CLOCK is of a sandbox that has ended, or on another machine. Take \
+                 the variables of sandbox.env() anew, or unset this one.",
+            )
+        })?;
+        if ledger {
+            return if clock.shows_system_time() { Ok(()) } else { Err(ledger_by_sandbox_clock()) };
+        }
+        log::info!(
+            target: "siteline::ledger",
+            "the clock is that of the sandbox {address} (SITELINE_SANDBOX_CLOCK): requests are counted \
+             in memory"
+        );
+        self.clock = clock;
+        self.has_sandbox_clock = true;
+        Ok(())
+    }
+
     fn integration(&self) -> Integration {
         Integration::new(self.base_url.as_str(), self.credential.subject())
     }
+}
+
+fn ledger_by_sandbox_clock() -> Error {
+    let message = "A ledger= (or SITELINE_LEDGER) cannot count by the clock of a sandbox, which was moved \
+        or stands still.";
+    Error::new(Kind::ConfigError, message).with_hint(
+        "Leave the ledger out: requests of a sandbox are counted in memory. To count in a file, make the \
+         Sandbox without now= and do not move its clock.",
+    )
 }
 
 /// The settings of a read.
@@ -168,5 +214,71 @@ mod tests {
         let mut usual = settings("https://customer.example.com");
         usual.count_in_default_file(|_| None);
         assert!(usual.ledger.is_some());
+    }
+
+    #[test]
+    fn r20_a_sandbox_clock_is_taken_only_where_its_address_is_the_base_url_and_loopback() {
+        let sandbox = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
+        let file = sandbox.share().expect("a file");
+        let takes = |base_url: &str, address: &str| {
+            let mut settings = settings(base_url);
+            let variable = format!("{address}#{}", file.display());
+            settings.take_sandbox_clock(&variable, false).expect("no error");
+            let taken = settings.clock.is_same(&sandbox);
+            assert_eq!(settings.has_sandbox_clock, taken);
+            assert!(taken || settings.clock.is_same(&Clock::system()));
+            taken
+        };
+        for address in ["http://127.0.0.1:80", "http://127.9.9.9:8080", "https://[::1]:9"] {
+            assert!(takes(address, address) && takes(&format!("{address}/"), address), "{address}");
+        }
+        for address in
+            ["https://customer.example.com", "http://localhost:80", "http://a.localhost:80"]
+        {
+            assert!(!takes(address, address), "{address}");
+        }
+        for other in [
+            "",
+            "http://127.0.0.1",
+            "http://127.0.0.1:8",
+            "http://127.0.0.2:80",
+            "https://127.0.0.1:80",
+            "http://127.0.0.1:80/",
+            "http://127.0.0.1:80/eu",
+            "HTTP://127.0.0.1:80",
+        ] {
+            assert!(!takes("http://127.0.0.1:80", other), "{other}");
+        }
+        assert!(!takes("http://127.0.0.1:80/eu", "http://127.0.0.1:80"));
+        let mut settings = settings("http://127.0.0.1:80");
+        settings.take_sandbox_clock("http://127.0.0.1:80", false).expect("no file, no clock");
+        assert!(!settings.has_sandbox_clock);
+    }
+
+    #[test]
+    fn r20_a_sandbox_clock_that_cannot_be_read_is_an_error() {
+        let mut settings = settings("http://127.0.0.1:80");
+        let error = settings.take_sandbox_clock("http://127.0.0.1:80#/nowhere/clock", false);
+        let error = error.expect_err("no such file");
+        assert_eq!(error.kind(), Kind::ConfigError);
+        assert!(error.to_string().contains("http://127.0.0.1:80"), "{error}");
+    }
+
+    #[test]
+    fn r20_a_ledger_never_counts_by_a_sandbox_clock() {
+        let address = "http://127.0.0.1:80";
+        let take = |sandbox: &Clock| {
+            let mut settings = settings(address);
+            let file = sandbox.share().expect("a file");
+            let taken = settings.take_sandbox_clock(&format!("{address}#{}", file.display()), true);
+            assert!(settings.clock.is_same(&Clock::system()) && !settings.has_sandbox_clock);
+            taken
+        };
+        let frozen = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
+        assert_eq!(take(&frozen).expect_err("a fixed time").kind(), Kind::ConfigError);
+        let running = Clock::running();
+        take(&running).expect("it shows the machine's time");
+        running.advance(Duration::from_secs(1));
+        assert_eq!(take(&running).expect_err("moved").kind(), Kind::ConfigError);
     }
 }

@@ -87,6 +87,12 @@ impl BaseUrl {
         }
     }
 
+    /// Whether the host is a loopback address, not a name.
+    #[must_use]
+    pub(crate) fn is_loopback_address(&self) -> bool {
+        self.is_loopback() && !matches!(self.url.host(), Some(Host::Domain(_)))
+    }
+
     /// Whether the scheme is `http`.
     #[must_use]
     pub(crate) fn is_plain(&self) -> bool {

@@ -324,9 +324,14 @@ impl Transport {
             } else {
                 "siteline corrects for it, but the clock should be set"
             };
+            let sandbox = if self.base.is_loopback() {
+                " (for a siteline.Sandbox: all variables of sandbox.env(), or clock=sandbox.clock)"
+            } else {
+                ""
+            };
             log::warn!(
                 target: "siteline::http",
-                "this machine's clock is {seconds} s {direction} the service's: {done}"
+                "this machine's clock is {seconds} s {direction} the service's: {done}{sandbox}"
             );
         }
     }

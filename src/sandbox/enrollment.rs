@@ -103,10 +103,21 @@ pub(super) struct Integration {
 }
 
 /// All integrations by subject.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Enrollments {
     by_subject: BTreeMap<String, Integration>,
     enrolled: u64,
+    /// A part of each subject that no other sandbox has: sandboxes may enroll the same key, and one may
+    /// get the port of another that has ended.
+    tag: String,
+}
+
+impl Default for Enrollments {
+    fn default() -> Self {
+        let mut tag = uuid::Uuid::new_v4().simple().to_string();
+        tag.truncate(12);
+        Self { by_subject: BTreeMap::new(), enrolled: 0, tag }
+    }
 }
 
 impl Enrollments {
@@ -124,7 +135,7 @@ impl Enrollments {
             ));
         }
         self.enrolled += 1;
-        let subject = format!("integration-{}-{}", self.enrolled, &key.thumbprint()[..8]);
+        let subject = format!("integration-{}-{}", self.enrolled, self.tag);
         let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
         self.by_subject.insert(subject.clone(), Integration { key, scopes, approved });
         Ok(subject)

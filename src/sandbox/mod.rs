@@ -105,6 +105,22 @@ impl Sandbox {
         &self.clock
     }
 
+    /// The value of `SITELINE_SANDBOX_CLOCK`: the address, `#`, and the file through which clients in
+    /// other processes have this clock. The file exists until [`Sandbox::close`].
+    ///
+    /// # Errors
+    /// Where the file cannot be made.
+    pub(crate) fn shared_clock(&self) -> Result<String, SandboxError> {
+        let failed = |what: String| {
+            let folder = std::env::temp_dir();
+            let folder = folder.display();
+            SandboxError::new(format!("the clock cannot be shared by a file in {folder}: {what}"))
+        };
+        let path = self.clock.share().map_err(|error| failed(error.kind().to_string()))?;
+        let path = path.to_str().ok_or_else(|| failed("the path is not UTF-8".to_owned()))?;
+        Ok(format!("{}#{path}", self.base_url))
+    }
+
     /// Enrolls a public RSA key (a JWK as JSON text) with its allowed scopes; returns the subject
     /// (§1). It is approved at once unless the options say otherwise.
     ///
@@ -276,11 +292,12 @@ impl Sandbox {
         self.shared.wire()
     }
 
-    /// Stops the service and closes its connections. Statistics and truth stay available. A second
-    /// call does nothing.
+    /// Stops the service, closes its connections, and ends the sharing of its clock. Statistics and
+    /// truth stay available. A second call does nothing.
     pub fn close(&self) {
         let server = self.server.lock().take();
         drop(server);
+        self.clock.unshare();
     }
 
     /// True after [`Sandbox::close`].

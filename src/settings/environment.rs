@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::variables::CONFIG;
+use super::variables::{CONFIG, SANDBOX_CLOCK};
 use crate::error::{Error, Kind, Result};
 
 /// A file of profiles is not longer than this.
@@ -92,6 +92,12 @@ impl Environment<'_> {
     /// The variable, if it is set and not empty.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         (self.variable)(name).filter(|text| !text.trim().is_empty())
+    }
+
+    /// The variable [`SANDBOX_CLOCK`].
+    #[must_use]
+    pub(crate) fn sandbox_clock(&self) -> Option<String> {
+        self.get(SANDBOX_CLOCK)
     }
 
     fn home(&self) -> Option<PathBuf> {

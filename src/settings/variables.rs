@@ -25,7 +25,11 @@ pub(crate) const CONFIG: &str = "SITELINE_CONFIG";
 /// The profile in that file.
 pub(crate) const PROFILE: &str = "SITELINE_PROFILE";
 
-/// All of them.
+/// The address of a sandbox, `#`, and the file of its clock; the sandbox's `env()` sets it. Not a
+/// setting: each client without a clock of its own reads it.
+pub(crate) const SANDBOX_CLOCK: &str = "SITELINE_SANDBOX_CLOCK";
+
+/// All that are settings.
 pub(super) const ALL: [&str; 12] = [
     BASE_URL,
     SUBJECT,

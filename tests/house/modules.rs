@@ -8,7 +8,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 16] = [
     ("lock", &[]),
     ("files", &[]),
     ("error", &[]),
-    ("clock", &["lock"]),
+    ("clock", &["fork", "lock"]),
     ("http", &["fork", "lock", "files", "error", "clock"]),
     ("auth", &["fork", "lock", "error", "clock", "http"]),
     ("data", &["lock", "error"]),

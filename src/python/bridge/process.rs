@@ -23,6 +23,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict as _;
 
+use crate::clock::Clock;
 use crate::error::{Error, Kind};
 use crate::python::bridge::errors::raise;
 
@@ -208,7 +209,7 @@ fn after_fork_in_child() {
     FORK_LOCK.take();
 }
 
-/// Waits a moment for threads that run Python code for the core.
+/// Waits a moment for threads that run Python code for the core, and removes the files of shared clocks.
 #[pyfunction]
 fn at_exit(py: Python<'_>) -> PyResult<()> {
     if ENDED_BY.set(thread::current().id()).is_err() {
@@ -221,6 +222,7 @@ fn at_exit(py: Python<'_>) -> PyResult<()> {
             thread::sleep(POLL_INTERVAL);
             waited += POLL_INTERVAL;
         }
+        Clock::unshare_all();
     })
 }
 

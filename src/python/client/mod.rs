@@ -20,19 +20,18 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::client::Client;
-use crate::clock::Clock;
 use crate::error::{Error, Kind};
 use crate::http::AllowanceState;
 use crate::lock::Mutex;
 use crate::python::auth::credential::PyCredential;
-use crate::python::bridge::logging;
+use crate::python::bridge::logging::{self, LogBuffer};
 use crate::python::bridge::process::{Inside, detached, guarded};
 use crate::python::bridge::runtime::{block_on, spawn, spawn_task};
 use crate::python::client::settings::{check_pickled, choose_ledger, from_outside, settings_with};
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::copies_are_itself;
 use crate::python::convert::values::{Text, discovery, html};
-use crate::settings::Settings;
+use crate::settings::{Environment, Settings};
 
 const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(base_url, \
     credential=siteline.Credential(subject, \"key.pem\")).";
@@ -64,7 +63,8 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 ///   ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, of the machine's store, or of the package certifi
 /// - ``proxy``: by default that of ``HTTPS_PROXY``, ``HTTP_PROXY`` or ``ALL_PROXY``, unless
 ///   ``NO_PROXY`` names the host; never used for loopback
-/// - ``clock``: a :class:`Clock`, for tests
+/// - ``clock``: a :class:`Clock`, for tests; by default that of the sandbox at this ``base_url``, if
+///   ``SITELINE_SANDBOX_CLOCK`` names one (:meth:`Sandbox.env`), else the machine's
 ///
 /// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. A wrong setting is a
 /// :class:`ConfigError`, before any request.
@@ -75,7 +75,8 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 /// the service demanded (§5.4), but no token. By default it is in the folder ``siteline`` of
 /// ``$XDG_STATE_HOME``, else of ``~/.local/state`` (on macOS and Windows, not tested, in the platform's
 /// folder). If that file cannot be made, the client warns once and counts in memory. It also counts in
-/// memory, without a warning, if the service is on loopback or a ``clock`` is given. If a file that was
+/// memory, without a warning, if the service is on loopback or a ``clock`` is given (with a sandbox's
+/// clock from the variable, a ``ledger`` is a :class:`ConfigError`). If a file that was
 /// named cannot be made, that is a :class:`StoreError`; a damaged one is :class:`StoreCorrupt`.
 ///
 /// The pickle of a client has its settings, the path of its ledger, and a credential that says where
@@ -124,7 +125,16 @@ impl PyClient {
         let signing = credential.get().0.clone();
         let (mut settings, pickled) = settings_with(py, base_url.0, signing, options)?;
         settings.spawner = Arc::new(spawn_task);
-        settings.clock = clock.map_or_else(Clock::system, |clock| clock.0.clone());
+        match (clock, Environment::of_process().sandbox_clock()) {
+            (Some(clock), _) => settings.clock = clock.0.clone(),
+            (_, Some(name)) => {
+                let (logs, ledger) =
+                    (LogBuffer::for_call(Arc::default()), pickled.contains("ledger")?);
+                logs.run(|| settings.take_sandbox_clock(&name, ledger))?;
+                logs.flush(py)?;
+            }
+            _ => {}
+        }
         choose_ledger(&mut settings, &pickled)?;
         let client = guarded(|| Ok(Client::new(settings)?))?;
         let (credential, pickled) = (Mutex::new(credential.unbind()), pickled.unbind());

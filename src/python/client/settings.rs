@@ -202,11 +202,11 @@ fn certifi(py: Python<'_>) -> Option<PathBuf> {
 /// # Errors
 /// `TypeError` that says what to do, if a setting is valid only in this process or is secret.
 pub(crate) fn check_pickled(settings: &ClientSettings) -> PyResult<()> {
-    if settings.clock.is_manual() {
+    if settings.clock.is_manual() && !settings.has_sandbox_clock {
         return Err(PyTypeError::new_err(
             "A client with clock= is not pickled, because the clock exists only in this process: make \
              the client without it. The client of sandbox.client() has a clock; that of \
-             Client.from_env() with sandbox.env() has none, if the Sandbox was made without now=.",
+             Client.from_env() with the variables of sandbox.env() is pickled.",
         ));
     }
     if settings.transport.proxy.as_deref().is_some_and(has_password) {

@@ -8,7 +8,7 @@ use crate::lock::Mutex;
 use crate::python::bridge::runtime::step;
 use crate::sandbox::{DEFAULT_SCOPES, Sandbox};
 
-/// A key and its subject, made and enrolled at first use.
+/// The key of sandboxes and its subject here, enrolled at first use.
 #[derive(Default)]
 pub(super) struct Integration(Mutex<Option<(PrivateKey, String)>>);
 
@@ -24,7 +24,7 @@ impl Integration {
             if let Some(known) = &*known {
                 return Ok(known.clone());
             }
-            let key = PrivateKey::generate(2_048)?;
+            let key = PrivateKey::of_sandboxes()?;
             let subject = sandbox.enroll(&key.public_jwk().to_json(), &DEFAULT_SCOPES);
             let subject =
                 subject.map_err(|error| Error::new(Kind::InternalError, error.to_string()))?;

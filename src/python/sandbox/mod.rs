@@ -151,21 +151,23 @@ impl PySandbox {
         class.call_method1("_over", (Self::client(slf, options)?,))
     }
 
-    /// The ``SITELINE_*`` variables for code that calls :meth:`Client.from_env`.
+    /// The ``SITELINE_*`` variables for code that makes its own client, in this process or another:
+    /// ``subprocess.run(..., env={**os.environ, **sandbox.env()})``.
     ///
-    /// A dict of ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT`` and ``SITELINE_PRIVATE_KEY`` (PEM text).
-    /// If the sandbox was made with ``now``, that code needs ``Client.from_env(clock=sandbox.clock)``:
-    /// an assertion by another clock is refused.
+    /// A dict of ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT``, ``SITELINE_PRIVATE_KEY`` (PEM text) for
+    /// :meth:`Client.from_env`, and ``SITELINE_SANDBOX_CLOCK``: by it each client of this ``base_url``
+    /// has this :attr:`clock`, so that a move of it in one process is seen in all. It is a file that
+    /// :meth:`close` removes. ``datetime.now()`` is the machine's time everywhere.
     ///
     /// >>> print(*sorted(sandbox.env()))
-    /// SITELINE_BASE_URL SITELINE_PRIVATE_KEY SITELINE_SUBJECT
+    /// SITELINE_BASE_URL SITELINE_PRIVATE_KEY SITELINE_SANDBOX_CLOCK SITELINE_SUBJECT
     fn env<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (key, subject) = self.integration.credential(py, &self.sandbox)?;
-        let pem = key.to_pkcs8_pem(None)?;
         let variables = [
             ("SITELINE_BASE_URL", self.sandbox.base_url()),
             ("SITELINE_SUBJECT", &subject),
-            ("SITELINE_PRIVATE_KEY", &pem),
+            ("SITELINE_PRIVATE_KEY", &key.to_pkcs8_pem(None)?),
+            ("SITELINE_SANDBOX_CLOCK", &self.sandbox.shared_clock()?),
         ];
         variables.into_py_dict(py)
     }

@@ -267,3 +267,23 @@ fn error_statuses_and_bodies_follow_the_options() {
     assert_eq!(reply.headers["content-type"], "application/problem+json");
     assert_eq!((reply.status, reply.json()["status"].as_u64()), (401, Some(401)));
 }
+
+#[test]
+fn r21_a_sandbox_refuses_what_another_with_the_same_key_accepts() {
+    let (one, other) = (Caller::new(Options::default()), Caller::new(Options::default()));
+    assert_eq!(one.thumbprint, other.thumbprint);
+    assert_ne!(one.subject, other.subject);
+    let token = one.token();
+    assert_eq!(other.get(DISCOVERY, &token).status, 401);
+    let named = changed(one.claims(), "aud", other.claims()["aud"].clone());
+    let renamed =
+        changed(changed(one.claims(), "iss", json!(other.subject)), "sub", json!(other.subject));
+    for claims in [one.claims(), named, renamed] {
+        assert_eq!(other.exchange(&other.header(), &claims).status, 401);
+    }
+    let refusals = other.sandbox.stats().refusals;
+    for (refusal, reason) in refusals.iter().zip(["unknown", "no enrolled", "no enrolled", "aud"]) {
+        assert!(refusal.contains(reason), "{refusal}");
+    }
+    assert_eq!((refusals.len(), other.sandbox.stats().tokens_issued), (4, 0));
+}
