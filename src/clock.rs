@@ -1,5 +1,6 @@
 //! [`Clock`] is the only source of wall time, monotonic time and sleep, and is passed as a parameter.
-//! [`ServiceTime`] adds an estimate of the service's clock from its `Date` headers.
+//! [`ServiceTime`] adds an estimate of the service's clock from its `Date` headers, [`Reading`] one that
+//! passes with the time since the machine started, whatever is done to its wall clock.
 //!
 //! Sleeping on a manual clock advances it and does not wait. The sandbox, its clients and the tests
 //! share one manual clock (`sandbox.clock.advance("1d")`); with other processes, through a file
@@ -10,7 +11,9 @@
     reason = "the one module that reads the system time and sleeps"
 )]
 
+mod boot;
 mod movements;
+mod reading;
 mod shared;
 
 use std::fmt;
@@ -22,6 +25,11 @@ use crate::lock::Mutex;
 use jiff::{SignedDuration, Timestamp};
 use movements::{Movement, Movements};
 
+pub(crate) use boot::BootTime;
+pub(crate) use reading::NOTICED_SKEW;
+use reading::{LEARNING_ROUND_TRIP, shifted};
+pub use reading::{Moment, Reading};
+
 /// Wall time, monotonic time and sleep. Cloning is cheap; clones share one clock.
 #[derive(Clone)]
 pub struct Clock(Arc<Source>);
@@ -30,20 +38,30 @@ struct Source {
     origin: Instant,
     /// `None` for the system clock.
     manual: Option<Mutex<Manual>>,
+    /// The clock with which this one passes, and that clock's monotonic time when this one was made.
+    passes_with: Option<(Clock, Duration)>,
 }
 
 /// A clock that [`Clock::advance`] and sleeps move.
 struct Manual {
+    /// The start from which its monotonic time counts, as a machine of its own.
+    boot: u128,
     /// The time at which the clock was made to stand still. `None`: it runs with the system clock.
     stands_since: Option<Timestamp>,
     movements: Movements,
+}
+
+impl Manual {
+    fn new(stands_since: Option<Timestamp>, movements: Movements) -> Self {
+        Self { boot: boot::new_start(), stands_since, movements }
+    }
 }
 
 impl Clock {
     /// The system clock: one for the process, so that all of its times can be compared.
     #[must_use]
     pub(crate) fn system() -> Self {
-        static SYSTEM: LazyLock<Clock> = LazyLock::new(|| Clock::new(None));
+        static SYSTEM: LazyLock<Clock> = LazyLock::new(|| Clock::new(None, None));
         SYSTEM.clone()
     }
 
@@ -59,12 +77,21 @@ impl Clock {
         Self::manual(None, Movements::default())
     }
 
-    fn manual(stands_since: Option<Timestamp>, movements: Movements) -> Self {
-        Self::new(Some(Mutex::new(Manual { stands_since, movements })))
+    /// The clock of a machine that was just started, whose wall clock shows `wall`: time passes on it
+    /// as on this one, and whoever sleeps on one moves both. Its wall clock is set on its own.
+    #[must_use]
+    pub fn of_machine(&self, wall: Timestamp) -> Self {
+        let manual = Manual::new(Some(wall), Movements::default());
+        Self::new(Some(manual), Some((self.clone(), self.monotonic())))
     }
 
-    fn new(manual: Option<Mutex<Manual>>) -> Self {
-        Self(Arc::new(Source { origin: Instant::now(), manual }))
+    fn manual(stands_since: Option<Timestamp>, movements: Movements) -> Self {
+        Self::new(Some(Manual::new(stands_since, movements)), None)
+    }
+
+    fn new(manual: Option<Manual>, passes_with: Option<(Self, Duration)>) -> Self {
+        let manual = manual.map(Mutex::new);
+        Self(Arc::new(Source { origin: Instant::now(), manual, passes_with }))
     }
 
     /// True for a clock that can be advanced.
@@ -84,8 +111,14 @@ impl Clock {
     pub fn wall(&self) -> Timestamp {
         let Some(manual) = &self.0.manual else { return Timestamp::now() };
         let mut manual = manual.lock();
-        let moved = manual.movements.sum().wall;
+        let moved = manual.movements.sum().wall.saturating_add(signed(self.passed()));
         shifted(manual.stands_since.unwrap_or_else(Timestamp::now), moved)
+    }
+
+    /// The time that has passed on the clock with which this one passes.
+    fn passed(&self) -> Duration {
+        let with = self.0.passes_with.as_ref();
+        with.map_or(Duration::ZERO, |(clock, since)| clock.monotonic().saturating_sub(*since))
     }
 
     /// Time since the clock was created; never decreases.
@@ -95,7 +128,20 @@ impl Clock {
         let mut manual = manual.lock();
         let stands = manual.stands_since.is_some();
         let flowed = if stands { Duration::ZERO } else { self.0.origin.elapsed() };
-        manual.movements.sum().monotonic.saturating_add(flowed)
+        manual.movements.sum().monotonic.saturating_add(flowed).saturating_add(self.passed())
+    }
+
+    /// Now, by the wall clock and by the time since the machine started.
+    #[must_use]
+    pub fn moment(&self) -> Moment {
+        let boot = match &self.0.manual {
+            Some(manual) => {
+                let start = manual.lock().boot;
+                BootTime { start, elapsed: self.monotonic() }
+            }
+            None => BootTime::of_system(),
+        };
+        Moment { wall: self.wall(), boot }
     }
 
     /// Waits. A manual clock is advanced instead, and the task yields once to the scheduler.
@@ -110,6 +156,9 @@ impl Clock {
 
     /// Moves wall and monotonic time of a manual clock forward. No effect on the system clock.
     pub fn advance(&self, by: Duration) {
+        if let Some((clock, _)) = &self.0.passes_with {
+            return clock.advance(by);
+        }
         self.move_by(Movement { wall: signed(by), monotonic: by });
     }
 
@@ -137,16 +186,8 @@ fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
 
-fn shifted(wall: Timestamp, by: SignedDuration) -> Timestamp {
-    wall.checked_add(by).unwrap_or(if by.is_negative() { Timestamp::MIN } else { Timestamp::MAX })
-}
-
-/// A skew up to this is treated as network delay and not corrected.
-pub(crate) const NOTICED_SKEW: SignedDuration = SignedDuration::from_secs(5);
 /// A larger skew is never corrected: one of the clocks is wrong by days.
 pub(crate) const CORRECTED_SKEW: SignedDuration = SignedDuration::from_hours(24);
-/// The `Date` of a reply with a longer round trip is ignored.
-const LEARNING_ROUND_TRIP: Duration = Duration::from_secs(10);
 const UNKNOWN: i64 = i64::MIN;
 
 /// The estimate of the service's time: the local clock plus the skew seen in `Date` headers.
@@ -223,6 +264,22 @@ mod tests {
         clock.sleep(Duration::from_secs(86_400)).await;
         assert_eq!(clock.wall(), at("2026-11-02T00:00:00Z"));
         assert_eq!(clock.monotonic(), Duration::from_secs(86_400));
+    }
+
+    #[test]
+    fn b14_a_machine_has_a_wall_clock_of_its_own_and_time_passes_on_all() {
+        let service = Clock::frozen_at(at("2026-11-01T00:00:00Z"));
+        service.advance(Duration::from_secs(60));
+        let machine = service.of_machine(at("2000-01-01T00:00:00Z"));
+        machine.advance(Duration::from_secs(5));
+        service.advance(Duration::from_secs(5));
+        machine.shift_wall(SignedDuration::from_hours(1));
+        service.shift_wall(SignedDuration::from_hours(-1));
+        assert_eq!(machine.wall(), at("2000-01-01T01:00:10Z"));
+        assert_eq!(service.wall(), at("2026-10-31T23:01:10Z"));
+        let [one, other] = [machine.moment(), service.moment()];
+        assert_eq!(one.boot.elapsed, Duration::from_secs(10));
+        assert_eq!(one.boot.since(other.boot), None);
     }
 
     #[test]

@@ -4,9 +4,11 @@
 //! What root makes for another user belongs to that user: a file that only root may open would
 //! shut out the job that needs it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, fchown,
+};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
@@ -71,6 +73,45 @@ fn give(file: &File, mode: u32, owner: Owner) -> io::Result<()> {
     }
     // After the owner: a change of the owner may clear bits of the mode.
     file.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
+/// Makes a folder for its owner alone, and those above it that are missing. Where root makes them, they
+/// belong to the owner of the nearest one that was there.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    let above = path.parent().ok_or(io::ErrorKind::NotADirectory)?;
+    create_folder(above)?;
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Ok(()) if Uid::effective().is_root() => {
+            let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+            let owner = Owner::of(above)?;
+            chown(path, Some(owner.user), Some(owner.group))
+        }
+        made => made,
+    }
+}
+
+/// Renames a file, if nothing has the new name.
+///
+/// # Errors
+/// `AlreadyExists`; `Unsupported` where the system has no such call; the others of the system.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+        Ok(renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE)?)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Opens a file to read and write. A link at the path is not followed.

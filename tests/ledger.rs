@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use jiff::civil::date;
 use siteline::auth::{Credential, PrivateKey};
 use siteline::client::{Client, ClientSettings, DATA_PATH, Spending};
@@ -37,11 +38,22 @@ impl Harness {
         Self { sandbox, path, credential }
     }
 
+    /// A machine that was just started, whose wall clock shows this time.
+    fn machine(&self, wall: &str) -> Clock {
+        self.sandbox.clock().of_machine(wall.parse().expect("a timestamp"))
+    }
+
     /// A client with this clock, and with its own ledger object for the same file.
     fn client(&self, clock: Clock) -> Client {
+        self.limited(clock, None)
+    }
+
+    /// A client of another process, which sends at most so many data requests a day.
+    fn limited(&self, clock: Clock, limit: Option<u64>) -> Client {
         let base = BaseUrl::parse(self.sandbox.base_url(), false).expect("an address");
         let integration = Integration::new(base.as_str(), self.credential.subject());
-        let ledger = FileLedger::open(&self.path, integration, Terms::default()).expect("a ledger");
+        let ledger = FileLedger::open(&self.path, integration, Terms { limit, resets: None })
+            .expect("a ledger");
         let mut settings = ClientSettings::new(base, self.credential.clone());
         settings.ledger = Some(Arc::new(ledger) as Arc<dyn Ledger>);
         settings.clock = clock;
@@ -50,6 +62,20 @@ impl Harness {
 
     fn fault(&self, every: u64, effect: Effect) {
         self.sandbox.fault(Fault { on: Endpoint::Data, when: When::Every(every), effect });
+    }
+
+    /// So many replies of the endpoint have this `Date`, or none.
+    fn date(&self, on: Endpoint, count: u64, date: Option<&str>) {
+        let effect = Effect::Headers(vec![("Date".to_owned(), date.map(ToOwned::to_owned))]);
+        self.sandbox.fault(Fault { on, when: When::Times { count, skip: 0 }, effect });
+    }
+
+    fn advance(&self, hours: u64) {
+        self.sandbox.clock().advance(Duration::from_secs(hours * 3_600));
+    }
+
+    fn served(&self) -> u64 {
+        self.sandbox.stats().data_requests
     }
 }
 
@@ -121,4 +147,123 @@ async fn b11_a_pause_that_one_client_was_sent_holds_for_another() {
     harness.sandbox.clock().advance(Duration::from_secs(1));
     page(&other).await.expect("a page");
     assert_eq!(used(&harness.client(clock())), 1, "in the day that began then");
+}
+
+const LIMIT: Option<u64> = Some(25);
+
+/// Reads pages until the allowance is used up, and returns that error.
+async fn spend(client: &Client) -> siteline::Error {
+    loop {
+        if let Err(error) = page(client).await {
+            assert_eq!(error.kind(), Kind::AllowanceExhausted, "{error:?}");
+            return error;
+        }
+    }
+}
+
+async fn pages(client: &Client, count: u64) {
+    for _ in 0..count {
+        page(client).await.expect("a page");
+    }
+}
+
+#[tokio::test]
+async fn b14_a_clock_that_is_stepped_gets_no_second_allowance() {
+    for (name, service, steps) in [
+        ("b14-day", "2026-11-20T12:00:00Z", &[24, 24, -60][..]),
+        ("b14-hour", "2026-11-20T23:30:00Z", &[1, 1, -3]),
+    ] {
+        let harness = Harness::new(name, service);
+        let machine = harness.machine(service);
+        let client = harness.limited(machine.clone(), LIMIT);
+        pages(&client, 20).await;
+        for step in steps {
+            machine.shift_wall(SignedDuration::from_hours(*step));
+            for client in [&client, &harness.limited(machine.clone(), LIMIT)] {
+                let error = spend(client).await;
+                let midnight = "2026-11-21T00:00:00Z".parse().expect("a time");
+                assert_eq!(error.context().retry_at, Some(midnight), "{name}: {step} h");
+            }
+        }
+        assert_eq!(harness.served(), 25, "{name}");
+        // The wall clock is behind: the day ends all the same.
+        harness.advance(12);
+        spend(&client).await;
+        assert_eq!(harness.served(), 50, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn b15_one_reply_with_a_date_hours_ahead_gets_no_second_allowance() {
+    let harness = Harness::new("b15", "2026-11-20T12:00:00Z");
+    let client = harness.limited(harness.machine("2026-11-20T12:00:00Z"), LIMIT);
+    pages(&client, 20).await;
+    harness.date(Endpoint::Data, 1, Some("Sat, 21 Nov 2026 01:00:00 GMT"));
+    let error = spend(&client).await;
+    assert_eq!(harness.served(), 25);
+    let midnight = "2026-11-21T00:00:00Z".parse().expect("a time");
+    assert_eq!(error.context().retry_at, Some(midnight));
+}
+
+#[tokio::test]
+async fn b23_a_range_never_ends_in_the_services_future() {
+    let harness = Harness::new("b23", "2026-11-20T12:00:00Z");
+    let client = harness.client(harness.machine("2026-11-20T12:00:00Z"));
+    page(&client).await.expect("a page");
+    harness.date(Endpoint::Data, 1, Some("Sat, 21 Nov 2026 01:00:00 GMT"));
+    page(&client).await.expect("a page that lies");
+    let end = client.end(None, None, None).expect("an end").at;
+    assert_eq!(end, "2026-11-20T11:55:00Z".parse().expect("a time"));
+    // A machine 13 hours ahead, and one reply: the earlier of the two is taken.
+    let ahead = harness.limited(harness.machine("2026-11-21T01:00:00Z"), None);
+    page(&ahead).await.expect("a page");
+    let end = ahead.end(None, None, None).expect("an end").at;
+    assert_eq!(end, "2026-11-20T11:55:00Z".parse().expect("a time"));
+}
+
+#[tokio::test]
+async fn b17_after_a_start_a_token_request_shows_the_new_day() {
+    let harness = Harness::new("b17", "2026-11-20T12:00:00Z");
+    spend(&harness.limited(harness.machine("2026-11-20T12:00:00Z"), LIMIT)).await;
+    // The same day, with a clock that says otherwise: no data request asks.
+    let early = harness.limited(harness.machine("2026-11-21T09:00:00Z"), LIMIT);
+    spend(&early).await;
+    assert_eq!(harness.served(), 25);
+    harness.advance(21);
+    let tokens = harness.sandbox.stats().token_requests;
+    let right = harness.limited(harness.machine("2026-11-21T09:00:00Z"), LIMIT);
+    pages(&right, 20).await;
+    assert_eq!((harness.served(), harness.sandbox.stats().token_requests - tokens), (45, 1));
+    spend(&right).await;
+    harness.advance(24);
+    // Three hours slow: another token request confirms the first.
+    let tokens = harness.sandbox.stats().token_requests;
+    let slow = harness.limited(harness.machine("2026-11-22T06:00:00Z"), LIMIT);
+    spend(&slow).await;
+    assert_eq!(harness.served(), 75);
+    let asked = harness.sandbox.stats().token_requests - tokens;
+    assert!((2..=3).contains(&asked), "one is refused for its time: {asked}");
+}
+
+#[tokio::test]
+async fn b18_where_no_reply_has_a_date_one_request_asks() {
+    let harness = Harness::new("b18", "2026-11-20T12:00:00Z");
+    spend(&harness.limited(harness.machine("2026-11-20T12:00:00Z"), LIMIT)).await;
+    harness.advance(21);
+    for on in [Endpoint::Token, Endpoint::Data] {
+        harness.date(on, 1_000, None);
+    }
+    let client = harness.limited(harness.machine("2026-11-21T09:00:00Z"), LIMIT);
+    // Two dates are none.
+    let headers = vec![("Date".to_owned(), "-".to_owned())];
+    let refusal = Effect::Reply { status: 400, headers, body: bytes::Bytes::new() };
+    harness.sandbox.fault(Fault { on: Endpoint::Data, when: When::Nth(1), effect: refusal });
+    assert_eq!(page(&client).await.expect_err("refused").kind(), Kind::RequestRejected);
+    let error = spend(&client).await;
+    assert_eq!(error.context().retry_at, None);
+    assert!(error.to_string().contains("not known"), "{error}");
+    assert_eq!(harness.served(), 26);
+    harness.advance(1);
+    spend(&client).await;
+    assert_eq!(harness.served(), 26 + 25);
 }

@@ -15,7 +15,6 @@ use super::{Credential, ScopeSet};
 use crate::clock::{CORRECTED_SKEW, ServiceTime};
 use crate::error::{Error, Kind, Result};
 use crate::http::base_url::TOKEN_PATH;
-use crate::http::retry_after::end_of_pause;
 use crate::http::{Call, Deadline, Ledger, Policy, Request, RetryQuota, Transport};
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -116,17 +115,20 @@ impl Exchange<'_> {
             authorization: None,
             form: Some(form(&assertion.into_form_value(), scopes)),
         };
-        self.ledger.count_token_request(self.time.now())?;
+        let clock = self.time.clock();
+        self.ledger.count_token_request(clock.moment())?;
         let reply = self.transport.send(request, self.time).await?;
+        if let Some(reading) = reply.reading {
+            self.ledger.observe(reading, clock.moment());
+        }
         grant::read(&reply, scopes, &path, self.time.now())
     }
 
     /// The rest of a pause that another process recorded in the ledger, and the error for it; `None`
     /// without a pause.
     fn shared_pause(&self) -> Result<Option<(Duration, Error)>> {
-        let now = self.time.now();
-        let Some(until) = self.ledger.token_pause(now)? else { return Ok(None) };
-        let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
+        let paused = self.ledger.token_pause(self.time.clock().moment())?;
+        let Some((left, until)) = paused else { return Ok(None) };
         let message = format!(
             "the service accepts no token request before {until:.0}: another client that shares this \
              ledger was asked to wait (§5.4)"
@@ -144,9 +146,8 @@ impl Exchange<'_> {
         let Some(asked) = error.context().retry_after.filter(|asked| !asked.is_zero()) else {
             return;
         };
-        let now = self.time.now();
-        let until = end_of_pause(now, asked.min(LONGEST_PAUSE));
-        if let Err(error) = self.ledger.pause_tokens(until, now) {
+        let now = self.time.clock().moment();
+        if let Err(error) = self.ledger.pause_tokens(asked.min(LONGEST_PAUSE), now) {
             log::warn!(target: "siteline::ledger", "the pause is not recorded: {error}");
         }
     }

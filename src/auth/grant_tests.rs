@@ -15,6 +15,7 @@ fn reply(body: &str) -> Reply {
         headers: reqwest::header::HeaderMap::new(),
         body: body.to_owned().into(),
         broken_body: None,
+        reading: None,
     }
 }
 

@@ -45,7 +45,7 @@ impl Client {
         lag: Option<Duration>,
         interval_seconds: Option<u32>,
     ) -> Result<End> {
-        let now = self.time().now();
+        let now = self.now();
         let settled = || floored(now, lag.unwrap_or(self.settings().settle_lag), interval_seconds);
         let at = match (given, lag) {
             (None, _) => settled()?,

@@ -164,7 +164,13 @@ mod tests {
     use super::*;
 
     fn reply(status: u16, body: &str) -> Reply {
-        Reply { status, headers: HeaderMap::new(), body: body.to_owned().into(), broken_body: None }
+        Reply {
+            status,
+            headers: HeaderMap::new(),
+            body: body.to_owned().into(),
+            broken_body: None,
+            reading: None,
+        }
     }
 
     const REQUEST: RequestParts<'static> =

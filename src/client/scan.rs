@@ -137,7 +137,7 @@ impl Scan {
             query: self.query.clone(),
             further: Vec::new(),
             host: self.client.base_url().host().to_owned(),
-            read_at: self.client.time().now(),
+            read_at: self.client.now(),
             pages: 0,
             resumed_after_pages: self.resumed_after_pages(),
         };

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::density::QueryDensities;
@@ -15,10 +16,9 @@ use super::reply::{self, RequestParts};
 use super::settings::ClientSettings;
 use super::spending::Spending;
 use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey, TokenSource};
-use crate::clock::ServiceTime;
+use crate::clock::{Moment, ServiceTime};
 use crate::error::{Error, Kind, Result};
-use crate::http::allowance::exhausted;
-use crate::http::retry_after::end_of_pause;
+use crate::http::allowance::{Outcome, Permit, exhausted};
 use crate::http::{
     AllowanceState, BaseUrl, Call, Deadline, Ledger, MemoryLedger, Reply, Request, RetryQuota,
     Transport,
@@ -137,7 +137,18 @@ impl Client {
     /// # Errors
     /// `StoreError`s of a ledger that cannot be read.
     pub fn allowance(&self) -> Result<AllowanceState> {
-        self.0.ledger.state(self.0.time.now())
+        self.0.ledger.state(self.moment())
+    }
+
+    /// The service's time, as well as it is known: by evidence, and failing that by the earlier of what
+    /// one reply and this machine's clock say. So it is not in the service's future.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.0.ledger.service_time(self.moment()).unwrap_or_else(|_| self.0.time.now())
+    }
+
+    fn moment(&self) -> Moment {
+        self.0.time.clock().moment()
     }
 
     /// The estimate of the service's time.
@@ -271,12 +282,6 @@ impl Client {
         call: &mut Call<'_>,
     ) -> Result<AccessToken> {
         let inner = &*self.0;
-        if request.spending.is_some() {
-            let state = self.allowance()?;
-            if state.left.is_some_and(|left| left <= must_remain) {
-                return Err(exhausted(state));
-            }
-        }
         let exchange = Exchange {
             transport: &inner.transport,
             time: &inner.time,
@@ -286,6 +291,21 @@ impl Client {
             deadline: call.deadline(),
             ledger: &*inner.ledger,
         };
+        let permit = || match request.spending {
+            Some(_) => match inner.ledger.permit(self.moment(), must_remain)? {
+                Permit::Exhausted(state) => Err(exhausted(state)),
+                permit => Ok(permit),
+            },
+            None => Ok(Permit::Granted),
+        };
+        let is_known = permit()? == Permit::Granted;
+        let token = call.untimed(identity.tokens.token(&exchange)).await?;
+        // The reply of a token request costs no data request and shows the service's day, if another
+        // one confirms it.
+        if is_known || permit()? != (Permit::Unknown { one: true }) {
+            return Ok(token);
+        }
+        identity.tokens.invalidate(&token);
         call.untimed(identity.tokens.token(&exchange)).await
     }
 
@@ -303,7 +323,7 @@ impl Client {
             form: None,
         };
         let reservation = match parts.spending {
-            Some(_) => Some(inner.ledger.reserve(inner.time.now(), must_remain)?),
+            Some(_) => Some(inner.ledger.reserve(self.moment(), must_remain)?),
             None => None,
         };
         let counts =
@@ -312,22 +332,27 @@ impl Client {
             count.fetch_add(1, Ordering::Relaxed);
         }
         let outcome = inner.transport.send(request, &inner.time).await;
-        if let (Err(error), Some(reservation)) = (&outcome, reservation)
-            && error.context().unsent
-        {
+        let now = self.moment();
+        let what = outcome_of(&outcome);
+        if what == Outcome::Unsent {
             for count in counts() {
                 count.fetch_sub(1, Ordering::Relaxed);
             }
-            inner.ledger.give_back(reservation);
         }
-        let now = inner.time.now();
-        let checked = reply::check(outcome?, parts, token.secret(), now);
+        match (reservation, what) {
+            (Some(reservation), _) => inner.ledger.settle(reservation, what, now),
+            (None, Outcome::Replied { reading: Some(reading), .. }) => {
+                inner.ledger.observe(reading, now);
+            }
+            _ => {}
+        }
+        let checked = reply::check(outcome?, parts, token.secret(), self.now());
         if let Err(error) = &checked
             && error.kind() == Kind::AllowanceExhausted
             && let Some(pause) = error.context().retry_after
         {
             // The caller gets the service's error even if it cannot be recorded.
-            if let Err(error) = inner.ledger.pin_until(end_of_pause(now, pause), now) {
+            if let Err(error) = inner.ledger.pin(pause, now) {
                 log::warn!(target: "siteline::ledger", "the refusal is not recorded: {error}");
             }
         }
@@ -354,6 +379,15 @@ impl Client {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Client({}, {:?})", self.base_url(), self.identity().credential)
+    }
+}
+
+/// What became of a request, for the ledger.
+fn outcome_of(outcome: &Result<Reply>) -> Outcome {
+    match outcome {
+        Ok(reply) => Outcome::Replied { reading: reply.reading, granted: reply.status == 200 },
+        Err(error) if error.context().unsent => Outcome::Unsent,
+        Err(_) => Outcome::Lost,
     }
 }
 

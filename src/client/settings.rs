@@ -16,6 +16,9 @@ use crate::http::{
     TransportSettings,
 };
 
+/// `ledger=` with this text counts in memory.
+const MEMORY: &str = "memory";
+
 /// All settings of a [`Client`](super::Client). [`ClientSettings::new`] has the defaults.
 #[derive(Clone)]
 pub struct ClientSettings {
@@ -88,41 +91,52 @@ impl ClientSettings {
         Terms { limit: self.daily_allowance, resets: self.allowance_resets }
     }
 
-    /// Counts requests in this file, and returns its absolute path.
+    /// Counts requests in the file `named`, or in memory if that is `memory`. Without either: in the
+    /// file that `default` returns for its name; a service on loopback and a manual clock are for tests,
+    /// and counted in memory. Returns what was named, with an absolute path.
     ///
     /// # Errors
-    /// `ConfigError` for an empty path, and as [`FileLedger::open`].
-    pub(crate) fn count_in_file(&mut self, path: &Path) -> Result<PathBuf> {
+    /// `ConfigError` for an empty path, and where the default file cannot be made although
+    /// `daily_allowance` is to be kept; as [`FileLedger::open`].
+    pub(crate) fn choose_ledger(
+        &mut self,
+        named: Option<&Path>,
+        default: impl FnOnce(&str) -> Option<PathBuf>,
+    ) -> Result<Option<PathBuf>> {
+        let (integration, terms) = (self.integration(), self.terms());
+        let Some(path) = named else {
+            if !self.base_url.is_loopback() && !self.clock.is_manual() {
+                let path = default(&integration.file_name());
+                let ledger = DefaultLedger::new(path.as_deref(), integration, terms)?;
+                self.ledger = Some(Arc::new(ledger));
+            }
+            return Ok(None);
+        };
         if path.as_os_str().is_empty() {
             return Err(Error::new(Kind::ConfigError, "ledger= is an empty path."));
         }
-        let ledger = FileLedger::open(path, self.integration(), self.terms())?;
+        if !names_file(path) {
+            return Ok(Some(path.to_owned()));
+        }
+        let ledger = FileLedger::open(path, integration, terms)?;
         let path = ledger.path().to_owned();
         self.ledger = Some(Arc::new(ledger));
-        Ok(path)
-    }
-
-    /// Counts requests in the file that `path` returns for this name. A service on loopback and a manual
-    /// clock are for tests: their requests are counted in memory.
-    pub(crate) fn count_in_default_file(&mut self, path: impl FnOnce(&str) -> Option<PathBuf>) {
-        if self.base_url.is_loopback() || self.clock.is_manual() {
-            return;
-        }
-        let integration = self.integration();
-        let path = path(&integration.file_name());
-        let ledger = DefaultLedger::new(path.as_deref(), integration, self.terms());
-        self.ledger = Some(Arc::new(ledger));
+        Ok(Some(path))
     }
 
     /// Takes the clock of a sandbox that names its address and its clock's file, separated by `#`. It is
     /// taken only where the address is this client's own and a loopback address: any other client goes
-    /// by the machine's clock. `ledger`: whether requests are to be counted in a file, which must never
-    /// be done by another clock than the machine's.
+    /// by the machine's clock. `ledger`: where requests are to be counted; in a file that must never be
+    /// done by another clock than the machine's.
     ///
     /// # Errors
     /// `ConfigError` where the file cannot be read; and with a ledger, if the sandbox's clock was moved
     /// or stands still.
-    pub(crate) fn take_sandbox_clock(&mut self, sandbox: &str, ledger: bool) -> Result<()> {
+    pub(crate) fn take_sandbox_clock(
+        &mut self,
+        sandbox: &str,
+        ledger: Option<&Path>,
+    ) -> Result<()> {
         let Some((address, file)) = sandbox.split_once('#') else { return Ok(()) };
         if address != self.base_url.as_str() || !self.base_url.is_loopback_address() {
             return Ok(());
@@ -135,7 +149,7 @@ impl ClientSettings {
                  the variables of sandbox.env() anew, or unset this one.",
             )
         })?;
-        if ledger {
+        if ledger.is_some_and(names_file) {
             return if clock.shows_system_time() { Ok(()) } else { Err(ledger_by_sandbox_clock()) };
         }
         log::info!(
@@ -151,6 +165,11 @@ impl ClientSettings {
     fn integration(&self) -> Integration {
         Integration::new(self.base_url.as_str(), self.credential.subject())
     }
+}
+
+/// Whether `ledger=` names a file; `memory` is none.
+fn names_file(ledger: &Path) -> bool {
+    ledger.as_os_str() != MEMORY
 }
 
 fn ledger_by_sandbox_clock() -> Error {
@@ -201,19 +220,41 @@ mod tests {
     #[test]
     fn a_service_on_loopback_is_counted_in_memory_unless_a_file_is_named() {
         let mut local = settings("http://127.0.0.1:9");
-        local.count_in_default_file(|_| unreachable!("no file is wanted"));
+        let no_file = |_: &str| unreachable!("no file is wanted");
+        local.choose_ledger(None, no_file).expect("memory");
         assert!(local.ledger.is_none());
-        let empty = local.count_in_file(Path::new("")).expect_err("no path");
+        let empty = local.choose_ledger(Some(Path::new("")), no_file).expect_err("no path");
         assert_eq!(empty.kind(), Kind::ConfigError);
 
         let mut manual = settings("https://customer.example.com");
         manual.clock = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
-        manual.count_in_default_file(|_| unreachable!("no file is wanted"));
+        manual.choose_ledger(None, no_file).expect("memory");
         assert!(manual.ledger.is_none());
 
         let mut usual = settings("https://customer.example.com");
-        usual.count_in_default_file(|_| None);
+        usual.choose_ledger(None, |_| None).expect("memory, with a warning");
         assert!(usual.ledger.is_some());
+    }
+
+    #[test]
+    fn b20_an_allowance_to_be_kept_needs_a_file_unless_memory_is_named() {
+        let mut limited = settings("https://customer.example.com");
+        limited.daily_allowance = Some(25);
+        let file = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
+        std::fs::write(&file, "in the way").expect("written");
+        for path in [None, Some(file.join("ledger.txt"))] {
+            let error = limited.choose_ledger(None, |_| path.clone()).expect_err("no file");
+            assert_eq!(error.kind(), Kind::ConfigError);
+            let hint = error.context().hint.clone().unwrap_or_default();
+            assert!(hint.contains("ledger=\"memory\""), "{error}");
+            let named = path.map_or("home".to_owned(), |path| path.display().to_string());
+            assert!(error.context().message.contains(&named), "{error}");
+        }
+        std::fs::remove_file(&file).expect("removed");
+        assert!(limited.ledger.is_none());
+        let named = limited.choose_ledger(Some(Path::new("memory")), |_| unreachable!());
+        assert_eq!(named.expect("memory"), Some("memory".into()));
+        assert!(limited.ledger.is_none());
     }
 
     #[test]
@@ -223,7 +264,7 @@ mod tests {
         let takes = |base_url: &str, address: &str| {
             let mut settings = settings(base_url);
             let variable = format!("{address}#{}", file.display());
-            settings.take_sandbox_clock(&variable, false).expect("no error");
+            settings.take_sandbox_clock(&variable, None).expect("no error");
             let taken = settings.clock.is_same(&sandbox);
             assert_eq!(settings.has_sandbox_clock, taken);
             assert!(taken || settings.clock.is_same(&Clock::system()));
@@ -251,14 +292,14 @@ mod tests {
         }
         assert!(!takes("http://127.0.0.1:80/eu", "http://127.0.0.1:80"));
         let mut settings = settings("http://127.0.0.1:80");
-        settings.take_sandbox_clock("http://127.0.0.1:80", false).expect("no file, no clock");
+        settings.take_sandbox_clock("http://127.0.0.1:80", None).expect("no file, no clock");
         assert!(!settings.has_sandbox_clock);
     }
 
     #[test]
     fn r20_a_sandbox_clock_that_cannot_be_read_is_an_error() {
         let mut settings = settings("http://127.0.0.1:80");
-        let error = settings.take_sandbox_clock("http://127.0.0.1:80#/nowhere/clock", false);
+        let error = settings.take_sandbox_clock("http://127.0.0.1:80#/nowhere/clock", None);
         let error = error.expect_err("no such file");
         assert_eq!(error.kind(), Kind::ConfigError);
         assert!(error.to_string().contains("http://127.0.0.1:80"), "{error}");
@@ -270,7 +311,10 @@ mod tests {
         let take = |sandbox: &Clock| {
             let mut settings = settings(address);
             let file = sandbox.share().expect("a file");
-            let taken = settings.take_sandbox_clock(&format!("{address}#{}", file.display()), true);
+            let taken = settings.take_sandbox_clock(
+                &format!("{address}#{}", file.display()),
+                Some(Path::new("ledger.txt")),
+            );
             assert!(settings.clock.is_same(&Clock::system()) && !settings.has_sandbox_clock);
             taken
         };

@@ -32,7 +32,7 @@ mod trust;
 pub(crate) mod test_server;
 
 pub(crate) use allowance::{AllowanceState, DefaultLedger, MemoryLedger, TimeOfDay};
-pub use allowance::{FileLedger, Integration, Ledger, Terms};
+pub use allowance::{FileLedger, Integration, Ledger, Outcome, Permit, Terms};
 pub use base_url::BaseUrl;
 pub(crate) use problem::Problem;
 pub(crate) use retry::{Call, RetryQuota};

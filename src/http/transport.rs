@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use jiff::Timestamp;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AGE, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap,
     HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING,
@@ -23,7 +22,7 @@ use super::failure;
 use super::proxy;
 use super::retry_after::{date, single};
 use super::trust::Trust;
-use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW, ServiceTime};
+use crate::clock::{CORRECTED_SKEW, Moment, NOTICED_SKEW, Reading, ServiceTime};
 use crate::error::{Error, Kind, Phase, Result, excerpt};
 use crate::fork::Owned;
 use crate::lock::Mutex;
@@ -112,6 +111,8 @@ pub struct Reply {
     /// Why the body of an error reply (a status from 400) could not be read: its status and headers
     /// may suffice.
     pub broken_body: Option<Error>,
+    /// The service's time by its `Date`, unless a proxy may have produced or cached the reply.
+    pub reading: Option<Reading>,
 }
 
 impl Reply {
@@ -208,7 +209,7 @@ impl Transport {
         let buffers =
             if request.form.is_some() { Buffers::default() } else { self.buffers.clone() };
         let request = build_request(request);
-        let sent = time.clock().wall();
+        let sent = time.clock().moment();
         let waiting = tokio::time::timeout(self.settings.response_timeout, http.execute(request));
         let response = match waiting.await {
             Ok(Ok(response)) => response,
@@ -217,7 +218,7 @@ impl Transport {
             }
             Err(_) => return Err(no_response(&path, self.settings.response_timeout)),
         };
-        self.learn_time(response.headers(), sent, time);
+        let reading = self.learn_time(response.headers(), sent, time);
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         if status == 407
@@ -243,7 +244,7 @@ impl Transport {
         });
         match broken_body {
             Some(error) if status < 400 => Err(error),
-            broken_body => Ok(Reply { status, headers, body, broken_body }),
+            broken_body => Ok(Reply { status, headers, body, broken_body, reading }),
         }
     }
 
@@ -309,12 +310,17 @@ impl Transport {
     }
 
     /// Estimates the service's time, unless a proxy may have produced or cached the reply.
-    fn learn_time(&self, headers: &HeaderMap, sent: Timestamp, time: &ServiceTime) {
+    fn learn_time(&self, headers: &HeaderMap, sent: Moment, time: &ServiceTime) -> Option<Reading> {
         let trusted = !self.base.is_plain() || self.base.is_loopback();
-        let Some(date) = date(headers).filter(|_| trusted && !headers.contains_key(AGE)) else {
-            return;
-        };
-        time.learn(date, sent, time.clock().wall());
+        let date = date(headers).filter(|_| trusted && !headers.contains_key(AGE))?;
+        let received = time.clock().moment();
+        time.learn(date, sent.wall, received.wall);
+        self.warn_of_skew(time);
+        Reading::of_reply(date, sent, received)
+    }
+
+    /// Warns once of a clock that differs from the service's.
+    fn warn_of_skew(&self, time: &ServiceTime) {
         let Some(skew) = time.skew().filter(|skew| skew.abs() > NOTICED_SKEW) else { return };
         if !self.skew_logged.swap(true, Ordering::Relaxed) {
             let (seconds, direction) =

@@ -44,6 +44,9 @@ pub(crate) struct Environment<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// Reads a file.
     pub read: &'a dyn Fn(&Path) -> io::Result<String>,
+    /// The user's home folder by the password database, for programs without the variable: of cron,
+    /// of a service.
+    pub home: &'a dyn Fn() -> Option<PathBuf>,
     /// The platform.
     pub platform: Platform,
 }
@@ -52,12 +55,25 @@ impl Environment<'static> {
     /// Those of this process.
     #[must_use]
     pub(crate) fn of_process() -> Self {
-        Self { variable: &variable, read: &read_profiles, platform: Platform::current() }
+        let platform = Platform::current();
+        Self { variable: &variable, read: &read_profiles, home: &home, platform }
     }
 }
 
 fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|text| text.to_string_lossy().into_owned())
+}
+
+#[cfg(unix)]
+fn home() -> Option<PathBuf> {
+    use nix::unistd::{Uid, User};
+    let home = User::from_uid(Uid::effective()).ok()??.dir;
+    home.is_absolute().then_some(home)
+}
+
+#[cfg(not(unix))]
+fn home() -> Option<PathBuf> {
+    None
 }
 
 fn read_profiles(path: &Path) -> io::Result<String> {
@@ -102,7 +118,7 @@ impl Environment<'_> {
 
     fn home(&self) -> Option<PathBuf> {
         let name = if self.platform == Platform::Windows { "USERPROFILE" } else { "HOME" };
-        self.get(name).map(PathBuf::from)
+        self.get(name).map(PathBuf::from).or_else(|| (self.home)())
     }
 
     /// The file of profiles: that of [`CONFIG`], else `siteline/config.toml` in the platform's folder.
@@ -168,7 +184,8 @@ mod tests {
             pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
         let read = |_: &Path| Err(io::ErrorKind::NotFound.into());
-        let environment = Environment { variable: &variable, read: &read, platform };
+        let environment =
+            Environment { variable: &variable, read: &read, home: &|| None, platform };
         [environment.config_file(), environment.state_file("own.txt")]
     }
 
@@ -192,6 +209,18 @@ mod tests {
         for platform in [Platform::Unix, Platform::MacOs, Platform::Windows] {
             assert_eq!(files(platform, &[])[1], None);
         }
+    }
+
+    #[test]
+    fn b20_without_the_variable_the_home_folder_is_that_of_the_password_database() {
+        let none = |_: &str| None;
+        let read = |_: &Path| Err(io::ErrorKind::NotFound.into());
+        let platform = Platform::Unix;
+        let home = || Some(PathBuf::from("/home/cron"));
+        let cron = Environment { variable: &none, read: &read, home: &home, platform };
+        let file = cron.state_file("own.txt").expect("a home");
+        assert_eq!(file, Path::new("/home/cron/.local/state/siteline/own.txt"));
+        assert!(super::home().is_none_or(|home| home.is_absolute()));
     }
 
     #[test]

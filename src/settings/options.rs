@@ -9,7 +9,7 @@ pub(crate) const OPTIONS: [(&str, Form); 19] = [
     ("audience", Form::Text),
     ("daily_allowance", Form::Whole),
     ("allowance_resets", Form::TimeOfDay),
-    ("ledger", Form::Path),
+    ("ledger", Form::Ledger),
     ("settle_lag", Form::Duration),
     ("assertion_lifetime", Form::Duration),
     ("clock_tolerance", Form::Duration),
@@ -44,6 +44,8 @@ pub(crate) enum Form {
     Flag,
     /// The path of a file.
     Path,
+    /// The path of a file, or `memory`.
+    Ledger,
     /// A time of day with a zone, such as `"06:00Z"`.
     TimeOfDay,
     /// The path of a PEM file; as an argument, also its bytes.

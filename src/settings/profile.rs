@@ -247,7 +247,9 @@ impl Form {
         let text = given.as_str().map(ToOwned::to_owned);
         match self {
             Self::Text | Self::TimeOfDay => text.map(Value::Text).ok_or("text"),
-            Self::Path | Self::Certificates => {
+            // A ledger in memory is named like a file.
+            Self::Ledger if text.as_deref() == Some("memory") => Ok(Value::Path("memory".into())),
+            Self::Path | Self::Ledger | Self::Certificates => {
                 text.map(|path| Value::Path(environment.resolved(folder, &path))).ok_or("a path")
             }
             Self::Words => {

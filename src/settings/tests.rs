@@ -39,7 +39,12 @@ fn environment(
         Some(text) if path == Path::new(FILE) => Ok(text.to_owned()),
         _ => Err(io::ErrorKind::NotFound.into()),
     };
-    load(&Environment { variable: &variable, read: &read, platform: Platform::Unix })
+    load(&Environment {
+        variable: &variable,
+        read: &read,
+        home: &|| None,
+        platform: Platform::Unix,
+    })
 }
 
 fn variables(pairs: &[(&str, &str)], file: Option<&str>) -> Result<Settings> {

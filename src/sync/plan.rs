@@ -215,7 +215,7 @@ pub fn plan(
 ) -> Result<Plan> {
     check_distinct(feeds)?;
     let reread = settings.reread_ranges()?;
-    let now = settings.now.unwrap_or_else(|| client.time().now());
+    let now = settings.now.unwrap_or_else(|| client.now());
     let service = client.base_url().as_str();
     let states: Vec<FeedState> =
         feeds.iter().map(|feed| FeedState::load(target, feed, service)).collect::<Result<_>>()?;
@@ -247,7 +247,7 @@ pub(crate) fn plan_scans(
     scans: &[&CollectOnce],
 ) -> Result<Plan> {
     let states = store.map_or(Ok(Vec::new()), read_states)?;
-    let now = client.time().now();
+    let now = client.now();
     let tasks: Vec<Task> = scans.iter().map(|scan| scan_task(client, &states, scan, now)).collect();
     let pages = tasks.iter().map(|task| task.pages).sum();
     Ok(Plan { tasks, pages, allowance: client.allowance()?, reserve: 0, now })

@@ -32,8 +32,8 @@ pub struct Run {
     target: Arc<dyn Target>,
     settings: SyncSettings,
     deadline: Deadline,
-    /// The wall time at which the run began.
-    begun: Timestamp,
+    /// The monotonic time at which the run began.
+    begun: Duration,
     /// The id of the process that began the run.
     process: u32,
     following: tokio::sync::Mutex<Option<Following>>,
@@ -79,11 +79,11 @@ impl Run {
         let service = client.base_url().as_str();
         let states = feeds.iter().map(|feed| FeedState::load(&*target, feed, service));
         let states: Vec<FeedState> = states.collect::<Result<_>>()?;
-        let now = settings.now.unwrap_or_else(|| client.time().now());
+        let now = settings.now.unwrap_or_else(|| client.now());
         let clock = client.time().clock();
         Ok(Self {
             deadline,
-            begun: clock.wall(),
+            begun: clock.monotonic(),
             process: std::process::id(),
             following: tokio::sync::Mutex::new(None),
             applying: Mutex::new(()),
@@ -279,8 +279,9 @@ impl Run {
         let allowance = self.client.allowance()?;
         let mut work = self.work();
         if self.settings.now.is_none() {
-            let correction = self.client.time().correction();
-            let learnt = self.begun.checked_add(correction).unwrap_or(self.begun);
+            let passed = self.client.time().clock().monotonic().saturating_sub(self.begun);
+            let now = self.client.now();
+            let learnt = now.checked_sub(passed).unwrap_or(now);
             if learnt.duration_since(work.now).abs() > NOTICED_SKEW {
                 work.now = learnt;
             }
@@ -332,7 +333,7 @@ impl Run {
         let pending = PendingWrite::Page {
             feed: following.feed,
             page: Box::new(page),
-            read_at: self.client.time().now(),
+            read_at: self.client.now(),
             chain: record.clone(),
             begun_here: following.begun_here,
         };
@@ -404,7 +405,7 @@ impl Run {
         // The header `Date` is exact to a second.
         let skew = time.skew().unwrap_or_default() + SignedDuration::from_secs(1);
         let by_date = clock.wall().checked_add(skew).unwrap_or(Timestamp::MAX);
-        let now = time.now().min(by_date);
+        let now = self.client.now().min(by_date);
         now.checked_sub(elapsed.max(by_wall)).unwrap_or(Timestamp::MIN).as_second()
     }
 

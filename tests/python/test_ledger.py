@@ -39,6 +39,24 @@ while done < pages or not done:
 """
 
 
+needs_root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root makes files for other users"
+)
+# Runs as nobody, who may not read Python's own files: what is needed is imported before.
+AS_NOBODY = """
+        import importlib, os, siteline
+        def refused(use):
+            try:
+                use()
+            except siteline.SitelineError as error:
+                print(f"{type(error).__name__}: {error}")
+        refused(lambda: siteline.Client.from_env(ledger="/absent/ledger.txt", daily_allowance=1,
+            base_url="http://127.0.0.1:9",
+            credential=siteline.Credential("nobody", siteline.PrivateKey.generate(2048))))
+        os.setuid(65_534)
+"""
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "ledger.txt"
@@ -170,7 +188,7 @@ def test_a_ledger_that_cannot_be_created_is_an_error_at_once(sandbox, tmp_path):
 def test_a_ledger_of_a_newer_siteline_is_not_changed(sandbox, path):
     import zlib
 
-    body = b"siteline ledger, form 2\nwhatever it says\n"
+    body = b"siteline ledger, form 9\nwhatever it says\n"
     path.write_bytes(body + b"check %08x\n" % zlib.crc32(body))
     with pytest.raises(siteline.StoreError, match="newer siteline"):
         sandbox.client(ledger=path)
@@ -189,8 +207,8 @@ def test_a_ledger_is_small_and_contains_no_secret(sandbox, path):
     client = sandbox.client(ledger=str(path))
     client.data(**DAY, page_size=10_000).collect()
     text = path.read_text()
-    assert text.startswith("siteline ledger, form 1\n")
-    assert len(text) < 512
+    assert text.startswith("siteline ledger, form 2\n")
+    assert len(text) < 1_024
     assert client.subject not in text
     assert "eyJ" not in text
 
@@ -260,6 +278,117 @@ def test_without_a_file_requests_are_counted_in_memory_with_one_warning(away, tm
     (record,) = [record for record in caplog.records if record.name == "siteline.ledger"]
     assert "counted in memory" in record.getMessage()
     assert str(tmp_path) in record.getMessage()
+
+
+@pytest.mark.fault("B20")
+@pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="XDG")
+def test_an_allowance_that_no_file_can_keep_is_an_error_unless_memory_is_named(away, tmp_path):
+    (tmp_path / "state").write_text("in the way")
+    with pytest.raises(siteline.ConfigError, match="daily_allowance= cannot be kept") as caught:
+        away(daily_allowance=25)
+    assert str(tmp_path / "state" / "siteline") in str(caught.value)
+    assert 'ledger="memory"' in caught.value.hint
+    assert "SITELINE_LEDGER" in caught.value.hint
+    client = away(daily_allowance=25, ledger="memory")
+    ask(client)
+    assert client.allowance.left == 25
+    (tmp_path / "state").unlink()
+    away(daily_allowance=25)
+    assert len(state_files()) == 1, "it is made at once"
+
+
+@pytest.mark.fault("B20")
+def test_a_ledger_in_memory_is_named_by_keyword_variable_profile_and_pickle(
+    sandbox, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    for name, value in {**sandbox.env(), "SITELINE_LEDGER": "memory"}.items():
+        monkeypatch.setenv(name, value)
+    profiles = tmp_path / "plants" / "plants.toml"
+    profiles.parent.mkdir()
+    profiles.write_text('[default]\nledger = "memory"\n')
+    monkeypatch.setenv("SITELINE_CONFIG", str(profiles))
+    loopback(sandbox, ledger="memory")
+    first = siteline.Client.from_env()
+    first.data(**DAY, page_size=10_000).collect()
+    monkeypatch.delenv("SITELINE_LEDGER")
+    second = siteline.Client.from_env()
+    again = pickle.loads(pickle.dumps(second))
+    for client, used in ((first, 1), (second, 0), (again, 0)):
+        assert client.allowance.used == used
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["plants", "plants.toml"]
+
+
+@pytest.mark.fault("B20")
+@needs_root
+def test_without_home_the_ledger_is_in_the_home_of_the_password_database(sandbox):
+    text = run_script(
+        AS_NOBODY
+        + """
+        import pwd
+        os.environ.pop("HOME", None)
+        os.environ.pop("XDG_STATE_HOME", None)
+        print(pwd.getpwuid(65_534).pw_dir)
+        key = siteline.PrivateKey.generate(2048)
+        refused(lambda: siteline.Client(
+            "http://customer.example.invalid", credential=siteline.Credential("nobody", key),
+            allow_http=True, daily_allowance=25,
+        ))
+        """
+    )
+    _, home, message, hint = text.splitlines()[-4:]
+    expected = f"daily_allowance= cannot be kept: the ledger {home}/.local/state/siteline/ledger-"
+    assert message.startswith(f"ConfigError: {expected}"), message
+    assert "cannot be created: permission denied at /" in message
+    assert "this process runs as" in message
+    assert 'ledger="memory"' in hint
+
+
+def test_a_ledger_in_a_folder_that_is_missing_says_so(sandbox, monkeypatch, tmp_path):
+    missing = tmp_path / "absent"
+    for name, value in {**sandbox.env(), "SITELINE_LEDGER": str(missing / "l.txt")}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(siteline.StoreError, match="its folder .*absent does not exist"):
+        siteline.Client.from_env()
+    assert not missing.exists()
+
+
+@pytest.mark.fault("S18")
+@needs_root
+def test_what_root_makes_in_a_users_folder_belongs_to_that_user(sandbox, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 12_345, 12_346)
+    sandbox.client(ledger=home / "ledger.txt").data(**DAY, page_size=10_000).collect()
+    made = (home / "ledger.txt").stat()
+    assert (made.st_uid, made.st_gid, made.st_mode & 0o777) == (12_345, 12_346, 0o600)
+    assert [path.name for path in home.iterdir()] == ["ledger.txt"]
+
+
+@pytest.mark.fault("S18")
+@needs_root
+def test_a_ledger_of_another_user_names_its_owner_and_who_asks(sandbox, tmp_path):
+    path = tmp_path / "ledger.txt"
+    sandbox.client(ledger=path)
+    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
+        folder.chmod(0o755)
+    script = f"refused(lambda: siteline.Client.from_env(ledger={str(path)!r}))"
+    environment = {**sandbox.env(), "HOME": str(tmp_path), "SITELINE_SANDBOX_CLOCK": ""}
+    text = run_script(AS_NOBODY + " " * 8 + script, environment=environment)
+    message, hint = text.splitlines()[-2:]
+    opened = (
+        f"StoreError: the ledger {path} cannot be opened: permission denied: it belongs to root"
+    )
+    assert message.startswith(f"{opened} (uid 0, mode 0600), this process runs as "), message
+    assert 'ledger="memory"' in hint
+
+
+@pytest.mark.fault("B10", "B22")
+def test_an_empty_ledger_is_damaged_and_stays_as_it_is(sandbox, path):
+    path.touch()
+    with pytest.raises(siteline.StoreCorrupt, match="is damaged"):
+        sandbox.client(ledger=path)
+    assert path.read_bytes() == b""
 
 
 def test_a_ledger_may_be_named_by_variable_or_profile(sandbox, path, monkeypatch, tmp_path):

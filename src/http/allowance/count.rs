@@ -1,15 +1,23 @@
 //! The arithmetic of every ledger: the current day, its count, and the pauses that the service
-//! requested. Without side effects; times are parameters, in service time.
+//! requested. Without side effects; times are parameters.
+//!
+//! A new day begins only by evidence of the service's time ([`ServiceClock`]). A request is counted in the
+//! day that is known when it is sent; its reply may show that it was of another.
+
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::state::{AllowanceState, exhausted};
+use super::service_clock::{ServiceClock, Verdict};
+use super::state::{AllowanceState, exhausted, unknown_day};
+use super::tally::{DAY, Pause, Serials, Tally};
 use super::time_of_day::TimeOfDay;
+use crate::clock::{Moment, Reading};
 use crate::error::Result;
+use crate::http::retry_after::end_of_pause;
 
-const DAY: SignedDuration = SignedDuration::from_hours(24);
-/// If the clock is this long before the start of a pause, it was set back.
-const SET_BACK: SignedDuration = SignedDuration::from_mins(10);
+/// The pause between two requests that ask whether a new day has begun.
+const ASKS: SignedDuration = SignedDuration::from_hours(1);
 
 /// What the user configured about the allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,21 +28,44 @@ pub struct Terms {
     pub resets: Option<TimeOfDay>,
 }
 
-/// One request that was counted. It is given back only if no byte of it was sent.
+/// Whether a data request may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permit {
+    /// It may.
+    Granted,
+    /// Nothing is left of the day.
+    Exhausted(AllowanceState),
+    /// Nothing was left of the last day that is known, and whether it has ended is not known: no reply
+    /// since the start of the machine has shown the service's time, or only `one` has.
+    Unknown {
+        /// One has, and another that agrees is evidence.
+        one: bool,
+    },
+}
+
+/// One request that was counted, to be settled by its [`Outcome`].
 #[derive(Debug)]
 #[must_use = "a reservation counts against the day's allowance"]
 pub struct Reservation {
-    /// The start of the day in which it was counted.
-    day: Option<Timestamp>,
+    serial: u64,
+    /// Whether it asks if the new day has begun.
+    pub(super) asks: bool,
 }
 
-/// The number of requests in a day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Tally {
-    /// The start of the day; `None` before the first request.
-    pub since: Option<Timestamp>,
-    /// Requests since then.
-    pub count: u64,
+/// What became of a counted request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// No byte of it was sent.
+    Unsent,
+    /// Unknown: it was sent, and no reply came.
+    Lost,
+    /// The service replied.
+    Replied {
+        /// The service's time by the reply, where it can be relied on.
+        reading: Option<Reading>,
+        /// Whether the service granted the request.
+        granted: bool,
+    },
 }
 
 /// The source of the time at which a day begins.
@@ -49,20 +80,13 @@ pub(super) enum Origin {
     Learnt,
 }
 
-/// A pause that the service requested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pause {
-    /// When the service requested it.
-    pub requested_at: Timestamp,
-    /// Its end.
-    pub until: Timestamp,
-}
-
 /// The content of a ledger. Equal counts have equal texts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Count {
     /// Data requests.
     pub requests: Tally,
+    /// Their serial numbers.
+    pub serials: Serials,
     /// Token requests. They have their own day: a process sends its first token request before it
     /// knows the service's time, and a wrong clock must not open a new day for data requests.
     pub token_requests: Tally,
@@ -74,115 +98,209 @@ pub(super) struct Count {
     pub pin: Option<Pause>,
     /// The pause of token requests.
     pub token_pause: Option<Pause>,
-}
-
-impl Tally {
-    /// Opens the day that begins at `start`. A clock that was set back a little opens no day twice. If
-    /// the clock was more than a day ahead, the count continues in the day of `start`.
-    fn roll(&mut self, start: Timestamp) {
-        match self.since {
-            Some(since) if start <= since => {
-                if since.duration_since(start) > DAY {
-                    self.since = Some(start);
-                }
-            }
-            _ => *self = Self { since: Some(start), count: 0 },
-        }
-    }
-
-    /// Keeps the count and changes the start of the day.
-    fn rebase(&mut self, start: Timestamp) {
-        self.since = self.since.map(|_| start);
-    }
-
-    fn add(&mut self) {
-        self.count = self.count.saturating_add(1);
-    }
-}
-
-impl Pause {
-    /// A pause lasts at most a day, because the allowance is daily.
-    fn new(now: Timestamp, until: Timestamp) -> Self {
-        let until = until.min(now.checked_add(DAY).unwrap_or(Timestamp::MAX));
-        Self { requested_at: now, until }
-    }
-
-    /// Active until its end, unless the clock was set back, which would make the pause too long.
-    fn is_active(&self, now: Timestamp) -> bool {
-        now < self.until && self.requested_at.duration_since(now) <= SET_BACK
-    }
+    /// The service's time.
+    pub clock: ServiceClock,
+    /// When a request last asked whether a new day has begun, with the wall clock of then.
+    pub asked: Option<Reading>,
 }
 
 impl Count {
-    /// Counts one data request, if `must_remain` more are left after it.
+    /// Whether a data request may be sent, if `must_remain` more are to be left after it.
+    pub(super) fn permit(&self, terms: Terms, now: Moment, must_remain: u64) -> Permit {
+        let mut count = self.clone();
+        let known = count.advance(terms, now);
+        let state = count.state_at(terms, known.unwrap_or(now.wall), known.is_some());
+        match state.left {
+            Some(left) if left <= must_remain && known.is_some() => Permit::Exhausted(state),
+            Some(left) if left <= must_remain => {
+                Permit::Unknown { one: count.clock.is_doubtful(now) }
+            }
+            _ => Permit::Granted,
+        }
+    }
+
+    /// Counts one data request, if `must_remain` more are left after it. Failing all evidence of the
+    /// service's day, one request asks whether another has begun.
     ///
     /// # Errors
     /// `AllowanceExhausted`.
     pub(super) fn reserve(
         &mut self,
         terms: Terms,
-        now: Timestamp,
+        now: Moment,
         must_remain: u64,
     ) -> Result<Reservation> {
-        self.advance_to(terms, now);
-        let state = self.state_now(terms, now);
-        if state.left.is_some_and(|left| left <= must_remain) {
-            return Err(exhausted(state));
-        }
+        let permit = self.permit(terms, now, must_remain);
+        let known = self.advance(terms, now);
+        let asks = match permit {
+            Permit::Granted => false,
+            Permit::Exhausted(state) => return Err(exhausted(state)),
+            Permit::Unknown { one } if one || !self.may_ask(now) => {
+                return Err(unknown_day(self.state_at(terms, now.wall, false)));
+            }
+            Permit::Unknown { .. } => {
+                self.asked = Some(Reading { service: now.wall, boot: now.boot });
+                true
+            }
+        };
         self.requests.add();
-        Ok(Reservation { day: self.requests.since })
+        self.serials.last = self.serials.last.saturating_add(1);
+        if known.is_none() || self.clock.doubtful.is_some() {
+            self.serials.uncertain += 1;
+        }
+        Ok(Reservation { serial: self.serials.last, asks })
     }
 
-    /// Subtracts a request from the count of its day.
-    pub(super) fn give_back(&mut self, reservation: &Reservation) {
-        if self.requests.since == reservation.day {
-            self.requests.count = self.requests.count.saturating_sub(1);
+    /// Corrects the count by what became of a request.
+    pub(super) fn settle(
+        &mut self,
+        terms: Terms,
+        reservation: &Reservation,
+        outcome: Outcome,
+        now: Moment,
+    ) {
+        let in_day = |count: &Self| reservation.serial > count.serials.day;
+        match outcome {
+            Outcome::Unsent => {
+                if in_day(self) {
+                    self.requests.remove();
+                }
+                self.asked.take_if(|_| reservation.asks);
+            }
+            // The day ended in between: it may be of the new one.
+            Outcome::Lost if !in_day(self) => self.requests.add(),
+            Outcome::Replied { reading: Some(reading), .. } => {
+                let verdict = self.observe(terms, reading, now);
+                self.place(reservation.serial, reading, verdict);
+            }
+            Outcome::Replied { reading: None, granted: true } if reservation.asks => {
+                self.begin_day_by_wall(now);
+            }
+            _ => {}
         }
     }
 
-    /// Pauses data requests until then. From now on days begin at that time of day, unless it is more
-    /// than a day ahead.
-    pub(super) fn pin_until(&mut self, terms: Terms, until: Timestamp, now: Timestamp) {
-        self.advance_to(terms, now);
+    /// Takes a reading of the service's time into account.
+    pub(super) fn observe(&mut self, terms: Terms, reading: Reading, now: Moment) -> Verdict {
+        let verdict = self.clock.observe(reading, now);
+        match verdict {
+            Verdict::Adopted { was_assumed: true } => {
+                self.requests.rebase(self.day_begins.start_of_day(reading.service));
+            }
+            Verdict::Adopted { was_assumed: false } => {
+                // Requests without a reply that shows their day may be of the new one.
+                let Serials { last, placed, .. } = self.serials;
+                let start = self.day_begins.start_of_day(reading.service);
+                if self.requests.since.is_some() && self.requests.roll(start) {
+                    self.requests.count = last.saturating_sub(placed);
+                    self.serials.day = placed;
+                }
+            }
+            Verdict::Doubtful => {
+                let Serials { last, placed, uncertain, .. } = self.serials;
+                self.serials.uncertain = uncertain.max(last.saturating_sub(placed));
+            }
+            Verdict::Agrees => {}
+        }
+        self.advance(terms, now);
+        if verdict != Verdict::Doubtful {
+            self.serials.uncertain = 0;
+        }
+        verdict
+    }
+
+    /// Counts a request in the day that its reply shows.
+    fn place(&mut self, serial: u64, reading: Reading, verdict: Verdict) {
+        if verdict == Verdict::Doubtful {
+            return;
+        }
+        let of_day = self.requests.since.is_some_and(|since| reading.service >= since);
+        match (serial > self.serials.day, of_day) {
+            (true, false) => self.requests.remove(),
+            (false, true) => self.requests.add(),
+            _ => {}
+        }
+        self.serials.placed = self.serials.placed.max(serial);
+    }
+
+    /// A request may ask once in an hour, and once after each start of the machine on another day,
+    /// where the wall clock does not show the last day that is known.
+    fn may_ask(&self, now: Moment) -> bool {
+        let day = |time: Timestamp| Some(self.day_begins.start_of_day(time));
+        let long_ago = self.asked.is_none_or(|asked| match now.boot.since(asked.boot) {
+            Some(passed) => passed >= ASKS.as_nanos(),
+            None => day(asked.service) != day(now.wall),
+        });
+        long_ago && self.requests.since != day(now.wall)
+    }
+
+    /// The service has granted a request that asked: the new day has begun, and that request is of it.
+    fn begin_day_by_wall(&mut self, now: Moment) {
+        if self.clock.now(now).is_none() && !self.clock.is_doubtful(now) {
+            self.clock.assume(now);
+            let since = Some(self.day_begins.start_of_day(now.wall));
+            self.requests = Tally { since, count: 1 };
+            self.serials.day = self.serials.last.saturating_sub(1);
+        }
+    }
+
+    /// Pauses data requests. From now on days begin at the time of day at which the pause ends, unless
+    /// it is longer than a day.
+    pub(super) fn pin(&mut self, terms: Terms, pause: Duration, now: Moment) {
+        let known = self.advance(terms, now);
+        let now = self.clock.best(now);
+        let until = end_of_pause(now, pause);
         let pin = Pause::new(now, until);
         self.pin = Some(pin);
-        if pin.until == until {
-            self.begin_days_at(TimeOfDay::from_timestamp(until), Origin::Learnt, now);
+        if known.is_some() && pin.until == until {
+            self.begin_days_at(TimeOfDay::from_timestamp(until), Origin::Learnt, known);
         }
     }
 
     /// Counts one token request.
-    pub(super) fn count_token_request(&mut self, terms: Terms, now: Timestamp) {
-        self.apply_terms(terms, now);
+    pub(super) fn count_token_request(&mut self, terms: Terms, now: Moment) {
+        self.apply_terms(terms, self.clock.now(now));
+        let now = self.clock.best(now);
         self.token_requests.roll(self.day_begins.start_of_day(now));
         self.token_requests.add();
     }
 
-    /// Pauses token requests until then, or until the end of the current pause if that is later.
-    pub(super) fn pause_tokens(&mut self, until: Timestamp, now: Timestamp) {
-        let new = Pause::new(now, until);
+    /// Pauses token requests, or until the end of the current pause if that is later.
+    pub(super) fn pause_tokens(&mut self, pause: Duration, now: Moment) {
+        let now = self.clock.best(now);
+        let new = Pause::new(now, end_of_pause(now, pause));
         if self.token_pause.is_none_or(|pause| !pause.is_active(now) || pause.until < new.until) {
             self.token_pause = Some(new);
         }
     }
 
-    /// The end of the pause of token requests, if one is active.
+    /// The rest of the pause of token requests and its end, if one is active.
     #[must_use]
-    pub(super) fn token_pause(&self, now: Timestamp) -> Option<Timestamp> {
-        self.token_pause.filter(|pause| pause.is_active(now)).map(|pause| pause.until)
+    pub(super) fn token_pause(&self, now: Moment) -> Option<(Duration, Timestamp)> {
+        let now = self.clock.best(now);
+        let until = self.token_pause.filter(|pause| pause.is_active(now))?.until;
+        Some((Duration::try_from(until.duration_since(now)).unwrap_or_default(), until))
     }
 
-    /// What is used and left at `now`.
+    /// What is used and left now, as well as the service's time is known.
     #[must_use]
-    pub(super) fn state(&self, terms: Terms, now: Timestamp) -> AllowanceState {
+    pub(super) fn state(&self, terms: Terms, now: Moment) -> AllowanceState {
         let mut count = self.clone();
-        count.advance_to(terms, now);
-        count.state_now(terms, now)
+        let best = self.clock.best(now);
+        count.advance_to(terms, best);
+        count.state_at(terms, best, true)
     }
 
-    fn state_now(&self, terms: Terms, now: Timestamp) -> AllowanceState {
+    /// The service's time, as well as it is known.
+    #[must_use]
+    pub(super) fn service_time(&self, now: Moment) -> Timestamp {
+        self.clock.best(now)
+    }
+
+    /// `is_known`: a pause has no end before the service's time is known.
+    fn state_at(&self, terms: Terms, now: Timestamp, is_known: bool) -> AllowanceState {
         let used = self.requests.count;
-        let pinned = self.pin.filter(|pin| pin.is_active(now)).map(|pin| pin.until);
+        let pinned = self.pin.filter(|pin| !is_known || pin.is_active(now)).map(|pin| pin.until);
         let left = terms.limit.map(|limit| limit.saturating_sub(used));
         let start = self.requests.since.unwrap_or_else(|| self.day_begins.start_of_day(now));
         let mut tokens = self.token_requests;
@@ -196,34 +314,64 @@ impl Count {
         }
     }
 
+    /// Opens the service's day, where there is evidence of it, and returns the service's time. The
+    /// first request of all goes by the wall clock.
+    fn advance(&mut self, terms: Terms, now: Moment) -> Option<Timestamp> {
+        if self.requests.since.is_none() && self.clock.now(now).is_none() {
+            self.clock.assume(now);
+        }
+        let known = self.clock.now(now);
+        match known {
+            Some(known) => self.advance_to(terms, known),
+            None => self.apply_terms(terms, None),
+        }
+        known
+    }
+
     /// Opens the day of `now` for data requests.
     fn advance_to(&mut self, terms: Terms, now: Timestamp) {
-        self.apply_terms(terms, now);
-        self.requests.roll(self.day_begins.start_of_day(now));
+        self.apply_terms(terms, Some(now));
+        let start = self.day_begins.start_of_day(now);
+        self.requests.since.get_or_insert(start);
+        self.roll(start);
         if self.pin.is_some_and(|pin| pin.until <= now) {
             self.pin = None;
         }
     }
 
-    /// Applies the user's start of the day, unless the service has shown another.
-    fn apply_terms(&mut self, terms: Terms, now: Timestamp) {
+    /// Applies the user's start of the day, unless the service has shown another. `known` is the
+    /// service's time, where there is evidence of it.
+    fn apply_terms(&mut self, terms: Terms, known: Option<Timestamp>) {
         if let Some(stated) = terms.resets
             && self.origin != Origin::Learnt
             && (self.origin, self.day_begins) != (Origin::Stated, stated)
         {
-            self.begin_days_at(stated, Origin::Stated, now);
+            self.begin_days_at(stated, Origin::Stated, known);
         }
     }
 
-    /// Changes the time at which days begin and keeps the counts of the current day.
-    fn begin_days_at(&mut self, time: TimeOfDay, origin: Origin, now: Timestamp) {
+    /// Changes the time at which days begin and keeps the counts of the current day; without evidence
+    /// of that, until the last time at which it may end.
+    fn begin_days_at(&mut self, time: TimeOfDay, origin: Origin, known: Option<Timestamp>) {
+        if let Some(now) = known {
+            self.roll(self.day_begins.start_of_day(now));
+        }
         for tally in [&mut self.requests, &mut self.token_requests] {
-            if tally.since.is_some() {
-                tally.roll(self.day_begins.start_of_day(now));
-                tally.rebase(time.start_of_day(now));
-            }
+            tally.since = tally.since.map(|since| {
+                let last = since.checked_add(DAY - SignedDuration::from_secs(1));
+                time.start_of_day(known.unwrap_or(last.unwrap_or(since)))
+            });
         }
         (self.day_begins, self.origin) = (time, origin);
+    }
+
+    /// Opens the day that begins at `start`. Requests under way are counted in it where their replies
+    /// show that they are of it; those that may be of either day are counted in both.
+    fn roll(&mut self, start: Timestamp) {
+        if self.requests.since.is_some() && self.requests.roll(start) {
+            self.requests.count = std::mem::take(&mut self.serials.uncertain);
+            self.serials.day = self.serials.last;
+        }
     }
 }
 

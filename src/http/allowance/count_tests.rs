@@ -1,23 +1,21 @@
 //! Days, pins and pauses, in service time.
 
 use super::*;
-
-fn at(text: &str) -> Timestamp {
-    text.parse().expect("a timestamp")
-}
+use crate::error::Kind;
+use crate::http::allowance::test_moments::{at, moment, now, reading, reply};
 
 fn resetting(text: &str) -> Terms {
     Terms { limit: Some(100), resets: Some(TimeOfDay::parse(text).expect("a time of day")) }
 }
 
-fn spend(count: &mut Count, terms: Terms, now: &str, requests: u64) {
+fn spend(count: &mut Count, terms: Terms, when: &str, requests: u64) {
     for _ in 0..requests {
-        drop(count.reserve(terms, at(now), 0).expect("something is left"));
+        drop(count.reserve(terms, now(when), 0).expect("something is left"));
     }
 }
 
-fn used(count: &Count, terms: Terms, now: &str) -> u64 {
-    count.state(terms, at(now)).used
+fn used(count: &Count, terms: Terms, when: &str) -> u64 {
+    count.state(terms, now(when)).used
 }
 
 #[test]
@@ -26,7 +24,7 @@ fn b8_days_begin_only_at_the_configured_time_of_day() {
     spend(&mut count, terms, "2026-11-01T23:00:00Z", 5);
     assert_eq!(used(&count, terms, "2026-11-02T05:59:59Z"), 5);
     assert_eq!(
-        count.state(terms, at("2026-11-02T00:00:00Z")).resets_at,
+        count.state(terms, now("2026-11-02T00:00:00Z")).resets_at,
         at("2026-11-02T06:00:00Z")
     );
     assert_eq!(used(&count, terms, "2026-11-02T06:00:00Z"), 0);
@@ -54,10 +52,10 @@ fn a_time_of_day_that_is_configured_later_keeps_the_count_of_the_day() {
 fn b11_the_services_start_of_the_day_overrides_the_configured_one() {
     let (mut count, terms) = (Count::default(), resetting("06:00Z"));
     spend(&mut count, terms, "2026-11-01T20:00:00Z", 5);
-    count.pin_until(terms, at("2026-11-02T03:00:00.4Z"), at("2026-11-01T20:00:00Z"));
-    let state = count.state(terms, at("2026-11-02T03:00:00Z"));
+    count.pin(terms, Duration::from_millis(25_200_400), now("2026-11-01T20:00:00Z"));
+    let state = count.state(terms, now("2026-11-02T03:00:00Z"));
     assert_eq!((state.left, state.resets_at), (Some(0), at("2026-11-02T03:00:00.4Z")));
-    let state = count.state(terms, at("2026-11-02T03:00:01Z"));
+    let state = count.state(terms, now("2026-11-02T03:00:01Z"));
     assert_eq!((state.left, state.resets_at), (Some(100), at("2026-11-03T03:00:00Z")));
     assert_eq!(count.origin, Origin::Learnt);
 }
@@ -65,48 +63,224 @@ fn b11_the_services_start_of_the_day_overrides_the_configured_one() {
 #[test]
 fn b3_a_pin_far_in_the_future_does_not_change_the_start_of_days() {
     let (mut count, terms) = (Count::default(), Terms::default());
-    count.pin_until(terms, Timestamp::MAX, at("2026-11-01T20:00:00Z"));
-    assert_eq!(count.state(terms, at("2026-11-02T19:59:59Z")).left, Some(0));
-    let state = count.state(terms, at("2026-11-02T20:00:00Z"));
+    count.pin(terms, Duration::MAX, now("2026-11-01T20:00:00Z"));
+    assert_eq!(count.state(terms, now("2026-11-02T19:59:59Z")).left, Some(0));
+    let state = count.state(terms, now("2026-11-02T20:00:00Z"));
     assert_eq!((state.left, state.resets_at), (None, at("2026-11-03T00:00:00Z")));
 }
 
 #[test]
 fn t9_token_requests_and_their_pause_are_separate_from_data_requests() {
     let (mut count, terms) = (Count::default(), Terms::default());
-    let now = at("2026-11-01T12:00:00Z");
-    count.count_token_request(terms, now);
+    let noon = now("2026-11-01T12:00:00Z");
+    count.count_token_request(terms, noon);
     spend(&mut count, terms, "2026-11-01T12:00:00Z", 3);
-    let state = count.state(terms, now);
+    let state = count.state(terms, noon);
     assert_eq!((state.used, state.token_requests), (3, 1));
-    assert_eq!(count.state(terms, at("2026-11-02T00:00:00Z")).token_requests, 0);
-    count.pause_tokens(at("2026-11-01T12:01:00Z"), now);
-    count.pause_tokens(at("2026-11-01T12:00:30Z"), now);
-    assert_eq!(count.token_pause(at("2026-11-01T12:00:59Z")), Some(at("2026-11-01T12:01:00Z")));
-    assert_eq!(count.token_pause(at("2026-11-01T12:01:00Z")), None);
-    assert_eq!(count.state(terms, now).left, None, "data requests are not paused");
+    assert_eq!(count.state(terms, now("2026-11-02T00:00:00Z")).token_requests, 0);
+    count.pause_tokens(Duration::from_secs(60), noon);
+    count.pause_tokens(Duration::from_secs(30), noon);
+    let end = at("2026-11-01T12:01:00Z");
+    let pause = count.token_pause(now("2026-11-01T12:00:59Z"));
+    assert_eq!(pause, Some((Duration::from_secs(1), end)));
+    assert_eq!(count.token_pause(now("2026-11-01T12:01:00Z")), None);
+    assert_eq!(count.state(terms, noon).left, None, "data requests are not paused");
 }
 
 #[test]
-fn t24_a_clock_that_was_set_back_ends_a_pause() {
+fn t24_a_clock_that_was_set_back_keeps_no_pause_longer() {
     let (mut count, terms) = (Count::default(), Terms::default());
-    let now = at("2026-11-01T12:00:00Z");
-    count.pause_tokens(at("2026-11-01T12:00:30Z"), now);
-    count.pin_until(terms, at("2026-11-01T14:00:00Z"), now);
-    for (earlier, active) in [("2026-11-01T11:55:00Z", true), ("2016-11-01T12:00:00Z", false)] {
-        assert_eq!(count.token_pause(at(earlier)).is_some(), active, "{earlier}");
-        assert_eq!(count.state(terms, at(earlier)).left.is_some(), active, "{earlier}");
-    }
-    // A new pause replaces one that began by a wrong clock.
-    count.pause_tokens(at("2016-11-01T12:00:30Z"), at("2016-11-01T12:00:00Z"));
-    assert_eq!(count.token_pause(at("2016-11-01T12:00:00Z")), Some(at("2016-11-01T12:00:30Z")));
+    let noon = "2026-11-01T12:00:00Z";
+    count.pause_tokens(Duration::from_secs(30), now(noon));
+    drop(count.reserve(terms, now(noon), 0).expect("no limit"));
+    count.pin(terms, Duration::from_secs(2 * 3_600), now(noon));
+    // The service's time passes as before.
+    let set_back = |right: &str| moment(1, right, "2016-11-01T12:00:00Z");
+    assert!(count.token_pause(set_back("2026-11-01T12:00:29Z")).is_some());
+    assert_eq!(count.token_pause(set_back("2026-11-01T12:00:30Z")), None);
+    assert_eq!(count.state(terms, set_back("2026-11-01T13:59:59Z")).left, Some(0));
+    assert_eq!(count.state(terms, set_back("2026-11-01T14:00:00Z")).left, None);
+    // After a start with a wrong clock a pause that lies in its future is none.
+    let started = moment(2, "1970-01-01T00:00:05Z", "2016-11-01T12:00:00Z");
+    assert_eq!(count.token_pause(started), None);
+    count.pause_tokens(Duration::from_secs(30), started);
+    assert_eq!(
+        count.token_pause(started),
+        Some((Duration::from_secs(30), at("2016-11-01T12:00:30Z")))
+    );
 }
 
 #[test]
 fn b8_a_token_request_with_a_wrong_clock_opens_no_new_day_for_data_requests() {
     let (mut count, terms) = (Count::default(), Terms::default());
     spend(&mut count, terms, "2026-11-01T12:00:00Z", 3);
-    count.count_token_request(terms, at("2026-11-02T08:00:00Z"));
-    assert_eq!(used(&count, terms, "2026-11-02T08:00:00Z"), 0);
+    count.count_token_request(terms, moment(1, "2026-11-01T12:00:05Z", "2026-11-02T08:00:00Z"));
+    count.count_token_request(terms, moment(2, "1970-01-01T00:00:05Z", "2026-11-02T08:00:00Z"));
     assert_eq!(used(&count, terms, "2026-11-01T12:00:05Z"), 3, "the time of the service");
+}
+
+const LIMIT: Terms = Terms { limit: Some(25), resets: None };
+
+/// A count with so many requests, each with a reply, at noon of the first of November.
+fn replied(requests: u64) -> Count {
+    let mut count = Count::default();
+    let noon = now("2026-11-01T12:00:00Z");
+    for _ in 0..requests {
+        let reservation = count.reserve(LIMIT, noon, 0).expect("something is left");
+        count.settle(LIMIT, &reservation, reply("2026-11-01T12:00:00Z", noon), noon);
+    }
+    count
+}
+
+/// Sends requests until one is refused, each with a reply at the service's time; returns how many were
+/// sent.
+fn send_all(count: &mut Count, at: Moment, service: &str) -> u64 {
+    for sent in 0..100 {
+        let Ok(reservation) = count.reserve(LIMIT, at, 0) else { return sent };
+        count.settle(LIMIT, &reservation, reply(service, at), at);
+    }
+    100
+}
+
+#[test]
+fn b14_no_step_of_the_wall_clock_opens_a_day() {
+    for (right, wall) in [
+        ("2026-11-01T12:01:00Z", "2026-11-02T12:01:00Z"),
+        ("2026-11-01T23:30:00Z", "2026-11-02T00:30:00Z"),
+        ("2026-11-01T12:01:00Z", "2000-01-01T00:00:00Z"),
+    ] {
+        let mut count = replied(20);
+        assert_eq!(send_all(&mut count, moment(1, right, wall), right), 5, "{wall}");
+        let state = count.state(LIMIT, moment(1, right, wall));
+        assert_eq!((state.used, state.resets_at), (25, at("2026-11-02T00:00:00Z")));
+        // And none delays one.
+        let midnight = moment(1, "2026-11-02T00:00:00Z", wall);
+        assert_eq!(send_all(&mut count, midnight, "2026-11-02T00:00:00Z"), 25, "{wall}");
+    }
+}
+
+#[test]
+fn b15_one_reply_with_a_wrong_date_opens_no_day_and_delays_none() {
+    for date in ["2026-11-02T01:00:00Z", "2026-11-01T01:00:00Z", "2099-01-01T00:00:00Z"] {
+        let mut count = replied(20);
+        let later = now("2026-11-01T12:01:00Z");
+        let reservation = count.reserve(LIMIT, later, 0).expect("the 21st");
+        count.settle(LIMIT, &reservation, reply(date, later), later);
+        assert_eq!(send_all(&mut count, later, "2026-11-01T12:01:00Z"), 4, "{date}");
+        let Permit::Exhausted(state) = count.permit(LIMIT, later, 0) else { panic!("{date}") };
+        assert_eq!(state.resets_at, at("2026-11-02T00:00:00Z"), "{date}");
+    }
+}
+
+#[test]
+fn b16_two_replies_that_agree_open_a_day_in_which_they_are_counted() {
+    let mut count = replied(20);
+    let noon = now("2026-11-01T12:01:00Z");
+    let service = "2026-11-02T09:00:00Z";
+    let lost = count.reserve(LIMIT, noon, 0).expect("the 21st");
+    count.settle(LIMIT, &lost, Outcome::Lost, noon);
+    for _ in 0..2 {
+        let reservation = count.reserve(LIMIT, noon, 0).expect("something is left");
+        count.settle(LIMIT, &reservation, reply(service, noon), noon);
+    }
+    // The lost one may have been of the new day.
+    assert_eq!(count.state(LIMIT, noon).used, 3);
+    assert_eq!(send_all(&mut count, noon, service), 22);
+}
+
+#[test]
+fn b17_after_a_start_a_spent_count_needs_evidence() {
+    let mut count = replied(25);
+    let morning = "2026-11-02T09:00:00Z";
+    // By the wall clock alone nothing is sent, whatever it shows.
+    let right = moment(2, "1970-01-01T00:01:00Z", morning);
+    assert_eq!(count.permit(LIMIT, right, 0), Permit::Unknown { one: false });
+    // The reply of a token request that shows the same time is evidence.
+    let mut known = count.clone();
+    known.observe(LIMIT, reading(morning, right), right);
+    assert_eq!(send_all(&mut known, right, morning), 25);
+    // One that contradicts it is not, and nothing asks then; two are.
+    let wrong = moment(2, "1970-01-01T00:01:00Z", "2000-01-01T00:00:00Z");
+    count.observe(LIMIT, reading(morning, wrong), wrong);
+    assert_eq!(count.permit(LIMIT, wrong, 0), Permit::Unknown { one: true });
+    let error = count.reserve(LIMIT, wrong, 0).expect_err("no evidence");
+    assert_eq!((error.kind(), error.context().retry_at), (Kind::AllowanceExhausted, None));
+    assert!(error.context().unsent && error.to_string().contains("not known"), "{error}");
+    count.observe(LIMIT, reading(morning, wrong), wrong);
+    assert_eq!(send_all(&mut count, wrong, morning), 25);
+}
+
+#[test]
+fn b17_what_was_left_after_a_start_is_spent_without_evidence_and_counted_in_both_days() {
+    let mut count = replied(20);
+    let wrong = moment(2, "1970-01-01T00:01:00Z", "2000-01-01T00:00:00Z");
+    let morning = "2026-11-02T09:00:00Z";
+    for _ in 0..2 {
+        let lost = count.reserve(LIMIT, wrong, 0).expect("something is left");
+        count.settle(LIMIT, &lost, Outcome::Lost, wrong);
+    }
+    assert_eq!(send_all(&mut count, wrong, morning), 23, "two may be of the new day");
+}
+
+#[test]
+fn b18_failing_all_evidence_one_request_asks() {
+    let mut count = replied(25);
+    let silent = |granted| Outcome::Replied { reading: None, granted };
+    let seconds = |seconds: i64| {
+        let time = Timestamp::from_second(seconds).expect("a time").to_string();
+        moment(2, &time, "2026-11-02T09:00:00Z")
+    };
+    // The same day by the wall clock: nothing asks.
+    let same = moment(2, "1970-01-01T00:01:00Z", "2026-11-01T13:00:00Z");
+    assert!(count.reserve(LIMIT, same, 0).is_err());
+    // A request that was not sent has not asked.
+    let unsent = count.reserve(LIMIT, seconds(60), 0).expect("it asks");
+    count.settle(LIMIT, &unsent, Outcome::Unsent, seconds(60));
+    // Refused: no other asks within the hour.
+    let refused = count.reserve(LIMIT, seconds(61), 0).expect("it asks");
+    count.settle(LIMIT, &refused, silent(false), seconds(61));
+    assert!(count.reserve(LIMIT, seconds(61 + 3_599), 0).is_err());
+    assert_eq!(count.requests.count, 26);
+    let granted = count.reserve(LIMIT, seconds(61 + 3_600), 0).expect("it asks");
+    assert!(count.reserve(LIMIT, seconds(61 + 3_600), 0).is_err(), "one at a time");
+    count.settle(LIMIT, &granted, silent(true), seconds(61 + 3_600));
+    for _ in 0..24 {
+        let next = count.reserve(LIMIT, seconds(61 + 3_601), 0).expect("the new day");
+        count.settle(LIMIT, &next, silent(true), seconds(61 + 3_601));
+    }
+    assert!(count.reserve(LIMIT, seconds(61 + 3_602), 0).is_err());
+    // Its end is known by the time that passes.
+    let Permit::Exhausted(state) = count.permit(LIMIT, seconds(3_700), 0) else { panic!("known") };
+    assert_eq!(state.resets_at, at("2026-11-03T00:00:00Z"));
+    assert!(count.reserve(LIMIT, seconds(61 + 3_600 + 15 * 3_600), 0).is_ok());
+}
+
+#[test]
+fn b19_a_request_under_way_at_midnight_is_counted_in_the_day_that_its_reply_shows() {
+    let before = now("2026-11-01T23:59:59Z");
+    let after = now("2026-11-02T00:00:01Z");
+    let mut count = Count::default();
+    let [old, new, unsent, lost] =
+        [(); 4].map(|()| count.reserve(LIMIT, before, 0).expect("something is left"));
+    drop(count.reserve(LIMIT, after, 0).expect("something is left"));
+    assert_eq!(count.requests.count, 1);
+    count.settle(LIMIT, &old, reply("2026-11-01T23:59:59Z", after), after);
+    assert_eq!(count.requests.count, 1);
+    count.settle(LIMIT, &unsent, Outcome::Unsent, after);
+    assert_eq!(count.requests.count, 1);
+    count.settle(LIMIT, &new, reply("2026-11-02T00:00:00Z", after), after);
+    assert_eq!(count.requests.count, 2);
+    count.settle(LIMIT, &lost, Outcome::Lost, after);
+    assert_eq!(count.requests.count, 3, "it may be of either");
+}
+
+#[test]
+fn b17_a_time_of_day_that_is_stated_after_a_start_opens_no_day() {
+    let mut count = replied(25);
+    let terms = resetting("06:00Z");
+    let wall = moment(2, "1970-01-01T00:01:00Z", "2026-11-05T09:00:00Z");
+    assert!(count.permit(Terms { limit: Some(25), ..terms }, wall, 0) != Permit::Granted);
+    count.count_token_request(terms, wall);
+    assert_eq!(count.requests.since, Some(at("2026-11-01T06:00:00Z")));
+    assert_eq!(count.requests.count, 25);
 }

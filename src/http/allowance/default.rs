@@ -1,21 +1,25 @@
 //! The default ledger: a file in the user's state folder. If it cannot be created (no home folder, or
-//! a read-only one), requests are counted in memory and one warning is logged.
+//! a read-only one), requests are counted in memory and one warning is logged; unless there is an
+//! allowance to be kept, which each process alone cannot do.
 
-use std::fs::DirBuilder;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::count::{Reservation, Terms};
+use super::count::{Outcome, Permit, Reservation, Terms};
 use super::file::{FileLedger, Integration, LedgerFailure};
 use super::ledger::Ledger;
 use super::locked::FileFailure;
 use super::memory::MemoryLedger;
+use super::new_file::create_folder;
 use super::state::AllowanceState;
-use crate::error::Result;
+use crate::clock::{Moment, Reading};
+use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
+
+const NO_HOME: &str = "there is no home folder for a ledger";
 
 /// Counts in the file, which the first request creates, or in memory.
 #[derive(Debug)]
@@ -27,18 +31,35 @@ pub(crate) struct DefaultLedger {
 }
 
 impl DefaultLedger {
-    /// The ledger in this file; `None` if there is no folder for one.
-    #[must_use]
-    pub(crate) fn new(path: Option<&Path>, integration: Integration, terms: Terms) -> Self {
+    /// The ledger in this file; `None` if there is no folder for one. With a limit the file is made at
+    /// once.
+    ///
+    /// # Errors
+    /// `ConfigError` if there is a limit and the file cannot be made; those of a file that is damaged.
+    pub(crate) fn new(path: Option<&Path>, integration: Integration, terms: Terms) -> Result<Self> {
         let file = path.map(|path| FileLedger::unopened(path, integration, terms));
-        Self { file, memory: MemoryLedger::new(terms), counts_in_file: OnceLock::new() }
+        let counts_in_file = OnceLock::new();
+        if terms.limit.is_some() {
+            let file = file.as_ref().ok_or_else(|| cannot_be_kept(NO_HOME))?;
+            create(file).map_err(|failure| {
+                let error = file.error(&failure);
+                match failure {
+                    LedgerFailure::File(FileFailure::System { .. }) => {
+                        cannot_be_kept(&error.context().message)
+                    }
+                    _ => error,
+                }
+            })?;
+            counts_in_file.get_or_init(|| true);
+        }
+        Ok(Self { file, memory: MemoryLedger::new(terms), counts_in_file })
     }
 
     /// The ledger in use; creates its file if it does not exist.
     fn ledger(&self) -> Result<&dyn Ledger> {
         let Some(file) = &self.file else {
             if self.counts_in_file.set(false).is_ok() {
-                warn_once(Path::new(""), "there is no home folder for a ledger");
+                warn_once(Path::new(""), NO_HOME);
             }
             return Ok(&self.memory);
         };
@@ -70,50 +91,62 @@ impl DefaultLedger {
 }
 
 impl Ledger for DefaultLedger {
-    fn reserve(&self, now: Timestamp, must_remain: u64) -> Result<Reservation> {
+    fn permit(&self, now: Moment, must_remain: u64) -> Result<Permit> {
+        self.read(|ledger| ledger.permit(now, must_remain))
+    }
+
+    fn reserve(&self, now: Moment, must_remain: u64) -> Result<Reservation> {
         self.ledger()?.reserve(now, must_remain)
     }
 
-    fn give_back(&self, reservation: Reservation) {
+    fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment) {
         if let Ok(ledger) = self.ledger() {
-            ledger.give_back(reservation);
+            ledger.settle(reservation, outcome, now);
         }
     }
 
-    fn pin_until(&self, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.ledger()?.pin_until(until, now)
+    fn observe(&self, reading: Reading, now: Moment) {
+        if let Ok(ledger) = self.ledger() {
+            ledger.observe(reading, now);
+        }
     }
 
-    fn state(&self, now: Timestamp) -> Result<AllowanceState> {
+    fn pin(&self, pause: Duration, now: Moment) -> Result<()> {
+        self.ledger()?.pin(pause, now)
+    }
+
+    fn state(&self, now: Moment) -> Result<AllowanceState> {
         self.read(|ledger| ledger.state(now))
     }
 
-    fn count_token_request(&self, now: Timestamp) -> Result<()> {
+    fn service_time(&self, now: Moment) -> Result<Timestamp> {
+        self.read(|ledger| ledger.service_time(now))
+    }
+
+    fn count_token_request(&self, now: Moment) -> Result<()> {
         self.ledger()?.count_token_request(now)
     }
 
-    fn pause_tokens(&self, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.ledger()?.pause_tokens(until, now)
+    fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()> {
+        self.ledger()?.pause_tokens(pause, now)
     }
 
-    fn token_pause(&self, now: Timestamp) -> Result<Option<Timestamp>> {
+    fn token_pause(&self, now: Moment) -> Result<Option<(Duration, Timestamp)>> {
         self.read(|ledger| ledger.token_pause(now))
     }
 }
 
 fn create(file: &FileLedger) -> Result<(), LedgerFailure> {
-    let folder = file.path().parent().unwrap_or(Path::new(""));
-    create_folder(folder).map_err(FileFailure::system("created"))?;
+    create_folder(file.path().parent().unwrap_or(Path::new("")))?;
     file.try_update(|_| ())
 }
 
-/// Creates the state folder, accessible to the user only.
-fn create_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+fn cannot_be_kept(why: &str) -> Error {
+    let message = format!("daily_allowance= cannot be kept: {why}.");
+    Error::new(Kind::ConfigError, message).with_hint(
+        "Name a file that this user may write, for all processes together: ledger= or \
+         SITELINE_LEDGER. Or count in memory, each client for itself: ledger=\"memory\".",
+    )
 }
 
 /// Warns once for each process and path.

@@ -2,10 +2,11 @@
 //! for each base URL and subject.
 //!
 //! Each operation opens the file, takes an exclusive lock, and writes the count in place, in one
-//! write of less than a sector. Nothing stays open between operations, so forks are safe, and a
+//! write of less than a page. Nothing stays open between operations, so forks are safe, and a
 //! process that is killed leaves the old count or the new one. A kill between counting and sending
 //! counts one request too many, never one too few. The file is synced to disk only when it is
-//! created, because a sync takes longer than a request: only a power failure can lose counts.
+//! created (see `new_file`), because a sync takes longer than a request: only a power failure can lose
+//! counts.
 
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
@@ -15,12 +16,15 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use jiff::Timestamp;
 
-use super::count::{Count, Reservation, Terms};
+use super::count::{Count, Outcome, Permit, Reservation, Terms};
 use super::ledger::Ledger;
 use super::locked::{FileFailure, LockedFile};
+use super::new_file;
 use super::state::AllowanceState;
 use super::text::{self, TextFault};
+use crate::clock::{Moment, Reading};
 use crate::error::{Error, Kind, Result};
+use crate::files::owner_text;
 
 /// A process keeps the lock for microseconds, unless it was stopped. The wait is limited, because
 /// Ctrl-C cannot interrupt it.
@@ -94,21 +98,27 @@ impl FileLedger {
         self.try_update(change).map_err(|failure| self.error(&failure))
     }
 
-    /// Reads, changes and writes back under an exclusive lock.
+    /// Reads, changes and writes back under an exclusive lock. A missing file is made.
     pub(super) fn try_update<T>(
         &self,
         change: impl FnOnce(&mut Count) -> T,
     ) -> Result<T, LedgerFailure> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let file = LockedFile::open(&self.path, &options, File::try_lock, self.lock_wait)?;
-        let bytes = file.read()?;
-        let before = self.count_in(&bytes)?;
+        let options = options.read(true).write(true);
+        let open = || LockedFile::open(&self.path, options, File::try_lock, self.lock_wait);
+        let file = match open() {
+            Err(failure) if failure.is_not_found() => {
+                let text = text::write(&Count::default(), &self.integration.0);
+                new_file::create(&self.path, text.as_bytes())?;
+                open()?
+            }
+            opened => opened?,
+        };
+        let before = self.count_in(&file.read()?)?;
         let mut count = before.clone();
         let outcome = change(&mut count);
-        if bytes.is_empty() || count != before {
-            let text = text::write(&count, &self.integration.0);
-            file.write(text.as_bytes(), bytes.is_empty())?;
+        if count != before {
+            file.write(text::write(&count, &self.integration.0).as_bytes())?;
         }
         Ok(outcome)
     }
@@ -123,18 +133,13 @@ impl FileLedger {
         let options = options.read(true);
         match LockedFile::open(&self.path, options, File::try_lock_shared, self.lock_wait) {
             Ok(file) => Ok(read(&self.count_in(&file.read()?)?)),
-            Err(FileFailure::System { error, .. }) if error.kind() == ErrorKind::NotFound => {
-                Ok(read(&Count::default()))
-            }
+            Err(failure) if failure.is_not_found() => Ok(read(&Count::default())),
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// Parses a count. An empty file is a count of zero: its process ended before it wrote.
+    /// Parses a count. An empty file is damaged: a ledger is made whole.
     fn count_in(&self, bytes: &[u8]) -> Result<Count, LedgerFailure> {
-        if bytes.is_empty() {
-            return Ok(Count::default());
-        }
         let contents = text::read(bytes)?;
         if contents.integration != self.integration.0 {
             return Err(LedgerFailure::Foreign);
@@ -145,8 +150,28 @@ impl FileLedger {
     /// The error for the user.
     pub(super) fn error(&self, failure: &LedgerFailure) -> Error {
         let (kind, hint) = advice(failure);
-        let message = format!("the ledger {} {failure}", self.path.display());
+        let message =
+            format!("the ledger {} {failure}{}", self.path.display(), self.owner(failure));
         Error::new(kind, message).with_hint(hint).with(|context| context.unsent = true)
+    }
+}
+
+impl FileLedger {
+    /// Whose the file is, or its folder, where that is why it cannot be used.
+    fn owner(&self, failure: &LedgerFailure) -> String {
+        let LedgerFailure::File(FileFailure::System { error, .. }) = failure else {
+            return String::new();
+        };
+        if error.kind() != ErrorKind::PermissionDenied {
+            return String::new();
+        }
+        // A folder that may not be entered hides what is in it.
+        let mut places = self.path.ancestors();
+        match places.find(|place| place.symlink_metadata().is_ok()) {
+            Some(place) if place == self.path => format!(": {}", owner_text(place)),
+            Some(place) => format!(" at {}: {}", place.display(), owner_text(place)),
+            None => String::new(),
+        }
     }
 }
 
@@ -160,8 +185,9 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
             let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
             (
                 if full { Kind::StoreFull } else { Kind::StoreError },
-                "Requests are counted before they are sent, so none is sent. Name another file with \
-                 ledger=.",
+                "Requests are counted before they are sent, so none is sent. Name a file that this user \
+                 may write with ledger=, or count in memory, by this client alone, with \
+                 ledger=\"memory\".",
             )
         }
         LedgerFailure::Text(TextFault::Damaged) => (
@@ -180,33 +206,49 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
 }
 
 impl Ledger for FileLedger {
-    fn reserve(&self, now: Timestamp, must_remain: u64) -> Result<Reservation> {
+    fn permit(&self, now: Moment, must_remain: u64) -> Result<Permit> {
+        self.read(|count| count.permit(self.terms, now, must_remain))
+    }
+
+    fn reserve(&self, now: Moment, must_remain: u64) -> Result<Reservation> {
         self.update(|count| count.reserve(self.terms, now, must_remain))?
     }
 
-    fn give_back(&self, reservation: Reservation) {
-        if let Err(error) = self.update(|count| count.give_back(&reservation)) {
+    fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment) {
+        if let Err(error) =
+            self.update(|count| count.settle(self.terms, &reservation, outcome, now))
+        {
             log::warn!(target: "siteline::ledger", "one request is counted too many: {error}");
         }
     }
 
-    fn pin_until(&self, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.update(|count| count.pin_until(self.terms, until, now))
+    fn observe(&self, reading: Reading, now: Moment) {
+        if let Err(error) = self.update(|count| count.observe(self.terms, reading, now)) {
+            log::warn!(target: "siteline::ledger", "the service's time is not recorded: {error}");
+        }
     }
 
-    fn state(&self, now: Timestamp) -> Result<AllowanceState> {
+    fn pin(&self, pause: Duration, now: Moment) -> Result<()> {
+        self.update(|count| count.pin(self.terms, pause, now))
+    }
+
+    fn state(&self, now: Moment) -> Result<AllowanceState> {
         self.read(|count| count.state(self.terms, now))
     }
 
-    fn count_token_request(&self, now: Timestamp) -> Result<()> {
+    fn service_time(&self, now: Moment) -> Result<Timestamp> {
+        self.read(|count| count.service_time(now))
+    }
+
+    fn count_token_request(&self, now: Moment) -> Result<()> {
         self.update(|count| count.count_token_request(self.terms, now))
     }
 
-    fn pause_tokens(&self, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.update(|count| count.pause_tokens(until, now))
+    fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()> {
+        self.update(|count| count.pause_tokens(pause, now))
     }
 
-    fn token_pause(&self, now: Timestamp) -> Result<Option<Timestamp>> {
+    fn token_pause(&self, now: Moment) -> Result<Option<(Duration, Timestamp)>> {
         self.read(|count| count.token_pause(now))
     }
 }

@@ -3,13 +3,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::http::allowance::default::DefaultLedger;
+use crate::http::allowance::test_moments::{at, moment, now, reading, reply};
 use crate::http::allowance::time_of_day::TimeOfDay;
 
 const NOON: &str = "2026-11-01T12:00:00Z";
-
-fn at(text: &str) -> Timestamp {
-    text.parse().expect("a timestamp")
-}
 
 /// A temporary folder, removed at the end of the test.
 struct Folder(PathBuf);
@@ -47,14 +44,14 @@ fn plant() -> Integration {
     Integration::new("https://customer.example.com", "subject-1")
 }
 
-fn spend(ledger: &dyn Ledger, now: &str, requests: u64) {
+fn spend(ledger: &dyn Ledger, when: &str, requests: u64) {
     for _ in 0..requests {
-        drop(ledger.reserve(at(now), 0).expect("something is left"));
+        drop(ledger.reserve(now(when), 0).expect("something is left"));
     }
 }
 
-fn used(ledger: &dyn Ledger, now: &str) -> u64 {
-    ledger.state(at(now)).expect("a state").used
+fn used(ledger: &dyn Ledger, when: &str) -> u64 {
+    ledger.state(now(when)).expect("a state").used
 }
 
 #[test]
@@ -62,13 +59,13 @@ fn b7_a_request_that_was_counted_and_never_sent_stays_counted() {
     let folder = Folder::new();
     {
         let killed = folder.open(None);
-        let reservation = killed.reserve(at(NOON), 0).expect("no limit");
+        let reservation = killed.reserve(now(NOON), 0).expect("no limit");
         drop((killed, reservation));
     }
     let next = folder.open(None);
     assert_eq!(used(&next, NOON), 1);
-    let unsent = next.reserve(at(NOON), 0).expect("no limit");
-    next.give_back(unsent);
+    let unsent = next.reserve(now(NOON), 0).expect("no limit");
+    next.settle(unsent, Outcome::Unsent, now(NOON));
     assert_eq!(used(&next, NOON), 1);
 }
 
@@ -89,9 +86,9 @@ fn b5_each_client_has_its_own_limit_and_all_share_the_count() {
     spend(&folder.open(None), NOON, 3);
     let frugal = folder.open(Some(4));
     spend(&frugal, NOON, 1);
-    assert_eq!(frugal.reserve(at(NOON), 0).expect_err("spent").kind(), Kind::AllowanceExhausted);
+    assert_eq!(frugal.reserve(now(NOON), 0).expect_err("spent").kind(), Kind::AllowanceExhausted);
     spend(&folder.open(Some(5)), NOON, 1);
-    assert_eq!(frugal.state(at(NOON)).expect("a state").left, Some(0));
+    assert_eq!(frugal.state(now(NOON)).expect("a state").left, Some(0));
 }
 
 #[test]
@@ -105,7 +102,7 @@ fn b8_midnight_and_a_configured_time_of_day_start_a_new_count_in_the_file() {
     let stated = FileLedger::open(&folder.file(), plant(), Terms { limit: None, resets });
     spend(&stated.expect("a ledger"), "2026-11-02T07:00:00Z", 1);
     assert_eq!(used(&folder.open(None), "2026-11-03T05:59:59Z"), 3, "all processes use it");
-    assert_eq!(used(&folder.open(None), "2026-11-03T06:00:00Z"), 0);
+    assert_eq!(used(&folder.open(None), "2026-11-03T06:00:10Z"), 0, "after the longest drift");
 }
 
 #[test]
@@ -113,14 +110,14 @@ fn b11_a_pin_applies_to_other_processes_until_its_end() {
     let folder = Folder::new();
     let pinned = folder.open(Some(1_000));
     spend(&pinned, NOON, 500);
-    pinned.pin_until(at("2026-11-02T05:00:00Z"), at(NOON)).expect("kept");
+    pinned.pin(Duration::from_secs(17 * 3_600), now(NOON)).expect("kept");
     drop(pinned);
     let other = folder.open(Some(1_000));
-    assert_eq!(other.state(at("2026-11-02T04:59:59Z")).expect("a state").left, Some(0));
-    let error = other.reserve(at("2026-11-02T04:59:59Z"), 0).expect_err("pinned");
+    assert_eq!(other.state(now("2026-11-02T04:59:59Z")).expect("a state").left, Some(0));
+    let error = other.reserve(now("2026-11-02T04:59:59Z"), 0).expect_err("pinned");
     assert_eq!(error.context().retry_at, Some(at("2026-11-02T05:00:00Z")));
     spend(&other, "2026-11-02T05:00:00Z", 1);
-    let state = folder.open(Some(1_000)).state(at("2026-11-02T05:00:00Z")).expect("a state");
+    let state = folder.open(Some(1_000)).state(now("2026-11-02T05:00:00Z")).expect("a state");
     assert_eq!((state.left, state.resets_at), (Some(999), at("2026-11-03T05:00:00Z")));
 }
 
@@ -128,13 +125,14 @@ fn b11_a_pin_applies_to_other_processes_until_its_end() {
 fn t9_a_token_pause_and_token_requests_are_shared() {
     let folder = Folder::new();
     let paused = folder.open(None);
-    paused.count_token_request(at(NOON)).expect("counted");
-    paused.pause_tokens(at("2026-11-01T12:02:00Z"), at(NOON)).expect("kept");
+    paused.count_token_request(now(NOON)).expect("counted");
+    paused.pause_tokens(Duration::from_secs(2 * 60), now(NOON)).expect("kept");
     let other = folder.open(None);
-    assert_eq!(other.token_pause(at(NOON)).expect("a pause"), Some(at("2026-11-01T12:02:00Z")));
-    assert_eq!(other.token_pause(at("2026-11-01T12:02:00Z")).expect("none"), None);
-    other.count_token_request(at("2026-11-01T12:02:00Z")).expect("counted");
-    assert_eq!(paused.state(at(NOON)).expect("a state").token_requests, 2);
+    let pause = (Duration::from_secs(2 * 60), at("2026-11-01T12:02:00Z"));
+    assert_eq!(other.token_pause(now(NOON)).expect("a pause"), Some(pause));
+    assert_eq!(other.token_pause(now("2026-11-01T12:02:00Z")).expect("none"), None);
+    other.count_token_request(now("2026-11-01T12:02:00Z")).expect("counted");
+    assert_eq!(paused.state(now(NOON)).expect("a state").token_requests, 2);
 }
 
 #[test]
@@ -142,9 +140,10 @@ fn b10_s7_any_flipped_bit_is_detected() {
     let folder = Folder::new();
     let ledger = folder.open(Some(1_000));
     spend(&ledger, NOON, 3);
-    ledger.pin_until(at("2026-11-02T05:00:00.123456789Z"), at(NOON)).expect("kept");
+    ledger.pin(Duration::from_nanos(61_200_123_456_789), now(NOON)).expect("kept");
+    ledger.observe(reading("2026-11-09T05:00:00Z", now(NOON)), now(NOON));
     let text = fs::read(folder.file()).expect("a file");
-    assert!(text.len() < 512, "less than a sector");
+    assert!(text.len() < 1_024, "{} bytes", text.len());
     for bit in 0..text.len() * 8 {
         let mut bytes = text.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -153,13 +152,15 @@ fn b10_s7_any_flipped_bit_is_detected() {
     for length in 1..text.len() {
         assert_eq!(text::read(&text[..length]).err(), Some(TextFault::Damaged), "{length} bytes");
     }
-    for other in [b"x".to_vec(), [&text[..], b"\n"].concat(), vec![b'a'; 100_000], vec![0; 512]] {
+    for other in
+        [b"x".to_vec(), [&text[..], b"\n"].concat(), vec![b'a'; 100_000], vec![0; 512], Vec::new()]
+    {
         fs::write(folder.file(), &other).expect("written");
         let outcomes = [
-            ledger.reserve(at(NOON), 0).err(),
-            ledger.state(at(NOON)).err(),
-            ledger.count_token_request(at(NOON)).err(),
-            ledger.token_pause(at(NOON)).err(),
+            ledger.reserve(now(NOON), 0).err(),
+            ledger.state(now(NOON)).err(),
+            ledger.count_token_request(now(NOON)).err(),
+            ledger.token_pause(now(NOON)).err(),
             FileLedger::open(&folder.file(), plant(), Terms::default()).err(),
         ];
         for error in outcomes {
@@ -172,9 +173,8 @@ fn b10_s7_any_flipped_bit_is_detected() {
 }
 
 #[test]
-fn b10_an_empty_file_is_a_count_of_zero_and_a_missing_one_is_created() {
+fn b10_a_missing_file_is_created() {
     let folder = Folder::new();
-    fs::write(folder.file(), "").expect("written");
     let ledger = folder.open(None);
     spend(&ledger, NOON, 1);
     assert_eq!(used(&folder.open(None), NOON), 1);
@@ -183,6 +183,78 @@ fn b10_an_empty_file_is_a_count_of_zero_and_a_missing_one_is_created() {
     assert!(!folder.file().exists(), "reading creates no file");
     spend(&ledger, NOON, 1);
     assert_eq!(used(&folder.open(None), NOON), 1);
+}
+
+#[test]
+fn b14_another_process_of_the_machine_takes_the_services_time_from_the_file() {
+    let folder = Folder::new();
+    let first = folder.open(Some(2));
+    for _ in 0..2 {
+        let reservation = first.reserve(now(NOON), 0).expect("something is left");
+        first.settle(reservation, reply(NOON, now(NOON)), now(NOON));
+    }
+    let other = folder.open(Some(2));
+    let stepped = moment(1, "2026-11-01T12:00:10Z", "2026-11-02T12:00:10Z");
+    assert!(matches!(other.permit(stepped, 0).expect("a permit"), Permit::Exhausted(_)));
+    let midnight = moment(1, "2026-11-02T00:00:00Z", NOON);
+    assert_eq!(other.permit(midnight, 0).expect("a permit"), Permit::Granted);
+    let started = moment(2, NOON, "2026-11-02T12:00:10Z");
+    assert_eq!(other.permit(started, 0).expect("a permit"), Permit::Unknown { one: false });
+    assert!(other.reserve(started, 0).is_ok(), "it asks");
+    assert!(folder.open(Some(2)).reserve(started, 0).is_err(), "for all processes");
+}
+
+#[test]
+fn b21_a_ledger_of_the_first_form_goes_on_and_is_written_anew() {
+    let folder = Folder::new();
+    let body = "siteline ledger, form 1\n\
+        integration 0123456789abcdef\n\
+        requests                   20 since 2026-11-01T00:00:00Z             \n\
+        tokens                      3 since 2026-11-01T00:00:00Z             \n\
+        days begin 00:00:00Z assumed\n\
+        no request before -                                 said -                                \n\
+        no token before   -                                 said -                                \n";
+    let body = body.replace("0123456789abcdef", &plant().0);
+    let text = format!("{body}check {:08x}\n", crc32fast::hash(body.as_bytes()));
+    fs::write(folder.file(), &text).expect("written");
+    let ledger = folder.open(Some(25));
+    assert_eq!(used(&ledger, NOON), 20);
+    // It does not say how much time has passed since: without evidence no day begins.
+    let next = now("2026-11-02T09:00:00Z");
+    for _ in 0..5 {
+        drop(ledger.reserve(next, 0).expect("something is left"));
+    }
+    assert_eq!(ledger.permit(next, 0).expect("a permit"), Permit::Unknown { one: false });
+    ledger.observe(reading("2026-11-02T09:00:00Z", next), next);
+    assert_eq!(used(&ledger, "2026-11-02T09:00:00Z"), 5, "they may be of either day");
+    assert!(
+        fs::read_to_string(folder.file()).expect("text").starts_with("siteline ledger, form 2")
+    );
+}
+
+#[test]
+fn b22_a_new_ledger_is_whole_when_it_has_its_name() {
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+    let folder = Folder::new();
+    let path = folder.file();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| spend(&folder.open(None), NOON, 5));
+        }
+        // Whoever looks sees nothing or a ledger.
+        scope.spawn(|| while !fs::read(&path).is_ok_and(|bytes| text::read(&bytes).is_ok()) {});
+    });
+    assert_eq!(used(&folder.open(None), NOON), 40);
+    let names: Vec<_> = fs::read_dir(&folder.0).expect("a folder").collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    let metadata = path.metadata().expect("a file");
+    assert_eq!((metadata.mode() & 0o777, metadata.nlink()), (0o600, 1));
+    // A link to a file that does not exist yet.
+    let link = folder.0.join("link");
+    symlink("target.txt", &link).expect("a link");
+    let linked = FileLedger::open(&link, plant(), Terms::default()).expect("a ledger");
+    spend(&linked, NOON, 1);
+    assert!(folder.0.join("target.txt").is_file() && link.is_symlink());
 }
 
 #[test]
@@ -214,8 +286,12 @@ fn s5_if_no_ledger_can_be_created_the_error_names_the_path() {
     if cfg!(unix) {
         wrong.push("/dev/null".into());
     }
+    let absent = folder.0.join("absent");
     for path in wrong {
         let error = FileLedger::open(&path, plant(), Terms::default()).expect_err("no file");
+        let missing = format!("its folder {} does not exist", absent.display());
+        let is_absent = path.starts_with(&absent);
+        assert_eq!(error.context().message.contains(&missing), is_absent, "{error}");
         assert_eq!(error.kind(), Kind::StoreError);
         assert!(error.context().message.contains(&path.display().to_string()), "{error}");
     }
@@ -228,7 +304,7 @@ fn a_lock_that_is_not_released_is_an_error_and_nothing_is_counted() {
     ledger.lock_wait = Duration::from_micros(50);
     let stopped = File::open(folder.file()).expect("the file");
     stopped.lock().expect("the lock");
-    for error in [ledger.reserve(at(NOON), 0).err(), ledger.state(at(NOON)).err()] {
+    for error in [ledger.reserve(now(NOON), 0).err(), ledger.state(now(NOON)).err()] {
         assert_eq!(error.expect("locked").kind(), Kind::StoreBusy);
     }
     stopped.unlock().expect("unlocked");
@@ -237,7 +313,9 @@ fn a_lock_that_is_not_released_is_an_error_and_nothing_is_counted() {
 
 #[test]
 fn every_count_is_written_with_the_same_length_and_read_back() {
-    use crate::http::allowance::count::{Count, Origin, Pause, Tally};
+    use crate::http::allowance::count::{Count, Origin};
+    use crate::http::allowance::service_clock::ServiceClock;
+    use crate::http::allowance::tally::{Pause, Serials, Tally};
     let times = [None, Some(Timestamp::MIN), Some(Timestamp::MAX), Some(at(NOON))];
     let mut lengths = std::collections::BTreeSet::new();
     for since in times {
@@ -245,6 +323,8 @@ fn every_count_is_written_with_the_same_length_and_read_back() {
             [(0, Origin::Assumed), (17, Origin::Stated), (u64::MAX, Origin::Learnt)]
         {
             let tally = Tally { since, count: number };
+            let boot = moment(u128::from(number) << 64, NOON, NOON).boot;
+            let read = since.map(|service| Reading { service, boot });
             let pause = since.map(|until| Pause { requested_at: at(NOON), until });
             let count = Count {
                 requests: tally,
@@ -253,6 +333,14 @@ fn every_count_is_written_with_the_same_length_and_read_back() {
                 origin,
                 pin: pause,
                 token_pause: pause,
+                serials: Serials {
+                    last: number,
+                    day: number / 2,
+                    placed: number,
+                    uncertain: number,
+                },
+                clock: ServiceClock { confirmed: read, assumed: number == 0, doubtful: read },
+                asked: read,
             };
             let text = text::write(&count, &plant().0);
             lengths.insert(text.len());
@@ -267,18 +355,18 @@ fn every_count_is_written_with_the_same_length_and_read_back() {
 fn the_first_request_creates_the_default_ledger() {
     let folder = Folder::new();
     let state = folder.0.join("state").join("siteline").join(plant().file_name());
-    let ledger = DefaultLedger::new(Some(&state), plant(), Terms::default());
+    let ledger = DefaultLedger::new(Some(&state), plant(), Terms::default()).expect("no limit");
     assert_eq!(used(&ledger, NOON), 0);
     assert!(!folder.0.join("state").exists());
     spend(&ledger, NOON, 2);
-    let other = DefaultLedger::new(Some(&state), plant(), Terms::default());
+    let other = DefaultLedger::new(Some(&state), plant(), Terms::default()).expect("no limit");
     assert_eq!(used(&other, NOON), 2);
     fs::write(&state, "x").expect("written");
-    let third = DefaultLedger::new(Some(&state), plant(), Terms::default());
-    for error in [ledger.state(at(NOON)).err(), third.state(at(NOON)).err()] {
+    let third = DefaultLedger::new(Some(&state), plant(), Terms::default()).expect("no limit");
+    for error in [ledger.state(now(NOON)).err(), third.state(now(NOON)).err()] {
         assert_eq!(error.expect("damaged").kind(), Kind::StoreCorrupt);
     }
-    assert_eq!(third.reserve(at(NOON), 0).expect_err("damaged").kind(), Kind::StoreCorrupt);
+    assert_eq!(third.reserve(now(NOON), 0).expect_err("damaged").kind(), Kind::StoreCorrupt);
 }
 
 #[test]
@@ -287,11 +375,13 @@ fn if_the_default_file_cannot_be_created_requests_are_counted_in_memory() {
     fs::write(folder.file(), "in the way").expect("written");
     for path in [Some(folder.file().join("ledger.txt")), None] {
         let ledger = DefaultLedger::new(path.as_deref(), plant(), Terms::default());
+        let ledger = ledger.expect("no limit");
         assert_eq!(used(&ledger, NOON), 0);
-        ledger.count_token_request(at(NOON)).expect("memory");
+        ledger.count_token_request(now(NOON)).expect("memory");
         spend(&ledger, NOON, 2);
-        ledger.give_back(ledger.reserve(at(NOON), 0).expect("memory"));
-        let state = ledger.state(at(NOON)).expect("memory");
+        let unsent = ledger.reserve(now(NOON), 0).expect("memory");
+        ledger.settle(unsent, Outcome::Unsent, now(NOON));
+        let state = ledger.state(now(NOON)).expect("memory");
         assert_eq!((state.used, state.token_requests), (2, 1));
     }
 }

@@ -1,53 +1,73 @@
 //! [`Ledger`]: the trait of request counters.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::count::Reservation;
+use super::count::{Outcome, Permit, Reservation};
 use super::state::AllowanceState;
+use crate::clock::{Moment, Reading};
 use crate::error::Result;
 
 /// Counts the requests of a day. Implementations count **before** they return. If they fail (a damaged
-/// file, a full disk) with a `StoreError`, no request may be sent.
+/// file, a full disk) with a `StoreError`, no request may be sent. `now` is this machine's time: the
+/// service's day is known by the readings alone that replies give.
 pub trait Ledger: Send + Sync + Debug {
-    /// Counts one request if `must_remain` more are left after it; `now` is service time.
+    /// Whether a request may be sent, if `must_remain` more are to be left after it.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    fn permit(&self, now: Moment, must_remain: u64) -> Result<Permit>;
+
+    /// Counts one request if `must_remain` more are left after it.
     ///
     /// # Errors
     /// `AllowanceExhausted` if too few are left, or until the end of a pin.
-    fn reserve(&self, now: Timestamp, must_remain: u64) -> Result<Reservation>;
+    fn reserve(&self, now: Moment, must_remain: u64) -> Result<Reservation>;
 
-    /// Subtracts a request of which no byte was sent. If that fails, the count is one too high.
-    fn give_back(&self, reservation: Reservation);
+    /// Takes into account what became of a request: one of which no byte was sent is subtracted. If that
+    /// fails, the count is one too high.
+    fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment);
 
-    /// Records that the service reported the allowance as used up until then: nothing is left before,
+    /// Takes into account what a reply that is not counted showed of the service's time.
+    fn observe(&self, reading: Reading, now: Moment);
+
+    /// Records that the service reported the allowance as used up for this long: nothing is left before,
     /// and from now on days begin at that time of day.
     ///
     /// # Errors
     /// Those of the ledger.
-    fn pin_until(&self, until: Timestamp, now: Timestamp) -> Result<()>;
+    fn pin(&self, pause: Duration, now: Moment) -> Result<()>;
 
     /// What is used and left.
     ///
     /// # Errors
     /// Those of the ledger, if the count cannot be read.
-    fn state(&self, now: Timestamp) -> Result<AllowanceState>;
+    fn state(&self, now: Moment) -> Result<AllowanceState>;
+
+    /// The service's time, as well as it is known: where there is no evidence, the earlier of what one
+    /// reply and this machine's clock say.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    fn service_time(&self, now: Moment) -> Result<Timestamp>;
 
     /// Counts one token request.
     ///
     /// # Errors
     /// Those of the ledger.
-    fn count_token_request(&self, now: Timestamp) -> Result<()>;
+    fn count_token_request(&self, now: Moment) -> Result<()>;
 
-    /// Pauses token requests until then.
+    /// Pauses token requests for this long.
     ///
     /// # Errors
     /// Those of the ledger.
-    fn pause_tokens(&self, until: Timestamp, now: Timestamp) -> Result<()>;
+    fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()>;
 
-    /// The end of the pause of token requests, which any process may have recorded.
+    /// The rest and the end of the pause of token requests, which any process may have recorded.
     ///
     /// # Errors
     /// Those of the ledger.
-    fn token_pause(&self, now: Timestamp) -> Result<Option<Timestamp>>;
+    fn token_pause(&self, now: Moment) -> Result<Option<(Duration, Timestamp)>>;
 }

@@ -24,6 +24,10 @@ impl FileFailure {
     pub(super) fn system(action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::System { action, error }
     }
+
+    pub(super) fn is_not_found(&self) -> bool {
+        matches!(self, Self::System { error, .. } if error.kind() == ErrorKind::NotFound)
+    }
 }
 
 /// Our own message, or the kind of a system error, whose text may contain anything.
@@ -73,18 +77,11 @@ impl LockedFile {
         read.map(|_| bytes).map_err(FileFailure::system("read"))
     }
 
-    /// Writes the complete file; a new one is synced to disk.
-    pub(super) fn write(&self, bytes: &[u8], is_new: bool) -> Result<(), FileFailure> {
+    /// Writes the complete file.
+    pub(super) fn write(&self, bytes: &[u8]) -> Result<(), FileFailure> {
         let mut file = &self.0;
         let written = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(bytes));
-        let written = written.and_then(|()| if is_new { self.0.sync_all() } else { Ok(()) });
-        written.map_err(|error| {
-            if is_new {
-                // A partly written ledger would be reported as damaged.
-                let _ = self.0.set_len(0);
-            }
-            FileFailure::System { action: "written", error }
-        })
+        written.map_err(FileFailure::system("written"))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The daily allowance of data requests (§8), counted before a request is sent.
 //!
 //! A [`Ledger`] counts: in memory for the lifetime of a client, or in a file that processes share.
-//! All ledgers use the same [`Count`]. Times are service time, because the service's clock decides
-//! to which day a request belongs.
+//! All ledgers use the same `Count`. The service's clock decides to which day a request belongs, and
+//! it is known by evidence only: no step of this machine's clock and no single reply opens a new day.
 //!
 //! Token requests are limited too, for the integration (§5.4): a ledger counts them and stores the
 //! pause that the service requested, so that all processes that share the ledger wait until its end.
@@ -12,11 +12,14 @@
 //! |---|---|
 //! | `time_of_day` | when the service's day begins |
 //! | `state` | what is used and left |
+//! | `service_clock` | what is known of the service's time |
+//! | `tally` | the number of requests in a day, and pauses |
 //! | `count` | the arithmetic: days, pins and pauses |
 //! | `ledger` | the trait |
 //! | `memory` | the ledger in memory |
 //! | `text` | the text format of a count |
 //! | `locked` | an open and locked file |
+//! | `new_file` | making that file |
 //! | `file` | the ledger in a file |
 //! | `default` | the ledger in the user's state folder, or in memory if that fails |
 
@@ -26,11 +29,18 @@ mod file;
 mod ledger;
 mod locked;
 mod memory;
+mod new_file;
+mod service_clock;
+#[cfg(test)]
+mod simulation;
 mod state;
+mod tally;
+#[cfg(test)]
+mod test_moments;
 mod text;
 mod time_of_day;
 
-pub use self::count::Terms;
+pub use self::count::{Outcome, Permit, Terms};
 pub(crate) use self::default::DefaultLedger;
 pub use self::file::{FileLedger, Integration};
 pub use self::ledger::Ledger;

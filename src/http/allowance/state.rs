@@ -38,12 +38,29 @@ pub(crate) fn exhausted(state: AllowanceState) -> Error {
             format!("the daily request allowance is used up: {used}; none is sent before {resets}")
         }
     };
-    Error::new(Kind::AllowanceExhausted, message)
+    refused(message)
         .with_hint(
             "resume with the bookmark after that time, or raise daily_allowance= if it is wrong",
         )
-        .with(|context| {
-            context.retry_at = Some(resets);
-            context.unsent = true;
-        })
+        .with(|context| context.retry_at = Some(resets))
+}
+
+/// The error of a request that is not sent because the allowance was used up when it was last known,
+/// and nothing shows whether the service's day has ended since.
+#[must_use]
+pub(crate) fn unknown_day(state: AllowanceState) -> Error {
+    let AllowanceState { used, resets_at, .. } = state;
+    refused(format!(
+        "the daily request allowance was used up ({used} requests) in the service's day that ends at \
+         {resets_at}, and whether it has ended is not known: this machine was started since, and no \
+         two replies agree about the service's time, nor one with this machine's clock"
+    ))
+    .with_hint(
+        "set this machine's clock, then resume with the bookmark; or raise daily_allowance= if it is \
+         wrong",
+    )
+}
+
+fn refused(message: String) -> Error {
+    Error::new(Kind::AllowanceExhausted, message).with(|context| context.unsent = true)
 }

@@ -1,17 +1,27 @@
 //! The text format of a count: readable lines with the same total length for every count; the last
 //! line is a checksum of the others. A file is valid only if writing its count gives the same bytes.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
-use super::count::{Count, Origin, Pause, Tally};
+use super::count::{Count, Origin};
+use super::service_clock::ServiceClock;
+use super::tally::{Pause, Serials, Tally};
 use super::time_of_day::TimeOfDay;
+use crate::clock::{BootTime, Reading};
 
 /// The current version of the format.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
+/// The version without serial numbers and readings, which is read and written anew in the current one.
+const WITHOUT_READINGS: u32 = 1;
 const TITLE: &str = "siteline ledger, form ";
 const CHECK: &str = "check ";
 /// `check 01234567` and the end of the line.
 const CHECK_LINE: usize = CHECK.len() + 8 + 1;
+/// Where the service's time is from: a reply, or the wall clock.
+const READ: &str = "read   ";
+const ASSUMED: &str = "assumed";
 /// Written instead of an unknown time.
 const NO_TIME: &str = "-";
 
@@ -42,6 +52,8 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
         let until = padded(pause.map(|pause| pause.until));
         format!("{until} said {}", padded(pause.map(|pause| pause.requested_at)))
     };
+    let Serials { last, day, placed, uncertain } = count.serials;
+    let ServiceClock { confirmed, assumed, doubtful } = count.clock;
     let text = format!(
         "{TITLE}{FORM}\n\
          integration {integration}\n\
@@ -49,7 +61,11 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
          tokens   {:20} since {}\n\
          days begin {} {origin:7}\n\
          no request before {}\n\
-         no token before   {}\n",
+         no token before   {}\n\
+         serials {last:20} day {day:20} placed {placed:20} uncertain {uncertain:20}\n\
+         clock {} {}\n\
+         doubtful {}\n\
+         asked {}\n",
         count.requests.count,
         padded(count.requests.since),
         count.token_requests.count,
@@ -57,6 +73,10 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
         count.day_begins,
         pause(count.pin),
         pause(count.token_pause),
+        if assumed { ASSUMED } else { READ },
+        reading_text(confirmed),
+        reading_text(doubtful),
+        reading_text(count.asked),
     );
     format!("{text}{CHECK}{:08x}\n", crc32fast::hash(text.as_bytes()))
 }
@@ -70,19 +90,19 @@ pub(super) fn read(bytes: &[u8]) -> Result<Contents, TextFault> {
         return Err(TextFault::Damaged);
     }
     let title = body.lines().next().and_then(|line| line.strip_prefix(TITLE));
-    match title.and_then(|form| form.parse().ok()) {
-        Some(FORM) => {}
-        Some(newer @ 2..) => return Err(TextFault::Newer(newer)),
+    let form = match title.and_then(|form| form.parse().ok()) {
+        Some(form @ (FORM | WITHOUT_READINGS)) => form,
+        Some(newer @ 3..) => return Err(TextFault::Newer(newer)),
         _ => return Err(TextFault::Damaged),
-    }
-    let contents = parse(body)?;
-    if write(&contents.count, &contents.integration) != text {
+    };
+    let contents = parse(body, form)?;
+    if form == FORM && write(&contents.count, &contents.integration) != text {
         return Err(TextFault::Damaged);
     }
     Ok(contents)
 }
 
-fn parse(body: &str) -> Result<Contents, TextFault> {
+fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
     let mut lines = body.lines().skip(1);
     let mut words = |name: &str| {
         let line =
@@ -97,7 +117,29 @@ fn parse(body: &str) -> Result<Contents, TextFault> {
     let day_begins = TimeOfDay::parse(day_begins).map_err(|_| TextFault::Damaged)?;
     let pin = pause(&words("no request before ")?)?;
     let token_pause = pause(&words("no token before ")?)?;
-    let count = Count { requests, token_requests, day_begins, origin, pin, token_pause };
+    let last = requests.count;
+    let mut count = Count {
+        requests,
+        serials: Serials { last, day: 0, placed: last, uncertain: 0 },
+        token_requests,
+        day_begins,
+        origin,
+        pin,
+        token_pause,
+        clock: ServiceClock::default(),
+        asked: None,
+    };
+    if form == FORM {
+        count.serials = serials(&words("serials ")?)?;
+        let [origin, confirmed @ ..] = &words("clock ")?[..] else {
+            return Err(TextFault::Damaged);
+        };
+        let assumed = origin == ASSUMED;
+        let confirmed = reading(confirmed)?;
+        let doubtful = reading(&words("doubtful ")?)?;
+        count.clock = ServiceClock { confirmed, assumed, doubtful };
+        count.asked = reading(&words("asked ")?)?;
+    }
     Ok(Contents { integration: integration.clone(), count })
 }
 
@@ -114,6 +156,32 @@ fn pause(words: &[String]) -> Result<Option<Pause>, TextFault> {
         (None, None) => Ok(None),
         _ => Err(TextFault::Damaged),
     }
+}
+
+fn serials(words: &[String]) -> Result<Serials, TextFault> {
+    let [last, _, day, _, placed, _, uncertain] = words else { return Err(TextFault::Damaged) };
+    let number = |word: &String| word.parse().map_err(|_| TextFault::Damaged);
+    let [last, day, placed, uncertain] =
+        [number(last)?, number(day)?, number(placed)?, number(uncertain)?];
+    Ok(Serials { last, day, placed, uncertain })
+}
+
+fn reading(words: &[String]) -> Result<Option<Reading>, TextFault> {
+    let [service, _, start, _, milliseconds] = words else { return Err(TextFault::Damaged) };
+    let Some(service) = time(service)? else { return Ok(None) };
+    let start = u128::from_str_radix(start, 16).map_err(|_| TextFault::Damaged)?;
+    let milliseconds = milliseconds.parse().map_err(|_| TextFault::Damaged)?;
+    let boot = BootTime { start, elapsed: Duration::from_millis(milliseconds) };
+    Ok(Some(Reading { service, boot }))
+}
+
+/// A reading, to the millisecond: rounded so that the service's time is not later than it is.
+fn reading_text(reading: Option<Reading>) -> String {
+    let service = padded(reading.map(|reading| reading.service));
+    let (start, elapsed) =
+        reading.map_or((0, Duration::ZERO), |reading| (reading.boot.start, reading.boot.elapsed));
+    let milliseconds = elapsed.as_nanos().div_ceil(1_000_000);
+    format!("{service} start {start:032x} at {milliseconds:20}")
 }
 
 fn time(word: &str) -> Result<Option<Timestamp>, TextFault> {

@@ -27,7 +27,9 @@ use crate::python::auth::credential::PyCredential;
 use crate::python::bridge::logging::{self, LogBuffer};
 use crate::python::bridge::process::{Inside, detached, guarded};
 use crate::python::bridge::runtime::{block_on, spawn, spawn_task};
-use crate::python::client::settings::{check_pickled, choose_ledger, from_outside, settings_with};
+use crate::python::client::settings::{
+    check_pickled, choose_ledger, from_outside, named_ledger, settings_with,
+};
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::copies_are_itself;
 use crate::python::convert::values::{Text, discovery, html};
@@ -48,7 +50,8 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 /// - ``daily_allowance``: requests allowed per day; no more are sent (§8)
 /// - ``allowance_resets``: when the service's day begins: ``"06:00Z"``, ``"08:00+02:00"`` or an aware
 ///   ``datetime.time``; midnight UTC by default. A long ``Retry-After`` that shows another time wins
-/// - ``ledger``: the file in which all processes that name it count requests; the default is below
+/// - ``ledger``: the file in which all processes that name it count requests, or ``"memory"``; the
+///   default is below
 /// - ``settle_lag``: a query without ``end`` ends this long before now (§4.5)
 /// - ``assertion_lifetime`` (at most five minutes), ``clock_tolerance`` (``nbf`` before ``iat``, at
 ///   most a minute), ``typ`` (add the header ``typ``): the assertion (§2.1)
@@ -74,10 +77,15 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 /// may count one request too many. The ledger also has the count of token requests and the pauses that
 /// the service demanded (§5.4), but no token. By default it is in the folder ``siteline`` of
 /// ``$XDG_STATE_HOME``, else of ``~/.local/state`` (on macOS and Windows, not tested, in the platform's
-/// folder). If that file cannot be made, the client warns once and counts in memory. It also counts in
-/// memory, without a warning, if the service is on loopback or a ``clock`` is given (with a sandbox's
-/// clock from the variable, a ``ledger`` is a :class:`ConfigError`). If a file that was
-/// named cannot be made, that is a :class:`StoreError`; a damaged one is :class:`StoreCorrupt`.
+/// folder). If that file cannot be made, the client warns once and counts in memory; with a
+/// ``daily_allowance``, which it could not keep, that is a :class:`ConfigError`, unless
+/// ``ledger="memory"`` says that each client counts for itself. It also counts in memory, without a
+/// warning, if the service is on loopback or a ``clock`` is given (with a sandbox's clock from the
+/// variable, a ``ledger`` is a :class:`ConfigError`). If a file that was named cannot be made, that is
+/// a :class:`StoreError`; a damaged one is :class:`StoreCorrupt`.
+///
+/// A new day begins by evidence of the service's time alone, never by a step of this machine's clock
+/// or by one reply whose ``Date`` contradicts what is known.
 ///
 /// The pickle of a client has its settings, the path of its ledger, and a credential that says where
 /// the key is; the process that loads it requests its own token. A pickle contains no secret: a client
@@ -128,9 +136,8 @@ impl PyClient {
         match (clock, Environment::of_process().sandbox_clock()) {
             (Some(clock), _) => settings.clock = clock.0.clone(),
             (_, Some(name)) => {
-                let (logs, ledger) =
-                    (LogBuffer::for_call(Arc::default()), pickled.contains("ledger")?);
-                logs.run(|| settings.take_sandbox_clock(&name, ledger))?;
+                let (logs, ledger) = (LogBuffer::for_call(Arc::default()), named_ledger(&pickled)?);
+                logs.run(|| settings.take_sandbox_clock(&name, ledger.as_deref()))?;
                 logs.flush(py)?;
             }
             _ => {}

@@ -104,13 +104,18 @@ pub(crate) fn choose_ledger(
     settings: &mut ClientSettings,
     pickled: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
-    let Some(path) = pickled.get_item("ledger")? else {
-        let default = |name: &str| Environment::of_process().state_file(name);
-        return detached(pickled.py(), || settings.count_in_default_file(default));
-    };
-    let path: PathBuf = path.extract()?;
-    let path = detached(pickled.py(), || settings.count_in_file(&path))??;
-    pickled.set_item("ledger", path.as_os_str())
+    let named = named_ledger(pickled)?;
+    let default = |name: &str| Environment::of_process().state_file(name);
+    let choose = || settings.choose_ledger(named.as_deref(), default);
+    match detached(pickled.py(), choose)?? {
+        Some(path) => pickled.set_item("ledger", path.as_os_str()),
+        None => Ok(()),
+    }
+}
+
+/// The ledger that the keywords name.
+pub(crate) fn named_ledger(pickled: &Bound<'_, PyDict>) -> PyResult<Option<PathBuf>> {
+    pickled.get_item("ledger")?.map(|path| path.extract()).transpose()
 }
 
 /// Sets one option, and returns its value in the form that is pickled.

@@ -130,11 +130,16 @@ class Oracle:
         if not served <= counted <= served + self.kills:
             raise Broken(f"I5: the ledger has {counted}, the service {served}, {self.kills} kills")
 
+    def next_day(self) -> None:
+        """The service counts anew. The last request before a kill may be of the new day: the ledger
+        counts it in both."""
+        self.others, self.kills = self.harness.served(), min(self.kills, 1)
+
     def check_end(self) -> None:
         """I7: after the lateness and one more run the store equals the truth and is settled."""
         harness = self.harness
         harness.sandbox.clock.advance("3d")
-        self.others, self.kills = harness.served(), 0
+        self.next_day()
         before = self.sequence
         outcome = harness.run()
         if not outcome.done:

@@ -1,0 +1,69 @@
+//! Makes the file of a new ledger: written whole under another name, synced, and linked into place, so
+//! that a process that is killed leaves no half of one, and of several processes one makes it.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::locked::FileFailure;
+use crate::files::{self, Owner};
+
+/// Only its owner may read or write it.
+const MODE: u32 = 0o600;
+
+/// Makes the file, unless another process is faster. Where root makes it, it belongs to the owner of
+/// its folder.
+pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), FileFailure> {
+    let path = &target(path);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let owner = Owner::of(folder).map_err(|error| missing_folder(folder, error))?;
+    let other = files::unused(path, "new");
+    let made = written(&other, owner, bytes).and_then(|()| link(&other, path));
+    let _gone = fs::remove_file(&other);
+    made.map_err(FileFailure::system("created"))?;
+    // Without this the name of the file could be lost with the power, but nothing of a count.
+    let _synced = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+/// Makes a folder and those above it that are missing, for their owner alone. Where root makes them,
+/// they belong to the owner of the first one that was there.
+pub(super) fn create_folder(folder: &Path) -> Result<(), FileFailure> {
+    files::create_folder(folder).map_err(FileFailure::system("created"))
+}
+
+/// What a link at the path names.
+fn target(path: &Path) -> PathBuf {
+    match fs::read_link(path) {
+        Ok(target) => path.parent().unwrap_or(Path::new("")).join(target),
+        Err(_) => path.to_owned(),
+    }
+}
+
+fn written(path: &Path, owner: Owner, bytes: &[u8]) -> io::Result<()> {
+    let mut file = files::create(path, MODE, owner)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Gives a file a second name, if nothing has it. Where the filesystem has no links, the file is
+/// renamed.
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(_) if !to.exists() => files::rename_new(from, to),
+        linked => linked,
+    }
+}
+
+fn missing_folder(folder: &Path, error: io::Error) -> FileFailure {
+    let error = match error.kind() {
+        ErrorKind::NotFound => {
+            let what = format!("its folder {} does not exist", folder.display());
+            io::Error::new(ErrorKind::NotFound, what)
+        }
+        _ => error,
+    };
+    FileFailure::System { action: "created", error }
+}

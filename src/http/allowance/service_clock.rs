@@ -1,0 +1,197 @@
+//! [`ServiceClock`]: what is known of the service's time, which decides when a new day begins. One
+//! jump of one clock opens no day.
+//!
+//! Two readings that agree are evidence, or one that agrees with the wall clock after a start of the
+//! machine. From then on the time passes with the time since the machine started, and a reading that
+//! contradicts it counts only when a second one confirms it. The wall clock alone is no evidence:
+//! it is set by hand, by the network, by a suspended virtual machine.
+
+use jiff::Timestamp;
+
+use crate::clock::{Moment, Reading};
+
+/// What is known of the service's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ServiceClock {
+    /// The last reading that was confirmed.
+    pub confirmed: Option<Reading>,
+    /// Whether that is no reading but the wall clock of the first request: until a reply has a
+    /// `Date`, nothing better is known.
+    pub assumed: bool,
+    /// The last reading that contradicts `confirmed`, or the first one of all.
+    pub doubtful: Option<Reading>,
+}
+
+/// What a reading means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It shows the time that is known.
+    Agrees,
+    /// It contradicts what is known, or is the first one: nothing follows from it alone.
+    Doubtful,
+    /// It is confirmed, and the time from now on.
+    Adopted {
+        /// Whether the time before it was only assumed.
+        was_assumed: bool,
+    },
+}
+
+impl ServiceClock {
+    /// The service's time, if there is evidence of it; never later than it is.
+    pub(super) fn now(&self, now: Moment) -> Option<Timestamp> {
+        self.confirmed.and_then(|reading| reading.service_at(now.boot))
+    }
+
+    /// The service's time, as well as it is known: without evidence the earlier of all that is said.
+    pub(super) fn best(&self, now: Moment) -> Timestamp {
+        let known = self.now(now);
+        if let Some(known) = known.filter(|_| !self.assumed) {
+            return known;
+        }
+        let said = self.doubtful.and_then(|reading| reading.service_at(now.boot));
+        let ours = known.unwrap_or(now.wall);
+        said.map_or(ours, |said| said.min(ours))
+    }
+
+    /// Whether a reading waits for another one that confirms it.
+    pub(super) fn is_doubtful(&self, now: Moment) -> bool {
+        self.doubtful.is_some_and(|reading| reading.service_at(now.boot).is_some())
+    }
+
+    /// Takes the wall clock for the service's.
+    pub(super) fn assume(&mut self, now: Moment) {
+        let service = Timestamp::from_second(now.wall.as_second()).unwrap_or(now.wall);
+        self.confirmed = Some(Reading { service, boot: now.boot });
+        self.assumed = true;
+    }
+
+    /// Takes a reading into account.
+    pub(super) fn observe(&mut self, reading: Reading, now: Moment) -> Verdict {
+        let known = self.confirmed.filter(|known| known.service_at(reading.boot).is_some());
+        let is_same_start = |other: &mut Reading| other.boot.since(reading.boot).is_some();
+        if let Some(known) = known.filter(|known| known.agrees_with(&reading)) {
+            if reading.boot.since(known.boot).is_some_and(|passed| passed >= 0) {
+                self.confirmed = Some(reading);
+            }
+            self.assumed = false;
+            self.doubtful.take_if(is_same_start);
+            return Verdict::Agrees;
+        }
+        let confirms = self.doubtful.is_some_and(|doubtful| doubtful.agrees_with(&reading));
+        // What was confirmed before a start of the machine, or on another one, has passed.
+        let is_later = self.confirmed.is_none_or(|past| past.service <= reading.service);
+        let shown = reading.service_at(now.boot).filter(|_| known.is_none() && is_later);
+        if !confirms && !shown.is_some_and(|shown| now.shows(shown)) {
+            self.doubtful = Some(reading);
+            return Verdict::Doubtful;
+        }
+        let was_assumed = self.assumed;
+        *self = Self { confirmed: Some(reading), assumed: false, doubtful: self.doubtful };
+        self.doubtful.take_if(is_same_start);
+        Verdict::Adopted { was_assumed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::BootTime;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a timestamp")
+    }
+
+    /// So many seconds after a start of the machine, with the wall clock at this time.
+    fn moment(start: u128, seconds: u64, wall: &str) -> Moment {
+        let boot = BootTime { start, elapsed: Duration::from_secs(seconds) };
+        Moment { wall: at(wall), boot }
+    }
+
+    /// The verdict on a reply that came at that moment.
+    fn read(clock: &mut ServiceClock, service: &str, now: Moment) -> Verdict {
+        clock.observe(Reading { service: at(service), boot: now.boot }, now)
+    }
+
+    const NOON: &str = "2026-11-01T12:00:00Z";
+    const LATER: &str = "2026-11-02T01:00:00Z";
+    const ADOPTED: Verdict = Verdict::Adopted { was_assumed: false };
+
+    #[test]
+    fn b14_a_first_reading_that_the_wall_clock_shows_is_evidence() {
+        let mut clock = ServiceClock::default();
+        let now = moment(1, 100, NOON);
+        assert_eq!(read(&mut clock, NOON, now), ADOPTED);
+        assert_eq!(clock.now(now), Some(at(NOON)));
+        // Whatever the wall clock is set to.
+        assert_eq!(clock.now(moment(1, 160, LATER)), Some(at("2026-11-01T12:01:00Z")));
+    }
+
+    #[test]
+    fn b15_one_reading_that_contradicts_what_is_known_changes_nothing() {
+        let mut clock = ServiceClock::default();
+        read(&mut clock, NOON, moment(1, 100, NOON));
+        let now = moment(1, 110, NOON);
+        assert_eq!(read(&mut clock, LATER, now), Verdict::Doubtful);
+        assert_eq!(clock.now(now), Some(at("2026-11-01T12:00:10Z")));
+        assert_eq!(clock.best(now), at("2026-11-01T12:00:10Z"));
+        assert_eq!(read(&mut clock, "2026-11-01T12:00:20Z", moment(1, 120, NOON)), Verdict::Agrees);
+        assert_eq!(clock.doubtful, None);
+        assert_eq!(read(&mut clock, LATER, moment(1, 130, NOON)), Verdict::Doubtful);
+        // Another lie does not confirm the first.
+        assert_eq!(
+            read(&mut clock, "2026-11-05T01:00:00Z", moment(1, 140, NOON)),
+            Verdict::Doubtful
+        );
+    }
+
+    #[test]
+    fn b16_two_readings_that_agree_are_evidence() {
+        let mut clock = ServiceClock::default();
+        read(&mut clock, NOON, moment(1, 100, NOON));
+        assert_eq!(read(&mut clock, LATER, moment(1, 110, NOON)), Verdict::Doubtful);
+        let now = moment(1, 170, NOON);
+        assert_eq!(read(&mut clock, "2026-11-02T01:01:00Z", now), ADOPTED);
+        assert_eq!(clock.now(now), Some(at("2026-11-02T01:01:00Z")));
+        assert_eq!(clock.doubtful, None);
+    }
+
+    #[test]
+    fn b17_after_another_start_only_evidence_counts() {
+        let mut clock = ServiceClock::default();
+        read(&mut clock, NOON, moment(1, 100, NOON));
+        // A start without a battery for the clock.
+        let now = moment(2, 5, "2000-01-01T00:00:00Z");
+        assert_eq!((clock.now(now), clock.best(now)), (None, now.wall));
+        assert_eq!(read(&mut clock, LATER, now), Verdict::Doubtful);
+        assert!(clock.is_doubtful(now) && clock.now(now).is_none());
+        assert_eq!(clock.best(now), now.wall, "the earlier one");
+        assert_eq!(read(&mut clock, "2026-11-02T01:00:09Z", moment(2, 14, NOON)), ADOPTED);
+    }
+
+    #[test]
+    fn b16_machines_with_a_clock_each_do_not_take_each_others_readings() {
+        let mut clock = ServiceClock::default();
+        let [one, other] = [moment(1, 100, NOON), moment(2, 7, LATER)];
+        assert_eq!(read(&mut clock, NOON, one), ADOPTED);
+        assert_eq!(read(&mut clock, "2026-11-01T12:00:03Z", other), Verdict::Doubtful);
+        // The reply of the first machine neither confirms nor discards it.
+        let one = moment(1, 104, NOON);
+        assert_eq!(read(&mut clock, "2026-11-01T12:00:04Z", one), Verdict::Agrees);
+        assert_eq!(read(&mut clock, "2026-11-01T12:00:05Z", moment(2, 9, LATER)), ADOPTED);
+    }
+
+    #[test]
+    fn t27_a_time_that_was_only_assumed_gives_way_to_two_readings() {
+        let mut clock = ServiceClock::default();
+        clock.assume(moment(1, 100, "2026-11-01T12:00:00.9Z"));
+        assert_eq!(clock.now(moment(1, 100, LATER)), Some(at(NOON)));
+        let early = "2026-11-01T08:00:00Z";
+        assert_eq!(read(&mut clock, early, moment(1, 100, NOON)), Verdict::Doubtful);
+        assert_eq!(clock.best(moment(1, 100, NOON)), at(early), "no end in the service's future");
+        let verdict = read(&mut clock, early, moment(1, 101, NOON));
+        assert_eq!(verdict, Verdict::Adopted { was_assumed: true });
+        assert!(!clock.assumed);
+    }
+}

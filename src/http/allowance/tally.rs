@@ -1,0 +1,86 @@
+//! The parts of a count: the number of requests in a day, their serial numbers, and pauses. Times are
+//! service time.
+
+use jiff::{SignedDuration, Timestamp};
+
+pub(super) const DAY: SignedDuration = SignedDuration::from_hours(24);
+/// If the clock is this long before the start of a pause, it was set back.
+const SET_BACK: SignedDuration = SignedDuration::from_mins(10);
+
+/// The number of requests in a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Tally {
+    /// The start of the day; `None` before the first request.
+    pub since: Option<Timestamp>,
+    /// Requests since then.
+    pub count: u64,
+}
+
+/// Requests by their serial numbers, which count on over all days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Serials {
+    /// The last that was counted.
+    pub last: u64,
+    /// Those after it are counted in the current day.
+    pub day: u64,
+    /// Those after it have no reply yet that shows their day.
+    pub placed: u64,
+    /// So many may be of the next day: they were counted while the service's time was not known or in
+    /// doubt, and no reply has shown it since.
+    pub uncertain: u64,
+}
+
+/// A pause that the service requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pause {
+    /// When the service requested it.
+    pub requested_at: Timestamp,
+    /// Its end.
+    pub until: Timestamp,
+}
+
+impl Tally {
+    /// Opens the day that begins at `start`; true if it is a new one. A clock that was set back a
+    /// little opens no day twice. If the clock was more than a day ahead, the count continues in the
+    /// day of `start`.
+    pub(super) fn roll(&mut self, start: Timestamp) -> bool {
+        match self.since {
+            Some(since) if start <= since => {
+                if since.duration_since(start) > DAY {
+                    self.since = Some(start);
+                }
+                false
+            }
+            _ => {
+                *self = Self { since: Some(start), count: 0 };
+                true
+            }
+        }
+    }
+
+    /// Keeps the count and changes the start of the day.
+    pub(super) fn rebase(&mut self, start: Timestamp) {
+        self.since = self.since.map(|_| start);
+    }
+
+    pub(super) fn add(&mut self) {
+        self.count = self.count.saturating_add(1);
+    }
+
+    pub(super) fn remove(&mut self) {
+        self.count = self.count.saturating_sub(1);
+    }
+}
+
+impl Pause {
+    /// A pause lasts at most a day, because the allowance is daily.
+    pub(super) fn new(now: Timestamp, until: Timestamp) -> Self {
+        let until = until.min(now.checked_add(DAY).unwrap_or(Timestamp::MAX));
+        Self { requested_at: now, until }
+    }
+
+    /// Active until its end, unless the clock was set back, which would make the pause too long.
+    pub(super) fn is_active(&self, now: Timestamp) -> bool {
+        now < self.until && self.requested_at.duration_since(now) <= SET_BACK
+    }
+}

@@ -1,0 +1,35 @@
+//! Moments for the tests of ledgers.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::count::Outcome;
+use crate::clock::{BootTime, Moment, Reading};
+
+pub(super) fn at(text: &str) -> Timestamp {
+    text.parse().expect("a timestamp")
+}
+
+/// The moment at which all clocks show this time, on a machine that was started in 1970.
+pub(super) fn now(text: &str) -> Moment {
+    moment(1, text, text)
+}
+
+/// The moment at which the wall clock shows `wall`, on a machine that was started in 1970 by a clock
+/// that shows `right`.
+pub(super) fn moment(start: u128, right: &str, wall: &str) -> Moment {
+    let elapsed = Duration::try_from(at(right).duration_since(Timestamp::UNIX_EPOCH));
+    let boot = BootTime { start, elapsed: elapsed.expect("after 1970") };
+    Moment { wall: at(wall), boot }
+}
+
+/// The reply of a request that was granted, with this `Date`.
+pub(super) fn reply(service: &str, now: Moment) -> Outcome {
+    Outcome::Replied { reading: Some(reading(service, now)), granted: true }
+}
+
+/// A `Date` that arrived then.
+pub(super) fn reading(service: &str, now: Moment) -> Reading {
+    Reading { service: at(service), boot: now.boot }
+}
