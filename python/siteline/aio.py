@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import contextvars
 import functools
+import inspect
 from collections.abc import Iterable
 from typing import (
     TYPE_CHECKING,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from siteline.discovery import Discovery
     from siteline.frames import Record
     from siteline.gathered import Gathered
+    from siteline.reports import ScanReport
     from siteline.sync import Plan, SyncReport
     from siteline.targets import AsyncStoreTarget, StoreTarget
 
@@ -262,6 +264,17 @@ class AsyncClient:
         return html.client(self._client, "AsyncClient")
 
 
+def _show_arguments() -> None:
+    """Let ``help()`` show the arguments of :class:`siteline.Client`, with their defaults."""
+    for name in ("data", "sync", "plan"):
+        shown = inspect.signature(getattr(Client, name))
+        getattr(AsyncClient, name).__signature__ = shown
+    AsyncClient.__init__.__signature__ = inspect.signature(Client)  # type: ignore[attr-defined]
+
+
+_show_arguments()
+
+
 def _core(given: Any) -> Any:
     """Replace each :class:`AsyncScan`, alone or in a list, by the core's scan."""
     if isinstance(given, AsyncScan):
@@ -350,6 +363,11 @@ class AsyncScan:
     def query(self) -> Query:
         """The query: immutable, printable, hashable."""
         return self._scan.query
+
+    @property
+    def report(self) -> ScanReport:
+        """What in the query may mean something else than it seems; sends no request."""
+        return self._scan.report
 
     def pages(self) -> AsyncPages:
         """Read page by page, on a new chain: ``async for page in scan.pages()``.
