@@ -269,7 +269,10 @@ def _show_arguments() -> None:
     for name in ("data", "sync", "plan"):
         shown = inspect.signature(getattr(Client, name))
         getattr(AsyncClient, name).__signature__ = shown
-    AsyncClient.__init__.__signature__ = inspect.signature(Client)  # type: ignore[attr-defined]
+    shown = inspect.signature(Client)
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    shown = shown.replace(parameters=[itself, *shown.parameters.values()])
+    AsyncClient.__init__.__signature__ = shown  # type: ignore[attr-defined]
 
 
 _show_arguments()

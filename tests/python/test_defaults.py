@@ -41,6 +41,8 @@ DECIDED_ELSEWHERE = {
 @pytest.mark.parametrize("client", [siteline.Client, siteline.AsyncClient])
 def test_k21_help_shows_the_defaults_of_a_client_and_the_docstring_says_what_none_is(client, key):
     parameters = inspect.signature(client).parameters.values()
+    needed = [one.name for one in parameters if one.default is one.empty]
+    assert needed == ["base_url", "credential"]
     defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
     assert {name: given for name, given in defaults.items() if given is not None} == SHOWN
     assert {name for name, given in defaults.items() if given is None} == DECIDED_ELSEWHERE
