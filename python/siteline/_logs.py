@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# getLogger takes the global lock of logging. Ctrl-C at the wrong moment leaves it locked (CPython up
-# to 3.12), and every other thread waits forever: so each logger is looked up once.
+# getLogger takes the global lock of logging. Ctrl-C at the wrong moment leaves it locked (CPython
+# up to 3.12), and every other thread waits forever: so each logger is looked up once.
 _loggers: dict[str, logging.Logger] = {}
 
 
