@@ -45,6 +45,32 @@ def test_none_where_text_is_wanted_is_told_in_our_words(client, credential, key)
         siteline.Client(7, credential=credential)
 
 
+def test_none_is_told_in_our_words_by_stores_feeds_and_keys(sandbox, store):
+    none = re.escape("None (is an environment variable unset?)")
+    key = siteline.PrivateKey.generate()
+    for wrong in (
+        lambda: siteline.Feed(None, since="2026-11-18"),
+        lambda: siteline.Store(None),
+        lambda: siteline.PrivateKey.load(None),
+        lambda: key.save(None),
+        lambda: store.backup(None),
+        lambda: sandbox.revoke(None),
+        lambda: sandbox.approve(None),
+        lambda: sandbox.replace_key(None, key.public_jwk),
+    ):
+        with pytest.raises(TypeError, match=none):
+            wrong()
+    for wrong in (
+        lambda: siteline.Feed("line-2", since=None),
+        lambda: store.points(None),
+        lambda: store.coverage(None),
+    ):
+        with pytest.raises(siteline.QueryError, match=none):
+            wrong()
+    with pytest.raises(TypeError, match="an object of type int, not text"):
+        siteline.Credential("subject", key, kid=7)
+
+
 @pytest.mark.parametrize(
     ("name", "instead"),
     [

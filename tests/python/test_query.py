@@ -1,5 +1,6 @@
 """Query parameters: each value is sent exactly, or refused with a message."""
 
+import re
 from datetime import UTC, datetime, time, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -219,6 +220,17 @@ def test_an_invalid_bucket_width_or_page_size_is_refused(client):
     assert {client.data(start=None, interval=width).query.interval_seconds for width in widths} == {
         60
     }
+
+
+@pytest.mark.parametrize("interval", [1.5, "1.5s", timedelta(milliseconds=1500), 0], ids=repr)
+def test_an_invalid_bucket_width_is_shown_as_it_was_written(client, interval):
+    message = f"interval={interval!r} is not a bucket width: it is a whole number of seconds"
+    for call in (
+        lambda: client.data(start=None, interval=interval),
+        lambda: siteline.Feed("line-2", since="2026-11-18", interval=interval),
+    ):
+        with pytest.raises(siteline.QueryError, match=re.escape(message)):
+            call()
 
 
 def test_reserved_names_are_refused_among_the_filters(client):
