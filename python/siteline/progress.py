@@ -215,8 +215,9 @@ class _SharedBarPart:
 
 
 def _total(pages: list[int | None], count: int) -> int | None:
+    """Estimate the pages of ``count`` reads from those of the reads that have begun."""
     known = [number for number in pages if number is not None]
-    return sum(known) if len(known) == count else None
+    return round(sum(known) * count / len(known)) if len(known) == len(pages) else None
 
 
 def _pages(progress: Progress) -> str:

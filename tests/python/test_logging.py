@@ -483,6 +483,17 @@ def test_records_of_a_read_have_fields_with_numbers(sandbox):
     assert all(text.startswith(("reading ", "a new access token")) for text in others), others
 
 
+def test_a_logger_emits_no_record_below_its_level(sandbox):
+    quiet = logging.getLogger("siteline.http")
+    quiet.setLevel(logging.INFO)
+    try:
+        with collected_records() as records:
+            sandbox.client().data(**DAY).collect()
+    finally:
+        quiet.setLevel(logging.NOTSET)
+    assert {record.name for record in records} == {"siteline.data", "siteline.token"}
+
+
 def test_a_request_without_a_reply_has_no_status(sandbox):
     sandbox.fault(on="data", nth=1, reset=True)
     with collected_records() as records:

@@ -339,6 +339,16 @@ def test_a_bar_and_a_line_know_their_total_where_the_same_query_was_read(
         assert " 60.0/90.0 " in shown.getvalue(), "two pages of three"
 
 
+def test_the_shared_line_of_a_gather_knows_its_total(sandbox, monkeypatch):
+    without_tqdm(monkeypatch)
+    shown = terminal(monkeypatch)
+    client = sandbox.client()
+    client.data(**SIX_HOURS).collect()
+    client.gather(client.data(**SIX_HOURS, progress=True).split(3))
+    assert "1 of about 3 pages" in shown.getvalue()
+    assert shown.getvalue().rstrip().endswith("72 points, 3 pages")
+
+
 def test_the_line_is_ended_when_the_read_fails(sandbox, monkeypatch):
     without_tqdm(monkeypatch)
     shown = terminal(monkeypatch)
