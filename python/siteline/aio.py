@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Generic,
     Literal,
     Never,
@@ -97,6 +98,7 @@ class AsyncClient:
     """
 
     __slots__ = ("_client",)
+    __signature__: ClassVar[inspect.Signature]
 
     def __init__(
         self, base_url: str, *surplus: Never, **options: Unpack[_NewClientOptions]
@@ -269,10 +271,7 @@ def _show_arguments() -> None:
     for name in ("data", "sync", "plan"):
         shown = inspect.signature(getattr(Client, name))
         getattr(AsyncClient, name).__signature__ = shown
-    shown = inspect.signature(Client)
-    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    shown = shown.replace(parameters=[itself, *shown.parameters.values()])
-    AsyncClient.__init__.__signature__ = shown  # type: ignore[attr-defined]
+    AsyncClient.__signature__ = inspect.signature(Client)
 
 
 _show_arguments()

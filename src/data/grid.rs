@@ -157,8 +157,9 @@ mod tests {
             "start=2026-10-31T23:00:00Z and end=2026-11-03T23:00:00Z are no multiples of \
              interval=\"1d\" in UTC: of the buckets that are given, the first one begins at \
              2026-11-01T00:00:00Z, 1h after start, and the last one ends at 2026-11-04T00:00:00Z, 1h \
-             past end. A day, and a date without a time, is one in UTC. For whole buckets write start=\"2026-10-31T00:00:00Z\", \
-             end=\"2026-11-04T00:00:00Z\", or keep the range with interval=\"1h\"."
+             past end. A day, and a date without a time, is one in UTC. For whole buckets write \
+             start=\"2026-10-31T00:00:00Z\", end=\"2026-11-04T00:00:00Z\", or keep the range with \
+             interval=\"1h\"."
         );
         let one = query(Some("2026-11-01T00:00:00Z"), Some("2026-11-01T02:00:00Z"), 86_400);
         assert_eq!(one.bounds_off_grid(), ["end"]);
