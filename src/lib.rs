@@ -48,7 +48,8 @@
 //! | the store | embedded `SQLite` (rusqlite): one transaction for a page, its bookmark and its coverage | a row for each point: blocks of a series' points are smaller, faster, and carry a checksum |
 //! | certificates | the platform's verifier; rustls-native-certs for `SSL_CERT_FILE` and `SSL_CERT_DIR` | |
 //! | other JSON | `serde_json` | |
-//! | Python | pyo3; pyo3-log for the form of a log record | |
+//! | Python | pyo3 | |
+//! | log records | log, whose records have fields, emitted by `python/bridge/logging.rs` | pyo3-log 0.13: it turns each field into text |
 //! | asyncio: user coroutines that Rust awaits | pyo3-async-runtimes, without its features: `into_future_with_locals`, for async signers and async stores (`python/bridge/coroutine.rs`) | |
 //! | asyncio: awaitables that Python awaits | a bridge of our own (`python/bridge/awaitable.rs`) | pyo3-async-runtimes 0.29: 8 of 40 scripts that exited during a call crashed, because it attaches to an interpreter that is finalizing; if the loop was closed it prints a traceback and sets `sys.last_value`; an awaitable whose result is `StopIteration` never completes; a panic becomes a separate exception without its message |
 //! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte | axum |

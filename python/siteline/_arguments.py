@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
@@ -29,9 +29,17 @@ _COLUMNS = {
 
 
 def nanoseconds(at: Any) -> int:
-    """Count the nanoseconds from the Unix epoch to an aware datetime or pandas timestamp."""
+    """Count the nanoseconds from the Unix epoch to an aware datetime or pandas timestamp.
+
+    A date without a time is a day in UTC: it means its midnight there.
+    """
+    if isinstance(at, date) and not isinstance(at, datetime):
+        at = datetime(at.year, at.month, at.day, tzinfo=UTC)
     if not hasattr(at, "utcoffset") or not hasattr(at, "astimezone"):
-        raise ValueError(f"is a {type(at).__name__}, not a time with a zone.")
+        what = f"an object of type {type(at).__name__}"
+        if at is None:
+            what = "None (is an environment variable unset?)"
+        raise ValueError(f"is {what}, not a time with a zone.")
     try:
         is_naive = at.utcoffset() is None
         if not is_naive:

@@ -11,6 +11,7 @@ from typing import (
     Generic,
     Literal,
     Protocol,
+    Required,
     Self,
     TypeAlias,
     TypedDict,
@@ -34,7 +35,7 @@ from siteline.frames import Record
 from siteline.gathered import Gathered
 from siteline.lateness import Lateness
 from siteline.progress import Progress
-from siteline.reports import PageReport, PublicJwk, SandboxStats, TableReport
+from siteline.reports import PageReport, PublicJwk, SandboxStats, ScanReport, TableReport
 from siteline.sync import FeedReport, Plan, SyncReport
 from siteline.targets import AsyncStoreTarget, StoreTarget
 
@@ -61,7 +62,7 @@ __all__ = [
 ]
 
 _Duration: TypeAlias = float | timedelta | str
-_Instant: TypeAlias = datetime | str
+_Instant: TypeAlias = datetime | date | str
 _Ids: TypeAlias = Literal["str", "category"]
 _Jwk: TypeAlias = Mapping[str, Any]
 _Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -274,6 +275,8 @@ class Table:
 class Scan:
     @property
     def query(self) -> Query: ...
+    @property
+    def report(self) -> ScanReport: ...
     def pages(self) -> PageIterator: ...
     @overload
     def records(
@@ -306,7 +309,7 @@ class Feed:
         cls,
         name: str,
         *,
-        since: _Instant | date,
+        since: _Instant,
         site: str | int | None = None,
         line: str | int | None = None,
         interval: _Duration | None = None,
@@ -426,7 +429,7 @@ class Points:
     def _repr_html_(self) -> str: ...
     def _preview(
         self,
-    ) -> tuple[str, Preview, RecordIterator[dict[str, Any]], int, bool, str]: ...
+    ) -> tuple[str, Preview, RecordIterator[dict[str, Any]], int, bool, str, bool]: ...
 
 class _Run:
     def _progress_callback(self) -> Callable[[Progress], object] | None: ...
@@ -487,9 +490,9 @@ class _NewClientOptions(_BaseOptions):
     credential: Credential
 
 class _DataOptions(TypedDict, total=False):
+    start: Required[_Instant | None]
     site: str | int | None
     line: str | int | None
-    start: _Instant | None
     end: _Instant | None
     interval: _Duration | None
     page_size: int | None
@@ -509,21 +512,21 @@ class Client:
         base_url: str,
         *,
         credential: Credential,
-        scopes: str | Sequence[str] | None = None,
+        scopes: str | Sequence[str] | None = ("customer.discovery.read", "customer.data.read"),
         audience: str | None = None,
         daily_allowance: int | None = None,
         allowance_resets: str | time | None = None,
         ledger: str | PathLike[str] | None = None,
-        settle_lag: _Duration | None = None,
-        assertion_lifetime: _Duration | None = None,
-        clock_tolerance: _Duration | None = None,
+        settle_lag: _Duration | None = "5m",
+        assertion_lifetime: _Duration | None = "2m",
+        clock_tolerance: _Duration | None = "0s",
         typ: bool = False,
-        max_retry_after: _Duration | None = None,
-        tries: int | None = None,
-        connect_timeout: _Duration | None = None,
-        response_timeout: _Duration | None = None,
-        idle_timeout: _Duration | None = None,
-        max_body_bytes: int | None = None,
+        max_retry_after: _Duration | None = "1m",
+        tries: int | None = 4,
+        connect_timeout: _Duration | None = "5s",
+        response_timeout: _Duration | None = "30s",
+        idle_timeout: _Duration | None = "15s",
+        max_body_bytes: int | None = 67108864,
         application: str | None = None,
         allow_http: bool = False,
         ca_bundle: str | PathLike[str] | _Bytes | None = None,
@@ -548,9 +551,9 @@ class Client:
     def data(
         self,
         *,
+        start: _Instant | None,
         site: str | int | None = None,
         line: str | int | None = None,
-        start: _Instant | None = None,
         end: _Instant | None = None,
         interval: _Duration | None = None,
         page_size: int | None = None,

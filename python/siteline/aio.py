@@ -15,10 +15,12 @@ import asyncio
 import contextlib
 import contextvars
 import functools
+import inspect
 from collections.abc import Iterable
 from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Generic,
     Literal,
     Never,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from siteline.discovery import Discovery
     from siteline.frames import Record
     from siteline.gathered import Gathered
+    from siteline.reports import ScanReport
     from siteline.sync import Plan, SyncReport
     from siteline.targets import AsyncStoreTarget, StoreTarget
 
@@ -95,6 +98,7 @@ class AsyncClient:
     """
 
     __slots__ = ("_client",)
+    __signature__: ClassVar[inspect.Signature]
 
     def __init__(
         self, base_url: str, *surplus: Never, **options: Unpack[_NewClientOptions]
@@ -262,6 +266,17 @@ class AsyncClient:
         return html.client(self._client, "AsyncClient")
 
 
+def _show_arguments() -> None:
+    """Let ``help()`` show the arguments of :class:`siteline.Client`, with their defaults."""
+    for name in ("data", "sync", "plan"):
+        shown = inspect.signature(getattr(Client, name))
+        getattr(AsyncClient, name).__signature__ = shown
+    AsyncClient.__signature__ = inspect.signature(Client)
+
+
+_show_arguments()
+
+
 def _core(given: Any) -> Any:
     """Replace each :class:`AsyncScan`, alone or in a list, by the core's scan."""
     if isinstance(given, AsyncScan):
@@ -350,6 +365,11 @@ class AsyncScan:
     def query(self) -> Query:
         """The query: immutable, printable, hashable."""
         return self._scan.query
+
+    @property
+    def report(self) -> ScanReport:
+        """What in the query may mean something else than it seems; sends no request."""
+        return self._scan.report
 
     def pages(self) -> AsyncPages:
         """Read page by page, on a new chain: ``async for page in scan.pages()``.

@@ -96,7 +96,7 @@ class SitelineWarning(UserWarning):
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as seen:
     ...     warnings.simplefilter("always")
-    ...     scan = client.data(site="S1", end="2030-01-01T00:00Z")
+    ...     scan = client.data(site="S1", start="2026-11-01", end="2030-01-01")
     >>> seen[0].category is siteline.SitelineWarning, str(seen[0].message)
     (True, 'end=2030-01-01T00:00:00Z lies ahead of now ...')
     """
@@ -229,10 +229,10 @@ class QueryError(ConfigError):
     Also raised where a read reached ``max_pages=`` before its end. Then requests were made:
     ``.partial`` has the points that were read, and ``.bookmark`` is where to continue.
 
-    >>> client.data(site="S1", start="2026-11-01")
+    >>> client.data(site="S1", start="2026-11-01T00:00")
     Traceback (most recent call last):
         ...
-    siteline.errors.QueryError: start="2026-11-01" is a date without a time and zone
+    siteline.errors.QueryError: start="2026-11-01T00:00" has no time zone
     ...
     """
 
@@ -247,7 +247,7 @@ class TransportError(SitelineError, ConnectionError):
     >>> sandbox.client(tries=1).discover()
     Traceback (most recent call last):
         ...
-    siteline.errors.TransportError: no connection to 127.0.0.1: connection refused
+    siteline.errors.TransportError: no connection to 127.0.0.1:...: connection refused
     """
 
 
@@ -259,7 +259,7 @@ class TransportTimeout(TransportError, TimeoutError):
     >>> sandbox.fault(on="data", hang=True)
     >>> impatient = sandbox.client(response_timeout=0.01, tries=1)
     >>> try:
-    ...     impatient.data(site="S1").collect()
+    ...     impatient.data(site="S1", start="2026-11-01").collect()
     ... except siteline.TransportTimeout as error:
     ...     print(error.phase)
     response
@@ -324,7 +324,8 @@ class ProtocolError(SitelineError, ValueError):
 class BodyTooLarge(ProtocolError):
     """The reply is longer than ``max_body_bytes``, decoded: ask for smaller pages.
 
-    >>> sandbox.client(max_body_bytes=1_000).data(site="S1", interval="1h").collect()
+    >>> small = sandbox.client(max_body_bytes=1_000)
+    >>> small.data(site="S1", start="2026-11-01", interval="1h").collect()
     Traceback (most recent call last):
         ...
     siteline.errors.BodyTooLarge: the body of the reply is larger than 1000 bytes
@@ -362,7 +363,7 @@ class ServiceError(SitelineError):
     - ``.detail``: the service's explanation, cut and escaped
 
     >>> try:
-    ...     client.data(site="S1", filters={"colour": "red"}).collect()
+    ...     client.data(site="S1", start=None, filters={"colour": "red"}).collect()
     ... except siteline.ServiceError as error:
     ...     print(error.status, error.code, error.detail)
     400 invalid_request unknown parameter "colour"
@@ -383,8 +384,8 @@ class AuthenticationError(ServiceError):
     >>> try:
     ...     client.discover()
     ... except siteline.AuthenticationError as error:
-    ...     print(error.hint.split(". ")[0])
-    the service does not say which check failed
+    ...     print(error.hint.splitlines()[0])
+    The service does not say which check failed. Compare:
     """
 
 
@@ -423,7 +424,7 @@ class ScopeError(ServiceError, PermissionError):
 class RequestRejected(ServiceError):
     """The service refused this request, and would refuse the same request again.
 
-    >>> client.data(site="S1", filters={"colour": "red"}).collect()
+    >>> client.data(site="S1", start=None, filters={"colour": "red"}).collect()
     Traceback (most recent call last):
         ...
     siteline.errors.RequestRejected: the service refused GET /api/customer/v1/data (status 400, ...
@@ -493,7 +494,7 @@ class DeadlineExceeded(SitelineError, TimeoutError):
 
     >>> sandbox.fault(on="data", status=503, retry_after=50)
     >>> try:
-    ...     client.data(site="S1", deadline="30s").collect()
+    ...     client.data(site="S1", start=None, deadline="30s").collect()
     ... except siteline.DeadlineExceeded as error:
     ...     print(isinstance(error, TimeoutError))
     True

@@ -23,7 +23,8 @@ __all__ = ["Progress"]
 class Progress(NamedTuple):
     """The progress of a read: the callable passed as ``progress=`` gets it after each page.
 
-    The service does not say in advance how many pages there are (§4.3).
+    The service does not say in advance how many pages there are (§4.3): ``pages_expected`` is
+    estimated from what was read before.
 
     - ``pages``, ``points``: read so far, repeated points included
     - ``requests``: made for them, retries included, and for the page that is read ahead
@@ -32,6 +33,8 @@ class Progress(NamedTuple):
     - ``fraction``: the part of the range before ``newest``, from 0 to 1; 1 after the last page.
       ``None`` unless pages are in order of time and have more than one series
     - ``done``: whether the last page has been read
+    - ``pages_expected``: pages in total: of a sync, as its plan expects them; of a scan, where this
+      client has read the same query over any range; ``None`` where nothing similar was read
 
     An exception in the callable ends the read without losing a page: the same ``collect()``, or the
     next ``next(pages)``, continues after the pages that were read.
@@ -57,6 +60,8 @@ class Progress(NamedTuple):
     """The part of the range before ``newest``, from 0 to 1; ``None`` where it is unknown."""
     done: bool
     """Whether the last page has been read."""
+    pages_expected: int | None = None
+    """Pages in total, estimated from earlier reads; ``None`` where nothing similar was read."""
 
 
 def checked(progress: Any) -> Any:
@@ -109,7 +114,7 @@ def finish(callback: Any) -> None:
 
 
 class _Bar:
-    """A tqdm bar. Its total is estimated from the fraction."""
+    """A tqdm bar. Its total is estimated from the fraction, else from the expected pages."""
 
     __slots__ = ("_bar",)
 
@@ -119,6 +124,11 @@ class _Bar:
     def __call__(self, progress: Progress) -> None:
         if progress.fraction:
             self._bar.total = round(progress.points / progress.fraction)
+        elif progress.pages_expected and progress.pages:
+            total = round(progress.points * progress.pages_expected / progress.pages)
+            self._bar.total = total or None
+        else:
+            self._bar.total = None
         self._bar.set_postfix_str(_pages(progress), refresh=False)
         self._bar.update(progress.points - self._bar.n)
 
@@ -178,6 +188,7 @@ class _SharedBar:
                 newest=max(times, default=None),
                 fraction=sum(fractions) / self._count if len(fractions) == len(begun) else None,
                 done=len(begun) == self._count and all(one.done for one in begun),
+                pages_expected=_total([one.pages_expected for one in begun], self._count),
             )
         )
 
@@ -203,11 +214,19 @@ class _SharedBarPart:
         self._shared.close()
 
 
+def _total(pages: list[int | None], count: int) -> int | None:
+    """Estimate the pages of ``count`` reads from those of the reads that have begun."""
+    known = [number for number in pages if number is not None]
+    return round(sum(known) * count / len(known)) if len(known) == len(pages) else None
+
+
 def _pages(progress: Progress) -> str:
     left = ""
     if progress.allowance_left is not None:
         left = f", {progress.allowance_left:,} requests left today"
-    return f"{counted(progress.pages, 'page')}{left}"
+    if progress.pages_expected is None or progress.done:
+        return f"{counted(progress.pages, 'page')}{left}"
+    return f"{progress.pages:,} of about {counted(progress.pages_expected, 'page')}{left}"
 
 
 def _in_notebook() -> bool:

@@ -23,6 +23,7 @@ __all__ = [
     "RangeCoverage",
     "SandboxRequest",
     "SandboxStats",
+    "ScanReport",
     "StoreProvenance",
     "SyncReportDict",
     "TableReport",
@@ -84,7 +85,29 @@ class PageReport(_Findings):
     """Points whose series and timestamp occurred before on the page."""
 
 
-class TableReport(_Findings):
+class ScanReport(TypedDict):
+    """:attr:`Scan.report`: what in a query may mean something else than it seems.
+
+    - ``bounds_off_grid``: ``"start"``, ``"end"``: the bounds that lie within a bucket, so that the
+      buckets given do not begin or end there. The grid is the multiples of the interval in UTC
+    - ``not_listed``: ids of the query that the service does not list, such as ``'line "L9"'``, by
+      the newest ``discover()`` of the client; empty before it, and where its body, which the
+      interface does not show (§4.2), has no ids that siteline recognises
+
+    >>> scan.report["bounds_off_grid"]
+    []
+    >>> resources = client.discover()
+    >>> client.data(site="S1", line="L9", start="2026-11-01", interval="1h").report["not_listed"]
+    ['line "L9"']
+    """
+
+    bounds_off_grid: list[Literal["start", "end"]]
+    """The bounds that lie within a bucket."""
+    not_listed: list[str]
+    """Ids of the query that the service does not list."""
+
+
+class TableReport(_Findings, ScanReport):
     """:attr:`Table.report`: assumptions, findings and counts of a complete read.
 
     - ``pages``, ``points_read``: pages read, and points on them, repeats included
@@ -92,6 +115,7 @@ class TableReport(_Findings):
     - ``points``, ``series``: rows of the table, and different series
     - ``repeated``, ``revised``: points that were sent again with the same values, and with other
       values (the later win, §4.5.3)
+    - ``bounds_off_grid``, ``not_listed``: as in :class:`ScanReport`, when the read began
     - the others as in :class:`PageReport`, summed over pages
 
     The table of :meth:`Sandbox.truth` was not read: its ``pages`` are 0.

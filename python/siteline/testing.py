@@ -59,7 +59,7 @@ def siteline_sandbox(request: pytest.FixtureRequest) -> Iterator[siteline.Sandbo
     that makes its own client (``Client.from_env()``) needs the variables of
     ``siteline_sandbox.env()``, in this process or another, and has this clock too. What it reads
     itself, such as ``datetime.now()``, is the machine's time: pass it the time, or mark the test
-    with ``@pytest.mark.siteline_sandbox(now=None)``; the sandbox then runs with the machine's clock.
+    with ``@pytest.mark.siteline_sandbox(now=None)``; the sandbox then has the machine's clock.
     """
     keywords: dict[str, Any] = {"now": NOW}
     for mark in reversed(list(request.node.iter_markers(_MARK))):

@@ -172,10 +172,12 @@ impl Exchange<'_> {
             ),
         };
         let mut hint = format!(
-            "the service does not say which check failed. Compare: kid {} must be the thumbprint of \
-             the enrolled key; aud {} must be the token endpoint as the service knows it (audience=); \
-             sub {} must be what enrollment returned; {clock}; the integration may not be approved \
-             yet",
+            "The service does not say which check failed. Compare:\n\
+             - kid {} must be the thumbprint of the enrolled key\n\
+             - aud {} must be the token endpoint as the service knows it (audience=)\n\
+             - sub {} must be what enrollment returned\n\
+             - {clock}\n\
+             - the integration may not be approved yet",
             self.credential.kid(),
             self.settings.audience,
             self.credential.subject(),
@@ -183,7 +185,7 @@ impl Exchange<'_> {
         let beyond = skew.is_some_and(|skew| skew.abs() > CORRECTED_SKEW);
         let error = if corrected || beyond {
             if self.transport.base_url().is_loopback() {
-                hint += "; if the service is a siteline.Sandbox, its clock was moved or stands still: \
+                hint += "\n- if the service is a siteline.Sandbox, its clock was moved or stands still: \
                          set all variables of sandbox.env(), or pass clock=sandbox.clock";
             }
             let (ours, theirs) = self.both_clocks(skew.unwrap_or_default());

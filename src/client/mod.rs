@@ -13,6 +13,7 @@
 //! | `page_stream` | the pages of one chain, at most one of them prefetched |
 //! | `progress` | the progress of a read |
 //! | `density` | estimates of the number of pages |
+//! | `listed` | what the discovery response listed |
 //! | `table` | a merged table; several tables as one |
 //! | `scan` | a read that has not started |
 //! | `scan_input` | the arguments of a scan |
@@ -29,6 +30,7 @@ pub mod collect;
 pub(crate) mod density;
 mod end;
 pub(crate) mod gather;
+mod listed;
 pub(crate) mod page_request;
 pub(crate) mod page_stream;
 pub mod progress;
@@ -42,7 +44,7 @@ pub mod split;
 pub(crate) mod table;
 
 pub use self::end::End;
-pub(crate) use self::scan_input::ScanInput;
+pub(crate) use self::scan_input::{ScanInput, start_left_out};
 pub use self::send::{Client, DATA_PATH};
 pub use self::settings::ClientSettings;
 pub(crate) use self::settings::ReadSettings;

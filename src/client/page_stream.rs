@@ -88,9 +88,11 @@ impl PageStream {
         chain: Chain,
         provenance: Provenance,
     ) -> Arc<Self> {
+        let expected = client.densities().pages(&provenance.query);
+        let before = provenance.resumed_after_pages;
         let position = Position {
             chain: chain.keep_raw(settings.keep_raw),
-            meter: Meter::new(&provenance.query),
+            meter: Meter::new(&provenance.query, expected.map(|all| all.saturating_sub(before))),
             prefetched: None,
             unread: None,
             taken: 0,
@@ -282,6 +284,7 @@ impl PageStream {
         if let Some(fetched) = self.fetch_prefetched(deadline, &mut next).await {
             return self.receive(fetched, next);
         }
+        self.client.listed().log_missing(&self.provenance.query);
         let (wire, decoding) = {
             let chain = &self.position.lock().chain;
             (chain.wire(), chain.decoding())

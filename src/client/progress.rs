@@ -1,8 +1,8 @@
-//! [`Progress`]: the progress of a read, without estimates.
+//! [`Progress`]: the progress of a read.
 //!
 //! The service tells neither the number of pages (§4.3) nor the order of points. So pages, points and
 //! requests are counted, and a fraction of the range is given only while the pages are in order of
-//! time.
+//! time. The expected number of pages is an estimate from earlier reads.
 
 use jiff::Timestamp;
 
@@ -26,12 +26,16 @@ pub struct Progress {
     pub fraction: Option<f64>,
     /// Whether the last page has been read.
     pub done: bool,
+    /// Pages in total, as a plan expects them from earlier reads; the exact number after the last page.
+    pub pages_expected: Option<u64>,
 }
 
 /// Counts the pages of one read.
 #[derive(Debug)]
 pub(super) struct Meter {
     range: Option<(i64, i64)>,
+    /// The estimate before the first page.
+    expected: Option<u64>,
     pages: u64,
     points: u64,
     newest: Option<i64>,
@@ -58,13 +62,14 @@ struct Span {
 }
 
 impl Meter {
-    /// Before the first page.
-    pub(super) fn new(query: &Query) -> Self {
+    /// Before the first page of a read that is expected to have this many pages.
+    pub(super) fn new(query: &Query, expected: Option<u64>) -> Self {
         let range = match (query.start(), query.end()) {
             (Some(start), Some(end)) => Some((start.as_microsecond(), end.as_microsecond())),
             _ => None,
         };
-        Self { range, pages: 0, points: 0, newest: None, order: Order::Unknown(None) }
+        let order = Order::Unknown(None);
+        Self { range, expected, pages: 0, points: 0, newest: None, order }
     }
 
     pub(super) fn count(
@@ -87,6 +92,12 @@ impl Meter {
             newest: self.newest.and_then(|at| Timestamp::from_microsecond(at).ok()),
             fraction: if page.is_last { Some(1.0) } else { self.fraction() },
             done: page.is_last,
+            // An estimate that was reached before the end was wrong.
+            pages_expected: if page.is_last {
+                Some(self.pages)
+            } else {
+                self.expected.filter(|expected| *expected > self.pages)
+            },
         }
     }
 

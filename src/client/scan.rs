@@ -3,13 +3,14 @@
 //! [`CollectOnce`](super::collect::CollectOnce) reads one chain to its end and merges it (§4.4,
 //! §4.5.3).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::page_request::Prefetch;
 use super::page_stream::PageStream;
 use super::send::Client;
 use super::settings::ReadSettings;
-use super::table::{Provenance, Table};
+use super::table::{Provenance, QueryReport, Table};
 use crate::data::{Bookmark, Chain, DecodeSettings, Query};
 use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
@@ -140,8 +141,16 @@ impl Scan {
             read_at: self.client.now(),
             pages: 0,
             resumed_after_pages: self.resumed_after_pages(),
+            not_listed: self.client.listed().missing(&self.query),
         };
         Ok(PageStream::new(self.client.clone(), prefetch, &self.settings, chain, provenance))
+    }
+
+    /// What in its query may mean something else than it seems. Sends no request.
+    #[must_use]
+    pub(crate) fn report(&self) -> QueryReport<'static> {
+        let not_listed = Cow::Owned(self.client.listed().missing(&self.query));
+        QueryReport { bounds_off_grid: self.query.bounds_off_grid(), not_listed }
     }
 
     /// The number of pages read before the bookmark; 0 without a bookmark.

@@ -9,7 +9,7 @@ use super::send::Client;
 use super::settings::ReadSettings;
 use crate::auth::Checked;
 use crate::data::{DecodeSettings, Query, QueryInput, Shape};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 
 const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
                         (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
@@ -28,8 +28,8 @@ pub(crate) struct ScanInput {
 }
 
 impl ScanInput {
-    /// The scan, with its end fixed now as [`Client::end`] says; and a warning if the end is in the
-    /// future.
+    /// The scan, with its end fixed now as [`Client::end`] says; and warnings if the end is in the
+    /// future, or a bound is off the grid.
     ///
     /// # Errors
     /// As [`Client::end`] and [`ScanInput::scan`].
@@ -45,7 +45,8 @@ impl ScanInput {
             let too_late = given.is_none() && start.is_some_and(|start| start >= end.at);
             if too_late { error.with_hint(END_HINT) } else { error }
         })?;
-        Ok(Checked { value, warnings: end.warning().into_iter().collect() })
+        let warnings = end.warning().into_iter().chain(value.query().grid_warning());
+        Ok(Checked { warnings: warnings.collect(), value })
     }
 
     /// The scan, with the end as it is.
@@ -57,6 +58,15 @@ impl ScanInput {
         let decode = DecodeSettings::for_query(&query, self.shape, self.extra_columns)?;
         Ok(Scan::new(client.clone(), query, decode, self.settings))
     }
+}
+
+/// The error of a scan whose start was left out (K16): `None` must be written on purpose.
+pub(crate) fn start_left_out() -> Error {
+    let message = "start= is left out: without it the service decides where the points begin.";
+    Error::new(Kind::QueryError, message).with_hint(
+        "That may be years ago, and each page costs a request of the daily allowance. Write \
+         start=\"2026-11-01\" (a day in UTC) or a time, or start=None to let the service decide.",
+    )
 }
 
 impl From<&Scan> for ScanInput {
@@ -72,7 +82,6 @@ mod tests {
     use super::*;
     use crate::auth::test_harness::{credential, noon};
     use crate::client::ClientSettings;
-    use crate::error::Kind;
     use crate::http::BaseUrl;
 
     fn input(start: &str, end: Option<&str>) -> ScanInput {

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::density::QueryDensities;
+use super::listed::ListedIds;
 use super::reply::{self, RequestParts};
 use super::settings::ClientSettings;
 use super::spending::Spending;
@@ -50,6 +51,7 @@ struct Inner {
     closed: watch::Sender<bool>,
     data_requests: AtomicU64,
     densities: QueryDensities,
+    listed: ListedIds,
 }
 
 /// The credential and its token cache.
@@ -86,6 +88,7 @@ impl Client {
             closed: watch::Sender::new(false),
             data_requests: AtomicU64::new(0),
             densities: QueryDensities::default(),
+            listed: ListedIds::default(),
             settings,
         })))
     }
@@ -99,7 +102,9 @@ impl Client {
         let request = RequestParts { path: DISCOVERY_PATH, query: None, spending: None };
         let read = |reply: &Reply| ready(reply::json_object(reply));
         let deadline = Deadline::after(self.0.time.clock(), deadline);
-        self.unless_closed(Box::pin(self.send(request, deadline, &read))).await
+        let body = self.unless_closed(Box::pin(self.send(request, deadline, &read))).await?;
+        self.0.listed.learn(&body);
+        Ok(body)
     }
 
     /// Sends one data request with its retries, each counted in the allowance before it is sent.
@@ -198,6 +203,11 @@ impl Client {
     /// The estimates of how many pages a query has, from the chains that this client has read.
     pub(crate) fn densities(&self) -> &QueryDensities {
         &self.0.densities
+    }
+
+    /// What the newest discovery response listed.
+    pub(crate) fn listed(&self) -> &ListedIds {
+        &self.0.listed
     }
 
     /// Closes the client: new calls and those in progress get `ClosedError`. May be called again.

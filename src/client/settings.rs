@@ -11,6 +11,7 @@ use super::background::Spawner;
 use crate::auth::{Credential, ScopeSet};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
+use crate::http::proxy::has_password;
 use crate::http::{
     BaseUrl, DefaultLedger, FileLedger, Integration, Ledger, Policy, Terms, TimeOfDay,
     TransportSettings,
@@ -162,6 +163,38 @@ impl ClientSettings {
         Ok(())
     }
 
+    /// Why a client with these settings is not pickled: one of them is valid only in this process, or is
+    /// secret.
+    #[must_use]
+    pub(crate) fn why_not_pickled(&self) -> Option<&'static str> {
+        if self.clock.is_manual() && !self.has_sandbox_clock {
+            return Some(
+                "A client with clock= is not pickled, because the clock exists only in this process: make \
+                 the client without it. The client of sandbox.client() has a clock; that of \
+                 Client.from_env() with the variables of sandbox.env() is pickled.",
+            );
+        }
+        let is_secret = self.transport.proxy.as_deref().is_some_and(has_password);
+        is_secret.then_some(
+            "A client whose proxy= has a user or password is not pickled, because the pickle would \
+             contain them: set HTTPS_PROXY to the proxy instead, in the other process too.",
+        )
+    }
+
+    /// What is set for page requests holds for token requests too (K20): the attempts, the longest
+    /// `Retry-After`, and a reply timeout, where an attempt of a token request has a limit of its own.
+    pub(crate) fn hold_for_tokens(&mut self) {
+        let response_timeout = self.transport.response_timeout;
+        let is_usual = response_timeout == TransportSettings::default().response_timeout;
+        let token = &mut self.token_retry;
+        token.tries = self.retry.tries;
+        token.max_retry_after = self.retry.max_retry_after;
+        if !is_usual && token.attempt_limit.is_some_and(|limit| limit < response_timeout) {
+            token.attempt_limit = Some(response_timeout);
+            token.call_limit = token.call_limit.max(response_timeout);
+        }
+    }
+
     fn integration(&self) -> Integration {
         Integration::new(self.base_url.as_str(), self.credential.subject())
     }
@@ -215,6 +248,28 @@ mod tests {
 
     fn settings(address: &str) -> ClientSettings {
         ClientSettings::new(BaseUrl::parse(address, false).expect("an address"), credential())
+    }
+
+    #[test]
+    fn k20_what_is_set_for_pages_holds_for_tokens_and_the_defaults_are_their_own() {
+        let usual = settings("https://customer.example.com");
+        let mut unset = usual.clone();
+        unset.hold_for_tokens();
+        assert_eq!(unset.token_retry, usual.token_retry);
+        let mut set = usual;
+        set.retry.tries = 1;
+        set.retry.max_retry_after = Duration::from_secs(5);
+        set.transport.response_timeout = Duration::from_secs(100);
+        set.hold_for_tokens();
+        let token = &set.token_retry;
+        assert_eq!((token.tries, token.max_retry_after), (1, Duration::from_secs(5)));
+        let limits = (token.attempt_limit, token.call_limit);
+        assert_eq!(limits, (Some(Duration::from_secs(100)), Duration::from_secs(100)));
+        // A shorter one ends an attempt before its limit does.
+        set.token_retry = Policy::token();
+        set.transport.response_timeout = Duration::from_secs(2);
+        set.hold_for_tokens();
+        assert_eq!(set.token_retry.attempt_limit, Policy::token().attempt_limit);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! [`Table`]: the merged result of a read and its provenance; [`Table::concat`] merges several.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -44,6 +45,17 @@ pub(crate) struct Provenance {
     /// Pages of the chain before these, whose points are missing here; not 0 only if a read was resumed
     /// without its partial table.
     pub resumed_after_pages: u64,
+    /// The ids of the queries that the discovery response did not list when the read began.
+    pub not_listed: Vec<String>,
+}
+
+/// What in a query may mean something else than it seems (K17, K19).
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct QueryReport<'a> {
+    /// The bounds at which no bucket begins: `start`, `end`.
+    pub bounds_off_grid: Vec<&'static str>,
+    /// The ids that the discovery response did not list.
+    pub not_listed: Cow<'a, [String]>,
 }
 
 /// A read that failed: its error, its position, and the pages that were read.
@@ -64,6 +76,8 @@ pub(crate) struct TableReport<'a> {
     merged: Cow<'a, MergeReport>,
     pages: u64,
     resumed_after_pages: u64,
+    #[serde(flatten)]
+    query: QueryReport<'a>,
 }
 
 impl<'a> TableReport<'a> {
@@ -74,10 +88,12 @@ impl<'a> TableReport<'a> {
             let (rows, series) = (points.rows() as u64, points.series.len() as u64);
             let merged =
                 MergeReport { points_read: rows, points: rows, series, ..MergeReport::default() };
-            return Self { merged: Cow::Owned(merged), pages: 0, resumed_after_pages: 0 };
+            let (merged, query) = (Cow::Owned(merged), QueryReport::default());
+            return Self { merged, pages: 0, resumed_after_pages: 0, query };
         };
         let Provenance { pages, resumed_after_pages, .. } = *provenance;
-        Self { merged: Cow::Borrowed(&merged.report), pages, resumed_after_pages }
+        let (merged, query) = (Cow::Borrowed(&merged.report), provenance.report());
+        Self { merged, pages, resumed_after_pages, query }
     }
 }
 
@@ -87,6 +103,13 @@ impl Provenance {
     pub(crate) fn bounds(&self) -> Option<(i64, i64)> {
         let (start, end) = (self.query.start()?, self.query.end()?);
         self.further.is_empty().then(|| (start.as_microsecond(), end.as_microsecond()))
+    }
+
+    fn report(&self) -> QueryReport<'_> {
+        let queries = [&self.query].into_iter().chain(&self.further);
+        let bounds: BTreeSet<_> = queries.flat_map(Query::bounds_off_grid).collect();
+        let bounds_off_grid = bounds.into_iter().rev().collect();
+        QueryReport { bounds_off_grid, not_listed: Cow::Borrowed(&self.not_listed) }
     }
 }
 
@@ -149,6 +172,12 @@ fn provenance(first: &Table, tables: &[Arc<Table>]) -> Provenance {
         read_at: all().map(|one| one.read_at).min().unwrap_or(first.provenance.read_at),
         pages: all().map(|one| one.pages).sum(),
         resumed_after_pages: all().map(|one| one.resumed_after_pages).sum(),
+        not_listed: all()
+            .flat_map(|one| &one.not_listed)
+            .cloned()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
     }
 }
 

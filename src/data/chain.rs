@@ -255,11 +255,11 @@ impl Chain {
         let (page, points, series) = (self.pages, report.points, report.series);
         match &self.state {
             PagingState::Next(cursor) => log::debug!(
-                target: "siteline::data",
+                target: "siteline::data", page, points;
                 "page {page}: {points} points of {series} series; goes on at {cursor}"
             ),
             _ => log::info!(
-                target: "siteline::data",
+                target: "siteline::data", page, points;
                 "page {page}: {points} points of {series} series; the last of {}", self.query
             ),
         }

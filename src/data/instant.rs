@@ -1,33 +1,35 @@
-//! Parses instants that a user writes. They need a zone; the bounds of a query are whole seconds.
+//! Parses instants that a user writes. They need a zone, or are a date alone, which is a day in UTC; the
+//! bounds of a query are whole seconds.
 
 use jiff::Timestamp;
 
 use super::decode::timestamp::{DateMemo, FIRST_MICROSECOND, IsoFault, parse_iso};
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// Parses ISO 8601 with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`.
+/// Parses ISO 8601 with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`; or a date alone,
+/// `2026-11-01`, which means its midnight in UTC (K18).
 ///
 /// # Errors
 /// `Kind::QueryError` for any other text, without a zone (naive, K13), or if it is finer than a
 /// microsecond. The query checks that its bounds are whole seconds.
 pub fn parse_instant(text: &str) -> Result<Timestamp> {
     let trimmed = text.trim();
+    let mut memo = DateMemo::default();
     let refused = |why: &str| Error::new(Kind::QueryError, format!("{:?} {why}", excerpt(text)));
-    let parsed =
-        parse_iso(trimmed.as_bytes(), &mut DateMemo::default()).map_err(|fault| match fault {
-            IsoFault::NoZone => refused("has no time zone").with_hint(format!(
-                "Write {:?} for UTC, or add an offset such as +02:00.",
-                excerpt(&format!("{trimmed}Z"))
-            )),
-            IsoFault::DateOnly => refused("is a date without a time and zone").with_hint(format!(
-                "Write {:?} for midnight UTC.",
-                excerpt(&format!("{trimmed}T00:00Z"))
-            )),
-            IsoFault::OutOfRange => refused("is outside the years 1 to 9999"),
-            IsoFault::Form => {
-                refused("is not an ISO 8601 time").with_hint("Write it as 2026-11-01T00:00Z.")
-            }
-        })?;
+    let parsed = match parse_iso(trimmed.as_bytes(), &mut memo) {
+        Err(IsoFault::DateOnly) => parse_iso(format!("{trimmed}T00:00Z").as_bytes(), &mut memo),
+        parsed => parsed,
+    };
+    let parsed = parsed.map_err(|fault| match fault {
+        IsoFault::NoZone => refused("has no time zone").with_hint(format!(
+            "Write {:?} for UTC, or add an offset such as +02:00.",
+            excerpt(&format!("{trimmed}Z"))
+        )),
+        IsoFault::OutOfRange => refused("is outside the years 1 to 9999"),
+        IsoFault::DateOnly | IsoFault::Form => {
+            refused("is not an ISO 8601 time").with_hint("Write it as 2026-11-01T00:00Z.")
+        }
+    })?;
     if parsed.leap_second || parsed.truncated {
         return Err(refused("is a leap second, or finer than a microsecond"));
     }
@@ -60,6 +62,8 @@ mod tests {
             " 2026-11-01t00:00:00.000z ",
             "2026-11-01 02:00:00+02:00",
             "2026-10-31T19:00-0500",
+            "2026-11-01",
+            " 2026-11-01 ",
         ] {
             assert_eq!(parse_instant(text).unwrap().to_string(), "2026-11-01T00:00:00Z", "{text}");
         }
@@ -73,8 +77,6 @@ mod tests {
         let error = parse_instant("2026-11-01T00:00").unwrap_err();
         assert_eq!(error.kind(), Kind::QueryError);
         assert!(error.to_string().contains("\"2026-11-01T00:00Z\""), "{error}");
-        let error = parse_instant("2026-11-01").unwrap_err();
-        assert!(error.to_string().contains("2026-11-01T00:00Z"), "{error}");
     }
 
     #[test]
@@ -83,6 +85,9 @@ mod tests {
             "",
             "yesterday",
             "2026-13-01T00:00Z",
+            "2026-02-29",
+            "0000-01-01",
+            "2026-11",
             "2026-02-29T00:00Z",
             "2026-11-01T24:01Z",
             "2026-12-31T23:59:60Z",

@@ -144,15 +144,15 @@ impl Query {
     }
 }
 
-/// The seconds of the argument `name`, a bucket width.
+/// The seconds of the argument `name`, a bucket width; `shown` is how the user wrote it.
 ///
 /// # Errors
 /// `Kind::QueryError` for parts of a second, zero, and more than 136 years.
-pub(crate) fn bucket_width(name: &str, width: Duration) -> Result<u32> {
+pub(crate) fn bucket_width(name: &str, width: Duration, shown: &str) -> Result<u32> {
     let refused = |message: String| Error::new(Kind::QueryError, message);
     if width.subsec_nanos() != 0 || width.is_zero() {
         let message = "is not a bucket width: it is a whole number of seconds, 1 or more.";
-        return Err(refused(format!("{name}={width:?} {message}")));
+        return Err(refused(format!("{name}={} {message}", excerpt(shown))));
     }
     u32::try_from(width.as_secs())
         .map_err(|_| refused(format!("{name}= is longer than 136 years.")))

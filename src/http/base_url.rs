@@ -99,6 +99,13 @@ impl BaseUrl {
         self.url.scheme() == "http"
     }
 
+    /// The host and port, for error messages.
+    #[must_use]
+    pub(crate) fn host_and_port(&self) -> String {
+        let port = self.url.port_or_known_default().unwrap_or_default();
+        format!("{}:{port}", self.host())
+    }
+
     /// The host, for error messages.
     #[must_use]
     pub(crate) fn host(&self) -> &str {

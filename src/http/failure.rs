@@ -43,7 +43,7 @@ pub(super) fn from_request(error: reqwest::Error, base: &BaseUrl, proxy: Option<
     if let Some(tls) = find::<rustls::Error>(&causes) {
         // An alert may also arrive after the handshake, when the request was sent.
         let unsent = error.is_connect();
-        return from_tls(tls, base.host()).with(|context| context.unsent = unsent);
+        return from_tls(tls, &base.host_and_port()).with(|context| context.unsent = unsent);
     }
     if error.is_connect()
         && let Some(proxy) = proxy
@@ -115,21 +115,21 @@ fn from_connect(
     base: &BaseUrl,
     proxy: Option<&str>,
 ) -> Error {
-    let host = base.host();
+    let address = base.host_and_port();
     if error.is_timeout() {
-        return connect_timeout(host, proxy);
+        return connect_timeout(&address, proxy);
     }
     let message = if error.is_dns() {
-        format!("the host name {host} could not be resolved")
+        format!("the host name {} could not be resolved", base.host())
     } else {
-        format!("no connection to {host}: {}", how(causes))
+        format!("no connection to {address}: {}", how(causes))
     };
     Error::new(Kind::TransportError, message).with(|context| context.unsent = true)
 }
 
-fn connect_timeout(host: &str, proxy: Option<&str>) -> Error {
+fn connect_timeout(address: &str, proxy: Option<&str>) -> Error {
     let through = proxy.map_or_else(String::new, |proxy| format!(" through the proxy {proxy}"));
-    let message = format!("{host} did not accept the connection{through} in time");
+    let message = format!("{address} did not accept the connection{through} in time");
     Error::new(Kind::TransportTimeout, message).with(|context| {
         context.phase = Some(Phase::Connect);
         context.unsent = true;
@@ -185,7 +185,7 @@ pub(super) fn proxy_needs_user(proxy: &str, host: &str) -> Error {
     from_proxy(proxy, host, NEEDS_A_USER).with(|context| context.status = Some(407))
 }
 
-fn from_tls(error: &rustls::Error, host: &str) -> Error {
+fn from_tls(error: &rustls::Error, address: &str) -> Error {
     use rustls::Error as Tls;
     let what = match error {
         Tls::InvalidCertificate(problem) => certificate_problem(problem),
@@ -201,7 +201,7 @@ fn from_tls(error: &rustls::Error, host: &str) -> Error {
         Tls::AlertReceived(_) => "it refused the handshake; it may require a client certificate",
         _ => "the handshake failed",
     };
-    Error::new(Kind::TlsError, format!("no trusted connection to {host}: {what}"))
+    Error::new(Kind::TlsError, format!("no trusted connection to {address}: {what}"))
         .with_hint(TRUST_HINT)
 }
 
@@ -247,7 +247,7 @@ mod tests {
             let wrapped = io::Error::other(io::Error::other(error));
             let found = causes(&wrapped);
             let tls = find::<Tls>(&found).expect("found inside");
-            let error = from_tls(tls, "customer.example.com");
+            let error = from_tls(tls, "customer.example.com:443");
             assert_eq!(error.kind(), Kind::TlsError);
             assert_eq!(error.transience(), crate::error::Transience::Never);
             let text = error.to_string();

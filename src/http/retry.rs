@@ -337,6 +337,7 @@ impl<'a> Call<'a> {
         log::log!(
             target: "siteline::http",
             if is_last_wait { log::Level::Warn } else { log::Level::Info },
+            attempt = self.tries, status = error.context().status;
             "try {} of {} ended with {}; the next one in {:.1} s",
             self.tries, self.policy.tries, outcome(&error), wait.as_secs_f64()
         );

@@ -186,13 +186,14 @@ impl Transport {
         let began = time.clock().monotonic();
         let outcome = self.exchange(request, time).await;
         let took = time.clock().monotonic().saturating_sub(began).as_millis();
+        let milliseconds = u64::try_from(took).unwrap_or(u64::MAX);
         match &outcome {
             Ok(Reply { status, body, .. }) => log::debug!(
-                target: "siteline::http",
+                target: "siteline::http", status, milliseconds;
                 "{method} {path}: {status}, {} bytes, {took} ms", body.len()
             ),
             Err(error) => log::debug!(
-                target: "siteline::http",
+                target: "siteline::http", status = error.context().status, milliseconds;
                 "{method} {path}: {}, {took} ms", error.kind()
             ),
         }

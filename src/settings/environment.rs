@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use zeroize::Zeroizing;
+
 use super::variables::{CONFIG, SANDBOX_CLOCK};
 use crate::error::{Error, Kind, Result};
 
@@ -58,6 +60,19 @@ impl Environment<'static> {
         let platform = Platform::current();
         Self { variable: &variable, read: &read_profiles, home: &home, platform }
     }
+}
+
+/// The value of a variable of this process, from which a pickled credential was made.
+///
+/// # Errors
+/// `CredentialError` where it is not set.
+pub(crate) fn variable_of_pickle(name: &str) -> Result<Zeroizing<String>> {
+    let text = std::env::var(name).ok().filter(|text| !text.trim().is_empty());
+    text.map(Zeroizing::new).ok_or_else(|| {
+        let message = format!("{name} is not set in this process.");
+        let hint = "The pickled credential was made from it: set it to the same value here.";
+        Error::new(Kind::CredentialError, message).with_hint(hint)
+    })
 }
 
 fn variable(name: &str) -> Option<String> {

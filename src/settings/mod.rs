@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-pub(crate) use self::environment::{Environment, read_certificates};
+pub(crate) use self::environment::{Environment, read_certificates, variable_of_pickle};
 pub(crate) use self::key::{Key, KeySource, PassphraseSource};
 pub(crate) use self::options::{OPTIONS, Options, Value};
 use self::profile::Profile;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::ranges::{Range, ceil, floor};
-use crate::data::{Query, QueryInput};
+use super::ranges::{Range, ceil, floor, instant};
+use crate::data::{Query, QueryInput, spelled};
 use crate::error::{Error, Kind, Result, excerpt};
 
 const DAY: u64 = 86_400;
@@ -101,6 +101,10 @@ impl Feed {
     /// `QueryError` for an invalid name, invalid query parameters, and invalid times.
     pub fn new(mut input: FeedInput) -> Result<Self> {
         check_name(&input.name)?;
+        if input.since.subsec_nanosecond() != 0 {
+            let message = format!("since= is {}: it is a whole second.", input.since);
+            return Err(Error::new(Kind::QueryError, message));
+        }
         let soon = input.since.checked_add(SignedDuration::from_secs(1));
         let end = soon.unwrap_or(input.since);
         let query = input.query(Some(input.since), Some(end)).map_err(|error| {
@@ -109,6 +113,23 @@ impl Feed {
         input.filters.clone_from(&query.input().filters);
         check_times(&input)?;
         Ok(Self(Arc::new(input)))
+    }
+
+    /// What to tell a user whose feed begins within a bucket (K17).
+    #[must_use]
+    pub(crate) fn warning(&self) -> Option<String> {
+        let input = &self.0;
+        let (since, width) = (self.since(), self.width());
+        let [before, after] = [floor, ceil].map(|round| instant(round(since, width)));
+        (before != input.since).then(|| {
+            format!(
+                "feed {:?}: since={} is not a multiple of interval=\"{}\" in UTC: its first bucket \
+                 begins at {after}. For a whole first bucket write since=\"{before}\".",
+                input.name,
+                input.since,
+                spelled(Duration::from_secs(width.unsigned_abs())),
+            )
+        })
     }
 
     /// The checked parts.
@@ -259,20 +280,6 @@ fn shown(input: &FeedInput) -> [(&'static str, String, bool); 12] {
         ("window", spelled(input.window), true),
         ("audit_pages", audits, true),
     ]
-}
-
-/// A duration as an argument can spell it: `1d`, `1h30m`, `0s`.
-#[must_use]
-pub(crate) fn spelled(duration: Duration) -> String {
-    let mut seconds = duration.as_secs();
-    let mut text = String::new();
-    for (unit, length) in [("d", DAY), ("h", 3_600), ("m", 60), ("s", 1)] {
-        if seconds >= length {
-            text = format!("{text}{}{unit}", seconds / length);
-            seconds %= length;
-        }
-    }
-    if text.is_empty() { "0s".to_owned() } else { text }
 }
 
 /// Refuses two feeds with the same name.

@@ -241,12 +241,12 @@ impl Run {
         })
     }
 
-    /// The progress of the run: applied pages and points. The fraction is unknown before the end, as
-    /// the number of pages is.
+    /// The progress of the run: applied pages and points, and the pages that the plan expects. The
+    /// fraction is unknown before the end.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let work = self.work();
-        let done = work.is_over();
+        let (left, done) = work.left();
         Progress {
             pages: work.pages(),
             points: work.points,
@@ -255,6 +255,7 @@ impl Run {
             newest: work.newest.and_then(|newest| Timestamp::from_microsecond(newest).ok()),
             fraction: done.then_some(1.0),
             done,
+            pages_expected: left.map(|left| work.pages() + left),
         }
     }
 
@@ -297,6 +298,7 @@ impl Run {
         let state = work.state(step.feed);
         let (start, end) = step.range.instants();
         let query = state.feed().query_of(step.range)?;
+        self.client.listed().log_missing(&query);
         let settings = DecodeSettings::for_query(&query, self.settings.shape.clone(), Vec::new())?;
         let (settings, origin) = (Arc::new(settings), self.client.origin());
         let chain = match &record.bookmark {
@@ -312,7 +314,7 @@ impl Run {
             }
         };
         log::info!(
-            target: "siteline::sync",
+            target: "siteline::sync", feed = state.feed().name();
             "{}: {} {start} to {end}", state.feed().name(), step.why
         );
         let (begun_here, spending) = (record.bookmark.is_none(), Arc::clone(&work.spending));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::coverage::Coverage;
-use super::feed::{Feed, spelled};
+use super::feed::Feed;
 use super::plan::{PlanStep, PlanTerms, PlannedFeed, reserve, steps};
 use super::ranges::{Range, Ranges};
 use super::report::FeedReport;
@@ -14,7 +14,7 @@ use super::state::FeedState;
 use super::task::{Task, Why};
 use super::unfinished::UnfinishedChain;
 use crate::client::Spending;
-use crate::data::{Page, Query};
+use crate::data::{Page, Query, spelled};
 use crate::error::{Error, Result};
 use crate::http::AllowanceState;
 use crate::store::{Applied, ChainRange, Delivery};
@@ -174,7 +174,7 @@ impl RunState {
     /// Skips a range because of an error: another run reads it.
     pub(super) fn skip(&mut self, feed: usize, range: Range, error: Error) {
         let (name, (start, end)) = (self.state(feed).feed().name(), range.instants());
-        log::warn!(target: "siteline::sync", "{name}: {start} to {end} is skipped: {error:?}");
+        log::warn!(target: "siteline::sync", feed = name; "{name}: {start} to {end} is skipped: {error:?}");
         self.parts[feed].failures += 1;
         self.parts[feed].put_off.add(range);
         self.failure.get_or_insert(error);
@@ -194,8 +194,12 @@ impl RunState {
         steps(&self.parts.iter().map(known).collect::<Vec<_>>(), &self.terms())
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.pending.is_none() && self.open().is_empty()
+    /// The pages that the plan expects this run still to apply, if those of all chains are known; and
+    /// whether the run is over.
+    pub(super) fn left(&self) -> (Option<u64>, bool) {
+        let open = self.open();
+        let pages = open.iter().map(|step| step.pages).sum();
+        (pages, self.pending.is_none() && open.is_empty())
     }
 
     /// The next chain. Sets what it may spend: a chain that fills must leave the pages of all urgent

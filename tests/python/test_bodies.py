@@ -20,7 +20,7 @@ client = siteline.Client(os.environ["URL"], credential=credential)
 client.discover()
 before = memory()
 try:
-    client.data(site="S1").collect()
+    client.data(site="S1", start=None).collect()
 except siteline.BodyTooLarge as error:
     assert "67108864" in str(error), error
     print(memory() - before)

@@ -4,6 +4,7 @@ import code
 import doctest
 import inspect
 import json
+import logging
 import re
 import runpy
 import subprocess
@@ -59,6 +60,8 @@ def test_every_python_block_of_a_page_runs(path, tmp_path, monkeypatch, capsys):
     """The blocks of a page run one after another, in one namespace; each page prints something."""
     monkeypatch.chdir(tmp_path)
     space = {"__name__": "page"}
+    logger = logging.getLogger("siteline")
+    handlers = list(logger.handlers)
     try:
         for number, block in enumerate(python_blocks(path), 1):
             exec(compile(block, f"{name_of(path)}, block {number}", "exec"), space)
@@ -66,6 +69,8 @@ def test_every_python_block_of_a_page_runs(path, tmp_path, monkeypatch, capsys):
         for name in ("store", "client", "sandbox"):
             if hasattr(space.get(name), "close"):
                 space[name].close()
+        logger.handlers[:] = handlers
+        logger.setLevel(logging.NOTSET)
     assert capsys.readouterr().out
 
 

@@ -40,9 +40,35 @@ def test_none_where_text_is_wanted_is_told_in_our_words(client, credential, key)
             f"while processing '{name}'" for name in ("base_url", "subject", "name")
         }
     with pytest.raises(siteline.QueryError, match=re.escape("None (is an environment variable")):
-        client.data(filters={"machineId": None})
+        client.data(start=None, filters={"machineId": None})
     with pytest.raises(TypeError, match="this is an object of type int, not text"):
         siteline.Client(7, credential=credential)
+
+
+def test_none_is_told_in_our_words_by_stores_feeds_and_keys(sandbox, store):
+    none = re.escape("None (is an environment variable unset?)")
+    key = siteline.PrivateKey.generate()
+    for wrong in (
+        lambda: siteline.Feed(None, since="2026-11-18"),
+        lambda: siteline.Store(None),
+        lambda: siteline.PrivateKey.load(None),
+        lambda: key.save(None),
+        lambda: store.backup(None),
+        lambda: sandbox.revoke(None),
+        lambda: sandbox.approve(None),
+        lambda: sandbox.replace_key(None, key.public_jwk),
+    ):
+        with pytest.raises(TypeError, match=none):
+            wrong()
+    for wrong in (
+        lambda: siteline.Feed("line-2", since=None),
+        lambda: store.points(None),
+        lambda: store.coverage(None),
+    ):
+        with pytest.raises(siteline.QueryError, match=none):
+            wrong()
+    with pytest.raises(TypeError, match="an object of type int, not text"):
+        siteline.Credential("subject", key, kid=7)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +119,7 @@ def test_what_the_error_of_a_list_says_works(client):
 def test_a_deadline_that_passed_and_a_closed_object_have_a_hint(sandbox, client, store):
     sandbox.fault(on="data", status=503, retry_after=50)
     with pytest.raises(siteline.DeadlineExceeded) as caught:
-        client.data(site="S1", deadline="30s").collect()
+        client.data(site="S1", start=None, deadline="30s").collect()
     assert "deadline=" in caught.value.hint
     assert "scan.resume(error.bookmark, onto=error.partial)" in str(caught.value)
     client.close()

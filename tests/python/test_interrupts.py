@@ -86,7 +86,7 @@ HANDLED = """
         sandbox.fault(on="data", hang=True)
         threading.Thread(target=send).start()
         try:
-            client.data(site="S1").collect()
+            client.data(site="S1", start=None).collect()
         except siteline.ForkError:
             print("child", len(client.discover()), flush=True)
             os._exit(0)
@@ -101,7 +101,7 @@ HANDLED = """
     ("handle", "after", "printed"),
     [
         pytest.param(
-            "print(len(other.data(site='S1', interval='1h').collect()) > 0); raise Enough",
+            "print(len(other.data(start=None, interval='1h').collect()) > 0); raise Enough",
             "pass",
             "True parent 2",
             marks=pytest.mark.fault("R1"),

@@ -1,10 +1,12 @@
 """Logging: which records reach which loggers of the standard library, and when."""
 
 import asyncio
+import json
 import logging
 import re
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import siteline
@@ -441,3 +443,91 @@ def test_a_handler_may_read_large_pages(sandbox, door):
     with listening(Reading()):
         client.data(**LARGE).collect()
     assert deepest == 1
+
+
+@contextmanager
+def collected_records():
+    """Give the records of siteline from now on."""
+    records = []
+
+    class Collecting(logging.Handler):
+        def emit(self, record):
+            records.append(record)
+
+    with listening(Collecting()):
+        yield records
+
+
+FIELDS = ("status", "milliseconds", "attempt", "page", "points", "feed")
+
+
+def fields(record):
+    return {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
+
+
+def test_records_of_a_read_have_fields_with_numbers(sandbox):
+    sandbox.fault(on="data", nth=2, status=503)
+    with collected_records() as records:
+        pages = list(sandbox.client().data(**DAY, page_size=1_000).pages())
+    by_text = {record.getMessage(): fields(record) for record in records}
+    read = [known for text, known in by_text.items() if text.startswith("page ")]
+    assert read == [
+        {"page": number, "points": len(page)} for number, page in enumerate(pages, start=1)
+    ]
+    replies = [known for text, known in by_text.items() if " bytes, " in text]
+    assert {known["status"] for known in replies} == {200, 503}
+    assert {type(known["milliseconds"]) for known in replies} == {int}
+    repeats = [known for text, known in by_text.items() if text.startswith("try ")]
+    assert repeats == [{"attempt": 1, "status": 503}]
+    others = [text for text, known in by_text.items() if not known]
+    assert all(text.startswith(("reading ", "a new access token")) for text in others), others
+
+
+def test_a_logger_emits_no_record_below_its_level(sandbox):
+    quiet = logging.getLogger("siteline.http")
+    quiet.setLevel(logging.INFO)
+    try:
+        with collected_records() as records:
+            sandbox.client().data(**DAY).collect()
+    finally:
+        quiet.setLevel(logging.NOTSET)
+    assert {record.name for record in records} == {"siteline.data", "siteline.token"}
+
+
+def test_a_request_without_a_reply_has_no_status(sandbox):
+    sandbox.fault(on="data", nth=1, reset=True)
+    with collected_records() as records:
+        sandbox.client().data(**DAY).collect()
+    [repeat] = [fields(one) for one in records if one.getMessage().startswith("try ")]
+    assert repeat == {"attempt": 1}
+    lost = [fields(one) for one in records if "TransportError" in one.getMessage()]
+    assert [set(known) for known in lost] == [{"milliseconds"}]
+
+
+def test_records_of_a_sync_have_the_feed(sandbox, store):
+    feed = siteline.Feed('line "2"', site="S1", line="L2", interval="1h", since="2026-11-18")
+    with collected_records() as records:
+        sandbox.client().sync(feed, store)
+    known = [fields(one) for one in records if one.name == "siteline.sync"]
+    assert known
+    assert all(one == {"feed": 'line "2"'} for one in known)
+
+
+def test_the_json_formatter_of_the_documentation_writes_json(sandbox, capsys):
+    page = (Path(__file__).parents[2] / "docs/runtime.md").read_text(encoding="utf-8")
+    [block] = [
+        one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "JsonFormatter" in one
+    ]
+    logger = logging.getLogger("siteline")
+    before = list(logger.handlers)
+    try:
+        exec(block, {"sandbox": sandbox, "siteline": siteline})
+    finally:
+        logger.handlers[:] = before
+        logger.setLevel(logging.NOTSET)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    [last] = [line for line in lines if "page" in line]
+    assert last["logger"] == "siteline.data"
+    assert last["level"] == "INFO"
+    assert last["points"] > 0
+    assert any(line.get("status") == 200 and "milliseconds" in line for line in lines)

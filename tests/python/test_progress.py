@@ -1,6 +1,7 @@
 """Progress: reported between pages, correct, and silent without a terminal."""
 
 import asyncio
+import functools
 import io
 import os
 import signal
@@ -10,8 +11,10 @@ import textwrap
 import threading
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 import siteline
+import tqdm.auto
 from kit.interpreter import run_script
 from kit.ranges import NOW, SIX_HOURS
 from kit.threads import run_in_threads
@@ -103,6 +106,56 @@ def test_pages_in_order_of_time_give_the_fraction_of_the_range():
         reported = []
         sandbox.client().data(**{**SIX_HOURS, "page_size": 24}, progress=reported.append).collect()
     assert [now.fraction for now in reported] == [None, 0.5, 1.0]
+
+
+def expected_pages(reported):
+    return [(now.pages, now.pages_expected) for now in reported]
+
+
+def test_a_scan_knows_its_pages_where_the_client_has_read_the_same_query(sandbox):
+    client, reported = sandbox.client(), []
+    client.data(**SIX_HOURS, progress=reported.append).collect()
+    assert expected_pages(reported) == [(1, None), (2, None), (3, 3)]
+    reported.clear()
+    longer = {**SIX_HOURS, "end": "2026-11-01T12:00Z", "progress": reported.append}
+    client.data(**longer).collect()
+    assert expected_pages(reported) == [(1, 5), (2, 5), (3, 5), (4, 5), (5, 5)]
+    reported.clear()
+    scan = client.data(**longer)
+    with pytest.raises(siteline.QueryError) as caught:
+        client.data(**longer, max_pages=2).collect()
+    reported.clear()
+    scan.resume(caught.value.bookmark, onto=caught.value.partial).collect()
+    assert expected_pages(reported) == [(1, 3), (2, 3), (3, 3)], "those of the rest"
+
+
+def test_an_estimate_that_was_too_low_is_given_up(sandbox):
+    hourly = pd.date_range("2026-11-01", periods=6, freq="h", tz="UTC")
+    minutes = pd.date_range("2026-11-01T06:00", periods=10, freq="min", tz="UTC")
+    times = hourly.append(minutes)
+    sandbox.load(
+        pd.DataFrame({"timestamp": times, "value": 1.0, "sample_count": 1}), bucket="1m", site="S1"
+    )
+    client, reported = sandbox.client(), []
+    asked = {"site": "S1", "interval": "1m", "page_size": 2}
+    hour = "2026-11-01T06:00Z"
+    client.data(**asked, start="2026-11-01", end=hour).collect()
+    client.data(**asked, start=hour, end="2026-11-01T07:00Z", progress=reported.append).collect()
+    assert expected_pages(reported) == [(1, None), (2, None), (3, None), (4, None), (5, 5)]
+
+
+def test_a_sync_knows_its_pages_where_its_plan_does(sandbox, store):
+    client, reported = sandbox.client(), []
+    feed = siteline.Feed(
+        "line-2", site="S1", line="L2", interval="1h", since="2026-11-17", page_size=40
+    )
+    client.sync(feed, store, until="2026-11-19", progress=reported.append)
+    assert reported[0].pages_expected is None, "nothing was read before"
+    planned = client.plan(feed, store, until="2026-11-20").pages
+    reported.clear()
+    client.sync(feed, store, until="2026-11-20", progress=reported.append)
+    assert planned > 1
+    assert expected_pages(reported) == [(page, planned) for page in range(1, planned + 1)]
 
 
 @pytest.mark.parametrize("stop", [Stop, KeyboardInterrupt, SystemExit])
@@ -267,6 +320,33 @@ def test_true_shows_a_line_in_a_terminal_without_tqdm(sandbox, monkeypatch, way)
         "S1: 60 points, 2 pages, 98 requests left today",
         "S1: 100%, 72 points, 3 pages, 97 requests left today\n",
     ]
+
+
+@pytest.mark.parametrize("has_tqdm", [True, False])
+def test_a_bar_and_a_line_know_their_total_where_the_same_query_was_read(
+    sandbox, monkeypatch, has_tqdm
+):
+    if has_tqdm:
+        monkeypatch.setattr("tqdm.auto.tqdm", functools.partial(tqdm.auto.tqdm, mininterval=0))
+    else:
+        without_tqdm(monkeypatch)
+    shown = terminal(monkeypatch)
+    client = sandbox.client()
+    client.data(**SIX_HOURS).collect()
+    client.data(**SIX_HOURS, progress=True).collect()
+    assert "2 of about 3 pages" in shown.getvalue()
+    if has_tqdm:
+        assert " 60.0/90.0 " in shown.getvalue(), "two pages of three"
+
+
+def test_the_shared_line_of_a_gather_knows_its_total(sandbox, monkeypatch):
+    without_tqdm(monkeypatch)
+    shown = terminal(monkeypatch)
+    client = sandbox.client()
+    client.data(**SIX_HOURS).collect()
+    client.gather(client.data(**SIX_HOURS, progress=True).split(3))
+    assert "1 of about 3 pages" in shown.getvalue()
+    assert shown.getvalue().rstrip().endswith("72 points, 3 pages")
 
 
 def test_the_line_is_ended_when_the_read_fails(sandbox, monkeypatch):

@@ -37,7 +37,7 @@ def silent():
 @pytest.mark.parametrize("way", WAYS)
 def test_dropping_the_iterator_ends_the_open_request(silent, way):
     server, client = silent
-    items = getattr(client.data(site="S1"), way)()
+    items = getattr(client.data(site="S1", start=None), way)()
     next(items), next(items)
     server.await_request("/data", count=3)
     assert not server.closed_at
@@ -51,7 +51,7 @@ def test_dropping_the_iterator_ends_the_open_request(silent, way):
 
 def test_closing_the_client_ends_the_open_request(silent):
     server, client = silent
-    pages = client.data(site="S1").pages()
+    pages = client.data(site="S1", start=None).pages()
     next(pages), next(pages)
     server.await_request("/data", count=3)
     client.close()
@@ -68,7 +68,9 @@ def test_a_progress_callback_that_owns_its_iterator_is_collected_during_a_reques
 
     class Job:
         def __init__(self):
-            self.items = getattr(client.data(site="S1", progress=self.on_progress), way)()
+            self.items = getattr(
+                client.data(site="S1", start=None, progress=self.on_progress), way
+            )()
 
         def on_progress(self, now):
             self.now = now
@@ -91,7 +93,7 @@ def test_in_asyncio_the_open_request_ends_with_the_task_that_waits_for_it(silent
     client = siteline.AsyncClient._over(client)
 
     async def read():
-        items = getattr(client.data(site="S1"), way)()
+        items = getattr(client.data(site="S1", start=None), way)()
         for _ in range(2):
             await anext(items)
         await asyncio.to_thread(server.await_request, "/data", count=3)
@@ -124,7 +126,7 @@ def test_the_request_is_cancelled_with_the_last_task_that_waits_for_it(silent, w
     client = siteline.AsyncClient._over(client)
 
     async def read():
-        items = getattr(client.data(site="S1"), way)()
+        items = getattr(client.data(site="S1", start=None), way)()
         for _ in range(2):
             await anext(items)
         await asyncio.to_thread(server.await_request, "/data", count=3)
@@ -278,7 +280,7 @@ def test_asyncio_ends_while_a_page_is_requested(way, hang, end):
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_ends_the_wait_for_a_page_that_is_read_ahead(silent, way):
     server, client = silent
-    items = getattr(client.data(site="S1"), way)()
+    items = getattr(client.data(site="S1", start=None), way)()
     next(items), next(items)
     server.await_request("/data", count=3)
     began = threading.Event()

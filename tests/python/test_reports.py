@@ -97,6 +97,7 @@ def examples(sandbox, tmp_path):
     return {
         "PageReport": [page.report for page in pages(sandbox.client())],
         "TableReport": [table.report for table in read],
+        "ScanReport": [sandbox.client().data(**RANGE).report],
         "Provenance": [
             one.to_pandas().attrs["siteline"] for one in [*pages(sandbox.client()), *read[:-1]]
         ],

@@ -127,7 +127,8 @@ def test_r19_every_way_to_make_a_client_has_the_clock(sandbox, tmp_path, make):
     )
     script = f"""
         import siteline
-        url, credential = {sandbox.base_url!r}, siteline.Credential({subject!r}, {str(tmp_path / "key.pem")!r})
+        url = {sandbox.base_url!r}
+        credential = siteline.Credential({subject!r}, {str(tmp_path / "key.pem")!r})
         print(len({make}.data(**{DAY}).collect()))
     """
     environment = {CLOCK: sandbox.env()[CLOCK], "SITELINE_CONFIG": str(tmp_path / "config.toml")}

@@ -225,7 +225,7 @@ def test_wrong_arguments_are_refused_before_any_request(sandbox, store):
         ({"feeds": []}, "empty"),
         ({"feeds": [feed, "line-1"]}, "Feed"),
         ({"feeds": [feed, make_feed(line="L1")]}, "line-2"),
-        ({"until": "2026-11-17"}, "without a time and zone"),
+        ({"until": "2026-11-17T00:00"}, "no time zone"),
         ({"reread": "2026-11-17"}, "range"),
         ({"reread": ("2026-11-17T00:00Z", "2026-11-16T00:00Z")}, "not before"),
         ({"reread": [("2026-11-17T00:00Z",)]}, "range"),

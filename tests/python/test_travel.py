@@ -278,7 +278,7 @@ def test_values_survive_pickle_copy_and_deepcopy(client):
     discovery = client.discover()
     for value in (
         scan.query,
-        client.data().query,
+        client.data(start=None).query,
         shape,
         siteline.Shape(),
         bookmark,

@@ -207,7 +207,9 @@ def test_a_hollow_day_is_told_from_an_unread_one(partial, tmp_path):
         assert provisional.to_pandas().attrs["siteline"]["coverage"]["settled"] == []
     shown = repr(store.points(nothing, *day(16)))
     assert shown.endswith("; wholly read>")
-    assert "wholly read" in read_html(store.points(nothing, *day(16))).text
+    html = store.points(nothing, *day(16))._repr_html_()
+    assert "wholly read" in html
+    assert "<b>wholly read" not in html, "no warning"
 
 
 def test_a_feed_that_was_never_read_is_an_error(partial, tmp_path):
@@ -237,6 +239,7 @@ def test_the_stream_the_repr_and_the_html_say_what_was_read(store):
         unread = "unread: 2026-11-16T00:00:00Z to 2026-11-19T00:00:00Z"
         assert repr(store.points("line-2")) == f"<Points line-2; {unread}>"
         assert unread in read_html(store.points("line-2")).text
+        assert "<b>unread: " in store.points("line-2")._repr_html_()
         named = store.points("line-2", *day(17))
         assert "unread: 2026-11-17" in repr(named)
         assert "no points" in read_html(named).text, "no error in a notebook's cell"

@@ -180,10 +180,12 @@ class Points(Protocol):
     """Points of a store.
 
     The preview: the selection as text, the series of the first points, these points, their number,
-    and whether there are more.
+    whether there are more, what of the range has been read, and whether that is all of it.
     """
 
-    def _preview(self) -> tuple[str, Preview, Iterator[Mapping[str, Any]], int, bool, str]: ...
+    def _preview(
+        self,
+    ) -> tuple[str, Preview, Iterator[Mapping[str, Any]], int, bool, str, bool]: ...
 
 
 class CoverageWindow(Protocol):

@@ -81,9 +81,9 @@ def store(shown: Store) -> str:
 
 def points(shown: Points) -> str:
     """Show the first points as line charts, and a few of them as rows."""
-    selected, preview, records, count, more, read = shown._preview()
+    selected, preview, records, count, more, read, wholly = shown._preview()
     read = text(read, 300)
-    facts = [text(selected, 200), read if read == "wholly read" else f"<b>{read}</b>"]
+    facts = [text(selected, 200), read if wholly else f"<b>{read}</b>"]
     if not count:
         return card("Points", [*facts, "no points"])
     first = list(islice(records, _ROWS))

@@ -6,10 +6,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde::{Deserialize, Serialize};
-use zeroize::Zeroizing;
 
 use crate::auth::{Checked, Credential, KeyChoice, PublicJwk};
-use crate::error::{Error, Kind};
 use crate::python::auth::passphrase::{printed, words};
 use crate::python::auth::private_key::{Passphrase, Source, read};
 use crate::python::auth::signer::PySigner;
@@ -17,7 +15,9 @@ use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
 use crate::python::convert::state::{Reduced, copies_are_itself, dict, json_text, reduce, restore};
 use crate::python::convert::values::{Text, described, octets, value_of};
-use crate::settings::{Key, KeySource, PASSPHRASE, PRIVATE_KEY, PassphraseSource};
+use crate::settings::{
+    Key, KeySource, PASSPHRASE, PRIVATE_KEY, PassphraseSource, variable_of_pickle,
+};
 
 /// The subject that enrollment returned, and the key that signs its assertions (§2.1).
 ///
@@ -86,9 +86,10 @@ impl PyCredential {
         public_jwk: Option<&Bound<'_, PyAny>>,
         passphrase: Option<Passphrase>,
         password_command: Option<&Bound<'_, PyAny>>,
-        kid: Option<&str>,
+        kid: Option<Text<'_>>,
         strict: bool,
     ) -> PyResult<Self> {
+        let kid = kid.map(|kid| kid.0);
         let given = (private_key, signer.map(PySigner::new).transpose()?, public_jwk);
         match KeyChoice::of_arguments(given, passphrase.is_some(), password_command.is_some())? {
             KeyChoice::Private(source) => {
@@ -135,7 +136,7 @@ impl PyCredential {
         let KeyPlace { path, strict, opener } = key;
         let source = match path {
             Some(path) => Source::Path(path),
-            None => Source::Variable(variable(PRIVATE_KEY)?),
+            None => Source::Variable(variable_of_pickle(PRIVATE_KEY)?),
         };
         Self::with_key(py, &subject, &source, None, opener, Some(&kid), strict)
     }
@@ -217,7 +218,9 @@ impl PyCredential {
         let passphrase = match opener {
             None => passphrase,
             Some(Opener::Command(words)) => Some(Passphrase(printed(py, &words)?)),
-            Some(Opener::Variable) => Some(Passphrase::from(variable(PASSPHRASE)?.as_str())),
+            Some(Opener::Variable) => {
+                Some(Passphrase::from(variable_of_pickle(PASSPHRASE)?.as_str()))
+            }
         };
         let key = read(py, source, passphrase, strict)?;
         Self::checked(py, guarded(|| Ok(Credential::with_key(subject, key, kid)?))?, place)
@@ -231,16 +234,6 @@ impl PyCredential {
         warn(py, &warnings)?;
         Ok(Self(value, place))
     }
-}
-
-/// The value of an environment variable from which a pickled credential was made.
-fn variable(name: &str) -> Result<Zeroizing<String>, Error> {
-    let text = std::env::var(name).ok().filter(|text| !text.trim().is_empty());
-    text.map(Zeroizing::new).ok_or_else(|| {
-        let message = format!("{name} is not set in this process.");
-        let hint = "The pickled credential was made from it: set it to the same value here.";
-        Error::new(Kind::CredentialError, message).with_hint(hint)
-    })
 }
 
 fn read_public_jwk(value: &Bound<'_, PyAny>) -> PyResult<PublicJwk> {

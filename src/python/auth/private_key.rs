@@ -12,7 +12,7 @@ use crate::auth::{Loaded, PrivateKey, is_key_text};
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::detached;
 use crate::python::convert::state::{copies_are_itself, dict, json_text};
-use crate::python::convert::values::{described, octets};
+use crate::python::convert::values::{described, octets, path_of};
 
 type Bytes = Zeroizing<Vec<u8>>;
 
@@ -82,11 +82,11 @@ impl PyPrivateKey {
     #[pyo3(signature = (path, *, passphrase=None, strict=false))]
     fn load(
         py: Python<'_>,
-        path: PathBuf,
+        path: &Bound<'_, PyAny>,
         passphrase: Option<Passphrase>,
         strict: bool,
     ) -> PyResult<Self> {
-        read(py, &Source::Path(path), passphrase, strict).map(Self)
+        read(py, &Source::Path(path_of(path, "path")?), passphrase, strict).map(Self)
     }
 
     /// Save the key as PKCS#8 PEM that only its owner can read (mode 600), encrypted if a
@@ -106,11 +106,12 @@ impl PyPrivateKey {
     fn save(
         &self,
         py: Python<'_>,
-        path: PathBuf,
+        path: &Bound<'_, PyAny>,
         passphrase: Option<Passphrase>,
         overwrite: bool,
     ) -> PyResult<()> {
         let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
+        let path = path_of(path, "path")?;
         Ok(detached(py, || self.0.save(&path, passphrase, overwrite))??)
     }
 

@@ -84,10 +84,8 @@ fn set<'py, T: IntoPyObject<'py>>(
 
 /// Warns once for each text, as `SitelineWarning`, at the caller's line.
 pub(crate) fn warn(py: Python<'_>, warnings: &[String]) -> PyResult<()> {
-    let category = class(py, "SitelineWarning")?;
-    for warning in warnings {
-        let text = std::ffi::CString::new(warning.as_str()).unwrap_or_default();
-        PyErr::warn(py, category.as_any(), &text, 1)?;
+    if warnings.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    py.import("siteline._warn")?.call_method1("warn", (warnings,)).map(drop)
 }

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, MutexGuard};
 use std::time::Duration;
 
+use log::kv::{Key, Value, VisitSource};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3_log::Caching;
+use pyo3::types::IntoPyDict as _;
 
 use crate::fork::Owned;
 use crate::lock::Mutex;
@@ -26,9 +26,6 @@ use crate::python::bridge::process::{attached, detached};
 const MOST: usize = 10_000;
 /// How long the end of a call waits for a record that another thread is emitting.
 const LONGEST_EMIT: Duration = Duration::from_millis(250);
-
-/// Made with the first record, because importing `logging` would double the package's import time.
-static LOGGER: PyOnceLock<Option<pyo3_log::Logger>> = PyOnceLock::new();
 
 thread_local! {
     /// The buffer of the call whose step runs on this thread.
@@ -59,11 +56,39 @@ struct Records {
 
 struct LogRecord {
     level: Level,
-    target: String,
+    /// Of the logger.
+    name: String,
     text: String,
-    module: Option<&'static str>,
+    fields: Fields,
     file: Option<&'static str>,
     line: Option<u32>,
+}
+
+/// The attributes of a record besides its text, such as `page`; those without a value are left out.
+struct Fields(Vec<(String, Field)>);
+
+#[derive(IntoPyObject)]
+enum Field {
+    Whole(u64),
+    Text(String),
+}
+
+impl Fields {
+    fn of(record: &Record<'_>) -> Self {
+        let mut fields = Self(Vec::new());
+        // Visiting fails only if `visit_pair` does.
+        let _ = record.key_values().visit(&mut fields);
+        fields
+    }
+}
+
+impl<'a> VisitSource<'a> for Fields {
+    fn visit_pair(&mut self, name: Key<'a>, value: Value<'a>) -> Result<(), log::kv::Error> {
+        let text = || value.to_borrowed_str().map(|text| Field::Text(text.to_owned()));
+        let field = value.to_u64().map(Field::Whole).or_else(text);
+        self.0.extend(field.map(|field| (name.as_str().to_owned(), field)));
+        Ok(())
+    }
 }
 
 impl LogBuffer {
@@ -200,23 +225,16 @@ impl SharedLogBuffer {
 
 impl LogRecord {
     fn emit(self, py: Python<'_>) -> PyResult<()> {
-        let make = || {
-            // pyo3-log caches the loggers: `getLogger` takes the global lock of `logging`. Ctrl-C at the
-            // wrong moment leaves it locked (CPython up to 3.12), and every other thread waits forever.
-            let logger = pyo3_log::Logger::new(py, Caching::Loggers).ok()?;
-            Some(logger.filter(LevelFilter::Debug))
+        let level = match self.level {
+            Level::Error => 40,
+            Level::Warn => 30,
+            Level::Info => 20,
+            Level::Debug | Level::Trace => 10,
         };
-        let Some(logger) = LOGGER.get_or_init(py, make) else { return Ok(()) };
-        let mut builder = Record::builder();
-        builder
-            .level(self.level)
-            .target(&self.target)
-            .module_path_static(self.module)
-            .file_static(self.file)
-            .line(self.line);
-        logger.log(&builder.args(format_args!("{}", self.text)).build());
-        // pyo3-log leaves an exception set, and the next call into Python would fail with it.
-        PyErr::take(py).map_or(Ok(()), Err)
+        let fields = self.fields.0.into_py_dict(py)?;
+        let (file, line) = (self.file.unwrap_or_default(), self.line.unwrap_or_default());
+        let parts = (self.name, level, file, line, self.text, fields);
+        emitter(py)?.call_method1("emit", parts).map(drop)
     }
 }
 
@@ -239,9 +257,9 @@ impl Log for BufferLogger {
             let Some(buffer) = buffer else { return };
             buffer.push(LogRecord {
                 level: record.level(),
-                target: record.target().to_owned(),
+                name: record.target().replace("::", "."),
                 text: record.args().to_string(),
-                module: record.module_path_static(),
+                fields: Fields::of(record),
                 file: record.file_static(),
                 line: record.line(),
             });
@@ -251,10 +269,11 @@ impl Log for BufferLogger {
     fn flush(&self) {}
 }
 
-/// Imports `logging`, which registers functions to run at a fork. Imported by another thread during a
-/// fork, it would release a lock that it never took, and raise: so it is imported before it is needed.
-pub(crate) fn import(py: Python<'_>) -> PyResult<()> {
-    py.import("logging").map(drop)
+/// `siteline._logs`. It imports `logging`, which registers functions to run at a fork. Imported by another
+/// thread during a fork, that would release a lock that it never took, and raise: so it is imported before
+/// it is needed. Not with the package, whose import time it would double.
+pub(crate) fn emitter(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("siteline._logs")
 }
 
 /// Installs the logger, unless the crate `log` has one already.

@@ -27,9 +27,7 @@ use crate::python::auth::credential::PyCredential;
 use crate::python::bridge::logging::{self, LogBuffer};
 use crate::python::bridge::process::{Inside, detached, guarded};
 use crate::python::bridge::runtime::{block_on, spawn, spawn_task};
-use crate::python::client::settings::{
-    check_pickled, choose_ledger, from_outside, named_ledger, settings_with,
-};
+use crate::python::client::settings::{choose_ledger, from_outside, named_ledger, settings_with};
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::copies_are_itself;
 use crate::python::convert::values::{Text, discovery, html};
@@ -46,31 +44,33 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 /// - ``base_url``: such as ``"https://customer.example.com"``
 /// - ``credential``: a :class:`Credential`
 /// - ``scopes``: the scopes of the token (§5.5)
-/// - ``audience``: ``aud`` of the assertion, if it is not ``{base_url}/api/customer/oauth/token``
-/// - ``daily_allowance``: requests allowed per day; no more are sent (§8)
+/// - ``audience``: ``aud`` of the assertion; ``None`` is ``{base_url}/api/customer/oauth/token``
+/// - ``daily_allowance``: requests allowed per day; no more are sent (§8). ``None`` leaves the limit to
+///   the service
 /// - ``allowance_resets``: when the service's day begins: ``"06:00Z"``, ``"08:00+02:00"`` or an aware
-///   ``datetime.time``; midnight UTC by default. A long ``Retry-After`` that shows another time wins
-/// - ``ledger``: the file in which all processes that name it count requests, or ``"memory"``; the
-///   default is below
+///   ``datetime.time``; ``None`` is midnight UTC. A long ``Retry-After`` that shows another time wins
+/// - ``ledger``: the file in which all processes that name it count requests, or ``"memory"``; ``None``
+///   is explained below
 /// - ``settle_lag``: a query without ``end`` ends this long before now (§4.5)
 /// - ``assertion_lifetime`` (at most five minutes), ``clock_tolerance`` (``nbf`` before ``iat``, at
 ///   most a minute), ``typ`` (add the header ``typ``): the assertion (§2.1)
 /// - ``max_retry_after``: a longer ``Retry-After`` raises at once
-/// - ``tries``: the number of attempts of one page request. Retries that fail also use up a quota of the
-///   client: after about ten of them, one a minute is left, and the error says so
-/// - ``connect_timeout``, ``response_timeout``, ``idle_timeout``: limits of one attempt
-/// - ``max_body_bytes``: the largest decoded body
-/// - ``application``: your name, after ``siteline/VERSION`` in ``User-Agent``
+/// - ``tries``: the number of attempts of one page, discovery or token request. Retries that fail also use
+///   up a quota of the client: after about ten of them, one a minute is left, and the error says so
+/// - ``connect_timeout``, ``response_timeout``, ``idle_timeout``: limits of one attempt. An attempt of a
+///   token request ends after 15 seconds, all of them after 60, unless ``response_timeout`` is longer
+/// - ``max_body_bytes``: the largest decoded body: 64 MiB
+/// - ``application``: your name, after ``siteline/VERSION`` in ``User-Agent``; ``None`` adds none
 /// - ``allow_http``: allow plain HTTP to hosts other than loopback
-/// - ``ca_bundle``: the only certificates to trust, a path or PEM ``bytes``; by default those of
+/// - ``ca_bundle``: the only certificates to trust, a path or PEM ``bytes``; ``None`` is those of
 ///   ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, of the machine's store, or of the package certifi
-/// - ``proxy``: by default that of ``HTTPS_PROXY``, ``HTTP_PROXY`` or ``ALL_PROXY``, unless
+/// - ``proxy``: ``None`` is that of ``HTTPS_PROXY``, ``HTTP_PROXY`` or ``ALL_PROXY``, unless
 ///   ``NO_PROXY`` names the host; never used for loopback
-/// - ``clock``: a :class:`Clock`, for tests; by default that of the sandbox at this ``base_url``, if
+/// - ``clock``: a :class:`Clock`, for tests; ``None`` is that of the sandbox at this ``base_url``, if
 ///   ``SITELINE_SANDBOX_CLOCK`` names one (:meth:`Sandbox.env`), else the machine's
 ///
-/// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. A wrong setting is a
-/// :class:`ConfigError`, before any request.
+/// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. ``None`` is the default everywhere. A
+/// wrong setting is a :class:`ConfigError`, before any request.
 ///
 /// Each request is counted in a ledger before it is sent: a small file for each ``base_url`` and
 /// subject, shared by all clients, threads and processes. The count is exact; a process that is killed
@@ -111,11 +111,11 @@ copies_are_itself!(PyClient);
 impl PyClient {
     #[new]
     #[pyo3(signature = (base_url, *surplus, credential=None, clock=None, **options), text_signature = "(base_url, \
-        *, credential, scopes=None, audience=None, daily_allowance=None, allowance_resets=None, \
-        ledger=None, settle_lag=None, assertion_lifetime=None, clock_tolerance=None, typ=False, \
-        max_retry_after=None, tries=None, connect_timeout=None, response_timeout=None, \
-        idle_timeout=None, max_body_bytes=None, application=None, allow_http=False, \
-        ca_bundle=None, proxy=None, clock=None)")]
+        *, credential, scopes=('customer.discovery.read', 'customer.data.read'), audience=None, \
+        daily_allowance=None, allowance_resets=None, ledger=None, settle_lag='5m', \
+        assertion_lifetime='2m', clock_tolerance='0s', typ=False, max_retry_after='1m', tries=4, \
+        connect_timeout='5s', response_timeout='30s', idle_timeout='15s', max_body_bytes=67108864, \
+        application=None, allow_http=False, ca_bundle=None, proxy=None, clock=None)")]
     fn new(
         py: Python<'_>,
         base_url: Text<'_>,
@@ -129,7 +129,7 @@ impl PyClient {
         };
         // This runs Python code, to find certifi: the end of the process waits for it.
         let _inside = Inside::enter(py);
-        logging::import(py)?;
+        logging::emitter(py)?;
         let signing = credential.get().0.clone();
         let (mut settings, pickled) = settings_with(py, base_url.0, signing, options)?;
         settings.spawner = Arc::new(spawn_task);
@@ -301,7 +301,8 @@ impl PyClient {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        check_pickled(self.client.settings())?;
+        let why_not = self.client.settings().why_not_pickled();
+        why_not.map_or(Ok(()), |why_not| Err(PyTypeError::new_err(why_not)))?;
         let keywords = self.pickled.bind(py).copy()?;
         keywords.set_item("credential", self.credential.lock().clone_ref(py))?;
         Ok((PyTuple::new(py, [self.client.base_url().as_str()])?, keywords))

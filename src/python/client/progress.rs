@@ -54,6 +54,7 @@ pub(crate) fn event<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound
         progress.newest,
         progress.fraction,
         progress.done,
+        progress.pages_expected,
     ))
 }
 

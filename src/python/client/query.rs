@@ -100,6 +100,20 @@ impl PyQuery {
 /// An optional argument of a Python method.
 pub(crate) type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
+/// The argument `start` of `client.data`: `None` is not the same as none.
+pub(crate) enum Start<'py> {
+    LeftOut,
+    Given(Option<Bound<'py, PyAny>>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Start<'py> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self::Given((!given.is_none()).then(|| given.to_owned())))
+    }
+}
+
 /// The input of a query from the arguments of `client.data` and `Feed`; `end` is unchanged.
 pub(crate) fn query_input(
     [site, line, start, end, interval, page_size, filters]: [Argument<'_, '_>; 7],
@@ -116,7 +130,8 @@ pub(crate) fn query_input(
 }
 
 fn interval_seconds(interval: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
-    Ok(bucket_width(name, duration(interval, name)?)?)
+    let shown = interval.repr()?.to_string();
+    Ok(bucket_width(name, duration(interval, name)?, &shown)?)
 }
 
 fn size(size: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {

@@ -4,14 +4,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::auth::Checked;
-use crate::client::{ReadSettings, ScanInput};
+use crate::client::{ReadSettings, ScanInput, start_left_out};
 use crate::data::Shape;
 use crate::error::Kind;
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
 use crate::python::client::PyClient;
 use crate::python::client::progress::ProgressArg;
-use crate::python::client::query::{Argument, names, query_input};
+use crate::python::client::query::{Argument, Start, names, query_input};
 use crate::python::client::scan::PyScan;
 use crate::python::client::shape::PyShape;
 use crate::python::convert::values::{count, duration, optional};
@@ -21,20 +21,25 @@ impl PyClient {
     /// A lazy :class:`Scan` over the aggregate data (§4.3). Sends no request.
     ///
     /// - ``site``, ``line``: the filters ``siteId`` and ``lineId``: text, or a whole number
-    /// - ``start``, ``end``: the range, ``from`` and ``to``: aware datetimes, pandas timestamps or
-    ///   ISO text with a zone, in whole seconds. The default ``end`` is fixed by this call: now (the
-    ///   service's time once it is known) minus the settle lag, rounded down to a bucket
-    /// - ``interval``: the bucket width: seconds, a ``timedelta`` or ``"1m"``
-    /// - ``page_size``: the number of items on a page
+    /// - ``start``, ``end``: the range, ``from`` and ``to``: aware datetimes, pandas timestamps, ISO text
+    ///   with a zone, in whole seconds; or dates (``"2026-11-01"``), which are days in UTC. ``start`` must
+    ///   be written; ``None`` lets the service decide, which may cost years of pages. Without ``end`` this
+    ///   call fixes it: now (the service's time once it is known) minus the settle lag, rounded down to a
+    ///   bucket
+    /// - ``interval``: the bucket width: seconds, a ``timedelta`` or ``"1m"``; the service decides if it is
+    ///   ``None``. Buckets begin at its multiples in UTC: a :class:`SitelineWarning` says which are given
+    ///   where ``start`` or ``end`` lies between them
+    /// - ``page_size``: the number of items on a page; the service decides if it is ``None``
     /// - ``filters``: further parameters by name; a list repeats the parameter
-    /// - ``lag``: limits ``end`` to now minus this duration
-    /// - ``shape``: a :class:`Shape`, if you know what the document does not specify
+    /// - ``lag``: limits ``end`` to now minus this duration; ``None`` leaves a given ``end`` as it is
+    /// - ``shape``: a :class:`Shape`, if you know what the document does not specify; ``None`` is
+    ///   ``Shape()``
     /// - ``extra_columns``: members of points or series to keep, as JSON text
-    /// - ``max_pages``: a read that has more pages raises an error
-    /// - ``deadline``: the longest time of one read, including waits and token exchange
+    /// - ``max_pages``: a read that has more pages raises an error; ``None`` sets no limit
+    /// - ``deadline``: the longest time of one read, including waits and token exchange; ``None`` sets none
     /// - ``keep_raw``: keep each page's body in ``page.raw``
     /// - ``progress``: ``True`` for a bar in terminals and notebooks (tqdm's if it is installed), or a
-    ///   callable that gets a :class:`Progress` after each page
+    ///   callable that gets a :class:`Progress` after each page; ``None`` reports nothing
     ///
     /// Parameters that are not set are not sent, except ``end``. A wrong argument is a
     /// :class:`QueryError`.
@@ -43,10 +48,10 @@ impl PyClient {
     /// ...                    interval="1h", filters={"machineId": ("M1", "M2")})
     /// >>> scan.query.interval_seconds, scan.query.filters
     /// (3600, {'machineId': ('M1', 'M2')})
-    #[pyo3(signature = (*, site=None, line=None, start=None, end=None, interval=None,
+    #[pyo3(signature = (*, site=None, line=None, start=Start::LeftOut, end=None, interval=None,
         page_size=None, filters=None, lag=None, shape=None, extra_columns=None, max_pages=None,
         deadline=None, keep_raw=false, progress=None, **unknown),
-        text_signature = "($self, *, site=None, line=None, start=None, end=None, interval=None, \
+        text_signature = "($self, *, start, site=None, line=None, end=None, interval=None, \
         page_size=None, filters=None, lag=None, shape=None, extra_columns=(), max_pages=None, \
         deadline=None, keep_raw=False, progress=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
@@ -54,7 +59,7 @@ impl PyClient {
         slf: &Bound<'_, Self>,
         site: Argument<'_, '_>,
         line: Argument<'_, '_>,
-        start: Argument<'_, '_>,
+        start: Start<'_>,
         end: Argument<'_, '_>,
         interval: Argument<'_, '_>,
         page_size: Argument<'_, '_>,
@@ -73,8 +78,10 @@ impl PyClient {
         }
         let pages = |most: &Bound<'_, PyAny>, name: &str| count(most, name, Kind::QueryError);
         guarded(|| {
+            let Start::Given(start) = start else { return Err(start_left_out().into()) };
             let progress = ProgressArg::from_argument(progress)?;
-            let query = query_input([site, line, start, end, interval, page_size, filters])?;
+            let query =
+                query_input([site, line, start.as_ref(), end, interval, page_size, filters])?;
             let lag = optional(lag, "lag", duration)?;
             let extra_columns = extra_columns.map(names).transpose()?.unwrap_or_default();
             let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());

@@ -154,6 +154,13 @@ impl PyScan {
         PyQuery(self.scan().query().clone())
     }
 
+    /// What in the query may mean something else than it seems, a dict: :class:`ScanReport`. Sends no
+    /// request. The report of the table has the same, and more.
+    #[getter]
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dict(py, &self.scan().report())
+    }
+
     fn __repr__(&self) -> String {
         let resumed = match self.scan().resumed_after_pages() {
             0 => String::new(),

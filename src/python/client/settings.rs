@@ -10,7 +10,6 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyType};
 use crate::auth::{Credential, ScopeSet};
 use crate::client::ClientSettings;
 use crate::error::Kind;
-use crate::http::proxy::has_password;
 use crate::http::{BaseUrl, Trust, certificates_of};
 use crate::python::auth::credential::PyCredential;
 use crate::python::bridge::process::{detached, guarded};
@@ -96,6 +95,7 @@ pub(crate) fn settings_with<'py>(
         });
         pickled.set_item(name, set?)?;
     }
+    settings.hold_for_tokens();
     Ok((settings, pickled))
 }
 
@@ -200,25 +200,4 @@ fn certifi(py: Python<'_>) -> Option<PathBuf> {
         util.call_method1("find_spec", ("certifi",))?.getattr("origin")?.extract()
     };
     Some(find().ok()?.with_file_name("cacert.pem"))
-}
-
-/// Refuses to pickle a client with these settings.
-///
-/// # Errors
-/// `TypeError` that says what to do, if a setting is valid only in this process or is secret.
-pub(crate) fn check_pickled(settings: &ClientSettings) -> PyResult<()> {
-    if settings.clock.is_manual() && !settings.has_sandbox_clock {
-        return Err(PyTypeError::new_err(
-            "A client with clock= is not pickled, because the clock exists only in this process: make \
-             the client without it. The client of sandbox.client() has a clock; that of \
-             Client.from_env() with the variables of sandbox.env() is pickled.",
-        ));
-    }
-    if settings.transport.proxy.as_deref().is_some_and(has_password) {
-        return Err(PyTypeError::new_err(
-            "A client whose proxy= has a user or password is not pickled, because the pickle would \
-             contain them: set HTTPS_PROXY to the proxy instead, in the other process too.",
-        ));
-    }
-    Ok(())
 }

@@ -24,8 +24,8 @@ use crate::http::TimeOfDay;
 use crate::python::bridge::errors::raise;
 use crate::settings::Value;
 
-const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, or ISO text \
-                            such as \"2026-11-01T00:00:00Z\".";
+const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, ISO text such as \
+    \"2026-11-01T00:00:00Z\", or a date: a day in UTC.";
 const DURATION_HINT: &str = "Give seconds, a timedelta, or text such as \"1m\", \"90s\", \"1d\".";
 /// Longer durations (10,000 years) are a mistake, and arithmetic with them would overflow.
 const LONGEST: Duration = Duration::from_secs(10_000 * 31_556_952);
@@ -53,7 +53,9 @@ impl<'a> FromPyObject<'a, '_> for Text<'a> {
 
     fn extract(given: Borrowed<'a, '_, PyAny>) -> PyResult<Self> {
         if given.is_instance_of::<PyString>() {
-            return given.extract().map(Self);
+            let message = "this holds half a surrogate pair: it is no Unicode text.";
+            let refused = |_| refuse(given.py(), Kind::QueryError, message);
+            return given.extract().map(Self).map_err(refused);
         }
         Err(PyTypeError::new_err(format!("this is {}, not text", described(&given))))
     }
@@ -147,7 +149,8 @@ pub(crate) fn timedelta(py: Python<'_>, microseconds: i64) -> PyResult<Bound<'_,
     PyDelta::new(py, days, seconds, micros, false)
 }
 
-/// An instant from an ISO 8601 string with a zone, an aware `datetime`, or a pandas `Timestamp`.
+/// An instant from an ISO 8601 string with a zone, an aware `datetime`, a pandas `Timestamp`, or a date,
+/// which is a day in UTC: the parser of every instant that a user gives (K18).
 ///
 /// `name` is the argument, for the error's text. Errors: `QueryError` for a naive time, a time that
 /// does not exist in its zone (the gap when clocks are set forward), or anything else.

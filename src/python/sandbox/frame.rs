@@ -106,11 +106,15 @@ fn iso_text(column: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
         return Ok(text.to_cow()?.into_owned());
     }
     let kind = value.get_type().name()?;
-    let wrong = |_| {
+    let wrong = |()| {
         SandboxError::new(format!(
             "The column {column:?} holds a {kind}, not a time with a zone. Use \
              pd.to_datetime(..., utc=True), for epoch numbers with unit=\"s\" or \"ms\"."
         ))
     };
-    Ok(instant(value, column).map_err(wrong)?.to_string())
+    if !value.hasattr("utcoffset")? {
+        // Readings at dates have lost their times.
+        return Err(wrong(()).into());
+    }
+    Ok(instant(value, column).map_err(|_| wrong(()))?.to_string())
 }

@@ -17,7 +17,7 @@ use crate::python::client::PyClient;
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::dict;
 use crate::python::convert::table::PyTable;
-use crate::python::convert::values::{instant, optional};
+use crate::python::convert::values::{Text, instant, optional};
 use crate::sandbox::{AsOf, DEFAULT_SCOPES, Point, Sandbox};
 
 use arguments::{identity, json_text, microseconds, whole_seconds};
@@ -189,18 +189,18 @@ impl PySandbox {
     }
 
     /// Approve an integration of a sandbox that was made with ``approved=False`` (§1).
-    fn approve(&self, subject: &str) -> PyResult<()> {
-        Ok(self.sandbox.approve(subject)?)
+    fn approve(&self, subject: Text<'_>) -> PyResult<()> {
+        Ok(self.sandbox.approve(subject.0)?)
     }
 
     /// Revoke the approval: no new token is issued, and tokens that were issued are refused.
-    fn revoke(&self, subject: &str) -> PyResult<()> {
-        Ok(self.sandbox.revoke(subject)?)
+    fn revoke(&self, subject: Text<'_>) -> PyResult<()> {
+        Ok(self.sandbox.revoke(subject.0)?)
     }
 
     /// Replace the enrolled public key; tokens that were issued stay valid.
-    fn replace_key(&self, subject: &str, public_jwk: &Bound<'_, PyAny>) -> PyResult<()> {
-        Ok(self.sandbox.replace_key(subject, &json_text(public_jwk)?)?)
+    fn replace_key(&self, subject: Text<'_>, public_jwk: &Bound<'_, PyAny>) -> PyResult<()> {
+        Ok(self.sandbox.replace_key(subject.0, &json_text(public_jwk)?)?)
     }
 
     /// Serve your own data; the first load replaces the generated plant.

@@ -4,21 +4,22 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use pyo3::prelude::*;
-use pyo3::types::{PyDate, PyDateTime, PyDict, PyString};
+use pyo3::types::{PyDict, PyString};
 
 use crate::error::Kind;
+use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
 use crate::python::client::query::{known_filters, query_input};
 use crate::python::convert::state::{Reduced, reduce, restore};
-use crate::python::convert::values::{duration, html_sync, instant, refuse, text};
+use crate::python::convert::values::{Text, described, duration, html_sync, instant, refuse, text};
 use crate::sync::{Feed, FeedInput};
 
 /// A named query without an end, and the settings of its syncs (§4.5).
 ///
 /// - ``name``: what the store calls it
 /// - ``site``, ``line``, ``interval``, ``page_size``, ``filters``: as of :meth:`Client.data`
-/// - ``since``: where it begins: an aware datetime, a pandas timestamp or ISO text with a zone; a
-///   date, such as ``"2026-11-01"``, means its midnight in UTC
+/// - ``since``: where it begins: a time as of :meth:`Client.data`. A :class:`SitelineWarning` says where
+///   it lies within a bucket
 /// - ``settle_lag``: how far behind the service's time it is read (§4.5.1): 5 minutes
 /// - ``overlap``: how much of the newest known data each sync reads again (§4.5.4): 1 hour
 /// - ``lateness``: how long after its end a window is read again for its final values (§4.5.5): 1
@@ -55,7 +56,8 @@ impl PyFeed {
         audit_pages=0)")]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python class")]
     fn new(
-        name: &Bound<'_, PyString>,
+        py: Python<'_>,
+        name: Text<'_>,
         since: &Bound<'_, PyAny>,
         site: Option<&Bound<'_, PyAny>>,
         line: Option<&Bound<'_, PyAny>>,
@@ -68,10 +70,9 @@ impl PyFeed {
         window: Option<&Bound<'_, PyAny>>,
         audit_pages: u32,
     ) -> PyResult<Self> {
-        let since = beginning(since)?;
+        let since = instant(since, "since")?;
         let asked = query_input([site, line, None, None, interval, page_size, filters])?;
-        let name = text(name, "name", Kind::QueryError)?;
-        let usual = guarded(|| Ok(FeedInput::new(&name, since)))?;
+        let usual = FeedInput::new(name.0, since);
         let time = |given: Option<&Bound<'_, PyAny>>, name: &str, usual: Duration| {
             given.map_or(Ok(usual), |given| duration(given, name))
         };
@@ -88,7 +89,9 @@ impl PyFeed {
             audit_pages,
             ..usual
         };
-        guarded(|| Ok(Self(Feed::new(input)?)))
+        let feed = guarded(|| Ok(Feed::new(input)?))?;
+        warn(py, feed.warning().as_slice())?;
+        Ok(Self(feed))
     }
 
     /// What the store calls it.
@@ -189,31 +192,6 @@ impl PyFeed {
     }
 }
 
-/// Where a feed begins. A date alone means its midnight in UTC, where windows begin too.
-fn beginning(since: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
-    let is_date = match since.cast::<PyString>() {
-        Ok(written) => written.to_str().is_ok_and(is_date),
-        Err(_) => since.is_instance_of::<PyDate>() && !since.is_instance_of::<PyDateTime>(),
-    };
-    let at = if is_date {
-        let midnight = format!("{}T00:00Z", since.str()?.to_str()?);
-        instant(PyString::new(since.py(), &midnight).as_any(), "since")?
-    } else {
-        instant(since, "since")?
-    };
-    if at.subsec_nanosecond() != 0 {
-        let message = format!("since= is {at}: it is a whole second.");
-        return Err(refuse(since.py(), Kind::QueryError, message));
-    }
-    Ok(at)
-}
-
-/// True for `2026-11-01`.
-fn is_date(text: &str) -> bool {
-    let form = text.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
-    form.eq(*b"0000-00-00")
-}
-
 /// The name of a feed, given as the feed or as its name.
 pub(crate) fn feed_name(feed: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(feed) = feed.cast::<PyFeed>() {
@@ -222,7 +200,6 @@ pub(crate) fn feed_name(feed: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(name) = feed.cast::<PyString>() {
         return text(name, "feed", Kind::QueryError);
     }
-    let kind = feed.get_type().name()?;
-    let message = format!("feed= is a {kind}: give a siteline.Feed or the name of one.");
+    let message = format!("feed= is {}: give a siteline.Feed or the name of one.", described(feed));
     Err(refuse(feed.py(), Kind::QueryError, message))
 }

@@ -119,11 +119,11 @@ impl PyPoints {
     }
 
     /// What ``siteline._display.sync_html`` shows: what is asked, the preview of the first points,
-    /// these one by one, how many they are, whether there are more, and what has been read.
+    /// these one by one, how many they are, whether there are more, what has been read, and whether that is all.
     fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let store = &*self.store.get().0;
         let snapshot = step(py, || self.spec.without_error().open(store))??;
-        let read = snapshot.coverage.to_string();
+        let (read, wholly) = (snapshot.coverage.to_string(), snapshot.coverage.complete);
         let (range, width) = (self.spec.bounds(), snapshot.feed.input().interval_seconds);
         let mut batches = BatchStream::new(snapshot);
         let first = next_batch(py, &mut batches, SHOWN)?;
@@ -137,7 +137,7 @@ impl PyPoints {
         })?;
         let records = RecordIterator::over(first, false);
         let spec = self.spec.to_string();
-        (spec, dict(py, &drawn)?, records, rows, more, read).into_pyobject(py)
+        (spec, dict(py, &drawn)?, records, rows, more, read, wholly).into_pyobject(py)
     }
 
     /// The points one by one, as plain dicts, or as :class:`Record` tuples with ``named=True``, which
@@ -186,7 +186,7 @@ fn points(
 impl PyStore {
     /// The points of a feed as they are known now: :class:`Points`, read when they are asked for.
     ///
-    /// - ``start``, ``end``: bucket timestamps, half-open; either may be left out
+    /// - ``start``, ``end``: bucket timestamps, half-open: a bucket belongs to the range in which it begins
     /// - ``settled_only``: only what is settled: read to its end, by a read that began after the
     ///   lateness (§4.5.5)
     /// - ``flagged``: points that a later complete read of their range did not bring: ``"keep"`` them
@@ -281,7 +281,7 @@ impl PyStore {
         let (py, name) = (slf.py(), feed_name(feed)?);
         let sequence = match slf.get().sequence(&name, at, "at")? {
             Some(sequence) => sequence,
-            None if at.is_instance_of::<PyString>() || at.hasattr("utcoffset")? => {
+            None if at.is_instance_of::<PyString>() || at.hasattr("isoformat")? => {
                 let at = instant(at, "at")?;
                 slf.get().work(py, |store| {
                     read_state(store, &name)?;
@@ -289,7 +289,7 @@ impl PyStore {
                 })?
             }
             None => {
-                let message = format!("at= is {AT}, or a time with a zone.");
+                let message = format!("at= is {AT}, or a time: aware, or a date.");
                 return Err(refuse(py, Kind::QueryError, message));
             }
         };

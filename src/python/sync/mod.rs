@@ -129,11 +129,12 @@ impl PyClient {
     /// continues (§4.5.2). Where the allowance is used up it stops and returns, ``complete`` False.
     /// - ``feeds``: a :class:`Feed` or a list of them, planned together
     /// - ``store``: a :class:`Store`, or an object of yours: :class:`StoreTarget`
-    /// - ``until``: read no bucket that begins here or later; ``now``: plan as if it were then
+    /// - ``until``: read no bucket that begins here or later; ``None`` reads up to now less the settle lag
+    /// - ``now``: plan as if it were then; ``None`` is the service's time
     /// - ``reread``: a range ``(start, end)``, or a list of them, to read again even if it was read;
     ///   what lies before a feed's ``since`` or within its ``settle_lag`` of now is left out
-    /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run
-    /// - ``wait``: how long to wait for feeds that another run writes to (``"5m"``); not at all by default.
+    /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run; ``None`` does not
+    /// - ``wait``: how long to wait for feeds that another run writes to (``"5m"``); ``None``: not at all.
     ///   For a :class:`Store`: ``lock()`` of a store of yours may wait itself
     ///
     /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, and the errors of

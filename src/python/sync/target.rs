@@ -89,6 +89,7 @@ impl PyTarget {
             read_at,
             pages: 1,
             resumed_after_pages: page.sequence.saturating_sub(chain.first),
+            not_listed: Vec::new(),
         };
         Ok(PyPage { page: page.clone(), provenance, chain: Some(chain) })
     }

@@ -1,0 +1,27 @@
+"""Emits the log records of the core."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__: list[str] = []
+
+# getLogger takes the global lock of logging. Ctrl-C at the wrong moment leaves it locked (CPython
+# up to 3.12), and every other thread waits forever: so each logger is looked up once.
+_loggers: dict[str, logging.Logger] = {}
+
+
+def emit(
+    name: str, level: int, file: str, line: int, text: str, fields: Mapping[str, int | str]
+) -> None:
+    """Emit a record whose attributes are also these fields, if the logger is enabled for it."""
+    logger = _loggers.get(name)
+    if logger is None:
+        logger = _loggers[name] = logging.getLogger(name)
+    if logger.isEnabledFor(level):
+        record = logger.makeRecord(name, level, file, line, text, (), None, extra=fields)
+        logger.handle(record)

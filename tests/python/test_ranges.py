@@ -1,0 +1,251 @@
+"""What a question means: a start that is left out, bounds off the grid, dates, unknown ids."""
+
+import asyncio
+import logging
+import pickle
+import warnings
+from datetime import UTC, date, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pandas as pd
+import pytest
+import siteline
+from kit.feeds import make_feed
+from kit.ranges import NOW, SIX_HOURS
+
+BERLIN = ZoneInfo("Europe/Berlin")
+BERLIN_DAYS = {
+    "site": "S1",
+    "line": "L1",
+    "start": datetime(2026, 11, 2, tzinfo=BERLIN),
+    "end": datetime(2026, 11, 5, tzinfo=BERLIN),
+    "interval": "1d",
+}
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
+        yield sandbox
+
+
+def data_requests(sandbox):
+    return [line for line in sandbox.wire if "/data" in line]
+
+
+@pytest.mark.parametrize("kind", ["client", "async_client"])
+def test_k16_a_start_that_is_left_out_is_refused_and_none_leaves_it_to_the_service(sandbox, kind):
+    client = getattr(sandbox, kind)()
+    with pytest.raises(siteline.QueryError, match="start= is left out") as caught:
+        client.data(site="S1", end="2026-11-02")
+    assert 'Write start="2026-11-01" (a day in UTC) or a time, or start=None' in caught.value.hint
+    assert "daily allowance" in caught.value.hint
+    assert sandbox.stats["data_requests"] == 0
+    scan = client.data(site="S1", start=None, end="2026-11-02")
+    assert scan.query.start is None
+    assert str(scan.query) == "siteId=S1 to=2026-11-02T00:00:00Z"
+
+
+def test_k16_start_none_sends_no_from_and_survives_pickle(sandbox):
+    client = sandbox.client()
+    scan = client.data(site="S1", line="L1", start=None, end="2026-11-01T01:00Z", page_size=10)
+    next(scan.pages())
+    assert data_requests(sandbox)
+    assert not any("from=" in line for line in data_requests(sandbox))
+    assert pickle.loads(pickle.dumps(scan.query)) == scan.query
+
+
+def caught_warnings(call):
+    """Give what the call returns, and its SitelineWarnings."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        value = call()
+    return value, [one for one in seen if one.category is siteline.SitelineWarning]
+
+
+def test_k17_midnights_of_another_zone_warn_once_with_the_buckets_that_are_given(sandbox):
+    client = sandbox.client()
+    scan, seen = caught_warnings(lambda: client.data(**BERLIN_DAYS))
+    assert [str(one.message) for one in seen] == [
+        "start=2026-11-01T23:00:00Z and end=2026-11-04T23:00:00Z are no multiples of "
+        'interval="1d" in UTC: of the buckets that are given, the first one begins at '
+        "2026-11-02T00:00:00Z, 1h after start, and the last one ends at 2026-11-05T00:00:00Z, 1h "
+        "past end. A day, and a date without a time, is one in UTC. For whole buckets write "
+        'start="2026-11-01T00:00:00Z", end="2026-11-05T00:00:00Z", or keep the range with '
+        'interval="1h".'
+    ]
+    table, later = caught_warnings(scan.collect)
+    assert not later, "once per call"
+    days = sorted({row.timestamp for row in table.records(named=True)})
+    assert days == [datetime(2026, 11, day, tzinfo=UTC) for day in (2, 3, 4)], "as the text says"
+    assert scan.report["bounds_off_grid"] == table.report["bounds_off_grid"] == ["start", "end"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"start": "2026-11-01T00:00:00Z", "end": "2026-11-05T00:00:00Z"},
+        {"interval": "1h"},
+        {"start": "2026-11-01", "end": date(2026, 11, 5)},
+        {"end": None, "start": "2026-11-01"},
+        {"interval": None},
+    ],
+)
+def test_k17_what_the_warning_says_to_write_and_all_that_fits_does_not_warn(sandbox, written):
+    scan, seen = caught_warnings(lambda: sandbox.client().data(**{**BERLIN_DAYS, **written}))
+    assert not seen
+    assert scan.report["bounds_off_grid"] == []
+
+
+def test_k17_the_warning_shows_the_line_of_the_user(sandbox):
+    def ask(client):
+        return client.data(**BERLIN_DAYS)  # this line
+
+    async def main():
+        async with sandbox.async_client() as client:
+            return ask(client)
+
+    source = Path(__file__).read_text(encoding="utf-8").splitlines()
+    for call in (lambda: ask(sandbox.client()), lambda: asyncio.run(main())):
+        _, [warning] = caught_warnings(call)
+        assert warning.filename == __file__
+        assert source[warning.lineno - 1].endswith("# this line")
+
+
+def test_k17_parts_and_resumed_scans_do_not_warn_again_and_gathered_ones_report_it(sandbox):
+    client = sandbox.client()
+    days, _ = caught_warnings(lambda: client.data(**BERLIN_DAYS))
+    (parts, gathered), seen = caught_warnings(lambda: (days.split(3), client.gather(days.split(3))))
+    assert not seen
+    assert len(parts) == 3
+    assert gathered.table.report["bounds_off_grid"] == ["start", "end"]
+    assert len(gathered.table) == len(days.collect())
+
+
+def test_k17_a_feed_that_begins_within_a_bucket_warns_and_one_from_a_store_does_not(sandbox, store):
+    feed, seen = caught_warnings(
+        lambda: siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-18T00:30Z")
+    )
+    assert [str(one.message) for one in seen] == [
+        'feed "line-2": since=2026-11-18T00:30:00Z is not a multiple of interval="1h" in UTC: its '
+        "first bucket begins at 2026-11-18T01:00:00Z. For a whole first bucket write "
+        'since="2026-11-18T00:00:00Z".'
+    ]
+    assert seen[0].filename == __file__
+    _, later = caught_warnings(
+        lambda: (sandbox.client().sync(feed, store), store.feeds, pickle.loads(pickle.dumps(feed)))
+    )
+    assert not later
+    _, none = caught_warnings(lambda: siteline.Feed("fits", interval="1d", since="2026-11-18"))
+    assert not none
+
+
+def test_k17_a_bucket_of_a_store_belongs_to_the_range_in_which_it_begins(sandbox, store):
+    feed = make_feed(interval="1h", since="2026-11-18")
+    sandbox.client().sync(feed, store)
+    points = store.points(feed, "2026-11-18T00:30Z", "2026-11-18T02:30Z")
+    times = {row["timestamp"].strftime("%H:%M") for row in points.records()}
+    assert times == {"01:00", "02:00"}, "the last one ends after the range"
+
+
+MIDNIGHT = datetime(2026, 11, 18, tzinfo=UTC)
+DATES = ["2026-11-18", " 2026-11-18 ", date(2026, 11, 18)]
+
+
+@pytest.mark.parametrize("given", DATES, ids=repr)
+def test_k18_a_date_is_its_midnight_in_utc_wherever_a_time_is_taken(sandbox, store, given):
+    client = sandbox.client()
+    query = client.data(site="S1", start=given, end="2026-11-19", interval="1h").query
+    assert query.start == MIDNIGHT
+    assert client.data(start=None, end=given).query.end == MIDNIGHT
+    feed = make_feed(interval="1h", since=given)
+    assert feed.since == MIDNIGHT
+    client.sync(feed, store, until="2026-11-19")
+    whole = len(store.points(feed))
+    assert store.coverage(feed).newest == datetime(2026, 11, 19, tzinfo=UTC)
+    assert len(store.points(feed, given, date(2026, 11, 19))) == whole > 0
+    assert len(store.changes(feed, 0, given, "2026-11-19")) == whole
+    assert len(store.as_of(feed, date(2026, 11, 21), given, "2026-11-19")) == whole
+    assert len(store.as_of(feed, given, unread="keep")) == 0, "before the first sync"
+    assert store.coverage(feed, now=date(2026, 11, 20)).now == datetime(2026, 11, 20, tzinfo=UTC)
+    again = client.sync(feed, store, until=date(2026, 11, 19), reread=(given, "2026-11-19"))
+    assert again.pages > 0
+    plan = client.plan(feed, store, now=date(2026, 11, 20), until=given)
+    assert plan.now == datetime(2026, 11, 20, tzinfo=UTC)
+    assert siteline.Clock(given).now() == MIDNIGHT
+    assert len(sandbox.truth(site="S1", start=given, end="2026-11-19", interval="1h")) > 0
+    with siteline.Sandbox(now=given) as other:
+        assert other.clock.now() == MIDNIGHT
+        other.load(
+            pd.DataFrame({"timestamp": [MIDNIGHT], "value": [1.0], "sample_count": [1]}),
+            bucket="1d",
+        )
+        other.revise(given, 2.0, at=date(2026, 11, 18))
+        assert next(other.truth(at=date(2026, 11, 19)).records())["value"] == 2.0
+
+
+@pytest.mark.parametrize("wrong", ["2026-02-29", "2026-11", "20261101", pd.Timestamp("2026-11-18")])
+def test_k18_what_is_no_date_and_naive_times_stay_refused(sandbox, wrong):
+    with pytest.raises(siteline.QueryError):
+        sandbox.client().data(start=wrong)
+
+
+def unlisted(caplog):
+    return [one.getMessage() for one in caplog.records if "does not list" in one.getMessage()]
+
+
+@pytest.mark.parametrize("kind", ["client", "async_client"])
+def test_k19_ids_that_discovery_does_not_list_are_told_once_without_a_request(
+    sandbox, caplog, kind
+):
+    caplog.set_level(logging.WARNING, "siteline.data")
+    wanted = {**SIX_HOURS, "line": "L9", "filters": {"tagGuid": ["unknown"]}}
+
+    async def main():
+        async with sandbox.async_client() as client:
+            before = client.data(**wanted)
+            await before.collect()
+            await client.discover()
+            scan = client.data(**wanted)
+            return before, scan, await scan.collect()
+
+    if kind == "client":
+        client = sandbox.client()
+        before = client.data(**wanted)
+        before.collect()
+        client.discover()
+        scan = client.data(**wanted)
+        table = scan.collect()
+        assert sandbox.stats["data_requests"] == 2
+        list(scan.pages())
+        client.data(**{**wanted, "end": "2026-11-01T05:00Z"}).collect()
+    else:
+        before, scan, table = asyncio.run(main())
+    assert before.report["not_listed"] == scan.report["not_listed"]
+    assert table.report["not_listed"] == ['line "L9"', 'tag "unknown"']
+    assert unlisted(caplog) == [
+        'discovery does not list line "L9", tag "unknown": the service may have no points for it'
+    ], "once for each query, whatever its range"
+    assert sandbox.stats["requests"]["discovery"] == {200: 1}
+
+
+def test_k19_nothing_is_told_of_ids_that_are_listed_or_before_discovery(sandbox, store, caplog):
+    client = sandbox.client()
+    assert client.data(**{**SIX_HOURS, "site": "S9"}).report["not_listed"] == []
+    client.discover()
+    scan = client.data(**SIX_HOURS, line="L1", filters={"machineId": "M1"})
+    assert scan.report == {"bounds_off_grid": [], "not_listed": []}
+    assert scan.collect().report["not_listed"] == []
+    assert not unlisted(caplog)
+    client.sync(make_feed(line="L9", interval="1h", since="2026-11-19"), store)
+    assert len(unlisted(caplog)) == 1, "a feed too"
+
+
+def test_k19_a_body_of_discovery_without_ids_that_are_recognised_tells_nothing(sandbox):
+    client = sandbox.client()
+    sandbox.fault(
+        on="discovery", body='{"resources": [{"name": "S1", "kind": "site"}]}', status=200
+    )
+    client.discover()
+    assert client.data(**{**SIX_HOURS, "site": "S9"}).report["not_listed"] == []
