@@ -14,6 +14,7 @@ mod cursor;
 pub mod decode;
 mod instant;
 mod merge;
+mod novelty;
 mod page;
 mod paged_columns;
 mod point_columns;
@@ -25,7 +26,7 @@ mod table;
 
 pub(crate) use bookmark::Bookmark;
 pub use chain::{Chain, Decoding};
-pub(crate) use chain::{Fetch, PagingState};
+pub(crate) use chain::{Fetch, PagingState, ends_chain};
 pub(crate) use cursor::Cursor;
 pub use decode::{DecodeSettings, Decoded, decode};
 pub use instant::parse_instant;
