@@ -164,7 +164,7 @@ impl Clock {
 
     /// Moves only the wall time of a manual clock, forward or back: simulates a clock that was set,
     /// or a machine that was suspended.
-    pub fn shift_wall(&self, by: SignedDuration) {
+    pub fn step(&self, by: SignedDuration) {
         self.move_by(Movement { wall: by, monotonic: Duration::ZERO });
     }
 
@@ -273,8 +273,8 @@ mod tests {
         let machine = service.of_machine(at("2000-01-01T00:00:00Z"));
         machine.advance(Duration::from_secs(5));
         service.advance(Duration::from_secs(5));
-        machine.shift_wall(SignedDuration::from_hours(1));
-        service.shift_wall(SignedDuration::from_hours(-1));
+        machine.step(SignedDuration::from_hours(1));
+        service.step(SignedDuration::from_hours(-1));
         assert_eq!(machine.wall(), at("2000-01-01T01:00:10Z"));
         assert_eq!(service.wall(), at("2026-10-31T23:01:10Z"));
         let [one, other] = [machine.moment(), service.moment()];

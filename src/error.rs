@@ -44,6 +44,8 @@ pub enum Kind {
     BodyTooLarge,
     /// The service repeated a cursor within a chain.
     CursorLoop,
+    /// A chain has many more pages than expected, and the last of them brought nothing new.
+    EndlessChain,
     /// The service answered with a redirect; none is followed.
     RedirectRefused,
     /// The credential, assertion or access token was refused.

@@ -178,7 +178,7 @@ async fn b14_a_clock_that_is_stepped_gets_no_second_allowance() {
         let client = harness.limited(machine.clone(), LIMIT);
         pages(&client, 20).await;
         for step in steps {
-            machine.shift_wall(SignedDuration::from_hours(*step));
+            machine.step(SignedDuration::from_hours(*step));
             for client in [&client, &harness.limited(machine.clone(), LIMIT)] {
                 let error = spend(client).await;
                 let midnight = "2026-11-21T00:00:00Z".parse().expect("a time");

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         CursorLoop,
         CursorRejected,
         DeadlineExceeded,
+        EndlessChain,
         FeedChanged,
         ForkError,
         InternalError,
@@ -97,12 +98,13 @@ if TYPE_CHECKING:
         SandboxRequest,
         SandboxStats,
         ScanReport,
+        SetAsideDict,
         StoreProvenance,
         SyncReportDict,
         TableReport,
         TaskDict,
     )
-    from siteline.sync import FeedReport, Plan, SyncReport, Task
+    from siteline.sync import FeedReport, Plan, SetAside, SyncReport, Task
     from siteline.targets import AsyncStoreTarget, StoreTarget
 
 _unpicklable.register_refusals()
@@ -135,6 +137,7 @@ __all__ = [
     "DeadlineExceeded",
     "Delays",
     "Discovery",
+    "EndlessChain",
     "Feed",
     "FeedChanged",
     "FeedReport",
@@ -170,6 +173,8 @@ __all__ = [
     "ScopeError",
     "ServiceError",
     "ServiceUnavailable",
+    "SetAside",
+    "SetAsideDict",
     "Shape",
     "SitelineError",
     "SitelineWarning",
@@ -216,12 +221,13 @@ _MODULES = {
         "SandboxRequest",
         "SandboxStats",
         "ScanReport",
+        "SetAsideDict",
         "StoreProvenance",
         "SyncReportDict",
         "TableReport",
         "TaskDict",
     ),
-    "sync": ("FeedReport", "Plan", "SyncReport", "Task"),
+    "sync": ("FeedReport", "Plan", "SetAside", "SyncReport", "Task"),
     "targets": ("AsyncStoreTarget", "StoreTarget"),
     "errors": (),
 }

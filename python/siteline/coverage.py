@@ -30,6 +30,7 @@ class CoverageWindow(NamedTuple):
     - ``read_at``: when the newest read of it began, by the service's time, or ``None``
     - ``settled_at``: when the read that settled it began, or ``None``
     - ``empty``: whether it was read and has no points; ``None`` where it was never read
+    - ``set_aside``: until when a sync does not read it, because the service did not end its chain
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -52,10 +53,12 @@ class CoverageWindow(NamedTuple):
     """When the read that settled it began."""
     empty: bool | None
     """Whether it was read and has no points."""
+    set_aside: datetime | None
+    """Until when a sync does not read it."""
 
     @classmethod
     def _restore(cls, record: dict[str, Any], holds_points: bool) -> CoverageWindow:
-        record = with_times(record, "start", "end", "read_at")
+        record = with_times(record, "start", "end", "read_at", "set_aside")
         read_at = record["read_at"]
         settled_at = read_at if record["state"] == "settled" else None
         empty = None if read_at is None else not holds_points

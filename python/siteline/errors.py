@@ -14,6 +14,7 @@
     ├── ProtocolError (ValueError)            the reply breaks the interface, at .path
     │   ├── BodyTooLarge                      more decoded bytes than the cap
     │   ├── CursorLoop                        the service repeated a cursor
+    │   ├── EndlessChain                      far more pages than expected, and nothing new in them
     │   └── RedirectRefused                   no redirect is followed
     ├── ServiceError                          an error status: .status, .code, .detail
     │   ├── AuthenticationError               credential, assertion or token refused
@@ -64,6 +65,7 @@ __all__ = [
     "CursorLoop",
     "CursorRejected",
     "DeadlineExceeded",
+    "EndlessChain",
     "FeedChanged",
     "ForkError",
     "InternalError",
@@ -341,6 +343,22 @@ class CursorLoop(ProtocolError):
     Traceback (most recent call last):
         ...
     siteline.errors.CursorLoop: the service sent cursor#... again after 1 page...
+    """
+
+
+class EndlessChain(ProtocolError):
+    """The service sent ever new cursors, and no page of late brought a new point.
+
+    A chain may have ten times the pages that were expected and at least 100, or 1,024 where
+    nothing is known of its query. After that it ends when a tenth of its pages, and at least 100,
+    brought no point of the range that had not come before. ``max_pages=`` overrides that. A sync
+    sets the range aside for a day.
+
+    >>> sandbox.fault(on="data", times=2_000, skip=1, empty_page=True)
+    >>> scan.collect()
+    Traceback (most recent call last):
+        ...
+    siteline.errors.EndlessChain: the chain does not end: ...
     """
 
 

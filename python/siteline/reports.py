@@ -24,6 +24,7 @@ __all__ = [
     "SandboxRequest",
     "SandboxStats",
     "ScanReport",
+    "SetAsideDict",
     "StoreProvenance",
     "SyncReportDict",
     "TableReport",
@@ -319,6 +320,28 @@ class TaskDict(TypedDict):
     """Expected pages; ``None`` where there is no estimate."""
 
 
+class SetAsideDict(TypedDict):
+    """A :class:`SetAside` in :meth:`SyncReport.to_dict`: its fields, times as ISO 8601 text.
+
+    >>> feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
+    >>> report = client.sync(feed, siteline.Store("plant.siteline"))
+    >>> aside: list[siteline.SetAsideDict] = report.to_dict()["feeds"][0]["set_aside"]
+    >>> aside
+    []
+    """
+
+    start: str
+    """The start, inclusive."""
+    end: str
+    """The end, exclusive."""
+    until: str
+    """When a sync tries it again by itself."""
+    error: str
+    """The class of the error that ended its last chain."""
+    pages: int
+    """The pages of that chain."""
+
+
 class FeedReportDict(TypedDict):
     """A :class:`FeedReport` in :meth:`SyncReport.to_dict`: its fields, times as ISO 8601 text.
 
@@ -351,6 +374,10 @@ class FeedReportDict(TypedDict):
     """Everything from the feed's beginning up to this time was read."""
     newest: str | None
     """The newest instant that was read."""
+    late: int
+    """Points that audits found to come or change after the lateness."""
+    set_aside: list[SetAsideDict]
+    """Ranges that are not read for a day."""
 
 
 class SyncReportDict(TypedDict):
@@ -371,7 +398,7 @@ class SyncReportDict(TypedDict):
     complete: bool
     """Whether everything planned has been read."""
     resumes_at: str | None
-    """When to sync again, where the allowance ended the sync."""
+    """When to sync again, where the allowance ended the sync or ranges are set aside."""
     pages: int
     """Pages read."""
     inserted: int

@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from siteline._counts import counted
 from siteline._times import iso, reached, to_second, with_times
 from siteline.allowance import Allowance
-from siteline.errors import AllowanceExhausted, QueryError
+from siteline.errors import AllowanceExhausted, QueryError, UnreadRange
 
 if TYPE_CHECKING:
-    from siteline.reports import AllowanceDict, FeedReportDict, SyncReportDict, TaskDict
+    from siteline.reports import (
+        AllowanceDict,
+        FeedReportDict,
+        SetAsideDict,
+        SyncReportDict,
+        TaskDict,
+    )
 
-__all__ = ["FeedReport", "Plan", "SyncReport", "Task"]
+__all__ = ["FeedReport", "Plan", "SetAside", "SyncReport", "Task"]
 
 _WHY = {
     "resume": "resumed",
@@ -67,6 +73,44 @@ class Task(NamedTuple):
         return f"{self.feed}: {_range(self.start, self.end)}, {_WHY[self.why]}{pages}"
 
 
+class SetAside(NamedTuple):
+    """A range that a sync does not read for a day, because the service did not end its chain.
+
+    - ``start``, ``end``: half-open, UTC; ``until``: when a sync tries it again by itself
+    - ``error``: the class of the error that ended its last chain, by name: ``"EndlessChain"``;
+      ``pages``: the pages of that chain
+
+    ``sync(..., reread=(start, end))`` tries it before. It stays unread: :class:`UnreadRange`.
+
+    >>> feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
+    >>> client.sync(feed, siteline.Store("plant.siteline"))["line-2"].set_aside
+    ()
+    """
+
+    start: datetime
+    """The start, inclusive."""
+    end: datetime
+    """The end, exclusive."""
+    until: datetime
+    """When a sync tries it again by itself."""
+    error: str
+    """The class of the error that ended its last chain."""
+    pages: int
+    """The pages of that chain."""
+
+    @classmethod
+    def _restore(cls, record: dict[str, Any]) -> SetAside:
+        return cls(**with_times(record, "start", "end", "until"))
+
+    def __str__(self) -> str:
+        """Print one line."""
+        pages = counted(self.pages, "page")
+        return (
+            f"{_range(self.start, self.end)} set aside until {to_second(self.until)} UTC "
+            f"({self.error}, {pages})"
+        )
+
+
 class FeedReport(NamedTuple):
     """What a sync did for one feed.
 
@@ -80,6 +124,8 @@ class FeedReport(NamedTuple):
     - ``newest``: the newest instant that was read, perhaps after unread ranges, or ``None``
     - ``late``: points that audits (:class:`Feed`, ``audit_pages=``) found to come or change after
       the lateness: their windows were read again
+    - ``set_aside``: a :class:`SetAside` for each range that is not read for a day, because the
+      service did not end its chain
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
@@ -112,10 +158,14 @@ class FeedReport(NamedTuple):
     """The newest instant that was read."""
     late: int
     """Points that audits found to come or change after the lateness."""
+    set_aside: tuple[SetAside, ...]
+    """Ranges that are not read for a day."""
 
     @classmethod
     def _restore(cls, record: dict[str, Any]) -> FeedReport:
-        return cls(**with_times(record, "settled_through", "read_through", "newest"))
+        set_aside = tuple(map(SetAside._restore, record.pop("set_aside")))
+        record = with_times(record, "settled_through", "read_through", "newest")
+        return cls(**record, set_aside=set_aside)
 
     def _sequence_of(self, feed: str) -> int:
         if feed != self.name:
@@ -214,9 +264,22 @@ class SyncReport:
         return self.feeds[feed].sequence
 
     def raise_for_incomplete(self) -> None:
-        """Raise :class:`AllowanceExhausted`, with ``retry_at``, if something is left to read."""
+        """Raise :class:`AllowanceExhausted`, with ``retry_at``, if something is left to read.
+
+        Where all that is left was set aside, :class:`UnreadRange`.
+        """
         if self.complete:
             return
+        ranges = [one for feed in self._feeds for one in feed.set_aside]
+        if ranges and self.resumes_at == min(one.until for one in ranges):
+            shown = "; ".join(map(str, ranges[:3])) + ("; …" if len(ranges) > 3 else "")
+            raise UnreadRange(
+                f"the sync is not complete: {shown}",
+                retry_at=self.resumes_at,
+                spans=tuple((one.start, one.end) for one in ranges),
+                hint="The service did not end their chains. sync(..., reread=(start, end)) tries "
+                "them before.",
+            )
         raise AllowanceExhausted(
             f"the sync is not complete: {_left(self.todo)}; the allowance is used up or reserved "
             f"for windows that become due ({_allowance(self.allowance)})",
@@ -259,6 +322,7 @@ class SyncReport:
         width = max(len(one.name) for one in self._feeds)
         for one in self._feeds:
             lines += [f"  {one.name:<{width}}  {_points(one)}", f"  {'':<{width}}  {_reach(one)}"]
+            lines += [f"  {'':<{width}}  {range}" for range in one.set_aside[:3]]
         if not self.complete:
             when = "" if self.resumes_at is None else f", from {to_second(self.resumes_at)} UTC on"
             lines.append(f"  still to do{when}: {_left(self.todo)}")
@@ -437,6 +501,18 @@ def _feed_dict(one: FeedReport) -> FeedReportDict:
         "settled_through": iso(one.settled_through),
         "read_through": iso(one.read_through),
         "newest": iso(one.newest),
+        "late": one.late,
+        "set_aside": [_set_aside_dict(range) for range in one.set_aside],
+    }
+
+
+def _set_aside_dict(one: SetAside) -> SetAsideDict:
+    return {
+        "start": iso(one.start),
+        "end": iso(one.end),
+        "until": iso(one.until),
+        "error": one.error,
+        "pages": one.pages,
     }
 
 

@@ -7,14 +7,15 @@ use super::page_stream::PageStream;
 use super::progress::Progress;
 use super::scan::Scan;
 use super::table::{Provenance, ReadFailure, Table, Unfinished};
-use crate::data::{Bookmark, Merger};
+use crate::data::{Bookmark, Merger, ends_chain};
 use crate::error::Result;
 use crate::http::Deadline;
 use crate::lock::Mutex;
 
 /// The complete table of a scan. Concurrent callers share one read, page by page. A failure is not
-/// remembered. If all callers give up, the read keeps its pages, which are already counted in the
-/// allowance, and the next caller continues it.
+/// remembered. If all callers give up, or a request fails, the read keeps its pages, which are already
+/// counted in the allowance, and the next caller continues it with the same cursor. Only where that
+/// cursor cannot be used again does the next caller restart it ([`ends_chain`]).
 #[derive(Debug)]
 pub(crate) struct CollectOnce {
     scan: Scan,
@@ -41,8 +42,8 @@ pub(crate) struct Partial {
     pub table: Option<Arc<Table>>,
     /// Whether the table is complete.
     pub is_whole: bool,
-    /// Whether the read failed: its [`CollectOnce`] has dropped these pages and restarts.
-    pub failed: bool,
+    /// Whether `max_pages` ended the read: only a resumed scan continues it.
+    pub at_limit: bool,
 }
 
 /// One for each process, because a fork may leave the lock locked.
@@ -57,7 +58,8 @@ struct Slot {
 #[derive(Debug)]
 pub(super) struct Reading {
     stream: Arc<PageStream>,
-    merger: Merger,
+    /// Shared with the partial tables of its failures, so that they need no copy.
+    merger: Arc<Merger>,
     provenance: Provenance,
 }
 
@@ -98,8 +100,9 @@ impl CollectOnce {
     /// step loses no page.
     ///
     /// # Errors
-    /// [`ReadFailure`] with the error of the chain and the pages read before; the next step restarts
-    /// the read. `BookmarkError` as in [`Scan::resume`].
+    /// [`ReadFailure`] with the error of the chain and the pages read before. The next step continues
+    /// after those pages, or restarts the read if [`ends_chain`]. `BookmarkError` as in
+    /// [`Scan::resume`].
     pub(crate) async fn step(&self, deadline: Deadline) -> Result<Step, ReadFailure> {
         let slot = self.reading();
         let mut slot = slot.lock().await;
@@ -111,18 +114,26 @@ impl CollectOnce {
             empty => empty.insert(Reading::begin(&self.scan)?),
         };
         match reading.stream.next(deadline).await {
-            Ok(Some((page, progress))) => {
-                reading.merger.push(&page)?;
-                Ok(Step::Page(progress))
-            }
+            Ok(Some((page, progress))) => match Arc::make_mut(&mut reading.merger).push(&page) {
+                Ok(()) => Ok(Step::Page(progress)),
+                Err(error) => {
+                    // The page was taken: a read that continued after it would have a gap.
+                    *slot = None;
+                    Err(error.into())
+                }
+            },
             Ok(None) => {
-                let table = Arc::new(reading.finish(None)?);
+                let table = reading.finish();
                 *slot = None;
+                let table = Arc::new(table?);
                 Ok(Step::Whole(Arc::clone(self.table.get_or_init(|| table))))
             }
             Err(failure) => {
+                let is_over = ends_chain(&failure.error);
                 let failure = reading.failed(failure);
-                *slot = None;
+                if is_over {
+                    *slot = None;
+                }
                 Err(failure?)
             }
         }
@@ -190,11 +201,11 @@ impl Reading {
     fn begin(scan: &Scan) -> Result<Self> {
         let stream = scan.stream(Prefetch::AtCursor)?;
         let mut provenance = stream.provenance().clone();
-        let mut merger = Merger::new(&scan.decode_settings().extra_columns);
+        let mut merger = Arc::new(Merger::new(&scan.decode_settings().extra_columns));
         if let Some(onto) = scan.onto()
             && let Some(before) = &onto.unfinished
         {
-            merger = before.merger.clone();
+            merger = Arc::clone(&before.merger);
             provenance.read_at = onto.provenance.read_at;
             provenance.resumed_after_pages = onto.provenance.resumed_after_pages;
         }
@@ -202,12 +213,9 @@ impl Reading {
     }
 
     /// Adds the pages read before the failure.
-    fn failed(&mut self, mut failure: ReadFailure) -> Result<ReadFailure> {
-        if self.merger.pages() > 0
-            && let Some(stopped_at) = failure.bookmark.clone()
-        {
-            let unfinished = Unfinished { merger: self.merger.clone(), stopped_at };
-            failure.partial = Some(Arc::new(self.finish(Some(unfinished))?));
+    fn failed(&self, mut failure: ReadFailure) -> Result<ReadFailure> {
+        if failure.bookmark.is_some() {
+            failure.partial = self.partial()?.table;
         }
         Ok(failure)
     }
@@ -218,16 +226,16 @@ impl Reading {
         if self.merger.pages() == 0 {
             return Ok(Partial { bookmark, ..Partial::default() });
         }
-        let merger = self.merger.clone();
+        let merger = Arc::clone(&self.merger);
         let unfinished = bookmark.clone().map(|stopped_at| Unfinished { merger, stopped_at });
-        let table = Self::table(self.merger.clone(), &self.provenance, unfinished)?;
+        let table = Self::table(Merger::clone(&self.merger), &self.provenance, unfinished)?;
         Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
     }
 
-    /// The table of the pages read. Ends the read.
-    fn finish(&mut self, unfinished: Option<Unfinished>) -> Result<Table> {
-        let merger = std::mem::replace(&mut self.merger, Merger::new(&[]));
-        Self::table(merger, &self.provenance, unfinished)
+    /// The complete table. Ends the read.
+    fn finish(&mut self) -> Result<Table> {
+        let merger = std::mem::replace(&mut self.merger, Arc::new(Merger::new(&[])));
+        Self::table(Arc::unwrap_or_clone(merger), &self.provenance, None)
     }
 
     fn table(

@@ -198,8 +198,10 @@ impl Gathering {
         // If the pages cannot be merged, they stay with their scan.
         let mut scans: Vec<Partial> =
             self.collects.iter().map(|collect| collect.partial().unwrap_or_default()).collect();
-        for (number, ReadFailure { bookmark, partial: table, .. }) in failures {
-            scans[number] = Partial { bookmark, table, is_whole: false, failed: true };
+        // A scan that begins again has dropped its pages; the failure has them.
+        for (number, ReadFailure { bookmark, partial: table, error }) in failures {
+            let at_limit = error.kind() == Kind::QueryError;
+            scans[number] = Partial { bookmark, table, is_whole: false, at_limit };
         }
         GatherFailure { index, error, scans }
     }

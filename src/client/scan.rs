@@ -134,6 +134,7 @@ impl Scan {
             None => Chain::new(query, decode, &origin, limit),
             Some(bookmark) => Chain::resume(query, decode, &origin, limit, bookmark)?,
         };
+        let chain = chain.expecting(self.client.densities().pages(&self.query), 0);
         let provenance = Provenance {
             query: self.query.clone(),
             further: Vec::new(),

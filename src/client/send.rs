@@ -308,15 +308,23 @@ impl Client {
             },
             None => Ok(Permit::Granted),
         };
-        let is_known = permit()? == Permit::Granted;
-        let token = call.untimed(identity.tokens.token(&exchange)).await?;
+        let mut unknown = permit()? != Permit::Granted;
+        let mut token = call.untimed(identity.tokens.token(&exchange)).await?;
         // The reply of a token request costs no data request and shows the service's day, if another
-        // one confirms it.
-        if is_known || permit()? != (Permit::Unknown { one: true }) {
-            return Ok(token);
+        // one confirms it. The first token may have been requested before. Without any date one data
+        // request asks.
+        for is_new in [false, true] {
+            unknown = unknown
+                && match permit()? {
+                    Permit::Unknown { one } => one || !is_new,
+                    _ => false,
+                };
+            if unknown {
+                identity.tokens.invalidate(&token);
+                token = call.untimed(identity.tokens.token(&exchange)).await?;
+            }
         }
-        identity.tokens.invalidate(&token);
-        call.untimed(identity.tokens.token(&exchange)).await
+        Ok(token)
     }
 
     /// Sends one request, which is counted before, and given back only if no byte was sent.

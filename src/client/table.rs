@@ -24,7 +24,7 @@ pub(crate) struct Table {
 /// The pages of a read that failed, and the position at which it stopped, where only it can continue.
 #[derive(Debug, Clone)]
 pub(super) struct Unfinished {
-    pub(super) merger: Merger,
+    pub(super) merger: Arc<Merger>,
     pub(super) stopped_at: Bookmark,
 }
 

@@ -11,6 +11,7 @@ use super::bookmark::{Bookmark, CursorLog};
 use super::cursor::{Cursor, CursorHash};
 use super::decode::edge::cursor_at_an_edge;
 use super::decode::{DecodeSettings, Decoded, decode_sized};
+use super::novelty::Novelty;
 use super::page::Page;
 use super::query::{Query, origin_fingerprint};
 use super::report::PageReport;
@@ -57,6 +58,8 @@ pub struct Chain {
     /// Every cursor received, in order, and as a set that detects a repeated one (P1).
     seen: CursorLog,
     known: HashSet<CursorHash>,
+    /// Whether its pages still bring something new (P14).
+    novelty: Novelty,
     /// The number of points of the last page: the initial capacity for the next.
     rows: usize,
 }
@@ -71,9 +74,12 @@ impl Chain {
         origin: &str,
         max_pages: Option<u64>,
     ) -> Self {
+        let start = query.start().map_or(i64::MIN, jiff::Timestamp::as_microsecond);
+        let end = query.end().map_or(i64::MAX, jiff::Timestamp::as_microsecond);
         Self {
             query,
             settings,
+            novelty: Novelty::new(start..end),
             origin: origin_fingerprint(origin),
             max_pages,
             keep_raw: false,
@@ -125,6 +131,20 @@ impl Chain {
         self
     }
 
+    /// Sets how many pages the chain is expected to have, and how many of those before a resumption
+    /// were [`Chain::idle`].
+    #[must_use]
+    pub(crate) fn expecting(mut self, pages: Option<u64>, idle: u64) -> Self {
+        (self.novelty.expected, self.novelty.idle) = (pages, idle);
+        self
+    }
+
+    /// The number of pages since the last one with a point that the chain had not brought before.
+    #[must_use]
+    pub(crate) fn idle(&self) -> u64 {
+        self.novelty.idle
+    }
+
     /// The state of the chain.
     #[must_use]
     pub fn state(&self) -> &PagingState {
@@ -159,7 +179,8 @@ impl Chain {
     /// # Errors
     /// Those of the sender and the decoder; `Kind::CursorLoop` for a repeated cursor (P1);
     /// `Kind::CursorRejected` if the service no longer accepts the cursor (P6); `Kind::QueryError` at
-    /// `max_pages` (P2). An error does not change the state: the next call repeats the request.
+    /// `max_pages` (P2); without it `Kind::EndlessChain` if the chain does not end (P14). An error does
+    /// not change the state: the next call repeats the request.
     pub async fn next<F: Fetch>(&mut self, fetch: &F) -> Result<Option<Page>> {
         let Some(wire) = self.wire()? else { return Ok(None) };
         let decoding = self.decoding();
@@ -171,7 +192,7 @@ impl Chain {
     /// The URL query of the next page, secret if it has a cursor. `None` after the last page.
     ///
     /// # Errors
-    /// `Kind::QueryError` at `max_pages` (P2).
+    /// `Kind::QueryError` at `max_pages` (P2); without it `Kind::EndlessChain` (P14).
     pub(crate) fn wire(&self) -> Result<Option<String>> {
         if self.pages == 0 {
             log::debug!(target: "siteline::data", "reading {}", self.query);
@@ -181,14 +202,16 @@ impl Chain {
             PagingState::Start => self.query.wire().to_owned(),
             PagingState::Next(cursor) => self.query.wire_with(cursor),
         };
-        if let Some(limit) = self.max_pages
-            && self.pages_of_this_chain() >= limit
-        {
-            let message = format!("max_pages={limit} was reached and the chain is not at its end");
-            return Err(Error::new(Kind::QueryError, message)
-                .with_hint("Continue with scan.resume(error.bookmark), or raise max_pages."));
+        match self.max_pages {
+            Some(limit) if self.pages_of_this_chain() >= limit => {
+                let message =
+                    format!("max_pages={limit} was reached and the chain is not at its end");
+                Err(Error::new(Kind::QueryError, message)
+                    .with_hint("Continue with scan.resume(error.bookmark), or raise max_pages."))
+            }
+            None if self.novelty.is_endless(self.pages) => Err(self.endless()),
+            _ => Ok(Some(wire)),
         }
-        Ok(Some(wire))
     }
 
     /// The URL query of the page after the next, if the next page has this cursor. `None` if that page
@@ -196,8 +219,10 @@ impl Chain {
     #[must_use]
     pub(crate) fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
         let limit = self.max_pages.unwrap_or(u64::MAX);
-        let continues =
-            self.pages_of_this_chain() + 1 < limit && !self.known.contains(&cursor.hash());
+        let may_end = self.max_pages.is_none() && self.novelty.may_become_endless(self.pages);
+        let continues = self.pages_of_this_chain() + 1 < limit
+            && !may_end
+            && !self.known.contains(&cursor.hash());
         continues.then(|| self.query.wire_with(cursor))
     }
 
@@ -231,6 +256,9 @@ impl Chain {
         self.sequence += 1;
         self.pages += 1;
         self.rows = decoded.points.rows();
+        if self.max_pages.is_none() {
+            self.novelty.add(&decoded.points, self.pages);
+        }
         self.state = match decoded.next_cursor {
             None => PagingState::Done,
             Some(cursor) => {
@@ -276,6 +304,25 @@ impl Chain {
             .with_hint("No page up to here is lost. Read the range again from its start.")
     }
 
+    fn endless(&self) -> Error {
+        let (pages, idle) = (self.pages, self.novelty.idle);
+        let expected = match self.novelty.expected {
+            None => "how many to expect was not known".to_owned(),
+            Some(1) => "1 was expected".to_owned(),
+            Some(expected) => format!("{expected} were expected"),
+        };
+        let message = format!(
+            "the chain does not end: {pages} pages were read ({expected}), each counted against the \
+             allowance, and the last {idle} brought no point of the range that had not come before"
+        );
+        Error::new(Kind::EndlessChain, message)
+            .with(|context| context.path = Some(format!("$.{}", self.settings.shape.next_cursor)))
+            .with_hint(
+                "The service ends a chain with a null cursor; report this one. The pages are in \
+                 error.partial. If the range needs so many, give the number in max_pages=.",
+            )
+    }
+
     /// Explains a rejected request after the first page: the service no longer accepts the cursor (P6),
     /// or it is too long (P4).
     fn explain(&self, error: Error) -> Error {
@@ -293,6 +340,20 @@ impl Chain {
             )),
             _ => error,
         }
+    }
+}
+
+/// Whether a chain that failed like this cannot continue at its cursor: the service refuses the cursor
+/// or repeats it, it is too long to be sent (P4), or the chain has no end.
+#[must_use]
+pub(crate) fn ends_chain(error: &Error) -> bool {
+    match error.kind() {
+        Kind::CursorRejected | Kind::CursorLoop | Kind::EndlessChain => true,
+        Kind::RequestRejected => {
+            let context = error.context();
+            matches!(context.status, Some(414 | 431)) || context.unsent
+        }
+        _ => false,
     }
 }
 

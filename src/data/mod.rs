@@ -15,6 +15,7 @@ pub mod decode;
 mod grid;
 mod instant;
 mod merge;
+mod novelty;
 mod page;
 mod paged_columns;
 mod point_columns;
@@ -26,7 +27,7 @@ mod table;
 
 pub(crate) use bookmark::Bookmark;
 pub use chain::{Chain, Decoding};
-pub(crate) use chain::{Fetch, PagingState};
+pub(crate) use chain::{Fetch, PagingState, ends_chain};
 pub(crate) use cursor::Cursor;
 pub use decode::{DecodeSettings, Decoded, decode};
 pub(crate) use grid::spelled;

@@ -184,6 +184,8 @@ pub struct Window {
     pub state: WindowState,
     /// When the newest chain that read it began, by the service's time.
     pub read_at: Option<Timestamp>,
+    /// Until when a sync does not read it, because the service did not end its chain.
+    pub set_aside: Option<Timestamp>,
 }
 
 /// The windows from the feed's beginning to `now` less the settle lag, ascending, without gaps.
@@ -224,7 +226,7 @@ pub(super) fn windows(feed: &Feed, coverage: &Coverage, now: Timestamp) -> Vec<W
         .into_iter()
         .map(|(range, state, read_at)| {
             let (start, end) = range.instants();
-            Window { start, end, state, read_at: read_at.map(instant) }
+            Window { start, end, state, read_at: read_at.map(instant), set_aside: None }
         })
         .collect()
 }

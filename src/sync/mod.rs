@@ -18,6 +18,7 @@
 //! | `arrival` | the distribution of the delays of points |
 //! | `coverage` | which ranges were read and when; the windows as users see them |
 //! | `unfinished` | a chain that has begun and not ended |
+//! | `given_up` | ranges whose chain was given up, and for how long they are set aside |
 //! | `state` | the state of one feed, as a target stores it |
 //! | `chains` | cuts and joins ranges to chains |
 //! | `plan` | what is read next, and why |
@@ -35,6 +36,7 @@ mod begin;
 mod chains;
 mod coverage;
 mod feed;
+mod given_up;
 mod plan;
 mod range_coverage;
 mod ranges;
@@ -53,6 +55,7 @@ mod tests;
 
 pub use self::coverage::{Window, WindowState};
 pub use self::feed::{Feed, FeedInput};
+pub use self::given_up::SetAside;
 pub(crate) use self::plan::plan_scans;
 pub use self::plan::{Plan, plan};
 pub use self::range_coverage::{RangeCoverage, Unread};

@@ -51,6 +51,8 @@ pub(super) struct PlanTerms<'a> {
     pub(super) now: i64,
     pub(super) until: Option<i64>,
     pub(super) reread: &'a Ranges,
+    /// The service's time, at which ranges are set aside; `None` plans them as the others.
+    pub(super) clock: Option<i64>,
 }
 
 /// One planned chain of the feed with this index.
@@ -96,9 +98,18 @@ fn steps_of(number: usize, known: &PlannedFeed<'_>, terms: &PlanTerms<'_>) -> Ve
         coverage.cover(range.and(feed.range_to(feed.horizon(began))), began);
     }
     let needs = Needs::new(feed, &coverage, terms);
-    let out = known.done.with(known.put_off);
+    let set_aside = terms.clock.map_or_else(Ranges::none, |clock| {
+        known.state.given_up.ranges(clock).without(&terms.reread.widened(feed.width()))
+    });
+    let out = known.done.with(known.put_off).with(&set_aside);
+    let fresh = Range::new(coverage.end().unwrap_or(i64::MIN), i64::MAX).into();
     for (why, ranges) in needs.in_order() {
-        for range in chains(&ranges.without(&out), feed, density) {
+        let ranges = ranges.without(&out);
+        if why == Why::Edge && ranges.and(&fresh).is_empty() {
+            // What overlaps is read again only together with fresh data.
+            continue;
+        }
+        for range in chains(&ranges, feed, density) {
             let pages = density.pages(range.seconds());
             steps.push(PlanStep { feed: number, why, range, pages, fills: why == Why::Fill });
         }
@@ -223,7 +234,8 @@ pub fn plan(
     let known: Vec<PlannedFeed<'_>> =
         states.iter().map(|state| PlannedFeed { state, done: &none, put_off: &none }).collect();
     let until = settings.until_second();
-    let terms = PlanTerms { now: now.as_second(), until, reread: &reread };
+    let clock = Some(client.time().now().as_second());
+    let terms = PlanTerms { now: now.as_second(), until, reread: &reread, clock };
     let steps = steps(&known, &terms);
     let allowance = client.allowance()?;
     Ok(Plan {

@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::given_up::GivenUp;
 use super::ranges::{Range, Ranges, instant};
 use super::state::FeedState;
 use crate::error::{Error, Kind, Result};
@@ -48,6 +49,8 @@ pub(super) struct Known {
     begun: Ranges,
     /// The settled ranges; `None` as of an older page request.
     settled: Option<Ranges>,
+    /// The ranges whose chain was given up.
+    given_up: GivenUp,
 }
 
 impl Known {
@@ -58,6 +61,7 @@ impl Known {
             covered: state.coverage().covered(),
             begun: state.begun(),
             settled: Some(state.settled()),
+            given_up: state.given_up.clone(),
         }
     }
 
@@ -69,7 +73,7 @@ impl Known {
         // A chain covers its range only up to the settle lag at its beginning, which the state knows.
         let covered = ranges(&chains.ended).and(&state.coverage().covered());
         let begun = ranges(&chains.begun);
-        Self { since: state.feed().since(), covered, begun, settled: None }
+        Self { since: state.feed().since(), covered, begun, settled: None, ..Self::default() }
     }
 
     fn newest(&self) -> Option<i64> {
@@ -102,6 +106,9 @@ pub struct RangeCoverage {
     /// A read also gives the points of chains that have not ended.
     #[serde(skip)]
     counts_begun: bool,
+    /// When the unread parts that were set aside are tried again.
+    #[serde(skip)]
+    set_aside: Option<Timestamp>,
     /// The start of what can be read: the feed's beginning.
     #[serde(skip)]
     first: Timestamp,
@@ -146,6 +153,7 @@ impl RangeCoverage {
             newest: newest.map(instant),
             settled: known.settled.as_ref().map(|settled| settled.and(&asked)),
             complete: missing == Missing::Nothing,
+            set_aside: known.given_up.until(&unread),
             read,
             unread,
             missing,
@@ -189,10 +197,16 @@ impl RangeCoverage {
         } else {
             " The feed begins later than the range: store.redefine() gives it an earlier since=."
         };
+        let how = match self.set_aside {
+            None => "client.sync() reads what is due".to_owned(),
+            Some(until) => format!(
+                "The service did not end the chain of an unread part: a sync tries it again after \
+                 {until}, or at once with reread=(start, end)"
+            ),
+        };
         let hint = format!(
-            "client.sync() reads what is due; store.coverage({feed:?}) shows what has been read. \
-             unread=\"warn\" leaves unread parts out, unread=\"keep\" also gives the points of them that \
-             have arrived.{early}"
+            "{how}; store.coverage({feed:?}) shows what has been read. unread=\"warn\" leaves unread \
+             parts out, unread=\"keep\" also gives the points of them that have arrived.{early}"
         );
         let error = Error::new(Kind::UnreadRange, format!("feed {feed:?}: {self}")).with_hint(hint);
         error.with(|context| context.spans = self.unread.iter().map(Range::instants).collect())
@@ -270,7 +284,9 @@ mod tests {
             let first = covered.iter().map(|range| range.start).min().unwrap_or(since).min(since);
             let asked = start.unwrap_or(first)..end.or(newest).unwrap_or(0);
             let settled = Some(covered.clone());
-            let known = Known { since, covered: covered.clone(), begun: begun.clone(), settled };
+            let (covered_, begun_) = (covered.clone(), begun.clone());
+            let given_up = GivenUp::default();
+            let known = Known { since, covered: covered_, begun: begun_, settled, given_up };
             let found = RangeCoverage::new((start.map(instant), end.map(instant)), &known, counts_begun);
 
             let has = |ranges: &Ranges, at| ranges.contains(Range::new(at, at + 1));

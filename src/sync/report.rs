@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::given_up::SetAside;
 use super::task::Task;
 use crate::http::AllowanceState;
 use crate::store::Applied;
@@ -16,7 +17,7 @@ pub struct SyncReport {
     pub requests: u64,
     /// Whether everything planned was read.
     pub complete: bool,
-    /// When to sync again, where the allowance ended the run.
+    /// When to sync again, where the allowance ended the run, or ranges are set aside.
     pub resumes_at: Option<Timestamp>,
     /// The chains that are still to be read.
     pub todo: Vec<Task>,
@@ -48,6 +49,8 @@ pub struct FeedReport {
     pub read_through: Option<Timestamp>,
     /// The newest instant that was read.
     pub newest: Option<Timestamp>,
+    /// Ranges that are not read for a day, because the service did not end their chain.
+    pub set_aside: Vec<SetAside>,
 }
 
 impl SyncReport {

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::feed::Feed;
 use super::plan::PlanStep;
 use super::report::SyncReport;
-use super::run_state::{PendingWrite, RunState};
+use super::run_state::{PendingWrite, RunState, after_dead_cursor};
 use super::settings::SyncSettings;
 use super::state::FeedState;
 use super::unfinished::UnfinishedChain;
@@ -18,7 +18,7 @@ use crate::client::page_request::Sender;
 use crate::client::progress::Progress;
 use crate::client::{Client, Spending};
 use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW};
-use crate::data::{Bookmark, Chain, DecodeSettings, Page};
+use crate::data::{Bookmark, Chain, DecodeSettings, Page, ends_chain};
 use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
 use crate::lock::Mutex;
@@ -61,9 +61,6 @@ struct SentAt {
     wall: Timestamp,
 }
 
-/// A chain is abandoned after this many pages; it is planned to take a hundred at most.
-const LONGEST_CHAIN: u64 = 10_000;
-
 impl Run {
     /// A run of feeds that are locked: loads their states.
     ///
@@ -79,15 +76,15 @@ impl Run {
         let service = client.base_url().as_str();
         let states = feeds.iter().map(|feed| FeedState::load(&*target, feed, service));
         let states: Vec<FeedState> = states.collect::<Result<_>>()?;
-        let now = settings.now.unwrap_or_else(|| client.now());
-        let clock = client.time().clock();
+        let work = RunState::new(states, &settings, client.now())?;
+        work.log_set_aside();
         Ok(Self {
             deadline,
-            begun: clock.monotonic(),
+            begun: client.time().clock().monotonic(),
             process: std::process::id(),
             following: tokio::sync::Mutex::new(None),
             applying: Mutex::new(()),
-            work: Mutex::new(RunState::new(states, &settings, now)?),
+            work: Mutex::new(work),
             locks: Mutex::new(locks),
             client: client.clone(),
             target,
@@ -121,11 +118,6 @@ impl Run {
                 *current = self.open_chain(&step)?;
             }
             let Some(following) = current.as_mut() else { continue };
-            if following.record.pages >= LONGEST_CHAIN {
-                self.abandon_endless(following);
-                *current = None;
-                continue;
-            }
             let sent = self.sent();
             let sender = Sender {
                 client: &self.client,
@@ -279,6 +271,7 @@ impl Run {
     fn next_step(&self) -> Result<Option<PlanStep>> {
         let allowance = self.client.allowance()?;
         let mut work = self.work();
+        work.clock = self.client.now();
         if self.settings.now.is_none() {
             let passed = self.client.time().clock().monotonic().saturating_sub(self.begun);
             let now = self.client.now();
@@ -306,10 +299,12 @@ impl Run {
             Some(text) => Bookmark::from_text(text)
                 .and_then(|bookmark| Chain::resume(query, settings, &origin, None, &bookmark)),
         };
+        let expected = state.density.pages(step.range.seconds());
         let chain = match chain {
-            Ok(chain) => chain.starting_at(state.next_sequence),
+            Ok(chain) => chain.starting_at(state.next_sequence).expecting(expected, record.idle),
             Err(error) => {
-                work.pending = Some(Arc::new(after_dead_cursor(step.feed, &record, error)));
+                let now = self.client.now();
+                work.pending = Some(Arc::new(after_dead_cursor(step.feed, &record, error, now)));
                 return Ok(None);
             }
         };
@@ -331,6 +326,7 @@ impl Run {
         }
         record.pages += 1;
         record.points += page.rows() as u64;
+        record.idle = following.chain.idle();
         record.bookmark = page.bookmark.as_ref().map(Bookmark::to_text);
         let pending = PendingWrite::Page {
             feed: following.feed,
@@ -347,11 +343,12 @@ impl Run {
     /// where the chain can repeat the request.
     fn end_chain(&self, following: &Following, error: Error) -> Result<bool> {
         let Following { feed, record, .. } = following;
+        if record.pages > 0 && ends_chain(&error) {
+            let now = self.client.now();
+            self.work().pending = Some(Arc::new(after_dead_cursor(*feed, record, error, now)));
+            return Ok(true);
+        }
         match error.kind() {
-            Kind::CursorRejected | Kind::CursorLoop => {
-                self.work().pending = Some(Arc::new(after_dead_cursor(*feed, record, error)));
-                Ok(true)
-            }
             Kind::RequestRejected if self.may_be_too_long(following, &error) => {
                 let range = record.range();
                 self.work().pending = Some(Arc::new(PendingWrite::TooLong { feed: *feed, range }));
@@ -369,16 +366,6 @@ impl Run {
             }
             _ => Err(error),
         }
-    }
-
-    /// Ends a chain whose service gives new cursors for ever (P2). Its pages stay applied.
-    fn abandon_endless(&self, following: &Following) {
-        let Following { feed, record, .. } = following;
-        let message = format!("a chain did not end after {} pages", record.pages);
-        let error = Error::new(Kind::CursorLoop, message)
-            .with_hint("If a window has that many pages, give the feed a shorter one: window=.");
-        let abandoned = PendingWrite::Abandoned { feed: *feed, range: record.range(), error };
-        self.work().pending = Some(Arc::new(abandoned));
     }
 
     /// The longest range that a service answers is not documented (§8). A chain of several windows
@@ -426,14 +413,6 @@ impl Run {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// The pending write after a rejected cursor: the chain begins again, or is abandoned.
-fn after_dead_cursor(feed: usize, record: &UnfinishedChain, error: Error) -> PendingWrite {
-    match record.restarted() {
-        Some(chain) => PendingWrite::Restart { feed, chain },
-        None => PendingWrite::Abandoned { feed, range: record.range(), error },
     }
 }
 

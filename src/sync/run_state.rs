@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::coverage::Coverage;
 use super::feed::Feed;
+use super::given_up::{SetAside, set_aside_until};
 use super::plan::{PlanStep, PlanTerms, PlannedFeed, reserve, steps};
 use super::ranges::{Range, Ranges};
 use super::report::FeedReport;
@@ -15,7 +16,7 @@ use super::task::{Task, Why};
 use super::unfinished::UnfinishedChain;
 use crate::client::Spending;
 use crate::data::{Page, Query, spelled};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
 use crate::store::{Applied, ChainRange, Delivery};
 
@@ -34,8 +35,9 @@ pub(super) enum PendingWrite {
     Restart { feed: usize, chain: UnfinishedChain },
     /// The service rejected the chain, perhaps for its length: the next plan has shorter ones.
     TooLong { feed: usize, range: Range },
-    /// The chain was restarted too often, or did not end: a later run plans its range again.
-    Abandoned { feed: usize, range: Range, error: Error },
+    /// The chain was restarted too often, or does not end: its range is set aside, unless only its
+    /// bookmark was refused.
+    Abandoned { feed: usize, chain: UnfinishedChain, error: Error, at: Timestamp },
     /// An audit of a settled range found nothing: the range is settled again.
     Settled { feed: usize, coverage: Coverage },
 }
@@ -67,6 +69,8 @@ pub(super) struct RunState {
     until: Option<i64>,
     /// The service's time that the run is planned for.
     pub(super) now: Timestamp,
+    /// The service's time.
+    pub(super) clock: Timestamp,
     pub(super) pending: Option<Arc<PendingWrite>>,
     /// When the allowance resets, where it is spent.
     stopped: Option<Timestamp>,
@@ -111,11 +115,49 @@ impl PendingWrite {
     }
 }
 
+/// How often a chain begins again after a cursor that cannot be used. A chain without an end does not:
+/// that would cost as many pages again.
+fn most_restarts(kind: Kind) -> u32 {
+    match kind {
+        Kind::EndlessChain => 0,
+        Kind::RequestRejected => 1,
+        _ => 2,
+    }
+}
+
+/// The pending write after a cursor that cannot be used: the chain begins again, or is given up.
+pub(super) fn after_dead_cursor(
+    feed: usize,
+    record: &UnfinishedChain,
+    error: Error,
+    now: Timestamp,
+) -> PendingWrite {
+    if let Some(chain) = record.restarted(most_restarts(error.kind())) {
+        return PendingWrite::Restart { feed, chain };
+    }
+    let chain = record.clone();
+    if error.kind() == Kind::BookmarkError {
+        return PendingWrite::Abandoned { feed, chain, error, at: now };
+    }
+    let ((start, end), until) = (chain.range().instants(), set_aside_until(now));
+    let advice = match error.kind() {
+        Kind::EndlessChain => {
+            " If it does need so many pages, give the feed a shorter window=: store.redefine(feed)."
+        }
+        _ => "",
+    };
+    let hint = format!(
+        "{start} to {end} is set aside until {until}, and stays unread; sync(..., reread=(start, end)) \
+         tries it before.{advice}"
+    );
+    PendingWrite::Abandoned { feed, chain, error: error.with_hint(hint), at: now }
+}
+
 impl RunState {
     pub(super) fn new(
         states: Vec<FeedState>,
         settings: &SyncSettings,
-        now: Timestamp,
+        clock: Timestamp,
     ) -> Result<Self> {
         let part = |state| FeedRun {
             state,
@@ -131,7 +173,8 @@ impl RunState {
             parts: states.into_iter().map(part).collect(),
             reread: settings.reread_ranges()?,
             until: settings.until_second(),
-            now,
+            now: settings.now.unwrap_or(clock),
+            clock,
             pending: None,
             stopped: None,
             no_fill: false,
@@ -148,14 +191,10 @@ impl RunState {
         &self.parts[feed].state
     }
 
-    fn terms(&self) -> PlanTerms<'_> {
-        PlanTerms { now: self.now.as_second(), until: self.until, reread: &self.reread }
-    }
-
     /// What is left to read, including what this run may not read.
     fn rest(&self) -> Vec<PlanStep> {
         let none = Ranges::none();
-        let mut rest = self.steps(|_| &none);
+        let mut rest = self.steps(|_| &none, None);
         rest.retain(|step| step.why != Why::Audit);
         rest
     }
@@ -165,7 +204,7 @@ impl RunState {
         if self.stopped.is_some() {
             return Vec::new();
         }
-        let mut open = self.steps(|part| &part.put_off);
+        let mut open = self.steps(|part| &part.put_off, Some(self.clock.as_second()));
         open.retain(|step| !(step.fills && self.no_fill));
         open.retain(|step| self.parts[step.feed].failures < MOST_FAILURES);
         open
@@ -185,13 +224,19 @@ impl RunState {
         self.failure.take()
     }
 
-    fn steps<'a>(&'a self, put_off: impl Fn(&'a FeedRun) -> &'a Ranges) -> Vec<PlanStep> {
+    fn steps<'a>(
+        &'a self,
+        put_off: impl Fn(&'a FeedRun) -> &'a Ranges,
+        clock: Option<i64>,
+    ) -> Vec<PlanStep> {
+        let (now, until, reread) = (self.now.as_second(), self.until, &self.reread);
+        let terms = PlanTerms { now, until, reread, clock };
         let known = |part: &'a FeedRun| PlannedFeed {
             state: &part.state,
             done: &part.done,
             put_off: put_off(part),
         };
-        steps(&self.parts.iter().map(known).collect::<Vec<_>>(), &self.terms())
+        steps(&self.parts.iter().map(known).collect::<Vec<_>>(), &terms)
     }
 
     /// The pages that the plan expects this run still to apply, if those of all chains are known; and
@@ -276,7 +321,14 @@ impl RunState {
                 state.drop_chain(*range);
                 state.density.refuse(range.seconds());
             }
-            PendingWrite::Abandoned { range, .. } => state.drop_chain(*range),
+            // The range of an audit has been read before.
+            PendingWrite::Abandoned { chain, .. } if chain.why == Why::Audit => {
+                state.drop_chain(chain.range());
+            }
+            PendingWrite::Abandoned { chain, error, at, .. } => {
+                let is_service = error.kind() != Kind::BookmarkError;
+                state.give_up(chain, is_service.then(|| (at.as_second(), error.kind())));
+            }
             PendingWrite::Settled { coverage, .. } => state.coverage = coverage.clone(),
         }
         state
@@ -286,8 +338,8 @@ impl RunState {
     pub(super) fn applied(&mut self, pending: &PendingWrite, state: FeedState, applied: Applied) {
         self.pending = None;
         let before = std::mem::replace(&mut self.parts[pending.feed()].state, state);
-        if let PendingWrite::Abandoned { feed, range, error } = pending {
-            self.skip(*feed, *range, error.clone());
+        if let PendingWrite::Abandoned { feed, chain, error, .. } = pending {
+            self.skip(*feed, chain.range(), error.clone());
         }
         let part = &mut self.parts[pending.feed()];
         let PendingWrite::Page { page, chain, begun_here, .. } = pending else { return };
@@ -356,10 +408,31 @@ impl RunState {
         self.rest().iter().map(|step| step.task(self.state(step.feed))).collect()
     }
 
-    /// When to sync again, where the allowance ended the run.
+    /// When to sync again, where the allowance ended the run, or ranges are set aside.
     pub(super) fn resumes_at(&self, allowance: &AllowanceState) -> Option<Timestamp> {
-        let held_back = self.no_fill || self.parts.iter().any(|part| !part.put_off.is_empty());
-        self.stopped.or(held_back.then_some(allowance.resets_at))
+        let clock = self.clock.as_second();
+        let is_put_off =
+            |part: &FeedRun| !part.put_off.without(&part.state.given_up.ranges(clock)).is_empty();
+        let held_back = self.no_fill || self.parts.iter().any(is_put_off);
+        let set_aside = self.parts.iter().flat_map(|part| part.state.set_aside(self.clock));
+        let set_aside = set_aside.map(|one| one.until).min();
+        self.stopped.or(held_back.then_some(allowance.resets_at)).or(set_aside)
+    }
+
+    /// Logs which ranges this run leaves out.
+    pub(super) fn log_set_aside(&self) {
+        for part in &self.parts {
+            let name = part.state.feed().name();
+            for SetAside { start, end, until, error, .. } in part.state.set_aside(self.clock) {
+                if !self.reread.contains(Range::between(start, end)) {
+                    log::warn!(
+                        target: "siteline::sync",
+                        "{name}: {start} to {end} is set aside until {until} ({error}); reread= tries \
+                         it before"
+                    );
+                }
+            }
+        }
     }
 
     pub(super) fn reports(&self) -> Vec<FeedReport> {
@@ -373,6 +446,7 @@ impl RunState {
             settled_through: part.state.settled_through(),
             read_through: part.state.read_through(),
             newest: part.state.newest(),
+            set_aside: part.state.set_aside(self.clock),
         };
         self.parts.iter().map(report).collect()
     }

@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::audits::AuditLog;
 use super::coverage::{Coverage, Window, windows};
 use super::feed::{Difference, Feed, FeedInput};
+use super::given_up::{GivenUp, SetAside};
 use super::ranges::{Range, Ranges, instant};
 use super::task::Why;
 use super::unfinished::UnfinishedChain;
@@ -37,6 +38,7 @@ pub struct FeedState {
     pub(super) next_sequence: u64,
     pub(super) coverage: Coverage,
     pub(super) chains: Vec<UnfinishedChain>,
+    pub(super) given_up: GivenUp,
     pub(super) density: Density,
     pub(super) audits: AuditLog,
 }
@@ -52,6 +54,8 @@ struct Form {
     next_sequence: u64,
     coverage: Coverage,
     chains: Vec<UnfinishedChain>,
+    #[serde(default, skip_serializing_if = "GivenUp::is_empty")]
+    given_up: GivenUp,
     density: Density,
     #[serde(default)]
     audits: AuditLog,
@@ -92,6 +96,7 @@ impl FeedState {
             next_sequence: 1,
             coverage: Coverage::default(),
             chains: Vec::new(),
+            given_up: GivenUp::default(),
             density: Density::default(),
             audits: AuditLog::default(),
         }
@@ -136,6 +141,7 @@ impl FeedState {
             next_sequence: form.next_sequence,
             coverage: form.coverage,
             chains: form.chains,
+            given_up: form.given_up,
             density: form.density,
             audits: form.audits,
         };
@@ -153,6 +159,7 @@ impl FeedState {
             next_sequence: self.next_sequence,
             coverage: self.coverage.clone(),
             chains: self.chains.clone(),
+            given_up: self.given_up.clone(),
             density: self.density,
             audits: self.audits,
         };
@@ -209,10 +216,17 @@ impl FeedState {
         self.coverage.end().map(instant)
     }
 
-    /// The ranges of the chains that have begun and not ended.
+    /// The ranges of the chains that have begun and not ended, those that were given up too.
     #[must_use]
     pub(super) fn begun(&self) -> Ranges {
-        self.chains.iter().filter(|chain| chain.pages > 0).map(UnfinishedChain::range).collect()
+        let begun = self.chains.iter().filter(|chain| chain.has_begun());
+        begun.map(UnfinishedChain::range).chain(self.given_up.begun()).collect()
+    }
+
+    /// The ranges that a sync at this time does not read, because the service did not end their chain.
+    #[must_use]
+    pub fn set_aside(&self, now: Timestamp) -> Vec<SetAside> {
+        self.given_up.set_aside(now.as_second())
     }
 
     /// When the newest chain that was read to its end began, by the service's time.
@@ -224,7 +238,7 @@ impl FeedState {
     /// The windows from the feed's beginning to `now` less the settle lag, ascending, without gaps.
     #[must_use]
     pub fn windows(&self, now: Timestamp) -> Vec<Window> {
-        windows(&self.feed, &self.coverage, now)
+        self.given_up.mark(windows(&self.feed, &self.coverage, now), now.as_second())
     }
 
     /// The settled ranges. They do not depend on the time: they were read after their lateness.
@@ -257,7 +271,7 @@ impl FeedState {
     }
 
     /// The same state with another definition of the feed. Times, page size and window may change;
-    /// the points that are queried may not. Unfinished chains are dropped.
+    /// the points that are queried may not. Unfinished chains are dropped, and nothing is set aside.
     ///
     /// # Errors
     /// `FeedChanged` naming each member that may not change.
@@ -270,11 +284,14 @@ impl FeedState {
         }
         let same_pages = self.feed.input().page_size == feed.input().page_size;
         let density = self.density;
+        let mut state = self.clone();
+        let chains = std::mem::take(&mut state.chains);
+        state.given_up.release();
+        state.forget(chains);
         Ok(Self {
             feed: feed.clone(),
-            chains: Vec::new(),
             density: if same_pages { density } else { density.with_other_pages() },
-            ..self.clone()
+            ..state
         })
     }
 
@@ -306,9 +323,27 @@ impl FeedState {
 
     /// Drops the chains whose rest is not needed.
     pub(super) fn drop_superseded(&mut self, now: i64) {
-        let mut chains = std::mem::take(&mut self.chains);
-        chains.retain(|chain| !self.is_superseded(chain, now));
-        self.chains = chains;
+        let chains = std::mem::take(&mut self.chains).into_iter();
+        let (dropped, kept) = chains.partition(|chain| self.is_superseded(chain, now));
+        self.chains = kept;
+        self.forget(dropped);
+    }
+
+    /// Gives up chains. What no other has read to its end stays known as begun.
+    fn forget(&mut self, chains: Vec<UnfinishedChain>) {
+        let covered = self.coverage.covered();
+        for chain in chains.into_iter().filter(UnfinishedChain::has_begun) {
+            for range in Ranges::from(chain.range()).without(&covered).iter() {
+                self.given_up.add(range, chain.pages.max(1), None);
+            }
+        }
+    }
+
+    /// Gives up an unfinished chain. With a time and an error its range is set aside.
+    pub(super) fn give_up(&mut self, chain: &UnfinishedChain, set_aside: Option<(i64, Kind)>) {
+        self.drop_chain(chain.range());
+        let pages = if chain.has_begun() { chain.pages.max(1) } else { 0 };
+        self.given_up.add(chain.range(), pages, set_aside);
     }
 
     /// Adds a chain that was read to its end to the coverage. It covers its range only up to the
@@ -319,6 +354,7 @@ impl FeedState {
         let covered = chain.range().and(Range::new(i64::MIN, self.feed.horizon(began)));
         if !covered.is_empty() {
             self.coverage.cover(covered, began);
+            self.given_up.remove(covered);
             if self.coverage.len() > MOST_READS {
                 self.coverage.thin(&self.feed);
             }

@@ -43,7 +43,7 @@ fn state(change: impl FnOnce(&mut FeedInput)) -> FeedState {
 fn planned(state: &FeedState, now: i64, done: &Ranges) -> Vec<PlanStep> {
     let none = Ranges::none();
     let known = PlannedFeed { state, done, put_off: &none };
-    steps(&[known], &PlanTerms { now, until: None, reread: &none })
+    steps(&[known], &PlanTerms { now, until: None, reread: &none, clock: None })
 }
 
 /// Reads the range of a step in one chain of pages of a thousand points, one a minute.

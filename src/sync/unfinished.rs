@@ -7,9 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::ranges::Range;
 use super::task::Why;
 
-/// How often a chain begins again after a rejected cursor; then its error is returned.
-pub(super) const MOST_RESTARTS: u32 = 2;
-
 /// An unfinished chain. Its range never changes, the end included (§4.5.1).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UnfinishedChain {
@@ -24,6 +21,9 @@ pub(super) struct UnfinishedChain {
     pub(super) restarts: u32,
     pub(super) pages: u64,
     pub(super) points: u64,
+    /// The pages since the last one that brought a new point.
+    #[serde(default)]
+    pub(super) idle: u64,
     /// Where the chain continues. It contains the cursor, a secret, and is never shown.
     pub(super) bookmark: Option<String>,
 }
@@ -33,17 +33,22 @@ impl UnfinishedChain {
     pub(super) fn new(range: Range, why: Why, restarts: u32) -> Self {
         let Range { start, end } = range;
         let (began, bookmark) = (None, None);
-        Self { start, end, why, began, first: 0, restarts, pages: 0, points: 0, bookmark }
+        Self { start, end, why, began, first: 0, restarts, pages: 0, points: 0, idle: 0, bookmark }
     }
 
     pub(super) fn range(&self) -> Range {
         Range::new(self.start, self.end)
     }
 
-    /// A new chain over the same range; `None` after [`MOST_RESTARTS`].
-    pub(super) fn restarted(&self) -> Option<Self> {
-        let more = self.restarts < MOST_RESTARTS;
+    /// A new chain over the same range; `None` where it has begun again so often.
+    pub(super) fn restarted(&self, most: u32) -> Option<Self> {
+        let more = self.restarts < most;
         more.then(|| Self::new(self.range(), self.why, self.restarts + 1))
+    }
+
+    /// Whether points of the range may be stored.
+    pub(super) fn has_begun(&self) -> bool {
+        self.pages > 0 || self.restarts > 0
     }
 }
 

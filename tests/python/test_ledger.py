@@ -348,7 +348,7 @@ def test_a_ledger_in_a_folder_that_is_missing_says_so(sandbox, monkeypatch, tmp_
     missing = tmp_path / "absent"
     for name, value in {**sandbox.env(), "SITELINE_LEDGER": str(missing / "l.txt")}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(siteline.StoreError, match="its folder .*absent does not exist"):
+    with pytest.raises(siteline.StoreError, match=r"its folder .*absent does not exist"):
         siteline.Client.from_env()
     assert not missing.exists()
 

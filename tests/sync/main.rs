@@ -8,6 +8,7 @@ mod model;
 mod reads;
 mod recovery;
 mod revisions;
+mod set_aside;
 mod spending;
 mod states;
 mod target;

@@ -9,10 +9,10 @@ use siteline::Kind;
 use siteline::sandbox::Options;
 use siteline::store::{Choice as _, Flagged, View};
 use siteline::sync::{
-    FeedCoverage, FeedLateness, Range, ReadSpec, Snapshot, WindowState, read_state,
+    FeedCoverage, FeedLateness, Range, ReadSpec, Snapshot, Unread, WindowState, read_state,
 };
 
-use crate::harness::{DAY, HOUR, Harness, at, input};
+use crate::harness::{DAY, HOUR, Harness, at, input, seconds};
 use crate::target::Stored;
 
 /// A store with two days of the feed, the first one settled.
@@ -145,4 +145,28 @@ fn flagged_is_one_of_three_names() {
     let error = Flagged::parse("Keep").expect_err("another word");
     assert_eq!(error.kind(), Kind::QueryError);
     assert!(error.to_string().contains("\"keep\", \"drop\" and \"only\""), "{error}");
+}
+
+#[tokio::test]
+async fn s17_points_after_the_newest_instant_that_was_read_are_left_out() {
+    let mut harness = Harness::new(Options { lateness: false, ..Options::default() }, input());
+    let stored = Arc::new(Stored::new());
+    harness.target = stored.clone();
+    // The clock of the run is wrong: its chain reaches into the service's future, and covers less than
+    // it brings.
+    harness.settings.now = Some(harness.now().checked_add(seconds(5 * HOUR)).expect("a time"));
+    harness.sync().await.expect("a sync");
+    let newest = harness.state().newest().expect("something was read");
+    let points = harness.stored(harness.now());
+    assert!(points.keys().any(|(_, at)| *at >= newest.as_microsecond()), "some came from after it");
+    let open = |start| {
+        let spec = ReadSpec::new("feed".to_owned(), (start, None), View::Latest).expect("a spec");
+        spec.open(stored.store()).expect("a snapshot")
+    };
+    for start in [None, Some(at("2026-11-01T06:00:00Z"))] {
+        let read = timestamps(open(start));
+        assert!(read.last().is_some_and(|last| *last < newest), "{read:?}");
+    }
+    let keep = ReadSpec { unread: Unread::Keep, ..all(View::Latest) };
+    assert!(timestamps(keep.open(stored.store()).expect("all")).last() >= Some(&newest));
 }

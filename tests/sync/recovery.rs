@@ -48,7 +48,7 @@ async fn p6_a_rejected_cursor_restarts_its_chain() {
 }
 
 #[tokio::test]
-async fn p6_the_third_rejected_cursor_is_an_error_and_the_next_run_restarts() {
+async fn p6_p13_the_third_rejected_cursor_is_an_error_and_the_range_is_set_aside() {
     for effect in [Effect::ForgetCursors, Effect::CycleCursors(1)] {
         let harness = one_chain();
         let expected = match effect {
@@ -62,6 +62,9 @@ async fn p6_the_third_rejected_cursor_is_an_error_and_the_next_run_restarts() {
         assert_eq!(harness.state().unfinished_chains(), 0);
         assert!(harness.state().coverage().covered().is_empty());
         harness.sandbox.clear_faults();
+        assert!(!harness.sync().await.expect("a sync").complete);
+        assert_eq!(harness.sandbox.stats().data_requests, 6, "it is not tried on the same day");
+        harness.advance(DAY);
         assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
     }
 }

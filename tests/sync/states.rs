@@ -221,7 +221,7 @@ async fn s9_a_clock_that_is_a_day_behind_or_ahead_leaves_no_gap() {
         assert!(read >= at("2026-11-01T17:40:00Z"), "{wrong} h: {read}");
         // The clock is corrected, and another process continues.
         let right = SignedDuration::from_hours(-wrong);
-        ours.shift_wall(right);
+        ours.step(right);
         harness.client = crate::harness::client_of(&harness.sandbox, ours.clone(), |_| {});
         for clock in [&theirs, &ours] {
             clock.advance(seconds(3 * HOUR));
@@ -253,8 +253,8 @@ async fn s9_after_a_clock_is_set_back_no_request_is_made_until_there_is_a_new_bu
     harness.sync().await.expect("a sync");
     let requests = harness.sandbox.stats().data_requests;
     // Both clocks are set back, so the client cannot detect it.
-    theirs.shift_wall(SignedDuration::from_hours(-24));
-    ours.shift_wall(SignedDuration::from_hours(-24));
+    theirs.step(SignedDuration::from_hours(-24));
+    ours.step(SignedDuration::from_hours(-24));
     assert!(harness.sync().await.expect("a sync").complete);
     assert_eq!(harness.sandbox.stats().data_requests, requests);
     for clock in [&theirs, &ours] {
@@ -271,12 +271,12 @@ async fn s9_clocks_more_than_a_day_apart_cover_nothing() {
     drop(harness.sync_pages(2).await.expect("two pages"));
     let state = harness.state();
     // The cached token is still valid by both clocks.
-    ours.shift_wall(SignedDuration::from_hours(-25));
+    ours.step(SignedDuration::from_hours(-25));
     let error = harness.sync().await.expect_err("days apart");
     assert_eq!(error.kind(), Kind::ClockSkewError, "{error}");
     assert!(error.context().skew_seconds.is_some_and(|skew| skew > 86_400.0));
     assert_eq!(harness.state(), state);
-    ours.shift_wall(SignedDuration::from_hours(25));
+    ours.step(SignedDuration::from_hours(25));
     for clock in [&theirs, &ours] {
         clock.advance(seconds(MINUTE));
     }

@@ -80,6 +80,18 @@ def empty_time(coverage: Coverage) -> timedelta:
     return sum((one.end - one.start for one in coverage if one.empty), timedelta(0))
 
 
+def set_aside(coverage: Coverage) -> list[str]:
+    """Write a line for the windows that a sync does not read for a day, the first five."""
+    aside = [one for one in coverage if one.set_aside is not None]
+    lines = [
+        f"set aside until {to_minute(one.set_aside)} UTC: {to_minute(one.start)} to "
+        f"{to_minute(one.end)}, whose chain the service did not end"
+        for one in aside[:5]
+        if one.set_aside is not None
+    ]
+    return [*lines, f"… and {len(aside) - 5} more"] if len(aside) > 5 else lines
+
+
 def summary(coverage: Coverage) -> str:
     """Summarize how far the feed is settled and read."""
     if coverage.newest is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from siteline._display.calendar import calendar_rows, cells, empty_time, summary
+from siteline._display.calendar import calendar_rows, cells, empty_time, set_aside, summary
 from siteline._times import duration, to_minute
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ def lines(coverage: Coverage) -> str:
     for row, _, pieces in cells(coverage, rows):
         marks[row.label] = marks.get(row.label, "") + _mark(pieces)
     printed += [f"  {label}  {row_marks}".rstrip() for label, row_marks in marks.items()]
-    return "\n".join([*printed, "  " + "   ".join(_legend(coverage))]).rstrip()
+    printed.append("  " + "   ".join(_legend(coverage)))
+    printed += [f"  {line}" for line in set_aside(coverage)]
+    return "\n".join(printed).rstrip()
 
 
 def _mark(pieces: list[Piece]) -> str:

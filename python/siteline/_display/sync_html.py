@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from siteline._counts import counted
 from siteline._display import coverage_svg
+from siteline._display.calendar import set_aside
 from siteline._display.elements import (
     LEFT,
     NONE,
@@ -98,7 +99,8 @@ def coverage(shown: Coverage) -> str:
     """Show the calendar of a coverage."""
     facts = [text(shown.feed.name), f"at {to_microsecond(shown.now)} UTC"]
     drawing = scrolling(coverage_svg.svg(shown))
-    return card("Coverage", facts, f'<div style="margin-top:6px">{drawing}</div>')
+    lines = "".join(f"<div><b>{text(line, 200)}</b></div>" for line in set_aside(shown))
+    return card("Coverage", facts, f'<div style="margin-top:6px">{drawing}</div>', lines)
 
 
 def lateness(shown: Lateness) -> str:
@@ -140,6 +142,8 @@ def report(shown: SyncReport) -> str:
     head = [("feed", LEFT), *((name, RIGHT) for name in numbers)]
     head += [("settled through", LEFT), ("read through", LEFT), ("newest", LEFT)]
     left = f'<div style="margin-top:8px">{allowance_bar(shown.allowance)}</div>'
+    aside = [f"{one.name}: {range}" for one in shown.feeds.values() for range in one.set_aside]
+    left += "".join(f"<div><b>{text(line, 200)}</b></div>" for line in aside[:5])
     if shown.complete:
         return card("Sync", facts, html_table(head, rows), left)
     when = "" if shown.resumes_at is None else f", from {to_microsecond(shown.resumes_at)} UTC on"

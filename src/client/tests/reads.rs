@@ -181,6 +181,86 @@ async fn r5_a_cancelled_collect_continues_after_its_last_page() {
     assert_eq!(sent[1].raw, sent[2].raw);
 }
 
+/// A scan whose second page is answered with each of these, then with the rest.
+async fn failing(replies: &[Act]) -> (Bench, CollectOnce) {
+    let mut script = three_pages();
+    script.splice(1..1, replies.iter().cloned());
+    let bench = Bench::new(script).await;
+    let collect = CollectOnce::new(scan(&bench));
+    (bench, collect)
+}
+
+#[tokio::test]
+async fn p15_a_collect_that_failed_continues_with_the_same_cursor() {
+    let down = Act::with_headers(503, &[], "");
+    let later = Act::with_headers(429, &["Retry-After: 600"], "");
+    for (replies, kind) in [
+        (vec![down; 4], Kind::ServiceUnavailable),
+        (vec![Act::close(); 4], Kind::TransportError),
+        (vec![later], Kind::RateLimited),
+        (vec![Act::with_headers(403, &[], "")], Kind::ScopeError),
+        (vec![Act::json(200, "{}")], Kind::ProtocolError),
+        (vec![Act::json(409, "{}")], Kind::RequestRejected),
+    ] {
+        let (bench, collect) = failing(&replies).await;
+        let failure = collect.table().await.expect_err("it fails");
+        assert_eq!(failure.error.kind(), kind);
+        assert_eq!(failure.bookmark.clone().expect("a bookmark").pages(), 1);
+        let partial = failure.partial.clone().expect("a page");
+        assert_eq!(partial.merged.points.rows(), 1);
+        assert_eq!(collect.pages_left(Some(3)), Some(2), "{kind}");
+        let read_at = partial.provenance.read_at;
+        bench.clock().advance(Duration::from_secs(7));
+
+        let table = collect.table().await.expect("the rest");
+        assert_eq!((table.merged.points.rows(), table.provenance.pages), (3, 3), "{kind}");
+        assert_eq!(table.provenance.read_at, read_at, "when the read began");
+        let sent = bench.server.other_requests();
+        assert_eq!(sent.len(), 3 + replies.len(), "{kind}: no page was read twice");
+        assert!(sent[1..=replies.len() + 1].iter().all(|request| request.raw == sent[1].raw));
+
+        // The error still has what a new scan needs, whatever the first has read since.
+        let rest = scan(&bench).resume(failure.bookmark.expect("one"), failure.partial);
+        assert!(rest.expect("its own bookmark").onto().is_some());
+        assert_eq!(partial.merged.points.rows(), 1);
+    }
+}
+
+#[tokio::test]
+async fn p15_a_collect_whose_cursor_cannot_be_used_again_begins_again() {
+    let refused = |status| Act::json(status, r#"{"error":"no"}"#);
+    let looped = page(1, Some("a"));
+    for (reply, kind) in [
+        (refused(400), Kind::CursorRejected),
+        (refused(414), Kind::RequestRejected),
+        (looped, Kind::CursorLoop),
+    ] {
+        let (bench, collect) = failing(&[reply, page(0, Some("a"))]).await;
+        let failure = collect.table().await.expect_err("it fails");
+        assert_eq!(failure.error.kind(), kind);
+        assert_eq!(failure.partial.expect("a page").merged.points.rows(), 1);
+        let table = collect.table().await.expect("from the start");
+        assert_eq!((table.merged.points.rows(), table.provenance.pages), (3, 3), "{kind}");
+        assert_eq!(bench.server.other_requests().len(), 5);
+    }
+}
+
+#[tokio::test]
+async fn p15_a_collect_at_max_pages_costs_nothing_more() {
+    let bench = Bench::new(three_pages()).await;
+    let input = QueryInput { site: Some("S".to_owned()), ..QueryInput::default() };
+    let settings = ReadSettings { max_pages: Some(2), ..ReadSettings::default() };
+    let query = Query::new(input).expect("a query");
+    let decode = DecodeSettings::for_query(&query, Shape::default(), vec![]).expect("settings");
+    let collect = CollectOnce::new(Scan::new(bench.client.clone(), query, decode, settings));
+    for _ in 0..3 {
+        let failure = collect.table().await.expect_err("one page more");
+        assert_eq!(failure.error.kind(), Kind::QueryError);
+        assert_eq!(failure.partial.expect("two pages").merged.points.rows(), 2);
+        assert_eq!(bench.server.other_requests().len(), 2);
+    }
+}
+
 #[tokio::test]
 async fn progress_counts_pages_points_and_every_request() {
     let mut script = three_pages();

@@ -145,7 +145,9 @@ impl Count {
         };
         self.requests.add();
         self.serials.last = self.serials.last.saturating_add(1);
-        if known.is_none() || self.clock.doubtful.is_some() {
+        // What this machine knows may be out of date: another one has begun a later day.
+        let day = known.map(|known| self.day_begins.start_of_day(known));
+        if day != self.requests.since || self.clock.doubtful.is_some() {
             self.serials.uncertain += 1;
         }
         Ok(Reservation { serial: self.serials.last, asks })
@@ -191,6 +193,7 @@ impl Count {
                 // Requests without a reply that shows their day may be of the new one.
                 let Serials { last, placed, .. } = self.serials;
                 let start = self.day_begins.start_of_day(reading.service);
+                self.requests.roll_back(start);
                 if self.requests.since.is_some() && self.requests.roll(start) {
                     self.requests.count = last.saturating_sub(placed);
                     self.serials.day = placed;
@@ -260,8 +263,9 @@ impl Count {
     /// Counts one token request.
     pub(super) fn count_token_request(&mut self, terms: Terms, now: Moment) {
         self.apply_terms(terms, self.clock.now(now));
-        let now = self.clock.best(now);
-        self.token_requests.roll(self.day_begins.start_of_day(now));
+        let start = self.day_begins.start_of_day(self.clock.best(now));
+        self.token_requests.roll_back(start);
+        self.token_requests.roll(start);
         self.token_requests.add();
     }
 

@@ -339,7 +339,12 @@ fn every_count_is_written_with_the_same_length_and_read_back() {
                     placed: number,
                     uncertain: number,
                 },
-                clock: ServiceClock { confirmed: read, assumed: number == 0, doubtful: read },
+                clock: ServiceClock {
+                    confirmed: read,
+                    other: read,
+                    assumed: number == 0,
+                    doubtful: read,
+                },
                 asked: read,
             };
             let text = text::write(&count, &plant().0);

@@ -8,13 +8,15 @@
 
 use jiff::Timestamp;
 
-use crate::clock::{Moment, Reading};
+use crate::clock::{BootTime, Moment, Reading};
 
 /// What is known of the service's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ServiceClock {
     /// The last reading that was confirmed.
     pub confirmed: Option<Reading>,
+    /// The last one before it of another start: of a machine that shares the ledger.
+    pub other: Option<Reading>,
     /// Whether that is no reading but the wall clock of the first request: until a reply has a
     /// `Date`, nothing better is known.
     pub assumed: bool,
@@ -39,13 +41,20 @@ pub(super) enum Verdict {
 impl ServiceClock {
     /// The service's time, if there is evidence of it; never later than it is.
     pub(super) fn now(&self, now: Moment) -> Option<Timestamp> {
-        self.confirmed.and_then(|reading| reading.service_at(now.boot))
+        self.known(now.boot).and_then(|(reading, _)| reading.service_at(now.boot))
+    }
+
+    /// The reading that tells the time of this start, and whether it was only assumed.
+    fn known(&self, boot: BootTime) -> Option<(Reading, bool)> {
+        let of_start = |reading: &Reading| reading.service_at(boot).is_some();
+        let confirmed = self.confirmed.filter(of_start).map(|reading| (reading, self.assumed));
+        confirmed.or_else(|| Some((self.other.filter(of_start)?, false)))
     }
 
     /// The service's time, as well as it is known: without evidence the earlier of all that is said.
     pub(super) fn best(&self, now: Moment) -> Timestamp {
         let known = self.now(now);
-        if let Some(known) = known.filter(|_| !self.assumed) {
+        if let (Some(known), Some((_, false))) = (known, self.known(now.boot)) {
             return known;
         }
         let said = self.doubtful.and_then(|reading| reading.service_at(now.boot));
@@ -61,19 +70,18 @@ impl ServiceClock {
     /// Takes the wall clock for the service's.
     pub(super) fn assume(&mut self, now: Moment) {
         let service = Timestamp::from_second(now.wall.as_second()).unwrap_or(now.wall);
-        self.confirmed = Some(Reading { service, boot: now.boot });
+        self.confirm(Reading { service, boot: now.boot });
         self.assumed = true;
     }
 
     /// Takes a reading into account.
     pub(super) fn observe(&mut self, reading: Reading, now: Moment) -> Verdict {
-        let known = self.confirmed.filter(|known| known.service_at(reading.boot).is_some());
+        let known = self.known(reading.boot);
         let is_same_start = |other: &mut Reading| other.boot.since(reading.boot).is_some();
-        if let Some(known) = known.filter(|known| known.agrees_with(&reading)) {
+        if let Some((known, _)) = known.filter(|(known, _)| known.agrees_with(&reading)) {
             if reading.boot.since(known.boot).is_some_and(|passed| passed >= 0) {
-                self.confirmed = Some(reading);
+                self.confirm(reading);
             }
-            self.assumed = false;
             self.doubtful.take_if(is_same_start);
             return Verdict::Agrees;
         }
@@ -85,10 +93,19 @@ impl ServiceClock {
             self.doubtful = Some(reading);
             return Verdict::Doubtful;
         }
-        let was_assumed = self.assumed;
-        *self = Self { confirmed: Some(reading), assumed: false, doubtful: self.doubtful };
+        let was_assumed = known.map_or(self.assumed, |(_, assumed)| assumed);
+        self.confirm(reading);
         self.doubtful.take_if(is_same_start);
         Verdict::Adopted { was_assumed }
+    }
+
+    /// Goes by this reading from now on.
+    fn confirm(&mut self, reading: Reading) {
+        let is_other = |past: &Reading| past.boot.since(reading.boot).is_none();
+        // What was only assumed is no evidence for its start either.
+        let past = self.confirmed.filter(|_| !self.assumed).filter(is_other);
+        self.other = past.or(self.other.filter(is_other));
+        (self.confirmed, self.assumed) = (Some(reading), false);
     }
 }
 
@@ -97,7 +114,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::clock::BootTime;
 
     fn at(text: &str) -> Timestamp {
         text.parse().expect("a timestamp")
@@ -180,6 +196,13 @@ mod tests {
         let one = moment(1, 104, NOON);
         assert_eq!(read(&mut clock, "2026-11-01T12:00:04Z", one), Verdict::Agrees);
         assert_eq!(read(&mut clock, "2026-11-01T12:00:05Z", moment(2, 9, LATER)), ADOPTED);
+        // From now on both are known.
+        for at in [moment(1, 106, NOON), moment(2, 10, LATER), moment(1, 107, LATER)] {
+            assert!(clock.now(at).is_some());
+            let shown = clock.now(at).expect("a time").to_string();
+            assert_eq!(read(&mut clock, &shown, at), Verdict::Agrees);
+        }
+        assert_eq!(clock.now(moment(3, 1, NOON)), None);
     }
 
     #[test]

@@ -40,21 +40,21 @@ pub(super) struct Pause {
 }
 
 impl Tally {
-    /// Opens the day that begins at `start`; true if it is a new one. A clock that was set back a
-    /// little opens no day twice. If the clock was more than a day ahead, the count continues in the
-    /// day of `start`.
+    /// Opens the day that begins at `start`; true if it is a new one. No day is opened twice: where the
+    /// day is a later one, the count goes on in it.
     pub(super) fn roll(&mut self, start: Timestamp) -> bool {
-        match self.since {
-            Some(since) if start <= since => {
-                if since.duration_since(start) > DAY {
-                    self.since = Some(start);
-                }
-                false
-            }
-            _ => {
-                *self = Self { since: Some(start), count: 0 };
-                true
-            }
+        let is_new = self.since.is_none_or(|since| since < start);
+        if is_new {
+            *self = Self { since: Some(start), count: 0 };
+        }
+        is_new
+    }
+
+    /// Where the day is more than one ahead of that which begins at `start`, which is certain, the
+    /// count goes on in that.
+    pub(super) fn roll_back(&mut self, start: Timestamp) {
+        if self.since.is_some_and(|since| since.duration_since(start) > DAY) {
+            self.since = Some(start);
         }
     }
 

@@ -53,7 +53,7 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
         format!("{until} said {}", padded(pause.map(|pause| pause.requested_at)))
     };
     let Serials { last, day, placed, uncertain } = count.serials;
-    let ServiceClock { confirmed, assumed, doubtful } = count.clock;
+    let ServiceClock { confirmed, other, assumed, doubtful } = count.clock;
     let text = format!(
         "{TITLE}{FORM}\n\
          integration {integration}\n\
@@ -64,6 +64,7 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
          no token before   {}\n\
          serials {last:20} day {day:20} placed {placed:20} uncertain {uncertain:20}\n\
          clock {} {}\n\
+         other {}\n\
          doubtful {}\n\
          asked {}\n",
         count.requests.count,
@@ -75,6 +76,7 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
         pause(count.token_pause),
         if assumed { ASSUMED } else { READ },
         reading_text(confirmed),
+        reading_text(other),
         reading_text(doubtful),
         reading_text(count.asked),
     );
@@ -136,8 +138,9 @@ fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
         };
         let assumed = origin == ASSUMED;
         let confirmed = reading(confirmed)?;
+        let other = reading(&words("other ")?)?;
         let doubtful = reading(&words("doubtful ")?)?;
-        count.clock = ServiceClock { confirmed, assumed, doubtful };
+        count.clock = ServiceClock { confirmed, other, assumed, doubtful };
         count.asked = reading(&words("asked ")?)?;
     }
     Ok(Contents { integration: integration.clone(), count })

@@ -86,10 +86,10 @@ fn left_off(py: Python<'_>, scan: &Py<PyScan>, read: Partial) -> PyResult<LeftOf
         table => table.map(|table| Py::new(py, PyTable::new(table))).transpose()?,
     };
     let again = match read.bookmark.clone() {
-        Some(bookmark) if read.failed => {
+        Some(bookmark) if read.at_limit => {
             Py::new(py, scan.get().going_on(py, bookmark, read.table)?)?
         }
-        // The others kept what they read.
+        // The others kept what they read, or begin again.
         _ => scan.clone_ref(py),
     };
     Ok((read.bookmark.map(PyBookmark), partial, again))

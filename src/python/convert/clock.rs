@@ -1,6 +1,6 @@
 //! `siteline.Clock`: a clock that a test can move.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use pyo3::prelude::*;
 
 use crate::clock::Clock;
@@ -42,6 +42,24 @@ impl PyClock {
     fn advance(&self, by: &Bound<'_, PyAny>) -> PyResult<()> {
         self.0.advance(duration(by, "by")?);
         Ok(())
+    }
+
+    /// Set the wall clock forward by a ``timedelta``, or back by a negative one, as an administrator
+    /// does: no time passes. On a sandbox's own clock the service's time jumps.
+    fn step(&self, by: SignedDuration) {
+        self.0.step(by);
+    }
+
+    /// The clock of a machine that was just started, whose wall clock shows ``wall``: time passes on
+    /// it as on this one, and each is stepped on its own. For a client whose machine's clock is wrong.
+    ///
+    /// >>> clock = siteline.Clock("2026-11-08T00:00:00Z")
+    /// >>> wrong = clock.machine("2000-01-01")
+    /// >>> clock.advance("1d")
+    /// >>> wrong.now().isoformat()
+    /// '2000-01-02T00:00:00+00:00'
+    fn machine(&self, wall: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self(self.0.of_machine(instant(wall, "wall")?)))
     }
 
     fn __repr__(&self) -> String {

@@ -108,7 +108,7 @@ fn until_bounds_everything_and_reread_forces_a_range() {
     let at = |hour: i64| SINCE + hour * HOUR;
     // The range to reread is widened to complete buckets.
     let reread = Ranges::from(Range::new(at(3) + 5, at(5)));
-    let terms = |until| PlanTerms { now: at(48), until, reread: &reread };
+    let terms = |until| PlanTerms { now: at(48), until, reread: &reread, clock: None };
     let steps_to = |hour| shown(&steps(&[known], &terms(Some(at(hour)))));
     assert_eq!(steps_to(4), [(Why::Reread, 3, 4)]);
     assert_eq!(steps_to(20), [(Why::Reread, 3, 5)]);
@@ -122,7 +122,7 @@ fn feeds_are_planned_together_in_order_of_class() {
     covered(&mut other, 0, 29, 29);
     let none = Ranges::none();
     let known = [&one, &other].map(|state| PlannedFeed { state, done: &none, put_off: &none });
-    let terms = PlanTerms { now: SINCE + 32 * HOUR, until: None, reread: &none };
+    let terms = PlanTerms { now: SINCE + 32 * HOUR, until: None, reread: &none, clock: None };
     let order: Vec<_> = steps(&known, &terms).iter().map(|step| (step.why, step.feed)).collect();
     assert!(order.is_sorted_by_key(|(why, _)| *why), "{order:?}");
     assert_eq!(order[..2], [(Why::Edge, 1), (Why::Edge, 0)]);

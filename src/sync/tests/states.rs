@@ -19,8 +19,36 @@ fn full() -> FeedState {
         bookmark,
         ..UnfinishedChain::new(range, Why::Edge, 1)
     });
+    state.give_up(&UnfinishedChain { pages: 7, ..abandoned() }, Some((SINCE, Kind::EndlessChain)));
     state.next_sequence = 17;
     state
+}
+
+fn abandoned() -> UnfinishedChain {
+    UnfinishedChain::new(Range::new(SINCE + 4 * DAY, SINCE + 5 * DAY), Why::Fill, 0)
+}
+
+#[test]
+fn s17_a_chain_that_is_given_up_stays_begun_until_another_has_read_its_range() {
+    let mut state = state(|_| {});
+    let chain = UnfinishedChain { pages: 2, began: Some(SINCE + 5 * DAY), ..abandoned() };
+    state.keep_chain(chain.clone());
+    // Another window, and a chain that begins again.
+    let feed = Feed::new(FeedInput { window: seconds(6 * HOUR), ..state.feed().input().clone() });
+    let mut redefined = state.redefine(&feed.expect("a feed")).expect("a window may change");
+    assert_eq!((redefined.unfinished_chains(), redefined.begun()), (0, chain.range().into()));
+    state.keep_chain(chain.restarted(1).expect("once"));
+    assert_eq!(state.begun(), chain.range().into());
+    // A chain that is dropped because its range is due.
+    let mut due = UnfinishedChain { began: Some(SINCE + 4 * DAY), ..chain.clone() };
+    due.bookmark = Some("of the old chain".to_owned());
+    state.keep_chain(due);
+    state.drop_superseded(SINCE + 9 * DAY);
+    assert_eq!((state.unfinished_chains(), state.begun()), (0, chain.range().into()));
+    for state in [&mut state, &mut redefined] {
+        state.cover(&UnfinishedChain { began: Some(SINCE + 9 * DAY), ..abandoned() }, 0);
+        assert_eq!(state.begun(), Ranges::none());
+    }
 }
 
 #[test]

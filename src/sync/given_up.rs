@@ -1,0 +1,209 @@
+//! Ranges whose chain was given up before its end. Their points are not all stored; those whose chain
+//! the service never ends, or ends with a cursor that cannot be used, are set aside for a day, so that
+//! they are not paid for at every run.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::coverage::Window;
+use super::ranges::{Range, Ranges, instant};
+use crate::error::Kind;
+
+/// How long a range is set aside, in seconds.
+const PAUSE: i64 = 86_400;
+
+/// The end of the day that begins now.
+pub(super) fn set_aside_until(now: Timestamp) -> Timestamp {
+    instant(now.as_second().saturating_add(PAUSE))
+}
+
+/// A range that a sync does not read for a day.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SetAside {
+    /// The start of the range, inclusive.
+    pub start: Timestamp,
+    /// The end of the range, exclusive.
+    pub end: Timestamp,
+    /// When a sync tries it again by itself.
+    pub until: Timestamp,
+    /// The kind of the error that ended its chain.
+    pub error: String,
+    /// The pages of its last chain.
+    pub pages: u64,
+}
+
+/// A range whose last chain was given up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct GivenUpRange {
+    start: i64,
+    end: i64,
+    pages: u64,
+    /// When the range was set aside, by the service's time, and the kind of the error; `None` where the
+    /// next run may read it.
+    set_aside: Option<(i64, String)>,
+}
+
+/// The ranges whose chain was given up, disjoint, until another chain has read them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct GivenUp(Vec<GivenUpRange>);
+
+impl GivenUpRange {
+    fn range(&self) -> Range {
+        Range::new(self.start, self.end)
+    }
+
+    /// When the range is tried again, if that is not yet now. A clock that was wrong by more than a day
+    /// sets nothing aside for longer.
+    fn until(&self, now: i64) -> Option<i64> {
+        let (at, _) = self.set_aside.as_ref()?;
+        (now.abs_diff(*at) < PAUSE.unsigned_abs()).then(|| at.saturating_add(PAUSE))
+    }
+}
+
+impl GivenUp {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a range whose chain was given up after so many pages.
+    pub(super) fn add(&mut self, range: Range, pages: u64, set_aside: Option<(i64, Kind)>) {
+        self.remove(range);
+        let set_aside = set_aside.map(|(at, kind)| (at, kind.to_string()));
+        let Range { start, end } = range;
+        self.0.push(GivenUpRange { start, end, pages, set_aside });
+        self.0.sort_unstable_by_key(|one| one.start);
+    }
+
+    /// Removes a range that another chain has read to its end.
+    pub(super) fn remove(&mut self, range: Range) {
+        let rest = |one: GivenUpRange| {
+            let left = Ranges::from(one.range()).without(&range.into());
+            let parts: Vec<Range> = left.iter().collect();
+            parts.into_iter().map(move |part| GivenUpRange {
+                start: part.start,
+                end: part.end,
+                ..one.clone()
+            })
+        };
+        self.0 = std::mem::take(&mut self.0).into_iter().flat_map(rest).collect();
+    }
+
+    /// Sets nothing aside any more.
+    pub(super) fn release(&mut self) {
+        self.0.iter_mut().for_each(|one| one.set_aside = None);
+    }
+
+    /// The ranges of which some points may be stored.
+    pub(super) fn begun(&self) -> impl Iterator<Item = Range> {
+        self.0.iter().filter(|one| one.pages > 0).map(GivenUpRange::range)
+    }
+
+    /// The ranges that are set aside at this time.
+    pub(super) fn ranges(&self, now: i64) -> Ranges {
+        self.0.iter().filter(|one| one.until(now).is_some()).map(GivenUpRange::range).collect()
+    }
+
+    /// The ranges that are set aside at this time, as users see them.
+    pub(super) fn set_aside(&self, now: i64) -> Vec<SetAside> {
+        let shown = |one: &GivenUpRange| {
+            let ((start, end), until) = (one.range().instants(), instant(one.until(now)?));
+            let error = one.set_aside.as_ref().map(|(_, error)| error.clone()).unwrap_or_default();
+            Some(SetAside { start, end, until, error, pages: one.pages })
+        };
+        self.0.iter().filter_map(shown).collect()
+    }
+
+    /// When the last of these ranges that were set aside is tried again.
+    pub(super) fn until(&self, ranges: &Ranges) -> Option<Timestamp> {
+        let is_within = |one: &&GivenUpRange| !ranges.and(&one.range().into()).is_empty();
+        let times = self.0.iter().filter(is_within).filter_map(|one| one.set_aside.as_ref());
+        times.map(|(at, _)| instant(at.saturating_add(PAUSE))).max()
+    }
+
+    /// Cuts the windows where a range that is set aside begins or ends, and marks them.
+    pub(super) fn mark(&self, windows: Vec<Window>, now: i64) -> Vec<Window> {
+        let marked = |window: Window| {
+            let range = Range::between(window.start, window.end);
+            let mut parts = Vec::new();
+            let mut reached = range.start;
+            for one in &self.0 {
+                let (part, until) = (one.range().and(range), one.until(now));
+                if until.is_some() && !part.is_empty() {
+                    parts.push((Range::new(reached, part.start), None));
+                    parts.push((part, until));
+                    reached = part.end;
+                }
+            }
+            parts.push((Range::new(reached, range.end), None));
+            parts.retain(|(part, _)| !part.is_empty());
+            parts.into_iter().map(move |(part, until)| {
+                let (start, end) = part.instants();
+                Window { start, end, set_aside: until.map(instant), ..window.clone() }
+            })
+        };
+        windows.into_iter().flat_map(marked).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given_up() -> GivenUp {
+        let mut given_up = GivenUp::default();
+        given_up.add(Range::new(20, 40), 3, Some((1_000, Kind::EndlessChain)));
+        given_up.add(Range::new(0, 10), 2, None);
+        given_up
+    }
+
+    #[test]
+    fn p13_a_range_is_set_aside_for_a_day_by_a_clock_that_may_be_wrong() {
+        let given_up = given_up();
+        for (now, is_set_aside) in [
+            (1_000, true),
+            (1_000 + PAUSE - 1, true),
+            (1_000 + PAUSE, false),
+            (1_000 - PAUSE + 1, true),
+            (1_000 - PAUSE, false),
+            (i64::MIN, false),
+        ] {
+            assert_eq!(!given_up.ranges(now).is_empty(), is_set_aside, "{now}");
+            assert_eq!(given_up.set_aside(now).len(), usize::from(is_set_aside), "{now}");
+        }
+        let shown = given_up.set_aside(1_000).remove(0);
+        assert_eq!((shown.error.as_str(), shown.pages), ("EndlessChain", 3));
+        assert_eq!(shown.until, instant(1_000 + PAUSE));
+    }
+
+    #[test]
+    fn p13_what_another_chain_has_read_is_set_aside_no_longer() {
+        let mut given_up = given_up();
+        given_up.remove(Range::new(5, 30));
+        let begun: Ranges = given_up.begun().collect();
+        assert_eq!(begun.iter().collect::<Vec<_>>(), [Range::new(0, 5), Range::new(30, 40)]);
+        assert_eq!(given_up.ranges(1_000), Range::new(30, 40).into());
+        assert_eq!(given_up.until(&Range::new(0, 5).into()), None);
+        assert_eq!(given_up.until(&begun), Some(instant(1_000 + PAUSE)));
+        given_up.release();
+        assert!(given_up.ranges(1_000).is_empty() && given_up.begun().count() == 2);
+        given_up.remove(Range::new(0, 99));
+        assert!(given_up.is_empty());
+    }
+
+    #[test]
+    fn p13_windows_are_cut_where_a_range_is_set_aside() {
+        let state = super::super::coverage::WindowState::Unread;
+        let window = |start, end, until: Option<i64>| Window {
+            start: instant(start),
+            end: instant(end),
+            state,
+            read_at: None,
+            set_aside: until.map(instant),
+        };
+        let marked = given_up().mark(vec![window(0, 30, None), window(30, 60, None)], 1_000);
+        let until = Some(1_000 + PAUSE);
+        let expected = [(0, 20, None), (20, 30, until), (30, 40, until), (40, 60, None)];
+        assert_eq!(marked, expected.map(|(start, end, until)| window(start, end, until)));
+    }
+}

@@ -1,0 +1,133 @@
+"""Chains that the service does not end, and reads that go on after an error."""
+
+import asyncio
+import json
+import pickle
+
+import pytest
+import siteline
+from kit.ranges import SIX_HOURS
+
+DAY = {"site": "S1", "line": "L1", "interval": "1h"}
+
+
+@pytest.fixture
+def endless(sandbox):
+    """Every data reply is an empty page with a new cursor."""
+    sandbox.fault(on="data", every=1, empty_page=True)
+    return sandbox
+
+
+def feed(**options):
+    return siteline.Feed("line-1", **DAY, since="2026-11-19", window="6h", **options)
+
+
+@pytest.mark.fault("P14")
+def test_a_chain_without_an_end_has_a_name_and_says_what_it_cost(endless):
+    client = endless.client()
+    scan = client.data(**SIX_HOURS)
+    with pytest.raises(siteline.EndlessChain, match="does not end: 1024 pages") as caught:
+        scan.collect()
+    error = caught.value
+    assert endless.stats["data_requests"] == client.allowance.used == 1_024
+    assert "each counted against the allowance" in str(error)
+    assert "max_pages=" in error.hint
+    assert isinstance(error, siteline.errors.ProtocolError)
+    assert type(pickle.loads(pickle.dumps(error))) is siteline.EndlessChain
+    with pytest.raises(siteline.SitelineError):
+        client.data(**SIX_HOURS, max_pages=3).collect()
+    assert endless.stats["data_requests"] == 1_027
+
+
+@pytest.mark.fault("P14")
+def test_once_the_pages_are_known_ten_times_as_many_are_read(sandbox):
+    client = sandbox.client()
+    client.data(**SIX_HOURS).collect()
+    sandbox.fault(on="data", every=1, empty_page=True)
+    before = sandbox.stats["data_requests"]
+    with pytest.raises(siteline.EndlessChain, match="3 were expected"):
+        client.data(**SIX_HOURS).collect()
+    assert sandbox.stats["data_requests"] - before == 100
+
+
+@pytest.mark.fault("P13", "P14")
+def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endless, tmp_path):
+    client = endless.client()
+    with siteline.Store(tmp_path / "plant.siteline") as store:
+        with pytest.raises(siteline.EndlessChain) as caught:
+            client.sync(feed(), store, until="2026-11-19T06:00Z")
+        assert "is set aside until 2026-11-21" in str(caught.value)
+        spent = endless.stats["data_requests"]
+        endless.clear_faults()
+        report = client.sync(feed(), store)
+        assert endless.stats["data_requests"] - spent == report.requests > 0
+        (aside,) = report["line-1"].set_aside
+        assert (aside.start.hour, aside.end.hour, aside.error) == (0, 6, "EndlessChain")
+        assert aside.pages == 1_024
+        assert not report.complete
+        assert report.resumes_at == aside.until
+        line = "2026-11-19 00:00 to 2026-11-19 06:00 set aside until 2026-11-21 00:00 UTC"
+        for text in (str(report), report._repr_html_()):
+            assert line in text
+        assert (
+            json.loads(json.dumps(report.to_dict()))["feeds"][0]["set_aside"][0]["pages"] == 1_024
+        )
+        assert pickle.loads(pickle.dumps(report)) == report
+        with pytest.raises(siteline.UnreadRange, match="set aside until") as left:
+            report.raise_for_incomplete()
+        assert (left.value.spans, left.value.retry_at) == (((aside.start, aside.end),), aside.until)
+
+        coverage = store.coverage("line-1", now=endless.clock.now())
+        assert [one.set_aside for one in coverage if one.set_aside] == [aside.until]
+        for text in (str(coverage), coverage._repr_html_()):
+            assert (
+                "set aside until 2026-11-21 00:00 UTC: 2026-11-19 00:00 to 2026-11-19 06:00" in text
+            )
+        assert "set_aside" in coverage.to_pandas().columns
+        with pytest.raises(siteline.UnreadRange, match="did not end the chain"):
+            store.points("line-1", "2026-11-19", "2026-11-19T12:00Z").to_pandas()
+
+        again = client.sync(feed(), store)
+        assert (again.requests, again.complete) == (0, False)
+        done = client.sync(feed(), store, reread=("2026-11-19T00:00Z", "2026-11-19T06:00Z"))
+        assert done.complete
+        assert done["line-1"].set_aside == ()
+        assert "set aside" not in str(store.coverage("line-1", now=endless.clock.now()))
+
+
+@pytest.mark.fault("P15")
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_collect_goes_on_after_an_error_where_it_stopped(sandbox, way):
+    """Its pages are paid for: the same cursor is sent again."""
+
+    def collect(scan):
+        if way == "sync":
+            return scan.collect()
+
+        async def collected():
+            return await scan.collect()
+
+        return asyncio.run(collected())
+
+    client = sandbox.client() if way == "sync" else sandbox.async_client()
+    whole = sandbox.truth(**{key: SIX_HOURS[key] for key in SIX_HOURS if key != "page_size"})
+    scan = client.data(**SIX_HOURS)
+    sandbox.fault(on="data", skip=1, times=4, status=503)
+    with pytest.raises(siteline.ServiceUnavailable) as caught:
+        collect(scan)
+    assert caught.value.bookmark.pages == 1
+    assert sandbox.stats["data_requests"] == 1 + 4
+    assert len(collect(scan)) == len(whole)
+    assert sandbox.stats["data_requests"] == 1 + 4 + 2
+
+
+@pytest.mark.fault("P15")
+def test_a_collect_whose_cursor_is_of_no_use_begins_again(sandbox):
+    scan = sandbox.client().data(**SIX_HOURS)
+    sandbox.fault(on="data", repeat_cursor=True, skip=1)
+    with pytest.raises(siteline.CursorLoop):
+        scan.collect()
+    sandbox.clear_faults()
+    before = sandbox.stats["data_requests"]
+    assert len(scan.collect()) == 72
+    assert sandbox.stats["data_requests"] - before == 3

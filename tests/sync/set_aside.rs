@@ -1,0 +1,208 @@
+//! Ranges whose chain the service does not end: begun again a bounded number of times, then set aside
+//! for a day, while the rest is read.
+
+use std::sync::Arc;
+
+use siteline::Kind;
+use siteline::sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
+use siteline::store::View;
+use siteline::sync::{FeedInput, ReadSpec, SetAside, SyncReport, WindowState};
+
+use crate::harness::{DAY, HOUR, Harness, at, input, seconds};
+use crate::target::Stored;
+
+/// Two days in windows of six hours, of which the newest six hours are read first.
+fn two_days() -> Harness {
+    let input = FeedInput { settle_lag: seconds(0), page_size: Some(5), ..input() };
+    let harness = Harness::new(Options { lateness: false, ..Options::default() }, input);
+    harness.advance(DAY + 6 * HOUR);
+    harness
+}
+
+fn on_data(when: When, effect: Effect) -> Fault {
+    Fault { on: Endpoint::Data, when, effect }
+}
+
+fn requests(harness: &Harness) -> u64 {
+    harness.sandbox.stats().data_requests
+}
+
+fn equals_truth(harness: &Harness) -> bool {
+    harness.stored(harness.now()) == harness.truth(harness.now(), AsOf::Now)
+}
+
+/// The cursor of each page is longer than a URL can be.
+fn long_cursors(times: u64) -> Fault {
+    let cursor = "x".repeat(66_000).into();
+    let effect = Effect::Members(vec![("nextCursor".to_owned(), Some(cursor))]);
+    on_data(When::Times { count: times, skip: 0 }, effect)
+}
+
+fn only(report: &SyncReport) -> &SetAside {
+    let [one] = &report.feeds[0].set_aside[..] else { panic!("{:?}", report.feeds) };
+    one
+}
+
+#[tokio::test]
+async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside() {
+    let mut harness = two_days();
+    harness.sandbox.fault(long_cursors(2));
+    let error = harness.sync().await.expect_err("one window cannot be read");
+    assert_eq!(error.kind(), Kind::RequestRejected);
+    let text = error.to_string();
+    assert!(text.contains("is set aside until 2026-11-04T00:00:00Z"), "{text}");
+    assert!(text.contains("reread="), "{text}");
+    let of_newest = |harness: &Harness| {
+        let log = harness.sandbox.stats().log;
+        log.iter().filter(|one| one.query.contains("to=2026-11-03T00")).count()
+    };
+    assert_eq!(of_newest(&harness), 2, "begun twice, each page counted, the long URL not sent");
+    assert_eq!(harness.client.data_requests(), requests(&harness));
+
+    // The other windows were read.
+    let (newest, truth) = (at("2026-11-02T18:00:00Z"), harness.truth(harness.now(), AsOf::Now));
+    assert!(
+        truth
+            .range(..)
+            .filter(|((_, time), _)| *time < newest.as_microsecond())
+            .all(|(key, values)| harness.stored(harness.now()).get(key) == Some(values))
+    );
+    let windows = harness.windows();
+    let aside: Vec<_> = windows.iter().filter(|window| window.set_aside.is_some()).collect();
+    assert_eq!((aside.len(), aside[0].state), (1, WindowState::Unread));
+    assert_eq!((aside[0].start, aside[0].end), (newest, at("2026-11-03T00:00:00Z")));
+
+    // It is not paid for at the next runs, which say so.
+    for _ in 0..3 {
+        let report = harness.sync().await.expect("a sync");
+        assert!(!report.complete && report.requests == 0, "{report:?}");
+        let one = only(&report);
+        assert_eq!((one.error.as_str(), one.pages), ("RequestRejected", 1));
+        assert_eq!((one.start, one.end), (newest, at("2026-11-03T00:00:00Z")));
+        assert_eq!(report.resumes_at, Some(one.until));
+        assert_eq!(report.todo.len(), 1);
+        assert_eq!(harness.plan().tasks, []);
+    }
+    // Fresh data is read.
+    harness.advance(HOUR);
+    let report = harness.sync().await.expect("a sync");
+    assert!(!report.complete && report.requests > 0 && of_newest(&harness) == 2);
+
+    // It is tried again when it is asked for.
+    harness.settings.reread = vec![(newest, at("2026-11-03T00:00:00Z"))];
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && report.feeds[0].set_aside.is_empty() && equals_truth(&harness));
+}
+
+#[tokio::test]
+async fn p13_after_a_day_a_range_is_tried_again() {
+    let mut harness = two_days();
+    harness.sandbox.fault(long_cursors(2));
+    harness.sync().await.expect_err("one window cannot be read");
+    harness.advance(DAY - 1);
+    // Planning for another time changes nothing: the service's time counts.
+    harness.settings.now = Some(at("2026-11-02T23:00:00Z"));
+    let report = harness.sync().await.expect("a sync");
+    assert!(!report.complete, "{report:?}");
+    harness.settings.now = None;
+    harness.advance(1);
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert!(harness.windows().iter().all(|window| window.set_aside.is_none()));
+}
+
+#[tokio::test]
+async fn p13_p6_a_range_whose_cursors_are_refused_or_repeated_is_set_aside() {
+    for (effect, kind) in
+        [(Effect::ForgetCursors, Kind::CursorRejected), (Effect::CycleCursors(1), Kind::CursorLoop)]
+    {
+        let harness = two_days();
+        let when = When::Times { count: 6, skip: 0 };
+        harness.sandbox.fault(on_data(when, effect));
+        // Where cursors are forgotten, only every second request has one.
+        let error = harness.sync().await.expect_err("one window cannot be read");
+        assert_eq!(error.kind(), kind);
+        let (before, report) = (requests(&harness), harness.sync().await.expect("a sync"));
+        assert_eq!((requests(&harness), only(&report).error.clone()), (before, kind.to_string()));
+        harness.advance(DAY);
+        assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+    }
+}
+
+#[tokio::test]
+async fn p14_a_chain_without_an_end_is_paid_for_once_a_day_at_most() {
+    let mut harness = two_days();
+    // An empty page with a new cursor, for ever.
+    harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
+    harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
+    let error = harness.sync().await.expect_err("no end");
+    assert_eq!((error.kind(), requests(&harness)), (Kind::EndlessChain, 1_024));
+    let text = error.to_string();
+    for part in ["1024 pages were read (how many to expect was not known)", "counted", "window="] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let report = harness.sync().await.expect("a sync");
+    assert_eq!((requests(&harness), only(&report).pages), (1_024, 1_024));
+    harness.sandbox.clear_faults();
+    harness.settings.until = None;
+    let report = harness.sync().await.expect("the other windows");
+    assert!(!report.complete && report.feeds[0].set_aside.len() == 1);
+    harness.settings.reread = vec![(at("2026-11-01T00:00:00Z"), at("2026-11-01T06:00:00Z"))];
+    assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+    // Once the number of pages is known, ten times as many are read.
+    harness.settings.reread.clear();
+    harness.advance(6 * HOUR);
+    harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
+    let before = requests(&harness);
+    let pages = harness.plan().tasks.into_iter().map(|task| task.pages.expect("known").max(10));
+    let expected: u64 = pages.sum();
+    assert_eq!(harness.sync().await.expect_err("no end").kind(), Kind::EndlessChain);
+    assert_eq!(requests(&harness) - before, 10 * expected);
+}
+
+#[tokio::test]
+async fn p14_the_pages_of_an_endless_chain_are_counted_over_runs() {
+    let mut harness = two_days();
+    harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
+    harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
+    let mut runs = 0;
+    while requests(&harness) < 990 {
+        drop(harness.sync_pages(90).await.expect("pages"));
+        runs += 1;
+    }
+    assert_eq!(harness.sync().await.expect_err("no end").kind(), Kind::EndlessChain);
+    assert_eq!((runs, requests(&harness)), (11, 1_024));
+}
+
+#[tokio::test]
+async fn p13_s16_what_is_set_aside_is_unread_and_its_points_are_left_out() {
+    let mut harness = two_days();
+    let stored = Arc::new(Stored::new());
+    harness.target = stored.clone();
+    // The newest window ends with a cursor that is too long, after two pages.
+    let cursor = "x".repeat(66_000).into();
+    let effect = Effect::Members(vec![("nextCursor".to_owned(), Some(cursor))]);
+    for nth in [2, 4] {
+        harness.sandbox.fault(on_data(When::Nth(nth), effect.clone()));
+    }
+    harness.sync().await.expect_err("one window cannot be read");
+    let newest = at("2026-11-02T18:00:00Z");
+    let read = |range| ReadSpec::new("feed".to_owned(), range, View::Latest).expect("a range");
+    let spec = read((Some(at("2026-11-02T12:00:00Z")), Some(at("2026-11-02T22:00:00Z"))));
+    assert!(spec.open(stored.store()).expect("until now").warning.is_some());
+    let spec = read((Some(newest), Some(at("2026-11-02T22:00:00Z"))));
+    let error = spec.open(stored.store()).expect_err("it was never read");
+    assert_eq!(error.kind(), Kind::UnreadRange);
+    // Without a range as well, though ten of its points are stored.
+    assert!(harness.stored(harness.now()).keys().any(|(_, at)| *at >= newest.as_microsecond()));
+    let whole = read((None, None)).open(stored.store()).expect("what was read");
+    assert_eq!(whole.coverage.unread.iter().count(), 1);
+    assert!(whole.warning.is_some_and(|warning| warning.contains("2026-11-02T18:00:00Z")));
+
+    // An hour later the window is a gap: the error says what helps.
+    harness.advance(HOUR);
+    harness.sync().await.expect("the rest");
+    let spec = read((Some(at("2026-11-02T12:00:00Z")), Some(at("2026-11-03T00:30:00Z"))));
+    let text = spec.open(stored.store()).expect_err("a gap").to_string();
+    assert!(text.contains("2026-11-04T00:00:00Z, or at once with reread="), "{text}");
+}
