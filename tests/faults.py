@@ -31,7 +31,7 @@ CLAIMED = {
     "E": [*range(1, 7)],
     "J": [*range(1, 23)],
     "P": [*range(1, 16)],
-    "H": [22, 23, 24],
+    "H": [22, 23, 24, 27],
     "B": [*range(1, 24)],
     # R10 is proven only with a free-threaded interpreter.
     "S": [*range(1, 12), *range(15, 22)],

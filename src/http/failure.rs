@@ -4,11 +4,13 @@
 use std::error::Error as StdError;
 use std::io;
 
+use jiff::Timestamp;
+use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError};
 use url::Url;
 
 use super::base_url::BaseUrl;
-use crate::error::{Error, Kind, Phase};
+use crate::error::{Error, Kind, Phase, excerpt};
 
 /// The hint of TLS errors that a certificate setting may solve.
 pub(super) const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
@@ -187,38 +189,78 @@ pub(super) fn proxy_needs_user(proxy: &str, host: &str) -> Error {
 
 fn from_tls(error: &rustls::Error, address: &str) -> Error {
     use rustls::Error as Tls;
-    let what = match error {
+    let (what, hint) = match error {
         Tls::InvalidCertificate(problem) => certificate_problem(problem),
-        Tls::InvalidMessage(_) | Tls::InappropriateMessage { .. } => {
-            "it does not speak TLS on this port; perhaps it speaks plain HTTP"
-        }
+        Tls::InvalidMessage(_) | Tls::InappropriateMessage { .. } => (
+            "it does not speak TLS on this port; perhaps it speaks plain HTTP".to_owned(),
+            "check the port in base_url=; plain HTTP to other hosts than loopback needs \
+             allow_http=True",
+        ),
         Tls::PeerIncompatible(_)
         | Tls::AlertReceived(
-            AlertDescription::ProtocolVersion
-            | AlertDescription::HandshakeFailure
-            | AlertDescription::InsufficientSecurity,
-        ) => "it offers no version of TLS that is considered safe (1.2 or 1.3)",
-        Tls::AlertReceived(_) => "it refused the handshake; it may require a client certificate",
-        _ => "the handshake failed",
+            AlertDescription::ProtocolVersion | AlertDescription::InsufficientSecurity,
+        ) => (
+            "it offers no version of TLS that is considered safe (1.2 or 1.3)".to_owned(),
+            "no setting helps: the service, or a proxy before it, must offer one",
+        ),
+        Tls::AlertReceived(AlertDescription::HandshakeFailure) => (
+            "it refused the handshake: it shares no cipher with siteline, or it requires a client \
+             certificate"
+                .to_owned(),
+            "siteline presents no client certificate: ask whoever runs the service what it requires",
+        ),
+        Tls::AlertReceived(_) => (
+            "it refused the handshake; it may require a client certificate".to_owned(),
+            "siteline presents no client certificate: ask whoever runs the service what it requires",
+        ),
+        _ => ("the handshake failed".to_owned(), "ask whoever runs the service, or the proxy"),
     };
     Error::new(Kind::TlsError, format!("no trusted connection to {address}: {what}"))
-        .with_hint(TRUST_HINT)
+        .with_hint(hint)
 }
 
-fn certificate_problem(problem: &CertificateError) -> &'static str {
+/// What is wrong with a certificate, and what helps. A setting helps only against an unknown authority.
+fn certificate_problem(problem: &CertificateError) -> (String, &'static str) {
     use CertificateError as Certificate;
+    const RENEW: &str = "if this machine's clock is right, whoever runs the service must renew it";
+    const CLOCK: &str = "check this machine's clock";
+    const NAME: &str = "base_url= must have a host name that the certificate has";
+    const RUN: &str = "ask whoever runs the service";
     match problem {
-        Certificate::Expired | Certificate::ExpiredContext { .. } => "its certificate has expired",
-        Certificate::NotValidYet | Certificate::NotValidYetContext { .. } => {
-            "its certificate is not valid yet"
+        Certificate::Expired => ("its certificate has expired".to_owned(), RENEW),
+        Certificate::ExpiredContext { time, not_after } => (
+            format!("its certificate has expired: on {}, now is {}", day(*not_after), day(*time)),
+            RENEW,
+        ),
+        Certificate::NotValidYet => ("its certificate is not valid yet".to_owned(), CLOCK),
+        Certificate::NotValidYetContext { time, not_before } => {
+            let (from, now) = (day(*not_before), day(*time));
+            (format!("its certificate is not valid yet: from {from} on, now is {now}"), CLOCK)
         }
-        Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
-            "its certificate is for another host name"
+        Certificate::NotValidForName => {
+            ("its certificate is for another host name".to_owned(), NAME)
         }
-        Certificate::UnknownIssuer => "its certificate comes from an unknown authority",
-        Certificate::Revoked => "its certificate was revoked",
-        _ => "its certificate is not valid",
+        Certificate::NotValidForNameContext { presented, .. } => {
+            (format!("its certificate is for another host name: {}", names(presented)), NAME)
+        }
+        Certificate::UnknownIssuer => {
+            ("its certificate comes from an unknown authority".to_owned(), TRUST_HINT)
+        }
+        Certificate::Revoked => ("its certificate was revoked".to_owned(), RUN),
+        _ => ("its certificate is not valid".to_owned(), RUN),
     }
+}
+
+fn day(time: UnixTime) -> String {
+    let second = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    Timestamp::from_second(second).map_or("an unknown time".to_owned(), |time| time.to_string())
+}
+
+/// The first names of a certificate, as they may stand in a text.
+fn names(presented: &[String]) -> String {
+    let shown: Vec<String> = presented.iter().take(3).map(|name| excerpt(name)).collect();
+    let more = if presented.len() > 3 { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
 }
 
 /// P4: a request whose URL no HTTP message of the library can hold.
@@ -237,11 +279,15 @@ mod tests {
     #[test]
     fn h20_every_failed_tls_check_is_named_and_none_is_retried() {
         use rustls::Error as Tls;
-        for (error, named) in [
-            (Tls::InvalidCertificate(CertificateError::UnknownIssuer), "unknown authority"),
-            (Tls::InvalidCertificate(CertificateError::NotValidForName), "another host name"),
-            (Tls::InvalidCertificate(CertificateError::Expired), "has expired"),
-            (Tls::AlertReceived(AlertDescription::ProtocolVersion), "no version of TLS"),
+        let invalid = Tls::InvalidCertificate;
+        let alert = Tls::AlertReceived;
+        for (error, named, hint) in [
+            (invalid(CertificateError::UnknownIssuer), "unknown authority", "SSL_CERT_FILE"),
+            (invalid(CertificateError::NotValidForName), "another host name", "base_url="),
+            (invalid(CertificateError::Expired), "has expired", "renew"),
+            (invalid(CertificateError::Revoked), "was revoked", "runs the service"),
+            (alert(AlertDescription::ProtocolVersion), "no version of TLS", "must offer one"),
+            (alert(AlertDescription::CertificateRequired), "client certificate", "presents no"),
         ] {
             // As reqwest returns it: inside two `io::Error`s, whose `source()` skips it.
             let wrapped = io::Error::other(io::Error::other(error));
@@ -251,7 +297,8 @@ mod tests {
             assert_eq!(error.kind(), Kind::TlsError);
             assert_eq!(error.transience(), crate::error::Transience::Never);
             let text = error.to_string();
-            assert!(text.contains(named) && text.contains("SSL_CERT_FILE"), "{text}");
+            assert!(text.contains(named) && text.contains(hint), "{text}");
+            assert_eq!(text.contains("ca_bundle="), named == "unknown authority", "{text}");
         }
     }
 }

@@ -4,14 +4,16 @@ import base64
 import logging
 import os
 import shutil
+import ssl
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 
 import pytest
 import siteline
-from kit.tls_service import HOST, SELF, Proxy, TlsRelay, unused_port
+from kit.tls_service import HOST, SELF, Authority, Proxy, TlsRelay, unused_port
 
 PASSWORD = "hunter2"
 OURS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUEST_METHOD")
@@ -91,6 +93,61 @@ def test_an_unknown_authority_is_a_tls_error_with_a_hint(service):
         assert way in caught.value.hint
     assert len(caught.value.attempts) <= 1
     assert service.sandbox.stats["token_requests"] == 0
+
+
+def mutual(authority):
+    """A server that requires a client certificate."""
+    authority.context.verify_mode = ssl.CERT_REQUIRED
+    authority.context.load_verify_locations(authority.file)
+    authority.context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+
+def outdated(authority):
+    """A server that offers TLS 1.1 at most."""
+    authority.context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        authority.context.minimum_version = ssl.TLSVersion.TLSv1
+        authority.context.maximum_version = ssl.TLSVersion.TLSv1_1
+
+
+@pytest.mark.fault("H20", "H27")
+@pytest.mark.parametrize(
+    ("made", "change", "what", "hint"),
+    [
+        ({"days": (-9, -2)}, None, "has expired: on 20", "must renew it"),
+        ({"days": (2, 9)}, None, "not valid yet: from 20", "this machine's clock"),
+        ({"names": ("other.test",)}, None, "another host name: .*other.test", "base_url="),
+        ({}, mutual, "client certificate", "presents no client certificate"),
+        ({}, outdated, "no version of TLS", "must offer one"),
+    ],
+    ids=["expired", "early", "name", "mutual", "outdated"],
+)
+def test_what_is_wrong_in_a_handshake_is_said_and_ca_bundle_only_where_it_helps(
+    service, tmp_path, made, change, what, hint
+):
+    other = Authority(tmp_path / "other", **made)
+    if change:
+        change(other)
+    port = int(service.sandbox.base_url.rsplit(":", 1)[1])
+    with TlsRelay(other, port) as relay:
+        client = client_of(service, f"https://127.0.0.1:{relay.port}", ca_bundle=other.file)
+        with pytest.raises(siteline.TlsError, match=what) as caught:
+            client.discover()
+    assert hint in caught.value.hint
+    assert "ca_bundle" not in str(caught.value)
+    assert f"127.0.0.1:{relay.port}" in str(caught.value)
+    assert len(caught.value.attempts) <= 1
+    assert service.sandbox.stats["token_requests"] == 0
+
+
+@pytest.mark.fault("H21", "H27")
+def test_plain_http_on_the_port_is_said_without_ca_bundle(service):
+    plain = service.sandbox.base_url.replace("http://", "https://")
+    with pytest.raises(siteline.TlsError, match="does not speak TLS on this port") as caught:
+        client_of(service, plain).discover()
+    assert "port" in caught.value.hint
+    assert "ca_bundle" not in str(caught.value)
 
 
 @pytest.mark.fault("H22")

@@ -15,7 +15,7 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 def window(start, end, state, read_at=None, empty=None):
     settled = read_at if state == "settled" else None
-    return siteline.CoverageWindow(start, end, state, read_at, settled, empty)
+    return siteline.CoverageWindow(start, end, state, read_at, settled, empty, None)
 
 
 def sample(feed=None, days=40):

@@ -129,5 +129,5 @@ def test_the_table_in_the_repository_has_the_current_meanings():
     assert list(shown) == ROWS
 
 
-def test_there_are_202_rows():
-    assert len(TABLE["meanings"](MEANINGS)) == 202
+def test_there_are_203_rows():
+    assert len(TABLE["meanings"](MEANINGS)) == 203

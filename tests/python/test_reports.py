@@ -91,6 +91,12 @@ def examples(sandbox, tmp_path):
     sources = [one.to_pandas().attrs["siteline"] for one in stored]
     sandbox.fault(on="data", reset=True)
     sandbox.client().data(**RANGE).collect()
+    aside = siteline.Feed("aside", site="S1", interval="1h", since="2026-11-19", page_size=50)
+    sandbox.fault(on="data", forget_cursors=True, times=20)
+    with pytest.raises(siteline.CursorRejected):
+        sandbox.client().sync(aside, store)
+    sandbox.clear_faults()
+    reports.append(sandbox.client().sync(aside, store).to_dict())
     key = siteline.PrivateKey.generate(2048)
     with_key = siteline.Credential("subject", key)
     vault = siteline.Credential("subject", signer=bytes, public_jwk=key.public_jwk)
@@ -106,6 +112,7 @@ def examples(sandbox, tmp_path):
         "PublicJwk": [one.public_jwk for one in (key, with_key, vault)],
         "SyncReportDict": reports,
         "FeedReportDict": [one for report in reports for one in report["feeds"]],
+        "SetAsideDict": reports[-1]["feeds"][0]["set_aside"],
         "TaskDict": [one for report in reports for one in report["todo"]],
         "AllowanceDict": [report["allowance"] for report in reports],
         "SandboxStats": [sandbox.stats, siteline.Sandbox().stats],

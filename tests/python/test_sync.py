@@ -301,6 +301,10 @@ def test_a_rejected_cursor_costs_only_its_range(sandbox, store):
     with pytest.raises(siteline.CursorRejected):
         client.sync(feed, store)
     sandbox.clear_faults()
+    report = client.sync(feed, store)
+    assert not report.complete
+    assert report["line-2"].set_aside
+    sandbox.clock.advance("1d")
     assert client.sync(feed, store).complete
 
 

@@ -28,7 +28,12 @@ SELF = "0.0.0.0"
 class Authority:
     """A certificate authority, and a server certificate that it issued."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, *, names: tuple[str, ...] = (), days: tuple[int, int] = (-1, 30)
+    ) -> None:
+        """`names`: of the server, instead of all that the tests use; `days`: validity, from now."""
+        folder.mkdir(exist_ok=True)
+        self.names, self.days = names, days
         key, name = ec.generate_private_key(ec.SECP256R1()), self._name("siteline test authority")
         self.certificate = self._issue(name, key.public_key(), name, key, is_authority=True)
         server = ec.generate_private_key(ec.SECP256R1())
@@ -63,10 +68,10 @@ class Authority:
     def _name(text):
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
-    @staticmethod
-    def _issue(subject, public_key, issuer, key, *, is_authority):
+    def _issue(self, subject, public_key, issuer, key, *, is_authority):
         now = datetime.datetime.now(datetime.UTC)
-        names = [
+        first, last = (-1, 30) if is_authority else self.days
+        names = [x509.DNSName(name) for name in self.names] or [
             x509.DNSName(HOST),
             x509.DNSName("localhost"),
             x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
@@ -78,8 +83,8 @@ class Authority:
             .issuer_name(issuer)
             .public_key(public_key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
-            .not_valid_after(now + datetime.timedelta(days=30))
+            .not_valid_before(now + datetime.timedelta(days=first))
+            .not_valid_after(now + datetime.timedelta(days=last))
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
         )
         if not is_authority:

@@ -10,7 +10,14 @@ import sys
 import time
 from typing import Any
 
-RANGE = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-08T00:00Z", "interval": "1m"}
+RANGE = {
+    "site": "S1",
+    "start": "2026-11-01T00:00Z",
+    "end": "2026-11-08T00:00Z",
+    "interval": "1m",
+    # The chains of this server have no end.
+    "max_pages": 1_000_000,
+}
 """The range that the scripts read with siteline."""
 DATA = "api/customer/v1/data"
 PING = "api/customer/v1/discovery"
