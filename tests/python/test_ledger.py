@@ -367,6 +367,26 @@ def test_what_root_makes_in_a_users_folder_belongs_to_that_user(sandbox, tmp_pat
 
 @pytest.mark.fault("S18")
 @needs_root
+@pytest.mark.skipif(sys.platform == "darwin", reason="XDG")
+def test_the_state_folder_that_root_makes_in_a_users_home_belongs_to_that_user(
+    away, tmp_path, monkeypatch
+):
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 12_345, 12_346)
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / ".local" / "state"))
+    ask(away())
+    (file,) = state_files()
+    for made in (file, *list(file.parents)[:3]):
+        status = made.stat()
+        mode = 0o600 if made == file else 0o700
+        assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (12_345, 12_346, mode), (
+            made
+        )
+
+
+@pytest.mark.fault("S18")
+@needs_root
 def test_a_ledger_of_another_user_names_its_owner_and_who_asks(sandbox, tmp_path):
     path = tmp_path / "ledger.txt"
     sandbox.client(ledger=path)

@@ -148,7 +148,7 @@ impl Count {
         // What this machine knows may be out of date: another one has begun a later day.
         let day = known.map(|known| self.day_begins.start_of_day(known));
         if day != self.requests.since || self.clock.doubtful.is_some() {
-            self.serials.uncertain += 1;
+            self.serials.uncertain = self.serials.uncertain.saturating_add(1);
         }
         Ok(Reservation { serial: self.serials.last, asks })
     }
