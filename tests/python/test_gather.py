@@ -306,9 +306,9 @@ def test_max_pages_bounds_each_scan(client):
         client.gather(parts)
     assert caught.value.bookmark.pages == 1
     # The scan that reached its limit is resumed: it may read one page more.
-    resumed = caught.value.scans
+    resumed = caught.value.scans[caught.value.scan_index]
     with pytest.raises(siteline.QueryError, match="max_pages=1") as caught:
-        client.gather(resumed)
+        client.gather([resumed])
     assert caught.value.bookmark.pages == 2
 
 
