@@ -135,7 +135,8 @@ impl Chain {
     /// were [`Chain::idle`].
     #[must_use]
     pub(crate) fn expecting(mut self, pages: Option<u64>, idle: u64) -> Self {
-        (self.novelty.expected, self.novelty.idle) = (pages, idle);
+        self.novelty.expected = pages;
+        self.novelty.resume(idle);
         self
     }
 

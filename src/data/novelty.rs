@@ -26,12 +26,21 @@ pub(super) struct Novelty {
     range: Range<i64>,
     /// Set from half of the expected limit on: a shorter chain costs nothing.
     seen: Option<SeenPoints>,
+    /// Whether no point has come since the chain was resumed after pages that brought nothing new. What
+    /// came before is not known: the first page with points resets nothing, or a service that sends the
+    /// same page for ever would look new in each run.
+    is_resumed: bool,
 }
 
 impl Novelty {
     /// No evidence yet. Only points of `range` count.
     pub(super) fn new(range: Range<i64>) -> Self {
-        Self { expected: None, idle: 0, range, seen: None }
+        Self { expected: None, idle: 0, range, seen: None, is_resumed: false }
+    }
+
+    /// Continues a chain of which so many of the last pages brought nothing new.
+    pub(super) fn resume(&mut self, idle: u64) {
+        (self.idle, self.is_resumed) = (idle, idle > 0);
     }
 
     /// The number of pages that the chain may have without a check.
@@ -57,7 +66,11 @@ impl Novelty {
         } else {
             points.timestamps.values().iter().any(|at| self.range.contains(at))
         };
-        self.idle = if is_new { 0 } else { self.idle + 1 };
+        match (is_new, std::mem::take(&mut self.is_resumed)) {
+            (true, false) => self.idle = 0,
+            (true, true) => {}
+            (false, is_resumed) => (self.idle, self.is_resumed) = (self.idle + 1, is_resumed),
+        }
     }
 }
 

@@ -251,6 +251,41 @@ fn p14_a_chain_that_brings_new_points_is_never_cut_short() {
     }
 }
 
+/// The same chain in runs of so many pages each, until it is found endless; returns its pages.
+fn pages_of_runs(
+    run: u64,
+    most: u64,
+    points: impl Fn(u64) -> Vec<u64> + Send + Sync,
+) -> Option<u64> {
+    let script = Endless(points, Mutex::new(0));
+    let mut chain = chain().expecting(Some(1), 0);
+    for pages in 0..most {
+        if pages % run == 0
+            && let Some(bookmark) = chain.bookmark()
+        {
+            let resumed = Chain::resume(query(), settings(), "origin", None, &bookmark).unwrap();
+            chain = resumed.expecting(Some(1), chain.idle());
+        }
+        if let Err(error) = wait(chain.next(&script)) {
+            assert_eq!((error.kind(), *script.1.lock()), (Kind::EndlessChain, pages));
+            return Some(pages);
+        }
+    }
+    None
+}
+
+#[test]
+fn p14_the_same_page_for_ever_is_found_over_runs_of_a_few_pages_each() {
+    for run in [5, 30, 90] {
+        let ended = pages_of_runs(run, 999, |_| vec![1, 2, 3]).expect("found");
+        assert!(ended >= 151 && ended <= 151 + 100 / (run - 1) + run, "{ended} in runs of {run}");
+        // New points, one a page or on every third page.
+        assert_eq!(pages_of_runs(run, 1_500, |number| vec![number]), None);
+        let some = |number| if number % 3 == 0 { vec![number] } else { vec![] };
+        assert_eq!(pages_of_runs(run, 1_500, some), None);
+    }
+}
+
 #[test]
 fn p14_points_outside_the_range_are_no_new_points() {
     let at = |second: i64| jiff::Timestamp::from_second(1_800_000_000 + second).ok();
