@@ -80,7 +80,8 @@ class SetAside(NamedTuple):
     - ``error``: the class of the error that ended its last chain, by name: ``"EndlessChain"``;
       ``pages``: the pages of that chain
 
-    ``sync(..., reread=(start, end))`` tries it before. It stays unread: :class:`UnreadRange`.
+    ``sync(..., reread=(start, end))`` tries it before. What was never read of it stays unread
+    (:class:`UnreadRange`); what an earlier chain has read stays as it was.
 
     >>> feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
     >>> client.sync(feed, siteline.Store("plant.siteline"))["line-2"].set_aside
@@ -270,9 +271,11 @@ class SyncReport:
         """
         if self.complete:
             return
-        ranges = [one for feed in self._feeds for one in feed.set_aside]
+        named = [(feed.name, one) for feed in self._feeds for one in feed.set_aside]
+        ranges = [one for _, one in named]
         if ranges and self.resumes_at == min(one.until for one in ranges):
-            shown = "; ".join(map(str, ranges[:3])) + ("; …" if len(ranges) > 3 else "")
+            shown = "; ".join(f"{name}: {one}" for name, one in named[:3])
+            shown += "; …" if len(ranges) > 3 else ""
             raise UnreadRange(
                 f"the sync is not complete: {shown}",
                 retry_at=self.resumes_at,

@@ -22,7 +22,8 @@
 //! | `state` | the state of one feed, as a target stores it |
 //! | `chains` | cuts and joins ranges to chains |
 //! | `plan` | what is read next, and why |
-//! | `run_state` | what a run has done, and the write that is pending |
+//! | `pending_write` | what a run applies next: a page, or a change of a chain |
+//! | `run_state` | what a run has done, and what it leaves |
 //! | `run` | one run, page by page |
 //! | `begin` | its beginning: the locks of its feeds |
 //! | `report` | what a run did |
@@ -37,6 +38,7 @@ mod chains;
 mod coverage;
 mod feed;
 mod given_up;
+mod pending_write;
 mod plan;
 mod range_coverage;
 mod ranges;

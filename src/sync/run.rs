@@ -8,9 +8,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::feed::Feed;
+use super::pending_write::{PendingWrite, after_dead_cursor};
 use super::plan::PlanStep;
 use super::report::SyncReport;
-use super::run_state::{PendingWrite, RunState, after_dead_cursor};
+use super::run_state::RunState;
 use super::settings::SyncSettings;
 use super::state::FeedState;
 use super::unfinished::UnfinishedChain;
@@ -77,7 +78,6 @@ impl Run {
         let states = feeds.iter().map(|feed| FeedState::load(&*target, feed, service));
         let states: Vec<FeedState> = states.collect::<Result<_>>()?;
         let work = RunState::new(states, &settings, client.now())?;
-        work.log_set_aside();
         Ok(Self {
             deadline,
             begun: client.time().clock().monotonic(),
@@ -108,6 +108,7 @@ impl Run {
         self.check_process()?;
         let mut current = self.following.lock().await;
         loop {
+            self.work().log_warnings();
             if self.work().pending.is_some() {
                 return Ok(true);
             }

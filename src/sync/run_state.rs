@@ -1,12 +1,11 @@
-//! The state of a run: what it has done, the pending write, and what it leaves to another run.
+//! The state of a run: what it has done, and what it leaves to another run.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::coverage::Coverage;
-use super::feed::Feed;
-use super::given_up::{SetAside, set_aside_until};
+use super::given_up::SetAside;
+use super::pending_write::PendingWrite;
 use super::plan::{PlanStep, PlanTerms, PlannedFeed, reserve, steps};
 use super::ranges::{Range, Ranges};
 use super::report::FeedReport;
@@ -15,32 +14,10 @@ use super::state::FeedState;
 use super::task::{Task, Why};
 use super::unfinished::UnfinishedChain;
 use crate::client::Spending;
-use crate::data::{Page, Query, spelled};
+use crate::data::spelled;
 use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
-use crate::store::{Applied, ChainRange, Delivery};
-
-/// A page, or a change of a chain, that has not been applied to the target.
-#[derive(Debug)]
-pub(super) enum PendingWrite {
-    /// A page, and its chain after that page.
-    Page {
-        feed: usize,
-        page: Box<Page>,
-        read_at: Timestamp,
-        chain: UnfinishedChain,
-        begun_here: bool,
-    },
-    /// The cursor was rejected: the chain begins again.
-    Restart { feed: usize, chain: UnfinishedChain },
-    /// The service rejected the chain, perhaps for its length: the next plan has shorter ones.
-    TooLong { feed: usize, range: Range },
-    /// The chain was restarted too often, or does not end: its range is set aside, unless only its
-    /// bookmark was refused.
-    Abandoned { feed: usize, chain: UnfinishedChain, error: Error, at: Timestamp },
-    /// An audit of a settled range found nothing: the range is settled again.
-    Settled { feed: usize, coverage: Coverage },
-}
+use crate::store::Applied;
 
 /// One feed of a run.
 #[derive(Debug)]
@@ -85,72 +62,9 @@ pub(super) struct RunState {
     pub(super) newest: Option<i64>,
     /// What the current audit has changed.
     found: u64,
-}
-
-impl PendingWrite {
-    pub(super) fn feed(&self) -> usize {
-        match self {
-            Self::Page { feed, .. }
-            | Self::Restart { feed, .. }
-            | Self::TooLong { feed, .. }
-            | Self::Abandoned { feed, .. }
-            | Self::Settled { feed, .. } => *feed,
-        }
-    }
-
-    /// The delivery for the target, where this is a page.
-    pub(super) fn delivery(&self, feed: &Feed) -> Option<Delivery<'_>> {
-        let Self::Page { page, read_at, chain, .. } = self else { return None };
-        let (start, end) = chain.range().instants();
-        let span = ChainRange { first: chain.first, start, end };
-        let interval_seconds = feed.input().interval_seconds;
-        Some(Delivery { page, read_at: *read_at, chain: span, interval_seconds })
-    }
-
-    /// Where this page ended a chain: its query, its pages, its points, and those on the last page.
-    pub(super) fn ended(&self, feed: &Feed) -> Option<(Query, u64, u64, u64)> {
-        let Self::Page { page, chain, .. } = self else { return None };
-        let query = feed.query_of(chain.range()).ok().filter(|_| page.is_last)?;
-        Some((query, chain.pages, chain.points, page.rows() as u64))
-    }
-}
-
-/// How often a chain begins again after a cursor that cannot be used. A chain without an end does not:
-/// that would cost as many pages again.
-fn most_restarts(kind: Kind) -> u32 {
-    match kind {
-        Kind::EndlessChain => 0,
-        Kind::RequestRejected => 1,
-        _ => 2,
-    }
-}
-
-/// The pending write after a cursor that cannot be used: the chain begins again, or is given up.
-pub(super) fn after_dead_cursor(
-    feed: usize,
-    record: &UnfinishedChain,
-    error: Error,
-    now: Timestamp,
-) -> PendingWrite {
-    if let Some(chain) = record.restarted(most_restarts(error.kind())) {
-        return PendingWrite::Restart { feed, chain };
-    }
-    let chain = record.clone();
-    if error.kind() == Kind::BookmarkError {
-        return PendingWrite::Abandoned { feed, chain, error, at: now };
-    }
-    let ((start, end), until) = (chain.range().instants(), set_aside_until(now));
-    let advice = match error.kind() {
-        Kind::EndlessChain => {
-            " If it does need so many pages, give the feed a shorter window=: store.redefine(feed)."
-        }
-        _ => "",
-    };
-    let hint = format!(
-        "{start} to {end} is set aside until {until}, and stays unread; sync(..., reread=(start, end)) \
-         tries it before.{advice}"
-    );
-    PendingWrite::Abandoned { feed, chain, error: error.with_hint(hint), at: now }
+    /// Warnings for the log, each with its feed. A write has no log: [`Run::fetch`](super::run::Run)
+    /// logs them.
+    warnings: Vec<(usize, String)>,
 }
 
 impl RunState {
@@ -169,7 +83,7 @@ impl RunState {
             applied: Applied::default(),
             late: 0,
         };
-        Ok(Self {
+        let mut run = Self {
             parts: states.into_iter().map(part).collect(),
             reread: settings.reread_ranges()?,
             until: settings.until_second(),
@@ -184,7 +98,10 @@ impl RunState {
             points: 0,
             newest: None,
             found: 0,
-        })
+            warnings: Vec::new(),
+        };
+        run.warn_of_set_aside();
+        Ok(run)
     }
 
     pub(super) fn state(&self, feed: usize) -> &FeedState {
@@ -212,8 +129,8 @@ impl RunState {
 
     /// Skips a range because of an error: another run reads it.
     pub(super) fn skip(&mut self, feed: usize, range: Range, error: Error) {
-        let (name, (start, end)) = (self.state(feed).feed().name(), range.instants());
-        log::warn!(target: "siteline::sync", feed = name; "{name}: {start} to {end} is skipped: {error:?}");
+        let (start, end) = range.instants();
+        self.warnings.push((feed, format!("{start} to {end} is skipped: {error:?}")));
         self.parts[feed].failures += 1;
         self.parts[feed].put_off.add(range);
         self.failure.get_or_insert(error);
@@ -382,14 +299,13 @@ impl RunState {
         }
         if self.found > 0 {
             let (start, end) = chain.range().instants();
-            let feed = self.state(feed).feed();
-            let lateness = spelled(feed.input().lateness);
-            log::warn!(
-                target: "siteline::sync",
-                "{}: {} points of {start} to {end} came or changed after the lateness of {lateness}: \
-                 their window is read again. See store.lateness()",
-                feed.name(), self.found
+            let lateness = spelled(self.state(feed).feed().input().lateness);
+            let text = format!(
+                "{} points of {start} to {end} came or changed after the lateness of {lateness}: their \
+                 window is read again. See store.lateness()",
+                self.found
             );
+            self.warnings.push((feed, text));
         } else if let Some(mut state) = begun {
             state.cover(chain, 0);
             self.pending = Some(Arc::new(PendingWrite::Settled { feed, coverage: state.coverage }));
@@ -419,19 +335,26 @@ impl RunState {
         self.stopped.or(held_back.then_some(allowance.resets_at)).or(set_aside)
     }
 
-    /// Logs which ranges this run leaves out.
-    pub(super) fn log_set_aside(&self) {
-        for part in &self.parts {
-            let name = part.state.feed().name();
-            for SetAside { start, end, until, error, .. } in part.state.set_aside(self.clock) {
-                if !self.reread.contains(Range::between(start, end)) {
-                    log::warn!(
-                        target: "siteline::sync",
-                        "{name}: {start} to {end} is set aside until {until} ({error}); reread= tries \
-                         it before"
-                    );
-                }
-            }
+    /// Warns of the ranges that this run leaves out.
+    fn warn_of_set_aside(&mut self) {
+        for (feed, part) in self.parts.iter().enumerate() {
+            let set_aside = part.state.set_aside(self.clock).into_iter();
+            let left_out =
+                set_aside.filter(|one| !self.reread.contains(Range::between(one.start, one.end)));
+            self.warnings.extend(left_out.map(|SetAside { start, end, until, error, .. }| {
+                let text = format!(
+                    "{start} to {end} is set aside until {until} ({error}); reread= tries it before"
+                );
+                (feed, text)
+            }));
+        }
+    }
+
+    /// Logs the warnings that have come up.
+    pub(super) fn log_warnings(&mut self) {
+        for (feed, text) in std::mem::take(&mut self.warnings) {
+            let name = self.state(feed).feed().name();
+            log::warn!(target: "siteline::sync", feed = name; "{name}: {text}");
         }
     }
 

@@ -104,7 +104,7 @@ def late_feed(**options):
 @pytest.mark.fault("S21")
 @pytest.mark.sandbox(now=START)
 def test_audits_find_what_comes_after_the_lateness_and_its_window_is_read_again(
-    client, sandbox, store
+    client, sandbox, store, caplog
 ):
     late_plant(sandbox, 40, 3 * DAY)
     # An audit of one page reads a part of a day only.
@@ -118,6 +118,10 @@ def test_audits_find_what_comes_after_the_lateness_and_its_window_is_read_again(
         pages = max(pages, report.pages)
     lateness = store.lateness(feed)
     assert late > 0
+    said = "came or changed after the lateness of 1d: their window is read again"
+    assert any(
+        said in one.getMessage() for one in caplog.records if getattr(one, "feed", "") == "line-2"
+    )
     assert lateness.points.late >= late
     assert "came or changed after it" in lateness.verdict
     assert lateness.suggested in (4 * DAY, 5 * DAY)

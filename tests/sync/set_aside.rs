@@ -52,6 +52,7 @@ async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside(
     let text = error.to_string();
     assert!(text.contains("is set aside until 2026-11-04T00:00:00Z"), "{text}");
     assert!(text.contains("reread="), "{text}");
+    assert!(text.contains("a cursor of 66000 bytes"), "{text}");
     let of_newest = |harness: &Harness| {
         let log = harness.sandbox.stats().log;
         log.iter().filter(|one| one.query.contains("to=2026-11-03T00")).count()
