@@ -396,8 +396,10 @@ class AsyncScan:
         return AsyncRecords(self._scan.records(fresh=fresh))
 
     async def collect(self) -> Table:
-        """Read all pages once, merge them, and keep the table. After a cancellation, the next call
-        continues with the pages that were read.
+        """Read all pages once, merge them, and keep the table.
+
+        After a cancellation or an error, the next call continues with the pages that were read: see
+        :meth:`siteline.Scan.collect`.
         """
         callback = self._scan._progress_callback()
         if callback is None:

@@ -128,7 +128,8 @@ class SitelineError(Exception):
     """The base class of all exceptions of siteline.
 
     Where a read fails after its first page, the error has the pages that were read:
-    ``scan.resume(error.bookmark, onto=error.partial)`` continues from there.
+    ``scan.resume(error.bookmark, onto=error.partial)`` continues from there. The same scan does so
+    too when ``collect()`` is called again, unless its cursor cannot be used: then it begins again.
 
     - ``.hint``: what to do, or ``None``
     - ``.retryable``: whether the same call may succeed later with nothing changed
@@ -349,10 +350,10 @@ class CursorLoop(ProtocolError):
 class EndlessChain(ProtocolError):
     """The service sent ever new cursors, and no page of late brought a new point.
 
-    A chain may have ten times the pages that were expected and at least 100, or 1,024 where
-    nothing is known of its query. After that it ends when a tenth of its pages, and at least 100,
-    brought no point of the range that had not come before. ``max_pages=`` overrides that. A sync
-    sets the range aside for a day.
+    The chain has ten times the pages that were expected (at least 100, or 1,024 where nothing is
+    known of its query), and the last tenth of them, at least 100, brought no point of the range
+    that had not come before. ``max_pages=`` takes the place of this rule. A sync sets the range
+    aside for a day.
 
     >>> sandbox.fault(on="data", times=2_000, skip=1, empty_page=True)
     >>> scan.collect()

@@ -222,9 +222,9 @@ impl PyScan {
 
     /// Read the complete range once and merge it: a :class:`Table`, which is remembered.
     ///
-    /// The error of a read that fails before its end has ``.bookmark`` and ``.partial``, and is not
-    /// remembered. A read that is interrupted (Ctrl-C, a cancelled task, an exception of ``progress=``)
-    /// keeps its pages: the next call continues after them.
+    /// A read that fails, or is interrupted (Ctrl-C, a cancelled task, an exception of ``progress=``),
+    /// keeps its pages: the next call continues after them, or begins again where their cursor cannot be
+    /// used (:class:`CursorRejected`). The error has ``.bookmark`` and ``.partial``.
     fn collect(slf: &Bound<'_, Self>) -> PyResult<Py<PyTable>> {
         let (py, scan) = (slf.py(), slf.get());
         if let Some(table) = scan.known(py) {
