@@ -130,7 +130,8 @@ impl RunState {
     /// Skips a range because of an error: another run reads it.
     pub(super) fn skip(&mut self, feed: usize, range: Range, error: Error) {
         let (start, end) = range.instants();
-        self.warnings.push((feed, format!("{start} to {end} is skipped: {error:?}")));
+        let cause = format!("{error:?}").replace('\n', " ");
+        self.warnings.push((feed, format!("{start} to {end} is skipped: {cause}")));
         self.parts[feed].failures += 1;
         self.parts[feed].put_off.add(range);
         self.failure.get_or_insert(error);

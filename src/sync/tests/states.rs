@@ -62,6 +62,34 @@ fn a_state_is_the_same_after_encoding_and_decoding() {
 }
 
 #[test]
+fn s15_a_state_with_more_or_fewer_members_is_read() {
+    let bytes = full().to_bytes();
+    let text = std::str::from_utf8(&bytes).expect("text");
+    let value: serde_json::Value =
+        serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+    let sealed = |value: &serde_json::Value| {
+        let line = value.to_string();
+        let text = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes()));
+        FeedState::from_bytes(text.as_bytes()).expect("a state")
+    };
+    // What a later version may add, as this one added `given_up` and `idle`.
+    let mut more = value.clone();
+    for place in ["", "/chains/0", "/given_up/0", "/density", "/feed"] {
+        more.pointer_mut(place).expect(place)["later"] = serde_json::json!([1]);
+    }
+    assert_eq!(sealed(&more), full());
+
+    let mut fewer = value;
+    fewer.as_object_mut().expect("an object").remove("given_up").expect("it was there");
+    let chain = fewer["chains"][0].as_object_mut().expect("a chain");
+    chain.remove("idle").expect("it was there");
+    let mut state = sealed(&fewer);
+    assert!(state.given_up.is_empty());
+    state.given_up = full().given_up;
+    assert_eq!(state, full());
+}
+
+#[test]
 fn the_debug_text_of_a_state_contains_no_cursor() {
     let text = format!("{:?}", full());
     assert!(!text.contains("secret-cursor"), "{text}");
