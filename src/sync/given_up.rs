@@ -11,6 +11,8 @@ use crate::error::Kind;
 
 /// How long a range is set aside, in seconds.
 const PAUSE: i64 = 86_400;
+/// The most ranges with a chain without an end in a day: each costs hundreds of pages.
+const MOST_ENDLESS: usize = 3;
 
 /// The end of the day that begins now.
 pub(super) fn set_aside_until(now: Timestamp) -> Timestamp {
@@ -102,6 +104,17 @@ impl GivenUp {
     /// The ranges that are set aside at this time.
     pub(super) fn ranges(&self, now: i64) -> Ranges {
         self.0.iter().filter(|one| one.until(now).is_some()).map(GivenUpRange::range).collect()
+    }
+
+    /// Whether so many ranges are set aside for a chain without an end that the others probably have
+    /// none either.
+    pub(super) fn is_endless(&self, now: i64) -> bool {
+        let endless = Kind::EndlessChain.to_string();
+        let is_one = |one: &&GivenUpRange| {
+            one.until(now).is_some()
+                && one.set_aside.as_ref().is_some_and(|(_, error)| *error == endless)
+        };
+        self.0.iter().filter(is_one).count() >= MOST_ENDLESS
     }
 
     /// The ranges that are set aside at this time, as users see them.

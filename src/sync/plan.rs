@@ -84,8 +84,11 @@ pub(super) fn steps(feeds: &[PlannedFeed<'_>], terms: &PlanTerms<'_>) -> Vec<Pla
 }
 
 fn steps_of(number: usize, known: &PlannedFeed<'_>, terms: &PlanTerms<'_>) -> Vec<PlanStep> {
-    let FeedState { density, coverage, .. } = known.state;
+    let FeedState { density, coverage, given_up, .. } = known.state;
     let feed = known.state.feed();
+    if terms.reread.is_empty() && terms.clock.is_some_and(|clock| given_up.is_endless(clock)) {
+        return Vec::new();
+    }
     let mut coverage = coverage.clone();
     let mut steps = Vec::new();
     for chain in resumable(known, terms) {
@@ -99,7 +102,7 @@ fn steps_of(number: usize, known: &PlannedFeed<'_>, terms: &PlanTerms<'_>) -> Ve
     }
     let needs = Needs::new(feed, &coverage, terms);
     let set_aside = terms.clock.map_or_else(Ranges::none, |clock| {
-        known.state.given_up.ranges(clock).without(&terms.reread.widened(feed.width()))
+        given_up.ranges(clock).without(&terms.reread.widened(feed.width()))
     });
     let out = known.done.with(known.put_off).with(&set_aside);
     let fresh = Range::new(coverage.end().unwrap_or(i64::MIN), i64::MAX).into();

@@ -43,6 +43,10 @@ fn only(report: &SyncReport) -> &SetAside {
     one
 }
 
+fn first_again(report: &SyncReport) -> &SetAside {
+    report.feeds[0].set_aside.iter().min_by_key(|one| one.until).expect("one")
+}
+
 #[tokio::test]
 async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside() {
     let mut harness = two_days();
@@ -159,6 +163,29 @@ async fn p14_a_chain_without_an_end_is_paid_for_once_a_day_at_most() {
     let expected: u64 = pages.sum();
     assert_eq!(harness.sync().await.expect_err("no end").kind(), Kind::EndlessChain);
     assert_eq!(requests(&harness) - before, 10 * expected);
+}
+
+#[tokio::test]
+async fn p14_three_chains_without_an_end_leave_a_feed_alone_for_a_day() {
+    let mut harness = two_days();
+    harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
+    assert_eq!(harness.sync().await.expect_err("no end").kind(), Kind::EndlessChain);
+    assert_eq!(requests(&harness), 3 * 1_024);
+    for _ in 0..3 {
+        harness.advance(6 * HOUR);
+        assert_eq!(harness.plan().tasks, []);
+        let report = harness.sync().await.expect("a sync");
+        assert_eq!((requests(&harness), report.feeds[0].set_aside.len()), (3 * 1_024, 3));
+        assert!(!report.complete && report.todo.len() > 1);
+        assert_eq!(report.resumes_at, Some(first_again(&report).until));
+    }
+    // It is read when it is asked for, and after the day.
+    harness.sandbox.clear_faults();
+    harness.settings.reread = vec![(at("2026-11-01T00:00:00Z"), at("2026-11-01T06:00:00Z"))];
+    assert!(harness.sync().await.expect("a sync").requests > 0);
+    harness.settings.reread.clear();
+    harness.advance(6 * HOUR);
+    assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
 }
 
 #[tokio::test]
