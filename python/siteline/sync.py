@@ -348,6 +348,7 @@ class Plan:
     - ``pages``: the expected pages of all tasks, ``None`` while those of one are unknown
     - ``allowance``: the current :class:`Allowance`; ``reserve``: pages reserved for windows that
       become due before the allowance is reset
+    - ``set_aside``: the number of ranges that a sync leaves out for a day: :class:`SetAside`
     - ``now``: the time of the plan; ``kind``: ``"sync"`` or ``"scan"``
     - ``fits``: whether the allowance is enough, ``None`` where that is unknown
 
@@ -375,6 +376,7 @@ class Plan:
     pages: int | None
     allowance: Allowance = field(hash=False)
     reserve: int
+    set_aside: int
     now: datetime
     kind: Literal["sync", "scan"]
 
@@ -421,16 +423,21 @@ class Plan:
     def __repr__(self) -> str:
         """Summarize in one line."""
         if not self.tasks:
-            return "<Plan nothing to read>"
-        return f"<Plan {counted(len(self.tasks), 'chain')}, {_expected(self)}>"
+            return f"<Plan nothing to read{self._aside}>"
+        return f"<Plan {counted(len(self.tasks), 'chain')}, {_expected(self)}{self._aside}>"
+
+    @property
+    def _aside(self) -> str:
+        return f", {counted(self.set_aside, 'range')} set aside" if self.set_aside else ""
 
     def __str__(self) -> str:
         """Print a line for each chain, and its expected cost."""
         if not self.tasks:
-            return f"Nothing to read at {to_second(self.now)} UTC ({_allowance(self.allowance)})"
+            when = f"{to_second(self.now)} UTC{self._aside}"
+            return f"Nothing to read at {when} ({_allowance(self.allowance)})"
         fits = {True: "enough", False: "not enough", None: "unknown whether that is enough"}
         lines = [
-            f"To read at {to_second(self.now)} UTC: {_expected(self)}",
+            f"To read at {to_second(self.now)} UTC: {_expected(self)}{self._aside}",
             f"  {_allowance(self.allowance)}: {fits[self.fits]}",
         ]
         if self.reserve:

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::chains::chains;
 use super::coverage::Coverage;
 use super::feed::{Feed, check_distinct};
+use super::given_up::SetAside;
 use super::ranges::{Range, Ranges, floor};
 use super::settings::SyncSettings;
 use super::state::FeedState;
@@ -31,6 +32,8 @@ pub struct Plan {
     pub allowance: AllowanceState,
     /// Pages reserved for windows that become due before the allowance resets.
     pub reserve: u64,
+    /// The number of ranges that a sync leaves out, because the service did not end their chain.
+    pub set_aside: usize,
     /// The time that the plan is for.
     pub now: Timestamp,
 }
@@ -237,14 +240,18 @@ pub fn plan(
     let known: Vec<PlannedFeed<'_>> =
         states.iter().map(|state| PlannedFeed { state, done: &none, put_off: &none }).collect();
     let until = settings.until_second();
-    let clock = Some(client.time().now().as_second());
-    let terms = PlanTerms { now: now.as_second(), until, reread: &reread, clock };
+    let clock = client.now();
+    let second = Some(clock.as_second());
+    let terms = PlanTerms { now: now.as_second(), until, reread: &reread, clock: second };
     let steps = steps(&known, &terms);
+    let is_left_out = |one: &SetAside| !reread.contains(Range::between(one.start, one.end));
+    let set_aside = states.iter().flat_map(|state| state.set_aside(clock)).filter(is_left_out);
     let allowance = client.allowance()?;
     Ok(Plan {
         pages: steps.iter().map(|step| step.pages).sum(),
         reserve: reserve(states.iter(), terms.now, &allowance),
         tasks: steps.iter().map(|step| step.task(&states[step.feed])).collect(),
+        set_aside: set_aside.count(),
         allowance,
         now,
     })
@@ -265,7 +272,7 @@ pub(crate) fn plan_scans(
     let now = client.now();
     let tasks: Vec<Task> = scans.iter().map(|scan| scan_task(client, &states, scan, now)).collect();
     let pages = tasks.iter().map(|task| task.pages).sum();
-    Ok(Plan { tasks, pages, allowance: client.allowance()?, reserve: 0, now })
+    Ok(Plan { tasks, pages, allowance: client.allowance()?, reserve: 0, set_aside: 0, now })
 }
 
 fn scan_task(

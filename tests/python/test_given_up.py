@@ -89,6 +89,13 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
 
         again = client.sync(feed(), store)
         assert (again.requests, again.complete) == (0, False)
+        plan = client.plan(feed(), store)
+        assert repr(plan) == "<Plan nothing to read, 1 range set aside>"
+        assert "Nothing to read at 2026-11-20 00:00 UTC, 1 range set aside" in str(plan)
+        assert "1 range set aside" in plan._repr_html_()
+        assert pickle.loads(pickle.dumps(plan)) == plan
+        asked = client.plan(feed(), store, reread=("2026-11-19T00:00Z", "2026-11-19T06:00Z"))
+        assert (asked.set_aside, len(asked.tasks)) == (0, 1)
         done = client.sync(feed(), store, reread=("2026-11-19T00:00Z", "2026-11-19T06:00Z"))
         assert done.complete
         assert done["line-1"].set_aside == ()

@@ -153,11 +153,12 @@ def report(shown: SyncReport) -> str:
 
 def plan(shown: Plan) -> str:
     """Show what would be read, and whether the allowance is enough."""
+    aside = [f"{counted(shown.set_aside, 'range')} set aside"] if shown.set_aside else []
     if not shown.tasks:
-        return card("Plan", ["nothing to read", f"{to_microsecond(shown.now)} UTC"])
+        return card("Plan", ["nothing to read", *aside, f"{to_microsecond(shown.now)} UTC"])
     pages = "pages unknown" if shown.pages is None else counted(shown.pages, "page")
     fits = {True: "within the allowance", False: "<b>over the allowance</b>", None: ""}[shown.fits]
-    facts = [counted(len(shown.tasks), "chain"), pages, *([fits] if fits else [])]
+    facts = [counted(len(shown.tasks), "chain"), pages, *([fits] if fits else []), *aside]
     left = f'<div style="margin-top:8px">{allowance_bar(shown.allowance)}</div>'
     if shown.kind == "scan" and len(shown.tasks) == 1:
         task = shown.tasks[0]
