@@ -265,5 +265,6 @@ async fn b18_where_no_reply_has_a_date_one_request_asks() {
     assert_eq!(harness.served(), 26);
     harness.advance(1);
     spend(&client).await;
-    assert_eq!(harness.served(), 26 + 25);
+    // The one that was refused may be of the new day too.
+    assert_eq!(harness.served(), 26 + 24);
 }

@@ -33,3 +33,6 @@ pub(super) fn reply(service: &str, now: Moment) -> Outcome {
 pub(super) fn reading(service: &str, now: Moment) -> Reading {
     Reading { service: at(service), boot: now.boot }
 }
+
+/// A reply that was granted, without a `Date`.
+pub(super) const SILENT: Outcome = Outcome::Replied { reading: None, granted: true };
