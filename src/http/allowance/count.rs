@@ -53,6 +53,8 @@ pub struct Reservation {
     serial: u64,
     /// Whether it asks if the new day has begun.
     pub(super) asks: bool,
+    /// Whether its day was known when it was sent.
+    certain: bool,
 }
 
 /// What became of a counted request.
@@ -162,18 +164,23 @@ impl Count {
         // What this machine knows may be out of date: another one has begun a later day.
         let day = |time: Timestamp| Some(self.day_begins.start_of_day(time));
         let is_of_day = |time: Option<Timestamp>| time.and_then(day) == self.requests.since;
-        let is_certain = is_of_day(known) && is_of_day(self.clock.latest(now));
-        if is_of_day(Some(known.unwrap_or(now.wall))) {
-            self.serials.old = self.serials.last;
+        let latest = self.clock.latest(now);
+        let certain = is_of_day(known) && is_of_day(latest) && !self.clock.is_in_doubt(now);
+        let early = is_of_day(latest.and_then(|latest| latest.checked_add(UNDER_WAY).ok()));
+        let is_old = is_of_day(Some(known.unwrap_or(now.wall)));
+        let serials = &mut self.serials;
+        if is_old {
+            serials.old = serials.last;
         }
-        // Whatever becomes of it, it does not reach the next day.
-        if is_of_day(self.clock.latest(now).and_then(|latest| latest.checked_add(UNDER_WAY).ok())) {
-            self.serials.settled = self.serials.last;
+        if early {
+            (serials.early, serials.open) = (serials.last, 0);
+        } else {
+            serials.open = serials.open.saturating_add(1);
         }
-        if !is_certain || self.clock.is_in_doubt(now) {
-            self.serials.uncertain = self.serials.uncertain.saturating_add(1);
+        if early && !certain {
+            serials.uncertain = serials.uncertain.saturating_add(1);
         }
-        Ok(Reservation { serial: self.serials.last, asks })
+        Ok(Reservation { serial: serials.last, asks, certain })
     }
 
     /// Corrects the count by what became of a request.
@@ -187,7 +194,14 @@ impl Count {
         self.advance(terms, now);
         let serial = reservation.serial;
         let in_day = serial > self.serials.day;
-        self.serials.settled = self.serials.settled.max(serial);
+        if serial > self.serials.early.max(self.serials.before) {
+            self.serials.open = self.serials.open.saturating_sub(1);
+            let shows_day =
+                !matches!(outcome, Outcome::Lost | Outcome::Replied { reading: None, .. });
+            if !reservation.certain && !shows_day {
+                self.serials.uncertain = self.serials.uncertain.saturating_add(1);
+            }
+        }
         match outcome {
             Outcome::Unsent => {
                 if in_day {
@@ -429,10 +443,10 @@ impl Count {
     /// it was not certain.
     fn roll(&mut self, start: Timestamp) {
         if self.requests.since.is_some_and(|since| since < start) {
-            let Serials { last, settled, .. } = self.serials;
+            let Serials { early, open, .. } = self.serials;
             let uncertain = std::mem::take(&mut self.serials.uncertain);
-            self.open(start, uncertain.max(last.saturating_sub(settled)));
-            self.serials.day = settled.min(last);
+            self.open(start, uncertain.saturating_add(open));
+            self.serials.day = early;
         }
     }
 
@@ -441,7 +455,8 @@ impl Count {
         let before = self.before.count_of(start);
         let day = Tally { since: Some(start), count: before.saturating_add(count) };
         self.before = std::mem::replace(&mut self.requests, day);
-        self.serials.before = self.serials.last;
+        let Serials { before, early, last, open, .. } = &mut self.serials;
+        (*before, *early, *open) = (*last, *last, 0);
     }
 }
 

@@ -62,11 +62,14 @@ impl ServiceClock {
         self.known(now.boot).filter(|(_, assumed)| !assumed).map(|(reading, _)| reading)
     }
 
-    /// Whether a reading of the last day contradicts what is known. One that is older is settled by
-    /// nothing: no reply has had a date since.
+    /// Whether a reading of the last day contradicts what is known, or another machine knows a later
+    /// time. An older one is settled by nothing: no reply has had a date since.
     pub(super) fn is_in_doubt(&self, now: Moment) -> bool {
         let passed = self.doubtful.and_then(|reading| now.boot.since(reading.boot));
+        let latest = self.latest(now);
+        let is_later = |past: Reading| latest.is_some_and(|latest| latest < past.service);
         passed.is_some_and(|passed| passed.abs() < DAY.as_nanos())
+            || self.confirmed.is_some_and(is_later)
     }
 
     /// The service's time, as well as it is known: without evidence the earlier of all that is said.

@@ -16,6 +16,7 @@ use crate::clock::{BootTime, Moment, Reading};
 const LIMIT: u64 = 12;
 const TERMS: Terms = Terms { limit: Some(LIMIT), resets: None };
 const DAY: i64 = 86_400;
+const BACK: bool = false;
 
 struct Machine {
     boot: BootTime,
@@ -73,6 +74,13 @@ impl World {
         }
     }
 
+    /// The service's clock goes back to where it was, once it was ahead.
+    fn service_back(&mut self) {
+        if BACK && self.service_off > 0 && self.random.bool() {
+            self.service_off = 0;
+        }
+    }
+
     fn service(&self) -> i64 {
         self.time + self.service_off
     }
@@ -125,7 +133,12 @@ impl World {
         }
         let now = self.now(machine);
         let Ok(reservation) = self.update(|count| count.reserve(TERMS, now, 0)) else { return };
-        let day = self.service().div_euclid(DAY);
+        // It may reach the service on the next day.
+        if self.random.u8(..4) == 0 {
+            let by = self.random.i64(0..40);
+            self.pass(by);
+        }
+        let (day, now) = (self.service().div_euclid(DAY), self.now(machine));
         let fate = self.random.u8(..12);
         if fate == 0 {
             self.update(|count| count.settle(TERMS, &reservation, Outcome::Unsent, now));
@@ -174,13 +187,18 @@ fn b14_b15_b16_b17_b19_the_services_count_never_passes_the_limit() {
             let machine = world.random.usize(..2);
             match world.random.u8(..20) {
                 0 => {
-                    let by = world.random.i64(0..5 * 3_600);
+                    // Often to the minute before midnight.
+                    let left = DAY - world.service().rem_euclid(DAY);
+                    let near = (left - world.random.i64(0..60)).max(0);
+                    let far = world.random.i64(0..5 * 3_600);
+                    let by = if world.random.bool() { near } else { far };
                     world.pass(by);
                 }
                 1 => world.machines[machine].off = world.offset(),
                 2 if world.random.bool() => world.machines[machine] = world.started(),
                 3 if world.random.u8(..8) == 0 => {
                     world.service_off += world.random.i64(0..2 * DAY);
+                    world.service_back();
                 }
                 4 => world.token(machine),
                 _ => world.request(machine),

@@ -27,8 +27,10 @@ pub(super) struct Serials {
     pub before: u64,
     /// Those after it have no reply yet that shows their day.
     pub placed: u64,
-    /// Those after it were under way near the end of the day and still are, or their process was killed.
-    pub settled: u64,
+    /// Those after it were sent near the end of the day: they may reach the service on the next one.
+    pub early: u64,
+    /// So many of those are under way, or their process was killed.
+    pub open: u64,
     /// Those after it were sent while the service's time was not known and the wall clock showed another
     /// day than the last known one.
     pub old: u64,

@@ -52,7 +52,7 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
         let until = padded(pause.map(|pause| pause.until));
         format!("{until} said {}", padded(pause.map(|pause| pause.requested_at)))
     };
-    let Serials { last, day, before, placed, settled, old, uncertain } = count.serials;
+    let Serials { last, day, before, placed, early, open, old, uncertain } = count.serials;
     let ServiceClock { confirmed, other, assumed, doubtful } = count.clock;
     let text = format!(
         "{TITLE}{FORM}\n\
@@ -64,7 +64,7 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
          no token before   {}\n\
          before   {:20} since {}\n\
          serials {last:20} day {day:20} before {before:20} placed {placed:20}\n\
-         settled {settled:20} old {old:20} uncertain {uncertain:20}\n\
+         early {early:20} open {open:20} old {old:20} uncertain {uncertain:20}\n\
          clock {} {}\n\
          other {}\n\
          doubtful {}\n\
@@ -127,7 +127,7 @@ fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
     let mut count = Count {
         requests,
         before: Tally::default(),
-        serials: Serials { last, placed: last, settled: last, old: last, ..Serials::default() },
+        serials: Serials { last, placed: last, early: last, old: last, ..Serials::default() },
         token_requests,
         day_begins,
         origin,
@@ -138,7 +138,7 @@ fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
     };
     if form == FORM {
         count.before = tally(&words("before ")?)?;
-        count.serials = serials(&words("serials ")?, &words("settled ")?)?;
+        count.serials = serials(&words("serials ")?, &words("early ")?)?;
         let [origin, confirmed @ ..] = &words("clock ")?[..] else {
             return Err(TextFault::Damaged);
         };
@@ -168,7 +168,8 @@ fn pause(words: &[String]) -> Result<Option<Pause>, TextFault> {
 }
 
 fn serials(first: &[String], second: &[String]) -> Result<Serials, TextFault> {
-    let ([last, _, day, _, before, _, placed], [settled, _, old, _, uncertain]) = (first, second)
+    let ([last, _, day, _, before, _, placed], [early, _, open, _, old, _, uncertain]) =
+        (first, second)
     else {
         return Err(TextFault::Damaged);
     };
@@ -178,7 +179,8 @@ fn serials(first: &[String], second: &[String]) -> Result<Serials, TextFault> {
         day: number(day)?,
         before: number(before)?,
         placed: number(placed)?,
-        settled: number(settled)?,
+        early: number(early)?,
+        open: number(open)?,
         old: number(old)?,
         uncertain: number(uncertain)?,
     })
