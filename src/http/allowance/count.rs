@@ -194,14 +194,6 @@ impl Count {
         self.advance(terms, now);
         let serial = reservation.serial;
         let in_day = serial > self.serials.day;
-        if serial > self.serials.early.max(self.serials.before) {
-            self.serials.open = self.serials.open.saturating_sub(1);
-            let shows_day =
-                !matches!(outcome, Outcome::Lost | Outcome::Replied { reading: None, .. });
-            if !reservation.certain && !shows_day {
-                self.serials.uncertain = self.serials.uncertain.saturating_add(1);
-            }
-        }
         match outcome {
             Outcome::Unsent => {
                 if in_day {
@@ -224,6 +216,15 @@ impl Count {
                 self.requests.add()
             }
             Outcome::Lost | Outcome::Replied { reading: None, .. } => {}
+        }
+        // Unless its reply has opened a day, in which it is counted.
+        if serial > self.serials.early.max(self.serials.before) {
+            self.serials.open = self.serials.open.saturating_sub(1);
+            let shows_day =
+                !matches!(outcome, Outcome::Lost | Outcome::Replied { reading: None, .. });
+            if !reservation.certain && !shows_day {
+                self.serials.uncertain = self.serials.uncertain.saturating_add(1);
+            }
         }
     }
 
