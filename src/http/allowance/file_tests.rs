@@ -396,3 +396,14 @@ fn if_the_default_file_cannot_be_created_requests_are_counted_in_memory() {
         assert_eq!((state.used, state.token_requests), (2, 1));
     }
 }
+
+#[test]
+fn b10_a_pipe_in_the_place_of_a_ledger_is_an_error_and_nobody_waits() {
+    let folder = Folder::new();
+    nix::unistd::mkfifo(&folder.file(), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let ledger = FileLedger::unopened(&folder.file(), plant(), Terms::default());
+    for error in [ledger.state(now(NOON)).err(), ledger.reserve(now(NOON), 0).err()] {
+        let error = error.expect("no file");
+        assert!(error.context().message.contains("not a regular file"), "{error}");
+    }
+}

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::count::{Count, Outcome, Permit, Reservation, Terms};
+use super::count::{Count, Terms};
 use super::ledger::Ledger;
+use super::outcome::{Outcome, Permit, Reservation};
 use super::state::AllowanceState;
 use crate::clock::{Moment, Reading};
 use crate::error::Result;

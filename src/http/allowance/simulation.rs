@@ -9,14 +9,14 @@ use std::time::Duration;
 use fastrand::Rng;
 use jiff::Timestamp;
 
-use super::count::{Count, Outcome, Permit, Reservation, Terms};
+use super::count::{Count, Terms};
+use super::outcome::{Outcome, Permit, Reservation};
 use super::text;
 use crate::clock::{BootTime, Moment, Reading};
 
 const LIMIT: u64 = 12;
 const TERMS: Terms = Terms { limit: Some(LIMIT), resets: None };
 const DAY: i64 = 86_400;
-const BACK: bool = false;
 
 struct Machine {
     boot: BootTime,
@@ -71,13 +71,6 @@ impl World {
             1 => -9_000 * DAY,
             2 => DAY,
             _ => 0,
-        }
-    }
-
-    /// The service's clock goes back to where it was, once it was ahead.
-    fn service_back(&mut self) {
-        if BACK && self.service_off > 0 && self.random.bool() {
-            self.service_off = 0;
         }
     }
 
@@ -198,7 +191,6 @@ fn b14_b15_b16_b17_b19_the_services_count_never_passes_the_limit() {
                 2 if world.random.bool() => world.machines[machine] = world.started(),
                 3 if world.random.u8(..8) == 0 => {
                     world.service_off += world.random.i64(0..2 * DAY);
-                    world.service_back();
                 }
                 4 => world.token(machine),
                 _ => world.request(machine),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::count::Outcome;
+use super::outcome::Outcome;
 use crate::clock::{BootTime, Moment, Reading};
 
 pub(super) fn at(text: &str) -> Timestamp {
