@@ -171,7 +171,7 @@ impl Count {
             }
             // The day ended in between: it may be of the new one.
             Outcome::Lost | Outcome::Replied { reading: None, .. } if !in_day => {
-                self.requests.add()
+                self.requests.add();
             }
             Outcome::Lost | Outcome::Replied { reading: None, .. } => {}
         }
