@@ -52,6 +52,13 @@ impl Reading {
         Some(later(self.service, passed - (passed - DAY).max(0) / DRIFT))
     }
 
+    /// The latest that the service's time may be then, as [`Reading::service_at`] is the earliest.
+    pub(crate) fn latest_at(&self, boot: BootTime) -> Option<Timestamp> {
+        let passed = boot.since(self.boot).filter(|passed| *passed > -OVERTAKEN)?;
+        let drift = passed.max(0) / DRIFT + NOTICED_SKEW.as_nanos();
+        Some(later(self.service, passed + drift))
+    }
+
     /// Whether a reading of the same start shows the same clock.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         let Some(passed) = other.boot.since(self.boot) else { return false };

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::outcome::{Outcome, Permit, Reservation};
 use super::service_clock::{ServiceClock, Verdict};
 use super::state::{AllowanceState, exhausted, unknown_day};
 use super::tally::{DAY, Pause, Serials, Tally};
@@ -18,6 +19,8 @@ use crate::http::retry_after::end_of_pause;
 
 /// The pause between two requests that ask whether a new day has begun.
 const ASKS: SignedDuration = SignedDuration::from_hours(1);
+/// A request is under way for so long at most.
+const UNDER_WAY: SignedDuration = SignedDuration::from_mins(10);
 
 /// What the user configured about the allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,46 +29,6 @@ pub struct Terms {
     pub limit: Option<u64>,
     /// When a day begins, unless a reply of the service shows another time.
     pub resets: Option<TimeOfDay>,
-}
-
-/// Whether a data request may be sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Permit {
-    /// It may.
-    Granted,
-    /// Nothing is left of the day.
-    Exhausted(AllowanceState),
-    /// Nothing was left of the last day that is known, and whether it has ended is not known: no reply
-    /// since the start of the machine has shown the service's time, or only `one` has.
-    Unknown {
-        /// One has, and another that agrees is evidence.
-        one: bool,
-    },
-}
-
-/// One request that was counted, to be settled by its [`Outcome`].
-#[derive(Debug)]
-#[must_use = "a reservation counts against the day's allowance"]
-pub struct Reservation {
-    serial: u64,
-    /// Whether it asks if the new day has begun.
-    pub(super) asks: bool,
-}
-
-/// What became of a counted request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// No byte of it was sent.
-    Unsent,
-    /// Unknown: it was sent, and no reply came.
-    Lost,
-    /// The service replied.
-    Replied {
-        /// The service's time by the reply, where it can be relied on.
-        reading: Option<Reading>,
-        /// Whether the service granted the request.
-        granted: bool,
-    },
 }
 
 /// The source of the time at which a day begins.
@@ -85,6 +48,8 @@ pub(super) enum Origin {
 pub(super) struct Count {
     /// Data requests.
     pub requests: Tally,
+    /// Those of the day that was open before: the service's clock may go back to it.
+    pub before: Tally,
     /// Their serial numbers.
     pub serials: Serials,
     /// Token requests. They have their own day: a process sends its first token request before it
@@ -111,7 +76,13 @@ impl Count {
         let known = count.advance(terms, now);
         let state = count.state_at(terms, known.unwrap_or(now.wall), known.is_some());
         match state.left {
-            Some(left) if left <= must_remain && known.is_some() => Permit::Exhausted(state),
+            Some(left) if left <= must_remain && known.is_some() => {
+                if count.may_have_ended(&state, now) {
+                    Permit::Unknown { one: true }
+                } else {
+                    Permit::Exhausted(state)
+                }
+            }
             Some(left) if left <= must_remain => {
                 Permit::Unknown { one: count.clock.is_doubtful(now) }
             }
@@ -135,6 +106,9 @@ impl Count {
         let asks = match permit {
             Permit::Granted => false,
             Permit::Exhausted(state) => return Err(exhausted(state)),
+            Permit::Unknown { .. } if let Some(known) = known => {
+                return Err(exhausted(self.state_at(terms, known, true)));
+            }
             Permit::Unknown { one } if one || !self.may_ask(now) => {
                 return Err(unknown_day(self.state_at(terms, now.wall, false)));
             }
@@ -146,11 +120,25 @@ impl Count {
         self.requests.add();
         self.serials.last = self.serials.last.saturating_add(1);
         // What this machine knows may be out of date: another one has begun a later day.
-        let day = known.map(|known| self.day_begins.start_of_day(known));
-        if day != self.requests.since || self.clock.doubtful.is_some() {
-            self.serials.uncertain = self.serials.uncertain.saturating_add(1);
+        let day = |time: Timestamp| Some(self.day_begins.start_of_day(time));
+        let is_of_day = |time: Option<Timestamp>| time.and_then(day) == self.requests.since;
+        let latest = self.clock.latest(now);
+        let certain = is_of_day(known) && is_of_day(latest) && !self.clock.is_in_doubt(now);
+        let early = is_of_day(latest.and_then(|latest| latest.checked_add(UNDER_WAY).ok()));
+        let is_old = is_of_day(Some(known.unwrap_or(now.wall)));
+        let serials = &mut self.serials;
+        if is_old {
+            serials.old = serials.last;
         }
-        Ok(Reservation { serial: self.serials.last, asks })
+        if early {
+            (serials.early, serials.open) = (serials.last, 0);
+        } else {
+            serials.open = serials.open.saturating_add(1);
+        }
+        if early && !certain {
+            serials.uncertain = serials.uncertain.saturating_add(1);
+        }
+        Ok(Reservation { serial: serials.last, asks, certain })
     }
 
     /// Corrects the count by what became of a request.
@@ -161,24 +149,40 @@ impl Count {
         outcome: Outcome,
         now: Moment,
     ) {
-        let in_day = |count: &Self| reservation.serial > count.serials.day;
+        self.advance(terms, now);
+        let serial = reservation.serial;
+        let in_day = serial > self.serials.day;
         match outcome {
             Outcome::Unsent => {
-                if in_day(self) {
+                if in_day {
                     self.requests.remove();
+                }
+                if serial > self.serials.old {
+                    self.serials.old = self.serials.old.saturating_add(1);
                 }
                 self.asked.take_if(|_| reservation.asks);
             }
-            // The day ended in between: it may be of the new one.
-            Outcome::Lost if !in_day(self) => self.requests.add(),
             Outcome::Replied { reading: Some(reading), .. } => {
                 let verdict = self.observe(terms, reading, now);
-                self.place(reservation.serial, reading, verdict);
+                self.place(serial, reading, verdict);
             }
             Outcome::Replied { reading: None, granted: true } if reservation.asks => {
                 self.begin_day_by_wall(now);
             }
-            _ => {}
+            // The day ended in between: it may be of the new one.
+            Outcome::Lost | Outcome::Replied { reading: None, .. } if !in_day => {
+                self.requests.add();
+            }
+            Outcome::Lost | Outcome::Replied { reading: None, .. } => {}
+        }
+        // Unless its reply has opened a day, in which it is counted.
+        if serial > self.serials.early.max(self.serials.before) {
+            self.serials.open = self.serials.open.saturating_sub(1);
+            let shows_day =
+                !matches!(outcome, Outcome::Lost | Outcome::Replied { reading: None, .. });
+            if !reservation.certain && !shows_day {
+                self.serials.uncertain = self.serials.uncertain.saturating_add(1);
+            }
         }
     }
 
@@ -187,16 +191,23 @@ impl Count {
         let verdict = self.clock.observe(reading, now);
         match verdict {
             Verdict::Adopted { was_assumed: true } => {
-                self.requests.rebase(self.day_begins.start_of_day(reading.service));
+                let start = self.day_begins.start_of_day(reading.service);
+                self.requests.rebase(start);
+                if self.before.since == Some(start) {
+                    self.requests.count = self.requests.count.saturating_add(self.before.count);
+                    self.before = Tally::default();
+                }
             }
             Verdict::Adopted { was_assumed: false } => {
                 // Requests without a reply that shows their day may be of the new one.
                 let Serials { last, placed, .. } = self.serials;
                 let start = self.day_begins.start_of_day(reading.service);
-                self.requests.roll_back(start);
-                if self.requests.since.is_some() && self.requests.roll(start) {
-                    self.requests.count = last.saturating_sub(placed);
+                let is_later = self.requests.since.is_some_and(|since| since < start);
+                if is_later || self.before.since == Some(start) {
+                    self.open(start, last.saturating_sub(placed));
                     self.serials.day = placed;
+                } else {
+                    self.requests.roll_back(start);
                 }
             }
             Verdict::Doubtful => {
@@ -215,11 +226,15 @@ impl Count {
     /// Counts a request in the day that its reply shows.
     fn place(&mut self, serial: u64, reading: Reading, verdict: Verdict) {
         if verdict == Verdict::Doubtful {
+            if serial <= self.serials.day {
+                self.requests.add();
+            }
             return;
         }
         let of_day = self.requests.since.is_some_and(|since| reading.service >= since);
         match (serial > self.serials.day, of_day) {
-            (true, false) => self.requests.remove(),
+            // Sent before this day began. What was sent in it remains counted, whatever the reply shows.
+            (true, false) if serial <= self.serials.before => self.requests.remove(),
             (false, true) => self.requests.add(),
             _ => {}
         }
@@ -231,19 +246,32 @@ impl Count {
     fn may_ask(&self, now: Moment) -> bool {
         let day = |time: Timestamp| Some(self.day_begins.start_of_day(time));
         let long_ago = self.asked.is_none_or(|asked| match now.boot.since(asked.boot) {
-            Some(passed) => passed >= ASKS.as_nanos(),
+            // Less than none: the machine was restored from a snapshot.
+            Some(passed) => passed.abs() >= ASKS.as_nanos(),
             None => day(asked.service) != day(now.wall),
         });
         long_ago && self.requests.since != day(now.wall)
     }
 
-    /// The service has granted a request that asked: the new day has begun, and that request is of it.
+    /// Whether the wall clock shows the end of a day that is used up, and no reply within the hour says
+    /// otherwise: a machine that was paused with all of its clocks does not know how long. The reply of
+    /// a token request shows which of them is right.
+    fn may_have_ended(&self, state: &AllowanceState, now: Moment) -> bool {
+        let is_old = |evidence: Reading| {
+            now.boot.since(evidence.boot).is_some_and(|passed| passed >= ASKS.as_nanos())
+        };
+        now.wall >= state.resets_at && self.clock.evidence(now).is_some_and(is_old)
+    }
+
+    /// The service has granted a request that asked: the new day has begun, and that request is of it,
+    /// as those before it may be since the wall clock has shown another day.
     fn begin_day_by_wall(&mut self, now: Moment) {
         if self.clock.now(now).is_none() && !self.clock.is_doubtful(now) {
             self.clock.assume(now);
-            let since = Some(self.day_begins.start_of_day(now.wall));
-            self.requests = Tally { since, count: 1 };
-            self.serials.day = self.serials.last.saturating_sub(1);
+            let since = self.day_begins.start_of_day(now.wall);
+            let Serials { last, old, .. } = self.serials;
+            self.open(since, last.saturating_sub(old).max(1));
+            self.serials.day = old.min(last.saturating_sub(1));
         }
     }
 
@@ -369,13 +397,25 @@ impl Count {
         (self.day_begins, self.origin) = (time, origin);
     }
 
-    /// Opens the day that begins at `start`. Requests under way are counted in it where their replies
-    /// show that they are of it; those that may be of either day are counted in both.
+    /// Opens the day that begins at `start`. Those requests are counted in both days that may be of
+    /// either: the ones under way, until their replies show their day, and those that were sent while
+    /// it was not certain.
     fn roll(&mut self, start: Timestamp) {
-        if self.requests.since.is_some() && self.requests.roll(start) {
-            self.requests.count = std::mem::take(&mut self.serials.uncertain);
-            self.serials.day = self.serials.last;
+        if self.requests.since.is_some_and(|since| since < start) {
+            let Serials { early, open, .. } = self.serials;
+            let uncertain = std::mem::take(&mut self.serials.uncertain);
+            self.open(start, uncertain.saturating_add(open));
+            self.serials.day = early;
         }
+    }
+
+    /// Opens a day with so many requests, or the one that was open before with so many more.
+    fn open(&mut self, start: Timestamp, count: u64) {
+        let before = self.before.count_of(start);
+        let day = Tally { since: Some(start), count: before.saturating_add(count) };
+        self.before = std::mem::replace(&mut self.requests, day);
+        let Serials { before, early, last, open, .. } = &mut self.serials;
+        (*before, *early, *open) = (*last, *last, 0);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Kind;
-use crate::http::allowance::test_moments::{at, moment, now, reading, reply};
+use crate::http::allowance::test_moments::{SILENT, at, moment, now, reading, reply};
 
 fn resetting(text: &str) -> Terms {
     Terms { limit: Some(100), resets: Some(TimeOfDay::parse(text).expect("a time of day")) }
@@ -244,7 +244,8 @@ fn b18_failing_all_evidence_one_request_asks() {
     let granted = count.reserve(LIMIT, seconds(61 + 3_600), 0).expect("it asks");
     assert!(count.reserve(LIMIT, seconds(61 + 3_600), 0).is_err(), "one at a time");
     count.settle(LIMIT, &granted, silent(true), seconds(61 + 3_600));
-    for _ in 0..24 {
+    // The refused one may be of the new day too.
+    for _ in 0..23 {
         let next = count.reserve(LIMIT, seconds(61 + 3_601), 0).expect("the new day");
         count.settle(LIMIT, &next, silent(true), seconds(61 + 3_601));
     }
@@ -263,13 +264,13 @@ fn b19_a_request_under_way_at_midnight_is_counted_in_the_day_that_its_reply_show
     let [old, new, unsent, lost] =
         [(); 4].map(|()| count.reserve(LIMIT, before, 0).expect("something is left"));
     drop(count.reserve(LIMIT, after, 0).expect("something is left"));
-    assert_eq!(count.requests.count, 1);
+    assert_eq!(count.requests.count, 5, "all may be of the new day");
     count.settle(LIMIT, &old, reply("2026-11-01T23:59:59Z", after), after);
-    assert_eq!(count.requests.count, 1);
+    assert_eq!(count.requests.count, 4);
     count.settle(LIMIT, &unsent, Outcome::Unsent, after);
-    assert_eq!(count.requests.count, 1);
+    assert_eq!(count.requests.count, 3);
     count.settle(LIMIT, &new, reply("2026-11-02T00:00:00Z", after), after);
-    assert_eq!(count.requests.count, 2);
+    assert_eq!(count.requests.count, 3);
     count.settle(LIMIT, &lost, Outcome::Lost, after);
     assert_eq!(count.requests.count, 3, "it may be of either");
 }
@@ -282,5 +283,136 @@ fn b17_a_time_of_day_that_is_stated_after_a_start_opens_no_day() {
     assert!(count.permit(Terms { limit: Some(25), ..terms }, wall, 0) != Permit::Granted);
     count.count_token_request(terms, wall);
     assert_eq!(count.requests.since, Some(at("2026-11-01T06:00:00Z")));
+    assert_eq!(count.requests.count, 25);
+}
+
+/// Reserves until a request is refused; returns how many were granted.
+fn reserve_all(count: &mut Count, at: Moment) -> u64 {
+    (0..100).take_while(|_| count.reserve(LIMIT, at, 0).is_ok()).count() as u64
+}
+
+#[test]
+fn b19_requests_under_way_at_midnight_may_be_of_the_new_day_until_their_replies_show_it() {
+    let [before, after] = ["2026-11-01T23:59:59Z", "2026-11-02T00:00:01Z"].map(now);
+    let mut count = replied(20);
+    let [one, other] = [(); 2].map(|()| count.reserve(LIMIT, before, 0).expect("something left"));
+    // Both may arrive after midnight, and whoever waits for them may be killed.
+    assert_eq!(reserve_all(&mut count, after), 23);
+    count.settle(LIMIT, &one, reply("2026-11-01T23:59:59Z", after), after);
+    count.settle(LIMIT, &other, reply("2026-11-02T00:00:00Z", after), after);
+    assert_eq!((count.requests.count, reserve_all(&mut count, after)), (24, 1));
+}
+
+#[test]
+fn b19_a_reply_after_midnight_that_shows_no_time_may_be_of_either_day() {
+    let before = now("2026-11-01T23:59:55Z");
+    for outcome in [SILENT, Outcome::Lost] {
+        let mut count = replied(20);
+        let slow = count.reserve(LIMIT, before, 0).expect("something is left");
+        let after = now("2026-11-02T00:00:10Z");
+        count.settle(LIMIT, &slow, outcome, after);
+        assert_eq!(reserve_all(&mut count, after), 24, "{outcome:?}");
+    }
+}
+
+#[test]
+fn b19_what_was_settled_before_midnight_without_a_date_is_of_the_old_day() {
+    let mut count = replied(1);
+    let evening = now("2026-11-01T22:00:00Z");
+    for outcome in [SILENT, Outcome::Lost, Outcome::Unsent] {
+        let request = count.reserve(LIMIT, evening, 0).expect("something is left");
+        count.settle(LIMIT, &request, outcome, evening);
+    }
+    assert_eq!(count.requests.count, 3);
+    assert_eq!(reserve_all(&mut count, now("2026-11-02T00:00:00Z")), 25);
+}
+
+#[test]
+fn b18_requests_before_the_one_that_asks_may_be_of_the_day_that_it_shows() {
+    let mut count = replied(20);
+    // The machine is started on the same day, by its clock, and again on the next one.
+    for (start, wall, requests) in [(2, "2026-11-01T18:00:00Z", 2), (3, "2026-11-02T09:00:00Z", 3)]
+    {
+        let started = moment(start, "1970-01-01T00:01:00Z", wall);
+        for _ in 0..requests {
+            let request = count.reserve(LIMIT, started, 0).expect("something is left");
+            count.settle(LIMIT, &request, SILENT, started);
+        }
+    }
+    let morning = moment(3, "1970-01-01T00:02:00Z", "2026-11-02T09:01:00Z");
+    let asks = count.reserve(LIMIT, morning, 0).expect("it asks");
+    assert!(asks.asks);
+    count.settle(LIMIT, &asks, SILENT, morning);
+    assert_eq!((count.requests.count, reserve_all(&mut count, morning)), (4, 21));
+}
+
+#[test]
+fn b18_a_machine_that_was_restored_from_a_snapshot_may_ask() {
+    let mut count = replied(25);
+    let then = moment(2, "1970-01-05T00:00:00Z", "2026-11-02T09:00:00Z");
+    drop(count.reserve(LIMIT, then, 0).expect("it asks"));
+    // Its memory is of days ago, the ledger is on another machine.
+    let restored = moment(2, "1970-01-01T12:00:00Z", "2026-11-02T09:01:00Z");
+    assert!(count.reserve(LIMIT, restored, 0).is_ok());
+    assert!(count.reserve(LIMIT, restored, 0).is_err());
+}
+
+#[test]
+fn b15_a_doubt_that_no_reply_settles_costs_at_most_a_day() {
+    let mut count = replied(20);
+    let noon = now("2026-11-01T12:01:00Z");
+    let lie = count.reserve(LIMIT, noon, 0).expect("the 21st");
+    count.settle(LIMIT, &lie, reply("2026-11-01T17:00:00Z", noon), noon);
+    // From now on no reply has a date.
+    for (time, sent) in [
+        ("2026-11-01T12:02:00Z", 4),
+        // Those five may be of this day, by the one reply.
+        ("2026-11-02T13:00:00Z", 20),
+        ("2026-11-03T12:00:00Z", 25),
+        ("2026-11-04T12:00:00Z", 25),
+    ] {
+        for nth in 0..100 {
+            let Ok(request) = count.reserve(LIMIT, now(time), 0) else {
+                assert_eq!(nth, sent, "{time}");
+                break;
+            };
+            count.settle(LIMIT, &request, SILENT, now(time));
+        }
+    }
+}
+
+#[test]
+fn b14_a_pause_that_only_the_wall_clock_shows_is_looked_at_with_a_token() {
+    let mut count = replied(25);
+    // The host of a virtual machine slept: by the guest two hours have passed, by its clock a night.
+    let morning = moment(1, "2026-11-01T14:00:00Z", "2026-11-02T08:00:00Z");
+    assert_eq!(count.permit(LIMIT, morning, 0), Permit::Unknown { one: true });
+    let error = count.reserve(LIMIT, morning, 0).expect_err("no data request asks");
+    assert_eq!(error.context().retry_at, Some(at("2026-11-02T00:00:00Z")));
+    let mut paused = count.clone();
+    paused.observe(LIMIT, reading("2026-11-02T08:00:00Z", morning), morning);
+    assert_eq!(paused.permit(LIMIT, morning, 0), Permit::Unknown { one: true });
+    paused.observe(LIMIT, reading("2026-11-02T08:00:01Z", morning), morning);
+    assert_eq!(send_all(&mut paused, morning, "2026-11-02T08:00:01Z"), 25);
+    // Where the wall clock was set, one token in an hour shows that.
+    count.observe(LIMIT, reading("2026-11-01T14:00:00Z", morning), morning);
+    let later = moment(1, "2026-11-01T14:59:00Z", "2026-11-02T08:59:00Z");
+    assert!(matches!(count.permit(LIMIT, later, 0), Permit::Exhausted(_)));
+}
+
+#[test]
+fn b16_a_service_that_goes_back_a_day_counts_on() {
+    let mut count = replied(20);
+    let at = now("2026-11-01T12:01:00Z");
+    for (service, sent) in [("2026-11-02T09:00:00Z", 10), ("2026-11-01T12:01:00Z", 3)] {
+        let mut served = 0;
+        for _ in 0..if sent == 10 { 10 } else { 100 } {
+            let Ok(request) = count.reserve(LIMIT, at, 0) else { break };
+            count.settle(LIMIT, &request, reply(service, at), at);
+            served += 1;
+        }
+        // The two whose replies were in doubt are counted in both days.
+        assert_eq!(served, sent, "{service}");
+    }
     assert_eq!(count.requests.count, 25);
 }

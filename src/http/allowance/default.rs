@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::count::{Outcome, Permit, Reservation, Terms};
+use super::count::Terms;
 use super::file::{FileLedger, Integration, LedgerFailure};
 use super::ledger::Ledger;
 use super::locked::FileFailure;
 use super::memory::MemoryLedger;
 use super::new_file::create_folder;
+use super::outcome::{Outcome, Permit, Reservation};
 use super::state::AllowanceState;
 use crate::clock::{Moment, Reading};
 use crate::error::{Error, Kind, Result};

@@ -16,10 +16,11 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use jiff::Timestamp;
 
-use super::count::{Count, Outcome, Permit, Reservation, Terms};
+use super::count::{Count, Terms};
 use super::ledger::Ledger;
 use super::locked::{FileFailure, LockedFile};
 use super::new_file;
+use super::outcome::{Outcome, Permit, Reservation};
 use super::state::AllowanceState;
 use super::text::{self, TextFault};
 use crate::clock::{Moment, Reading};

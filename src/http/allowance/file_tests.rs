@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::http::allowance::default::DefaultLedger;
-use crate::http::allowance::test_moments::{at, moment, now, reading, reply};
+use crate::http::allowance::test_moments::{SILENT, at, moment, now, reading, reply};
 use crate::http::allowance::time_of_day::TimeOfDay;
 
 const NOON: &str = "2026-11-01T12:00:00Z";
@@ -46,7 +46,8 @@ fn plant() -> Integration {
 
 fn spend(ledger: &dyn Ledger, when: &str, requests: u64) {
     for _ in 0..requests {
-        drop(ledger.reserve(now(when), 0).expect("something is left"));
+        let request = ledger.reserve(now(when), 0).expect("something is left");
+        ledger.settle(request, SILENT, now(when));
     }
 }
 
@@ -94,7 +95,7 @@ fn b5_each_client_has_its_own_limit_and_all_share_the_count() {
 #[test]
 fn b8_midnight_and_a_configured_time_of_day_start_a_new_count_in_the_file() {
     let folder = Folder::new();
-    spend(&folder.open(None), "2026-11-01T23:59:59Z", 3);
+    spend(&folder.open(None), "2026-11-01T23:59:50Z", 3);
     assert_eq!(used(&folder.open(None), "2026-11-02T00:00:00Z"), 0);
     spend(&folder.open(None), "2026-11-02T00:00:00Z", 2);
     assert_eq!(used(&folder.open(None), "2026-11-01T23:59:59Z"), 2, "no day is opened twice");
@@ -143,7 +144,7 @@ fn b10_s7_any_flipped_bit_is_detected() {
     ledger.pin(Duration::from_nanos(61_200_123_456_789), now(NOON)).expect("kept");
     ledger.observe(reading("2026-11-09T05:00:00Z", now(NOON)), now(NOON));
     let text = fs::read(folder.file()).expect("a file");
-    assert!(text.len() < 1_024, "{} bytes", text.len());
+    assert!(text.len() < 1_280, "{} bytes", text.len());
     for bit in 0..text.len() * 8 {
         let mut bytes = text.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -328,6 +329,7 @@ fn every_count_is_written_with_the_same_length_and_read_back() {
             let pause = since.map(|until| Pause { requested_at: at(NOON), until });
             let count = Count {
                 requests: tally,
+                before: tally,
                 token_requests: tally,
                 day_begins: TimeOfDay::from_timestamp(since.unwrap_or_default()),
                 origin,
@@ -336,7 +338,11 @@ fn every_count_is_written_with_the_same_length_and_read_back() {
                 serials: Serials {
                     last: number,
                     day: number / 2,
+                    before: number,
                     placed: number,
+                    early: number,
+                    open: number,
+                    old: number / 3,
                     uncertain: number,
                 },
                 clock: ServiceClock {
@@ -388,5 +394,16 @@ fn if_the_default_file_cannot_be_created_requests_are_counted_in_memory() {
         ledger.settle(unsent, Outcome::Unsent, now(NOON));
         let state = ledger.state(now(NOON)).expect("memory");
         assert_eq!((state.used, state.token_requests), (2, 1));
+    }
+}
+
+#[test]
+fn b10_a_pipe_in_the_place_of_a_ledger_is_an_error_and_nobody_waits() {
+    let folder = Folder::new();
+    nix::unistd::mkfifo(&folder.file(), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let ledger = FileLedger::unopened(&folder.file(), plant(), Terms::default());
+    for error in [ledger.state(now(NOON)).err(), ledger.reserve(now(NOON), 0).err()] {
+        let error = error.expect("no file");
+        assert!(error.context().message.contains("not a regular file"), "{error}");
     }
 }

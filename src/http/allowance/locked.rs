@@ -3,8 +3,11 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
+
+use nix::fcntl::OFlag;
 
 /// At most so many bytes are read of a file; a ledger is shorter.
 const MOST_BYTES: u64 = 4_096;
@@ -46,8 +49,11 @@ impl LockedFile {
         lock: fn(&File) -> Result<(), TryLockError>,
         longest_wait: Duration,
     ) -> Result<Self, FileFailure> {
+        // Opening a pipe waits for whoever writes to it, unless it is told not to.
+        let mut options = options.clone();
+        options.custom_flags(OFlag::O_NONBLOCK.bits());
         let file = options.open(path).map_err(FileFailure::system("opened"))?;
-        // Reading a pipe or a device may block.
+        // Nor is a pipe or a device read.
         if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             let error = io::Error::other("it is not a regular file");
             return Err(FileFailure::System { action: "used", error });

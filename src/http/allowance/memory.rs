@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::count::{Count, Outcome, Permit, Reservation, Terms};
+use super::count::{Count, Terms};
 use super::ledger::Ledger;
+use super::outcome::{Outcome, Permit, Reservation};
 use super::state::AllowanceState;
 use crate::clock::{Moment, Reading};
 use crate::error::Result;
@@ -76,7 +77,7 @@ impl Ledger for MemoryLedger {
 mod tests {
     use super::*;
     use crate::error::Kind;
-    use crate::http::allowance::test_moments::{at, moment, now, reading};
+    use crate::http::allowance::test_moments::{SILENT, at, moment, now, reading};
 
     fn ledger(limit: Option<u64>) -> MemoryLedger {
         MemoryLedger::new(Terms { limit, resets: None })
@@ -84,7 +85,8 @@ mod tests {
 
     fn spend(ledger: &MemoryLedger, then: Moment, requests: u64) {
         for _ in 0..requests {
-            drop(ledger.reserve(then, 0).expect("something is left"));
+            let request = ledger.reserve(then, 0).expect("something is left");
+            ledger.settle(request, SILENT, then);
         }
     }
 
@@ -107,7 +109,7 @@ mod tests {
     #[test]
     fn b8_midnight_of_the_service_starts_a_new_count() {
         let ledger = ledger(Some(3));
-        spend(&ledger, now("2026-11-01T23:59:59Z"), 3);
+        spend(&ledger, now("2026-11-01T23:59:50Z"), 3);
         spend(&ledger, now("2026-11-02T00:00:00Z"), 1);
         let state = state(&ledger, "2026-11-02T00:00:00Z");
         assert_eq!((state.used, state.left), (1, Some(2)));

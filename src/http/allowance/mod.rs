@@ -14,6 +14,7 @@
 //! | `state` | what is used and left |
 //! | `service_clock` | what is known of the service's time |
 //! | `tally` | the number of requests in a day, and pauses |
+//! | `outcome` | one request: whether it may be sent, and what became of it |
 //! | `count` | the arithmetic: days, pins and pauses |
 //! | `ledger` | the trait |
 //! | `memory` | the ledger in memory |
@@ -30,6 +31,7 @@ mod ledger;
 mod locked;
 mod memory;
 mod new_file;
+mod outcome;
 mod service_clock;
 #[cfg(test)]
 mod simulation;
@@ -40,11 +42,12 @@ mod test_moments;
 mod text;
 mod time_of_day;
 
-pub use self::count::{Outcome, Permit, Terms};
+pub use self::count::Terms;
 pub(crate) use self::default::DefaultLedger;
 pub use self::file::{FileLedger, Integration};
 pub use self::ledger::Ledger;
 pub(crate) use self::memory::MemoryLedger;
+pub use self::outcome::{Outcome, Permit};
 pub(crate) use self::state::AllowanceState;
 pub(crate) use self::state::exhausted;
 pub(crate) use self::time_of_day::TimeOfDay;

@@ -1,4 +1,4 @@
-//! Makes the file of a new ledger: written whole under another name, synced, and linked into place, so
+//! Makes the file of a new ledger: written whole under another name, synced, and renamed, so
 //! that a process that is killed leaves no half of one, and of several processes one makes it.
 
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), FileFailure> {
     let folder = folder.unwrap_or(Path::new("."));
     let owner = Owner::of(folder).map_err(|error| missing_folder(folder, error))?;
     let other = files::unused(path, "new");
-    let made = written(&other, owner, bytes).and_then(|()| link(&other, path));
+    let made = written(&other, owner, bytes).and_then(|()| put(&other, path));
     let _gone = fs::remove_file(&other);
     made.map_err(FileFailure::system("created"))?;
     // Without this the name of the file could be lost with the power, but nothing of a count.
@@ -47,14 +47,17 @@ fn written(path: &Path, owner: Owner, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Gives a file a second name, if nothing has it. Where the filesystem has no links, the file is
-/// renamed.
-fn link(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::hard_link(from, to) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(_) if !to.exists() => files::rename_new(from, to),
-        linked => linked,
-    }
+/// Renames a file, if nothing has the name. Where the system cannot do that in one step, the file gets a
+/// second name, and whoever is killed before it loses the first leaves both.
+fn put(from: &Path, to: &Path) -> io::Result<()> {
+    let put = files::rename_new(from, to).or_else(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Err(error),
+        _ => fs::hard_link(from, to),
+    });
+    put.or_else(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Ok(()),
+        _ => Err(error),
+    })
 }
 
 fn missing_folder(folder: &Path, error: io::Error) -> FileFailure {

@@ -8,6 +8,7 @@
 
 use jiff::Timestamp;
 
+use super::tally::DAY;
 use crate::clock::{BootTime, Moment, Reading};
 
 /// What is known of the service's clock.
@@ -49,6 +50,26 @@ impl ServiceClock {
         let of_start = |reading: &Reading| reading.service_at(boot).is_some();
         let confirmed = self.confirmed.filter(of_start).map(|reading| (reading, self.assumed));
         confirmed.or_else(|| Some((self.other.filter(of_start)?, false)))
+    }
+
+    /// The latest time that the service's clock may show, if there is evidence of it.
+    pub(super) fn latest(&self, now: Moment) -> Option<Timestamp> {
+        self.known(now.boot).and_then(|(reading, _)| reading.latest_at(now.boot))
+    }
+
+    /// The reply that tells the service's time.
+    pub(super) fn evidence(&self, now: Moment) -> Option<Reading> {
+        self.known(now.boot).filter(|(_, assumed)| !assumed).map(|(reading, _)| reading)
+    }
+
+    /// Whether a reading of the last day contradicts what is known, or another machine knows a later
+    /// time. An older one is settled by nothing: no reply has had a date since.
+    pub(super) fn is_in_doubt(&self, now: Moment) -> bool {
+        let passed = self.doubtful.and_then(|reading| now.boot.since(reading.boot));
+        let latest = self.latest(now);
+        let is_later = |past: Reading| latest.is_some_and(|latest| latest < past.service);
+        passed.is_some_and(|passed| passed.abs() < DAY.as_nanos())
+            || self.confirmed.is_some_and(is_later)
     }
 
     /// The service's time, as well as it is known: without evidence the earlier of all that is said.

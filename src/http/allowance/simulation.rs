@@ -9,7 +9,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use jiff::Timestamp;
 
-use super::count::{Count, Outcome, Permit, Reservation, Terms};
+use super::count::{Count, Terms};
+use super::outcome::{Outcome, Permit, Reservation};
 use super::text;
 use crate::clock::{BootTime, Moment, Reading};
 
@@ -125,7 +126,12 @@ impl World {
         }
         let now = self.now(machine);
         let Ok(reservation) = self.update(|count| count.reserve(TERMS, now, 0)) else { return };
-        let day = self.service().div_euclid(DAY);
+        // It may reach the service on the next day.
+        if self.random.u8(..4) == 0 {
+            let by = self.random.i64(0..40);
+            self.pass(by);
+        }
+        let (day, now) = (self.service().div_euclid(DAY), self.now(machine));
         let fate = self.random.u8(..12);
         if fate == 0 {
             self.update(|count| count.settle(TERMS, &reservation, Outcome::Unsent, now));
@@ -174,7 +180,11 @@ fn b14_b15_b16_b17_b19_the_services_count_never_passes_the_limit() {
             let machine = world.random.usize(..2);
             match world.random.u8(..20) {
                 0 => {
-                    let by = world.random.i64(0..5 * 3_600);
+                    // Often to the minute before midnight.
+                    let left = DAY - world.service().rem_euclid(DAY);
+                    let near = (left - world.random.i64(0..60)).max(0);
+                    let far = world.random.i64(0..5 * 3_600);
+                    let by = if world.random.bool() { near } else { far };
                     world.pass(by);
                 }
                 1 => world.machines[machine].off = world.offset(),

@@ -23,8 +23,17 @@ pub(super) struct Serials {
     pub last: u64,
     /// Those after it are counted in the current day.
     pub day: u64,
+    /// The last before the current day was opened: those of it that are counted may be of either day.
+    pub before: u64,
     /// Those after it have no reply yet that shows their day.
     pub placed: u64,
+    /// Those after it were sent near the end of the day: they may reach the service on the next one.
+    pub early: u64,
+    /// So many of those are under way, or their process was killed.
+    pub open: u64,
+    /// Those after it were sent while the service's time was not known and the wall clock showed another
+    /// day than the last known one.
+    pub old: u64,
     /// So many may be of the next day: they were counted while the service's time was not known or in
     /// doubt, and no reply has shown it since.
     pub uncertain: u64,
@@ -56,6 +65,11 @@ impl Tally {
         if self.since.is_some_and(|since| since.duration_since(start) > DAY) {
             self.since = Some(start);
         }
+    }
+
+    /// The count of the day that begins at `start`; zero if this is another.
+    pub(super) fn count_of(&self, start: Timestamp) -> u64 {
+        if self.since == Some(start) { self.count } else { 0 }
     }
 
     /// Keeps the count and changes the start of the day.

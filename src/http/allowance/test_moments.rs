@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::count::Outcome;
+use super::outcome::Outcome;
 use crate::clock::{BootTime, Moment, Reading};
 
 pub(super) fn at(text: &str) -> Timestamp {
@@ -33,3 +33,6 @@ pub(super) fn reply(service: &str, now: Moment) -> Outcome {
 pub(super) fn reading(service: &str, now: Moment) -> Reading {
     Reading { service: at(service), boot: now.boot }
 }
+
+/// A reply that was granted, without a `Date`.
+pub(super) const SILENT: Outcome = Outcome::Replied { reading: None, granted: true };

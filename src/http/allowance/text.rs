@@ -52,7 +52,7 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
         let until = padded(pause.map(|pause| pause.until));
         format!("{until} said {}", padded(pause.map(|pause| pause.requested_at)))
     };
-    let Serials { last, day, placed, uncertain } = count.serials;
+    let Serials { last, day, before, placed, early, open, old, uncertain } = count.serials;
     let ServiceClock { confirmed, other, assumed, doubtful } = count.clock;
     let text = format!(
         "{TITLE}{FORM}\n\
@@ -62,7 +62,9 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
          days begin {} {origin:7}\n\
          no request before {}\n\
          no token before   {}\n\
-         serials {last:20} day {day:20} placed {placed:20} uncertain {uncertain:20}\n\
+         before   {:20} since {}\n\
+         serials {last:20} day {day:20} before {before:20} placed {placed:20}\n\
+         early {early:20} open {open:20} old {old:20} uncertain {uncertain:20}\n\
          clock {} {}\n\
          other {}\n\
          doubtful {}\n\
@@ -74,6 +76,8 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
         count.day_begins,
         pause(count.pin),
         pause(count.token_pause),
+        count.before.count,
+        padded(count.before.since),
         if assumed { ASSUMED } else { READ },
         reading_text(confirmed),
         reading_text(other),
@@ -122,7 +126,8 @@ fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
     let last = requests.count;
     let mut count = Count {
         requests,
-        serials: Serials { last, day: 0, placed: last, uncertain: 0 },
+        before: Tally::default(),
+        serials: Serials { last, placed: last, early: last, old: last, ..Serials::default() },
         token_requests,
         day_begins,
         origin,
@@ -132,7 +137,8 @@ fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
         asked: None,
     };
     if form == FORM {
-        count.serials = serials(&words("serials ")?)?;
+        count.before = tally(&words("before ")?)?;
+        count.serials = serials(&words("serials ")?, &words("early ")?)?;
         let [origin, confirmed @ ..] = &words("clock ")?[..] else {
             return Err(TextFault::Damaged);
         };
@@ -161,12 +167,23 @@ fn pause(words: &[String]) -> Result<Option<Pause>, TextFault> {
     }
 }
 
-fn serials(words: &[String]) -> Result<Serials, TextFault> {
-    let [last, _, day, _, placed, _, uncertain] = words else { return Err(TextFault::Damaged) };
+fn serials(first: &[String], second: &[String]) -> Result<Serials, TextFault> {
+    let ([last, _, day, _, before, _, placed], [early, _, open, _, old, _, uncertain]) =
+        (first, second)
+    else {
+        return Err(TextFault::Damaged);
+    };
     let number = |word: &String| word.parse().map_err(|_| TextFault::Damaged);
-    let [last, day, placed, uncertain] =
-        [number(last)?, number(day)?, number(placed)?, number(uncertain)?];
-    Ok(Serials { last, day, placed, uncertain })
+    Ok(Serials {
+        last: number(last)?,
+        day: number(day)?,
+        before: number(before)?,
+        placed: number(placed)?,
+        early: number(early)?,
+        open: number(open)?,
+        old: number(old)?,
+        uncertain: number(uncertain)?,
+    })
 }
 
 fn reading(words: &[String]) -> Result<Option<Reading>, TextFault> {
