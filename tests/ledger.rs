@@ -297,3 +297,18 @@ async fn b14_a_machine_that_was_paused_with_its_clocks_learns_the_day_from_a_tok
     assert!((1..=2).contains(&asked), "one is refused for its time: {asked}");
     assert_eq!(harness.served(), 50);
 }
+
+#[tokio::test]
+async fn b16_replies_that_are_cut_after_their_headers_show_the_day_too() {
+    let harness = Harness::new("b16-cut", "2026-11-20T23:58:00Z");
+    let client = harness.limited(harness.machine("2026-11-20T23:58:00Z"), LIMIT);
+    pages(&client, 20).await;
+    // The service's clock is set by three minutes, and its next two replies break off.
+    harness.sandbox.clock().step(SignedDuration::from_mins(3));
+    let when = When::Times { count: 2, skip: 0 };
+    let effect = Effect::Cut { after: 9 };
+    harness.sandbox.fault(Fault { on: Endpoint::Data, when, effect });
+    pages(&client, 1).await;
+    let by_day = harness.sandbox.stats().data_requests_by_day;
+    assert_eq!((by_day[&date(2026, 11, 21)], used(&client)), (3, 3));
+}

@@ -364,7 +364,7 @@ impl Client {
             }
             _ => {}
         }
-        let checked = reply::check(outcome?, parts, token.secret(), self.now());
+        let checked = reply::check(outcome?.readable()?, parts, token.secret(), self.now());
         if let Err(error) = &checked
             && error.kind() == Kind::AllowanceExhausted
             && let Some(pause) = error.context().retry_after

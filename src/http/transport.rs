@@ -108,14 +108,24 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// The body, inflated.
     pub body: Bytes,
-    /// Why the body of an error reply (a status from 400) could not be read: its status and headers
-    /// may suffice.
+    /// Why the body could not be read. The status and the headers came, and may suffice.
     pub broken_body: Option<Error>,
     /// The service's time by its `Date`, unless a proxy may have produced or cached the reply.
     pub reading: Option<Reading>,
 }
 
 impl Reply {
+    /// The reply, if its body could be read, or its status says enough without one: from 400.
+    ///
+    /// # Errors
+    /// That of the body.
+    pub(crate) fn readable(self) -> Result<Self> {
+        match &self.broken_body {
+            Some(error) if self.status < 400 => Err(error.clone()),
+            _ => Ok(self),
+        }
+    }
+
     /// The request id in the headers.
     #[must_use]
     pub(crate) fn request_id(&self) -> Option<String> {
@@ -175,11 +185,14 @@ impl Transport {
 
     /// Sends one request and reads the complete reply. Updates the estimate of the service's time.
     ///
+    /// An error of the body is in [`Reply::broken_body`], with the status: `TransportTimeout`,
+    /// `TransportError`, `TruncatedBody`, `BodyTooLarge`, and `ProtocolError` for broken framing or a
+    /// wrong `Content-Encoding`.
+    ///
     /// # Errors
     /// `TransportError`, `TransportTimeout` (with its phase), `TlsError`, `ProxyError`,
-    /// `TruncatedBody`, `BodyTooLarge`, `RedirectRefused`, and `ProtocolError` for broken framing or a
-    /// wrong `Content-Encoding`. An error of a body contains the status; with a status from 400 it is
-    /// in [`Reply::broken_body`]. `unsent` says that no byte of the request was sent.
+    /// `RedirectRefused`, and `ProtocolError` for broken framing of the headers. `unsent` says that no
+    /// byte of the request was sent.
     pub(crate) async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
         let method = if request.form.is_some() { "POST" } else { "GET" };
         let path = request.url.path().to_owned();
@@ -187,16 +200,20 @@ impl Transport {
         let outcome = self.exchange(request, time).await;
         let took = time.clock().monotonic().saturating_sub(began).as_millis();
         let milliseconds = u64::try_from(took).unwrap_or(u64::MAX);
-        match &outcome {
-            Ok(Reply { status, body, .. }) => log::debug!(
-                target: "siteline::http", status, milliseconds;
-                "{method} {path}: {status}, {} bytes, {took} ms", body.len()
-            ),
-            Err(error) => log::debug!(
-                target: "siteline::http", status = error.context().status, milliseconds;
-                "{method} {path}: {}, {took} ms", error.kind()
-            ),
-        }
+        let error = match &outcome {
+            Ok(Reply { status, body, broken_body: None, .. }) => {
+                log::debug!(
+                    target: "siteline::http", status, milliseconds;
+                    "{method} {path}: {status}, {} bytes, {took} ms", body.len()
+                );
+                return outcome;
+            }
+            Ok(Reply { broken_body: Some(error), .. }) | Err(error) => error,
+        };
+        log::debug!(
+            target: "siteline::http", status = error.context().status, milliseconds;
+            "{method} {path}: {}, {took} ms", error.kind()
+        );
         outcome
     }
 
@@ -243,10 +260,7 @@ impl Transport {
                 context.request_id = request_id(&headers);
             })
         });
-        match broken_body {
-            Some(error) if status < 400 => Err(error),
-            broken_body => Ok(Reply { status, headers, body, broken_body, reading }),
-        }
+        Ok(Reply { status, headers, body, broken_body, reading })
     }
 
     fn connections(&self) -> Result<Connections> {

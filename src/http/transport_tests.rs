@@ -37,7 +37,7 @@ async fn attempt_with(settings: TransportSettings, act: Act) -> (Result<Reply>, 
     let server = TestServer::start(move |_| act.clone()).await;
     let transport = Transport::new(server.base_url(), settings).expect("settings");
     let outcome = transport.send(get(&server.base_url()), &frozen()).await;
-    (outcome, server)
+    (outcome.and_then(Reply::readable), server)
 }
 
 async fn attempt(act: Act) -> Result<Reply> {
@@ -311,6 +311,21 @@ async fn e2_a_wrong_content_encoding_is_named_and_not_retried() {
         assert_eq!((error.kind(), error.transience()), (Kind::ProtocolError, Transience::Never));
         assert!(error.to_string().contains("Content-Encoding"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn b16_a_reply_that_is_cut_after_its_headers_shows_the_services_time() {
+    let cut = Act::ReplyAndClose(
+        b"HTTP/1.1 200 OK\r\nDate: Sun, 01 Nov 2026 12:00:00 GMT\r\nContent-Length: 9\r\n\r\n{"
+            .to_vec(),
+    );
+    let server = TestServer::start(move |_| cut.clone()).await;
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    let reply = transport.send(get(&server.base_url()), &frozen()).await.expect("headers");
+    let shown = reply.reading.map(|reading| reading.service.to_string());
+    assert_eq!((reply.status, shown.as_deref()), (200, Some("2026-11-01T12:00:00Z")));
+    let error = reply.readable().expect_err("no body");
+    assert_eq!((error.kind(), error.context().status), (Kind::TruncatedBody, Some(200)));
 }
 
 #[tokio::test]
