@@ -97,21 +97,50 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Renames a file, if nothing has the new name.
+/// Gives a file that is written and synced under another name its own, and makes that durable: it is
+/// there whole or not at all, whenever the process is killed or the power lost. The other name is gone
+/// then, also after an error.
 ///
 /// # Errors
-/// `AlreadyExists`; `Unsupported` where the system has no such call; the others of the system.
-pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-        Ok(renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE)?)
+/// `AlreadyExists` where something has the name, unless it is to be replaced; the others of the system.
+pub(crate) fn put(from: &Path, to: &Path, replaces: bool) -> io::Result<()> {
+    let put = if replaces { std::fs::rename(from, to) } else { put_new(from, to) };
+    // Where the file has got a second name, and after an error.
+    let _gone = std::fs::remove_file(from);
+    put.and_then(|()| sync_names(to))
+}
+
+/// Renames a file, if nothing has the name. Where the system cannot do that in one step, the file gets a
+/// second name, and whoever is killed before it loses the first leaves both.
+fn put_new(from: &Path, to: &Path) -> io::Result<()> {
+    rename_new(from, to).or_else(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Err(error),
+        _ => std::fs::hard_link(from, to),
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+    Ok(renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Makes the names in the folder of a path durable, where its filesystem can.
+fn sync_names(path: &Path) -> io::Result<()> {
+    match File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
     }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (from, to);
-        Err(io::ErrorKind::Unsupported.into())
-    }
+}
+
+/// The folder of a path.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Opens a file to read and write. A link at the path is not followed.

@@ -17,7 +17,7 @@
 //! | [`error`] | the error type, and which errors are transient | - |
 //! | [`clock`] | time, and the estimate of the service's time | fork, lock |
 //! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, files, error, clock |
-//! | [`auth`] | keys, assertions, tokens | fork, lock, error, clock, http |
+//! | [`auth`] | keys, assertions, tokens | fork, lock, files, error, clock, http |
 //! | [`data`] | query, cursor, chain, decoding, merging | lock, error |
 //! | [`preview`] | the lines of a table's first series, for display | data |
 //! | [`duration`] | parser of durations that a user writes | error |

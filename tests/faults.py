@@ -34,7 +34,7 @@ CLAIMED = {
     "H": [22, 23, 24, 27],
     "B": [*range(1, 24)],
     # R10 is proven only with a free-threaded interpreter.
-    "S": [*range(1, 12), *range(15, 22)],
+    "S": [*range(1, 12), *range(14, 22)],
     "R": [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21],
 }
 ROW = re.compile(r"^([a-z])(\d{1,2})$")

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use aws_lc_rs::encoding::AsDer as _;
@@ -15,13 +15,13 @@ use futures_util::future::BoxFuture;
 use pkcs8::der::SecretDocument;
 use pkcs8::pkcs5::pbes2;
 use pkcs8::{LineEnding, PrivateKeyInfo};
-use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::components::Components;
 use super::encoding;
 use super::jwk::{PublicJwk, canonical};
 use super::refusal::refused;
+use crate::files;
 use crate::lock::Mutex;
 use crate::{Error, Kind, Result};
 
@@ -232,13 +232,11 @@ impl PrivateKey {
         overwrite: bool,
     ) -> Result<()> {
         let text = self.to_pkcs8_pem(passphrase)?;
-        let written = if overwrite {
-            let temporary = temporary_path(path);
-            write_new(&temporary, text.as_bytes()).and_then(|()| {
-                fs::rename(&temporary, path).inspect_err(|_| drop(fs::remove_file(&temporary)))
-            })
+        let written = if !overwrite && path.symlink_metadata().is_ok() {
+            Err(io::ErrorKind::AlreadyExists.into())
         } else {
-            write_new(path, text.as_bytes())
+            let part = files::unused(path, "new");
+            write_new(&part, text.as_bytes()).and_then(|()| files::put(&part, path, overwrite))
         };
         written.map_err(|error| unwritable(path, &error))
     }
@@ -308,13 +306,6 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
         .and_then(|()| file.sync_all())
         .inspect_err(|_| drop(fs::remove_file(path)))
-}
-
-/// A unique path in the same directory.
-fn temporary_path(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.new", Uuid::new_v4().simple()));
-    path.with_file_name(name)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {

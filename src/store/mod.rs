@@ -50,7 +50,7 @@ pub use self::target::{Applied, Delivery, Target};
 pub use self::view::{Choice, Flagged, PointFilter, View};
 use self::writer::{Writer, Writers};
 use crate::error::{Error, Kind, Result};
-use crate::files::unused;
+use crate::files::{self, unused};
 
 /// One store file. Shared by threads and, each with its own connection, by processes.
 #[derive(Debug)]
@@ -226,18 +226,14 @@ impl Store {
         }
         let part = unused(&to, "part");
         access::create_copy(&part, &self.path)?;
-        let copied = self.snapshot(|connection| copy(connection, &part)).and_then(|()| {
-            // A hard link, unlike a rename, never replaces a file; some filesystems have no links.
-            match std::fs::hard_link(&part, &to) {
-                Ok(()) => Ok(()),
-                Err(_) if to.exists() => Err(exists()),
-                Err(_) => std::fs::rename(&part, &to)
-                    .map_err(|error| system(&to, "the copy cannot be renamed", &error)),
-            }
-        });
-        // The file may be missing where the copy failed.
-        let _gone = std::fs::remove_file(&part);
-        copied
+        let copied = self.snapshot(|connection| copy(connection, &part));
+        if copied.is_err() {
+            let _gone = std::fs::remove_file(&part);
+        }
+        copied.and_then(|()| match files::put(&part, &to, false) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(exists()),
+            put => put.map_err(|error| system(&to, "the copy cannot be renamed", &error)),
+        })
     }
 
     /// Reads everything and verifies its checksums.

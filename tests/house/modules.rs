@@ -10,7 +10,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 16] = [
     ("error", &[]),
     ("clock", &["fork", "lock"]),
     ("http", &["fork", "lock", "files", "error", "clock"]),
-    ("auth", &["fork", "lock", "error", "clock", "http"]),
+    ("auth", &["fork", "lock", "files", "error", "clock", "http"]),
     ("data", &["lock", "error"]),
     ("preview", &["data"]),
     ("duration", &["error"]),

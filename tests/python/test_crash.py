@@ -8,6 +8,8 @@ import siteline
 from crash.campaign import FAILURE_MODES, Campaign
 from crash.harness import NAME, Harness, Outcome
 from crash.oracle import Broken, Oracle
+from crash.power import Call, Disk
+from crash.power_trials import PowerTrials
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the library that makes calls fail needs LD_PRELOAD of Linux"
@@ -31,6 +33,47 @@ def test_no_failing_system_call_leaves_anything_to_repair(tmp_path):
         assert result.trials == result.wanted, result.name
         # Faults after the last commit do not interrupt the run.
         assert result.interrupted >= 1, result.name
+
+
+@pytest.mark.fault("S14")
+def test_a_loss_of_power_takes_nothing_that_was_acknowledged(tmp_path):
+    trials = PowerTrials(tmp_path.resolve(), 7, step=16)
+    try:
+        results = [*trials.syncs(), trials.backup()]
+        results += [trials.save(overwrite=overwrite) for overwrite in (False, True)]
+    finally:
+        trials.close()
+    for result in results:
+        assert result.broken == [], result.name
+        assert result.trials > 3, result.name
+    assert results[0].pages > results[0].trials
+
+
+def test_a_disk_loses_what_no_sync_has_followed(tmp_path):
+    folder, path = str(tmp_path), str(tmp_path / "file")
+    disk = Disk.of(tmp_path)
+    for call in (
+        Call("make", 5, paths=(path,)),
+        Call("write", 5, 0, b"one"),
+        Call("sync", 5),
+        Call("write", 5, 3, b"two"),
+        Call("cut", 5, 5),
+    ):
+        disk.play(call)
+    assert disk.state(0, []) == {}, "the name"
+    assert disk.state(1, []) == {path: b"one"}
+    assert disk.state(1, disk.pending[1:]) == {path: b"one\0\0"}
+    assert disk.state(1, disk.pending) == {path: b"onetw"}
+    disk.play(Call("sync", tmp_path.stat().st_ino))
+    assert disk.state(0, []) == {path: b"one"}
+    disk.play(Call("rename", paths=(path, folder + "/other")))
+    # The inode of a file that was removed is used again.
+    disk.play(Call("unlink", paths=(folder + "/other",)))
+    disk.play(Call("make", 5, paths=(path + "2",)))
+    disk.play(Call("write", 5, 0, b"new"))
+    assert disk.state(0, []) == {path: b"one"}
+    assert disk.state(1, []) == {folder + "/other": b"one"}
+    assert disk.state(3, disk.pending) == {path + "2": b"new"}
 
 
 @pytest.fixture

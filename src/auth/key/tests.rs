@@ -43,8 +43,8 @@ fn der(pem: &[u8]) -> Vec<u8> {
     document.into_vec()
 }
 
-fn temporary() -> PathBuf {
-    let path = std::env::temp_dir().join(format!("siteline-{}", Uuid::new_v4().simple()));
+fn temporary() -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4().simple()));
     fs::create_dir(&path).expect("a directory");
     path
 }

@@ -1,7 +1,7 @@
 //! Makes the file of a new ledger: written whole under another name, synced, and renamed, so
 //! that a process that is killed leaves no half of one, and of several processes one makes it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -15,16 +15,15 @@ const MODE: u32 = 0o600;
 /// its folder.
 pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), FileFailure> {
     let path = &target(path);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = files::folder_of(path);
     let owner = Owner::of(folder).map_err(|error| missing_folder(folder, error))?;
     let other = files::unused(path, "new");
-    let made = written(&other, owner, bytes).and_then(|()| put(&other, path));
-    let _gone = fs::remove_file(&other);
-    made.map_err(FileFailure::system("created"))?;
-    // Without this the name of the file could be lost with the power, but nothing of a count.
-    let _synced = File::open(folder).and_then(|folder| folder.sync_all());
-    Ok(())
+    let made = written(&other, owner, bytes).and_then(|()| files::put(&other, path, false));
+    match made {
+        // Another process was faster.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(FileFailure::system("created")),
+    }
 }
 
 /// Makes a folder and those above it that are missing, for their owner alone. Where root makes them,
@@ -45,19 +44,6 @@ fn written(path: &Path, owner: Owner, bytes: &[u8]) -> io::Result<()> {
     let mut file = files::create(path, MODE, owner)?;
     file.write_all(bytes)?;
     file.sync_all()
-}
-
-/// Renames a file, if nothing has the name. Where the system cannot do that in one step, the file gets a
-/// second name, and whoever is killed before it loses the first leaves both.
-fn put(from: &Path, to: &Path) -> io::Result<()> {
-    let put = files::rename_new(from, to).or_else(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Err(error),
-        _ => fs::hard_link(from, to),
-    });
-    put.or_else(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Ok(()),
-        _ => Err(error),
-    })
 }
 
 fn missing_folder(folder: &Path, error: io::Error) -> FileFailure {

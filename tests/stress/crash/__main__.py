@@ -1,4 +1,4 @@
-"""Kill a sync, and let its system calls fail; then check the store."""
+"""Kill a sync, let its system calls fail, take its power away; then check the store."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from crash.campaign import Campaign, Result
+from crash.power_trials import PowerTrials
 
 
 def table(results: list[Result]) -> str:
@@ -37,8 +38,12 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     until = time.monotonic() + options.minutes * 60
     with tempfile.TemporaryDirectory(prefix="siteline-crash-") as folder:
+        power = PowerTrials(Path(folder).resolve(), seed, step=options.step)
+        results = [*power.syncs(), power.backup()]
+        results += [power.save(overwrite=overwrite) for overwrite in (False, True)]
+        power.close()
         campaign = Campaign(Path(folder).resolve(), seed, until)
-        results = [*campaign.every_call(options.step), campaign.random_kills(options.kills)]
+        results += [*campaign.every_call(options.step), campaign.random_kills(options.kills)]
     text = table(results)
     print(text)
     broken = [f"{result.name}: {failure}" for result in results for failure in result.broken]

@@ -102,18 +102,23 @@ class Oracle:
     def _check(self, before: int, outcome: Outcome) -> None:
         if outcome.was_killed:
             self.kills += 1
+        if self.check_store(before, outcome.acknowledged):
+            self.check_ledger()
+
+    def check_store(self, before: int, acknowledged: int) -> bool:
+        """Check the store after so many pages. False if there is none, as none was acknowledged."""
         if not self.harness.store.exists():
-            if outcome.acknowledged:
+            if acknowledged:
                 raise Broken("I1: pages were acknowledged, but the store does not exist")
-            return
+            return False
         with siteline.Store(self.harness.store) as store:
             store.check()
             known = NAME in store.feeds
             stored = rows_of(store.points(NAME, unread="keep")) if known else {}
         self.follow()
-        if self.sequence < before + outcome.acknowledged:
+        if self.sequence < before + acknowledged:
             raise Broken(
-                f"I1: {outcome.acknowledged} pages acknowledged after {before}, "
+                f"I1: {acknowledged} pages acknowledged after {before}, "
                 f"the store is at {self.sequence}"
             )
         if stored != self.points:
@@ -121,7 +126,7 @@ class Oracle:
             raise Broken(
                 f"I3: {len(extra)} points too many, {len(missing)} missing, of {len(self.points)}"
             )
-        self.check_ledger()
+        return True
 
     def check_ledger(self) -> None:
         """I5: the ledger counts each request of the service, and at most one more per kill."""
