@@ -9,8 +9,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use serde_json::Value;
 
 use super::spending::Spending;
-use crate::error::{Error, Kind, Result, excerpt};
-use crate::http::problem::{shown, without_mark};
+use crate::error::{Context, Error, Kind, Result, excerpt};
+use crate::http::problem::{redacted, shown, without_mark};
 use crate::http::{Problem, Reply};
 
 /// A longer pause means that the daily allowance is used up.
@@ -39,8 +39,7 @@ pub(super) fn check(
         return check_json(reply);
     }
     let cursors = cursors(request.query);
-    let mut secrets: Vec<&str> = cursors.iter().map(String::as_str).collect();
-    secrets.push(token);
+    let secrets = secrets(&cursors, token);
     let problem = Problem::read(&reply.body, &secrets);
     let error = match reply.status {
         401 => unauthorized(&problem, &reply, &secrets, now),
@@ -57,6 +56,24 @@ pub(super) fn check(
             .with_hint("resume with the bookmark after retry_at"));
     }
     Err(error)
+}
+
+/// The error of a reply with status 200 that could not be used, without what it echoes: the token and the
+/// cursor of its request.
+pub(super) fn without_secrets(error: Error, request: RequestParts<'_>, token: &str) -> Error {
+    let cursors = cursors(request.query);
+    let secrets = secrets(&cursors, token);
+    error.with(|context| {
+        let Context { message, hint, path, detail, request_id, .. } = context;
+        let others = [hint, path, detail, request_id].into_iter().flatten();
+        for text in others.chain([message]) {
+            *text = redacted(text, &secrets);
+        }
+    })
+}
+
+fn secrets<'a>(cursors: &'a [String], token: &'a str) -> Vec<&'a str> {
+    cursors.iter().map(String::as_str).chain([token]).collect()
 }
 
 /// A 401 may have a challenge in any form, or none (D5), which affects only the message.

@@ -256,7 +256,10 @@ impl Client {
             let outcome =
                 match call.attempt(Box::pin(self.attempt(request, must_remain, &token))).await {
                     // `read` may wait for its caller, so it does not count against the limit of the call.
-                    Ok(reply) => call.untimed(Self::read(&reply, read)).await,
+                    Ok(reply) => {
+                        let read = call.untimed(Self::read(&reply, read)).await;
+                        read.map_err(|error| reply::without_secrets(error, request, token.secret()))
+                    }
                     Err(error) => Err(error),
                 };
             let error = match outcome {

@@ -1,6 +1,8 @@
 //! Error replies of the service: the error members of the body, in any of the usual forms (the
 //! interface does not specify one, §7), and the meaning of a status.
 
+use std::ops::Range;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -16,6 +18,9 @@ const LONGEST_TEXT: usize = 64 * 1024;
 const LONGEST_CODE: usize = 100;
 /// Shorter secrets are not redacted, because they may occur in any text.
 const SHORTEST_SECRET: usize = 4;
+/// So many bytes of a secret are part of no other text.
+const LONGER_PART: usize = 12;
+const REMOVED: &str = "[removed]";
 
 /// The content of an error body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -127,11 +132,38 @@ pub(crate) fn without_mark(body: &[u8]) -> &[u8] {
 /// Makes foreign text safe to show and redacts the secrets; `None` if nothing is left.
 #[must_use]
 pub(crate) fn shown(text: &str, secrets: &[&str]) -> Option<String> {
-    let mut text = text.trim().to_owned();
-    for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET) {
-        text = text.replace(secret, "[removed]");
-    }
+    let text = redacted(text.trim(), secrets);
     (!text.is_empty()).then(|| excerpt(&text))
+}
+
+/// Removes the secrets, and any longer part of one: a text may be cut.
+#[must_use]
+pub(crate) fn redacted(text: &str, secrets: &[&str]) -> String {
+    let mut text = text.to_owned();
+    let secrets = || secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET);
+    for secret in secrets() {
+        text = text.replace(secret, REMOVED);
+    }
+    // The longest part of all first: parts of the encoded form would leave pieces of the plain one.
+    let longest = |text: &str| {
+        secrets().filter_map(|secret| longer_part(text, secret)).max_by_key(Range::len)
+    };
+    while let Some(part) = longest(&text) {
+        text.replace_range(part, REMOVED);
+    }
+    text
+}
+
+/// The first part of a text that is one of the secret as well, of at least so many characters.
+fn longer_part(text: &str, secret: &str) -> Option<Range<usize>> {
+    let is_part = |part: &str| part.len() >= LONGER_PART && secret.contains(part);
+    let ends = |start: usize| {
+        let rest = &text[start..];
+        let last = rest.char_indices().map(move |(at, c)| start + at + c.len_utf8());
+        last.take_while(move |end| secret.contains(&text[start..*end])).last()
+    };
+    let starts = text.char_indices().map(|(at, _)| at);
+    starts.filter_map(|start| Some(start..ends(start)?)).find(|part| is_part(&text[part.clone()]))
 }
 
 /// Shows JSON without known members, serialised again: an echoed secret may contain escapes (`\/`,
@@ -186,6 +218,19 @@ mod tests {
         ] {
             let detail = Problem::read(body.as_bytes(), &secrets).detail.expect("a detail");
             assert!(detail.contains("[removed]") && !detail.contains("cr"), "{detail}");
+        }
+    }
+
+    #[test]
+    fn e5_a_secret_that_a_text_cuts_is_redacted_too() {
+        let secret = "Zq9+/SecretCursor==abcdefgh";
+        for (text, expected) in [
+            ("at .Zq9+/SecretCursor==abc…", "at .[removed]…"),
+            ("…tCursor==abcdefgh, Zq9+/SecretCursor==abcdefgh", "…[removed], [removed]"),
+            ("SecretCursor", "[removed]"),
+            ("SecretCurso", "SecretCurso"),
+        ] {
+            assert_eq!(redacted(text, &[secret]), expected);
         }
     }
 

@@ -137,3 +137,33 @@ async fn e3_a_discovery_reply_is_returned_unchanged_without_its_byte_order_mark(
         assert_eq!(request.header("accept"), Some("application/json"));
     }
 }
+
+#[tokio::test]
+async fn r13_e5_what_a_page_echoes_of_its_request_is_in_no_text() {
+    const CURSOR: &str = "Zq9+/SecretCursor==0123456789";
+    let query = format!("{QUERY}&cursor=Zq9%2B%2FSecretCursor%3D%3D0123456789");
+    let echo = format!("cursor {CURSOR} for Bearer good-token-0");
+    let escaped = echo.replace('/', "\\/").replace('+', "\\u002b");
+    for body in [
+        format!(r#"{{"errors":[{{"message":"{echo}"}}],"series":[],"nextCursor":null}}"#),
+        format!(r#"{{"errors":["{escaped}"],"series":[],"nextCursor":null}}"#),
+        format!(r#"{{"error":"{escaped}","series":[],"nextCursor":null}}"#),
+        format!(r#"{{"error":{{"{echo}":"{escaped}"}},"series":[],"nextCursor":null}}"#),
+        format!(r#"{{"{CURSOR}":[{{"points":[]}}],"good-token-0":[{{"points":[]}}]}}"#),
+        format!(r#"{{"series":[{{"points":[{{"timestamp":"{CURSOR}"}}]}}],"nextCursor":null}}"#),
+        format!(r#"{{"series":[{{"points":[{{"{CURSOR}":{{"x":1}}}}]}}],"nextCursor":null}}"#),
+    ] {
+        let bench = Bench::new(vec![Act::json(200, &body)]).await;
+        let read = |reply: &Reply| {
+            let settings = crate::data::DecodeSettings::default();
+            ready(crate::data::decode(&reply.body, &settings).map(|_| ()))
+        };
+        let spending = Spending::default();
+        let got = bench.client.get(DATA_PATH, &query, Deadline::NEVER, &spending, read).await;
+        let error = got.expect_err("an error");
+        let text = format!("{error:?} {:?}", error.context());
+        for secret in ["SecretCursor", "0123456789", "good-token"] {
+            assert!(!text.contains(secret), "{body}: {text}");
+        }
+    }
+}

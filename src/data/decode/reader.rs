@@ -1,5 +1,7 @@
 //! Reads the top level of a page: the cursor, the array of series, and ignored members.
 
+use serde_json::Value;
+
 use super::decoded::Decoded;
 use super::envelope::EnvelopeReader;
 use super::json::{Parser, ValueKind, under};
@@ -8,6 +10,9 @@ use crate::data::cursor::Cursor;
 use crate::data::report::{PageReport, shown_name};
 use crate::data::shape::MissingCursor;
 use crate::error::{Error, Result, excerpt};
+
+/// Longer values are not shown.
+const LONGEST_UNESCAPED: usize = 64 * 1024;
 
 /// At most so many names are listed in a message.
 const NAMES_SHOWN: usize = 20;
@@ -121,7 +126,7 @@ impl<'a, 's> PageReader<'a, 's> {
             // A list of errors may be empty.
             let brackets = |c: char| "[]{}".contains(c) || c.is_ascii_whitespace();
             if is_error || !(value == "null" || value.trim_matches(brackets).is_empty()) {
-                let message = format!("the page reports an error: {}", excerpt(value));
+                let message = format!("the page reports an error: {}", unescaped(value));
                 return Err(Error::protocol_at("", message));
             }
         }
@@ -218,6 +223,17 @@ impl<'a, 's> PageReader<'a, 's> {
             if seen.is_empty() { "no other members".to_owned() } else { seen.join(", ") }
         );
         Err(Error::protocol_at("", message).with_hint(hint))
+    }
+}
+
+/// JSON as it may be shown: without the escapes (`\/`, `\u002b`) that would hide an echoed secret from
+/// whoever removes it.
+fn unescaped(json: &str) -> String {
+    match serde_json::from_str::<String>(json) {
+        Ok(text) => excerpt(&text),
+        Err(_) if json.len() <= LONGEST_UNESCAPED => serde_json::from_str::<Value>(json)
+            .map_or_else(|_| "unreadable".to_owned(), |value| excerpt(&value.to_string())),
+        Err(_) => format!("{} bytes", json.len()),
     }
 }
 
