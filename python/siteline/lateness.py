@@ -67,7 +67,8 @@ class Lateness:
     - ``points``: :class:`Delays` of the points; ``revisions``: of their new values
     - ``lateness``: that of the feed; ``settled``: how much time is settled
     - ``looked``: the longest time after which buckets were still looked at, or ``None``
-    - ``suggested``: a lateness within which 99.9 % came; ``None`` where the data do not show one
+    - ``suggested``: a lateness within which 99.9 % came; ``None`` where the data do not show one,
+      as without audits, unless points were seen to come after it
     - ``verdict``: the suggestion and its reason, as text
 
     A delay is the time from the end of a point's bucket until the service has the point. A read
@@ -136,7 +137,10 @@ class Lateness:
 
     @property
     def suggested(self) -> timedelta | None:
-        """A lateness within which 99.9 % came; ``None`` where the data do not show one."""
+        """A lateness within which 99.9 % came; ``None`` where the data do not show one.
+
+        Without audits nothing shows what comes after the lateness: no shorter one is suggested.
+        """
         return self._assess()[0]
 
     @property
@@ -161,13 +165,17 @@ class Lateness:
             return None, f"{came}, up to the last look: it is too short"
         if late and most > self.lateness.total_seconds():
             longer = _rounded(most * 1.1)
-            return longer, f"{came}: {duration(longer)} would have been long enough"
-        if looked <= self.lateness:
+            return longer, f"{came}: {duration(longer)} would have been long enough for 99.9 %"
+        # Reads that were too far apart do not show when something came.
+        if looked <= self.lateness or most > self.lateness.total_seconds():
             return None, "not known yet"
         shorter = _rounded(most * 1.25)
+        if not self.feed.audit_pages:
+            seen = f"99.9 % of what was seen came within {duration(shorter)}"
+            return None, f"{seen}; what comes after the lateness only audits show (audit_pages=)"
         if shorter < self.lateness:
-            return shorter, f"{duration(shorter)} would have been long enough"
-        return self.lateness, "it is long enough"
+            return shorter, f"{duration(shorter)} would have been long enough for 99.9 %"
+        return self.lateness, "it is long enough for 99.9 %"
 
     def __repr__(self) -> str:
         """Name the feed, the counts and the suggestion."""

@@ -57,6 +57,8 @@ class _Findings(TypedDict):
     """Numbers sent as JSON strings."""
     negative_counts: int
     """Points with a negative sample count."""
+    values_missing: int
+    """Points without a member for one of the four values, which is null."""
     cursors_missing: int
     """Pages without ``nextCursor``, treated as last (only with ``Shape(missing_cursor="end")``)."""
 
@@ -68,7 +70,7 @@ class PageReport(_Findings):
     - ``arrays``, ``timestamp_forms``: found by shape, since the interface does not show them (§2.3)
     - ``unknown_members``: members that siteline does not know
     - ``outside_range``, ``off_grid``, ``minimum_above_maximum``, ``value_outside_bounds``,
-      ``negative_counts``: points that are unusual but allowed
+      ``negative_counts``, ``values_missing``: points that are unusual but allowed
     - ``repeated``: points whose series and timestamp occurred before on the page
     - ``timestamps_truncated``, ``leap_seconds``, ``numbers_as_text``: values that were converted
     - ``cursors_missing``: 1 where ``nextCursor`` was missing and that was allowed

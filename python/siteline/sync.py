@@ -280,8 +280,8 @@ class SyncReport:
                 f"the sync is not complete: {shown}",
                 retry_at=self.resumes_at,
                 spans=tuple((one.start, one.end) for one in ranges),
-                hint="The service did not end their chains. sync(..., reread=(start, end)) tries "
-                "them before.",
+                hint="Their chains were not read to their end. "
+                "sync(..., reread=(start, end)) tries them before.",
             )
         raise AllowanceExhausted(
             f"the sync is not complete: {_left(self.todo)}; the allowance is used up or reserved "

@@ -41,6 +41,8 @@ pub struct PageReport {
     pub numbers_as_text: u64,
     /// Negative sample counts (J10).
     pub negative_counts: u64,
+    /// Points without a member for one of the four values, which is null (J22).
+    pub values_missing: u64,
     /// Pages without `nextCursor`, treated as the last (only with `missing_cursor="end"`).
     pub cursors_missing: u64,
     /// Ignored members, such as `meta`, `series[].unit`, `points[].quality` (J18).
@@ -62,7 +64,7 @@ impl PageReport {
     }
 
     /// The entries that are summed over pages.
-    fn counts(&mut self) -> [&mut u64; 11] {
+    fn counts(&mut self) -> [&mut u64; 12] {
         [
             &mut self.points,
             &mut self.outside_range,
@@ -74,6 +76,7 @@ impl PageReport {
             &mut self.leap_seconds,
             &mut self.numbers_as_text,
             &mut self.negative_counts,
+            &mut self.values_missing,
             &mut self.cursors_missing,
         ]
     }

@@ -193,14 +193,17 @@ impl RangeCoverage {
 
     fn error(&self, feed: &str) -> Error {
         let early = if self.starts_at_or_after(self.first) {
-            ""
+            String::new()
         } else {
-            " The feed begins later than the range: store.redefine() gives it an earlier since=."
+            let first = self.first;
+            format!(
+                " The feed begins at {first}: a feed of another name may have an earlier since=."
+            )
         };
         let how = match self.set_aside {
             None => "client.sync() reads what is due".to_owned(),
             Some(until) => format!(
-                "The service did not end the chain of an unread part: a sync tries it again after \
+                "The chain of an unread part was not read to its end: a sync tries it again after \
                  {until}, or at once with reread=(start, end)"
             ),
         };
@@ -328,8 +331,8 @@ mod tests {
             found.check("feed", Unread::Error).expect_err("gaps").to_string()
         };
         assert!(error(10, 120).contains("1970-01-01T00:01:00Z to 1970-01-01T00:01:10Z and 2 more"));
-        assert!(!error(10, 120).contains("redefine"));
-        assert!(error(0, 20).contains("redefine"));
+        assert!(!error(10, 120).contains("another name"));
+        assert!(error(0, 20).contains("begins at 1970-01-01T00:00:10Z: a feed of another name"));
         assert!(error(500, 600).contains("newest instant that was read is 1970-01-01T00:02:00Z"));
     }
 }

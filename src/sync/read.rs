@@ -65,7 +65,8 @@ impl ReadSpec {
             && start >= end
         {
             let message = format!("start={start} is not before end={end}.");
-            return Err(Error::new(Kind::QueryError, message));
+            let hint = "A range begins before it ends: are start and end swapped?";
+            return Err(Error::new(Kind::QueryError, message).with_hint(hint));
         }
         let (flagged, unread) = (Flagged::Keep, Unread::Error);
         Ok(Self { feed, start, end, settled_only: false, flagged, unread, view })

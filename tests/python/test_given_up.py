@@ -84,7 +84,7 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
                 "set aside until 2026-11-21 00:00 UTC: 2026-11-19 00:00 to 2026-11-19 06:00" in text
             )
         assert "set_aside" in coverage.to_pandas().columns
-        with pytest.raises(siteline.UnreadRange, match="did not end the chain"):
+        with pytest.raises(siteline.UnreadRange, match="was not read to its end"):
             store.points("line-1", "2026-11-19", "2026-11-19T12:00Z").to_pandas()
 
         again = client.sync(feed(), store)

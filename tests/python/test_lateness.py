@@ -47,13 +47,20 @@ def test_equal_latenesses_are_equal_and_can_be_pickled():
     [
         (part(), part(), None, "hardly anything was read twice"),
         (part(9, 0, H, D), part(), None, "hardly anything was read twice"),
-        (part(900, 0, H, 2 * D), part(), 2 * HOUR, "2 h would have been long enough; nothing"),
+        (
+            part(900, 0, H, 2 * D),
+            part(),
+            2 * HOUR,
+            "2 h would have been long enough for 99.9 %; nothing",
+        ),
         (
             part(900, 0, 80_000, 3 * D),
             part(),
             DAY,
-            "it is long enough; nothing was looked at after 3",
+            "it is long enough for 99.9 %; nothing was looked at after 3",
         ),
+        # Reads too far apart: it may have come after the lateness.
+        (part(900, 0, H, 3 * D), part(90, 0, 40 * H, 3 * D), None, "not known yet; nothing"),
         (part(900, 0, H, 12 * H), part(), None, "not known yet; nothing was looked at after 12 h"),
         (
             part(900, 6, 70 * H, 9 * D),
@@ -71,12 +78,31 @@ def test_equal_latenesses_are_equal_and_can_be_pickled():
     ],
 )
 def test_a_verdict_claims_only_what_was_looked_at(points, revisions, suggested, words):
-    lateness = lateness_of(points, revisions)
+    lateness = lateness_of(points, revisions, audit_pages=4)
     assert lateness.suggested == suggested
     for text in (lateness.verdict, str(lateness), drawn(lateness).text):
         assert words in text
         assert ("nothing was looked at after" in text) == (lateness.points.count > 9)
     assert "suggested" in repr(lateness)
+
+
+@pytest.mark.fault("S21")
+@pytest.mark.parametrize("pages", [-1, 10**10, 1.5, "2"])
+def test_a_number_of_audit_pages_is_a_whole_number(pages):
+    with pytest.raises(siteline.QueryError, match=r"audit_pages=.* is not a whole number of 0"):
+        make_feed(audit_pages=pages)
+
+
+@pytest.mark.fault("S21")
+@pytest.mark.parametrize("quantiles", [H, 80_000])
+def test_without_audits_no_verdict_says_that_the_lateness_is_long_enough(quantiles):
+    lateness = lateness_of(part(900, 0, quantiles, 2 * D))
+    assert lateness.suggested is None
+    assert "only audits show (audit_pages=); nothing was looked at after 2 d" in lateness.verdict
+    assert "long enough" not in str(lateness)
+    # What was seen to come late needs no audit.
+    late = lateness_of(part(900, 6, 70 * H, 9 * D))
+    assert late.suggested == 4 * DAY
 
 
 def test_it_prints_a_table():
@@ -152,6 +178,7 @@ def test_without_audits_points_are_lost_and_the_verdict_does_not_deny_it(client,
     lateness = store.lateness(feed)
     assert lateness.looked < 3 * DAY
     assert re.search(r"nothing was looked at after \d", lateness.verdict)
+    assert lateness.suggested is None
     assert lateness.points.late == 0
 
 

@@ -129,10 +129,10 @@ def test_time_outside_of_what_can_have_been_read_is_an_error(store):
     assert ahead.value.spans == (day(21),)
     with pytest.raises(siteline.UnreadRange, match="the newest instant"):
         len(store.points("line-2", NEWEST))
-    with pytest.raises(siteline.UnreadRange, match="redefine") as early:
+    with pytest.raises(siteline.UnreadRange, match="a feed of another name") as early:
         len(store.points("line-2", *day(14, days=2)))
     assert early.value.spans == (day(14),)
-    assert "redefine" not in ahead.value.hint
+    assert "another name" not in ahead.value.hint
 
 
 @pytest.mark.fault("S16")

@@ -85,7 +85,7 @@ def set_aside(coverage: Coverage) -> list[str]:
     aside = [one for one in coverage if one.set_aside is not None]
     lines = [
         f"set aside until {to_minute(one.set_aside)} UTC: {to_minute(one.start)} to "
-        f"{to_minute(one.end)}, whose chain the service did not end"
+        f"{to_minute(one.end)}, whose chain was not read to its end"
         for one in aside[:5]
         if one.set_aside is not None
     ]

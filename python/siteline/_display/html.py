@@ -61,6 +61,7 @@ _FINDINGS = {
     "leap_seconds": "at a leap second",
     "numbers_as_text": "numbers sent as text",
     "negative_counts": "with a negative sample count",
+    "values_missing": "without one of the four values",
     "cursors_missing": "pages without nextCursor",
 }
 

@@ -19,6 +19,8 @@ use crate::error::{Error, Result};
 const TIMESTAMP: u8 = 0;
 const SAMPLE_COUNT: u8 = 4;
 const FIRST_EXTRA: u8 = 5;
+/// The bits of the four values.
+const VALUES: u64 = 0b1_1110;
 
 /// Reads points, and stores their layout for the next point.
 pub(super) struct PointReader {
@@ -36,6 +38,8 @@ struct OpenPoint<'a> {
     seen: u64,
     /// Those of the points before it, in the same array.
     seen_before: u64,
+    /// The points that lack a value.
+    incomplete: u64,
     /// For each extra column, the member's JSON text.
     extras: Vec<Option<&'a str>>,
     /// False between two points.
@@ -69,8 +73,7 @@ impl PointReader {
     /// The names of the four values, if no point has any of them.
     pub(super) fn missing_values(&self) -> Option<&[String]> {
         let values = usize::from(TIMESTAMP) + 1..usize::from(FIRST_EXTRA);
-        let bits = values.clone().fold(0, |bits, index| bits | 1 << index);
-        (self.seen & bits == 0).then(|| &self.member_names[values])
+        (self.seen & VALUES == 0).then(|| &self.member_names[values])
     }
 
     /// The form of this page's timestamps, if it has any.
@@ -94,13 +97,15 @@ impl PointReader {
         self.names.restart();
         let start = columns.rows();
         let extras = vec![None; self.member_names.len() - usize::from(FIRST_EXTRA)];
+        let row = PointRow::new(0);
         let mut point =
-            OpenPoint { row: PointRow::new(0), seen: 0, seen_before: 0, extras, open: false };
+            OpenPoint { row, seen: 0, seen_before: 0, incomplete: 0, extras, open: false };
         self.points(json, &mut point, columns, report).map_err(|error| {
             let index = columns.rows() - start;
             if point.open { under(error, format_args!("[{index}]")) } else { error }
         })?;
         self.seen |= point.seen_before;
+        report.values_missing += point.incomplete;
         self.quality.count(&columns.rows_from(start), report);
         Ok(())
     }
@@ -192,6 +197,7 @@ impl PointReader {
         }
         columns.push(&point.row, &point.extras);
         point.seen_before |= point.seen;
+        point.incomplete += u64::from(point.seen & VALUES != VALUES);
         point.open = false;
         Ok(())
     }

@@ -95,7 +95,8 @@ impl PyPage {
     /// ``outside_range``, ``off_grid`` (on no multiple of the bucket width),
     /// ``minimum_above_maximum``, ``value_outside_bounds``, ``repeated`` (the same point twice on
     /// the page), ``timestamps_truncated`` (to microseconds), ``leap_seconds``,
-    /// ``numbers_as_text``, ``negative_counts``, ``cursors_missing`` (only with
+    /// ``numbers_as_text``, ``negative_counts``, ``values_missing`` (points
+    /// without a member for one of the four values), ``cursors_missing`` (only with
     /// ``Shape(missing_cursor="end")``).
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::error::Kind;
+use crate::error::{Kind, excerpt};
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
 use crate::python::client::query::{known_filters, query_input};
@@ -50,7 +50,8 @@ pub(crate) struct PyFeed(pub(crate) Feed);
 impl PyFeed {
     #[new]
     #[pyo3(signature = (name, *, since, site=None, line=None, interval=None, page_size=None,
-        filters=None, settle_lag=None, overlap=None, lateness=None, window=None, audit_pages=0),
+        filters=None, settle_lag=None, overlap=None, lateness=None, window=None,
+        audit_pages=None),
         text_signature = "(name, *, since, site=None, line=None, interval=None, page_size=None, \
         filters=None, settle_lag='5m', overlap='1h', lateness='1d', window='1d', \
         audit_pages=0)")]
@@ -68,7 +69,7 @@ impl PyFeed {
         overlap: Option<&Bound<'_, PyAny>>,
         lateness: Option<&Bound<'_, PyAny>>,
         window: Option<&Bound<'_, PyAny>>,
-        audit_pages: u32,
+        audit_pages: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let since = instant(since, "since")?;
         let asked = query_input([site, line, None, None, interval, page_size, filters])?;
@@ -86,7 +87,7 @@ impl PyFeed {
             overlap: time(overlap, "overlap", usual.overlap)?,
             lateness: time(lateness, "lateness", usual.lateness)?,
             window: time(window, "window", usual.window)?,
-            audit_pages,
+            audit_pages: audit_pages.map_or(Ok(0), pages)?,
             ..usual
         };
         let feed = guarded(|| Ok(Feed::new(input)?))?;
@@ -202,4 +203,15 @@ pub(crate) fn feed_name(feed: &Bound<'_, PyAny>) -> PyResult<String> {
     }
     let message = format!("feed= is {}: give a siteline.Feed or the name of one.", described(feed));
     Err(refuse(feed.py(), Kind::QueryError, message))
+}
+
+/// A number of pages a day, or none.
+fn pages(value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    value.extract().map_err(|_| {
+        let shown = value.repr().map_or_else(|_| "this".to_owned(), |repr| repr.to_string());
+        let shown = excerpt(&shown);
+        let message =
+            format!("audit_pages={shown} is not a whole number of 0 or more pages a day.");
+        refuse(value.py(), Kind::QueryError, message)
+    })
 }

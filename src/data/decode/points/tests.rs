@@ -51,6 +51,21 @@ fn j9_null_and_missing_are_null_and_numbers_as_text_are_exact_and_counted() {
 }
 
 #[test]
+fn j22_points_without_one_of_the_four_values_are_counted() {
+    let complete = r#""value":1,"minimum":null,"maximum":2,"sampleCount":3"#;
+    for (members, missing) in [
+        (complete, 0),
+        (r#""value":1"#, 1),
+        (r#""value":1,"minimum":0,"maximum":2"#, 1),
+        (r#""sampleCount":3,"quality":"good""#, 1),
+    ] {
+        assert_eq!(read(&point(members)).unwrap().report.values_missing, missing, "{members}");
+    }
+    let both = format!(r#"{{"timestamp":1,{complete}}},{{"timestamp":2,"value":1}}"#);
+    assert_eq!(read(&page(&both)).unwrap().report.values_missing, 1);
+}
+
+#[test]
 fn j10_sample_counts_are_integers() {
     for (text, count) in [("3", Some(3)), ("3.0", Some(3)), ("null", None), ("-1", Some(-1))] {
         let decoded = read(&point(&format!(r#""sampleCount":{text}"#))).unwrap();
