@@ -17,12 +17,13 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files
 # which runs a function as another user and prints what it raises or returns. Without root there is
 # no other user to become: the same user without the permission has to do.
 SCRIPT = """
-    import os, pathlib, sys, tempfile, traceback
+    import atexit, os, pathlib, shutil, sys, tempfile, traceback
     import siteline
     from siteline import SitelineError, Store  # another user may not be able to read the modules
 
     ROOT = os.geteuid() == 0
     folder = pathlib.Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     folder.chmod(0o777)
     path = folder / "plant.siteline"
 
