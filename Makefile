@@ -14,6 +14,7 @@
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at each system call
 # make fuzz         decode arbitrary bytes as a page; compare the decoder with itself and serde_json
+# make mutants      change the core in 3,000 places, one at a time: do its tests notice? (many hours)
 # make bench        speed compared with other packages
 # make clean        remove everything that was set up and built
 #
@@ -27,12 +28,13 @@ RESULTS := target/results
 TORTURE := target/torture-venv
 BENCH   := target/bench-venv
 FUZZ    := target/fuzz
+MUTANTS := target/mutants
 PYTHON_TREES := python tests examples benches
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: demo house test test-rust test-python test-pythons faults develop format format-check lint types check \
-	torture crash fuzz bench clean
+	torture crash fuzz mutants bench clean
 .DEFAULT_GOAL := test
 
 # One environment in two steps: packages for the wheel and the demo, then those for tests and lints.
@@ -116,6 +118,14 @@ fuzz: $(FUZZ)/bin/cargo-fuzz
 	PATH="$(CURDIR)/$(FUZZ)/bin:$$PATH" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$(CURDIR)/$(FUZZ) \
 	cargo fuzz run --fuzz-dir tests/fuzz page $(FUZZ)/pages tests/pages -- -max_total_time=600 \
 	-timeout=10 -dict=tests/fuzz/json.dict -artifact_prefix=$(FUZZ)/ -print_final_stats=1 $(FUZZ_ARGS)
+
+$(MUTANTS)/bin/cargo-mutants:
+	cargo install --quiet --locked --root $(MUTANTS) cargo-nextest
+	cargo install --quiet --locked --root $(MUTANTS) cargo-mutants
+
+# A part of it: MUTANTS_ARGS="--shard 0/100", MUTANTS_ARGS="--re src/auth/token".
+mutants: $(MUTANTS)/bin/cargo-mutants
+	PATH="$(CURDIR)/$(MUTANTS)/bin:$$PATH" cargo mutants --config tests/mutants.toml --output $(MUTANTS) $(MUTANTS_ARGS)
 
 # The wheel that users get and the packages to compare with, in a separate environment.
 $(BENCH)/ready: benches/requirements.txt
