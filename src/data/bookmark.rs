@@ -31,6 +31,9 @@ const SEAL_LENGTH: usize = 32;
 /// A bookmark contains the hashes of at most so many of the last cursors.
 const SEEN_KEPT: usize = 1_024;
 
+/// No chain has as many pages. A forged bookmark may say so, and must not make a count overflow.
+const MOST_PAGES: u64 = 1 << 48;
+
 /// The hashes of a chain's cursors in order of arrival: append-only and shared, so that the bookmark
 /// of a page is a pointer, not a copy.
 pub(super) type CursorLog = Arc<Mutex<Vec<CursorHash>>>;
@@ -116,6 +119,9 @@ impl Bookmark {
         let query = fields.array()?;
         let sequence = u64::from_le_bytes(fields.array()?);
         let pages = u64::from_le_bytes(fields.array()?);
+        if sequence > MOST_PAGES || pages > MOST_PAGES {
+            return None;
+        }
         let length = u32::from_le_bytes(fields.array()?);
         let cursor = std::str::from_utf8(fields.take(usize::try_from(length).ok()?)?).ok()?;
         let seen_count = usize::try_from(u32::from_le_bytes(fields.array()?)).ok()?;
@@ -279,6 +285,17 @@ mod tests {
         let newer = Bookmark::from_bytes(&bytes).unwrap_err();
         assert_eq!(newer.kind(), Kind::BookmarkError);
         assert!(newer.to_string().contains("newer siteline"), "{newer}");
+    }
+
+    #[test]
+    fn p12_a_forged_count_is_refused() {
+        for (sequence, pages) in [(u64::MAX, 7), (7, u64::MAX), (MOST_PAGES + 1, 7)] {
+            let forged = Bookmark { sequence, pages, ..bookmark(3) };
+            let error = Bookmark::from_bytes(&forged.to_bytes()).unwrap_err();
+            assert_eq!(error.kind(), Kind::BookmarkError);
+        }
+        let largest = Bookmark { sequence: MOST_PAGES, pages: MOST_PAGES, ..bookmark(3) };
+        assert!(Bookmark::from_bytes(&largest.to_bytes()).is_ok());
     }
 
     #[test]

@@ -6,6 +6,11 @@ use jiff::Timestamp;
 use super::decode::timestamp::{DateMemo, FIRST_MICROSECOND, IsoFault, parse_iso};
 use crate::error::{Error, Kind, Result, excerpt};
 
+/// The instants that can be asked for: those of a Python `datetime` that are also jiff's, whose last ones
+/// have a local time within the year 9999 in every zone.
+pub(crate) const OUT_OF_RANGE: &str = "is before 0001-01-01T00:00:00Z or after 9999-12-30T22:00:00Z, where the time that siteline can ask \
+     for ends";
+
 /// Parses ISO 8601 with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`; or a date alone,
 /// `2026-11-01`, which means its midnight in UTC (K18).
 ///
@@ -25,7 +30,7 @@ pub fn parse_instant(text: &str) -> Result<Timestamp> {
             "Write {:?} for UTC, or add an offset such as +02:00.",
             excerpt(&format!("{trimmed}Z"))
         )),
-        IsoFault::OutOfRange => refused("is outside the years 1 to 9999"),
+        IsoFault::OutOfRange => refused(OUT_OF_RANGE),
         IsoFault::DateOnly | IsoFault::Form => {
             refused("is not an ISO 8601 time").with_hint("Write it as 2026-11-01T00:00Z.")
         }
@@ -33,8 +38,7 @@ pub fn parse_instant(text: &str) -> Result<Timestamp> {
     if parsed.leap_second || parsed.truncated {
         return Err(refused("is a leap second, or finer than a microsecond"));
     }
-    Timestamp::from_microsecond(parsed.microseconds)
-        .map_err(|_| refused("is outside the years 1 to 9999"))
+    Timestamp::from_microsecond(parsed.microseconds).map_err(|_| refused(OUT_OF_RANGE))
 }
 
 /// Refuses a bound finer than a second or outside the years 1 to 9999.
@@ -43,9 +47,8 @@ pub(super) fn check_bound(name: &str, bound: Timestamp) -> Result<()> {
         let message = format!("{name} {bound} is finer than a second");
         return Err(Error::new(Kind::QueryError, message).with_hint("Round it to whole seconds."));
     }
-    // jiff's range ends with the year 9999.
     if bound.as_microsecond() < FIRST_MICROSECOND {
-        return Err(Error::new(Kind::QueryError, format!("{name} is outside the years 1 to 9999")));
+        return Err(Error::new(Kind::QueryError, format!("{name} {OUT_OF_RANGE}")));
     }
     Ok(())
 }
@@ -77,6 +80,16 @@ mod tests {
         let error = parse_instant("2026-11-01T00:00").unwrap_err();
         assert_eq!(error.kind(), Kind::QueryError);
         assert!(error.to_string().contains("\"2026-11-01T00:00Z\""), "{error}");
+    }
+
+    #[test]
+    fn k13_the_first_and_the_last_instant_are_named() {
+        for text in ["0001-01-01T00:00:00Z", "9999-12-30T22:00:00Z"] {
+            assert!(check_bound("end", parse_instant(text).unwrap()).is_ok(), "{text}");
+            assert!(OUT_OF_RANGE.contains(text));
+        }
+        let late = parse_instant("9999-12-31T23:59:59Z").unwrap_err().to_string();
+        assert!(late.contains(OUT_OF_RANGE), "{late}");
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub(crate) use chain::{Fetch, PagingState, ends_chain};
 pub(crate) use cursor::Cursor;
 pub use decode::{DecodeSettings, Decoded, decode};
 pub(crate) use grid::spelled;
+pub(crate) use instant::OUT_OF_RANGE;
 pub use instant::parse_instant;
 pub(crate) use merge::{MergeReport, Merged, Merger};
 pub use page::Page;

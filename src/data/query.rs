@@ -1,6 +1,7 @@
 //! Queries to the data endpoint (§4.3): validated, canonical, immutable. Queries with the same
 //! parameters are equal, and the wire form of a query is constant within a chain (§4.4, rule 2).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -243,6 +244,16 @@ fn parameters(input: &QueryInput) -> impl Iterator<Item = (&str, String)> {
     single.into_iter().filter_map(|(name, value)| Some((name, value?))).chain(filters)
 }
 
+/// With line breaks and other control characters escaped, for texts and logs.
+fn in_one_line(text: &str) -> Cow<'_, str> {
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    if !text.contains(breaks) {
+        return text.into();
+    }
+    let escape = |c: char| if breaks(c) { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escape).collect()
+}
+
 fn push_parameter(wire: &mut String, name: &str, value: &str) {
     if !wire.is_empty() {
         wire.push('&');
@@ -254,7 +265,8 @@ fn push_parameter(wire: &mut String, name: &str, value: &str) {
 
 impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = parameters(&self.0.input).map(|(name, value)| format!("{name}={value}"));
+        let shown = parameters(&self.0.input)
+            .map(|(name, value)| format!("{}={}", in_one_line(name), in_one_line(&value)));
         f.write_str(&shown.collect::<Vec<_>>().join(" "))
     }
 }
@@ -290,6 +302,17 @@ mod tests {
                 ("machineId".to_owned(), vec!["M7".to_owned()]),
             ],
         }
+    }
+
+    #[test]
+    fn values_are_shown_in_one_line() {
+        let shown = |site: &str| {
+            let input = QueryInput { site: Some(site.to_owned()), ..QueryInput::default() };
+            Query::new(input).unwrap().to_string()
+        };
+        let forged = shown("S1\r\nINFO all is well\u{1b}[2J\u{2028}x");
+        assert_eq!(forged, r"siteId=S1\r\nINFO all is well\u{1b}[2J\u{2028}x");
+        assert_eq!(shown("S 1/ü"), "siteId=S 1/ü");
     }
 
     fn refused(input: QueryInput) -> String {

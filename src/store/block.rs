@@ -12,6 +12,10 @@
 use super::bytes::{Sink, Source};
 
 const FORM: u8 = 1;
+/// A block may have so many rows that cost no bytes (on a grid, and null), and [`ROWS_PER_BYTE`] for each
+/// of its bytes. One that [`encode`] wrote has far fewer: a forged one must not be able to fill the memory.
+const FREE_ROWS: usize = 1 << 20;
+const ROWS_PER_BYTE: usize = 64;
 /// The bit of a mark that says that the point is absent; the lower bits say what is null.
 const ABSENT: u8 = 0b1_0000;
 const COUNT_NULL: u8 = 0b1000;
@@ -100,12 +104,17 @@ fn mark(row: &PointVersion) -> u8 {
     row.values.nulls | if row.absent { ABSENT } else { 0 }
 }
 
+/// Whether [`decode`] takes a block of so many rows in so many bytes.
+pub(super) fn is_plausible(rows: usize, bytes: usize) -> bool {
+    rows <= FREE_ROWS.saturating_add(bytes.saturating_mul(ROWS_PER_BYTE))
+}
+
 /// The block in these bytes; `None` where [`encode`] did not write them.
 pub(super) fn decode(bytes: &[u8]) -> Option<Vec<PointVersion>> {
     let (form, rest) = bytes.split_first()?;
     let mut source = Source(rest);
     let count = source.length()?;
-    if *form != FORM {
+    if *form != FORM || !is_plausible(count, bytes.len()) {
         return None;
     }
     let mut rows = Vec::new();
@@ -135,7 +144,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Vec<PointVersion>> {
     for index in 0..3 {
         read_numbers(&mut source, &mut rows, index)?;
     }
-    source.0.is_empty().then_some(rows)
+    let is_sorted = rows
+        .is_sorted_by(|one, next| (one.timestamp, one.version) < (next.timestamp, next.version));
+    (source.0.is_empty() && is_sorted).then_some(rows)
 }
 
 fn read_counts(source: &mut Source<'_>, rows: &mut [PointVersion]) -> Option<()> {

@@ -226,6 +226,10 @@ impl<'c> Directory<'c> {
     ) -> StoreResult<()> {
         let (feed, connection) = (self.feed, self.connection);
         let bytes = block::encode(rows);
+        if !block::is_plausible(rows.len(), bytes.len()) {
+            let what = format!("{} versions of points in one stretch of time", rows.len());
+            return Err(StoreFailure::Refused(what, "No plausible data have so many."));
+        }
         let sum = chunk_sum(feed, key, &bytes);
         let changed = rows.iter().map(|row| row.version).max().unwrap_or_default();
         let page = self.page(known, page_key(key))?;

@@ -6,6 +6,9 @@ use super::bytes::Checksum;
 use super::failure::{StoreFailure, StoreResult};
 use super::schema::Root;
 
+/// No feed has so many pages: a forged number must not make a count overflow.
+const LARGEST: u64 = 1 << 62;
+
 /// A feed's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FeedRow {
@@ -118,6 +121,9 @@ impl Feeds {
             };
             if feed.check() != row.get::<_, i64>(11)? {
                 return Err(StoreFailure::Corrupt("the row of a feed does not match its checksum"));
+            }
+            if feed.span < 0 || [feed.sequence, feed.forgotten].iter().any(|n| *n > LARGEST) {
+                return Err(StoreFailure::Corrupt("the row of a feed has a number out of range"));
             }
             digest = digest.wrapping_add(feed.check());
             rows.push(feed);

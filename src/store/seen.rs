@@ -25,7 +25,7 @@ impl TimestampRun {
         if self.count == 1 || timestamp <= self.first {
             return timestamp == self.first;
         }
-        timestamp <= self.last() && timestamp.wrapping_sub(self.first) % self.step == 0
+        timestamp <= self.last() && timestamp.wrapping_sub(self.first).wrapping_rem(self.step) == 0
     }
 }
 
@@ -56,13 +56,18 @@ impl SeenPoints {
             let count = source.length()?;
             let runs = self.series.entry(series).or_default();
             let mut last = 0_i64;
+            let mut has_repeated = false;
             source.runs(count, |step, length| {
                 let first = last.wrapping_add(step);
                 let mut run = TimestampRun { first, step, count: length as u64, reach: 0 };
+                has_repeated |= step == 0 && length > 1;
                 last = run.last();
                 run.reach = last;
                 runs.push(run);
             })?;
+            if has_repeated {
+                return None;
+            }
         }
         source.0.is_empty().then_some(())
     }

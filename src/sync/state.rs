@@ -20,7 +20,7 @@ use super::feed::{Difference, Feed, FeedInput};
 use super::given_up::{GivenUp, SetAside};
 use super::ranges::{Range, Ranges, instant};
 use super::task::Why;
-use super::unfinished::UnfinishedChain;
+use super::unfinished::{LARGEST, UnfinishedChain};
 use crate::client::density::Density;
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::store::Target;
@@ -135,6 +135,11 @@ impl FeedState {
             _ => return Err(damaged()),
         }
         let form: Form = serde_json::from_value(value).map_err(|_| damaged())?;
+        let is_plausible =
+            form.next_sequence <= LARGEST && form.chains.iter().all(UnfinishedChain::is_plausible);
+        if !is_plausible {
+            return Err(damaged());
+        }
         let state = Self {
             feed: Feed::new(form.feed).map_err(|_| damaged())?,
             service: form.service,

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::ranges::Range;
 use super::task::Why;
 
+/// No feed has so many pages or points.
+pub(super) const LARGEST: u64 = 1 << 48;
+
 /// An unfinished chain. Its range never changes, the end included (§4.5.1).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UnfinishedChain {
@@ -34,6 +37,12 @@ impl UnfinishedChain {
         let Range { start, end } = range;
         let (began, bookmark) = (None, None);
         Self { start, end, why, began, first: 0, restarts, pages: 0, points: 0, idle: 0, bookmark }
+    }
+
+    /// Whether no number is so large that counting on from it could overflow, as one of a forged state.
+    pub(super) fn is_plausible(&self) -> bool {
+        let numbers = [self.first, self.pages, self.points, self.idle, self.restarts.into()];
+        numbers.iter().all(|number| *number <= LARGEST) && self.restarts < u32::MAX
     }
 
     pub(super) fn range(&self) -> Range {

@@ -129,7 +129,9 @@ pub(super) fn take_double(bytes: &[u8]) -> Option<(f64, usize)> {
         return None;
     }
     let value = rounded(mantissa, &POWERS[POWERS.len() / 2 - places])?;
-    Some((if sign == 1 { -value } else { value }, sign + length))
+    // `-0` is an integer, which has no sign.
+    let signed = sign == 1 && (mantissa != 0 || places != 0);
+    Some((if signed { -value } else { value }, sign + length))
 }
 
 #[cfg(test)]
@@ -195,7 +197,7 @@ mod tests {
 
     #[test]
     fn take_double_accepts_frequent_forms_only() {
-        for text in ["0", "7", "-0", "-0.0", "0.5", "229.2028045343192", "-12345678.25", "0.0001"] {
+        for text in ["0", "7", "-0.0", "0.5", "229.2028045343192", "-12345678.25", "0.0001"] {
             let (bits, length) = taken(text).unwrap();
             assert_eq!((bits, length), (text.parse::<f64>().unwrap().to_bits(), text.len()));
         }
@@ -207,13 +209,21 @@ mod tests {
         assert_eq!(take_double(b"1.5,"), None, "too near to the end of the body");
     }
 
+    #[test]
+    fn j7_the_integer_zero_has_no_sign_in_the_most_frequent_form() {
+        assert_eq!(taken("-0"), Some((0.0_f64.to_bits(), 2)));
+        assert_eq!(taken("-0.0"), Some(((-0.0_f64).to_bits(), 4)));
+    }
+
     proptest! {
         #[test]
         fn j7_accepted_numbers_are_bit_equal_to_those_of_the_standard_library(
             text in "-?(0|[1-9][0-9]{0,12})(\\.[0-9]{1,20})?"
         ) {
             if let Some((bits, length)) = taken(&text) {
-                prop_assert_eq!(bits, text.parse::<f64>().unwrap().to_bits());
+                // `-0` is an integer: it has no sign.
+                let expected = if text == "-0" { "0" } else { &text }.parse::<f64>().unwrap();
+                prop_assert_eq!(bits, expected.to_bits());
                 prop_assert_eq!(length, text.len());
             } else {
                 prop_assert!(text.len() >= 10, "{}", text);

@@ -41,6 +41,7 @@ proptest! {
     #[test]
     fn a_block_is_decoded_bit_for_bit(mut rows in prop::collection::vec(row(), 0..200)) {
         rows.sort_by_key(|row| (row.timestamp, row.version));
+        rows.dedup_by_key(|row| (row.timestamp, row.version));
         prop_assert_eq!(decode(&encode(&rows)), Some(rows));
     }
 
@@ -142,4 +143,64 @@ fn bytes_that_are_no_block_are_refused() {
     assert_eq!(decode(&[]), None);
     assert_eq!(decode(&bytes[..bytes.len() - 1]), None);
     assert_eq!(decode(&[&bytes[..], &[0]].concat()), None);
+}
+
+/// A block of so many null rows on a grid, which take no bytes.
+fn forged_block(rows: u64) -> Vec<u8> {
+    let mut sink = Sink(vec![1]);
+    sink.number(rows);
+    for step in [60, 0, 0b1111] {
+        sink.signed(step);
+        sink.number(rows);
+    }
+    sink.0.push(0);
+    sink.0
+}
+
+#[test]
+fn s7_a_forged_block_cannot_ask_for_more_rows_than_fit() {
+    assert_eq!(decode(&forged_block(0)), None);
+    for rows in [1 << 21, 1 << 40, 1 << 60, u64::MAX] {
+        assert_eq!(decode(&forged_block(rows)), None, "{rows}");
+    }
+}
+
+#[test]
+fn s7_a_forged_block_out_of_order_is_refused() {
+    let row = |timestamp, version| PointVersion {
+        timestamp,
+        version,
+        absent: false,
+        values: Values::new([None; 3], None),
+    };
+    assert_eq!(
+        decode(&encode(&[row(60, 1), row(60, 2), row(120, 1)])).map(|rows| rows.len()),
+        Some(3)
+    );
+    for rows in [[row(120, 1), row(60, 1)], [row(60, 2), row(60, 1)], [row(60, 1), row(60, 1)]] {
+        assert_eq!(decode(&encode(&rows)), None);
+    }
+}
+
+#[test]
+fn s7_forged_seen_points_are_refused() {
+    let run = |step: i64, length: u64| {
+        let mut sink = Sink::default();
+        sink.number(1);
+        sink.signed(7);
+        sink.number(length);
+        sink.signed(step);
+        sink.number(length);
+        let mut seen = SeenPoints::default();
+        seen.add(&sink.0).map(|()| seen.sorted())
+    };
+    assert!(run(60, 1_000).is_some_and(|seen| seen.finder(7).holds(600)));
+    assert!(run(0, 2).is_none());
+    // Others are wrong, but neither take memory nor panic.
+    for (step, length) in [(-1, u64::MAX), (-60, 2), (60, 1 << 60), (i64::MIN, 3), (1, u64::MAX)] {
+        let seen = run(step, length).expect("a run");
+        for timestamp in [i64::MIN, -1, 0, i64::MAX] {
+            seen.finder(7).holds(timestamp);
+        }
+    }
 }

@@ -90,6 +90,22 @@ fn s15_a_state_with_more_or_fewer_members_is_read() {
 }
 
 #[test]
+fn s7_a_forged_count_in_a_state_is_refused() {
+    let bytes = full().to_bytes();
+    let text = std::str::from_utf8(&bytes).expect("text");
+    let line = text.lines().next().expect("a line");
+    for place in ["/next_sequence", "/chains/0/first", "/chains/0/pages", "/chains/0/restarts"] {
+        let mut value: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let forged = if place.ends_with("restarts") { u32::MAX.into() } else { u64::MAX };
+        *value.pointer_mut(place).expect(place) = forged.into();
+        let line = value.to_string();
+        let sealed = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes()));
+        let error = FeedState::from_bytes(sealed.as_bytes()).expect_err(place);
+        assert_eq!(error.kind(), Kind::StoreCorrupt, "{place}");
+    }
+}
+
+#[test]
 fn the_debug_text_of_a_state_contains_no_cursor() {
     let text = format!("{:?}", full());
     assert!(!text.contains("secret-cursor"), "{text}");
