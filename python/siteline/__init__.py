@@ -18,6 +18,7 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 :mod:`siteline.reports`.
 """
 
+from siteline import _interpreter as _interpreter
 from siteline import _unpicklable
 from siteline._siteline import (
     Bookmark,

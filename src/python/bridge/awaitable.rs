@@ -12,6 +12,7 @@ use pyo3::types::PyWeakrefReference;
 use tokio::runtime::Runtime;
 use tokio::task::AbortHandle;
 
+use crate::fork::Process;
 use crate::lock::Mutex;
 use crate::python::bridge::process::{Inside, attached};
 
@@ -47,7 +48,7 @@ where
         // Needs the interpreter, so it never runs on a thread that drives connections.
         tokio::task::spawn_blocking(move || receiver.deliver(finish));
     });
-    let guard = Py::new(py, Guard(task.abort_handle()))?;
+    let guard = Py::new(py, Guard::new(task.abort_handle()))?;
     waiter.call_method1(intern!(py, "add_done_callback"), (guard,))?;
     Ok(waiter)
 }
@@ -141,19 +142,35 @@ impl Delivery {
 }
 
 /// A callback of the awaitable that ends the task: it is called when the awaitable is done or
-/// cancelled, and dropped with it otherwise.
+/// cancelled, and dropped with it otherwise. In a forked child it does nothing: the task and the runtime
+/// are its parent's.
 #[pyclass(frozen)]
-struct Guard(AbortHandle);
+struct Guard {
+    task: AbortHandle,
+    process: Process,
+}
+
+impl Guard {
+    fn new(task: AbortHandle) -> Self {
+        Self { task, process: Process::current() }
+    }
+
+    fn abort(&self) {
+        if self.process.is_current() {
+            self.task.abort();
+        }
+    }
+}
 
 #[pymethods]
 impl Guard {
     fn __call__(&self, _waiter: &Bound<'_, PyAny>) {
-        self.0.abort();
+        self.abort();
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.0.abort();
+        self.abort();
     }
 }

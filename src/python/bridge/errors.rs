@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::error::Error;
+use crate::error::{Error, Kind};
 
 static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
@@ -36,6 +36,28 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         Python::attach(|py| raise(py, &error))
+    }
+}
+
+/// The failure of the core for an exception that Python code raised within it: a `CredentialError` as it
+/// is, without its cause; another exception becomes the cause of one.
+pub(crate) fn error_of(py: Python<'_>, raised: PyErr) -> Error {
+    let is_known = class(py, "CredentialError").is_ok_and(|class| raised.is_instance(py, &class));
+    let value = raised.value(py);
+    let message = value.getattr("args").and_then(|args| args.get_item(0)?.extract::<String>());
+    match message {
+        Ok(message) if is_known => {
+            let error = Error::new(Kind::CredentialError, message);
+            match value.getattr("hint").and_then(|hint| hint.extract::<String>()) {
+                Ok(hint) => error.with_hint(hint),
+                Err(_) => error,
+            }
+        }
+        _ => {
+            let name = raised.get_type(py).name().map_or_else(|_| String::new(), |n| n.to_string());
+            Error::new(Kind::CredentialError, format!("{name} while the key was read."))
+                .with_source(raised)
+        }
     }
 }
 

@@ -234,7 +234,7 @@ impl LogRecord {
         let fields = self.fields.0.into_py_dict(py)?;
         let (file, line) = (self.file.unwrap_or_default(), self.line.unwrap_or_default());
         let parts = (self.name, level, file, line, self.text, fields);
-        emitter(py)?.call_method1("emit", parts).map(drop)
+        py.import("siteline._logs")?.call_method1("emit", parts).map(drop)
     }
 }
 
@@ -267,13 +267,6 @@ impl Log for BufferLogger {
     }
 
     fn flush(&self) {}
-}
-
-/// `siteline._logs`. It imports `logging`, which registers functions to run at a fork. Imported by another
-/// thread during a fork, that would release a lock that it never took, and raise: so it is imported before
-/// it is needed. Not with the package, whose import time it would double.
-pub(crate) fn emitter(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import("siteline._logs")
 }
 
 /// Installs the logger, unless the crate `log` has one already.

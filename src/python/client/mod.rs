@@ -24,7 +24,8 @@ use crate::error::{Error, Kind};
 use crate::http::AllowanceState;
 use crate::lock::Mutex;
 use crate::python::auth::credential::PyCredential;
-use crate::python::bridge::logging::{self, LogBuffer};
+use crate::python::bridge::logging::LogBuffer;
+use crate::python::bridge::modules::import_for_clients;
 use crate::python::bridge::process::{Inside, detached, guarded};
 use crate::python::bridge::runtime::{block_on, spawn, spawn_task};
 use crate::python::client::settings::{choose_ledger, from_outside, named_ledger, settings_with};
@@ -129,7 +130,7 @@ impl PyClient {
         };
         // This runs Python code, to find certifi: the end of the process waits for it.
         let _inside = Inside::enter(py);
-        logging::emitter(py)?;
+        import_for_clients(py)?;
         let signing = credential.get().0.clone();
         let (mut settings, pickled) = settings_with(py, base_url.0, signing, options)?;
         settings.spawner = Arc::new(spawn_task);

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
 use crate::error::{Kind, Result};
+use crate::python::bridge::modules::import_for_stores;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::step;
 use crate::python::client::page::PyPage;
@@ -105,6 +106,7 @@ impl PyStore {
         read_only: bool,
         share: Option<&str>,
     ) -> PyResult<Self> {
+        import_for_stores(py)?;
         let path = path_of(path, "path")?;
         let share = share.map(Share::parse).transpose()?;
         let options = StoreOptions { read_only, share };
