@@ -5,10 +5,19 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import threading
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import IO, Any
 
 from siteline.errors import CredentialError
+
+MOST = 65_536
+"""The bytes that are kept of what a command prints."""
+AFTER_LINE = 5.0
+"""The seconds that a command has to end after it printed its first line."""
+AFTER_END = 1.0
+"""The seconds to read what an ended command printed, where another program holds its pipe."""
 
 
 def words(command: Any) -> list[str]:
@@ -29,30 +38,101 @@ def words(command: Any) -> list[str]:
     return list(command)
 
 
-def run(words: list[str], limit: int) -> tuple[str | None, bytes, str]:
+class _Output(threading.Thread):
+    """Reads a pipe of the command, and keeps at most `MOST` bytes of it.
+
+    Of messages the rest is read too, so that the command can go on. A program that the command left
+    behind may hold the pipe open for ever. So nobody waits for its end: this thread does, and does
+    not keep the process from ending.
+    """
+
+    def __init__(self, pipe: IO[bytes] | None, seen: threading.Event | None) -> None:
+        super().__init__(daemon=True)
+        assert pipe is not None
+        self.pipe, self.seen = pipe, seen
+        self.kept = b""
+        self.start()
+
+    def run(self) -> None:
+        with self.pipe:
+            while part := os.read(self.pipe.fileno(), MOST):
+                self.kept += part[: MOST - len(self.kept)]
+                if self.seen is None:
+                    continue
+                if b"\n" in part:
+                    self.seen.set()
+                if self.is_cut:
+                    break
+        if self.seen is not None:
+            self.seen.set()
+
+    @property
+    def is_cut(self) -> bool:
+        return len(self.kept) == MOST
+
+    @property
+    def line(self) -> bytes | None:
+        """The first line, if its end was read."""
+        line, end, _ = self.kept.partition(b"\n")
+        return line.removesuffix(b"\r") if end else None
+
+
+def run(words: list[str], limit: float) -> tuple[str | None, bytes, str]:
     """Run a command: what failed, the first line that it printed, and its messages.
 
     What failed is returned, not raised: an exception would keep what the command printed in its
     traceback or its context.
     """
     try:
-        ended = subprocess.run(
-            words,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=limit,
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-    except subprocess.TimeoutExpired:
-        return f"did not end within {limit} seconds", b"", ""
     except OSError as error:
         why = f": {error.strerror}" if error.strerror else ""
         return f"could not be started{why}", b"", ""
-    line = ended.stdout.partition(b"\n")[0].removesuffix(b"\r")
-    if line and not ended.returncode:
+    try:
+        return _outcome(process, limit)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def _outcome(process: subprocess.Popen[bytes], limit: float) -> tuple[str | None, bytes, str]:
+    end = time.monotonic() + limit
+    seen = threading.Event()
+    printed, said = _Output(process.stdout, seen), _Output(process.stderr, None)
+    threading.Thread(target=_set_at_end, args=(process, seen), daemon=True).start()
+    # Until there is a line, or too much without one, or the end of the output or of the command.
+    seen.wait(limit)
+    status = _status(process, AFTER_LINE if printed.line is not None else end - time.monotonic())
+    if status is not None and printed.line is None:
+        # What it wrote is in the pipe, whose end may never come.
+        printed.join(AFTER_END)
+    line = printed.line
+    if line is None and printed.is_cut:
+        return f"printed {MOST:,} bytes without the end of a line", b"", ""
+    if line is None and status is None:
+        return f"did not end within {limit} seconds", b"", ""
+    if line is None:
+        line = printed.kept.removesuffix(b"\r")
+    # A command that is still running has given its line; one that was cut off may fail for that.
+    if line and (not status or printed.is_cut):
         return None, line, ""
-    said = ended.stderr.decode(errors="replace").strip()
+    said.join(AFTER_END)
+    message = said.kept.decode(errors="replace").strip()
     if line:
-        said = said.replace(line.decode(errors="replace"), "[removed]")
-    status = ended.returncode
-    return f"ended with status {status}" if status else "printed nothing", b"", said
+        message = message.replace(line.decode(errors="replace"), "[removed]")
+    return f"ended with status {status}" if status else "printed nothing", b"", message
+
+
+def _set_at_end(process: subprocess.Popen[bytes], seen: threading.Event) -> None:
+    process.wait()
+    seen.set()
+
+
+def _status(process: subprocess.Popen[bytes], limit: float) -> int | None:
+    try:
+        return process.wait(max(limit, 0))
+    except subprocess.TimeoutExpired:
+        return None

@@ -228,7 +228,10 @@ fn checked_subject(subject: &str) -> Result<Checked<Arc<str>>> {
 }
 
 /// K6: a given `kid` is only compared with the thumbprint.
-fn check_kid(stated: &str, public_jwk: &PublicJwk) -> Result<()> {
+///
+/// # Errors
+/// [`Kind::CredentialError`] if it is another.
+pub(crate) fn check_kid(stated: &str, public_jwk: &PublicJwk) -> Result<()> {
     let computed = public_jwk.thumbprint();
     if stated == computed {
         return Ok(());

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 pub(crate) use self::environment::{Environment, read_certificates, variable_of_pickle};
-pub(crate) use self::key::{Key, KeySource, PassphraseSource};
+pub(crate) use self::key::{Key, KeySource, PassphraseSource, PasswordCommand};
 pub(crate) use self::options::{OPTIONS, Options, Value};
 use self::profile::Profile;
 pub(crate) use self::variables::{
@@ -195,7 +195,9 @@ fn passphrase_of_variables(environment: &Environment<'_>) -> Result<Option<Passp
     match (environment.get(PASSPHRASE), environment.get(PASSWORD_COMMAND)) {
         (Some(_), Some(_)) => Err(conflict(PASSPHRASE, PASSWORD_COMMAND, "passphrase")),
         (Some(_), None) => Ok(Some(PassphraseSource::Variable)),
-        (None, command) => Ok(command.map(|line| PassphraseSource::Command(Value::Text(line)))),
+        (None, line) => Ok(line.map(|line| {
+            PassphraseSource::Command(PasswordCommand { words: Value::Text(line), file: None })
+        })),
     }
 }
 

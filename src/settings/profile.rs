@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value as Toml};
 
 use super::environment::Environment;
-use super::key::{Key, KeySource, PassphraseSource};
+use super::key::{Key, KeySource, PassphraseSource, PasswordCommand};
 use super::options::{Form, OPTIONS, Options, Value};
 use super::variables::{CONFIG, PROFILE};
 use crate::error::{Error, Kind, Result, excerpt};
@@ -114,7 +114,10 @@ impl Profile {
     pub(super) fn key(&mut self) -> Option<Key> {
         let kid = self.text("kid");
         let strict = self.take("strict") == Some(Value::Flag(true));
-        let passphrase = self.take("password_command").map(PassphraseSource::Command);
+        let file = self.file.clone();
+        let passphrase = self.take("password_command");
+        let passphrase =
+            passphrase.map(|words| PassphraseSource::Command(PasswordCommand { words, file }));
         match self.take("private_key_file") {
             Some(Value::Path(path)) => {
                 Some(Key { source: KeySource::File(path), passphrase, kid, strict })

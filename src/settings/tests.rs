@@ -157,12 +157,18 @@ fn a_passphrase_comes_from_the_source_of_the_key_or_from_a_variable() {
         let all = [&[(CONFIG, FILE)], pairs].concat();
         variables(&all, Some(PROFILES)).unwrap().credential.unwrap().1.passphrase
     };
-    assert!(matches!(passphrase(&[]), Some(PassphraseSource::Command(Value::Words(_)))));
+    assert!(matches!(
+        passphrase(&[]),
+        Some(PassphraseSource::Command(PasswordCommand { words: Value::Words(_), file: Some(_) }))
+    ));
     assert!(passphrase(&[(PRIVATE_KEY_FILE, "other.pem")]).is_none());
     assert!(matches!(passphrase(&[(PASSPHRASE, "hunter2")]), Some(PassphraseSource::Variable)));
     let command =
         passphrase(&[(PRIVATE_KEY_FILE, "other.pem"), (PASSWORD_COMMAND, "pass show it")]);
-    assert!(matches!(command, Some(PassphraseSource::Command(Value::Text(_)))));
+    assert!(matches!(
+        command,
+        Some(PassphraseSource::Command(PasswordCommand { words: Value::Text(_), file: None }))
+    ));
 }
 
 #[test]

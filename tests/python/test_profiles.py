@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import siteline
+from siteline import _passphrase
 
 pytestmark = pytest.mark.sandbox(now=None, record_wire=True)
 
@@ -260,19 +261,70 @@ def test_the_error_for_a_failing_command_does_not_show_its_output(
         assert secret not in "".join(seen)
 
 
-def test_a_command_that_cannot_run_or_never_ends_is_an_error(locked, tmp_path, monkeypatch, prints):
+def test_a_command_that_cannot_run_or_prints_no_line_is_an_error(
+    locked, tmp_path, monkeypatch, prints
+):
     with pytest.raises(siteline.CredentialError, match="could not be started"):
         siteline.Credential("s", locked, password_command=[str(tmp_path / "absent")])
-    run = subprocess.run
-    monkeypatch.setattr(
-        subprocess, "run", lambda words, **more: run(words, **{**more, "timeout": 0.5})
-    )
-    command = prints(f"import time; print({PASSPHRASE!r}, flush=True); time.sleep(600)")
+    endless = prints("import sys\nwhile True: sys.stdout.write('secret' * 1_000)")
+    with pytest.raises(siteline.CredentialError, match="printed 65,536 bytes without the end"):
+        siteline.Credential("s", locked, password_command=endless)
+    run = _passphrase.run
+    monkeypatch.setattr(_passphrase, "run", lambda words, limit: run(words, 0.5))
+    command = prints(f"import time; print(end={PASSPHRASE!r}, flush=True); time.sleep(600)")
     with pytest.raises(siteline.CredentialError, match="did not end within") as caught:
         siteline.Credential("s", locked, password_command=command)
     assert PASSPHRASE not in repr(vars(caught.value))
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.fault("K3")
+@pytest.mark.parametrize(
+    "more",
+    [
+        "while True: sys.stdout.write('more\\n' * 1_000)",
+        "time.sleep(600)",
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])",
+        "print('x' * 1_000_000, file=sys.stderr)",
+    ],
+    ids=["prints without end", "never ends", "leaves a program behind", "says much"],
+)
+def test_the_first_line_counts_whatever_a_command_does_then(locked, prints, key, more, monkeypatch):
+    monkeypatch.setattr(_passphrase, "AFTER_LINE", 0.2)
+    first = f"import subprocess, sys, time; print({PASSPHRASE!r}, flush=True)"
+    credential = siteline.Credential("s", locked, password_command=prints(f"{first}\n{more}"))
+    assert credential.kid == key.thumbprint
+
+
+@pytest.mark.fault("K3")
+def test_a_program_left_behind_need_not_close_the_pipe(locked, prints, key, monkeypatch):
+    monkeypatch.setattr(_passphrase, "AFTER_END", 0.2)
+    left = "[sys.executable, '-c', 'import time; time.sleep(60)']"
+    line = f"import subprocess, sys; print(end={PASSPHRASE!r}); subprocess.Popen({left})"
+    assert siteline.Credential("s", locked, password_command=prints(line)).kid == key.thumbprint
+
+
+@pytest.mark.fault("K8")
+@pytest.mark.skipif(sys.platform == "win32", reason="not checked on Windows")
+def test_a_profile_that_others_may_write_to_does_not_name_a_command_unnoticed(
+    config, members, locked, prints
+):
+    members["private_key_file"] = str(locked)
+    members["password_command"] = prints(f"print({PASSPHRASE!r})")
+    write(config, default=members)
+    config.chmod(0o664)
+    with pytest.warns(siteline.SitelineWarning, match=r"mode 664.*password_command runs.*go-w"):
+        siteline.Client.from_profile("default")
+    write(config, default={**members, "strict": True})
+    config.chmod(0o606)
+    with pytest.raises(siteline.CredentialError, match=r"Other users can write to .mode 606."):
+        siteline.Client.from_profile("default")
+    # A command of a variable, or none: whoever writes to the file chooses nothing that runs.
+    del members["password_command"]
+    write(config, default={**members, "private_key_file": str(locked)})
+    with pytest.raises(siteline.CredentialError, match="passphrase"):
+        siteline.Client.from_profile("default")
 
 
 def test_an_invalid_command_is_refused(locked):

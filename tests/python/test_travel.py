@@ -126,6 +126,48 @@ def test_a_key_that_a_command_unlocks_is_pickled_with_the_command(
     assert repickled(credential, key_file).kid == key.thumbprint
 
 
+@pytest.mark.fault("R12")
+def test_to_load_a_pickle_runs_no_command(sandbox, subject, locked_file, command, key, tmp_path):
+    mark = tmp_path / "ran"
+    line = f"open({str(mark)!r}, 'a').write('once '); print({PASSPHRASE!r})"
+    command = [sys.executable, "-c", line]
+    credential = siteline.Credential(subject, locked_file, password_command=command)
+    client = siteline.Client(sandbox.base_url, credential=credential)
+    pickled = pickle.dumps([credential, client, client.data(**QUERY)])
+    mark.unlink()
+    again, client, scan = pickle.loads(pickled)
+    assert (again.kid, again.public_jwk) == (key.thumbprint, key.public_jwk)
+    assert pickle.loads(pickle.dumps(again)).subject == subject
+    assert not mark.exists()
+    client.discover()
+    assert len(scan.collect()) > 0
+    # Once for each of the two credentials, of the client and of the scan's client, at most.
+    assert mark.read_text().split() in (["once"], ["once"] * 2)
+
+
+@pytest.mark.fault("R12")
+def test_what_fails_when_a_pickled_credential_is_first_used_is_told_as_it_is(
+    sandbox, subject, locked_file
+):
+    def client(command):
+        credential = siteline.Credential(subject, locked_file, password_command=command)
+        return siteline.Client(sandbox.base_url, credential=credential)
+
+    script = locked_file.with_name("command.py")
+    script.write_text(f"print({PASSPHRASE!r})")
+    pickled = pickle.dumps(client([sys.executable, str(script)]))
+    script.write_text("raise SystemExit('the vault is closed')")
+    with pytest.raises(siteline.CredentialError, match="ended with status 1") as caught:
+        pickle.loads(pickled).discover()
+    assert caught.value.hint == "It said: the vault is closed"
+    script.write_text(f"print({PASSPHRASE!r})")
+    locked_file.unlink()
+    siteline.PrivateKey.generate(2048).save(locked_file, passphrase=PASSPHRASE)
+    with pytest.raises(siteline.CredentialError, match="kid="):
+        pickle.loads(pickled).discover()
+    assert sandbox.stats["token_requests"] == 0
+
+
 def test_a_client_from_variables_is_pickled_as_their_names(sandbox, monkeypatch):
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)

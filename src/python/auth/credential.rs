@@ -1,6 +1,6 @@
 //! `siteline.Credential`, a wrapper of `auth::Credential`, and what is pickled of it.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -8,16 +8,15 @@ use pyo3::types::{PyDict, PyString};
 use serde::{Deserialize, Serialize};
 
 use crate::auth::{Checked, Credential, KeyChoice, PublicJwk};
-use crate::python::auth::passphrase::{printed, words};
+use crate::python::auth::key_place::{DeferredKey, KeyPlace, Opener};
+use crate::python::auth::passphrase::words;
 use crate::python::auth::private_key::{Passphrase, Source, read};
 use crate::python::auth::signer::PySigner;
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
 use crate::python::convert::state::{Reduced, copies_are_itself, dict, json_text, reduce, restore};
 use crate::python::convert::values::{Text, described, octets, value_of};
-use crate::settings::{
-    Key, KeySource, PASSPHRASE, PRIVATE_KEY, PassphraseSource, variable_of_pickle,
-};
+use crate::settings::{Key, KeySource, PassphraseSource};
 
 /// The subject that enrollment returned, and the key that signs its assertions (§2.1).
 ///
@@ -39,8 +38,8 @@ use crate::settings::{
 /// raises :class:`ConfigError` before any request if there is none.
 ///
 /// ``password_command`` prints the passphrase of an encrypted key as its first line
-/// (``["pass", "show", "plant"]``; a text is split into words, without a shell). It runs while the
-/// credential is made, for at most a minute. What it prints is never shown.
+/// (``["pass", "show", "plant"]``; a text is split into words, without a shell), of at most 64 KiB. It
+/// runs while the credential is made, for at most a minute. What it prints is never shown.
 ///
 /// ``kid`` is optional: it is always the thumbprint of the key, and a given one is only compared.
 /// White space around ``subject`` is removed, with a :class:`SitelineWarning`.
@@ -50,7 +49,8 @@ use crate::settings::{
 /// request.
 ///
 /// A pickle contains the path of the key and ``password_command``, which must be valid where it is
-/// loaded, and nothing secret. So a credential whose key or passphrase was passed itself, or with a
+/// loaded, and nothing secret. The command runs when the loaded credential is first used, so load
+/// pickles only of those who may run commands as you. A credential whose key or passphrase was passed itself, or with a
 /// ``signer``, cannot be pickled: ``TypeError``.
 ///
 /// >>> key = siteline.PrivateKey.generate(2048)
@@ -128,17 +128,21 @@ impl PyCredential {
         format!("<Credential subject={:?} kid={}>", self.subject(), self.kid())
     }
 
-    /// Makes the credential from its pickle, which says where the key is and has its ``kid``.
+    /// Makes the credential from its pickle, which says where the key is and has its public key. To
+    /// load it runs no command: a key that a command unlocks is read at its first use.
     #[staticmethod]
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = state.py();
-        let CredentialState { subject, kid, key } = restore(state)?;
-        let KeyPlace { path, strict, opener } = key;
-        let source = match path {
-            Some(path) => Source::Path(path),
-            None => Source::Variable(variable_of_pickle(PRIVATE_KEY)?),
+        let CredentialState { subject, public_jwk, key: place } = restore(state)?;
+        let public = PublicJwk::parse(&public_jwk.to_string())?;
+        let checked = if let Some(Opener::Command(_)) = place.opener {
+            let signer = Arc::new(DeferredKey::new(place.clone(), public.thumbprint()));
+            guarded(|| Ok(Credential::with_signer(&subject, signer, public, None)?))?
+        } else {
+            let (key, kid) = (place.read(py)?, public.thumbprint());
+            guarded(|| Ok(Credential::with_key(&subject, key, Some(kid))?))?
         };
-        Self::with_key(py, &subject, &source, None, opener, Some(&kid), strict)
+        Self::checked(py, checked, Ok(place))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
@@ -150,8 +154,10 @@ impl PyCredential {
                  Client.from_env() or Client.from_profile()."
             ))
         })?;
-        let (subject, kid) = (credential.subject().to_owned(), credential.kid().to_owned());
-        reduce(slf, &CredentialState { subject, kid, key })
+        let public_jwk =
+            serde_json::from_str(&credential.public_jwk().to_json()).unwrap_or_default();
+        let subject = credential.subject().to_owned();
+        reduce(slf, &CredentialState { subject, public_jwk, key })
     }
 }
 
@@ -159,25 +165,8 @@ impl PyCredential {
 #[derive(Serialize, Deserialize)]
 struct CredentialState {
     subject: String,
-    kid: String,
+    public_jwk: serde_json::Value,
     key: KeyPlace,
-}
-
-/// How another process finds the key.
-#[derive(Clone, Serialize, Deserialize)]
-struct KeyPlace {
-    /// `None`: the key is in `SITELINE_PRIVATE_KEY`.
-    path: Option<PathBuf>,
-    strict: bool,
-    opener: Option<Opener>,
-}
-
-/// The source of a key's passphrase, if it was not passed as an argument.
-#[derive(Clone, Serialize, Deserialize)]
-enum Opener {
-    Command(Vec<String>),
-    /// `SITELINE_PASSPHRASE`.
-    Variable,
 }
 
 impl PyCredential {
@@ -187,7 +176,8 @@ impl PyCredential {
             None => None,
             Some(PassphraseSource::Variable) => Some(Opener::Variable),
             Some(PassphraseSource::Command(command)) => {
-                Some(Opener::Command(words(&value_of(py, &command)?)?))
+                warn(py, command.check_file(key.strict)?.as_slice())?;
+                Some(Opener::Command(words(&value_of(py, &command.words)?)?))
             }
         };
         let source = match key.source {
@@ -216,11 +206,8 @@ impl PyCredential {
         };
         let place = path.map(|path| KeyPlace { path, strict, opener: opener.clone() });
         let passphrase = match opener {
+            Some(opener) => Some(opener.passphrase(py)?),
             None => passphrase,
-            Some(Opener::Command(words)) => Some(Passphrase(printed(py, &words)?)),
-            Some(Opener::Variable) => {
-                Some(Passphrase::from(variable_of_pickle(PASSPHRASE)?.as_str()))
-            }
         };
         let key = read(py, source, passphrase, strict)?;
         Self::checked(py, guarded(|| Ok(Credential::with_key(subject, key, kid)?))?, place)

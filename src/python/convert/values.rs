@@ -17,7 +17,7 @@ use pyo3::types::{
 };
 use zeroize::Zeroizing;
 
-use crate::data::parse_instant;
+use crate::data::{OUT_OF_RANGE, parse_instant};
 use crate::duration::parse_duration;
 use crate::error::{Error, Kind};
 use crate::http::TimeOfDay;
@@ -165,8 +165,7 @@ pub(crate) fn instant(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestam
         raise(py, &Error::new(Kind::QueryError, message).with_hint(INSTANT_HINT))
     };
     let nanoseconds = plain(value, "nanoseconds", |what| refused(what))?;
-    Timestamp::from_nanosecond(nanoseconds)
-        .map_err(|_| refused("is out of range: years 1 to 9999 can be asked for."))
+    Timestamp::from_nanosecond(nanoseconds).map_err(|_| refused(OUT_OF_RANGE))
 }
 
 /// `siteline._arguments.NAME(value)`; `refused` makes the error where it says what is wrong.
