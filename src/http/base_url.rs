@@ -1,6 +1,7 @@
 //! [`BaseUrl`]: the validated address of the service.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use url::{Host, Url};
 
@@ -85,6 +86,21 @@ impl BaseUrl {
             }
             None => false,
         }
+    }
+
+    /// The host, if it is loopback and a name: `localhost`, or one that ends with `.localhost`.
+    #[must_use]
+    pub(crate) fn loopback_name(&self) -> Option<&str> {
+        self.url.host_str().filter(|_| self.is_loopback() && !self.is_loopback_address())
+    }
+
+    /// Where a name that is loopback leads, whatever a resolver says: requests to it are taken for requests
+    /// to this machine, which need no TLS.
+    #[must_use]
+    pub(crate) fn loopback_addresses(&self) -> Option<[SocketAddr; 2]> {
+        let port = self.url.port_or_known_default().unwrap_or_default();
+        let addresses: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
+        self.loopback_name().map(|_| addresses.map(|address| SocketAddr::new(address, port)))
     }
 
     /// Whether the host is a loopback address, not a name.

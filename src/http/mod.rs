@@ -9,6 +9,7 @@
 //! | `buffers` | a pool of buffers for large bodies |
 //! | `trust` | which certificates are trusted |
 //! | `proxy` | which proxy the requests use |
+//! | `tls_probe` | whether a port that does not answer plain HTTP speaks TLS |
 //! | `failure` | errors of the HTTP library, converted |
 //! | `problem` | error replies of the service |
 //! | `retry` | the retry policy |
@@ -25,6 +26,7 @@ pub(crate) mod problem;
 pub(crate) mod proxy;
 mod retry;
 pub(crate) mod retry_after;
+mod tls_probe;
 mod transport;
 mod trust;
 

@@ -197,6 +197,11 @@ async fn serve(
     recorded: Arc<Mutex<Vec<Recorded>>>,
 ) {
     while let Some(raw) = read_request(&mut stream).await {
+        // This server speaks no TLS: as others do, it takes a handshake for bad HTTP.
+        if raw.starts_with('\x16') {
+            let _ = stream.write_all(&http(400, &[], b"bad request")).await;
+            return;
+        }
         let request = Recorded { raw, connection };
         lock(&recorded).push(request.clone());
         let (bytes, then) = match handler(&request) {

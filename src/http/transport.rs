@@ -21,6 +21,7 @@ use super::buffers::Buffers;
 use super::failure;
 use super::proxy;
 use super::retry_after::{date, single};
+use super::tls_probe::explained;
 use super::trust::Trust;
 use crate::clock::{CORRECTED_SKEW, Moment, NOTICED_SKEW, Reading, ServiceTime};
 use crate::error::{Error, Kind, Phase, Result, excerpt};
@@ -146,6 +147,8 @@ pub(crate) struct Transport {
     /// Created at the first request: only then is a missing certificate store an error.
     http: Mutex<Owned<Result<Connections>>>,
     skew_logged: AtomicBool,
+    /// Whether the port is known not to speak TLS; asked of plain HTTP only.
+    without_tls: AtomicBool,
     buffers: Buffers,
 }
 
@@ -174,6 +177,7 @@ impl Transport {
             settings,
             http: Mutex::default(),
             skew_logged: AtomicBool::new(false),
+            without_tls: AtomicBool::new(false),
             buffers: Buffers::default(),
         })
     }
@@ -232,10 +236,16 @@ impl Transport {
         let response = match waiting.await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
-                return Err(failure::from_request(error, &self.base, proxy.as_deref()));
+                let error = failure::from_request(error, &self.base, proxy.as_deref());
+                let is_direct = self.base.is_plain() && proxy.is_none();
+                if !is_direct {
+                    return Err(error);
+                }
+                return Err(explained(error, &self.base, &self.without_tls).await);
             }
             Err(_) => return Err(no_response(&path, self.settings.response_timeout)),
         };
+        self.without_tls.store(true, Ordering::Relaxed);
         let reading = self.learn_time(response.headers(), sent, time);
         let status = response.status().as_u16();
         let headers = response.headers().clone();
@@ -314,7 +324,11 @@ impl Transport {
             .connect_timeout(self.settings.connect_timeout)
             .pool_idle_timeout(self.settings.pool_idle_timeout);
         if self.base.is_loopback() {
-            return Ok(builder.no_proxy());
+            let builder = builder.no_proxy();
+            return Ok(match self.base.loopback_name().zip(self.base.loopback_addresses()) {
+                Some((name, addresses)) => builder.resolve_to_addrs(name, &addresses),
+                None => builder,
+            });
         }
         match &self.settings.proxy {
             None => Ok(builder),

@@ -1,5 +1,10 @@
 //! Unusual headers, proxies without TLS, and forks.
 
+use std::sync::atomic::AtomicUsize;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
 use super::*;
 use crate::fork::pretend;
 
@@ -71,5 +76,83 @@ fn an_application_name_that_is_not_valid_in_a_header_is_refused() {
         let settings = TransportSettings { application: Some(name.to_owned()), ..patient() };
         let error = Transport::new(base.clone(), settings).expect_err("refused");
         assert!(error.to_string().contains("ASCII"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn k9_a_name_that_is_taken_for_loopback_leads_there_without_a_resolver() {
+    let server = TestServer::start(|_| Act::json(200, "{}")).await;
+    // No resolver that follows its configuration finds the second one.
+    for name in ["localhost", "plant.a.LOCALHOST", "localhost."] {
+        let base = BaseUrl::parse(&format!("http://{name}:{}", server.port()), false).expect(name);
+        let transport = Transport::new(base.clone(), patient()).expect("settings");
+        let reply = transport.send(get(&base), &frozen()).await.expect(name);
+        assert_eq!(reply.status, 200);
+    }
+    assert_eq!(server.requests().len(), 3);
+}
+
+/// A port that gives these answers, one for each connection, and then resets it. A connection that begins
+/// a TLS handshake gets an alert instead. Its number of connections.
+async fn port(answers: Vec<&'static [u8]>) -> (BaseUrl, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let base = format!("http://{}", listener.local_addr().expect("an address"));
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
+    tokio::spawn(async move {
+        let mut answers = answers.into_iter();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let mut first = [0; 512];
+            let length = stream.read(&mut first).await.unwrap_or_default();
+            // A whole ClientHello: its record has the length that it says.
+            let is_hello = first.starts_with(&[0x16, 3]) && length == usize::from(first[4]) + 5;
+            let answer = if is_hello { ALERT } else { answers.next().unwrap_or_default() };
+            let _ = stream.write_all(answer).await;
+            stream.set_zero_linger().expect("a reset");
+        }
+    });
+    (BaseUrl::parse(&base, false).expect("a base URL"), connections)
+}
+
+const ALERT: &[u8] = b"\x15\x03\x03\0\x02\x02\x46";
+
+#[tokio::test]
+async fn h21_plain_http_to_a_tls_port_that_resets_or_sends_an_alert_is_a_tls_error() {
+    for answer in [b"", ALERT] {
+        let (base, connections) = port(vec![answer]).await;
+        let transport = Transport::new(base.clone(), patient()).expect("settings");
+        let error = transport.send(get(&base), &frozen()).await.expect_err("no HTTP there");
+        assert_eq!(
+            (error.kind(), error.transience()),
+            (Kind::TlsError, Transience::Never),
+            "{error}"
+        );
+        let text = error.to_string();
+        assert!(text.contains("speaks TLS") && text.contains("https://"), "{text}");
+        assert_eq!(connections.load(Ordering::Relaxed), 2, "the request, and one that asks");
+    }
+}
+
+#[tokio::test]
+async fn h21_a_service_that_replied_is_not_asked_whether_it_speaks_tls() {
+    let (base, connections) = port(vec![b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]).await;
+    let transport = Transport::new(base.clone(), patient()).expect("settings");
+    // Its body is whole; what the reset does to the connection concerns the next request.
+    transport.send(get(&base), &frozen()).await.expect("a reply");
+    transport.forget_connections();
+    let error = transport.send(get(&base), &frozen()).await.expect_err("a reset");
+    assert_eq!(error.kind(), Kind::TransportError);
+    assert_eq!(connections.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn h21_a_port_that_speaks_neither_is_asked_once() {
+    let server = TestServer::start(|_| Act::reset()).await;
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    for _ in 0..3 {
+        let error = transport.send(get(&server.base_url()), &frozen()).await.expect_err("a reset");
+        assert_eq!(error.kind(), Kind::TransportError);
+        assert!(transport.without_tls.load(Ordering::Relaxed));
     }
 }

@@ -84,7 +84,7 @@ def test_a_ca_bundle_is_a_path_or_pem(service, authority):
             assert sorted(client.discover()) == ["sites", "subject"]
 
 
-@pytest.mark.fault("H22")
+@pytest.mark.fault("H20", "H22")
 def test_an_unknown_authority_is_a_tls_error_with_a_hint(service):
     with client_of(service) as client, pytest.raises(siteline.TlsError) as caught:
         client.discover()
@@ -92,6 +92,7 @@ def test_an_unknown_authority_is_a_tls_error_with_a_hint(service):
     for way in ("ca_bundle=", "SSL_CERT_FILE", "SSL_CERT_DIR"):
         assert way in caught.value.hint
     assert len(caught.value.attempts) <= 1
+    assert service.connections == 1
     assert service.sandbox.stats["token_requests"] == 0
 
 
@@ -137,6 +138,7 @@ def test_what_is_wrong_in_a_handshake_is_said_and_ca_bundle_only_where_it_helps(
     assert hint in caught.value.hint
     assert "ca_bundle" not in str(caught.value)
     assert f"127.0.0.1:{relay.port}" in str(caught.value)
+    assert relay.connections == 1
     assert len(caught.value.attempts) <= 1
     assert service.sandbox.stats["token_requests"] == 0
 
@@ -148,6 +150,16 @@ def test_plain_http_on_the_port_is_said_without_ca_bundle(service):
         client_of(service, plain).discover()
     assert "port" in caught.value.hint
     assert "ca_bundle" not in str(caught.value)
+
+
+@pytest.mark.fault("H21")
+def test_plain_http_to_a_tls_port_is_said_after_one_attempt(service):
+    with pytest.raises(siteline.TlsError, match="speaks TLS, and plain HTTP was sent") as caught:
+        client_of(service, f"http://127.0.0.1:{service.port}").discover()
+    assert "https://" in caught.value.hint
+    assert len(caught.value.attempts) <= 1
+    assert service.connections == 2, "the request, and one connection that asks"
+    assert service.sandbox.stats["token_requests"] == 0
 
 
 @pytest.mark.fault("H22")

@@ -27,7 +27,10 @@ def case(name, row, inside=""):
 
 ROWS = TABLE["claimed_rows"]()
 MEANINGS = TABLE["MEANINGS"].read_text(encoding="utf-8")
-PROVEN = [case(f"test_{row}", row) for row in ROWS]
+PROVEN = [
+    case("test_r10", "R10", "<skipped/>"),
+    *(case(f"test_{row}", row) for row in ROWS),
+]
 
 
 @pytest.fixture

@@ -29,10 +29,11 @@ class H2Service(Server):
 
     def __init__(self, authority: Authority, port: int) -> None:
         self.port_inside = port
-        self.connections: list[Connection] = []
+        self.sessions: list[Connection] = []
         self.fault: dict[int, str] = {}
         self.barrier: threading.Barrier | None = None
         self.requested = 0
+        self.paths: list[str] = []
         self.counting = threading.Lock()
         context = authority.offering("h2", "http/1.1")
 
@@ -40,13 +41,14 @@ class H2Service(Server):
             with context.wrap_socket(request, server_side=True) as outside:
                 assert outside.selected_alpn_protocol() == "h2"
                 connection = Connection(self, outside)
-                self.connections.append(connection)
+                self.sessions.append(connection)
                 connection.serve()
 
         super().__init__(serve)
 
     def fault_of(self, path: str) -> str | None:
-        """Count a data request; returns its fault."""
+        """Count a request; returns the fault of a data request."""
+        self.paths.append(path.partition("?")[0])
         if not path.partition("?")[0].endswith("/data"):
             return None
         if self.barrier:

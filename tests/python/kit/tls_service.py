@@ -108,14 +108,22 @@ def pump(one: socket.socket, other: socket.socket, inspect=lambda data: None) ->
 
 
 class Server(socketserver.ThreadingTCPServer):
+    """Counts its connections."""
+
     allow_reuse_address = True
     daemon_threads = True
 
-    def __init__(self, serve) -> None:
-        super().__init__(("127.0.0.1", 0), None)
+    def __init__(self, serve, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
+        super().__init__(address, None)
         self.serve = serve
         self.port = self.server_address[1]
+        self.connections = 0
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    def get_request(self):
+        accepted = super().get_request()
+        self.connections += 1
+        return accepted
 
     def finish_request(self, request, _address) -> None:
         with contextlib.suppress(OSError):
@@ -129,12 +137,12 @@ class Server(socketserver.ThreadingTCPServer):
 class Relay(Server):
     """In front of a plain service on this machine; `inspect` may hold a request back."""
 
-    def __init__(self, port: int, inspect) -> None:
+    def __init__(self, port: int, inspect, **where) -> None:
         def serve(request):
             with socket.create_connection(("127.0.0.1", port)) as inside:
                 pump(request, inside, inspect)
 
-        super().__init__(serve)
+        super().__init__(serve, **where)
 
 
 class TlsRelay(Server):

@@ -1,0 +1,35 @@
+"""A name whose addresses a test decides: a library that is preloaded into a child process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from kit.interpreter import run_script
+
+KIT = Path(__file__).parent
+SOURCE = KIT / "resolver.c"
+
+
+def run_with_resolver(script: str, addresses: list[str], folder: Path) -> str:
+    """Run a script for which `customer.test` has these addresses; its output.
+
+    The script may import `kit`. It may change the addresses: the lines of the file that
+    ``RESOLVER_FILE`` names.
+    """
+    library, file = folder / "resolver.so", folder / "addresses"
+    compiler = os.environ.get("CC", "cc")
+    subprocess.run(
+        [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl"],
+        check=True,
+        timeout=120,
+    )
+    file.write_text("\n".join([*addresses, ""]))
+    environment = {
+        "LD_PRELOAD": str(library),
+        "RESOLVER_FILE": str(file),
+        "PYTHONPATH": str(KIT.parent),
+        "NO_PROXY": "*",
+    }
+    return run_script(script, environment=environment)
