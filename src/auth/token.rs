@@ -163,6 +163,7 @@ impl TokenSource {
     pub(crate) fn adopt(&self, former: &Self) {
         let same = self.key.subject == former.key.subject
             && self.key.token_url == former.key.token_url
+            && self.key.audience == former.key.audience
             && self.key.scopes == former.key.scopes
             && self.clock.is_same(&former.clock);
         let cached = if same { former.state.lock().token.clone() } else { None };
@@ -333,3 +334,7 @@ mod tests;
 #[cfg(test)]
 #[path = "token_storm_tests.rs"]
 mod storms;
+
+#[cfg(test)]
+#[path = "token_apart_tests.rs"]
+mod apart;

@@ -76,14 +76,112 @@ async fn b2_a_longer_retry_after_is_raised_at_once() {
     assert_eq!(clock.monotonic(), Duration::ZERO);
 }
 
-#[tokio::test]
-async fn b4_without_retry_after_the_waits_are_those_for_throttling() {
-    let error = all_fail(&clock(), &Policy::data(), Deadline::NEVER, &throttled(None)).await;
-    let waits: Vec<_> = error.context().attempts.iter().filter_map(|a| a.wait).collect();
-    for (wait, most) in waits.iter().zip([2, 4, 8]) {
-        assert!(*wait <= Duration::from_secs(most));
+/// The waits before attempts 2, 3, ... of calls whose attempts all fail like this, in many calls.
+async fn waits(policy: &Policy, error: &Error) -> Vec<Vec<Duration>> {
+    fastrand::seed(14);
+    let mut all = vec![Vec::new(); policy.tries as usize - 1];
+    for _ in 0..300 {
+        let last = all_fail(&clock(), policy, Deadline::NEVER, error).await;
+        let waited: Vec<_> = last.context().attempts.iter().filter_map(|a| a.wait).collect();
+        assert_eq!(waited.len(), all.len());
+        for (wait, before) in waited.into_iter().zip(&mut all) {
+            before.push(wait);
+        }
     }
-    assert_eq!(waits.len(), 3);
+    all
+}
+
+/// The waits are spread over the whole range.
+fn assert_spread(waits: &[Duration], least: Duration, most: Duration) {
+    let (low, high) = (waits.iter().min().expect("waits"), waits.iter().max().expect("waits"));
+    let edge = (most - least) / 10;
+    assert!((least..=least + edge).contains(low), "{low:?}, not {least:?}");
+    assert!((most - edge..=most).contains(high), "{high:?}, not {most:?}");
+}
+
+#[tokio::test]
+async fn b4_without_retry_after_the_waits_are_random_up_to_a_bound_that_grows_to_the_cap() {
+    let limitless = Duration::MAX;
+    let policy = Policy { tries: 8, call_limit: limitless, ..Policy::data() };
+    for (error, bounds) in [
+        (throttled(None), [2_000, 4_000, 8_000, 16_000, 20_000, 20_000, 20_000]),
+        (unavailable(), [400, 800, 1_600, 3_200, 6_400, 12_800, 20_000]),
+    ] {
+        for (waits, most) in waits(&policy, &error).await.iter().zip(bounds) {
+            assert_spread(waits, Duration::ZERO, Duration::from_millis(most));
+        }
+    }
+    let token = Policy { call_limit: limitless, ..Policy::token() };
+    for (waits, most) in waits(&token, &unavailable()).await.iter().zip([2, 4, 8]) {
+        assert_spread(waits, Duration::ZERO, Duration::from_secs(most));
+    }
+}
+
+#[tokio::test]
+async fn b1_the_part_on_top_of_retry_after_is_random() {
+    for waits in waits(&Policy::data(), &throttled(Some(60))).await {
+        assert_spread(&waits, Duration::from_secs(60), Duration::from_secs(66));
+    }
+    fastrand::seed(14);
+    let (policy, quota, mut gate) = (Policy::data(), RetryQuota::new(), Vec::new());
+    for _ in 0..300 {
+        let clock = clock();
+        let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+        call.wait_out(Duration::from_secs(30), throttled(None)).await.expect("a short pause");
+        gate.push(clock.monotonic());
+    }
+    assert_spread(&gate, Duration::from_secs(30), Duration::from_secs(33));
+}
+
+#[tokio::test]
+async fn b1_the_limit_of_a_call_counts_attempts_and_backoff_and_nothing_else() {
+    let (clock, quota, policy) = (clock(), RetryQuota::new(), Policy::data());
+    let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+    call.pause_after(throttled(Some(60))).await.expect("a retry");
+    call.wait_out(Duration::from_secs(60), throttled(None)).await.expect("a pause");
+    let token = async {
+        clock.advance(Duration::from_secs(80));
+        Ok(())
+    };
+    call.untimed(token).await.expect("a token");
+    assert_eq!(call.counted(), Duration::ZERO);
+    let before = clock.monotonic();
+    call.pause_after(unavailable()).await.expect("a retry");
+    let slow: Result<()> = call
+        .attempt(async {
+            clock.advance(Duration::from_secs(70));
+            Err(unavailable())
+        })
+        .await;
+    slow.expect_err("it fails");
+    assert_eq!(call.counted(), clock.monotonic() - before);
+}
+
+#[tokio::test]
+async fn h4_an_attempt_has_what_is_left_of_the_limit_of_its_call() {
+    let (clock, quota, policy) = (clock(), RetryQuota::new(), Policy::data());
+    let call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+    clock.advance(policy.call_limit);
+    let attempt = call.attempt(std::future::pending::<Result<()>>());
+    // Half the limit of a call that had all of it.
+    let ended = tokio::time::timeout(policy.call_limit / 2, attempt).await;
+    let error = ended.expect("nothing was left").expect_err("no time");
+    assert_eq!((error.kind(), error.context().phase), (Kind::TransportTimeout, Some(Phase::Page)));
+}
+
+#[tokio::test]
+async fn b12_throttling_takes_five_from_the_quota_and_a_transient_failure_ten() {
+    for (error, retries) in [(throttled(None), 20), (unavailable(), 10)] {
+        let (clock, quota) = (clock(), RetryQuota::new());
+        // Without waits the quota is not refilled meanwhile.
+        let policy = Policy { tries: 50, cap: Duration::ZERO, ..Policy::data() };
+        let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+        let mut made = 0;
+        while call.pause_after(error.clone()).await.is_ok() {
+            made += 1;
+        }
+        assert_eq!(made, retries, "{error}");
+    }
 }
 
 #[tokio::test]

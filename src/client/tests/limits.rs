@@ -79,6 +79,29 @@ async fn b4_without_a_retry_after_the_waits_grow() {
 }
 
 #[tokio::test]
+async fn b1_requested_waits_and_the_time_of_the_token_do_not_count_in_the_limit_of_a_page() {
+    let down = Act::with_headers(503, &[], "");
+    let bench = Bench::new(vec![throttled("50"), throttled("50"), down.clone()]).await;
+    bench.get().await.expect("a page after 100 s that the service requested");
+    assert!(bench.clock().monotonic() >= Duration::from_secs(100));
+    // The token takes longer than a page may.
+    let clock = noon();
+    let servers = clock.clone();
+    let first = std::sync::atomic::AtomicBool::new(true);
+    let server = TestServer::start(move |request| {
+        if request.is_token_request() {
+            servers.advance(Duration::from_secs(100));
+            return Act::json(200, &token_body("good-token"));
+        }
+        if first.swap(false, Ordering::Relaxed) { down.clone() } else { Act::json(200, "{}") }
+    })
+    .await;
+    let bench = Bench::of(server, |settings| settings.clock = clock);
+    bench.get().await.expect("a page at the second try");
+    assert_eq!(bench.server.other_requests().len(), 2);
+}
+
+#[tokio::test]
 async fn b5_with_nothing_left_neither_data_nor_a_token_is_requested() {
     let bench = Bench::with(vec![], vec![], |s| s.daily_allowance = Some(0)).await;
     let error = bench.error().await;
@@ -128,6 +151,60 @@ async fn b6_the_count_equals_that_of_the_service_after_any_fault() {
         (bench.client.allowance().expect("memory").used, bench.client.data_requests()),
         (served, served)
     );
+}
+
+/// A cursor that makes the URL of its request almost as long as the longest one.
+fn long_cursor() -> String {
+    "~.-_aZ09".repeat(8_000)
+}
+
+#[tokio::test]
+async fn p3_p4_a_cursor_of_64_kb_arrives_and_one_of_100_kb_is_refused_before_it_leaves() {
+    let bench = Bench::new(vec![]).await;
+    let read = |reply: &Reply| ready(reply::json_object(reply));
+    let get = async |cursor: &str| {
+        let query = format!("{QUERY}&cursor={cursor}");
+        bench.client.get(DATA_PATH, &query, Deadline::NEVER, &Spending::default(), read).await
+    };
+    let cursor = long_cursor();
+    get(&cursor).await.expect("a page");
+    let line = format!("GET {DATA_PATH}?{QUERY}&cursor={cursor} HTTP/1.1\r\n");
+    assert!(bench.server.other_requests()[0].raw.starts_with(&line), "another cursor arrived");
+    let error = get(&"c".repeat(100_000)).await.expect_err("too long for a URL");
+    assert_eq!((error.kind(), error.context().unsent), (Kind::RequestRejected, true));
+    assert!(error.to_string().contains("URL"), "{error}");
+    assert_eq!((bench.server.other_requests().len(), bench.client.data_requests()), (1, 1));
+    assert_eq!(bench.client.allowance().expect("memory").used, 1);
+}
+
+#[tokio::test]
+async fn b6_the_count_equals_that_of_the_service_with_cursors_of_64_and_100_kb() {
+    let faults = [Act::close(), Act::with_headers(503, &[], ""), Act::json(200, r#"{"nextCur"#)];
+    let data = (0..100)
+        .map(
+            |page| {
+                if page % 10 == 0 { faults[page / 10 % 3].clone() } else { Act::json(200, "{}") }
+            },
+        )
+        .collect();
+    let bench = Bench::new(data).await;
+    let read = |reply: &Reply| ready(reply::json_object(reply));
+    for page in 0..100 {
+        let cursor = match page % 50 {
+            20 => "c".repeat(100_000),
+            10 => long_cursor(),
+            _ => format!("c{page}"),
+        };
+        let query = format!("{QUERY}&cursor={cursor}");
+        let spending = Spending::default();
+        let got = bench.client.get(DATA_PATH, &query, Deadline::NEVER, &spending, read).await;
+        assert_eq!(got.is_ok(), cursor.len() < 100_000, "page {page}");
+        bench.clock().advance(Duration::from_secs(60));
+    }
+    let served = bench.server.other_requests().len() as u64;
+    assert!(served > 98, "{served}");
+    assert_eq!(bench.client.allowance().expect("memory").used, served);
+    assert_eq!(bench.client.data_requests(), served);
 }
 
 #[tokio::test]

@@ -1,0 +1,148 @@
+//! Tokens of different credentials, and of one that expires by either clock.
+
+#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
+use jiff::SignedDuration;
+
+use super::*;
+use crate::auth::test_harness::{Harness, good, warnings};
+use crate::http::test_server::Act;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The keys that differ from this one in one part.
+fn others(key: &TokenKey) -> Vec<(&'static str, TokenKey)> {
+    let other = |text: &str| format!("{text}-other");
+    vec![
+        ("subject", TokenKey { subject: other(&key.subject), ..key.clone() }),
+        ("key", TokenKey { kid: other(&key.kid), ..key.clone() }),
+        ("audience", TokenKey { audience: other(&key.audience), ..key.clone() }),
+        ("endpoint", TokenKey { token_url: other(&key.token_url), ..key.clone() }),
+        ("scopes", TokenKey { scopes: ScopeSet::granted("customer.data.read"), ..key.clone() }),
+    ]
+}
+
+#[tokio::test]
+async fn t29_t30_a_token_of_another_subject_key_audience_or_endpoint_is_not_used() {
+    let harness = Harness::new(vec![]).await;
+    let token = harness.token().await.expect("a token");
+    for (part, key) in others(&harness.source.key) {
+        let source = TokenSource::shared(key, &harness.clock);
+        let before = harness.server.requests().len();
+        let other = source.token(&harness.exchange()).await.expect("a token of its own");
+        assert_ne!(other.generation(), token.generation(), "{part}");
+        assert_eq!(harness.server.requests().len(), before + 1, "{part}");
+        assert_ne!(other.secret(), token.secret(), "{part}");
+    }
+    assert_eq!(harness.token().await.expect("kept").generation(), token.generation());
+}
+
+#[tokio::test]
+async fn t30_only_a_token_of_the_same_subject_audience_and_scopes_is_taken_over() {
+    let harness = Harness::new(vec![]).await;
+    let token = harness.token().await.expect("a token");
+    for (part, key) in others(&harness.source.key) {
+        let source = TokenSource::new(key, harness.clock.clone());
+        source.adopt(&harness.source);
+        let taken = source.state.lock().token.as_ref().map(|t| t.access.generation());
+        let expected = (part == "key").then_some(token.generation());
+        assert_eq!(taken, expected, "{part}");
+    }
+    // A clock of another kind would judge its end by another time.
+    let elsewhere = Clock::frozen_at(harness.clock.wall());
+    let source = TokenSource::new(harness.source.key.clone(), elsewhere);
+    source.adopt(&harness.source);
+    assert!(source.state.lock().token.is_none());
+}
+
+#[tokio::test]
+async fn t30_a_token_that_was_taken_over_ends_when_it_would_have_ended() {
+    let harness = Harness::new(vec![]).await;
+    let token = harness.token().await.expect("a token");
+    harness.clock.advance(300 * SECOND);
+    let key = TokenKey { kid: "new".to_owned(), ..harness.source.key.clone() };
+    let source = TokenSource::new(key, harness.clock.clone());
+    source.adopt(&harness.source);
+    let used = source.token(&harness.exchange()).await.expect("the old one");
+    assert_eq!(used.generation(), token.generation());
+    harness.clock.advance(300 * SECOND);
+    let next = source.token(&harness.exchange()).await.expect("a new one");
+    assert_ne!(next.generation(), token.generation());
+    // A source that has a token keeps it.
+    source.adopt(&harness.source);
+    let kept = source.token(&harness.exchange()).await.expect("its own");
+    assert_eq!(kept.generation(), next.generation());
+}
+
+#[tokio::test]
+async fn t24_a_token_ends_after_its_lifetime_by_either_clock() {
+    let hour = SignedDuration::from_hours(1);
+    // How the wall clock is set, and by how much both advance.
+    for (step, advance) in [
+        (-hour, 600 * SECOND),
+        (-24 * 3_650 * hour, 600 * SECOND),
+        (hour, Duration::ZERO),
+        (SignedDuration::ZERO, 600 * SECOND),
+    ] {
+        let harness = Harness::new(vec![]).await;
+        let first = harness.token().await.expect("a token");
+        harness.clock.step(step);
+        if step.is_negative() {
+            let kept = harness.token().await.expect("valid");
+            assert_eq!(kept.generation(), first.generation(), "it is not over yet");
+        }
+        harness.clock.advance(advance);
+        let next = harness.token().await.expect("a new one");
+        assert_ne!(next.generation(), first.generation(), "{step:?} {advance:?}");
+        assert_eq!(harness.server.requests().len(), 2);
+    }
+}
+
+/// Uses the token to its end and checks that this sends nothing, waits for nothing and warns of nothing.
+async fn uses_it_up(harness: &Harness, old: &AccessToken) {
+    warnings();
+    let sent = harness.server.requests().len();
+    let mut now = harness.clock.monotonic();
+    while now < 594 * SECOND {
+        let token = harness.token().await.expect("the valid one");
+        assert_eq!(token.generation(), old.generation(), "at {now:?}");
+        assert_eq!(harness.clock.monotonic(), now, "a call waited");
+        harness.clock.advance(SECOND);
+        now = harness.clock.monotonic();
+    }
+    assert_eq!(harness.server.requests().len(), sent);
+    assert_eq!(warnings(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn t9_nothing_is_renewed_in_a_pause_not_even_in_the_last_seconds() {
+    let pause = Act::with_headers(429, &["Retry-After: 50"], "");
+    let harness = Harness::new(vec![good("old"), pause]).await;
+    let old = harness.token().await.expect("a token");
+    // A pause of 50 s, and the token has 54.
+    harness.clock.advance(546 * SECOND);
+    harness.token().await.expect("the valid one, and a renewal that fails");
+    assert_eq!(harness.server.requests().len(), 2);
+    uses_it_up(&harness, &old).await;
+    harness.clock.advance(3 * SECOND);
+    harness.token().await.expect("a new one, when the pause is over");
+    assert_eq!(harness.server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn t9_nothing_is_renewed_while_a_refusal_is_remembered() {
+    let refusal = Act::json(400, r#"{"error":"invalid_client"}"#);
+    let harness = Harness::new(vec![good("old"), refusal]).await;
+    let old = harness.token().await.expect("a token");
+    harness.clock.advance(546 * SECOND);
+    harness.token().await.expect("the valid one, and a renewal that is refused");
+    assert_eq!(harness.server.requests().len(), 2);
+    uses_it_up(&harness, &old).await;
+    harness.clock.advance(SECOND);
+    let error = harness.token().await.expect_err("the token is over, the refusal remembered");
+    assert_eq!(error.kind(), Kind::AuthenticationError);
+    assert_eq!(harness.server.requests().len(), 2);
+    harness.clock.advance(60 * SECOND);
+    harness.token().await.expect("a new one");
+    assert_eq!(harness.server.requests().len(), 3);
+}
