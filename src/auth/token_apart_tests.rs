@@ -44,9 +44,9 @@ async fn t30_only_a_token_of_the_same_subject_audience_and_scopes_is_taken_over(
     for (part, key) in others(&harness.source.key) {
         let source = TokenSource::new(key, harness.clock.clone());
         source.adopt(&harness.source);
-        let taken = source.state.lock().token.as_ref().map(|t| t.access.generation());
+        let adopted = source.state.lock().token.as_ref().map(|token| token.access.generation());
         let expected = (part == "key").then_some(token.generation());
-        assert_eq!(taken, expected, "{part}");
+        assert_eq!(adopted, expected, "{part}");
     }
     // A clock of another kind would judge its end by another time.
     let elsewhere = Clock::frozen_at(harness.clock.wall());

@@ -3,11 +3,13 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::BaseUrl;
 use crate::lock::Mutex;
@@ -177,6 +179,33 @@ impl TestServer {
     }
 }
 
+/// An address at which nobody answers an attempt to connect: the queue of its listener is full.
+pub(crate) struct Unanswering {
+    pub(crate) address: SocketAddr,
+    _listener: TcpListener,
+    _queue: Vec<Pin<Box<dyn Future<Output = std::io::Result<TcpStream>> + Send>>>,
+}
+
+impl Unanswering {
+    pub(crate) async fn on(address: &str) -> Self {
+        let address: SocketAddr = address.parse().expect("an address");
+        let socket = if address.is_ipv6() { TcpSocket::new_v6() } else { TcpSocket::new_v4() };
+        let socket = socket.expect("a socket");
+        socket.bind(address).expect("a port");
+        let listener = socket.listen(0).expect("a queue of one");
+        let address = listener.local_addr().expect("an address");
+        let mut queue = Vec::new();
+        for _ in 0..8 {
+            // Begins to connect; the kernel of this machine takes the first ones into the queue.
+            let mut connecting: Pin<Box<dyn Future<Output = _> + Send>> =
+                Box::pin(TcpStream::connect(address));
+            let _ = tokio::time::timeout(Duration::ZERO, &mut connecting).await;
+            queue.push(connecting);
+        }
+        Self { address, _listener: listener, _queue: queue }
+    }
+}
+
 pub(crate) const EMPTY_PAGE: &str = r#"{"nextCursor":null,"series":[]}"#;
 
 /// A valid token reply with both scopes.
@@ -197,8 +226,8 @@ async fn serve(
     recorded: Arc<Mutex<Vec<Recorded>>>,
 ) {
     while let Some(raw) = read_request(&mut stream).await {
-        // This server speaks no TLS: as others do, it takes a handshake for bad HTTP.
         if raw.starts_with('\x16') {
+            // A plain HTTP server's answer to a TLS `ClientHello`.
             let _ = stream.write_all(&http(400, &[], b"bad request")).await;
             return;
         }
@@ -237,7 +266,7 @@ enum Then {
 }
 
 /// One request with its body, or `None` at the end of the connection. A TLS `ClientHello` is returned
-/// like a request.
+/// too.
 async fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut raw = Vec::new();
     loop {

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::clock::Clock;
 use crate::error::Transience;
-use crate::http::test_server::{Act, TestServer, http};
+use crate::http::test_server::{Act, TestServer, Unanswering, http};
 
 fn frozen() -> ServiceTime {
     ServiceTime::new(Clock::frozen_at("2026-11-01T12:00:00Z".parse().expect("a timestamp")))
@@ -99,18 +99,8 @@ async fn h1_a_refused_connection_is_a_transport_error_and_nothing_was_sent() {
 
 #[tokio::test]
 async fn h2_a_connection_that_is_not_accepted_is_a_timeout_of_connecting() {
-    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
-    socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
-    let listener = socket.listen(0).expect("a queue of one");
-    let address = listener.local_addr().expect("an address");
-    // The queue is full when a connection is no longer established.
-    let mut waiting = Vec::new();
-    while let Ok(connected) =
-        tokio::time::timeout(Duration::from_millis(100), tokio::net::TcpStream::connect(address))
-            .await
-    {
-        waiting.push(connected.expect("a place in the queue"));
-    }
+    let listener = Unanswering::on("127.0.0.1:0").await;
+    let address = listener.address;
     let base = BaseUrl::parse(&format!("http://{address}"), false).expect("a base URL");
     let settings = TransportSettings { connect_timeout: Duration::from_millis(50), ..patient() };
     let transport = Transport::new(base.clone(), settings).expect("settings");
@@ -132,7 +122,8 @@ async fn h3_no_data_before_the_status_or_within_the_headers_is_a_timeout_of_the_
 #[tokio::test]
 async fn h4_a_body_that_stops_is_a_timeout_of_the_body() {
     let begun = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_vec();
-    let error = attempt_with(impatient(), Act::ReplyAndHang(begun)).await.0.expect_err("silence");
+    let settings = TransportSettings { idle_timeout: Duration::from_millis(50), ..patient() };
+    let error = attempt_with(settings, Act::ReplyAndHang(begun)).await.0.expect_err("silence");
     assert_eq!((error.kind(), error.context().phase), (Kind::TransportTimeout, Some(Phase::Body)));
 }
 
