@@ -26,7 +26,7 @@ MEANINGS = Path(__file__).parents[1] / "docs" / "faults.md"
 # The rows that this version claims: letter -> numbers.
 CLAIMED = {
     "K": [*range(1, 22)],
-    "T": [*range(1, 31), 32],
+    "T": [*range(1, 33)],
     "D": [*range(1, 10)],
     "E": [*range(1, 7)],
     "J": [*range(1, 23)],

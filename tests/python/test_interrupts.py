@@ -30,7 +30,7 @@ from kit.ranges import DAY, NOW
 )
 def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(read):
     script = f"""
-        import pandas, polars, siteline
+        import pandas, polars, signal, siteline
         with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
             client = sandbox.client()
             scan = client.data(
@@ -44,6 +44,7 @@ def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(read):
                 print("waiting", flush=True)
                 {read}
             except KeyboardInterrupt:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
                 print("interrupted", flush=True)
             sandbox.clear_faults()
             print(len(scan.to_pandas()) == len(sandbox.truth(**{DAY!r})), flush=True)
@@ -58,8 +59,11 @@ def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(read):
 
 
 def interrupt_until_it_ends(process):
-    """Send SIGINT, again if Python has lost it in one of its own callbacks."""
-    for _ in range(4):
+    """Send SIGINT, again if Python has lost it in one of its own callbacks.
+
+    The process ignores the second one if the first was not lost, and the machine only slow.
+    """
+    for _ in range(12):
         process.send_signal(signal.SIGINT)
         try:
             return process.communicate(timeout=20)[0]

@@ -86,6 +86,31 @@ def test_a_client_works_in_a_spawned_process(client):
     assert scanned.equals(expected)
 
 
+@pytest.mark.fault("T31")
+@pytest.mark.sandbox(now=None, token_rate=1_000)
+def test_32_spawned_workers_have_a_token_each_and_the_ledger_counts_them(
+    sandbox, subject, key_file, tmp_path
+):
+    credential = siteline.Credential(subject, key_file)
+    client = siteline.Client(sandbox.base_url, credential=credential, ledger=tmp_path / "ledger")
+    spawn = multiprocessing.get_context("spawn")
+    together = spawn.Barrier(32)
+    workers = [spawn.Process(target=work, args=(client, together)) for _ in range(32)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(300)
+    assert [worker.exitcode for worker in workers] == [0] * 32
+    assert client.allowance.token_requests == sandbox.stats["token_requests"] == 32
+    assert client.allowance.used == sandbox.stats["data_requests"] == 32
+
+
+def work(client, together):
+    """A worker of the pool, whose first request goes out together with those of the others."""
+    together.wait(240)
+    client.data(**QUERY).collect()
+
+
 def test_a_client_is_pickled_as_its_settings_and_the_path_of_its_key(
     client, key_file, monkeypatch, tmp_path
 ):
