@@ -1,6 +1,7 @@
 //! H and E rows: statuses and bodies of data and discovery replies.
 
 use super::*;
+use crate::http::test_server::EMPTY_PAGE;
 
 #[tokio::test]
 async fn h5_h6_h7_h8_a_lost_or_truncated_reply_is_retried_and_counted() {
@@ -42,6 +43,13 @@ async fn h17_a_status_that_the_interface_does_not_define_is_a_protocol_error() {
     for status in [201, 202, 204, 206, 304, 999, 101] {
         let reply = format!("HTTP/1.1 {status} Odd\r\n\r\n").into_bytes();
         let bench = Bench::new(vec![Act::ReplyAndClose(reply)]).await;
+        let error = bench.error().await;
+        assert_eq!(error.kind(), Kind::ProtocolError, "{status}: {error}");
+        assert_eq!(bench.server.other_requests().len(), 1, "{status}");
+    }
+    // A good page under another status is no page: that of a 206 is a part of one.
+    for status in [201, 202, 203, 206, 299] {
+        let bench = Bench::new(vec![Act::json(status, EMPTY_PAGE)]).await;
         let error = bench.error().await;
         assert_eq!(error.kind(), Kind::ProtocolError, "{status}: {error}");
         assert_eq!(bench.server.other_requests().len(), 1, "{status}");
