@@ -4,6 +4,7 @@
 # make test-python  the wheel alone; PYTEST_ARGS="-k store" passes options to pytest
 # make test-pythons the wheel on the other interpreters that are found, or on those of PYTHONS
 # make faults       compare tests/FAULTS.md with the rows that both runs proved; FAULTS=--write updates it
+# make faults-long  the fault rows again with many more trials, on a machine that does nothing else
 # make house        the modules of the source: sizes, arrows between them, circles
 # make develop      editable install: Python from the source tree, Rust built incrementally
 # make format       format all Rust and Python code
@@ -33,7 +34,7 @@ PYTHON_TREES := python tests examples benches
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: demo house test test-rust test-python test-pythons faults develop format format-check lint types check \
+.PHONY: demo house test test-rust test-python test-pythons faults faults-long develop format format-check lint types check \
 	torture crash fuzz mutants bench clean
 .DEFAULT_GOAL := test
 
@@ -89,6 +90,10 @@ test-pythons: test-python
 # The table of proven rows must list what these two runs proved.
 faults: test-rust test-python
 	$(BIN)/python tests/faults.py $(FAULTS) --rust $(RESULTS)/rust.txt --python $(RESULTS)/python.xml
+
+# The rows of LONGER in tests/faults.py with their full figures: half an hour. The table says so.
+faults-long:
+	SITELINE_LONG=1 $(MAKE) faults
 
 # The wheel and two other packages with a Rust core, in a separate environment.
 $(TORTURE)/ready: pyproject.toml

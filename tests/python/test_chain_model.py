@@ -38,6 +38,7 @@ TYPED = (
     siteline.CursorRejected,
     siteline.ProtocolError,
     siteline.RateLimited,
+    siteline.RequestRejected,
     siteline.ScopeError,
     siteline.ServiceUnavailable,
     siteline.TransportError,

@@ -27,10 +27,9 @@ def case(name, row, inside=""):
 
 ROWS = TABLE["claimed_rows"]()
 MEANINGS = TABLE["MEANINGS"].read_text(encoding="utf-8")
-PROVEN = [
-    case("test_r10", "R10", "<skipped/>"),
-    *(case(f"test_{row}", row) for row in ROWS),
-]
+NEEDS = list(TABLE["NEEDS"])
+SKIPPED = [case(f"test_{row}", row, "<skipped/>") for row in NEEDS]
+PROVEN = [*SKIPPED, *(case(f"test_{row}", row) for row in ROWS)]
 
 
 @pytest.fixture
@@ -74,6 +73,35 @@ def test_a_rust_test_that_did_not_pass_proves_nothing(check, outcome):
     status, printed = check(rust([line]), python(*PROVEN[:-1]), "--write")
     assert status == 1
     assert ROWS[-1] in printed
+
+
+def test_a_row_whose_only_test_was_skipped_is_listed_as_unproven(check, tmp_path):
+    assert check(rust(["x ... ok"]), python(*PROVEN), "--write")[0] == 0
+    text = (tmp_path / "FAULTS.md").read_text(encoding="utf-8")
+    proven, unproven = text.split("## Unproven: skipped")
+    assert f"{len(ROWS)} rows claimed and proven." in proven
+    for row in NEEDS:
+        assert f"| {row} |" not in proven
+        assert f"| {row} | {TABLE['meanings'](MEANINGS)[row]} | `test_x::test_{row}` |" in unproven
+        assert f"{row} needs {TABLE['NEEDS'][row]}" in unproven
+    assert "unproven here" in check(rust(["x ... ok"]), python(*PROVEN))[1]
+    # Where they are proven the table is the same, and the output says so.
+    also = [case(f"test_{row}", row) for row in NEEDS]
+    status, printed = check(rust(["x ... ok"]), python(*PROVEN[len(NEEDS) :], *also))
+    assert status == 0
+    assert ": proven here" in printed
+    status, printed = check(rust(["x ... ok"]), python(*PROVEN[len(NEEDS) :]), "--write")
+    assert status == 1
+    assert f"nor a skipped test names: {', '.join(NEEDS)}" in printed
+
+
+def test_the_table_says_which_form_ran(check, tmp_path, monkeypatch):
+    for value, words in (("", "of `make test`."), ("1", "of the longer form.")):
+        monkeypatch.setenv("SITELINE_LONG", value)
+        check(rust(["x ... ok"]), python(*PROVEN), "--write")
+        text = (tmp_path / "FAULTS.md").read_text(encoding="utf-8")
+        assert f"These runs were {words}" in text
+    assert set(TABLE["LONGER"]) <= set(ROWS)
 
 
 def test_an_incomplete_run_is_refused(check):
@@ -128,8 +156,8 @@ def test_the_table_in_the_repository_has_the_current_meanings():
     text = SCRIPT.with_name("FAULTS.md").read_text(encoding="utf-8")
     shown = dict(re.findall(r"^\| ([A-Z]\d+) \| (.+) \| `.*` \|$", text, re.MULTILINE))
     meanings = TABLE["meanings"](MEANINGS)
-    assert shown == {row: meanings[row] for row in ROWS}
-    assert list(shown) == ROWS
+    assert list(shown) == [*ROWS, *NEEDS]
+    assert shown == {row: meanings[row] for row in shown}
 
 
 def test_there_are_203_rows():
