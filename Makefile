@@ -14,7 +14,7 @@
 # make check        what CI runs: format-check, lint, types, test
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at each system call
-# make fuzz         decode arbitrary bytes as a page; compare the decoder with itself and serde_json
+# make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
 # make mutants      change the core in 3,000 places, one at a time: do its tests notice? (many hours)
 # make bench        speed compared with other packages
 # make clean        remove everything that was set up and built
@@ -116,13 +116,18 @@ crash: $(VENV)/installed
 $(FUZZ)/bin/cargo-fuzz:
 	cargo install --quiet --locked --root $(FUZZ) cargo-fuzz
 
-# At most ten minutes. Coverage guidance needs an unstable feature of the compiler;
-# FUZZ_ARGS="-max_total_time=60" passes options to libFuzzer.
+# Half an hour. Coverage guidance needs an unstable feature of the compiler. FUZZ_TARGETS="page state",
+# FUZZ_SECONDS=60 narrow it; FUZZ_ARGS passes options to libFuzzer.
+FUZZ_TARGETS ?= page bookmark instant key state block
+FUZZ_SECONDS ?= 300
 fuzz: $(FUZZ)/bin/cargo-fuzz
-	@mkdir -p $(FUZZ)/pages
+	@for target in $(FUZZ_TARGETS); do \
+	mkdir -p $(FUZZ)/corpus/$$target; \
+	case $$target in page) seeds=tests/pages;; key) seeds=tests/keys;; state) seeds=tests/fuzz/seeds;; *) seeds=;; esac; \
 	PATH="$(CURDIR)/$(FUZZ)/bin:$$PATH" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$(CURDIR)/$(FUZZ) \
-	cargo fuzz run --fuzz-dir tests/fuzz page $(FUZZ)/pages tests/pages -- -max_total_time=600 \
-	-timeout=10 -dict=tests/fuzz/json.dict -artifact_prefix=$(FUZZ)/ -print_final_stats=1 $(FUZZ_ARGS)
+	cargo fuzz run --fuzz-dir tests/fuzz $$target $(FUZZ)/corpus/$$target $$seeds -- -dict=tests/fuzz/json.dict \
+	-max_total_time=$(FUZZ_SECONDS) -timeout=10 -artifact_prefix=$(FUZZ)/ -print_final_stats=1 $(FUZZ_ARGS) \
+	|| exit 1; done
 
 $(MUTANTS)/bin/cargo-mutants:
 	cargo install --quiet --locked --root $(MUTANTS) cargo-nextest

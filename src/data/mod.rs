@@ -25,7 +25,7 @@ mod schema;
 mod shape;
 mod table;
 
-pub(crate) use bookmark::Bookmark;
+pub use bookmark::Bookmark;
 pub use chain::{Chain, Decoding};
 pub(crate) use chain::{Fetch, PagingState, ends_chain};
 pub(crate) use cursor::Cursor;

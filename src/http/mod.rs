@@ -39,6 +39,7 @@ pub use base_url::BaseUrl;
 pub(crate) use problem::Problem;
 pub(crate) use retry::{Call, RetryQuota};
 pub use retry::{Deadline, Policy};
+pub use retry_after::pause;
 pub(crate) use transport::TransportSettings;
 pub(crate) use transport::{Reply, Request, Transport};
 pub(crate) use trust::{Trust, certificates_of};

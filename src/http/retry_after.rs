@@ -26,7 +26,9 @@ pub(crate) fn end_of_pause(now: Timestamp, pause: Duration) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-fn pause(text: &str, now: Timestamp) -> Option<Duration> {
+/// The pause that one value of the header requests.
+#[must_use]
+pub fn pause(text: &str, now: Timestamp) -> Option<Duration> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // A number that does not fit is a very long pause.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));

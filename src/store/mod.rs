@@ -52,6 +52,13 @@ use self::writer::{Writer, Writers};
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
 
+/// The timestamps of a block in these bytes, `None` where they are no block: for tests/fuzz.
+#[must_use]
+pub fn block_times(bytes: &[u8]) -> Option<Vec<i64>> {
+    let rows = block::decode(bytes)?;
+    Some(rows.iter().map(|row| row.timestamp).collect())
+}
+
 /// One store file. Shared by threads and, each with its own connection, by processes.
 #[derive(Debug)]
 pub struct Store {

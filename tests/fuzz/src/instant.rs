@@ -1,0 +1,19 @@
+//! Reads arbitrary text as an instant, and as the value of `Retry-After`. An instant that jiff reads as
+//! well is the same one.
+#![no_main]
+
+use jiff::Timestamp;
+use libfuzzer_sys::fuzz_target;
+use siteline::data::parse_instant;
+use siteline::http::pause;
+
+fuzz_target!(|text: &str| {
+    if let (Ok(found), Ok(expected)) = (parse_instant(text), text.parse::<Timestamp>()) {
+        assert_eq!(found, expected, "{text:?}");
+    }
+    let now: Timestamp = Timestamp::UNIX_EPOCH;
+    if let Some(asked) = pause(text.trim(), now) {
+        let is_seconds = text.trim().bytes().all(|byte| byte.is_ascii_digit());
+        assert!(is_seconds || asked.as_nanos() > 0, "{text:?}");
+    }
+});
