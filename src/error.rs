@@ -179,6 +179,8 @@ pub struct Context {
     pub broken_framing: bool,
     /// True if no byte of the request was sent: it does not count against the allowance.
     pub unsent: bool,
+    /// True if the client certificate was refused, or there was none: no new token can help.
+    pub certificate_refused: bool,
 }
 
 /// A failure: a kind and its context, boxed so that a `Result` stays small.

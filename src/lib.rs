@@ -17,7 +17,7 @@
 //! | [`error`] | the error type, and which errors are transient | - |
 //! | [`clock`] | time, and the estimate of the service's time | fork, lock |
 //! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, files, error, clock |
-//! | [`auth`] | keys, assertions, tokens | fork, lock, files, error, clock, http |
+//! | [`auth`] | keys, assertions, tokens, client certificates | fork, lock, files, error, clock, http |
 //! | [`data`] | query, cursor, chain, decoding, merging | lock, error |
 //! | [`preview`] | the lines of a table's first series, for display | data |
 //! | [`duration`] | parser of durations that a user writes | error |
@@ -46,13 +46,14 @@
 //! | JSON of the data | a strict pull parser of our own ([`data`]): bit-equal doubles, exact positions, no tree | serde: errors without a path, a number parsed before its column is known |
 //! | profiles | toml, parsed into a table and checked member by member; strsim for "is … meant?" | serde's derive: its errors show values |
 //! | the store | embedded `SQLite` (rusqlite): one transaction for a page, its bookmark and its coverage | a row for each point: blocks of a series' points are smaller, faster, and carry a checksum |
-//! | certificates | the platform's verifier; rustls-native-certs for `SSL_CERT_FILE` and `SSL_CERT_DIR` | |
+//! | certificates of services | the platform's verifier; rustls-native-certs for `SSL_CERT_FILE` and `SSL_CERT_DIR` | |
+//! | certificates of clients | rustls; x509-cert to read them, p12-keystore for PKCS#12 | reqwest's `Identity`: it does not tell whether the service asked for a certificate, so a refused handshake would not say why |
 //! | other JSON | `serde_json` | |
 //! | Python | pyo3 | |
 //! | log records | log, whose records have fields, emitted by `python/bridge/logging.rs` | pyo3-log 0.13: it turns each field into text |
 //! | asyncio: user coroutines that Rust awaits | pyo3-async-runtimes, without its features: `into_future_with_locals`, for async signers and async stores (`python/bridge/coroutine.rs`) | |
 //! | asyncio: awaitables that Python awaits | a bridge of our own (`python/bridge/awaitable.rs`) | pyo3-async-runtimes 0.29: 8 of 40 scripts that exited during a call crashed, because it attaches to an interpreter that is finalizing; if the loop was closed it prints a traceback and sets `sys.last_value`; an awaitable whose result is `StopIteration` never completes; a panic becomes a separate exception without its message |
-//! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte | axum |
+//! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte; tokio-rustls and rcgen for TLS with an authority of its own | axum |
 
 #![cfg_attr(
     not(feature = "python"),

@@ -13,6 +13,7 @@ error.
 ['timestamp', 'value', 'minimum']
 
 Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before enrollment;
+:class:`MutualTls` in place of a credential for a platform-managed integration;
 :class:`Feed` and :class:`Store` for data that stay up to date while the service revises them;
 :class:`Sandbox` for tests; all exceptions are in :mod:`siteline.errors`, the types of the dicts in
 :mod:`siteline.reports`.
@@ -26,6 +27,7 @@ from siteline._siteline import (
     Clock,
     Credential,
     Feed,
+    MutualTls,
     Page,
     PageIterator,
     Points,
@@ -147,6 +149,7 @@ __all__ = [
     "Gathered",
     "InternalError",
     "Lateness",
+    "MutualTls",
     "Page",
     "PageIterator",
     "PageReport",

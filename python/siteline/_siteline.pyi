@@ -47,6 +47,7 @@ __all__ = [
     "Clock",
     "Credential",
     "Feed",
+    "MutualTls",
     "Page",
     "PageIterator",
     "Points",
@@ -135,6 +136,31 @@ class Credential:
     def public_jwk(self) -> PublicJwk: ...
     def __copy__(self) -> Credential: ...
     def __deepcopy__(self, memo: Any) -> Credential: ...
+
+@final
+class MutualTls:
+    def __new__(
+        cls,
+        certificate: str | PathLike[str] | _Bytes,
+        *,
+        key: str | PathLike[str] | _Bytes | PrivateKey | None = None,
+        passphrase: str | bytes | None = None,
+        password_command: str | Sequence[str] | None = None,
+        client_id: str | None = None,
+        strict: bool = False,
+    ) -> Self: ...
+    @property
+    def subject(self) -> str: ...
+    @property
+    def client_id(self) -> str | None: ...
+    @property
+    def thumbprint(self) -> str: ...
+    @property
+    def not_before(self) -> datetime: ...
+    @property
+    def not_after(self) -> datetime: ...
+    def __copy__(self) -> MutualTls: ...
+    def __deepcopy__(self, memo: Any) -> MutualTls: ...
 
 @final
 class Clock:
@@ -483,13 +509,13 @@ class _BaseOptions(TypedDict, total=False):
     clock: Clock | None
 
 class _ClientOptions(_BaseOptions, total=False):
-    credential: Credential
+    credential: Credential | MutualTls
 
 class _OutsideOptions(_ClientOptions, total=False):
     base_url: str
 
 class _NewClientOptions(_BaseOptions):
-    credential: Credential
+    credential: Credential | MutualTls
 
 class _DataOptions(TypedDict, total=False):
     start: Required[_Instant | None]
@@ -513,7 +539,7 @@ class Client:
         cls,
         base_url: str,
         *,
-        credential: Credential,
+        credential: Credential | MutualTls,
         scopes: str | Sequence[str] | None = ("customer.discovery.read", "customer.data.read"),
         audience: str | None = None,
         daily_allowance: int | None = None,
@@ -548,7 +574,7 @@ class Client:
     @property
     def clock_skew(self) -> float | None: ...
     def discover(self) -> Discovery: ...
-    def replace_credential(self, credential: Credential) -> None: ...
+    def replace_credential(self, credential: Credential | MutualTls) -> None: ...
     def _discover(self) -> Awaitable[Discovery]: ...
     def data(
         self,
@@ -624,6 +650,9 @@ class Sandbox:
         approved: bool = True,
         late: bool = True,
         record_wire: bool = False,
+        tls: bool | Literal["1.2", "1.3"] = False,
+        mutual_tls: Literal["data", "token"] | None = None,
+        certificate_refusal: Literal["page", "alert"] = "page",
         page_size: int = 1000,
         max_page_size: int = 10000,
         interval: _Duration = "1m",
@@ -651,6 +680,20 @@ class Sandbox:
     def client(self, **options: Unpack[_ClientOptions]) -> Client: ...
     def async_client(self, **options: Unpack[_ClientOptions]) -> AsyncClient: ...
     def env(self) -> dict[str, str]: ...
+    @property
+    def ca(self) -> bytes: ...
+    def certificate(
+        self,
+        name: str = "plant",
+        *,
+        lifetime: _Duration = "30d",
+        begins: _Instant | None = None,
+        client_auth: bool = True,
+        trusted: bool = True,
+        registered: bool = True,
+        chain: bool = False,
+    ) -> bytes: ...
+    def unregister(self, name: str) -> None: ...
     def enroll(self, public_jwk: _Jwk | str, scopes: Sequence[str] | None = None) -> str: ...
     def approve(self, subject: str) -> None: ...
     def revoke(self, subject: str) -> None: ...

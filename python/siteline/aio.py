@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from siteline._siteline import (
         Bookmark,
         Credential,
+        MutualTls,
         Query,
         Scan,
         Store,
@@ -146,7 +147,7 @@ class AsyncClient:
         """Request the resources that may be read (§4.2)."""
         return await self._client._discover()
 
-    def replace_credential(self, credential: Credential) -> None:
+    def replace_credential(self, credential: Credential | MutualTls) -> None:
         """Sign with another credential: see :meth:`siteline.Client.replace_credential`."""
         self._client.replace_credential(credential)
 

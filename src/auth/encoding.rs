@@ -2,7 +2,7 @@
 //! numbers of an RSA key. An error names what was found instead, without showing its content.
 
 use pkcs8::der::asn1::UintRef;
-use pkcs8::der::{Reader, SliceReader, Tag};
+use pkcs8::der::{Reader, SecretDocument, SliceReader, Tag};
 use pkcs8::{EncryptedPrivateKeyInfo, ObjectIdentifier, PrivateKeyInfo, pkcs5};
 use zeroize::Zeroizing;
 
@@ -47,7 +47,7 @@ pub(crate) fn is_key_text(text: &str) -> bool {
 }
 
 /// Decodes UTF-8, or UTF-16 with a byte order mark, which a redirect in PowerShell writes.
-fn text_of(bytes: &[u8]) -> Option<Zeroizing<String>> {
+pub(super) fn text_of(bytes: &[u8]) -> Option<Zeroizing<String>> {
     let units = |unit: fn([u8; 2]) -> u16| {
         let units: Zeroizing<Vec<u16>> =
             Zeroizing::new(bytes[2..].chunks_exact(2).map(|two| unit([two[0], two[1]])).collect());
@@ -85,7 +85,7 @@ fn read_text(text: &str, passphrase: Option<&[u8]>) -> Result<Option<Components>
     }
 }
 
-fn is_bare_base64(text: &str) -> bool {
+pub(super) fn is_bare_base64(text: &str) -> bool {
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
     text.len() >= SHORTEST_BARE_BASE64 && text.chars().all(|c| is_base64(c) || c.is_whitespace())
 }
@@ -103,7 +103,7 @@ fn read_bare_base64(text: &str, passphrase: Option<&[u8]>) -> Result<Components>
 
 /// The first DER element, if only white space follows it, such as a line break added by an editor.
 /// Trimming first could remove a byte of the key.
-fn first_element(bytes: &[u8]) -> Option<&[u8]> {
+pub(super) fn first_element(bytes: &[u8]) -> Option<&[u8]> {
     let element = SliceReader::new(bytes).ok()?.tlv_bytes().ok()?;
     let is_complete = element.first() == Some(&u8::from(Tag::Sequence))
         && bytes[element.len()..].iter().all(u8::is_ascii_whitespace);
@@ -128,7 +128,7 @@ fn read_der(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
 }
 
 /// The tags of the members of the outer SEQUENCE, which identify the format.
-fn member_tags(der: &[u8]) -> Option<Vec<Tag>> {
+pub(super) fn member_tags(der: &[u8]) -> Option<Vec<Tag>> {
     let mut reader = SliceReader::new(der).ok()?;
     reader
         .sequence(|members| {
@@ -188,6 +188,14 @@ fn algorithm_name(oid: ObjectIdentifier) -> Option<&'static str> {
 }
 
 fn read_encrypted(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
+    read_pkcs8(decrypt(der, passphrase)?.as_bytes())
+}
+
+/// The PKCS#8 of an encrypted private key.
+///
+/// # Errors
+/// `CredentialError` without a passphrase, for a wrong one, and for an encryption that is not supported.
+pub(super) fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretDocument> {
     let Some(passphrase) = passphrase else {
         return Err(refused("The private key is encrypted and no passphrase was given.")
             .with_hint("Give it as passphrase=, from a vault or an environment variable."));
@@ -203,18 +211,18 @@ fn read_encrypted(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
     })?;
     // One wrong passphrase in 256 gives a valid padding and random bytes before it.
     match member_tags(opened.as_bytes()).as_deref() {
-        Some([Tag::Integer, Tag::Sequence, Tag::OctetString, ..]) => read_pkcs8(opened.as_bytes()),
+        Some([Tag::Integer, Tag::Sequence, Tag::OctetString, ..]) => Ok(opened),
         _ => Err(wrong_passphrase()),
     }
 }
 
-fn wrong_passphrase() -> Error {
+pub(super) fn wrong_passphrase() -> Error {
     refused("The private key could not be decrypted with this passphrase.").with_hint(
         "Check that it has no line break or quotes at its end and belongs to this key file.",
     )
 }
 
-fn unknown_encryption() -> Error {
+pub(super) fn unknown_encryption() -> Error {
     refused("The private key is encrypted in an old or rare way that is not supported.").with_hint(
         "Convert it once, then load the new file with the same passphrase: openssl pkcs8 -topk8 \
          -v2 aes-256-cbc -v2prf hmacWithSHA256 -in key.pem -out key-pkcs8.pem",

@@ -1,23 +1,20 @@
-//! The exchange of an assertion for an access token (§4.1): one call and its attempts. Every attempt
+//! The exchange of a proof, usually an assertion, for an access token (§4.1): one call and its attempts. Every attempt
 //! signs a new assertion, because the service accepts a `jti` once, whatever the outcome.
 
 use std::fmt;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use url::form_urlencoded;
-use zeroize::Zeroizing;
 
-use super::assertion::{self, AssertionSettings};
+use super::assertion::AssertionSettings;
 use super::grant::{self, Grant};
 use super::retry_after_gate::{LONGEST_PAUSE, RetryAfterGate};
-use super::{Credential, ScopeSet};
+use super::{Credential, Proof, ScopeSet};
 use crate::clock::{CORRECTED_SKEW, ServiceTime};
 use crate::error::{Error, Kind, Result};
 use crate::http::base_url::TOKEN_PATH;
 use crate::http::{Call, Deadline, Ledger, Policy, Request, RetryQuota, Transport};
 
-const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 /// A refusal is attributed to the clocks only if they differ by more than this.
 const REFUSED_SKEW: SignedDuration = SignedDuration::from_secs(30);
 
@@ -28,10 +25,8 @@ pub(crate) struct Exchange<'a> {
     pub transport: &'a Transport,
     /// The client's estimate of the service's time.
     pub time: &'a ServiceTime,
-    /// The client's credential.
-    pub credential: &'a Credential,
-    /// The settings of its assertions.
-    pub settings: &'a AssertionSettings,
+    /// What the client proves its identity with.
+    pub proof: Proof<'a>,
     /// The retry policy.
     pub policy: &'a Policy,
     /// The caller's deadline.
@@ -91,12 +86,20 @@ impl Exchange<'_> {
             gate.close(clock, &error);
             self.share_pause(&error);
             if is_invalid_client(&error) {
+                let Proof::Assertion { credential, settings } = self.proof else {
+                    return Err(call.with_last_attempt(error));
+                };
+                if error.context().certificate_refused {
+                    return Err(call.with_last_attempt(error));
+                }
                 if !corrected && self.correction_helps(applied) {
                     corrected = true;
                     call.record_attempt(&error, Duration::ZERO);
                     continue;
                 }
-                return Err(call.with_last_attempt(self.explain(error, corrected)));
+                return Err(
+                    call.with_last_attempt(self.explain(error, corrected, credential, settings))
+                );
             }
             if tries == Tries::One {
                 return Err(call.with_last_attempt(error));
@@ -107,13 +110,14 @@ impl Exchange<'_> {
 
     /// One attempt with a new assertion.
     async fn attempt(&self, scopes: &ScopeSet) -> Result<Grant> {
-        let assertion = assertion::make(self.credential, self.settings, self.time.now()).await?;
+        let form = self.proof.form(scopes, self.time).await?;
         let url = self.transport.base_url().join(TOKEN_PATH, None);
         let path = url.path().to_owned();
         let request = Request {
             url,
             authorization: None,
-            form: Some(form(&assertion.into_form_value(), scopes)),
+            form: Some(form),
+            certificate: self.proof.certificate().cloned(),
         };
         let clock = self.time.clock();
         self.ledger.count_token_request(clock.moment())?;
@@ -160,7 +164,13 @@ impl Exchange<'_> {
     }
 
     /// Adds everything that may be the cause: the service does not say which check failed (§7).
-    fn explain(&self, error: Error, corrected: bool) -> Error {
+    fn explain(
+        &self,
+        error: Error,
+        corrected: bool,
+        credential: &Credential,
+        settings: &AssertionSettings,
+    ) -> Error {
         let skew = self.time.skew();
         let seconds = skew.map(|skew| skew.as_secs_f64());
         let clock = match skew {
@@ -178,9 +188,9 @@ impl Exchange<'_> {
              - sub {} must be what enrollment returned\n\
              - {clock}\n\
              - the integration may not be approved yet",
-            self.credential.kid(),
-            self.settings.audience,
-            self.credential.subject(),
+            credential.kid(),
+            settings.audience,
+            credential.subject(),
         );
         let beyond = skew.is_some_and(|skew| skew.abs() > CORRECTED_SKEW);
         let error = if corrected || beyond {
@@ -210,22 +220,8 @@ impl Exchange<'_> {
 
 impl fmt::Debug for Exchange<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Exchange({:?})", self.credential)
+        write!(f, "Exchange({:?})", self.proof)
     }
-}
-
-/// Exactly the four fields of §4.1. The buffer never grows, which would leave a copy of the assertion
-/// in memory.
-fn form(assertion: &str, scopes: &ScopeSet) -> Zeroizing<String> {
-    let scopes = scopes.to_string();
-    let target = String::with_capacity(assertion.len() + 3 * scopes.len() + 256);
-    let mut fields = form_urlencoded::Serializer::new(target);
-    fields
-        .append_pair("grant_type", "client_credentials")
-        .append_pair("client_assertion_type", ASSERTION_TYPE)
-        .append_pair("client_assertion", assertion)
-        .append_pair("scope", &scopes);
-    Zeroizing::new(fields.finish())
 }
 
 /// `invalid_client`, or a 401 without a known code.

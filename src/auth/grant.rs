@@ -87,9 +87,7 @@ fn refused(
 ) -> Error {
     let error = |kind, message: &str| problem.error(kind, message, reply, now);
     match problem.code.as_deref() {
-        Some("invalid_client") => {
-            error(Kind::AuthenticationError, "the service refused the assertion")
-        }
+        Some("invalid_client") => not_this_client(problem, reply, path, now),
         Some("invalid_scope") => {
             let named = named_scopes(problem, requested);
             let message = format!("the service refused the scope {}", named.join(" "));
@@ -113,17 +111,21 @@ fn refusal(problem: &Problem, reply: &Reply, path: &str, now: Timestamp) -> Erro
     let what = format!("POST {path}");
     match reply.status {
         200 => problem.error(Kind::RequestRejected, "the token request was refused", reply, now),
-        401 => problem.error(
-            Kind::AuthenticationError,
-            "the service refused the assertion",
-            reply,
-            now,
-        ),
+        401 => not_this_client(problem, reply, path, now),
         404 => problem
             .by_status(&what, reply, now)
             .with_hint("there is no token endpoint at this path: check base_url and its prefix"),
         _ => problem.by_status(&what, reply, now),
     }
+}
+
+/// The proof of the client was refused: the certificate of the connection, if it had one to present, or
+/// the assertion.
+fn not_this_client(problem: &Problem, reply: &Reply, path: &str, now: Timestamp) -> Error {
+    if reply.presented {
+        return problem.certificate_refused(&format!("POST {path}"), reply, now);
+    }
+    problem.error(Kind::AuthenticationError, "the service refused the assertion", reply, now)
 }
 
 /// The scopes that the error reply names, or all requested scopes.

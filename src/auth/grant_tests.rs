@@ -16,6 +16,7 @@ fn reply(body: &str) -> Reply {
         body: body.to_owned().into(),
         broken_body: None,
         reading: None,
+        presented: false,
     }
 }
 

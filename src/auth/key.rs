@@ -2,8 +2,8 @@
 //! buffers are zeroed.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,15 +20,12 @@ use zeroize::Zeroizing;
 use super::components::Components;
 use super::encoding;
 use super::jwk::{PublicJwk, canonical};
+use super::key_file::{self, absolute_hint, shown};
 use super::refusal::refused;
 use crate::files;
 use crate::lock::Mutex;
 use crate::{Error, Kind, Result};
 
-/// Larger files are not read; `/dev/zero` is endless.
-const LARGEST_FILE: u64 = 1024 * 1024;
-/// Longer paths are not shown: they may be a secret, passed as a path by mistake.
-const LONGEST_SHOWN_PATH: usize = 400;
 /// Iterations of PBKDF2 with SHA-256 in saved files. scrypt would be stronger, but OpenSSL refuses to
 /// read scrypt of that strength.
 const ITERATIONS: u32 = 600_000;
@@ -123,20 +120,8 @@ impl PrivateKey {
     /// [`Kind::CredentialError`] with the path, never the content: for a file that is missing, a
     /// directory, not readable or over 1 MiB, and for the errors of [`PrivateKey::parse`].
     pub fn load(path: &Path, passphrase: Option<&[u8]>, strict: bool) -> Result<Loaded> {
-        let (bytes, open_mode) = read_file(path).map_err(|error| unreadable(path, &error))?;
-        let bytes = bytes.ok_or_else(|| {
-            refused(format!("{} is over 1 MiB: no key file is that large.", shown(path)))
-        })?;
-        let mut warnings = Vec::new();
-        if let Some(mode) = open_mode {
-            let message =
-                format!("Other users can read the key file {} (mode {mode:03o}).", shown(path));
-            let hint = "Run chmod 600 on it; if others use this machine, enroll a new key.";
-            if strict {
-                return Err(refused(message).with_hint(hint));
-            }
-            warnings.push(format!("{message} {hint}"));
-        }
+        let (bytes, open_mode) = key_file::read("private key", path)?;
+        let warnings = key_file::check_mode(path, open_mode, strict)?;
         let key = Self::parse(&bytes, passphrase).map_err(|error| {
             error.with(|context| context.message = format!("{}: {}", shown(path), context.message))
         })?;
@@ -267,35 +252,6 @@ fn encrypted(pkcs8: &[u8], passphrase: &[u8]) -> Option<SecretDocument> {
     PrivateKeyInfo::try_from(pkcs8).ok()?.encrypt_with_params(parameters, passphrase).ok()
 }
 
-/// The bytes of a file (`None` over the largest size), and its mode if others may access it.
-type FileRead = (Option<Zeroizing<Vec<u8>>>, Option<u32>);
-
-fn read_file(path: &Path) -> io::Result<FileRead> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    // The vector must not grow, which would leave a copy in memory.
-    let capacity = usize::try_from(metadata.len().min(LARGEST_FILE)).unwrap_or(0) + 1;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(capacity));
-    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
-    let is_too_large = bytes.len() as u64 > LARGEST_FILE;
-    Ok(((!is_too_large).then_some(bytes), open_mode(&metadata)))
-}
-
-#[cfg(unix)]
-fn open_mode(metadata: &fs::Metadata) -> Option<u32> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let mode = metadata.permissions().mode() & 0o777;
-    (mode & 0o066 != 0).then_some(mode)
-}
-
-#[cfg(not(unix))]
-fn open_mode(_metadata: &fs::Metadata) -> Option<u32> {
-    None
-}
-
 /// Creates a file that must not exist, and removes it if writing fails.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
@@ -306,34 +262,6 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
         .and_then(|()| file.sync_all())
         .inspect_err(|_| drop(fs::remove_file(path)))
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Error {
-    let (what, hint) = match error.kind() {
-        io::ErrorKind::NotFound => ("does not exist", absolute_hint(path)),
-        io::ErrorKind::IsADirectory => {
-            ("is a directory", "Pass the path of the key file in it.".to_owned())
-        }
-        io::ErrorKind::PermissionDenied => (
-            "may not be read by this user",
-            "Run as the user who owns it, or give this user a copy.".to_owned(),
-        ),
-        _ => ("could not be read", format!("The system says: {}.", error.kind())),
-    };
-    refused(format!("The private key file {} {what}.", shown(path))).with_hint(hint)
-}
-
-fn absolute_hint(path: &Path) -> String {
-    if is_hidden(path) {
-        return "Pass the text of a key as text, not as a path.".to_owned();
-    }
-    if path.starts_with("~") {
-        return "Only a shell expands ~: pass the full path.".to_owned();
-    }
-    match std::path::absolute(path) {
-        Ok(absolute) if absolute != path => format!("Looked for {}.", shown(&absolute)),
-        _ => "Check its directory and name.".to_owned(),
-    }
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {
@@ -351,20 +279,6 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
         _ => ("could not be written", format!("The system says: {}.", error.kind())),
     };
     refused(format!("{} {what}.", shown(path))).with_hint(hint)
-}
-
-/// A path with control characters escaped; a path that may be a key is not shown.
-fn shown(path: &Path) -> String {
-    if is_hidden(path) {
-        format!("({} bytes that do not look like a path)", path.as_os_str().len())
-    } else {
-        format!("{:?}", path.to_string_lossy())
-    }
-}
-
-fn is_hidden(path: &Path) -> bool {
-    let text = path.to_string_lossy();
-    text.len() > LONGEST_SHOWN_PATH || encoding::is_key_text(&text)
 }
 
 #[cfg(test)]

@@ -4,12 +4,15 @@
 //! bytes -> encoding (pem, DER, jwk) -> PrivateKey -> Credential -> assertion -> token
 //! ```
 //!
+//! [`Authentication`] is one of the two modes of §1: a [`Credential`], or [`MutualTls`].
+//!
 //! A [`Credential`] is a subject (from enrollment, §2.1) and a signer: a [`PrivateKey`] in memory, or a
 //! [`Signer`] or [`AsyncSigner`] that uses a vault. Its `kid` is the RFC 7638 thumbprint of the public
 //! key; a `kid` that the user gives is compared with it.
 
 mod access_token;
 mod assertion;
+mod authentication;
 mod components;
 mod encoding;
 mod exchange;
@@ -17,7 +20,10 @@ mod grant;
 mod jwk;
 mod key;
 mod key_choice;
+mod key_file;
+mod mutual_tls;
 mod pem;
+mod proof;
 mod refusal;
 mod retry_after_gate;
 mod scope;
@@ -30,12 +36,16 @@ use std::sync::Arc;
 
 pub(crate) use access_token::AccessToken;
 pub(crate) use assertion::AssertionSettings;
+pub use authentication::Authentication;
 pub(crate) use encoding::is_key_text;
 pub(crate) use exchange::Exchange;
 pub(crate) use jwk::PublicJwk;
 pub use key::PrivateKey;
 pub(crate) use key::{AsyncSigner, Loaded, SignFuture, Signer};
 pub(crate) use key_choice::KeyChoice;
+pub use mutual_tls::MutualTls;
+pub(crate) use mutual_tls::{CertificateSource, Part};
+pub(crate) use proof::Proof;
 pub(crate) use scope::ScopeSet;
 pub(crate) use token::{TokenKey, TokenSource};
 

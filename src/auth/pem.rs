@@ -21,8 +21,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-struct Block<'a> {
-    label: &'a str,
+pub(super) struct Block<'a> {
+    pub(super) label: &'a str,
     body: &'a str,
 }
 
@@ -33,10 +33,9 @@ pub(super) fn is_pem(text: &str) -> bool {
 
 /// The DER of the one private key in a PEM text.
 pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
-    // Line breaks may be escaped in an environment variable or a JSON file.
-    let unescaped = Zeroizing::new(text.replace("\\r", "\r").replace("\\n", "\n"));
+    let unescaped = unescaped(text);
     let blocks = blocks(&unescaped)?;
-    let mut keys = blocks.iter().filter(|block| block.label.ends_with("PRIVATE KEY"));
+    let mut keys = blocks.iter().filter(|block| block.is_private_key());
     let Some(key) = keys.next() else {
         return Err(not_rsa(blocks.first().map_or("a PEM text without a block", described)));
     };
@@ -45,13 +44,34 @@ pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
             .with_hint("Keep only the key whose public part was enrolled."));
     }
     match key.label {
+        "EC PRIVATE KEY" => Err(not_rsa("an EC key")),
+        "DSA PRIVATE KEY" => Err(not_rsa("a DSA key")),
+        _ => key.der(),
+    }
+}
+
+impl Block<'_> {
+    /// Whether it contains a private key, of any kind.
+    pub(super) fn is_private_key(&self) -> bool {
+        self.label.ends_with("PRIVATE KEY")
+    }
+
+    /// Whether it contains a certificate.
+    pub(super) fn is_certificate(&self) -> bool {
+        matches!(self.label, "CERTIFICATE" | "X509 CERTIFICATE" | "TRUSTED CERTIFICATE")
+    }
+
+    /// What the base64 of the block encodes.
+    ///
+    /// # Errors
+    /// `CredentialError` for damage, and for private keys that are no DER.
+    pub(super) fn der(&self) -> Result<Zeroizing<Vec<u8>>> {
+        match self.label {
         "OPENSSH PRIVATE KEY" => Err(refused("The key is in OpenSSH's own format.").with_hint(
             "Convert a copy of it (the command changes the file in place): \
              ssh-keygen -p -m PKCS8 -f copy-of-key",
         )),
-        "EC PRIVATE KEY" => Err(not_rsa("an EC key")),
-        "DSA PRIVATE KEY" => Err(not_rsa("a DSA key")),
-        _ if key.body.contains("Proc-Type:") => Err(refused(
+        _ if self.body.contains("Proc-Type:") => Err(refused(
             "The key is encrypted in the legacy way (\"Proc-Type: 4,ENCRYPTED\"), which is weak \
              and not supported.",
         )
@@ -59,13 +79,19 @@ pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
             "Convert it once, then load the new file with the same passphrase: \
              openssl pkcs8 -topk8 -v2 aes-256-cbc -in key.pem -out key-pkcs8.pem",
         )),
-        _ => decode_base64(key.body).ok_or_else(|| {
+        _ => decode_base64(self.body).ok_or_else(|| {
             refused(
                 "The PEM text is damaged: the text between its BEGIN and END lines is not base64.",
             )
             .with_hint("Copy the complete file again, unchanged.")
         }),
     }
+    }
+}
+
+/// Line breaks may be escaped in an environment variable or a JSON file.
+pub(super) fn unescaped(text: &str) -> Zeroizing<String> {
+    Zeroizing::new(text.replace("\\r", "\r").replace("\\n", "\n"))
 }
 
 /// Decodes base64 and ignores white space.
@@ -79,7 +105,8 @@ pub(super) fn decode_base64(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     Some(bytes)
 }
 
-fn blocks(text: &str) -> Result<Vec<Block<'_>>> {
+/// The blocks of a text whose line breaks are real.
+pub(super) fn blocks(text: &str) -> Result<Vec<Block<'_>>> {
     let mut blocks = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find(BEGIN) {
@@ -100,7 +127,7 @@ fn cut_short() -> crate::Error {
 fn described(block: &Block<'_>) -> &'static str {
     match block.label {
         "PUBLIC KEY" | "RSA PUBLIC KEY" => "a public key",
-        "CERTIFICATE" | "X509 CERTIFICATE" | "TRUSTED CERTIFICATE" => "a certificate",
+        _ if block.is_certificate() => "a certificate",
         "CERTIFICATE REQUEST" | "NEW CERTIFICATE REQUEST" => "a certificate request",
         "EC PARAMETERS" => "the parameters of an EC key",
         "PKCS7" => "a PKCS#7 bundle",

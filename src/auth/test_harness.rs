@@ -7,7 +7,7 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use super::{
-    AccessToken, AssertionSettings, Credential, Exchange, PrivateKey, ScopeSet, TokenKey,
+    AccessToken, AssertionSettings, Credential, Exchange, PrivateKey, Proof, ScopeSet, TokenKey,
     TokenSource,
 };
 use crate::clock::{Clock, ServiceTime};
@@ -116,8 +116,7 @@ impl Harness {
         Exchange {
             transport: &self.transport,
             time: &self.time,
-            credential: &self.credential,
-            settings: &self.settings,
+            proof: Proof::Assertion { credential: &self.credential, settings: &self.settings },
             policy: &self.policy,
             deadline: Deadline::NEVER,
             ledger: &*self.ledger,
@@ -139,8 +138,7 @@ impl Harness {
             let exchange = Exchange {
                 transport: &transport,
                 time: &time,
-                credential: &credential,
-                settings: &settings,
+                proof: Proof::Assertion { credential: &credential, settings: &settings },
                 policy: &policy,
                 deadline: Deadline::NEVER,
                 ledger: &*ledger,

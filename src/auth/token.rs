@@ -36,9 +36,9 @@ pub(crate) struct TokenKey {
     pub token_url: String,
     /// `aud` of the assertions.
     pub audience: String,
-    /// The credential's subject.
+    /// The subject of the credential or certificate.
     pub subject: String,
-    /// The thumbprint of its key.
+    /// The thumbprint of its key, or of the certificate to which the tokens are bound.
     pub kid: String,
     /// The requested scopes.
     pub scopes: ScopeSet,
@@ -121,7 +121,7 @@ impl TokenSource {
             TokenStatus::Valid(token) => return Ok(token),
             // A call that cannot get a signature leaves the renewal to other calls.
             TokenStatus::ShouldRenew(token) | TokenStatus::MustRenew(token)
-                if exchange.credential.check_signer().is_err() =>
+                if exchange.proof.check().is_err() =>
             {
                 return Ok(token);
             }
@@ -134,7 +134,7 @@ impl TokenSource {
             TokenStatus::MustRenew(_) => {}
             TokenStatus::Missing => {
                 self.check_remembered_failure()?;
-                exchange.credential.check_signer()?;
+                exchange.proof.check()?;
             }
         }
         let flight = self.flight();

@@ -3,6 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `send` | the client, which sends authorised requests |
+//! | `identity` | its credential, and what authorises a request |
 //! | `settings` | the settings of a client and of a scan |
 //! | `spending` | the requests of one read, and their limit |
 //! | `reply` | replies to data and discovery requests, converted to errors |
@@ -30,6 +31,7 @@ pub mod collect;
 pub(crate) mod density;
 mod end;
 pub(crate) mod gather;
+mod identity;
 mod listed;
 pub(crate) mod page_request;
 pub(crate) mod page_stream;

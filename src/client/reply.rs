@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::spending::Spending;
 use crate::error::{Context, Error, Kind, Result, excerpt};
-use crate::http::problem::{redacted, shown, without_mark};
+use crate::http::problem::{is_certificate_page, redacted, shown, without_mark};
 use crate::http::{Problem, Reply};
 
 /// A longer pause means that the daily allowance is used up.
@@ -28,11 +28,12 @@ pub(super) struct RequestParts<'a> {
 }
 
 /// Returns a JSON reply with status 200, and converts any other to an error. `token` is redacted from
-/// texts that echo it; `now` is service time.
+/// texts that echo it, and `None` if the client certificate alone authorised the request; `now` is
+/// service time.
 pub(super) fn check(
     reply: Reply,
     request: RequestParts<'_>,
-    token: &str,
+    token: Option<&str>,
     now: Timestamp,
 ) -> Result<Reply> {
     if reply.status == 200 {
@@ -41,10 +42,12 @@ pub(super) fn check(
     let cursors = cursors(request.query);
     let secrets = secrets(&cursors, token);
     let problem = Problem::read(&reply.body, &secrets);
+    let what = format!("GET {}", request.path);
     let error = match reply.status {
+        401 if token.is_none() => problem.certificate_refused(&what, &reply, now),
         401 => unauthorized(&problem, &reply, &secrets, now),
-        403 => forbidden(problem, &reply, &secrets, now),
-        _ => problem.by_status(&format!("GET {}", request.path), &reply, now),
+        403 if !is_certificate_page(&reply) => forbidden(problem, &reply, &secrets, now),
+        _ => problem.by_status(&what, &reply, now),
     };
     let pause = error.context().retry_after.filter(|_| error.kind() == Kind::RateLimited);
     if request.spending.is_some() && pause.is_some_and(|pause| pause > LONGEST_THROTTLE) {
@@ -60,7 +63,11 @@ pub(super) fn check(
 
 /// The error of a reply with status 200 that could not be used, without what it echoes: the token and the
 /// cursor of its request.
-pub(super) fn without_secrets(error: Error, request: RequestParts<'_>, token: &str) -> Error {
+pub(super) fn without_secrets(
+    error: Error,
+    request: RequestParts<'_>,
+    token: Option<&str>,
+) -> Error {
     let cursors = cursors(request.query);
     let secrets = secrets(&cursors, token);
     error.with(|context| {
@@ -72,14 +79,18 @@ pub(super) fn without_secrets(error: Error, request: RequestParts<'_>, token: &s
     })
 }
 
-fn secrets<'a>(cursors: &'a [String], token: &'a str) -> Vec<&'a str> {
-    cursors.iter().map(String::as_str).chain([token]).collect()
+fn secrets<'a>(cursors: &'a [String], token: Option<&'a str>) -> Vec<&'a str> {
+    cursors.iter().map(String::as_str).chain(token).collect()
 }
 
 /// A 401 may have a challenge in any form, or none (D5), which affects only the message.
 fn unauthorized(problem: &Problem, reply: &Reply, secrets: &[&str], now: Timestamp) -> Error {
     let challenges = challenges(&reply.headers, secrets);
-    let message = "the service refused the access token";
+    let message = if reply.presented {
+        "the service refused the access token, or the client certificate that it is bound to"
+    } else {
+        "the service refused the access token"
+    };
     let error = problem.error(Kind::AuthenticationError, message, reply, now);
     if challenges.is_empty() {
         return error;
@@ -187,6 +198,7 @@ mod tests {
             body: body.to_owned().into(),
             broken_body: None,
             reading: None,
+            presented: false,
         }
     }
 
@@ -216,7 +228,7 @@ mod tests {
     fn an_echoed_cursor_or_token_is_not_shown() {
         let now = Timestamp::UNIX_EPOCH;
         let body = "cursor se/cret and se%2Fcret of tok3n are bad";
-        let error = check(reply(400, body), REQUEST, "tok3n", now).expect_err("refused");
+        let error = check(reply(400, body), REQUEST, Some("tok3n"), now).expect_err("refused");
         let text = error.to_string();
         assert!(!text.contains("cret") && !text.contains("tok3n"), "{text}");
     }

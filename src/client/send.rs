@@ -12,11 +12,12 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::density::QueryDensities;
+use super::identity::{self, Access, Identity};
 use super::listed::ListedIds;
 use super::reply::{self, RequestParts};
 use super::settings::ClientSettings;
 use super::spending::Spending;
-use crate::auth::{AccessToken, AssertionSettings, Credential, Exchange, TokenKey, TokenSource};
+use crate::auth::{AccessToken, AssertionSettings, Authentication, Exchange};
 use crate::clock::{Moment, ServiceTime};
 use crate::error::{Error, Kind, Result};
 use crate::http::allowance::{Outcome, Permit, exhausted};
@@ -54,12 +55,6 @@ struct Inner {
     listed: ListedIds,
 }
 
-/// The credential and its token cache.
-struct Identity {
-    credential: Credential,
-    tokens: Arc<TokenSource>,
-}
-
 impl Client {
     /// A client with these settings. Sends, opens and loads nothing yet.
     ///
@@ -74,10 +69,11 @@ impl Client {
             typ: settings.assertion_typ,
         };
         assertion.check()?;
+        identity::check(&settings)?;
         let terms = settings.terms();
         let ledger =
             settings.ledger.get_or_insert_with(|| Arc::new(MemoryLedger::new(terms))).clone();
-        let identity = identity(&settings, &assertion, settings.credential.clone());
+        let identity = Identity::new(settings.authentication.clone(), &settings, &assertion);
         Ok(Self(Arc::new(Inner {
             assertion,
             identity: Mutex::new(Arc::new(identity)),
@@ -130,10 +126,12 @@ impl Client {
 
     /// Uses another credential from the next exchange on; a valid token is used until it expires (T30),
     /// unless the subject differs.
-    pub(crate) fn replace_credential(&self, credential: Credential) {
-        let new = identity(&self.0.settings, &self.0.assertion, credential);
+    pub(crate) fn replace_credential(&self, credential: impl Into<Authentication>) {
+        let new = Identity::new(credential.into(), &self.0.settings, &self.0.assertion);
         let mut identity = self.0.identity.lock();
-        new.tokens.adopt(&identity.tokens);
+        if let (Some(new), Some(former)) = (&new.tokens, &identity.tokens) {
+            new.adopt(former);
+        }
         *identity = Arc::new(new);
     }
 
@@ -177,7 +175,7 @@ impl Client {
     /// The subject of the credential.
     #[must_use]
     pub fn subject(&self) -> String {
-        self.identity().credential.subject().to_owned()
+        self.identity().authentication.subject().to_owned()
     }
 
     /// The settings of the client, including its ledger: a client created from them uses the same ledger
@@ -245,23 +243,31 @@ impl Client {
         let mut arrival = Duration::ZERO;
         let mut must_remain = request.spending.map_or(0, |spending| spending.must_remain);
         loop {
-            let identity = self.identity();
-            let token = match self.ready(&identity, request, must_remain, &mut call).await {
-                Ok(token) => token,
+            let ready = match call.untimed(self.renewed_identity()).await {
+                Ok(identity) => self
+                    .ready(&identity, request, must_remain, &mut call)
+                    .await
+                    .map(|access| (identity, access)),
+                Err(error) => Err(error),
+            };
+            let (identity, access) = match ready {
+                Ok(ready) => ready,
                 Err(error) => return Err(call.with_attempts(error)),
             };
-            if let Some(refusal) = &refusal {
+            if let (Some(refusal), Some(token)) = (&refusal, &access.token) {
                 call.pause(arrival.saturating_sub(token.age()), refusal.clone()).await?;
             }
-            let outcome =
-                match call.attempt(Box::pin(self.attempt(request, must_remain, &token))).await {
-                    // `read` may wait for its caller, so it does not count against the limit of the call.
-                    Ok(reply) => {
-                        let read = call.untimed(Self::read(&reply, read)).await;
-                        read.map_err(|error| reply::without_secrets(error, request, token.secret()))
-                    }
-                    Err(error) => Err(error),
-                };
+            let outcome = match call
+                .attempt(Box::pin(self.attempt(request, must_remain, &access)))
+                .await
+            {
+                // `read` may wait for its caller, so it does not count against the limit of the call.
+                Ok(reply) => {
+                    let read = call.untimed(Self::read(&reply, read)).await;
+                    read.map_err(|error| reply::without_secrets(error, request, access.secret()))
+                }
+                Err(error) => Err(error),
+            };
             let error = match outcome {
                 Ok(value) => {
                     call.succeeded();
@@ -275,59 +281,79 @@ impl Client {
                 continue;
             }
             // One new token and one repeat; a second refusal ends the call (D2, D7).
-            if refusal.is_some() {
+            let may_help = refusal.is_none() && !error.context().certificate_refused;
+            let Some(token) = access.token.as_ref().filter(|_| may_help) else {
                 return Err(call.with_last_attempt(error));
-            }
+            };
             arrival = if token.age() < YOUNG { ARRIVAL } else { Duration::ZERO };
             call.record_attempt(&error, arrival);
-            identity.tokens.invalidate(&token);
+            identity.invalidate(&access);
             refusal = Some(error);
         }
     }
 
-    /// Checks the allowance and gets a token. If no request is left, no token is requested; the request
-    /// is counted only when there is a token.
+    /// Checks the allowance and gets a token, if one is needed. If no request is left, no token is
+    /// requested; the request is counted only when there is a token.
     async fn ready(
         &self,
         identity: &Identity,
         request: RequestParts<'_>,
         must_remain: u64,
         call: &mut Call<'_>,
-    ) -> Result<AccessToken> {
-        let inner = &*self.0;
-        let exchange = Exchange {
-            transport: &inner.transport,
-            time: &inner.time,
-            credential: &identity.credential,
-            settings: &inner.assertion,
-            policy: &inner.settings.token_retry,
-            deadline: call.deadline(),
-            ledger: &*inner.ledger,
-        };
+    ) -> Result<Access> {
         let permit = || match request.spending {
-            Some(_) => match inner.ledger.permit(self.moment(), must_remain)? {
+            Some(_) => match self.0.ledger.permit(self.moment(), must_remain)? {
                 Permit::Exhausted(state) => Err(exhausted(state)),
                 permit => Ok(permit),
             },
             None => Ok(Permit::Granted),
         };
         let mut unknown = permit()? != Permit::Granted;
-        let mut token = call.untimed(identity.tokens.token(&exchange)).await?;
+        let mut access = self.access(identity, call).await?;
         // The reply of a token request costs no data request and shows the service's day, if another
         // one confirms it. The first token may have been requested before. Without any date one data
         // request asks.
-        for is_new in [false, true] {
+        let mut is_new = false;
+        for _ in 0..2 {
             unknown = unknown
                 && match permit()? {
                     Permit::Unknown { one } => one || !is_new,
                     _ => false,
                 };
             if unknown {
-                identity.tokens.invalidate(&token);
-                token = call.untimed(identity.tokens.token(&exchange)).await?;
+                is_new = true;
+                if access.token.is_some() {
+                    identity.invalidate(&access);
+                    access = self.access(identity, call).await?;
+                } else {
+                    // Without tokens a discovery request is the one that costs nothing; whatever the
+                    // reply, it has a date.
+                    let discovery =
+                        RequestParts { path: DISCOVERY_PATH, query: None, spending: None };
+                    let _ = call.untimed(Box::pin(self.attempt(discovery, 0, &access))).await;
+                }
             }
         }
-        Ok(token)
+        Ok(access)
+    }
+
+    /// A token, or the certificate alone.
+    async fn access(&self, identity: &Identity, call: &mut Call<'_>) -> Result<Access> {
+        let inner = &*self.0;
+        let proof = identity.proof(&inner.assertion);
+        let Some((tokens, proof)) = identity.tokens.as_ref().zip(proof) else {
+            return Ok(identity.access(None));
+        };
+        let exchange = Exchange {
+            transport: &inner.transport,
+            time: &inner.time,
+            proof,
+            policy: &inner.settings.token_retry,
+            deadline: call.deadline(),
+            ledger: &*inner.ledger,
+        };
+        let token = call.untimed(tokens.token(&exchange)).await?;
+        Ok(identity.access(Some(token)))
     }
 
     /// Sends one request, which is counted before, and given back only if no byte was sent.
@@ -335,13 +361,14 @@ impl Client {
         &self,
         parts: RequestParts<'_>,
         must_remain: u64,
-        token: &AccessToken,
+        access: &Access,
     ) -> Result<Reply> {
         let inner = &*self.0;
         let request = Request {
             url: inner.settings.base_url.join(parts.path, parts.query),
-            authorization: Some(token.authorization()),
+            authorization: access.token.as_ref().map(AccessToken::authorization),
             form: None,
+            certificate: access.certificate.clone(),
         };
         let reservation = match parts.spending {
             Some(_) => Some(inner.ledger.reserve(self.moment(), must_remain)?),
@@ -367,7 +394,7 @@ impl Client {
             }
             _ => {}
         }
-        let checked = reply::check(outcome?.readable()?, parts, token.secret(), self.now());
+        let checked = reply::check(outcome?.readable()?, parts, access.secret(), self.now());
         if let Err(error) = &checked
             && error.kind() == Kind::AllowanceExhausted
             && let Some(pause) = error.context().retry_after
@@ -395,11 +422,26 @@ impl Client {
     fn identity(&self) -> Arc<Identity> {
         Arc::clone(&self.0.identity.lock())
     }
+
+    /// The identity with the client certificate as its files have it now.
+    async fn renewed_identity(&self) -> Result<Arc<Identity>> {
+        let known = self.identity();
+        let Some(new) = known.renewed(&self.0.settings, self.0.time.now()).await? else {
+            return Ok(known);
+        };
+        let new = Arc::new(new);
+        let mut identity = self.0.identity.lock();
+        // It may have been replaced meanwhile.
+        if Arc::ptr_eq(&identity, &known) {
+            *identity = Arc::clone(&new);
+        }
+        Ok(new)
+    }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Client({}, {:?})", self.base_url(), self.identity().credential)
+        write!(f, "Client({}, {:?})", self.base_url(), self.identity().authentication)
     }
 }
 
@@ -410,19 +452,4 @@ fn outcome_of(outcome: &Result<Reply>) -> Outcome {
         Err(error) if error.context().unsent => Outcome::Unsent,
         Err(_) => Outcome::Lost,
     }
-}
-
-fn identity(
-    settings: &ClientSettings,
-    assertion: &AssertionSettings,
-    credential: Credential,
-) -> Identity {
-    let key = TokenKey {
-        token_url: settings.base_url.token_url(),
-        audience: assertion.audience.clone(),
-        subject: credential.subject().to_owned(),
-        kid: credential.kid().to_owned(),
-        scopes: settings.scopes.clone(),
-    };
-    Identity { credential, tokens: TokenSource::shared(key, &settings.clock) }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::background::Spawner;
-use crate::auth::{Credential, ScopeSet};
+use crate::auth::{Authentication, ScopeSet};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
 use crate::http::proxy::has_password;
@@ -26,7 +26,7 @@ pub struct ClientSettings {
     /// The address of the service.
     pub base_url: BaseUrl,
     /// The credential.
-    pub credential: Credential,
+    pub authentication: Authentication,
     /// The scopes of the token; `customer.discovery.read` and `customer.data.read` (§5.5).
     pub scopes: ScopeSet,
     /// `aud` of the assertions if it differs from the address of the token endpoint (§2.1).
@@ -64,10 +64,10 @@ pub struct ClientSettings {
 impl ClientSettings {
     /// The defaults for this service and credential.
     #[must_use]
-    pub fn new(base_url: BaseUrl, credential: Credential) -> Self {
+    pub fn new(base_url: BaseUrl, credential: impl Into<Authentication>) -> Self {
         Self {
             base_url,
-            credential,
+            authentication: credential.into(),
             scopes: ScopeSet::granted("customer.discovery.read customer.data.read"),
             audience: None,
             assertion_lifetime: Duration::from_secs(120),
@@ -196,7 +196,7 @@ impl ClientSettings {
     }
 
     fn integration(&self) -> Integration {
-        Integration::new(self.base_url.as_str(), self.credential.subject())
+        Integration::new(self.base_url.as_str(), self.authentication.subject())
     }
 }
 
@@ -229,7 +229,7 @@ impl fmt::Debug for ClientSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientSettings")
             .field("base_url", &self.base_url)
-            .field("credential", &self.credential)
+            .field("credential", &self.authentication)
             .field("scopes", &self.scopes)
             .field("audience", &self.audience)
             .field("daily_allowance", &self.daily_allowance)

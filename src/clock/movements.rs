@@ -165,9 +165,9 @@ impl SharedFile {
 impl Drop for SharedFile {
     fn drop(&mut self) {
         if self.is_ours() {
-            // Where it cannot be removed, the system's own cleaning of temporary files does.
-            let _ = fs::remove_file(&self.path);
-            let _ = self.path.parent().map(fs::remove_dir);
+            // With what its owner has put beside it. Where it cannot be removed, the system's own
+            // cleaning of temporary files does.
+            let _ = self.path.parent().map(fs::remove_dir_all);
         }
     }
 }

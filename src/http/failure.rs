@@ -10,6 +10,8 @@ use rustls::{AlertDescription, CertificateError};
 use url::Url;
 
 use super::base_url::BaseUrl;
+use super::certificate_refusal::{self, is_refusal};
+use super::client_certificate::Presenter;
 use crate::error::{Error, Kind, Phase, excerpt};
 
 /// The hint of TLS errors that a certificate setting may solve.
@@ -39,13 +41,24 @@ fn find<'a, T: StdError + 'static>(causes: &[&'a (dyn StdError + 'static)]) -> O
 
 /// A failure before the headers of a reply arrived.
 /// `proxy` is the address of the proxy in use, without its password.
-pub(super) fn from_request(error: reqwest::Error, base: &BaseUrl, proxy: Option<&str>) -> Error {
+pub(super) fn from_request(
+    error: reqwest::Error,
+    base: &BaseUrl,
+    proxy: Option<&str>,
+    presenter: &Presenter,
+) -> Error {
     let error = error.without_url();
     let causes = causes(&error);
     if let Some(tls) = find::<rustls::Error>(&causes) {
         // An alert may also arrive after the handshake, when the request was sent.
         let unsent = error.is_connect();
-        return from_tls(tls, &base.host_and_port()).with(|context| context.unsent = unsent);
+        let address = base.host_and_port();
+        return match tls {
+            rustls::Error::AlertReceived(alert) if is_refusal(*alert, presenter) => {
+                certificate_refusal::from_alert(*alert, &address, presenter)
+            }
+            _ => from_tls(tls, &address).with(|context| context.unsent = unsent),
+        };
     }
     if error.is_connect()
         && let Some(proxy) = proxy
@@ -71,10 +84,13 @@ pub(super) fn from_request(error: reqwest::Error, base: &BaseUrl, proxy: Option<
             return broken_framing();
         }
     }
-    Error::new(
-        Kind::TransportError,
-        format!("the connection broke before a reply: {}", how(&causes)),
-    )
+    let message = format!("the connection broke before a reply: {}", how(&causes));
+    let error = Error::new(Kind::TransportError, message);
+    if presenter.was_asked() && presenter.certificate.is_none() {
+        // Where the alert was lost with the connection.
+        return error.with_hint("the service asks for a client certificate, and there is none");
+    }
+    error
 }
 
 /// A failure while a body was read.
@@ -92,17 +108,22 @@ pub(super) fn from_builder(error: reqwest::Error) -> Error {
     let error = error.without_url();
     let causes = causes(&error);
     if find::<rustls::Error>(&causes).is_some() {
-        return Error::new(
-            Kind::TlsError,
-            "this machine has no store of trusted certificates, so the service cannot be verified",
-        )
-        .with_hint(TRUST_HINT)
-        .with(|context| context.unsent = true);
+        return no_store();
     }
     Error::new(
         Kind::ConfigError,
         "the settings of the connection (proxy=, ca_bundle=) cannot be used",
     )
+    .with(|context| context.unsent = true)
+}
+
+/// This machine has no certificates to trust.
+pub(super) fn no_store() -> Error {
+    Error::new(
+        Kind::TlsError,
+        "this machine has no store of trusted certificates, so the service cannot be verified",
+    )
+    .with_hint(TRUST_HINT)
     .with(|context| context.unsent = true)
 }
 
@@ -204,15 +225,12 @@ fn from_tls(error: &rustls::Error, address: &str) -> Error {
             "no setting helps: the service, or a proxy before it, must offer one",
         ),
         Tls::AlertReceived(AlertDescription::HandshakeFailure) => (
-            "it refused the handshake: it shares no cipher with siteline, or it requires a client \
-             certificate"
-                .to_owned(),
-            "siteline presents no client certificate: ask whoever runs the service what it requires",
+            "it refused the handshake: it shares no cipher with siteline".to_owned(),
+            "ask whoever runs the service, or the proxy",
         ),
-        Tls::AlertReceived(_) => (
-            "it refused the handshake; it may require a client certificate".to_owned(),
-            "siteline presents no client certificate: ask whoever runs the service what it requires",
-        ),
+        Tls::AlertReceived(_) => {
+            ("it refused the handshake".to_owned(), "ask whoever runs the service, or the proxy")
+        }
         _ => ("the handshake failed".to_owned(), "ask whoever runs the service, or the proxy"),
     };
     Error::new(Kind::TlsError, format!("no trusted connection to {address}: {what}"))
@@ -287,7 +305,7 @@ mod tests {
             (invalid(CertificateError::Expired), "has expired", "renew"),
             (invalid(CertificateError::Revoked), "was revoked", "runs the service"),
             (alert(AlertDescription::ProtocolVersion), "no version of TLS", "must offer one"),
-            (alert(AlertDescription::CertificateRequired), "client certificate", "presents no"),
+            (alert(AlertDescription::HandshakeFailure), "no cipher", "runs the service"),
         ] {
             // As reqwest returns it: inside two `io::Error`s, whose `source()` skips it.
             let wrapped = io::Error::other(io::Error::other(error));

@@ -4,6 +4,9 @@
 //! |---|---|
 //! | `base_url` | the address of the service |
 //! | `transport` | one attempt: one request, one reply with its complete body |
+//! | `transport_settings` | the limits of a connection, whom it trusts, its proxy |
+//! | `connections` | the pool of connections, with its TLS settings |
+//! | `client_certificate` | what a connection presents where the service asks for a certificate |
 //! | `body` | reading that body within its time limits |
 //! | `inflate` | inflating that body up to a cap |
 //! | `buffers` | a pool of buffers for large bodies |
@@ -12,6 +15,7 @@
 //! | `tls_probe` | whether a port that does not answer plain HTTP speaks TLS |
 //! | `failure` | errors of the HTTP library, converted |
 //! | `problem` | error replies of the service |
+//! | `certificate_refusal` | refusals of the client certificate |
 //! | `retry` | the retry policy |
 //! | `retry_after` | the header `Retry-After` |
 //! | `allowance` | the daily allowance, counted before a request is sent, in memory or in a file |
@@ -20,6 +24,9 @@ pub(crate) mod allowance;
 pub(crate) mod base_url;
 mod body;
 mod buffers;
+mod certificate_refusal;
+mod client_certificate;
+mod connections;
 mod failure;
 mod inflate;
 pub(crate) mod problem;
@@ -28,6 +35,7 @@ mod retry;
 pub(crate) mod retry_after;
 mod tls_probe;
 mod transport;
+mod transport_settings;
 mod trust;
 
 #[cfg(test)]
@@ -36,10 +44,12 @@ pub(crate) mod test_server;
 pub(crate) use allowance::{AllowanceState, DefaultLedger, MemoryLedger, TimeOfDay};
 pub use allowance::{FileLedger, Integration, Ledger, Outcome, Permit, Terms};
 pub use base_url::BaseUrl;
+pub(crate) use client_certificate::ClientCertificate;
+pub(crate) use connections::provider;
 pub(crate) use problem::Problem;
 pub(crate) use retry::{Call, RetryQuota};
 pub use retry::{Deadline, Policy};
 pub use retry_after::pause;
-pub(crate) use transport::TransportSettings;
 pub(crate) use transport::{Reply, Request, Transport};
+pub(crate) use transport_settings::TransportSettings;
 pub(crate) use trust::{Trust, certificates_of};

@@ -6,6 +6,7 @@ use std::ops::Range;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::certificate_refusal;
 use super::retry_after::end_of_pause;
 use super::retry_after::retry_after;
 use super::transport::Reply;
@@ -91,6 +92,10 @@ impl Problem {
     /// The error for a status that means the same at every endpoint.
     #[must_use]
     pub(crate) fn by_status(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
+        if let Some(title) = certificate_refusal::page_title(reply.status, &reply.body) {
+            let problem = Self { code: None, detail: shown(&title, &[]) };
+            return problem.certificate_refused(what, reply, now);
+        }
         let (kind, message) = match reply.status {
             407 => (Kind::ProxyError, format!("the proxy requires authentication for {what}")),
             429 => (Kind::RateLimited, format!("the service was asked too often for {what}")),
@@ -115,12 +120,30 @@ impl Problem {
         }
     }
 
+    /// The error for a reply that refuses the client certificate, or the lack of one.
+    #[must_use]
+    pub(crate) fn certificate_refused(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
+        let message = if reply.presented {
+            format!("the service refused the client certificate for {what}")
+        } else {
+            format!("the service requires a client certificate for {what}, and there is none")
+        };
+        let error = self.error(Kind::AuthenticationError, &message, reply, now);
+        certificate_refusal::marked(error, reply.presented)
+    }
+
     fn speaks_of_https(&self) -> bool {
         self.detail.as_ref().is_some_and(|detail| {
             let detail = detail.to_ascii_lowercase();
             detail.contains("plain http request") || detail.contains("https port")
         })
     }
+}
+
+/// Whether a reply is a page of a terminator that refuses the client certificate.
+#[must_use]
+pub(crate) fn is_certificate_page(reply: &Reply) -> bool {
+    certificate_refusal::page_title(reply.status, &reply.body).is_some()
 }
 
 /// Removes the byte order mark that some servers put before JSON.

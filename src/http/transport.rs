@@ -7,22 +7,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use reqwest::Method;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AGE, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap,
     HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING,
 };
-use reqwest::{Certificate, Method, Proxy, redirect};
 use url::Url;
 use zeroize::Zeroizing;
 
 use super::base_url::BaseUrl;
 use super::body::{self, Limits};
 use super::buffers::Buffers;
+use super::client_certificate::ClientCertificate;
+use super::connections::Connections;
 use super::failure;
-use super::proxy;
 use super::retry_after::{date, single};
 use super::tls_probe::explained;
-use super::trust::Trust;
+use super::transport_settings::TransportSettings;
 use crate::clock::{CORRECTED_SKEW, Moment, NOTICED_SKEW, Reading, ServiceTime};
 use crate::error::{Error, Kind, Phase, Result, excerpt};
 use crate::fork::Owned;
@@ -30,65 +31,6 @@ use crate::lock::Mutex;
 
 /// Longest URL that the HTTP library sends.
 const LONGEST_URL: usize = 65_534;
-
-/// The settings of the connections.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct TransportSettings {
-    /// Longest name lookup, TCP and TLS handshake in total.
-    pub connect_timeout: Duration,
-    /// Longest wait for the status and headers of a reply, including the time to connect.
-    pub response_timeout: Duration,
-    /// Longest time without data within a body.
-    pub idle_timeout: Duration,
-    /// Bytes of a body that must arrive ...
-    pub throughput_bytes: usize,
-    /// ... in every period of this length.
-    pub throughput_window: Duration,
-    /// Largest body in bytes, before and after inflating.
-    pub body_cap: usize,
-    /// Longest time that an idle connection is kept.
-    pub pool_idle_timeout: Duration,
-    /// The application's name, which follows `siteline/VERSION` in the header `User-Agent`.
-    pub application: Option<String>,
-    /// The certificates to trust.
-    pub trust: Trust,
-    /// The address of a proxy; `None` for that of the environment. Requests to loopback never use a
-    /// proxy.
-    pub proxy: Option<String>,
-}
-
-impl Default for TransportSettings {
-    fn default() -> Self {
-        Self {
-            connect_timeout: Duration::from_secs(5),
-            response_timeout: Duration::from_secs(30),
-            idle_timeout: Duration::from_secs(15),
-            throughput_bytes: 20 * 1024,
-            throughput_window: Duration::from_secs(20),
-            body_cap: 64 * 1024 * 1024,
-            pool_idle_timeout: Duration::from_secs(90),
-            application: None,
-            trust: Trust::default(),
-            proxy: None,
-        }
-    }
-}
-
-impl fmt::Debug for TransportSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransportSettings")
-            .field("connect_timeout", &self.connect_timeout)
-            .field("response_timeout", &self.response_timeout)
-            .field("idle_timeout", &self.idle_timeout)
-            .field("body_cap", &self.body_cap)
-            .field("application", &self.application)
-            .field("ca_bundle", &self.trust.ca_bundle.is_some())
-            // A proxy's address may contain a password.
-            .field("proxy", &self.proxy.is_some())
-            .finish_non_exhaustive()
-    }
-}
 
 /// One request, built for one attempt and consumed by it.
 pub(crate) struct Request {
@@ -98,6 +40,8 @@ pub(crate) struct Request {
     pub authorization: Option<HeaderValue>,
     /// The URL-encoded fields of a POST; `None` makes it a GET.
     pub form: Option<Zeroizing<String>>,
+    /// What the connection presents where the service asks for a certificate.
+    pub certificate: Option<Arc<ClientCertificate>>,
 }
 
 /// A complete reply of any status.
@@ -113,6 +57,8 @@ pub struct Reply {
     pub broken_body: Option<Error>,
     /// The service's time by its `Date`, unless a proxy may have produced or cached the reply.
     pub reading: Option<Reading>,
+    /// Whether its connection had a client certificate to present.
+    pub presented: bool,
 }
 
 impl Reply {
@@ -152,13 +98,6 @@ pub(crate) struct Transport {
     buffers: Buffers,
 }
 
-#[derive(Clone)]
-struct Connections {
-    http: reqwest::Client,
-    /// The address of the proxy in use, without its password.
-    proxy: Option<Arc<str>>,
-}
-
 impl Transport {
     /// Checks the settings; opens and loads nothing.
     ///
@@ -166,12 +105,7 @@ impl Transport {
     /// `ConfigError` for an application name that is not valid in a header, an invalid proxy address,
     /// or a bundle without a certificate.
     pub(crate) fn new(base: BaseUrl, settings: TransportSettings) -> Result<Self> {
-        let agent = user_agent(&settings);
-        if !agent.is_ascii() || HeaderValue::from_str(&agent).is_err() {
-            return Err(Error::new(Kind::ConfigError, "application is not printable ASCII"));
-        }
-        settings.proxy.as_deref().map_or(Ok(()), proxy::check)?;
-        settings.trust.check()?;
+        settings.check()?;
         Ok(Self {
             base,
             settings,
@@ -222,7 +156,8 @@ impl Transport {
     }
 
     async fn exchange(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
-        let Connections { http, proxy } = self.connections()?;
+        let Connections { http, proxy, presenter } =
+            self.connections(request.certificate.as_ref())?;
         let path = request.url.path().to_owned();
         if request.url.as_str().len() > LONGEST_URL {
             return Err(failure::too_long_url(&request.url));
@@ -236,7 +171,7 @@ impl Transport {
         let response = match waiting.await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
-                let error = failure::from_request(error, &self.base, proxy.as_deref());
+                let error = failure::from_request(error, &self.base, proxy.as_deref(), &presenter);
                 let is_direct = self.base.is_plain() && proxy.is_none();
                 if !is_direct {
                     return Err(error);
@@ -270,11 +205,20 @@ impl Transport {
                 context.request_id = request_id(&headers);
             })
         });
-        Ok(Reply { status, headers, body, broken_body, reading })
+        let presented = presenter.certificate.is_some();
+        Ok(Reply { status, headers, body, broken_body, reading, presented })
     }
 
-    fn connections(&self) -> Result<Connections> {
-        self.http.lock().get_or_init(|| self.connect()).clone()
+    /// The pool of this certificate. Requests that are in flight with another one are not affected.
+    fn connections(&self, certificate: Option<&Arc<ClientCertificate>>) -> Result<Connections> {
+        let mut pool = self.http.lock();
+        let is_other =
+            matches!(pool.get(), Some(Ok(open)) if !open.presenter.presents(certificate));
+        if is_other {
+            pool.take();
+        }
+        let open = || Connections::new(&self.base, &self.settings, certificate.cloned());
+        pool.get_or_init(open).clone()
     }
 
     /// The next request opens a new connection; requests in flight are not affected.
@@ -288,53 +232,6 @@ impl Transport {
             idle: self.settings.idle_timeout,
             window_bytes: self.settings.throughput_bytes,
             window: self.settings.throughput_window,
-        }
-    }
-
-    fn connect(&self) -> Result<Connections> {
-        let proxy = proxy::for_service(&self.base, self.settings.proxy.as_deref())?;
-        Ok(Connections { http: self.build()?, proxy: proxy.map(Into::into) })
-    }
-
-    fn build(&self) -> Result<reqwest::Client> {
-        if self.base.is_plain() {
-            // Plain HTTP needs no certificate store.
-            return self.build_trusting(Vec::new());
-        }
-        if let Some(certificates) = self.settings.trust.named()? {
-            return self.build_trusting(certificates);
-        }
-        let with_platform_store = self.builder()?.build();
-        with_platform_store.or_else(|error| match self.settings.trust.fallback() {
-            Some(certificates) => self.build_trusting(certificates),
-            None => Err(failure::from_builder(error)),
-        })
-    }
-
-    fn build_trusting(&self, certificates: Vec<Certificate>) -> Result<reqwest::Client> {
-        self.builder()?.tls_certs_only(certificates).build().map_err(failure::from_builder)
-    }
-
-    fn builder(&self) -> Result<reqwest::ClientBuilder> {
-        let builder = reqwest::Client::builder()
-            .redirect(redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .user_agent(user_agent(&self.settings))
-            .connect_timeout(self.settings.connect_timeout)
-            .pool_idle_timeout(self.settings.pool_idle_timeout);
-        if self.base.is_loopback() {
-            let builder = builder.no_proxy();
-            return Ok(match self.base.loopback_name().zip(self.base.loopback_addresses()) {
-                Some((name, addresses)) => builder.resolve_to_addrs(name, &addresses),
-                None => builder,
-            });
-        }
-        match &self.settings.proxy {
-            None => Ok(builder),
-            Some(proxy) => {
-                Proxy::all(proxy).map(|proxy| builder.proxy(proxy)).map_err(failure::from_builder)
-            }
         }
     }
 
@@ -375,13 +272,6 @@ impl Transport {
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Transport({})", self.base)
-    }
-}
-
-fn user_agent(settings: &TransportSettings) -> String {
-    match settings.application.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
-        Some(application) => format!("siteline/{} {application}", crate::VERSION),
-        None => format!("siteline/{}", crate::VERSION),
     }
 }
 

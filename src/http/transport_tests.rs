@@ -6,6 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use jiff::SignedDuration;
 
+use super::super::trust::Trust;
 use super::*;
 use crate::clock::Clock;
 use crate::error::Transience;
@@ -29,7 +30,8 @@ fn patient() -> TransportSettings {
 }
 
 fn get(base: &BaseUrl) -> Request {
-    Request { url: base.join("/data", Some("cursor=s3cret")), authorization: None, form: None }
+    let url = base.join("/data", Some("cursor=s3cret"));
+    Request { url, authorization: None, form: None, certificate: None }
 }
 
 /// One attempt against a server that acts in this way.

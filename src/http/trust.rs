@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use reqwest::Certificate;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use rustls_native_certs::load_certs_from_paths;
 
 use super::failure::TRUST_HINT;
@@ -50,7 +52,7 @@ impl Trust {
         let certificates = from_pem(bundle);
         let what = if certificates.is_empty() {
             "ca_bundle contains no certificate."
-        } else if reqwest::Client::builder().tls_certs_only(certificates).build().is_err() {
+        } else if certificates.len() != store(certificates.clone()).len() {
             "ca_bundle contains a certificate that cannot be read."
         } else {
             return Ok(());
@@ -64,9 +66,9 @@ impl Trust {
     /// # Errors
     /// `TlsError` if the variables name no readable certificate. The fallback is not used then,
     /// because the user asked for other certificates.
-    pub(super) fn named(&self) -> Result<Option<Vec<Certificate>>> {
+    pub(super) fn named(&self) -> Result<Option<RootCertStore>> {
         if let Some(bundle) = &self.ca_bundle {
-            return Ok(Some(from_pem(bundle)));
+            return Ok(Some(store(from_pem(bundle))));
         }
         if self.file.is_none() && self.folders.is_empty() {
             return Ok(None);
@@ -74,10 +76,8 @@ impl Trust {
         let file = load_certs_from_paths(self.file.as_deref(), None).certs;
         let folders =
             self.folders.iter().map(|folder| load_certs_from_paths(None, Some(folder)).certs);
-        let found = file.into_iter().chain(folders.flatten());
-        let certificates: Vec<_> =
-            found.filter_map(|der| Certificate::from_der(&der).ok()).collect();
-        if certificates.is_empty() {
+        let found = store(file.into_iter().chain(folders.flatten()));
+        if found.is_empty() {
             return Err(Error::new(
                 Kind::TlsError,
                 "SSL_CERT_FILE or SSL_CERT_DIR is set, but names no certificate that can be read, \
@@ -86,13 +86,13 @@ impl Trust {
             .with_hint(TRUST_HINT)
             .with(|context| context.unsent = true));
         }
-        Ok(Some(certificates))
+        Ok(Some(found))
     }
 
     /// The certificates of the fallback file, if it has any.
-    pub(super) fn fallback(&self) -> Option<Vec<Certificate>> {
-        let certificates = from_pem(&fs::read(self.fallback.as_ref()?).ok()?);
-        (!certificates.is_empty()).then_some(certificates)
+    pub(super) fn fallback(&self) -> Option<RootCertStore> {
+        let found = store(from_pem(&fs::read(self.fallback.as_ref()?).ok()?));
+        (!found.is_empty()).then_some(found)
     }
 }
 
@@ -113,8 +113,16 @@ pub(crate) fn certificates_of(bundle: &[u8]) -> Vec<u8> {
     kept
 }
 
-fn from_pem(bundle: &[u8]) -> Vec<Certificate> {
-    Certificate::from_pem_bundle(bundle).unwrap_or_default()
+/// None if a block of the bundle is damaged.
+fn from_pem(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(bundle).collect::<Result<_, _>>().unwrap_or_default()
+}
+
+/// Those of the certificates that can be read.
+fn store(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> RootCertStore {
+    let mut store = RootCertStore::empty();
+    store.add_parsable_certificates(certificates);
+    store
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ mod _siteline {
     #[pymodule_export]
     use super::auth::credential::PyCredential;
     #[pymodule_export]
+    use super::auth::mutual_tls::PyMutualTls;
+    #[pymodule_export]
     use super::auth::private_key::PyPrivateKey;
     #[pymodule_export]
     use super::client::PyClient;

@@ -3,7 +3,7 @@
 //! own data, with late points and revisions, and injects the faults of real services on request.
 //!
 //! ```text
-//! socket (server) -> faults (injection) -> endpoints (service) -> token | discovery | page
+//! socket (server, tls) -> faults (injection) -> endpoints (service) -> token | discovery | page
 //! page: query -> cursor -> snapshot (plant | dataset -> aggregation) -> body
 //! load: frame (columns) -> dataset
 //! ```
@@ -13,7 +13,10 @@
 
 mod aggregation;
 mod assertion;
+mod authority;
 mod body;
+mod certificates;
+mod client;
 mod columns;
 mod cursor;
 mod dataset;
@@ -34,6 +37,7 @@ mod server;
 mod service;
 mod snapshot;
 mod stats;
+mod tls;
 mod token;
 mod truth;
 
@@ -41,23 +45,31 @@ mod truth;
 mod tests;
 
 use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::net::TcpListener;
 use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::lock::Mutex;
 
+pub use certificates::CertificateRequest;
 pub use dataset::{Point, Reading};
 pub(crate) use error::SandboxError;
 pub use fault::{Effect, Endpoint, Fault, When};
 pub(crate) use fault_args::FaultArgs;
 pub(crate) use frame::Frame;
 pub use identity::{Identity, Selection};
-pub use options::{ErrorBody, Options, PageCounts, PointOrder, TimestampForm};
+pub use options::{
+    CertificateRefusal, ErrorBody, MutualMode, Options, PageCounts, PointOrder, TimestampForm,
+    TlsOption, TlsVersion,
+};
 pub(crate) use stats::Stats;
 pub use truth::AsOf;
 pub(crate) use truth::Truth;
 
+use authority::{Authority, ROOT};
+use certificates::Certificates;
 use dataset::Dataset;
 use frame::Rows;
 use server::{Server, Shared};
@@ -74,6 +86,9 @@ pub struct Sandbox {
     clock: Clock,
     shared: Arc<Shared>,
     server: Mutex<Option<Server>>,
+    /// The certificate of its authority, if it speaks TLS.
+    ca: Option<String>,
+    mutual_tls: Option<MutualMode>,
 }
 
 impl Sandbox {
@@ -86,14 +101,77 @@ impl Sandbox {
         let failed = |error: std::io::Error| SandboxError::new(format!("cannot listen: {error}"));
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let base_url = format!("http://{}", listener.local_addr().map_err(failed)?);
-        let service = Service::new(options, clock.clone(), &base_url)?;
+        let authority = if options.speaks_tls() { Some(Authority::new(ROOT, None)?) } else { None };
+        let acceptor = authority.as_ref().map(|one| tls::acceptor(one, &options, &clock));
+        let acceptor = acceptor.transpose()?;
+        let scheme = if authority.is_some() { "https" } else { "http" };
+        let base_url = format!("{scheme}://{}", listener.local_addr().map_err(failed)?);
+        let ca = authority.as_ref().map(|authority| authority.pem().to_owned());
+        let mutual_tls = options.mutual_tls;
+        let certificates = mutual_tls
+            .zip(authority)
+            .map(|(mode, authority)| Certificates::new(mode, authority))
+            .transpose()?;
+        let service = Service::new(options, clock.clone(), &base_url, certificates)?;
         let shared = Arc::new(Shared::new(service));
-        let server = Server::start(listener, Arc::clone(&shared))?;
-        Ok(Self { base_url, clock, shared, server: Mutex::new(Some(server)) })
+        let server = Server::start(listener, Arc::clone(&shared), acceptor)?;
+        let server = Mutex::new(Some(server));
+        Ok(Self { base_url, clock, shared, server, ca, mutual_tls })
     }
 
-    /// `http://127.0.0.1:PORT`, without a trailing slash.
+    /// The certificate of its authority (PEM), which clients must trust.
+    ///
+    /// # Errors
+    /// For a service without TLS.
+    pub fn ca(&self) -> Result<&str, SandboxError> {
+        self.ca.as_deref().ok_or_else(|| {
+            SandboxError::new(
+                "this sandbox speaks plain HTTP: make it with tls=True or mutual_tls=.",
+            )
+        })
+    }
+
+    /// What it takes client certificates for, if it is platform-managed.
+    #[must_use]
+    pub(crate) fn mutual_tls(&self) -> Option<MutualMode> {
+        self.mutual_tls
+    }
+
+    /// Issues a client certificate: PEM with its chain and private key. Another one of the same name is
+    /// registered beside the former.
+    ///
+    /// # Errors
+    /// Without `mutual_tls`, and for a name that is not printable ASCII.
+    pub fn certificate(
+        &self,
+        name: &str,
+        request: &CertificateRequest,
+    ) -> Result<String, SandboxError> {
+        self.change_certificates(|certificates| certificates.issue(name, request, &self.clock))
+    }
+
+    /// Makes all certificates of this name unknown to the service, and tokens that are bound to them
+    /// invalid.
+    ///
+    /// # Errors
+    /// Without `mutual_tls`, and for a name that has none.
+    pub fn unregister(&self, name: &str) -> Result<(), SandboxError> {
+        self.change_certificates(|certificates| certificates.unregister(name))
+    }
+
+    fn change_certificates<T>(
+        &self,
+        change: impl FnOnce(&mut Certificates) -> Result<T, SandboxError>,
+    ) -> Result<T, SandboxError> {
+        match &mut self.shared.lock().certificates {
+            Some(certificates) => change(certificates),
+            None => Err(SandboxError::new(
+                "this sandbox takes no client certificates: make it with mutual_tls=.",
+            )),
+        }
+    }
+
+    /// `http://127.0.0.1:PORT`, or `https://…`, without a trailing slash.
     #[must_use]
     pub fn base_url(&self) -> &str {
         &self.base_url
@@ -121,6 +199,30 @@ impl Sandbox {
         Ok(format!("{}#{path}", self.base_url))
     }
 
+    /// The path of a file with this text, which only this user can read: beside that of the clock, and
+    /// with its life.
+    ///
+    /// # Errors
+    /// Where the file cannot be made.
+    pub(crate) fn shared_file(&self, name: &str, text: &str) -> Result<String, SandboxError> {
+        let failed = |error: io::Error| {
+            SandboxError::new(format!("{name} cannot be written: {}", error.kind()))
+        };
+        let path = self.clock.share().map_err(failed)?.with_file_name(name);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match options.open(&path).and_then(|mut file| file.write_all(text.as_bytes())) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
+        let path = path.to_str().ok_or_else(|| SandboxError::new("the path is not UTF-8"))?;
+        Ok(path.to_owned())
+    }
+
     /// Enrolls a public RSA key (a JWK as JSON text) with its allowed scopes; returns the subject
     /// (§1). It is approved at once unless the options say otherwise.
     ///
@@ -128,6 +230,11 @@ impl Sandbox {
     /// For text that is not a public RSA JWK of at least 2048 bits, and for invalid scopes.
     pub fn enroll(&self, public_jwk: &str, scopes: &[&str]) -> Result<String, SandboxError> {
         let mut service = self.shared.lock();
+        if service.certificates.is_some() {
+            return Err(SandboxError::new(
+                "with mutual_tls= there are no keys to enroll: use certificate().",
+            ));
+        }
         let approved = service.options.approved;
         service.token_endpoint.enrollments.add(public_jwk, scopes, approved)
     }

@@ -48,6 +48,13 @@ pub struct Options {
     pub lateness: bool,
     /// Records every byte that clients send. The bytes contain assertions and tokens.
     pub record_wire: bool,
+    /// Whether the service speaks TLS, with a certificate of an authority of its own; or the only
+    /// version that it offers. [`Options::mutual_tls`] implies it.
+    pub tls: TlsOption,
+    /// Whether the service is platform-managed (§5.6), and what it takes a client certificate for.
+    pub mutual_tls: Option<MutualMode>,
+    /// How it refuses a client certificate.
+    pub certificate_refusal: CertificateRefusal,
     /// Runs each poll of the service's tasks; a poll never waits. A caller can use it to pause the
     /// service between two polls, for example before a fork.
     #[serde(skip)]
@@ -100,6 +107,9 @@ impl Default for Options {
             maximum_range_seconds: 366 * 86_400,
             lateness: true,
             record_wire: false,
+            tls: TlsOption::Switch(false),
+            mutual_tls: None,
+            certificate_refusal: CertificateRefusal::Page,
             take_step: |step| step(),
             array: "series".to_owned(),
             timestamps: TimestampForm::IsoZ,
@@ -120,6 +130,11 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Whether the service speaks TLS.
+    pub(super) fn speaks_tls(&self) -> bool {
+        self.mutual_tls.is_some() || self.tls != TlsOption::Switch(false)
+    }
+
     /// The default page size.
     pub(super) fn page_size(&self) -> u32 {
         self.default_page_size.unwrap_or_else(|| self.maximum_page_size.min(1_000))
@@ -127,6 +142,10 @@ impl Options {
 
     /// Checks the values. The errors name the keywords of Python.
     pub(super) fn check(&self) -> Result<(), SandboxError> {
+        if self.mutual_tls.is_none() && self.certificate_refusal == CertificateRefusal::Alert {
+            let text = "certificate_refusal= belongs to mutual_tls=.";
+            return Err(SandboxError::new(text));
+        }
         let at_least_1 = [
             ("max_page_size", self.maximum_page_size),
             ("page_size", self.page_size()),
@@ -157,6 +176,47 @@ impl Options {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a sandbox speaks TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum TlsOption {
+    /// TLS 1.2 and 1.3, or none.
+    Switch(bool),
+    /// One version alone.
+    Version(TlsVersion),
+}
+
+/// A version of TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum TlsVersion {
+    /// TLS 1.2
+    #[serde(rename = "1.2")]
+    V12,
+    /// TLS 1.3
+    #[serde(rename = "1.3")]
+    V13,
+}
+
+/// What a platform-managed service takes a client certificate for; the document does not show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MutualMode {
+    /// It alone authorises discovery and data requests: there are no tokens.
+    Data,
+    /// It authenticates token requests (RFC 8705), and the tokens are bound to it.
+    Token,
+}
+
+/// How a client certificate is refused that is missing, of another authority, or out of its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CertificateRefusal {
+    /// As nginx does: each request is answered with status 400 and an HTML page.
+    Page,
+    /// The handshake ends with an alert of TLS.
+    Alert,
 }
 
 /// How a bucket timestamp is written.
@@ -241,6 +301,8 @@ mod tests {
             (json!({"page_size": 0}), "page_size= must be at least 1."),
             (json!({"page_size": 11, "max_page_size": 10}), "page_size=11 is more than 10."),
             (json!({"array": "nextCursor"}), "array=\"nextCursor\""),
+            (json!({"certificate_refusal": "alert"}), "certificate_refusal= belongs to"),
+            (json!({"mutual_tls": "yes"}), "`token`"),
             (json!({"unavailable_status": 200}), "unavailable_status=200 is not an error status."),
         ] {
             let error = read(keywords).expect_err("refused");

@@ -45,6 +45,16 @@ impl Reply {
         Self { status, headers, body: body.into() }
     }
 
+    /// The page of a terminator before the service, as nginx writes it.
+    pub(super) fn page(status: u16, title: &str) -> Self {
+        let body = format!(
+            "<html>\r\n<head><title>{status} {title}</title></head>\r\n<body>\r\n<center><h1>{status} Bad \
+             Request</h1></center>\r\n<center>{title}</center>\r\n<hr><center>nginx</center>\r\n\
+             </body>\r\n</html>\r\n"
+        );
+        Self::json(status, body).with_header("Content-Type", "text/html")
+    }
+
     /// An OAuth error reply of the token endpoint (§7).
     pub(super) fn token_error(status: u16, code: &str) -> Self {
         Self::json(status, json!({ "error": code }).to_string())

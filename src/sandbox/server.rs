@@ -18,11 +18,13 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
 use super::error::SandboxError;
 use super::fault::Effect;
 use super::reply::{ConnectionEnd, Outcome, Reply};
 use super::service::{Request, Service};
+use super::tls::{Presented, Stream};
 use crate::lock::Mutex;
 
 /// The longest request body; no client of this interface needs a longer one.
@@ -72,7 +74,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(listener: StdListener, shared: Arc<Shared>) -> Result<Self, SandboxError> {
+    /// With an acceptor each connection begins with its handshake.
+    pub(super) fn start(
+        listener: StdListener,
+        shared: Arc<Shared>,
+        tls: Option<TlsAcceptor>,
+    ) -> Result<Self, SandboxError> {
         let failed = |error: io::Error| SandboxError::new(format!("cannot start: {error}"));
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -83,7 +90,7 @@ impl Server {
                 clippy::disallowed_methods,
                 reason = "the sandbox's own thread: Python never waits on it"
             )]
-            runtime.block_on(in_steps(take_step, accept(listener, shared, stopped)));
+            runtime.block_on(in_steps(take_step, accept(listener, shared, tls, stopped)));
         };
         let thread = std::thread::Builder::new().name("siteline-sandbox".to_owned()).spawn(serve);
         let thread = Some(thread.map_err(failed)?);
@@ -119,7 +126,12 @@ fn in_steps<T>(
 }
 
 /// Accepts connections until the server stops; dropping the runtime then closes all of them.
-async fn accept(listener: StdListener, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
+async fn accept(
+    listener: StdListener,
+    shared: Arc<Shared>,
+    tls: Option<TlsAcceptor>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
     let take_step = shared.lock().options.take_step;
     loop {
@@ -129,7 +141,7 @@ async fn accept(listener: StdListener, shared: Arc<Shared>, mut stopped: watch::
         };
         match accepted {
             Ok((stream, _)) => {
-                tokio::spawn(in_steps(take_step, serve(stream, Arc::clone(&shared))));
+                tokio::spawn(in_steps(take_step, serve(stream, tls.clone(), Arc::clone(&shared))));
             }
             // For example out of file descriptors: open connections continue.
             Err(_) => tokio::task::yield_now().await,
@@ -138,16 +150,18 @@ async fn accept(listener: StdListener, shared: Arc<Shared>, mut stopped: watch::
 }
 
 /// Serves one connection until it ends, or until a fault needs the socket.
-async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Shared>) {
     // A failure only delays replies.
     let _ = stream.set_nodelay(true);
+    let Ok(stream) = Stream::begin(stream, tls).await else { return };
+    let presented = stream.presented();
     let record = shared.wire.as_ref().map(|_| WireRecord::default());
     let raw_reply: Arc<Mutex<Option<RawReply>>> = Arc::default();
     let service = service_fn(|request| {
         let (shared, raw_reply) = (Arc::clone(&shared), Arc::clone(&raw_reply));
-        let record = record.clone();
+        let (record, presented) = (record.clone(), presented.clone());
         Box::pin(async move {
-            match answer(request, &shared, record.as_ref()).await {
+            match answer(request, presented, &shared, record.as_ref()).await {
                 Outcome::Reply(reply) => response(reply),
                 Outcome::Bytes(bytes, end) => {
                     *raw_reply.lock() = Some((bytes, end));
@@ -171,13 +185,12 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     };
     // Fails where the client has disconnected.
     let _ = stream.write_all(&bytes).await;
+    let _ = stream.flush().await;
     match end {
         ConnectionEnd::Close => {
             let _ = stream.shutdown().await;
         }
-        ConnectionEnd::Reset => {
-            let _ = stream.set_zero_linger();
-        }
+        ConnectionEnd::Reset => stream.reset(),
         ConnectionEnd::Hang => std::future::pending().await,
     }
 }
@@ -193,6 +206,7 @@ struct EndedByFault;
 /// Reads a request; the service handles it with the effects of the faults that match it.
 async fn answer(
     request: hyper::Request<Incoming>,
+    presented: Presented,
     shared: &Shared,
     record: Option<&WireRecord>,
 ) -> Outcome {
@@ -215,6 +229,7 @@ async fn answer(
         query: head.uri.query().unwrap_or_default().to_owned(),
         headers: headers.collect(),
         body,
+        presented,
     };
     let effects = shared.lock().receive(&request);
     for effect in &effects {
@@ -236,7 +251,7 @@ fn response(reply: Reply) -> Result<hyper::Response<Full<Bytes>>, EndedByFault> 
 
 /// A stream that records the bytes it receives.
 struct RecordingStream {
-    stream: TcpStream,
+    stream: Stream,
     record: Option<WireRecord>,
 }
 

@@ -10,6 +10,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::assertion::VerificationContext;
+use super::certificates::{Certificates, Client};
 use super::cursor::CursorSeal;
 use super::error::SandboxError;
 use super::fault::{ActiveFaults, Effect, Endpoint};
@@ -17,6 +18,7 @@ use super::options::Options;
 use super::reply::Reply;
 use super::snapshot::{DataSource, SnapshotCache};
 use super::stats::{LoggedRequest, Stats};
+use super::tls::Presented;
 use super::token::{BearerStatus, ExchangeContext, TokenEndpoint, TokenRequest};
 use crate::clock::Clock;
 
@@ -32,6 +34,8 @@ pub(super) struct Request {
     /// In the order of arrival; names in lower case.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
+    /// The client certificate of its connection.
+    pub(super) presented: Presented,
 }
 
 impl Request {
@@ -56,6 +60,8 @@ pub(super) struct Service {
     pub(super) clock: Clock,
     pub(super) audience: String,
     pub(super) token_endpoint: TokenEndpoint,
+    /// Of a platform-managed service.
+    pub(super) certificates: Option<Certificates>,
     pub(super) source: DataSource,
     pub(super) snapshots: SnapshotCache,
     pub(super) seal: CursorSeal,
@@ -68,9 +74,9 @@ pub(super) struct Service {
 }
 
 /// The integration whose access token a request has.
-struct Caller {
-    subject: String,
-    scopes: Vec<String>,
+pub(super) struct Caller {
+    pub(super) subject: String,
+    pub(super) scopes: Vec<String>,
 }
 
 impl Service {
@@ -78,11 +84,13 @@ impl Service {
         options: Options,
         clock: Clock,
         base_url: &str,
+        certificates: Option<Certificates>,
     ) -> Result<Self, SandboxError> {
         let plant = super::plant::Plant::new(options.seed, options.lateness, options.integer_ids);
         Ok(Self {
             audience: format!("{base_url}{TOKEN_PATH}"),
             token_endpoint: TokenEndpoint::default(),
+            certificates,
             source: DataSource::Generated(plant),
             snapshots: SnapshotCache::default(),
             seal: CursorSeal::new()?,
@@ -125,10 +133,14 @@ impl Service {
     /// The reply to a request; applies only the effects that change what an endpoint does.
     pub(super) fn reply(&mut self, request: &Request, effects: &[Effect]) -> Reply {
         let now = self.now();
+        let client = match self.client(request) {
+            Ok(client) => client,
+            Err(refusal) => return refusal,
+        };
         match (request.method.as_str(), request.endpoint()) {
-            ("POST", Some(Endpoint::Token)) => self.token(request, now, effects),
-            ("GET", Some(Endpoint::Discovery)) => self.discovery(request, now),
-            ("GET", Some(Endpoint::Data)) => self.data(request, now, effects),
+            ("POST", Some(Endpoint::Token)) => self.token(request, client.as_ref(), now, effects),
+            ("GET", Some(Endpoint::Discovery)) => self.discovery(request, client.as_ref(), now),
+            ("GET", Some(Endpoint::Data)) => self.data(request, client.as_ref(), now, effects),
             (_, Some(endpoint)) => {
                 let allowed = if endpoint == Endpoint::Token { "POST" } else { "GET" };
                 self.error(405, "method_not_allowed", "this method is not allowed here")
@@ -138,7 +150,18 @@ impl Service {
         }
     }
 
-    fn token(&mut self, request: &Request, now: Timestamp, effects: &[Effect]) -> Reply {
+    fn token(
+        &mut self,
+        request: &Request,
+        client: Option<&Client>,
+        now: Timestamp,
+        effects: &[Effect],
+    ) -> Reply {
+        if self.certificates.is_some() && !client.is_some_and(|one| one.has_tokens) {
+            let detail = "the certificate alone authorises requests: there are no tokens";
+            self.stats.log_refusal(Endpoint::Token, detail);
+            return Reply::token_error(400, "unauthorized_client");
+        }
         let granted_only = effects.iter().find_map(|effect| match effect {
             Effect::Grant(scopes) => Some(scopes.as_slice()),
             _ => None,
@@ -149,6 +172,7 @@ impl Service {
             query: &request.query,
             body: &request.body,
             granted_only,
+            client,
         };
         let context = ExchangeContext {
             verification: VerificationContext {
@@ -172,8 +196,8 @@ impl Service {
         }
     }
 
-    fn discovery(&mut self, request: &Request, now: Timestamp) -> Reply {
-        let caller = match self.authorize(request, now, Endpoint::Discovery) {
+    fn discovery(&mut self, request: &Request, client: Option<&Client>, now: Timestamp) -> Reply {
+        let caller = match self.authorize(request, client, now, Endpoint::Discovery) {
             Ok(caller) => caller,
             Err(reply) => return reply,
         };
@@ -185,11 +209,17 @@ impl Service {
         Reply::json(200, body)
     }
 
-    fn data(&mut self, request: &Request, now: Timestamp, effects: &[Effect]) -> Reply {
-        if let Err(reply) = self.use_allowance(request, now) {
+    fn data(
+        &mut self,
+        request: &Request,
+        client: Option<&Client>,
+        now: Timestamp,
+        effects: &[Effect],
+    ) -> Reply {
+        if let Err(reply) = self.use_allowance(request, client, now) {
             return reply;
         }
-        match self.authorize(request, now, Endpoint::Data) {
+        match self.authorize(request, client, now, Endpoint::Data) {
             Ok(caller) => self.data_page(&request.query, &caller.subject, now, effects),
             Err(reply) => reply,
         }
@@ -197,13 +227,20 @@ impl Service {
 
     /// §8: counts a data request in the daily allowance of its subject, and refuses requests beyond
     /// it. A request with an expired token counts too.
-    fn use_allowance(&mut self, request: &Request, now: Timestamp) -> Result<(), Reply> {
+    fn use_allowance(
+        &mut self,
+        request: &Request,
+        client: Option<&Client>,
+        now: Timestamp,
+    ) -> Result<(), Reply> {
         let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
-        let subject = match token.map(|token| self.token_endpoint.status(token, now.as_second())) {
-            Some(BearerStatus::Valid(token) | BearerStatus::Expired(token)) => {
+        let status = token.map(|token| self.token_endpoint.status(token, now.as_second()));
+        let subject = match (client, status) {
+            (Some(client), _) => client.name.clone(),
+            (None, Some(BearerStatus::Valid(token) | BearerStatus::Expired(token))) => {
                 token.subject.clone()
             }
-            _ => return Ok(()),
+            (None, _) => return Ok(()),
         };
         let used = self.allowance_used.entry((subject, today(now))).or_default();
         *used += 1;
@@ -222,6 +259,7 @@ impl Service {
     fn authorize(
         &mut self,
         request: &Request,
+        client: Option<&Client>,
         now: Timestamp,
         endpoint: Endpoint,
     ) -> Result<Caller, Reply> {
@@ -230,7 +268,10 @@ impl Service {
                 list.split(',').any(|one| one.split(';').next().map(str::trim) == Some(*kind))
             })
         };
-        let caller = self.authenticate(request, now, endpoint)?;
+        let caller = match client {
+            Some(client) if !client.has_tokens => self.known_client(request, client, endpoint)?,
+            client => self.authenticate(request, client, now, endpoint)?,
+        };
         let needed = match endpoint {
             Endpoint::Discovery => super::enrollment::DISCOVERY_SCOPE,
             _ => super::enrollment::DATA_SCOPE,
@@ -255,6 +296,7 @@ impl Service {
     fn authenticate(
         &mut self,
         request: &Request,
+        client: Option<&Client>,
         now: Timestamp,
         endpoint: Endpoint,
     ) -> Result<Caller, Reply> {
@@ -270,7 +312,11 @@ impl Service {
             let reply = self.refuse(endpoint, 401, "missing_token", reason);
             return Err(reply.with_header("WWW-Authenticate", "Bearer realm=\"customer\""));
         };
+        let thumbprint = client.map(|client| client.thumbprint);
         let reason = match self.token_endpoint.status(token, now.as_second()) {
+            BearerStatus::Valid(token) if token.bound != thumbprint => {
+                "the access token is bound to another certificate"
+            }
             BearerStatus::Valid(token) => {
                 return Ok(Caller { subject: token.subject.clone(), scopes: token.scopes.clone() });
             }

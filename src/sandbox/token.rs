@@ -9,7 +9,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
 use super::assertion::{SpentJtis, UnverifiedAssertion, VerificationContext};
-use super::enrollment::Enrollments;
+use super::certificates::{Client, Thumbprint};
+use super::enrollment::{DATA_SCOPE, DISCOVERY_SCOPE, Enrollments};
 use super::form;
 use super::reply::Reply;
 
@@ -18,6 +19,8 @@ pub(super) const TOKEN_SECONDS: i64 = 600;
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 const CLIENT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const FIELDS: [&str; 4] = ["client_assertion", "client_assertion_type", "grant_type", "scope"];
+/// Those of a client that its certificate authenticates.
+const CLIENT_FIELDS: [&str; 3] = ["client_id", "grant_type", "scope"];
 
 /// The parts of a token request that the endpoint uses.
 pub(super) struct TokenRequest<'a> {
@@ -27,6 +30,8 @@ pub(super) struct TokenRequest<'a> {
     pub(super) body: &'a [u8],
     /// The only scopes that [`Effect::Grant`](super::fault::Effect::Grant) lets through.
     pub(super) granted_only: Option<&'a [String]>,
+    /// Whose certificate authenticates the request, in the place of an assertion.
+    pub(super) client: Option<&'a Client>,
 }
 
 /// A refused request: the reply for the client, and the reason for the author of a test.
@@ -49,6 +54,8 @@ pub(super) struct TokenEndpoint {
 pub(super) struct Token {
     pub(super) subject: String,
     pub(super) scopes: Vec<String>,
+    /// The certificate that it is bound to.
+    pub(super) bound: Option<Thumbprint>,
     /// Unix seconds.
     expires: i64,
     forgotten: bool,
@@ -79,10 +86,13 @@ impl TokenEndpoint {
         jtis: &mut Vec<String>,
     ) -> Result<Reply, Refusal> {
         let pairs = pairs(request.body);
+        if let Some(client) = request.client {
+            return self.exchange_of_client(request, client, pairs, context);
+        }
         let is_new =
             self.record_presentation(pairs.as_deref().unwrap_or_default(), context, jtis)?;
-        let fields =
-            fields(request, pairs).map_err(|reason| refused(400, "invalid_request", reason))?;
+        let fields = fields(request, pairs, &FIELDS)
+            .map_err(|reason| refused(400, "invalid_request", reason))?;
         let invalid_client =
             |reason: String| refused(context.invalid_client_status, "invalid_client", reason);
         let assertion = UnverifiedAssertion::parse(&fields["client_assertion"])
@@ -98,12 +108,32 @@ impl TokenEndpoint {
         if !is_new {
             return Err(invalid_client("jti was used before".to_owned()));
         }
-        let scopes = self.granted(&subject, &fields["scope"])?;
-        let scopes = match request.granted_only {
-            Some(only) => scopes.into_iter().filter(|scope| only.contains(scope)).collect(),
-            None => scopes,
-        };
-        self.issue(subject, scopes, context)
+        let allowed = self.enrollments.get(&subject).map(|one| one.scopes.as_slice());
+        let scopes = granted(allowed.unwrap_or_default(), &fields["scope"], request.granted_only)?;
+        self.issue(subject, scopes, None, context)
+    }
+
+    /// RFC 8705 §2: the certificate authenticates the request, and the token is bound to it.
+    fn exchange_of_client(
+        &mut self,
+        request: &TokenRequest<'_>,
+        client: &Client,
+        pairs: Result<Pairs, String>,
+        context: &ExchangeContext<'_>,
+    ) -> Result<Reply, Refusal> {
+        self.limit_rate(&client.name, context)?;
+        let fields = fields(request, pairs, &CLIENT_FIELDS)
+            .map_err(|reason| refused(400, "invalid_request", reason))?;
+        if fields["grant_type"] != "client_credentials" {
+            return Err(refused(400, "unsupported_grant_type", "grant_type".to_owned()));
+        }
+        if fields["client_id"] != client.name {
+            let reason = "client_id is not the certificate's name".to_owned();
+            return Err(refused(context.invalid_client_status, "invalid_client", reason));
+        }
+        let allowed = [DISCOVERY_SCOPE, DATA_SCOPE].map(str::to_owned);
+        let scopes = granted(&allowed, &fields["scope"], request.granted_only)?;
+        self.issue(client.name.clone(), scopes, Some(client.thumbprint), context)
     }
 
     /// Spends the jti of an assertion and counts the request for its issuer before anything is
@@ -169,26 +199,11 @@ impl TokenEndpoint {
         Err(refusal)
     }
 
-    fn granted(&self, subject: &str, requested: &str) -> Result<Vec<String>, Refusal> {
-        let allowed = self.enrollments.get(subject).map(|one| one.scopes.as_slice());
-        let allowed = allowed.unwrap_or_default();
-        let mut scopes = Vec::new();
-        for scope in requested.split(' ') {
-            if !allowed.iter().any(|one| one == scope) {
-                let reason = format!("scope {scope:?} is not allowed for the credential");
-                return Err(refused(400, "invalid_scope", reason));
-            }
-            if !scopes.iter().any(|one| one == scope) {
-                scopes.push(scope.to_owned());
-            }
-        }
-        Ok(scopes)
-    }
-
     fn issue(
         &mut self,
         subject: String,
         scopes: Vec<String>,
+        bound: Option<Thumbprint>,
         context: &ExchangeContext<'_>,
     ) -> Result<Reply, Refusal> {
         let mut octets = [0_u8; 32];
@@ -202,7 +217,8 @@ impl TokenEndpoint {
             "scope": scopes.join(" "),
         });
         let expires = context.verification.now.saturating_add(TOKEN_SECONDS);
-        self.issued.insert(access_token, Token { subject, scopes, expires, forgotten: false });
+        self.issued
+            .insert(access_token, Token { subject, scopes, bound, expires, forgotten: false });
         Ok(Reply::json(200, body.to_string()).with_header("Pragma", "no-cache"))
     }
 }
@@ -214,10 +230,31 @@ fn pairs(body: &[u8]) -> Result<Pairs, String> {
     form::decode(std::str::from_utf8(body).map_err(|_| "the body is not UTF-8")?)
 }
 
-/// The four fields, each exactly once and no others, from a URL-encoded body.
+/// The requested scopes, each of which must be allowed.
+fn granted(
+    allowed: &[String],
+    requested: &str,
+    only: Option<&[String]>,
+) -> Result<Vec<String>, Refusal> {
+    let mut scopes: Vec<String> = Vec::new();
+    for scope in requested.split(' ') {
+        if !allowed.iter().any(|one| one == scope) {
+            let reason = format!("scope {scope:?} is not allowed for the credential");
+            return Err(refused(400, "invalid_scope", reason));
+        }
+        if !scopes.iter().any(|one| one == scope) {
+            scopes.push(scope.to_owned());
+        }
+    }
+    scopes.retain(|scope| only.is_none_or(|only| only.contains(scope)));
+    Ok(scopes)
+}
+
+/// The expected fields, each exactly once and no others, from a URL-encoded body.
 fn fields(
     request: &TokenRequest<'_>,
     pairs: Result<Pairs, String>,
+    expected: &[&str],
 ) -> Result<BTreeMap<String, String>, String> {
     if request.has_authorization {
         return Err("an Authorization header on the token request".to_owned());
@@ -233,8 +270,8 @@ fn fields(
     let pairs = pairs?;
     let mut names: Vec<_> = pairs.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
-    if names != FIELDS {
-        return Err(format!("the fields are {names:?}, not {FIELDS:?}"));
+    if names != expected {
+        return Err(format!("the fields are {names:?}, not {expected:?}"));
     }
     Ok(pairs.into_iter().collect())
 }

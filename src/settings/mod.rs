@@ -6,6 +6,7 @@
 //! | this | the settings from variables and profile |
 //! | [`options`] | the list of a client's options |
 //! | `profile` | one table of the file, and its allowed members |
+//! | `credential` | the credential that they name, in either mode |
 //! | `key` | the sources of a key and its passphrase |
 //! | `variables` | the names of the variables |
 //! | `environment` | the environment, and the paths of siteline's files |
@@ -13,6 +14,7 @@
 //! Arguments override variables, and these the profile, member by member. A passphrase comes from the
 //! same source as the key, or from a variable.
 
+mod credential;
 mod environment;
 mod key;
 pub(crate) mod options;
@@ -24,13 +26,15 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
+use self::credential::FoundCredential;
+pub(crate) use self::credential::{CertificateSettings, CredentialSettings};
 pub(crate) use self::environment::{Environment, read_certificates, variable_of_pickle};
 pub(crate) use self::key::{Key, KeySource, PassphraseSource, PasswordCommand};
 pub(crate) use self::options::{OPTIONS, Options, Value};
 use self::profile::Profile;
 pub(crate) use self::variables::{
     AUDIENCE, BASE_URL, DAILY_ALLOWANCE, LEDGER, PASSPHRASE, PASSWORD_COMMAND, PRIVATE_KEY,
-    PRIVATE_KEY_FILE, PROFILE, SCOPES, SUBJECT,
+    PRIVATE_KEY_FILE, PROFILE, SCOPES,
 };
 use crate::error::{Error, Kind, Result};
 
@@ -50,8 +54,8 @@ pub(crate) struct Given {
 pub(crate) struct Settings {
     /// The address of the service; `None` only if it was given as an argument.
     pub base_url: Option<String>,
-    /// The unchanged subject and the key; `None` only if a credential was given as an argument.
-    pub credential: Option<(String, Key)>,
+    /// The credential; `None` only if one was given as an argument.
+    pub credential: Option<CredentialSettings>,
     /// The other options, by the names of the client's keywords.
     pub options: Options,
     /// The file and the profile that were read, for errors about their contents.
@@ -80,31 +84,20 @@ impl Settings {
         let mut profile = Profile::find(&name, environment, environment.get(PROFILE).is_some())?;
         let base_url = environment.get(BASE_URL).map(|text| text.trim().to_owned());
         let base_url = base_url.or_else(|| profile.text("base_url"));
-        let subject = environment.get(SUBJECT).or_else(|| profile.text("subject"));
-        let key = if given.credential {
+        let found = profile.found();
+        let credential = if given.credential {
             None
         } else {
-            key_of_variables(environment)?.or(key_of_profile(&mut profile, environment)?)
+            let key = key_of_variables(environment)?;
+            // That of the variables' own key, or for the key of the profile.
+            let passphrase =
+                if key.is_some() { None } else { passphrase_of_variables(environment)? };
+            Some(FoundCredential::of_variables(environment, &mut profile, key, passphrase)?)
         };
-        let found = profile.found();
-        let settings = Found { base_url, subject, key }
-            .settings(given, || looked_at(environment, &profile))?;
+        let settings =
+            Found { base_url, credential }.settings(given, || looked_at(environment, &profile))?;
         let mut options = profile.into_options();
-        let variables = [
-            ("scopes", environment.get(SCOPES).map(Value::Text)),
-            ("audience", environment.get(AUDIENCE).map(|text| Value::Text(text.trim().to_owned()))),
-            (
-                "daily_allowance",
-                environment.get(DAILY_ALLOWANCE).map(|text| allowance(&text)).transpose()?,
-            ),
-            (
-                "ledger",
-                environment
-                    .get(LEDGER)
-                    .map(|path| Value::Path(environment.resolved(Path::new(""), path.trim()))),
-            ),
-        ];
-        for (name, value) in variables {
+        for (name, value) in options_of_variables(environment)? {
             if let Some(value) = value {
                 options.retain(|(known, _)| *known != name);
                 options.push((name, value));
@@ -125,11 +118,11 @@ impl Settings {
     ) -> Result<Self> {
         let mut profile = Profile::find(name, environment, true)?;
         let base_url = profile.text("base_url");
-        let subject = profile.text("subject");
-        let key = if given.credential { None } else { profile.key() };
         let found = profile.found();
+        let credential =
+            if given.credential { None } else { Some(FoundCredential::of_profile(&mut profile)?) };
         let looked_at = || format!("Looked at: {}.", profile.described());
-        let settings = Found { base_url, subject, key }.settings(given, looked_at)?;
+        let settings = Found { base_url, credential }.settings(given, looked_at)?;
         Ok(Self { options: profile.into_options(), profile: found, ..settings })
     }
 }
@@ -137,30 +130,34 @@ impl Settings {
 /// The required settings that were found.
 struct Found {
     base_url: Option<String>,
-    subject: Option<String>,
-    key: Option<Key>,
+    /// `None` if it was given as an argument.
+    credential: Option<FoundCredential>,
 }
 
 impl Found {
     fn settings(self, given: Given, looked_at: impl Fn() -> String) -> Result<Settings> {
-        let missing: Vec<&str> = [
-            ("base_url", self.base_url.is_some() || given.base_url),
-            ("subject", self.subject.is_some() || given.credential),
-            ("the private key", self.key.is_some() || given.credential),
-        ]
-        .into_iter()
-        .filter_map(|(what, is_there)| (!is_there).then_some(what))
-        .collect();
+        let Self { base_url, credential } = self;
+        let mut missing = Vec::new();
+        if base_url.is_none() && !given.base_url {
+            missing.push("base_url");
+        }
+        let credential = match credential {
+            None => None,
+            Some(FoundCredential { certificate: Some(certificate), .. }) => {
+                Some(CredentialSettings::MutualTls(certificate))
+            }
+            Some(FoundCredential { subject, key, .. }) => {
+                missing.extend(subject.is_none().then_some("subject"));
+                missing.extend(key.is_none().then_some("the private key"));
+                subject.zip(key).map(|(subject, key)| CredentialSettings::Assertion(subject, key))
+            }
+        };
         if !missing.is_empty() {
             let message = format!("The client cannot be created: {} missing.", listed(&missing));
             return Err(Error::new(Kind::ConfigError, message).with_hint(looked_at()));
         }
-        Ok(Settings {
-            base_url: self.base_url.filter(|_| !given.base_url),
-            credential: self.subject.zip(self.key).filter(|_| !given.credential),
-            options: Vec::new(),
-            profile: None,
-        })
+        let base_url = base_url.filter(|_| !given.base_url);
+        Ok(Settings { base_url, credential, options: Vec::new(), profile: None })
     }
 }
 
@@ -184,13 +181,6 @@ fn key_of_variables(environment: &Environment<'_>) -> Result<Option<Key>> {
     Ok(Some(Key { source, passphrase, kid: None, strict: false }))
 }
 
-/// The key of the profile. A passphrase in the variables overrides its command.
-fn key_of_profile(profile: &mut Profile, environment: &Environment<'_>) -> Result<Option<Key>> {
-    let Some(key) = profile.key() else { return Ok(None) };
-    let passphrase = passphrase_of_variables(environment)?.or(key.passphrase);
-    Ok(Some(Key { passphrase, ..key }))
-}
-
 fn passphrase_of_variables(environment: &Environment<'_>) -> Result<Option<PassphraseSource>> {
     match (environment.get(PASSPHRASE), environment.get(PASSWORD_COMMAND)) {
         (Some(_), Some(_)) => Err(conflict(PASSPHRASE, PASSWORD_COMMAND, "passphrase")),
@@ -204,6 +194,26 @@ fn passphrase_of_variables(environment: &Environment<'_>) -> Result<Option<Passp
 fn conflict(one: &str, other: &str, what: &str) -> Error {
     Error::new(Kind::ConfigError, format!("{one} and {other} are both set."))
         .with_hint(format!("Unset one: it is ambiguous which {what} to use."))
+}
+
+/// The options that variables set.
+fn options_of_variables(
+    environment: &Environment<'_>,
+) -> Result<[(&'static str, Option<Value>); 4]> {
+    Ok([
+        ("scopes", environment.get(SCOPES).map(Value::Text)),
+        ("audience", environment.get(AUDIENCE).map(|text| Value::Text(text.trim().to_owned()))),
+        (
+            "daily_allowance",
+            environment.get(DAILY_ALLOWANCE).map(|text| allowance(&text)).transpose()?,
+        ),
+        (
+            "ledger",
+            environment
+                .get(LEDGER)
+                .map(|path| Value::Path(environment.resolved(Path::new(""), path.trim()))),
+        ),
+    ])
 }
 
 fn allowance(text: &str) -> Result<Value> {

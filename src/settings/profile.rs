@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value as Toml};
 
 use super::environment::Environment;
-use super::key::{Key, KeySource, PassphraseSource, PasswordCommand};
+use super::key::{PassphraseSource, PasswordCommand};
 use super::options::{Form, OPTIONS, Options, Value};
 use super::variables::{CONFIG, PROFILE};
 use crate::error::{Error, Kind, Result, excerpt};
 
 /// The members of the credential and the address; all others are [`OPTIONS`].
-const CREDENTIAL: [(&str, Form); 6] = [
+const CREDENTIAL: [(&str, Form); 8] = [
     ("base_url", Form::Text),
     ("subject", Form::Text),
+    ("certificate_file", Form::Path),
+    ("client_id", Form::Text),
     ("private_key_file", Form::Path),
     ("password_command", Form::Words),
     ("kid", Form::Text),
@@ -28,7 +30,8 @@ fn known_members() -> impl Iterator<Item = (&'static str, Form)> {
 }
 
 /// Members that are refused, and what to write instead.
-const REFUSED: [(&str, &str); 5] = [
+const REFUSED: [(&str, &str); 6] = [
+    ("certificate", "the certificate stays in its own file: write certificate_file"),
     ("passphrase", "no passphrase in plain: write password_command, a command that prints it"),
     ("password", "no passphrase in plain: write password_command, a command that prints it"),
     ("private_key", "the key stays in its own file: write private_key_file"),
@@ -110,20 +113,23 @@ impl Profile {
         }
     }
 
-    /// Removes and returns the key and its settings.
-    pub(super) fn key(&mut self) -> Option<Key> {
-        let kid = self.text("kid");
-        let strict = self.take("strict") == Some(Value::Flag(true));
-        let file = self.file.clone();
-        let passphrase = self.take("password_command");
-        let passphrase =
-            passphrase.map(|words| PassphraseSource::Command(PasswordCommand { words, file }));
-        match self.take("private_key_file") {
-            Some(Value::Path(path)) => {
-                Some(Key { source: KeySource::File(path), passphrase, kid, strict })
-            }
+    /// Removes and returns a path.
+    pub(super) fn path(&mut self, name: &str) -> Option<PathBuf> {
+        match self.take(name) {
+            Some(Value::Path(path)) => Some(path),
             _ => None,
         }
+    }
+
+    /// Removes the member `strict`.
+    pub(super) fn is_strict(&mut self) -> bool {
+        self.take("strict") == Some(Value::Flag(true))
+    }
+
+    /// Removes and returns the command that prints the passphrase.
+    pub(super) fn password_command(&mut self) -> Option<PassphraseSource> {
+        let words = self.take("password_command")?;
+        Some(PassphraseSource::Command(PasswordCommand { words, file: self.file.clone() }))
     }
 
     fn take(&mut self, name: &str) -> Option<Value> {

@@ -2,6 +2,7 @@ use std::io;
 
 use super::environment::Platform;
 use super::variables::CONFIG;
+use super::variables::{CERTIFICATE_FILE, CLIENT_ID, SUBJECT};
 use super::*;
 
 const FILE: &str = "/etc/plants/config.toml";
@@ -69,10 +70,17 @@ fn option<'a>(settings: &'a Settings, name: &str) -> Option<&'a Value> {
     settings.options.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
+fn signing(settings: &Settings) -> (&str, &Key) {
+    match &settings.credential {
+        Some(CredentialSettings::Assertion(subject, key)) => (subject, key),
+        _ => panic!("no subject and key"),
+    }
+}
+
 fn path(settings: &Settings) -> &Path {
-    match settings.credential.as_ref().map(|(_, key)| &key.source) {
-        Some(KeySource::File(path)) => path,
-        _ => panic!("not a file"),
+    match &signing(settings).1.source {
+        KeySource::File(path) => path,
+        KeySource::Text(_) => panic!("not a file"),
     }
 }
 
@@ -142,7 +150,7 @@ fn a_variable_overrides_a_single_member_of_the_profile() {
     let pairs = [(CONFIG, FILE), (SUBJECT, "mine"), (DAILY_ALLOWANCE, "7")];
     let settings = variables(&pairs, Some(PROFILES)).unwrap();
     assert_eq!(settings.base_url.as_deref(), Some("https://default.example.com"));
-    assert_eq!(settings.credential.as_ref().unwrap().0, "mine");
+    assert_eq!(signing(&settings).0, "mine");
     assert_eq!(path(&settings), Path::new("/etc/plants/keys/default.pem"));
     assert!(option(&settings, "daily_allowance") == Some(&Value::Whole(7)));
     assert!(option(&settings, "settle_lag") == Some(&Value::Text("10m".to_owned())));
@@ -155,7 +163,10 @@ fn a_variable_overrides_a_single_member_of_the_profile() {
 fn a_passphrase_comes_from_the_source_of_the_key_or_from_a_variable() {
     let passphrase = |pairs: &[(&str, &str)]| {
         let all = [&[(CONFIG, FILE)], pairs].concat();
-        variables(&all, Some(PROFILES)).unwrap().credential.unwrap().1.passphrase
+        match variables(&all, Some(PROFILES)).unwrap().credential {
+            Some(CredentialSettings::Assertion(_, key)) => key.passphrase,
+            _ => panic!("no subject and key"),
+        }
     };
     assert!(matches!(
         passphrase(&[]),
@@ -183,7 +194,7 @@ fn two_keys_or_two_passphrases_are_refused() {
 fn a_named_profile_is_used_without_variables() {
     let pairs = [(CONFIG, FILE), (SUBJECT, "mine"), (PASSPHRASE, "hunter2"), ("HOME", "/h")];
     let settings = profile("plant-a", &pairs, Some(PROFILES)).unwrap();
-    let (subject, key) = settings.credential.as_ref().unwrap();
+    let (subject, key) = signing(&settings);
     assert_eq!(subject, "subject-a");
     assert!(key.strict && key.passphrase.is_none());
     assert_eq!(settings.base_url.as_deref(), Some("https://a.example.com"));
@@ -233,4 +244,61 @@ fn settings_given_as_arguments_are_not_read() {
             .unwrap();
     assert!(settings.base_url.is_none() && settings.credential.is_none());
     assert_eq!(settings.options.len(), 1);
+}
+
+fn certificate(settings: Settings) -> CertificateSettings {
+    match settings.credential {
+        Some(CredentialSettings::MutualTls(certificate)) => certificate,
+        _ => panic!("no certificate"),
+    }
+}
+
+const PLATFORM: &str = "[default]\nbase_url = \"https://a.example.com\"\n\
+    certificate_file = \"plant.p12\"\npassword_command = [\"pass\", \"plant\"]\n\
+    client_id = \"integration-7\"\nstrict = true\n";
+
+#[test]
+fn a_certificate_file_takes_the_place_of_subject_and_key() {
+    let found = certificate(profile("default", &[(CONFIG, FILE)], Some(PLATFORM)).unwrap());
+    assert_eq!(found.file, Path::new("/etc/plants/plant.p12"));
+    assert_eq!(found.client_id.as_deref(), Some("integration-7"));
+    assert!(found.strict && found.key.is_none());
+    assert!(matches!(found.passphrase, Some(PassphraseSource::Command(_))));
+
+    let base = (BASE_URL, "https://a.example.com");
+    let own = [base, (CERTIFICATE_FILE, "~/plant.pem"), ("HOME", "/home/ada")];
+    let found = certificate(variables(&own, None).unwrap());
+    assert_eq!(found.file, Path::new("/home/ada/plant.pem"));
+    assert!(found.key.is_none() && found.passphrase.is_none() && found.client_id.is_none());
+    let with_key = [&own[..], &[(PRIVATE_KEY_FILE, "key.pem"), (PASSPHRASE, "hunter2")]].concat();
+    let found = certificate(variables(&with_key, None).unwrap());
+    assert!(matches!(found.key, Some(KeySource::File(path)) if path == Path::new("key.pem")));
+    assert!(matches!(found.passphrase, Some(PassphraseSource::Variable)));
+
+    // Variables override the profile's members, and choose the mode.
+    let other = [(CONFIG, FILE), (CERTIFICATE_FILE, "other.pem"), (CLIENT_ID, " 8 ")];
+    let found = certificate(variables(&other, Some(PLATFORM)).unwrap());
+    assert_eq!(
+        (found.file.as_path(), found.client_id.as_deref()),
+        (Path::new("other.pem"), Some("8"))
+    );
+    assert!(found.passphrase.is_none() && !found.strict);
+    let signed = [(CONFIG, FILE), (SUBJECT, "mine"), (PRIVATE_KEY_FILE, "key.pem")];
+    assert_eq!(signing(&variables(&signed, Some(PLATFORM)).unwrap()).0, "mine");
+}
+
+#[test]
+fn a_subject_and_a_certificate_are_refused() {
+    let both = [(SUBJECT, "mine"), (CERTIFICATE_FILE, "plant.pem")];
+    assert!(refused(variables(&both, None)).contains("SITELINE_CERTIFICATE_FILE are both set"));
+    for (member, expected) in [
+        ("subject = \"mine\"", "subject and certificate_file are both written"),
+        ("kid = \"k\"", "kid belongs to subject"),
+    ] {
+        let text = format!("{PLATFORM}{member}\n");
+        assert!(refused(profile("default", &[(CONFIG, FILE)], Some(&text))).contains(expected));
+    }
+    let without = "[default]\nbase_url = \"https://a\"\nclient_id = \"7\"\n";
+    let text = refused(profile("default", &[(CONFIG, FILE)], Some(without)));
+    assert!(text.contains("client_id belongs to certificate_file"), "{text}");
 }

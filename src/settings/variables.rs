@@ -8,6 +8,10 @@ pub(crate) const SUBJECT: &str = "SITELINE_SUBJECT";
 pub(crate) const PRIVATE_KEY_FILE: &str = "SITELINE_PRIVATE_KEY_FILE";
 /// The private key itself, PEM text or a JWK.
 pub(crate) const PRIVATE_KEY: &str = "SITELINE_PRIVATE_KEY";
+/// Path of a client certificate, in the place of subject and key.
+pub(crate) const CERTIFICATE_FILE: &str = "SITELINE_CERTIFICATE_FILE";
+/// The id of the integration in token requests with a client certificate.
+pub(crate) const CLIENT_ID: &str = "SITELINE_CLIENT_ID";
 /// Passphrase of an encrypted private key.
 pub(crate) const PASSPHRASE: &str = "SITELINE_PASSPHRASE";
 /// A command that prints that passphrase.
@@ -30,11 +34,13 @@ pub(crate) const PROFILE: &str = "SITELINE_PROFILE";
 pub(crate) const SANDBOX_CLOCK: &str = "SITELINE_SANDBOX_CLOCK";
 
 /// All that are settings.
-pub(super) const ALL: [&str; 12] = [
+pub(super) const ALL: [&str; 14] = [
     BASE_URL,
     SUBJECT,
     PRIVATE_KEY_FILE,
     PRIVATE_KEY,
+    CERTIFICATE_FILE,
+    CLIENT_ID,
     PASSPHRASE,
     PASSWORD_COMMAND,
     SCOPES,

@@ -119,7 +119,7 @@ def outdated(authority):
         ({"days": (-9, -2)}, None, "has expired: on 20", "must renew it"),
         ({"days": (2, 9)}, None, "not valid yet: from 20", "this machine's clock"),
         ({"names": ("other.test",)}, None, "another host name: .*other.test", "base_url="),
-        ({}, mutual, "client certificate", "presents no client certificate"),
+        ({}, mutual, "requires a client certificate", "siteline.MutualTls"),
         ({}, outdated, "no version of TLS", "must offer one"),
     ],
     ids=["expired", "early", "name", "mutual", "outdated"],
@@ -133,7 +133,8 @@ def test_what_is_wrong_in_a_handshake_is_said_and_ca_bundle_only_where_it_helps(
     port = int(service.sandbox.base_url.rsplit(":", 1)[1])
     with TlsRelay(other, port) as relay:
         client = client_of(service, f"https://127.0.0.1:{relay.port}", ca_bundle=other.file)
-        with pytest.raises(siteline.TlsError, match=what) as caught:
+        kind = siteline.AuthenticationError if change is mutual else siteline.TlsError
+        with pytest.raises(kind, match=what) as caught:
             client.discover()
     assert hint in caught.value.hint
     assert "ca_bundle" not in str(caught.value)

@@ -78,7 +78,11 @@ fn k1_a_missing_file_a_directory_and_a_huge_file_are_named_by_path() {
 
 #[test]
 fn k1_a_file_without_read_permission_is_reported() {
-    let error = unreadable(Path::new("key.pem"), &io::ErrorKind::PermissionDenied.into());
+    let error = key_file::unreadable(
+        "private key",
+        Path::new("key.pem"),
+        &io::ErrorKind::PermissionDenied.into(),
+    );
     assert!(error.to_string().contains("\"key.pem\" may not be read"), "{error}");
 }
 

@@ -23,7 +23,7 @@ use crate::client::Client;
 use crate::error::{Error, Kind};
 use crate::http::AllowanceState;
 use crate::lock::Mutex;
-use crate::python::auth::credential::PyCredential;
+use crate::python::auth::argument::authentication;
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::modules::import_for_clients;
 use crate::python::bridge::process::{Inside, detached, guarded};
@@ -43,7 +43,8 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 /// failures and reads pages to their end. Safe to share between threads. Making one sends no request.
 ///
 /// - ``base_url``: such as ``"https://customer.example.com"``
-/// - ``credential``: a :class:`Credential`
+/// - ``credential``: a :class:`Credential`, or the client certificate of a platform-managed integration,
+///   a :class:`MutualTls`
 /// - ``scopes``: the scopes of the token (§5.5)
 /// - ``audience``: ``aud`` of the assertion; ``None`` is ``{base_url}/api/customer/oauth/token``
 /// - ``daily_allowance``: requests allowed per day; no more are sent (§8). ``None`` leaves the limit to
@@ -98,7 +99,7 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 pub(crate) struct PyClient {
     pub(crate) client: Client,
     /// The current one.
-    credential: Mutex<Py<PyCredential>>,
+    credential: Mutex<Py<PyAny>>,
     /// The other keywords, in the form that is pickled.
     pickled: Py<PyDict>,
     /// The sandbox that handed it out, which serves as long as the client exists. It holds nothing that
@@ -121,7 +122,7 @@ impl PyClient {
         py: Python<'_>,
         base_url: Text<'_>,
         surplus: &Bound<'_, PyTuple>,
-        credential: Option<Bound<'_, PyCredential>>,
+        credential: Option<Bound<'_, PyAny>>,
         clock: Option<&PyClock>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
@@ -131,8 +132,8 @@ impl PyClient {
         // This runs Python code, to find certifi: the end of the process waits for it.
         let _inside = Inside::enter(py);
         import_for_clients(py)?;
-        let signing = credential.get().0.clone();
-        let (mut settings, pickled) = settings_with(py, base_url.0, signing, options)?;
+        let authentication = authentication(&credential)?;
+        let (mut settings, pickled) = settings_with(py, base_url.0, authentication, options)?;
         settings.spawner = Arc::new(spawn_task);
         match (clock, Environment::of_process().sandbox_clock()) {
             (Some(clock), _) => settings.clock = clock.0.clone(),
@@ -152,7 +153,9 @@ impl PyClient {
     /// A client from the ``SITELINE_*`` environment variables, and from a profile for those not set.
     ///
     /// ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT``, ``SITELINE_PRIVATE_KEY_FILE`` or
-    /// ``SITELINE_PRIVATE_KEY`` (the key itself); optional are ``SITELINE_PASSPHRASE`` or
+    /// ``SITELINE_PRIVATE_KEY`` (the key itself); with mutual TLS, in the place of the subject,
+    /// ``SITELINE_CERTIFICATE_FILE`` (with its key in one of those two, or in the same file) and, if the
+    /// service issues tokens for it, ``SITELINE_CLIENT_ID``. Optional are ``SITELINE_PASSPHRASE`` or
     /// ``SITELINE_PASSWORD_COMMAND`` (a command that prints it), ``SITELINE_SCOPES``,
     /// ``SITELINE_AUDIENCE``, ``SITELINE_DAILY_ALLOWANCE``, ``SITELINE_LEDGER`` (a path).
     /// ``SITELINE_PROFILE`` names the profile (``default``), ``SITELINE_CONFIG`` its file: see
@@ -183,7 +186,8 @@ impl PyClient {
     /// else in ``~/.config`` (on macOS and Windows, not tested, in the platform's folder). No other
     /// variable is read. Keywords are those of :class:`Client` and override the profile. Its members are
     /// the keywords of :class:`Client` except ``credential`` and ``clock``, and ``base_url``,
-    /// ``subject``, ``private_key_file``, ``password_command``, ``kid``, ``strict``. A path is relative
+    /// ``subject`` or ``certificate_file`` (with ``client_id``), ``private_key_file``,
+    /// ``password_command``, ``kid``, ``strict``. A path is relative
     /// to the file's folder, or begins with ``~/``. A passphrase is not allowed. A :class:`ConfigError`
     /// names the members that are unknown, wrong or missing, without their values.
     ///
@@ -265,9 +269,9 @@ impl PyClient {
     /// >>> key = siteline.PrivateKey.generate(2048)
     /// >>> sandbox.replace_key(client.subject, key.public_jwk)
     /// >>> client.replace_credential(siteline.Credential(client.subject, key))
-    fn replace_credential(&self, credential: &Bound<'_, PyCredential>) -> PyResult<()> {
+    fn replace_credential(&self, credential: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = credential.py();
-        let new = credential.get().0.clone();
+        let new = authentication(credential)?;
         if new.subject() != self.client.subject() {
             let message = "replace_credential() keeps the subject; this credential is for another.";
             let hint =

@@ -7,14 +7,17 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyType};
 
-use crate::auth::{Credential, ScopeSet};
+use crate::auth::{Authentication, ScopeSet};
 use crate::client::ClientSettings;
 use crate::error::Kind;
 use crate::http::{BaseUrl, Trust, certificates_of};
 use crate::python::auth::credential::PyCredential;
+use crate::python::auth::mutual_tls::PyMutualTls;
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
-use crate::settings::{Environment, Given, OPTIONS, Settings, read_certificates};
+use crate::settings::{
+    CredentialSettings, Environment, Given, OPTIONS, Settings, read_certificates,
+};
 
 /// A client with the settings that `read` finds; keywords override them.
 pub(crate) fn from_outside<'py>(
@@ -34,8 +37,14 @@ pub(crate) fn from_outside<'py>(
         if let Some(base_url) = settings.base_url {
             keywords.set_item("base_url", base_url)?;
         }
-        if let Some((subject, key)) = settings.credential {
-            keywords.set_item("credential", PyCredential::from_settings(py, &subject, key)?)?;
+        match settings.credential {
+            None => {}
+            Some(CredentialSettings::Assertion(subject, key)) => {
+                keywords.set_item("credential", PyCredential::from_settings(py, &subject, key)?)?;
+            }
+            Some(CredentialSettings::MutualTls(certificate)) => {
+                keywords.set_item("credential", PyMutualTls::from_settings(py, certificate)?)?;
+            }
         }
         for (name, value) in &settings.options {
             keywords.set_item(name, value_of(py, value)?)?;
@@ -65,7 +74,7 @@ fn add_note(py: Python<'_>, error: &PyErr, note: &str) {
 pub(crate) fn settings_with<'py>(
     py: Python<'py>,
     base_url: &str,
-    credential: Credential,
+    credential: Authentication,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<(ClientSettings, Bound<'py, PyDict>)> {
     let mut given = Vec::new();

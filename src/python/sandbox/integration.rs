@@ -6,11 +6,18 @@ use crate::auth::PrivateKey;
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 use crate::python::bridge::runtime::step;
-use crate::sandbox::{DEFAULT_SCOPES, Sandbox};
+use crate::sandbox::{CertificateRequest, DEFAULT_SCOPES, Sandbox};
 
-/// The key of sandboxes and its subject here, enrolled at first use.
+/// The name of the certificate of a sandbox's own clients.
+pub(super) const CLIENT: &str = "sandbox-client";
+
+/// The key of sandboxes and its subject here, enrolled at first use; or the client certificate, issued at
+/// first use.
 #[derive(Default)]
-pub(super) struct Integration(Mutex<Option<(PrivateKey, String)>>);
+pub(super) struct Integration {
+    enrolled: Mutex<Option<(PrivateKey, String)>>,
+    certificate: Mutex<Option<String>>,
+}
 
 impl Integration {
     /// The key and the subject; the interpreter is released while the key is made.
@@ -20,7 +27,7 @@ impl Integration {
         sandbox: &Sandbox,
     ) -> PyResult<(PrivateKey, String)> {
         Ok(step(py, || -> Result<_> {
-            let mut known = self.0.lock();
+            let mut known = self.enrolled.lock();
             if let Some(known) = &*known {
                 return Ok(known.clone());
             }
@@ -30,5 +37,20 @@ impl Integration {
                 subject.map_err(|error| Error::new(Kind::InternalError, error.to_string()))?;
             Ok(known.insert((key, subject)).clone())
         })??)
+    }
+
+    /// The client certificate with its key (PEM), valid for as long as any clock shows.
+    pub(super) fn certificate(&self, sandbox: &Sandbox) -> PyResult<String> {
+        let mut known = self.certificate.lock();
+        if let Some(known) = &*known {
+            return Ok(known.clone());
+        }
+        let request = CertificateRequest {
+            begins: "1971-01-01T00:00:00Z".parse().ok(),
+            lifetime_seconds: u32::MAX,
+            ..CertificateRequest::default()
+        };
+        let pem = sandbox.certificate(CLIENT, &request)?;
+        Ok(known.insert(pem).clone())
     }
 }

@@ -1,26 +1,24 @@
 //! `siteline.Sandbox`: the complete service on loopback, for demos and for users' tests.
 
+mod access;
 mod arguments;
 mod frame;
 mod integration;
 mod truth;
 
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict as _, PyDict, PyMapping, PyTuple};
+use pyo3::types::{PyDict, PyMapping, PyTuple};
 
 use crate::clock::Clock;
-use crate::python::auth::credential::PyCredential;
-use crate::python::auth::private_key::PyPrivateKey;
 use crate::python::bridge::process::{attached, detached, without_fork};
 use crate::python::bridge::runtime::step;
-use crate::python::client::PyClient;
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::dict;
 use crate::python::convert::table::PyTable;
-use crate::python::convert::values::{Text, instant, optional};
-use crate::sandbox::{AsOf, DEFAULT_SCOPES, Point, Sandbox};
+use crate::python::convert::values::{instant, optional};
+use crate::sandbox::{AsOf, Point, Sandbox};
 
-use arguments::{identity, json_text, microseconds, whole_seconds};
+use arguments::{identity, microseconds, whole_seconds};
 use integration::Integration;
 
 /// The complete Customer Data Service on loopback: strict, deterministic, with faults on request.
@@ -39,6 +37,11 @@ use integration::Integration;
 /// - ``approved``: if ``False``, an enrolled key waits for :meth:`approve` (§1)
 /// - ``late``: if ``False``, generated data are final two minutes after their bucket
 /// - ``record_wire``: keep the bytes of every request in :attr:`wire`
+/// - ``tls``: speak TLS, with a certificate of :attr:`ca`; ``"1.2"`` or ``"1.3"`` offers that version alone
+/// - ``mutual_tls``: a platform-managed service (§5.6), for clients with a certificate of
+///   :meth:`certificate`: ``"data"``, where it alone authorises requests, or ``"token"``, where it
+///   authenticates token requests (RFC 8705)
+/// - ``certificate_refusal``: ``"page"``, status 400 as nginx answers, or ``"alert"`` of the handshake
 /// - ``page_size``, ``max_page_size``, ``interval``, ``max_interval``, ``max_range``: limits that the
 ///   document does not specify
 ///
@@ -74,7 +77,8 @@ pub(crate) struct PySandbox {
 impl PySandbox {
     #[new]
     #[pyo3(signature = (*, now=None, **settings), text_signature = "(*, seed=7, now=None, \
-        daily_allowance=None, token_rate=30, approved=True, late=True, record_wire=False, \
+        daily_allowance=None, token_rate=30, approved=True, late=True, record_wire=False, tls=False, \
+        mutual_tls=None, certificate_refusal='page', \
         page_size=1000, max_page_size=10000, interval='1m', max_interval='1d', max_range='366d', \
         array='series', timestamps='iso', order='series', page_counts='points', \
         envelope_points=60, end_inclusive=False, invalid_client_status=401, \
@@ -93,7 +97,7 @@ impl PySandbox {
         Ok(Self { sandbox, clock, integration: Integration::default() })
     }
 
-    /// The service's address, ``http://127.0.0.1:PORT``.
+    /// The service's address, ``http://127.0.0.1:PORT``, or ``https://…`` with ``tls``.
     #[getter]
     fn base_url(&self) -> &str {
         self.sandbox.base_url()
@@ -104,103 +108,6 @@ impl PySandbox {
     #[getter]
     fn clock(&self, py: Python<'_>) -> Py<PyClock> {
         self.clock.clone_ref(py)
-    }
-
-    /// A :class:`Client` of this service, enrolled and on its clock.
-    ///
-    /// The service runs until :meth:`close`, else as long as the sandbox, a client that it handed out,
-    /// or a scan or an iterator of that client exists: ``siteline.Sandbox().client()`` works.
-    ///
-    /// Keywords are those of :class:`Client` and override the sandbox's. All clients of a sandbox are
-    /// one integration: they share the subject, the token and the allowance, but each counts only its
-    /// own requests unless ``ledger`` is given.
-    ///
-    /// >>> sandbox.client(daily_allowance=50).allowance
-    /// <Allowance 0 of 50 used, 50 left; 0 token requests>
-    #[pyo3(signature = (**options))]
-    fn client<'py>(
-        slf: &Bound<'py, Self>,
-        options: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyClient>> {
-        let (py, this) = (slf.py(), slf.get());
-        let (key, subject) = this.integration.credential(py, &this.sandbox)?;
-        let credential = py.get_type::<PyCredential>().call1((subject, PyPrivateKey(key)))?;
-        let own = [("credential", &credential), ("clock", this.clock.bind(py))];
-        let settings = own.into_py_dict(py)?;
-        settings.update(options.unwrap_or(&PyDict::new(py)).as_mapping())?;
-        let client = py.get_type::<PyClient>().call((this.base_url(),), Some(&settings))?;
-        let client = client.cast_into::<PyClient>()?;
-        client.get().sandbox.get_or_init(py, || slf.clone().into_any().unbind());
-        Ok(client)
-    }
-
-    /// An :class:`AsyncClient` of the same integration, with the keywords of :meth:`client`.
-    ///
-    /// >>> import asyncio
-    /// >>> async def main():
-    /// ...     async with sandbox.async_client() as client:
-    /// ...         return len(await client.discover())
-    /// >>> asyncio.run(main())
-    /// 2
-    #[pyo3(signature = (**options))]
-    fn async_client<'py>(
-        slf: &Bound<'py, Self>,
-        options: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let class = slf.py().import("siteline.aio")?.getattr("AsyncClient")?;
-        class.call_method1("_over", (Self::client(slf, options)?,))
-    }
-
-    /// The ``SITELINE_*`` variables for code that makes its own client, in this process or another:
-    /// ``subprocess.run(..., env={**os.environ, **sandbox.env()})``.
-    ///
-    /// A dict of ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT``, ``SITELINE_PRIVATE_KEY`` (PEM text) for
-    /// :meth:`Client.from_env`, and ``SITELINE_SANDBOX_CLOCK``: by it each client of this ``base_url``
-    /// has this :attr:`clock`, so that a move of it in one process is seen in all. It is a file that
-    /// :meth:`close` removes. ``datetime.now()`` is the machine's time everywhere.
-    ///
-    /// >>> print(*sorted(sandbox.env()))
-    /// SITELINE_BASE_URL SITELINE_PRIVATE_KEY SITELINE_SANDBOX_CLOCK SITELINE_SUBJECT
-    fn env<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (key, subject) = self.integration.credential(py, &self.sandbox)?;
-        let variables = [
-            ("SITELINE_BASE_URL", self.sandbox.base_url()),
-            ("SITELINE_SUBJECT", &subject),
-            ("SITELINE_PRIVATE_KEY", &key.to_pkcs8_pem(None)?),
-            ("SITELINE_SANDBOX_CLOCK", &self.sandbox.shared_clock()?),
-        ];
-        variables.into_py_dict(py)
-    }
-
-    /// Enroll a public RSA key and return the subject (§1).
-    ///
-    /// ``public_jwk`` is a mapping or JSON text, such as ``PrivateKey.public_jwk``; ``scopes`` are its
-    /// allowed scopes, by default both of the document. :class:`ConfigError` for anything but a public
-    /// RSA key of 2048 bits or more.
-    #[pyo3(signature = (public_jwk, scopes=None))]
-    fn enroll(
-        &self,
-        public_jwk: &Bound<'_, PyAny>,
-        scopes: Option<Vec<String>>,
-    ) -> PyResult<String> {
-        let scopes = scopes.unwrap_or_else(|| DEFAULT_SCOPES.map(str::to_owned).to_vec());
-        let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        Ok(self.sandbox.enroll(&json_text(public_jwk)?, &scopes)?)
-    }
-
-    /// Approve an integration of a sandbox that was made with ``approved=False`` (§1).
-    fn approve(&self, subject: Text<'_>) -> PyResult<()> {
-        Ok(self.sandbox.approve(subject.0)?)
-    }
-
-    /// Revoke the approval: no new token is issued, and tokens that were issued are refused.
-    fn revoke(&self, subject: Text<'_>) -> PyResult<()> {
-        Ok(self.sandbox.revoke(subject.0)?)
-    }
-
-    /// Replace the enrolled public key; tokens that were issued stay valid.
-    fn replace_key(&self, subject: Text<'_>, public_jwk: &Bound<'_, PyAny>) -> PyResult<()> {
-        Ok(self.sandbox.replace_key(subject.0, &json_text(public_jwk)?)?)
     }
 
     /// Serve your own data; the first load replaces the generated plant.

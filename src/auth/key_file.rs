@@ -1,0 +1,115 @@
+//! Reads a file that contains a private key: of limited size, and with a warning if others can read it.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use super::encoding;
+use super::refusal::refused;
+use crate::{Error, Result};
+
+/// Larger files are not read; `/dev/zero` is endless.
+const LARGEST_FILE: u64 = 1024 * 1024;
+/// Longer paths are not shown: they may be a secret, passed as a path by mistake.
+const LONGEST_SHOWN_PATH: usize = 400;
+
+/// The bytes of a file, and its mode if others may access it (not checked on Windows). `what` names it in
+/// errors: "private key", "certificate".
+///
+/// # Errors
+/// `CredentialError` with the path, never the content: for a file that is missing, a directory, not
+/// readable or over 1 MiB.
+pub(super) fn read(what: &str, path: &Path) -> Result<(Zeroizing<Vec<u8>>, Option<u32>)> {
+    let (bytes, open_mode) = read_file(path).map_err(|error| unreadable(what, path, &error))?;
+    let bytes = bytes.ok_or_else(|| {
+        refused(format!("{} is over 1 MiB: no {what} file is that large.", shown(path)))
+    })?;
+    Ok((bytes, open_mode))
+}
+
+/// A warning if other users can read the file of a key (K8).
+///
+/// # Errors
+/// `CredentialError` instead of the warning, if `strict`.
+pub(super) fn check_mode(path: &Path, open_mode: Option<u32>, strict: bool) -> Result<Vec<String>> {
+    let Some(mode) = open_mode else { return Ok(Vec::new()) };
+    let message = format!("Other users can read the key file {} (mode {mode:03o}).", shown(path));
+    let hint = "Run chmod 600 on it; if others use this machine, enroll a new key.";
+    if strict {
+        return Err(refused(message).with_hint(hint));
+    }
+    Ok(vec![format!("{message} {hint}")])
+}
+
+/// The bytes of a file (`None` over the largest size), and its mode if others may access it.
+type FileRead = (Option<Zeroizing<Vec<u8>>>, Option<u32>);
+
+fn read_file(path: &Path) -> io::Result<FileRead> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    // The vector must not grow, which would leave a copy in memory.
+    let capacity = usize::try_from(metadata.len().min(LARGEST_FILE)).unwrap_or(0) + 1;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(capacity));
+    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+    let is_too_large = bytes.len() as u64 > LARGEST_FILE;
+    Ok(((!is_too_large).then_some(bytes), open_mode(&metadata)))
+}
+
+#[cfg(unix)]
+fn open_mode(metadata: &fs::Metadata) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = metadata.permissions().mode() & 0o777;
+    (mode & 0o066 != 0).then_some(mode)
+}
+
+#[cfg(not(unix))]
+fn open_mode(_metadata: &fs::Metadata) -> Option<u32> {
+    None
+}
+
+pub(super) fn unreadable(what: &str, path: &Path, error: &io::Error) -> Error {
+    let (problem, hint) = match error.kind() {
+        io::ErrorKind::NotFound => ("does not exist", absolute_hint(path)),
+        io::ErrorKind::IsADirectory => {
+            ("is a directory", "Pass the path of the file in it.".to_owned())
+        }
+        io::ErrorKind::PermissionDenied => (
+            "may not be read by this user",
+            "Run as the user who owns it, or give this user a copy.".to_owned(),
+        ),
+        _ => ("could not be read", format!("The system says: {}.", error.kind())),
+    };
+    refused(format!("The {what} file {} {problem}.", shown(path))).with_hint(hint)
+}
+
+pub(super) fn absolute_hint(path: &Path) -> String {
+    if is_hidden(path) {
+        return "Pass the text of a key as text, not as a path.".to_owned();
+    }
+    if path.starts_with("~") {
+        return "Only a shell expands ~: pass the full path.".to_owned();
+    }
+    match std::path::absolute(path) {
+        Ok(absolute) if absolute != path => format!("Looked for {}.", shown(&absolute)),
+        _ => "Check its directory and name.".to_owned(),
+    }
+}
+
+/// A path with control characters escaped; a path that may be a key is not shown.
+pub(super) fn shown(path: &Path) -> String {
+    if is_hidden(path) {
+        format!("({} bytes that do not look like a path)", path.as_os_str().len())
+    } else {
+        format!("{:?}", path.to_string_lossy())
+    }
+}
+
+fn is_hidden(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    text.len() > LONGEST_SHOWN_PATH || encoding::is_key_text(&text)
+}

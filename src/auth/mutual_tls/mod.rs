@@ -1,0 +1,313 @@
+//! [`MutualTls`]: the client certificate of a platform-managed integration (§1, §5.6), read again when
+//! its files change.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `bundle` | the formats of certificate and key |
+//! | `x509` | what is read of a certificate |
+//! | `loaded` | a certificate that belongs to its key and may be used by a client |
+
+mod bundle;
+mod loaded;
+mod x509;
+
+use std::fmt;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use zeroize::Zeroizing;
+
+use self::bundle::Bundle;
+use self::loaded::Loaded;
+use super::Checked;
+use super::key_file::{self, shown};
+use super::refusal::refused;
+use crate::fork::Owned;
+use crate::http::ClientCertificate;
+use crate::lock::Mutex;
+use crate::{Error, Kind, Result};
+
+/// A file, or bytes that were passed themselves.
+pub(crate) enum Part {
+    /// Its path.
+    File(PathBuf),
+    /// Its bytes.
+    Bytes(Zeroizing<Vec<u8>>),
+}
+
+/// Gets the passphrase of an encrypted key, each time that the key is read. It may block.
+pub(crate) type AskPassphrase = dyn Fn() -> Result<Option<Zeroizing<Vec<u8>>>> + Send + Sync;
+
+/// The arguments of a [`MutualTls`].
+pub(crate) struct CertificateSource {
+    /// The certificate and its chain; with the private key, if `key` is `None`.
+    pub certificate: Part,
+    /// The private key.
+    pub key: Option<Part>,
+    /// Gets its passphrase.
+    pub passphrase: Box<AskPassphrase>,
+    /// The `client_id` of token requests (RFC 8705 §2); `None` if the certificate alone authorises.
+    pub client_id: Option<String>,
+    /// Whether a key file that others can read is refused.
+    pub strict: bool,
+}
+
+/// A client certificate, in the place of a [`Credential`](super::Credential). Cheap to clone; safe to
+/// print.
+#[derive(Clone)]
+pub struct MutualTls(Arc<Inner>);
+
+struct Inner {
+    source: CertificateSource,
+    subject: String,
+    /// One caller at a time reads the files.
+    reading: Owned<Mutex<()>>,
+    state: Mutex<State>,
+}
+
+/// What was read, and the state of the files at that time.
+#[derive(Default)]
+struct State {
+    loaded: Option<Arc<Loaded>>,
+    files: Option<Files>,
+}
+
+/// What was seen when the files had changed.
+enum Change {
+    Replaced,
+    Unusable(Error),
+}
+
+impl Change {
+    fn log(&self, loaded: &Loaded) {
+        match self {
+            Self::Replaced => log::info!(
+                target: "siteline::token",
+                "the client certificate was replaced: {}, valid until {}",
+                loaded.certificate.thumbprint(), loaded.not_after
+            ),
+            Self::Unusable(error) => log::warn!(
+                target: "siteline::token",
+                "the replaced client certificate cannot be used, the former one still is: {}",
+                error.context().message
+            ),
+        }
+    }
+}
+
+/// Changes if a file is replaced or rewritten.
+type Files = [Option<(SystemTime, u64, u64)>; 2];
+
+impl MutualTls {
+    /// Reads and checks the certificate and its key, with warnings about their files (K8). Whether it is
+    /// within its time is checked when it is used, by the service's clock.
+    ///
+    /// # Errors
+    /// `CredentialError` that names what was found instead; `ConfigError` for an empty `client_id`.
+    pub(crate) fn load(source: CertificateSource) -> Result<Checked<Self>> {
+        check_client_id(source.client_id.as_deref())?;
+        let files = source.files();
+        let Checked { value: loaded, warnings } = source.load()?;
+        let subject = loaded.subject.clone();
+        let state = State { loaded: Some(Arc::new(loaded)), files: Some(files) };
+        Ok(Checked { value: Self::with_state(source, subject, state), warnings })
+    }
+
+    /// A certificate with this subject that is read at its first use.
+    #[must_use]
+    pub(crate) fn deferred(source: CertificateSource, subject: String) -> Self {
+        Self::with_state(source, subject, State::default())
+    }
+
+    fn with_state(source: CertificateSource, subject: String, state: State) -> Self {
+        let (reading, state) = (Owned::empty(), Mutex::new(state));
+        Self(Arc::new(Inner { source, subject, reading, state }))
+    }
+
+    /// The subject of the certificate (RFC 4514), or its first alternative name where it has none. A
+    /// certificate that replaces it has the same.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        &self.0.subject
+    }
+
+    /// The `client_id` of token requests; `None` if the certificate alone authorises.
+    #[must_use]
+    pub fn client_id(&self) -> Option<&str> {
+        self.0.source.client_id.as_deref()
+    }
+
+    /// The SHA-256 of the certificate in base64url, and from when until when it is valid.
+    ///
+    /// # Errors
+    /// Those of [`MutualTls::load`], if it was not read yet.
+    pub(crate) fn details(&self) -> Result<(String, Timestamp, Timestamp)> {
+        let (loaded, _) = self.loaded()?;
+        let thumbprint = loaded.certificate.thumbprint().to_owned();
+        Ok((thumbprint, loaded.not_before, loaded.not_after))
+    }
+
+    /// The certificate as its files have it now: read again if they have changed (M5). While they are
+    /// not usable, the former one is used for as long as it is valid.
+    ///
+    /// # Errors
+    /// `CredentialError` if it is out of its time at `now`, and those of [`MutualTls::load`].
+    pub(crate) async fn current(&self, now: Timestamp) -> Result<Arc<ClientCertificate>> {
+        let loaded = if let Some(known) = self.known() {
+            known
+        } else {
+            let this = self.clone();
+            // It may wait for a command, and decrypts.
+            let read = match tokio::task::spawn_blocking(move || this.loaded()).await {
+                Ok(read) => read?,
+                Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+                Err(_) => return Err(Error::new(Kind::ClosedError, "the process is exiting")),
+            };
+            let (loaded, change) = read;
+            // Here and not on that thread, whose records no caller would see.
+            if let Some(change) = change {
+                change.log(&loaded);
+            }
+            loaded
+        };
+        loaded.check_time(now)?;
+        Ok(Arc::clone(&loaded.certificate))
+    }
+
+    /// What was read, if the files have not changed since.
+    fn known(&self) -> Option<Arc<Loaded>> {
+        let files = self.0.source.files();
+        let state = self.0.state.lock();
+        state.loaded.clone().filter(|_| state.files == Some(files))
+    }
+
+    fn loaded(&self) -> Result<(Arc<Loaded>, Option<Change>)> {
+        let _reading = self.0.reading.get_or_init(Mutex::default).lock();
+        if let Some(known) = self.known() {
+            return Ok((known, None));
+        }
+        let files = self.0.source.files();
+        let read = self.0.source.load().and_then(|checked| self.same_subject(checked.value));
+        let former = self.0.state.lock().loaded.clone();
+        let (loaded, change) = match (read, former) {
+            (Ok(loaded), None) => (Arc::new(loaded), None),
+            (Ok(loaded), Some(_)) => (Arc::new(loaded), Some(Change::Replaced)),
+            (Err(error), Some(former)) => (former, Some(Change::Unusable(error))),
+            (Err(error), None) => return Err(error),
+        };
+        *self.0.state.lock() = State { loaded: Some(Arc::clone(&loaded)), files: Some(files) };
+        Ok((loaded, change))
+    }
+
+    /// Requests are counted, and bookmarks sealed, for the subject.
+    fn same_subject(&self, loaded: Loaded) -> Result<Loaded> {
+        if loaded.subject == self.0.subject {
+            return Ok(loaded);
+        }
+        let message = format!(
+            "The certificate is for {:?}; this credential is for {:?}.",
+            loaded.subject, self.0.subject
+        );
+        Err(refused(message).with_hint(
+            "Make another client for it: each subject has its own ledger and bookmarks.",
+        ))
+    }
+}
+
+impl fmt::Debug for MutualTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MutualTls")
+            .field("subject", &self.0.subject)
+            .field("client_id", &self.client_id())
+            .finish_non_exhaustive()
+    }
+}
+
+impl CertificateSource {
+    fn load(&self) -> Result<Checked<Loaded>> {
+        let passphrase = (self.passphrase)()?;
+        let passphrase = passphrase.as_ref().map(|text| text.as_slice());
+        let (bundle, mut warnings) = self.read("certificate", &self.certificate, passphrase)?;
+        let Bundle { certificates, mut key } = bundle;
+        if let Some(part) = &self.key {
+            let (other, more) = self.read("private key", part, passphrase)?;
+            warnings.extend(more);
+            // The key of a file that is named for it counts.
+            key = other.key;
+        }
+        let key = key.ok_or_else(|| {
+            refused("There is a certificate, and no private key.")
+                .with_hint("Pass the key as key=, or a certificate= that contains both.")
+        })?;
+        let value = Loaded::new(certificates, key).map_err(|error| self.placed(error))?;
+        Ok(Checked { value, warnings })
+    }
+
+    fn read(
+        &self,
+        what: &str,
+        part: &Part,
+        passphrase: Option<&[u8]>,
+    ) -> Result<(Bundle, Vec<String>)> {
+        let path = match part {
+            Part::Bytes(bytes) => return Ok((Bundle::read(bytes, passphrase)?, Vec::new())),
+            Part::File(path) => path,
+        };
+        let (bytes, open_mode) = key_file::read(what, path)?;
+        let bundle = Bundle::read(&bytes, passphrase).map_err(|error| at(path, error))?;
+        let open_mode = open_mode.filter(|_| bundle.key.is_some());
+        let warnings = key_file::check_mode(path, open_mode, self.strict)?;
+        Ok((bundle, warnings))
+    }
+
+    fn placed(&self, error: Error) -> Error {
+        match &self.certificate {
+            Part::File(path) => at(path, error),
+            Part::Bytes(_) => error,
+        }
+    }
+
+    fn files(&self) -> Files {
+        [Some(&self.certificate), self.key.as_ref()].map(|part| match part {
+            Some(Part::File(path)) => std::fs::metadata(path).ok().as_ref().and_then(stamp),
+            Some(Part::Bytes(_)) | None => None,
+        })
+    }
+}
+
+fn stamp(metadata: &Metadata) -> Option<(SystemTime, u64, u64)> {
+    Some((metadata.modified().ok()?, metadata.len(), inode(metadata)))
+}
+
+#[cfg(unix)]
+fn inode(metadata: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+#[cfg(not(unix))]
+fn inode(_metadata: &Metadata) -> u64 {
+    0
+}
+
+fn at(path: &Path, error: Error) -> Error {
+    error.with(|context| context.message = format!("{}: {}", shown(path), context.message))
+}
+
+fn check_client_id(client_id: Option<&str>) -> Result<()> {
+    match client_id {
+        Some(text) if text.trim().is_empty() || text.chars().any(char::is_control) => {
+            Err(Error::new(Kind::ConfigError, "client_id is empty, or has control characters.")
+                .with_hint(
+                    "It is the id of the integration at the token endpoint; leave it out if the \
+                     certificate alone authorises requests.",
+                ))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+#![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use jiff::ToSpan as _;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, SanType,
+};
+
+use super::*;
+
+/// A certificate as PEM, and its key.
+struct Issued {
+    pem: String,
+    key: KeyPair,
+    params: CertificateParams,
+}
+
+impl Issued {
+    fn new(name: &str, by: Option<&Issued>, change: impl FnOnce(&mut CertificateParams)) -> Self {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        if !name.is_empty() {
+            params.distinguished_name.push(DnType::CommonName, name);
+        }
+        change(&mut params);
+        let certificate = match by {
+            Some(by) => params.signed_by(&key, &Issuer::from_params(&by.params, &by.key)),
+            None => params.self_signed(&key),
+        };
+        Self { pem: certificate.expect("a certificate").pem(), key, params }
+    }
+
+    fn authority(name: &str, by: Option<&Issued>) -> Self {
+        Self::new(name, by, |params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained))
+    }
+
+    fn both(&self) -> String {
+        self.pem.clone() + &self.key.serialize_pem()
+    }
+}
+
+fn source(text: &str) -> CertificateSource {
+    CertificateSource {
+        certificate: Part::Bytes(Zeroizing::new(text.as_bytes().to_vec())),
+        key: None,
+        passphrase: Box::new(|| Ok(None)),
+        client_id: None,
+        strict: false,
+    }
+}
+
+fn loaded(text: &str) -> Result<MutualTls> {
+    MutualTls::load(source(text)).map(|checked| checked.value)
+}
+
+fn refusal(text: &str) -> String {
+    let error = loaded(text).expect_err("refused");
+    assert_eq!(error.kind(), Kind::CredentialError);
+    assert!(!error.to_string().contains("PRIVATE"), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn m6_certificates_in_any_order_become_the_chain_of_the_key() {
+    let root = Issued::authority("root", None);
+    let middle = Issued::authority("middle", Some(&root));
+    let other = Issued::authority("other", None);
+    let client = Issued::new("plant-7", Some(&middle), |_| {});
+    let key = client.key.serialize_pem();
+    let [root, middle, other, client] = [&root, &middle, &other, &client].map(|one| &*one.pem);
+    for (given, expected) in [
+        (vec![client, middle, root], 3),
+        (vec![root, other, middle, client], 3),
+        (vec![root, client], 1),
+        (vec![middle, client], 2),
+    ] {
+        let bundle = Bundle::read((given.concat() + &key).as_bytes(), None).expect("a bundle");
+        let leaf = Bundle::read(client.as_bytes(), None).expect("a bundle").certificates;
+        let loaded = Loaded::new(bundle.certificates, bundle.key.expect("a key")).expect("a chain");
+        assert_eq!(loaded.subject, "CN=plant-7");
+        let chain = loaded.certificate.chain();
+        assert_eq!((chain.len(), &chain[0]), (expected, &leaf[0]), "{}", given.len());
+    }
+}
+
+#[test]
+fn the_subject_is_the_name_or_an_alternative_one_or_the_thumbprint() {
+    let organised = Issued::new("plant, \"7\"", None, |params| {
+        params.distinguished_name.push(DnType::OrganizationName, "Acme");
+    });
+    assert_eq!(
+        loaded(&organised.both()).expect("loaded").subject(),
+        "O=Acme,CN=plant\\, \\\"7\\\""
+    );
+    let named = Issued::new("", None, |params| {
+        let uri = "spiffe://acme/plant".try_into().expect("a URI");
+        params.subject_alt_names = vec![SanType::URI(uri)];
+    });
+    assert_eq!(loaded(&named.both()).expect("loaded").subject(), "spiffe://acme/plant");
+    let nameless = loaded(&Issued::new("", None, |_| {}).both()).expect("loaded");
+    let (thumbprint, _, _) = nameless.details().expect("details");
+    assert_eq!(nameless.subject(), format!("certificate {thumbprint}"));
+    assert_eq!(thumbprint.len(), 43);
+}
+
+#[test]
+fn m3_a_key_of_another_certificate_or_another_use_is_refused() {
+    let [one, other] = ["one", "other"].map(|name| Issued::new(name, None, |_| {}));
+    let text = refusal(&(one.pem.clone() + &other.key.serialize_pem()));
+    assert!(text.contains("does not belong to the certificate \"CN=one\""), "{text}");
+    assert!(refusal(&one.pem).contains("no private key"));
+    assert!(refusal(&one.key.serialize_pem()).contains("no certificate"));
+    assert!(refusal(" \n").contains("empty"));
+    let two = one.both() + &other.key.serialize_pem();
+    assert!(refusal(&two).contains("more than one private key"));
+    let usage = |usage: ExtendedKeyUsagePurpose| {
+        Issued::new("plant", None, |params| params.extended_key_usages = vec![usage]).both()
+    };
+    assert!(refusal(&usage(ExtendedKeyUsagePurpose::ServerAuth)).contains("not for clients"));
+    assert!(loaded(&usage(ExtendedKeyUsagePurpose::ClientAuth)).is_ok());
+    assert!(loaded(&usage(ExtendedKeyUsagePurpose::Any)).is_ok());
+}
+
+#[tokio::test]
+async fn m3_a_certificate_is_used_within_its_time_alone() {
+    let plant = loaded(&Issued::new("plant", None, |_| {}).both()).expect("loaded");
+    let (_, begins, ends) = plant.details().expect("details");
+    for (now, expected) in [
+        (begins - 1.second(), Some("not valid yet")),
+        (begins, None),
+        (ends, None),
+        (ends + 1.second(), Some("has expired")),
+    ] {
+        let outcome = plant.current(now).await;
+        let Some(expected) = expected else {
+            outcome.expect("within its time");
+            continue;
+        };
+        let error = outcome.expect_err("out of its time");
+        assert_eq!(error.kind(), Kind::CredentialError);
+        assert!(error.to_string().contains(expected) && error.context().unsent, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn m5_files_are_read_again_when_they_change_and_only_then() {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let path = std::env::temp_dir().join(format!("siteline-m5-{}.pem", std::process::id()));
+    let put = |issued: &Issued| {
+        let new = path.with_extension("new");
+        std::fs::write(&new, issued.both()).expect("written");
+        std::fs::rename(&new, &path).expect("renamed");
+    };
+    let [first, second] = [(), ()].map(|()| Issued::new("plant", None, |_| {}));
+    put(&first);
+    let source = CertificateSource {
+        certificate: Part::File(path.clone()),
+        passphrase: Box::new(|| {
+            ASKED.fetch_add(1, Ordering::SeqCst);
+            Ok(None)
+        }),
+        ..source("")
+    };
+    let plant = MutualTls::load(source).expect("loaded").value;
+    let (_, now, _) = plant.details().expect("details");
+    let before = plant.current(now).await.expect("the first").thumbprint().to_owned();
+    plant.current(now).await.expect("the first");
+    assert_eq!(ASKED.load(Ordering::SeqCst), 1);
+    put(&second);
+    let after = plant.current(now).await.expect("the second").thumbprint().to_owned();
+    assert_ne!(before, after);
+    for unusable in [Some(Issued::new("another", None, |_| {})), None] {
+        match unusable {
+            Some(other) => put(&other),
+            None => std::fs::remove_file(&path).expect("removed"),
+        }
+        let asked = ASKED.load(Ordering::SeqCst);
+        for _ in 0..3 {
+            assert_eq!(plant.current(now).await.expect("the second").thumbprint(), after);
+        }
+        assert_eq!(ASKED.load(Ordering::SeqCst), asked + 1, "it is tried once");
+    }
+    put(&first);
+    assert_eq!(plant.current(now).await.expect("the first again").thumbprint(), before);
+    std::fs::remove_file(&path).expect("removed");
+}
+
+#[test]
+fn a_deferred_certificate_is_read_at_its_first_use() {
+    let issued = Issued::new("plant", None, |_| {});
+    let plant = MutualTls::deferred(source("nothing"), "CN=plant".to_owned());
+    assert_eq!(plant.subject(), "CN=plant");
+    assert!(plant.details().is_err());
+    let other = MutualTls::deferred(source(&issued.both()), "CN=another".to_owned());
+    assert!(other.details().expect_err("another").to_string().contains("Make another client"));
+    assert!(MutualTls::deferred(source(&issued.both()), "CN=plant".to_owned()).details().is_ok());
+}
+
+#[test]
+fn a_client_id_is_one_line() {
+    let issued = Issued::new("plant", None, |_| {});
+    for (id, is_valid) in [("plant 7", true), ("", false), (" ", false), ("a\nb", false)] {
+        let source = CertificateSource { client_id: Some(id.to_owned()), ..source(&issued.both()) };
+        let loaded = MutualTls::load(source);
+        assert_eq!(loaded.is_ok(), is_valid, "{id:?}");
+        if let Err(error) = loaded {
+            assert_eq!(error.kind(), Kind::ConfigError);
+        }
+    }
+}
+
+#[test]
+fn no_text_shows_the_key() {
+    let issued = Issued::new("plant", None, |_| {});
+    let plant = loaded(&issued.both()).expect("loaded");
+    assert_eq!(format!("{plant:?}"), "MutualTls { subject: \"CN=plant\", client_id: None, .. }");
+}

@@ -1,0 +1,92 @@
+//! What siteline reads of a certificate: its subject, its time, its use.
+
+use std::fmt::Write as _;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use rustls::pki_types::CertificateDer;
+use x509_cert::certificate::{CertificateInner, Raw, TbsCertificateInner};
+use x509_cert::der::{Decode as _, Encode as _};
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::ext::pkix::{ExtendedKeyUsage, SubjectAltName};
+use x509_cert::time::Time;
+
+use super::super::refusal::refused;
+use crate::Result;
+
+/// `id-kp-clientAuth` and `anyExtendedKeyUsage` (RFC 5280 §4.2.1.12).
+const FOR_CLIENTS: [&str; 2] = ["1.3.6.1.5.5.7.3.2", "2.5.29.37.0"];
+
+/// One certificate.
+pub(super) struct Certificate {
+    /// Its subject (RFC 4514), or its first alternative name where it has none.
+    pub(super) subject: String,
+    pub(super) not_before: Timestamp,
+    pub(super) not_after: Timestamp,
+    /// Whether its extended key usage, if it has one, allows a client to use it.
+    pub(super) is_for_clients: bool,
+    /// Subject and issuer, encoded.
+    pub(super) names: [Vec<u8>; 2],
+}
+
+impl Certificate {
+    /// # Errors
+    /// `CredentialError` for what is not a certificate.
+    pub(super) fn read(der: &CertificateDer<'_>) -> Result<Self> {
+        let read = || {
+            let certificate = CertificateInner::<Raw>::from_der(der).ok()?;
+            let body = certificate.tbs_certificate;
+            Some(Self {
+                subject: subject(&body)
+                    .unwrap_or_else(|| format!("certificate {}", thumbprint(der))),
+                not_before: timestamp(body.validity.not_before)?,
+                not_after: timestamp(body.validity.not_after)?,
+                is_for_clients: is_for_clients(&body)?,
+                names: [body.subject.to_der().ok()?, body.issuer.to_der().ok()?],
+            })
+        };
+        read().ok_or_else(|| {
+            refused("A certificate is damaged or not X.509.")
+                .with_hint("Get the complete file again; `openssl x509 -text` gives details.")
+        })
+    }
+}
+
+/// The SHA-256 of a certificate in base64url, as RFC 8705 §3.1 writes it (`x5t#S256`).
+pub(super) fn thumbprint(der: &CertificateDer<'_>) -> String {
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, der))
+}
+
+fn subject(body: &TbsCertificateInner<Raw>) -> Option<String> {
+    if !body.subject.0.is_empty() {
+        return Some(body.subject.to_string());
+    }
+    let (_, names) = body.get::<SubjectAltName>().ok()??;
+    names.0.iter().find_map(|name| match name {
+        GeneralName::UniformResourceIdentifier(uri) => Some(uri.to_string()),
+        GeneralName::DnsName(host) => Some(host.to_string()),
+        GeneralName::Rfc822Name(address) => Some(address.to_string()),
+        _ => None,
+    })
+}
+
+/// `None` for an extension that cannot be read.
+fn is_for_clients(body: &TbsCertificateInner<Raw>) -> Option<bool> {
+    let usage = body.get::<ExtendedKeyUsage>().ok()?;
+    Some(usage.is_none_or(|(_, usage)| {
+        let mut written = String::new();
+        usage.0.iter().any(|purpose| {
+            written.clear();
+            // Writing to a text does not fail.
+            let _ = write!(written, "{purpose}");
+            FOR_CLIENTS.contains(&written.as_str())
+        })
+    }))
+}
+
+fn timestamp(time: Time) -> Option<Timestamp> {
+    let seconds = i64::try_from(time.to_unix_duration().as_secs()).ok()?;
+    Timestamp::from_second(seconds).ok()
+}

@@ -1,0 +1,100 @@
+//! [`Proof`]: what a token request proves the identity of the client with.
+
+use std::fmt;
+use std::sync::Arc;
+
+use url::form_urlencoded;
+use zeroize::Zeroizing;
+
+use super::assertion::{self, AssertionSettings};
+use super::{Credential, ScopeSet};
+use crate::clock::ServiceTime;
+use crate::error::Result;
+use crate::http::ClientCertificate;
+
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// The proof of one client, from which every attempt makes its own form.
+#[derive(Clone, Copy)]
+pub(crate) enum Proof<'a> {
+    /// A signed assertion (§2.1).
+    Assertion {
+        /// Signs it.
+        credential: &'a Credential,
+        /// Its claims and header.
+        settings: &'a AssertionSettings,
+    },
+    /// The certificate of the connection (RFC 8705 §2), to which the token is bound.
+    Certificate {
+        /// The form field that names the integration.
+        client_id: &'a str,
+        /// What the connection presents.
+        certificate: &'a Arc<ClientCertificate>,
+    },
+}
+
+impl<'a> Proof<'a> {
+    /// Whether the current call can make it.
+    ///
+    /// # Errors
+    /// As [`Credential::check_signer`].
+    pub(super) fn check(&self) -> Result<()> {
+        match self {
+            Self::Assertion { credential, .. } => credential.check_signer(),
+            Self::Certificate { .. } => Ok(()),
+        }
+    }
+
+    /// What the connection presents.
+    pub(super) fn certificate(&self) -> Option<&'a Arc<ClientCertificate>> {
+        match self {
+            Self::Assertion { .. } => None,
+            Self::Certificate { certificate, .. } => Some(certificate),
+        }
+    }
+
+    /// The form of one token request (§4.1), with an assertion of its own.
+    ///
+    /// # Errors
+    /// Those of the signer.
+    pub(super) async fn form(
+        &self,
+        scopes: &ScopeSet,
+        time: &ServiceTime,
+    ) -> Result<Zeroizing<String>> {
+        let scopes = scopes.to_string();
+        let fields = match self {
+            Self::Assertion { credential, settings } => {
+                let assertion = assertion::make(credential, settings, time.now()).await?;
+                let assertion = assertion.into_form_value();
+                return Ok(encoded(&[
+                    ("grant_type", "client_credentials"),
+                    ("client_assertion_type", ASSERTION_TYPE),
+                    ("client_assertion", &assertion),
+                    ("scope", &scopes),
+                ]));
+            }
+            Self::Certificate { client_id, .. } => {
+                [("grant_type", "client_credentials"), ("client_id", client_id), ("scope", &scopes)]
+            }
+        };
+        Ok(encoded(&fields))
+    }
+}
+
+impl fmt::Debug for Proof<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Assertion { credential, .. } => credential.fmt(f),
+            Self::Certificate { certificate, .. } => certificate.fmt(f),
+        }
+    }
+}
+
+/// The buffer never grows, which would leave a copy of an assertion in memory.
+fn encoded(fields: &[(&str, &str)]) -> Zeroizing<String> {
+    let longest = fields.iter().map(|(name, value)| name.len() + 3 * value.len() + 2).sum();
+    let mut form = form_urlencoded::Serializer::new(String::with_capacity(longest));
+    form.extend_pairs(fields);
+    Zeroizing::new(form.finish())
+}

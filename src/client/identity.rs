@@ -1,0 +1,125 @@
+//! [`Identity`]: the credential of a client and the cache of its tokens; [`Access`]: what authorises one
+//! request.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::settings::ClientSettings;
+use crate::auth::{AccessToken, AssertionSettings, Authentication, Proof, TokenKey, TokenSource};
+use crate::error::{Error, Kind, Result};
+use crate::http::ClientCertificate;
+
+/// A credential as it is now.
+pub(super) struct Identity {
+    pub(super) authentication: Authentication,
+    /// `None` if a client certificate alone authorises requests.
+    pub(super) tokens: Option<Arc<TokenSource>>,
+    /// What the connections present, once it was read.
+    certificate: Option<Arc<ClientCertificate>>,
+}
+
+impl Identity {
+    /// Reads no file.
+    pub(super) fn new(
+        authentication: Authentication,
+        settings: &ClientSettings,
+        assertion: &AssertionSettings,
+    ) -> Self {
+        let tokens = match &authentication {
+            Authentication::Assertion(credential) => {
+                let audience = &assertion.audience;
+                Some(tokens(settings, credential.subject(), credential.kid(), audience))
+            }
+            Authentication::MutualTls(_) => None,
+        };
+        Self { authentication, tokens, certificate: None }
+    }
+
+    /// The same with the certificate that its files have now; `None` if this one is up to date. Tokens
+    /// that are bound to another certificate are of no use to it.
+    pub(super) async fn renewed(
+        &self,
+        settings: &ClientSettings,
+        now: Timestamp,
+    ) -> Result<Option<Self>> {
+        let Authentication::MutualTls(mutual_tls) = &self.authentication else { return Ok(None) };
+        let certificate = mutual_tls.current(now).await?;
+        let thumbprint = certificate.thumbprint();
+        if self.certificate.as_ref().is_some_and(|known| known.thumbprint() == thumbprint) {
+            return Ok(None);
+        }
+        let audience = settings.base_url.token_url();
+        let tokens = mutual_tls
+            .client_id()
+            .map(|_| tokens(settings, mutual_tls.subject(), thumbprint, &audience));
+        let authentication = self.authentication.clone();
+        Ok(Some(Self { authentication, tokens, certificate: Some(certificate) }))
+    }
+
+    /// What its token requests prove; `None` if it has none.
+    pub(super) fn proof<'a>(&'a self, settings: &'a AssertionSettings) -> Option<Proof<'a>> {
+        match &self.authentication {
+            Authentication::Assertion(credential) => {
+                Some(Proof::Assertion { credential, settings })
+            }
+            Authentication::MutualTls(mutual_tls) => {
+                let (client_id, certificate) =
+                    mutual_tls.client_id().zip(self.certificate.as_ref())?;
+                Some(Proof::Certificate { client_id, certificate })
+            }
+        }
+    }
+
+    /// With this token, or with the certificate alone.
+    pub(super) fn access(&self, token: Option<AccessToken>) -> Access {
+        Access { token, certificate: self.certificate.clone() }
+    }
+
+    /// Drops a token that was refused.
+    pub(super) fn invalidate(&self, access: &Access) {
+        if let (Some(tokens), Some(token)) = (&self.tokens, &access.token) {
+            tokens.invalidate(token);
+        }
+    }
+}
+
+fn tokens(settings: &ClientSettings, subject: &str, kid: &str, audience: &str) -> Arc<TokenSource> {
+    let key = TokenKey {
+        token_url: settings.base_url.token_url(),
+        audience: audience.to_owned(),
+        subject: subject.to_owned(),
+        kid: kid.to_owned(),
+        scopes: settings.scopes.clone(),
+    };
+    TokenSource::shared(key, &settings.clock)
+}
+
+/// What authorises one request: a token, the certificate of its connection, or both.
+pub(super) struct Access {
+    pub(super) token: Option<AccessToken>,
+    pub(super) certificate: Option<Arc<ClientCertificate>>,
+}
+
+impl Access {
+    /// The token, to be redacted.
+    pub(super) fn secret(&self) -> Option<&str> {
+        self.token.as_ref().map(AccessToken::secret)
+    }
+}
+
+/// Plain HTTP presents no certificate.
+///
+/// # Errors
+/// `ConfigError`.
+pub(super) fn check(settings: &ClientSettings) -> Result<()> {
+    match &settings.authentication {
+        Authentication::MutualTls(_) if settings.base_url.is_plain() => {
+            let address = settings.base_url.as_str();
+            let message = format!("Mutual TLS needs https://; base_url is {address}.");
+            Err(Error::new(Kind::ConfigError, message)
+                .with_hint("Plain HTTP presents no certificate, and shows everything to anybody."))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,112 @@
+//! Refusals of the client certificate, which every service tells in its own way: by an alert of TLS, by
+//! a page that the terminator before the service writes, or by a JSON error. The interface shows none
+//! (§5.6).
+
+use std::borrow::Cow;
+
+use rustls::AlertDescription;
+
+use super::client_certificate::Presenter;
+use crate::error::{Error, Kind};
+
+const NONE_PRESENTED: &str =
+    "it is a platform-managed service (§5.6): use credential=siteline.MutualTls(\"plant.pem\")";
+const REFUSED: &str = "ask whoever runs the service whether the certificate is registered for your \
+                       integration, and from which authorities it accepts one";
+
+/// A page is read no further.
+const LONGEST_PAGE: usize = 16 * 1024;
+
+/// Whether an alert of the service is about the client certificate. Some are sent for other reasons too,
+/// so it counts whether the service asked for one.
+pub(super) fn is_refusal(alert: AlertDescription, presenter: &Presenter) -> bool {
+    use AlertDescription as Alert;
+    match alert {
+        Alert::CertificateRequired => true,
+        Alert::HandshakeFailure
+        | Alert::NoCertificate
+        | Alert::BadCertificate
+        | Alert::UnsupportedCertificate
+        | Alert::CertificateRevoked
+        | Alert::CertificateExpired
+        | Alert::CertificateUnknown
+        | Alert::UnknownCA
+        | Alert::AccessDenied
+        | Alert::DecryptError => presenter.was_asked(),
+        _ => false,
+    }
+}
+
+/// The error for such an alert. The handshake failed, so the service read no request.
+pub(super) fn from_alert(alert: AlertDescription, address: &str, presenter: &Presenter) -> Error {
+    use AlertDescription as Alert;
+    let is_presented = presenter.certificate.is_some();
+    let why = match alert {
+        _ if !is_presented => "",
+        Alert::CertificateExpired => ": it has expired",
+        Alert::CertificateRevoked => ": it was revoked",
+        Alert::UnknownCA => ": it comes from an authority that the service does not know",
+        Alert::UnsupportedCertificate => ": it is of a kind that the service does not take",
+        Alert::AccessDenied => ": it is not registered there",
+        _ => "",
+    };
+    let message = if is_presented {
+        format!("{address} refused the client certificate{why}")
+    } else {
+        format!("{address} requires a client certificate, and there is none")
+    };
+    marked(Error::new(Kind::AuthenticationError, message), is_presented)
+        .with(|context| context.unsent = true)
+}
+
+/// The title of a page that says so: a terminator such as nginx answers 400 with HTML before the service
+/// sees the request. `None` for any other reply.
+pub(super) fn page_title(status: u16, body: &[u8]) -> Option<Cow<'_, str>> {
+    let body = body.trim_ascii_start();
+    let is_json = matches!(body.first(), Some(b'{' | b'[' | b'"'));
+    let is_own_status = matches!(status, 495 | 496);
+    if is_json || !(is_own_status || matches!(status, 400 | 403)) {
+        return None;
+    }
+    let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PAGE)]);
+    let speaks_of_it = is_own_status || text.to_ascii_lowercase().contains("certificate");
+    speaks_of_it.then(|| {
+        let inside = text.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+        inside.map(|(title, _)| title.to_owned()).map_or_else(|| text.clone(), Cow::Owned)
+    })
+}
+
+/// Neither a new token nor a repeat can help.
+pub(super) fn marked(error: Error, is_presented: bool) -> Error {
+    error
+        .with_hint(if is_presented { REFUSED } else { NONE_PRESENTED })
+        .with(|context| context.certificate_refused = true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m1_m2_pages_that_speak_of_a_certificate_are_recognised() {
+        let page = |status, body: &str| {
+            page_title(status, body.as_bytes()).map(std::borrow::Cow::into_owned)
+        };
+        let nginx = "<html>\r\n<head><title>400 The SSL certificate error</title></head>\r\n";
+        assert_eq!(page(400, nginx).as_deref(), Some("400 The SSL certificate error"));
+        assert_eq!(
+            page(403, "SSL client certificate is required").map(|text| text.len()),
+            Some(34)
+        );
+        assert!(page(496, "").is_some() && page(495, "<p>no</p>").is_some());
+        for (status, body) in [
+            (400, "<title>400 Bad Request</title>"),
+            (500, nginx),
+            (404, nginx),
+            (400, " {\"error\": \"invalid_request\", \"detail\": \"certificate\"}"),
+            (403, "[\"certificate\"]"),
+        ] {
+            assert_eq!(page(status, body), None, "{status} {body}");
+        }
+    }
+}

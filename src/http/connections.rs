@@ -1,0 +1,109 @@
+//! [`Connections`]: a pool of connections to one service, with one client certificate or none.
+
+use std::sync::Arc;
+
+use reqwest::{Proxy, redirect};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::Verifier;
+
+use super::base_url::BaseUrl;
+use super::client_certificate::{ClientCertificate, Presenter};
+use super::failure;
+use super::proxy;
+use super::transport_settings::TransportSettings;
+use super::trust::Trust;
+use crate::error::Result;
+
+/// The protocols that are offered in a handshake.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+#[derive(Clone)]
+pub(super) struct Connections {
+    pub(super) http: reqwest::Client,
+    /// The address of the proxy in use, without its password.
+    pub(super) proxy: Option<Arc<str>>,
+    pub(super) presenter: Presenter,
+}
+
+impl Connections {
+    /// Loads the trusted certificates; opens nothing yet.
+    ///
+    /// # Errors
+    /// `TlsError` where there is no certificate to trust; `ProxyError` and `ConfigError` for settings.
+    pub(super) fn new(
+        base: &BaseUrl,
+        settings: &TransportSettings,
+        certificate: Option<Arc<ClientCertificate>>,
+    ) -> Result<Self> {
+        let presenter = Presenter::new(certificate);
+        let proxy = proxy::for_service(base, settings.proxy.as_deref())?;
+        let tls = tls(base, &settings.trust, presenter.clone())?;
+        let builder = builder(base, settings)?.tls_backend_preconfigured(tls);
+        let http = builder.build().map_err(failure::from_builder)?;
+        Ok(Self { http, proxy: proxy.map(Into::into), presenter })
+    }
+}
+
+fn builder(base: &BaseUrl, settings: &TransportSettings) -> Result<reqwest::ClientBuilder> {
+    let builder = reqwest::Client::builder()
+        .redirect(redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .user_agent(settings.user_agent())
+        .connect_timeout(settings.connect_timeout)
+        .pool_idle_timeout(settings.pool_idle_timeout);
+    if base.is_loopback() {
+        let builder = builder.no_proxy();
+        return Ok(match base.loopback_name().zip(base.loopback_addresses()) {
+            Some((name, addresses)) => builder.resolve_to_addrs(name, &addresses),
+            None => builder,
+        });
+    }
+    match &settings.proxy {
+        None => Ok(builder),
+        Some(proxy) => {
+            Proxy::all(proxy).map(|proxy| builder.proxy(proxy)).map_err(failure::from_builder)
+        }
+    }
+}
+
+/// The provider is named, because a process may have installed another one for itself (K15).
+pub(crate) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}
+
+fn tls(base: &BaseUrl, trust: &Trust, presenter: Presenter) -> Result<ClientConfig> {
+    let provider = provider();
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|_| failure::no_store())?;
+    let builder = match trusted(base, trust, &provider)? {
+        Trusted::Store(store) => builder.with_root_certificates(store),
+        Trusted::Platform(verifier) => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+        }
+    };
+    let mut config = builder.with_client_cert_resolver(Arc::new(presenter));
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+    Ok(config)
+}
+
+enum Trusted {
+    Store(RootCertStore),
+    Platform(Verifier),
+}
+
+fn trusted(base: &BaseUrl, trust: &Trust, provider: &Arc<CryptoProvider>) -> Result<Trusted> {
+    if base.is_plain() {
+        // Plain HTTP needs no certificate store.
+        return Ok(Trusted::Store(RootCertStore::empty()));
+    }
+    if let Some(store) = trust.named()? {
+        return Ok(Trusted::Store(store));
+    }
+    match Verifier::new(Arc::clone(provider)) {
+        Ok(verifier) => Ok(Trusted::Platform(verifier)),
+        Err(_) => trust.fallback().map(Trusted::Store).ok_or_else(failure::no_store),
+    }
+}

@@ -1,0 +1,91 @@
+//! [`TransportSettings`]: the limits of a connection, whom it trusts, and which proxy it uses.
+
+use std::fmt;
+use std::time::Duration;
+
+use reqwest::header::HeaderValue;
+
+use super::proxy;
+use super::trust::Trust;
+use crate::error::{Error, Kind, Result};
+
+/// The settings of the connections.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct TransportSettings {
+    /// Longest name lookup, TCP and TLS handshake in total.
+    pub connect_timeout: Duration,
+    /// Longest wait for the status and headers of a reply, including the time to connect.
+    pub response_timeout: Duration,
+    /// Longest time without data within a body.
+    pub idle_timeout: Duration,
+    /// Bytes of a body that must arrive ...
+    pub throughput_bytes: usize,
+    /// ... in every period of this length.
+    pub throughput_window: Duration,
+    /// Largest body in bytes, before and after inflating.
+    pub body_cap: usize,
+    /// Longest time that an idle connection is kept.
+    pub pool_idle_timeout: Duration,
+    /// The application's name, which follows `siteline/VERSION` in the header `User-Agent`.
+    pub application: Option<String>,
+    /// The certificates to trust.
+    pub trust: Trust,
+    /// The address of a proxy; `None` for that of the environment. Requests to loopback never use a
+    /// proxy.
+    pub proxy: Option<String>,
+}
+
+impl Default for TransportSettings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(5),
+            response_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(15),
+            throughput_bytes: 20 * 1024,
+            throughput_window: Duration::from_secs(20),
+            body_cap: 64 * 1024 * 1024,
+            pool_idle_timeout: Duration::from_secs(90),
+            application: None,
+            trust: Trust::default(),
+            proxy: None,
+        }
+    }
+}
+
+impl fmt::Debug for TransportSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransportSettings")
+            .field("connect_timeout", &self.connect_timeout)
+            .field("response_timeout", &self.response_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("body_cap", &self.body_cap)
+            .field("application", &self.application)
+            .field("ca_bundle", &self.trust.ca_bundle.is_some())
+            // A proxy's address may contain a password.
+            .field("proxy", &self.proxy.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl TransportSettings {
+    /// # Errors
+    /// `ConfigError` for an application name that is not valid in a header, an invalid proxy address,
+    /// or a bundle without a certificate.
+    pub(super) fn check(&self) -> Result<()> {
+        let agent = self.user_agent();
+        if !agent.is_ascii() || HeaderValue::from_str(&agent).is_err() {
+            return Err(Error::new(Kind::ConfigError, "application is not printable ASCII"));
+        }
+        self.proxy.as_deref().map_or(Ok(()), proxy::check)?;
+        self.trust.check()
+    }
+
+    /// The header `User-Agent`.
+    pub(super) fn user_agent(&self) -> String {
+        match self.application.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
+            Some(application) => format!("siteline/{} {application}", crate::VERSION),
+            None => format!("siteline/{}", crate::VERSION),
+        }
+    }
+}

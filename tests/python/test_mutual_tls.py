@@ -1,0 +1,531 @@
+"""Mutual TLS (§1, §5.6): `siteline.MutualTls` against nginx, and against OpenSSL's own refusals."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pickle
+import ssl
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack
+
+import pytest
+import siteline
+from cryptography.hazmat.primitives.serialization.pkcs12 import PBES
+from kit.certificates import Issuer, now
+from kit.platform_service import Platform, Terminator
+from kit.tls_service import Server
+
+SECRET = b"hunter2 hunter2"
+HOUR = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T01:00Z", "interval": "1m"}
+VERSIONS = ("TLSv1.2", "TLSv1.3")
+
+
+@pytest.fixture(scope="module")
+def issuer():
+    """The authority that the service accepts clients of."""
+    return Issuer()
+
+
+@pytest.fixture(scope="module")
+def pem(issuer):
+    """The registered certificate, with its key."""
+    return issuer.issue().both
+
+
+@pytest.fixture
+def start(request, tmp_path, authority, issuer):
+    """Start a platform behind nginx."""
+    with ExitStack() as stack:
+
+        def begin(protocols="TLSv1.2 TLSv1.3", *, tokens=False):
+            service = stack.enter_context(Platform(tokens=tokens))
+            folder = tmp_path / f"nginx-{service.port}"
+            front = Terminator(folder, service.port, authority.chain, issuer.pem, protocols)
+            service.front = stack.enter_context(front)
+            service.client = lambda credential, **options: siteline.Client(
+                service.front.url, credential=credential, ca_bundle=authority.pem, **options
+            )
+            return service
+
+        yield begin
+
+
+@pytest.mark.parametrize("protocols", VERSIONS)
+def test_the_certificate_alone_authorises_discovery_and_data(start, pem, protocols):
+    service = start(protocols)
+    with service.client(siteline.MutualTls(pem)) as client:
+        assert client.discover()["sites"] == ["S1"]
+        assert client.data(**HOUR).collect().to_pandas().value.tolist() == [1.0, 2.0, 3.0]
+        assert (client.allowance.used, client.allowance.token_requests) == (3, 0)
+        assert client.subject == "CN=plant-7"
+    assert service.sent("/token") == 0
+    assert {(subject, token) for _, subject, token, _ in service.requests} == {("CN=plant-7", None)}
+
+
+@pytest.mark.parametrize("protocols", VERSIONS)
+def test_with_a_client_id_it_authenticates_the_token_request(start, pem, protocols):
+    service = start(protocols, tokens=True)
+    with service.client(siteline.MutualTls(pem, client_id="integration-7")) as client:
+        assert len(client.data(**HOUR).collect()) == 3
+        assert len(client.discover()) == 1
+        assert client.allowance.token_requests == 1
+    forms = [form for path, *_, form in service.requests if path.endswith("/token")]
+    assert forms == [
+        {
+            "grant_type": "client_credentials",
+            "client_id": "integration-7",
+            "scope": "customer.discovery.read customer.data.read",
+        }
+    ]
+    assert len({token for _, _, token, _ in service.requests[1:]}) == 1
+
+
+@pytest.mark.fault("M6")
+def test_m6_every_form_of_a_certificate_and_its_key_works(start, issuer, tmp_path):
+    service = start()
+    above = Issuer("intermediate", above=issuer)
+    plain, deep = issuer.issue(), above.issue()
+    rsa, edwards = issuer.issue(kind="rsa"), issuer.issue(kind="ed25519")
+    chain_last = deep.key_pem() + deep.chain_pem + deep.pem
+    files = {"certificate.pem": deep.pem + deep.chain_pem, "key.pem": deep.key_pem(SECRET)}
+    files |= {"plant.p12": deep.p12(SECRET), "both.pem": plain.both.replace(b"\n", b"\r\n")}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / name).chmod(0o600)
+    shell = [sys.executable, "-c", f"print({SECRET.decode()!r})"]
+    legacy = PBES.PBESv1SHA1And3KeyTripleDESCBC
+    forms = {
+        "one PEM": {"certificate": plain.both},
+        "one PEM as text": {"certificate": plain.both.decode()},
+        "a file with CR LF": {"certificate": tmp_path / "both.pem"},
+        "key, intermediate, certificate": {"certificate": chain_last},
+        "two files, encrypted key": {
+            "certificate": str(tmp_path / "certificate.pem"),
+            "key": tmp_path / "key.pem",
+            "password_command": shell,
+        },
+        "two PEM texts": {"certificate": plain.pem, "key": plain.key_pem()},
+        "SEC 1": {"certificate": plain.pem, "key": plain.key_pem(form="TraditionalOpenSSL")},
+        "PKCS#1": {"certificate": rsa.pem, "key": rsa.key_pem(form="TraditionalOpenSSL")},
+        "RSA": {"certificate": rsa.both},
+        "PKCS#12, a file": {"certificate": tmp_path / "plant.p12", "passphrase": SECRET},
+        "PKCS#12, of old programs": {"certificate": rsa.p12(SECRET, legacy), "passphrase": SECRET},
+    }
+    if "TLSv1.3" in ssl.OPENSSL_VERSION or ssl.HAS_TLSv1_3:
+        forms["Ed25519"] = {"certificate": edwards.both}
+    for name, arguments in forms.items():
+        with service.client(siteline.MutualTls(**arguments)) as client:
+            assert client.discover()["sites"] == ["S1"], name
+    assert len(service.requests) == len(forms)
+
+
+def test_a_passphrase_that_is_missing_or_wrong_is_told(issuer):
+    issued = issuer.issue()
+    for arguments in ({}, {"passphrase": "hunter3"}):
+        for certificate in (issued.p12(SECRET), issued.pem + issued.key_pem(SECRET)):
+            with pytest.raises(siteline.CredentialError, match="passphrase") as caught:
+                siteline.MutualTls(certificate, **arguments)
+            assert "hunter" not in str(caught.value)
+
+
+@pytest.mark.fault("M1")
+@pytest.mark.parametrize("protocols", VERSIONS)
+def test_m1_a_service_that_requires_a_certificate_says_so_to_a_credential(
+    start, key_file, protocols
+):
+    service = start(protocols)
+    with service.client(siteline.Credential("s", key_file)) as client:
+        with pytest.raises(siteline.AuthenticationError) as caught:
+            client.data(**HOUR).collect()
+        assert "requires a client certificate" in str(caught.value)
+        assert "siteline.MutualTls" in caught.value.hint
+        assert (caught.value.status, len(caught.value.attempts)) == (400, 1)
+        assert "400 No required SSL certificate was sent" in caught.value.detail
+        assert client.allowance.used == 0
+    assert service.requests == []
+    assert service.front.total() == 1
+
+
+@pytest.mark.fault("M2")
+@pytest.mark.parametrize("tokens", [False, True])
+@pytest.mark.parametrize("protocols", VERSIONS)
+def test_m2_a_certificate_that_is_refused_is_told_and_not_tried_again(
+    start, issuer, protocols, tokens
+):
+    service = start(protocols, tokens=tokens)
+    client_id = "integration-7" if tokens else None
+    untrusted, unknown = Issuer("another authority").issue(), issuer.issue("plant-8")
+    expired = issuer.issue(begins=-9, ends=-2)
+    for issued, status, clock in (
+        (untrusted, 400, None),
+        (expired, 400, siteline.Clock(expired.certificate.not_valid_before_utc)),
+        (unknown, 401, None),
+    ):
+        options = {"clock": clock} if clock else {}
+        with service.client(
+            siteline.MutualTls(issued.both, client_id=client_id), **options
+        ) as client:
+            with pytest.raises(siteline.AuthenticationError, match="client certificate") as caught:
+                client.data(**HOUR).collect()
+            assert (caught.value.status, len(caught.value.attempts)) == (status, 1)
+            assert "refused the client certificate" in str(caught.value)
+            assert client.allowance.used == (0 if tokens else 1)
+    assert service.front.total() == 3
+
+
+class Strict(Server):
+    """OpenSSL's own refusal: a TLS server that requires a certificate in the handshake."""
+
+    def __init__(self, authority, issuer, version, tmp_path) -> None:
+        clients = tmp_path / "clients.pem"
+        clients.write_bytes(issuer.pem)
+        context = authority.offering()
+        context.minimum_version = context.maximum_version = version
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(clients)
+
+        def serve(request):
+            with context.wrap_socket(request, server_side=True) as connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+        super().__init__(serve)
+
+
+@pytest.mark.fault("M1", "M2")
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_m2_a_refusal_by_an_alert_speaks_of_the_client_certificate(
+    authority, issuer, version, tmp_path, key_file
+):
+    good, other = issuer.issue(), Issuer("another authority").issue()
+    with Strict(authority, issuer, version, tmp_path) as server:
+        url = f"https://127.0.0.1:{server.port}"
+        for credential, words in (
+            (siteline.Credential("s", key_file), "requires a client certificate"),
+            (siteline.MutualTls(other.both), "refused the client certificate"),
+        ):
+            before = server.connections
+            with siteline.Client(url, credential=credential, ca_bundle=authority.pem) as client:
+                with pytest.raises(siteline.AuthenticationError, match=words) as caught:
+                    client.discover()
+                assert len(caught.value.attempts) == 1
+                with pytest.raises(siteline.AuthenticationError, match=words):
+                    client.data(**HOUR).collect()
+                # The handshake failed: the service has read no request.
+                assert client.allowance.used == 0
+            assert server.connections == before + 2
+        with siteline.Client(
+            url, credential=siteline.MutualTls(good.both), ca_bundle=authority.pem
+        ) as client:
+            assert client.discover() == {}
+
+
+@pytest.mark.fault("M3")
+def test_m3_what_cannot_be_used_is_refused_before_anything_is_sent(authority, issuer, key_file):
+    good, other = issuer.issue(), issuer.issue()
+    for arguments, words in (
+        ({"certificate": good.pem}, "no private key"),
+        ({"certificate": good.key_pem()}, "no certificate"),
+        ({"certificate": good.pem, "key": other.key_pem()}, "does not belong to the certificate"),
+        ({"certificate": good.pem, "key": siteline.PrivateKey(key_file)}, "does not belong"),
+        ({"certificate": issuer.issue(for_clients=False).both}, "not for clients"),
+        ({"certificate": b"\x00\x01"}, "known format"),
+        ({"certificate": good.pem.replace(b"MII", b"MIJ"), "key": good.key_pem()}, "damaged"),
+        ({"certificate": "/absent/plant.pem"}, "does not exist"),
+        ({"certificate": ""}, "empty"),
+    ):
+        with pytest.raises(siteline.CredentialError, match=words) as caught:
+            siteline.MutualTls(**arguments)
+        assert "PRIVATE KEY" not in str(caught.value)
+    with Server(lambda request: None) as server:
+        url = f"https://127.0.0.1:{server.port}"
+        for issued, words in (
+            (issuer.issue(begins=-9, ends=-2), "has expired"),
+            (issuer.issue(begins=2), "is not valid yet"),
+        ):
+            for client_id in (None, "integration-7"):
+                credential = siteline.MutualTls(issued.both, client_id=client_id)
+                with siteline.Client(url, credential=credential, ca_bundle=authority.pem) as client:
+                    for ask in (client.discover, client.data(**HOUR).collect):
+                        with pytest.raises(siteline.CredentialError, match=words):
+                            ask()
+                    assert (client.allowance.used, client.allowance.token_requests) == (0, 0)
+        assert server.connections == 0
+
+
+@pytest.mark.fault("M3")
+def test_m3_the_time_of_a_certificate_is_judged_by_the_service_s_clock(start, issuer):
+    service = start()
+    expires = issuer.issue(ends=2)
+    # This machine's clock is four days ahead; the service's is right, and known after one reply.
+    clock = siteline.Clock(now().isoformat())
+    with service.client(siteline.MutualTls(expires.both), clock=clock) as client:
+        client.discover()
+        clock.advance("3d")
+        with pytest.raises(siteline.CredentialError, match="has expired"):
+            client.discover()
+    assert len(service.requests) == 1
+
+
+@pytest.mark.fault("M4")
+def test_m4_a_bound_token_that_is_refused_is_replaced_once(start, pem):
+    service = start(tokens=True)
+    with service.client(siteline.MutualTls(pem, client_id="integration-7")) as client:
+        client.discover()
+        service.tokens.clear()
+        client.discover()
+        assert (service.sent("/token"), service.sent("/discovery")) == (2, 3)
+
+        class Forgetful(dict):
+            def get(self, *_):
+                return "another certificate"
+
+        service.tokens = Forgetful()
+        with pytest.raises(siteline.AuthenticationError, match="client certificate") as caught:
+            client.discover()
+        assert (caught.value.status, len(caught.value.attempts)) == (401, 2)
+        assert (service.sent("/token"), service.sent("/discovery")) == (3, 5)
+
+
+@pytest.mark.fault("M5")
+@pytest.mark.parametrize("tokens", [False, True])
+def test_m5_a_certificate_that_is_replaced_on_disk_is_used_at_once(
+    start, issuer, tmp_path, caplog, tokens
+):
+    service = start(tokens=tokens)
+    certificate, key = tmp_path / "plant.pem", tmp_path / "plant.key"
+
+    def put(path, content):
+        new = path.with_suffix(".new")
+        new.write_bytes(content)
+        new.chmod(0o600)
+        new.replace(path)
+
+    first, second = issuer.issue(uri="urn:one"), issuer.issue(uri="urn:two")
+    put(certificate, first.pem)
+    put(key, first.key_pem())
+    plant = siteline.MutualTls(certificate, key=key, client_id="integration-7" if tokens else None)
+    before = plant.thumbprint
+    with service.client(plant) as client, caplog.at_level(logging.INFO, "siteline"):
+        pages = iter(client.data(**HOUR).pages())
+        next(pages)
+        # Half of it is there: the former one is used, and that is said once.
+        put(certificate, second.pem)
+        next(pages)
+        client.discover()
+        warned = [record for record in caplog.records if "cannot be used" in record.message]
+        assert len(warned) == 1
+        assert "does not belong" in warned[0].message
+        assert service.sent("/token") == int(tokens)
+        assert plant.thumbprint == before
+        put(key, second.key_pem())
+        client.discover()
+        assert len(list(pages)) == 1
+        assert plant.thumbprint != before
+        assert service.sent("/token") == 2 * int(tokens)
+        # Another subject is another integration.
+        put(key, issuer.issue("plant-8", key=second.key).key_pem())
+        put(certificate, issuer.issue("plant-8", key=second.key).pem)
+        client.discover()
+        assert client.subject == "CN=plant-7"
+        assert any("CN=plant-8" in record.message for record in caplog.records)
+    assert {subject for _, subject, *_ in service.requests} == {"CN=plant-7"}
+
+
+@pytest.mark.fault("M5")
+def test_m5_requests_under_way_end_undisturbed(start, issuer, tmp_path):
+    service = start()
+    path = tmp_path / "plant.pem"
+    path.write_bytes(issuer.issue().both)
+    path.chmod(0o600)
+    held, going = threading.Event(), threading.Event()
+    usual = service.RequestHandlerClass.do_GET
+
+    def wait(handler):
+        if handler.path.endswith("/discovery"):
+            going.set()
+            held.wait(60)
+        usual(handler)
+
+    service.RequestHandlerClass = type("Held", (service.RequestHandlerClass,), {"do_GET": wait})
+    with service.client(siteline.MutualTls(path)) as client:
+        found = []
+        thread = threading.Thread(target=lambda: found.append(client.discover()))
+        thread.start()
+        assert going.wait(60)
+        path.write_bytes(issuer.issue().both)
+        assert len(client.data(**HOUR).collect()) == 3
+        held.set()
+        thread.join(60)
+        assert found == [{"sites": ["S1"]}]
+
+
+def test_plain_http_is_refused(pem):
+    with pytest.raises(siteline.ConfigError, match="https://"):
+        siteline.Client("http://127.0.0.1:9", credential=siteline.MutualTls(pem))
+
+
+def test_other_types_are_named(pem):
+    with pytest.raises(TypeError, match="certificate= is a path"):
+        siteline.MutualTls(7)
+    with pytest.raises(TypeError, match=r"siteline\.MutualTls; this is"):
+        siteline.Client("https://127.0.0.1:9", credential=pem)
+    with pytest.raises(siteline.ConfigError, match="client_id"):
+        siteline.MutualTls(pem, client_id=" ")
+    with pytest.raises(siteline.CredentialError, match="both given"):
+        siteline.MutualTls(pem, passphrase="a", password_command="b")
+
+
+def test_the_facts_of_a_certificate_are_shown_and_its_key_is_not(issuer):
+    issued = issuer.issue(uri="urn:plant:7")
+    plant = siteline.MutualTls(issued.both, client_id="integration-7")
+    assert repr(plant) == '<MutualTls subject="CN=plant-7" client_id="integration-7">'
+    assert plant.not_after == issued.certificate.not_valid_after_utc
+    assert plant.not_before == issued.certificate.not_valid_before_utc
+    assert len(plant.thumbprint) == 43
+    assert siteline.MutualTls(issuer.issue("", uri="urn:plant:7").both).subject == "urn:plant:7"
+
+
+def test_a_key_that_others_can_read_is_warned_of(issuer, tmp_path):
+    issued = issuer.issue()
+    certificate, key = tmp_path / "plant.pem", tmp_path / "plant.key"
+    certificate.write_bytes(issued.pem)
+    key.write_bytes(issued.key_pem())
+    certificate.chmod(0o644)
+    key.chmod(0o644)
+    with pytest.warns(siteline.SitelineWarning, match=r"plant\.key") as caught:
+        siteline.MutualTls(certificate, key=key)
+    assert len(caught) == 1
+    with pytest.raises(siteline.CredentialError, match="Other users"):
+        siteline.MutualTls(certificate, key=key, strict=True)
+    key.chmod(0o600)
+    siteline.MutualTls(certificate, key=key, strict=True)
+
+
+CHILD = """
+import os, pickle, sys, siteline
+how = sys.argv[1]
+if how == "pickle":
+    client = pickle.load(sys.stdin.buffer)
+elif how == "variables":
+    client = siteline.Client.from_env(ca_bundle=os.environ["CA"])
+else:
+    client = siteline.Client.from_profile("plant")
+print(client.subject, dict(client.discover()))
+"""
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+def test_another_process_finds_the_certificate(start, issuer, tmp_path, authority, tokens):
+    service = start(tokens=tokens)
+    path, ran = tmp_path / "plant.p12", tmp_path / "ran"
+    path.write_bytes(issuer.issue().p12(SECRET))
+    path.chmod(0o600)
+    script = tmp_path / "show.py"
+    script.write_text(
+        f"import pathlib; pathlib.Path({str(ran)!r}).touch(); print({SECRET.decode()!r})"
+    )
+    command = [sys.executable, str(script)]
+    client_id = "integration-7" if tokens else None
+    plant = siteline.MutualTls(path, password_command=command, client_id=client_id)
+    dumped = pickle.dumps(service.client(plant))
+    assert SECRET not in dumped
+    ran.unlink()
+    assert pickle.loads(dumped).subject == "CN=plant-7"
+    assert not ran.exists(), "to load a pickle runs nothing"
+
+    profile = tmp_path / "plants.toml"
+    profile.write_text(
+        f"[plant]\nbase_url = '{service.front.url}'\ncertificate_file = 'plant.p12'\n"
+        f"password_command = {json.dumps(command)}\nca_bundle = '{authority.file}'\n"
+        + ("client_id = 'integration-7'\n" if tokens else "")
+    )
+    profile.chmod(0o600)
+    variables = {
+        "SITELINE_BASE_URL": service.front.url,
+        "SITELINE_CERTIFICATE_FILE": str(path),
+        "SITELINE_PASSPHRASE": SECRET.decode(),
+        "CA": str(authority.file),
+        **({"SITELINE_CLIENT_ID": "integration-7"} if tokens else {}),
+    }
+    for how, environment, text in (
+        ("pickle", {}, dumped),
+        ("variables", variables, b""),
+        ("profile", {"SITELINE_CONFIG": str(profile)}, b""),
+    ):
+        ended = subprocess.run(
+            [sys.executable, "-c", CHILD, how],
+            input=text,
+            env={**os.environ, **environment},
+            capture_output=True,
+            check=False,
+        )
+        assert ended.stdout.decode().strip() == "CN=plant-7 {'sites': ['S1']}", (
+            ended.stderr.decode()
+        )
+
+
+@pytest.mark.parametrize(
+    "arguments", ["both", "passphrase", "key"], ids=["bytes", "passphrase", "key"]
+)
+def test_what_was_given_itself_is_not_pickled(issuer, tmp_path, arguments):
+    issued, path = issuer.issue(), tmp_path / "plant.pem"
+    path.write_bytes(issued.pem + issued.key_pem(SECRET))
+    path.chmod(0o600)
+    plant = {
+        "both": lambda: siteline.MutualTls(issued.both),
+        "passphrase": lambda: siteline.MutualTls(path, passphrase=SECRET),
+        "key": lambda: siteline.MutualTls(path, key=issued.key_pem(), passphrase=SECRET),
+    }[arguments]()
+    with pytest.raises(TypeError, match="given itself"):
+        pickle.dumps(plant)
+
+
+def test_the_allowance_is_counted_for_the_subject_of_the_certificate(start, issuer, tmp_path):
+    service = start()
+    options = {"ledger": tmp_path / "plant.ledger", "daily_allowance": 5}
+    for used in (1, 2):
+        plant = siteline.MutualTls(issuer.issue().both)
+        with service.client(plant, **options) as client:
+            next(iter(client.data(**HOUR, max_pages=1).pages()))
+            assert client.allowance.used == used
+    with pytest.raises(siteline.StoreError, match="another"):
+        service.client(siteline.MutualTls(issuer.issue("plant-8").both), **options)
+
+
+def test_replace_credential_takes_another_certificate_of_the_subject(start, issuer):
+    service = start(tokens=True)
+    with service.client(siteline.MutualTls(issuer.issue().both, client_id="7")) as client:
+        client.discover()
+        client.replace_credential(siteline.MutualTls(issuer.issue().both, client_id="7"))
+        client.discover()
+        assert service.sent("/token") == 2
+        with pytest.raises(siteline.ConfigError, match="keeps the subject"):
+            client.replace_credential(siteline.MutualTls(issuer.issue("plant-8").both))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_presents_the_certificate(start, issuer, tmp_path, authority):
+    service = start(tokens=True)
+    path = tmp_path / "plant.pem"
+    path.write_bytes(issuer.issue().both)
+    path.chmod(0o600)
+    program = """
+import os, sys, siteline
+plant = siteline.MutualTls(sys.argv[2], client_id="7")
+client = siteline.Client(sys.argv[1], credential=plant, ca_bundle=sys.argv[3])
+client.discover()
+child = os.fork()
+client.discover()
+if child == 0:
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+    command = [sys.executable, "-c", program, service.front.url, str(path), str(authority.file)]
+    ended = subprocess.run(command, capture_output=True, check=True, timeout=120)
+    assert ended.stdout.strip() == b"0"
+    assert (service.sent("/token"), service.sent("/discovery")) == (1, 3)

@@ -1,0 +1,276 @@
+"""The sandbox with TLS, seen by Python's own `ssl` and `http.client`."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+import stat
+import subprocess
+import sys
+import urllib.parse
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import siteline
+from kit.ranges import NOW
+
+DISCOVERY = "/api/customer/v1/discovery"
+DATA = "/api/customer/v1/data?" + urllib.parse.urlencode(
+    {
+        "siteId": "S1",
+        "from": "2026-11-01T00:00:00Z",
+        "to": "2026-11-01T01:00:00Z",
+        "aggregationIntervalSeconds": 3600,
+    }
+)
+TOKEN = "/api/customer/oauth/token"
+BOTH = "customer.discovery.read customer.data.read"
+VERSIONS = ["1.2", "1.3"]
+HOUR = {
+    "site": "S1",
+    "start": "2026-11-01T00:00Z",
+    "end": "2026-11-01T01:00Z",
+    "interval": "1h",
+}
+
+
+class Browser:
+    """A client that shares nothing with siteline."""
+
+    def __init__(self, sandbox, tmp_path, pem: bytes | None = None) -> None:
+        self.context = ssl.create_default_context(cadata=sandbox.ca.decode())
+        # Python 3.13 checks extensions that test certificates need not have.
+        self.context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+        if pem is not None:
+            path = tmp_path / f"browser-{id(self)}.pem"
+            path.write_bytes(pem)
+            self.context.load_cert_chain(path)
+        url = urllib.parse.urlsplit(sandbox.base_url)
+        self.connection = http.client.HTTPSConnection(
+            url.hostname, url.port, context=self.context, timeout=60
+        )
+
+    def ask(self, path: str, token: str | None = None, form: dict | None = None):
+        """Status, content type and body of the reply."""
+        headers = {"Accept": "application/json"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        if form is not None:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        body = None if form is None else urllib.parse.urlencode(form)
+        self.connection.request("GET" if form is None else "POST", path, body, headers)
+        reply = self.connection.getresponse()
+        kind, body = reply.headers["Content-Type"] or "", reply.read().decode()
+        return reply.status, (json.loads(body) if "json" in kind else body)
+
+    def token(self, client_id: str = "plant-7", **other):
+        """The reply to a token request."""
+        form = {"grant_type": "client_credentials", "client_id": client_id, "scope": BOTH}
+        return self.ask(TOKEN, form={**form, **other})
+
+    def version(self) -> str:
+        """The version of TLS of the connection."""
+        self.connection.connect()
+        return self.connection.sock.version()
+
+
+@pytest.fixture
+def browse(tmp_path):
+    """Make a browser, whose connection the test closes."""
+    with ExitStack() as stack:
+
+        def make(sandbox, pem=None):
+            browser = Browser(sandbox, tmp_path, pem)
+            stack.callback(browser.connection.close)
+            return browser
+
+        yield make
+
+
+@pytest.mark.parametrize("tls", [True, "1.2", "1.3"])
+def test_a_sandbox_speaks_tls_with_a_certificate_of_its_own_authority(tls, browse):
+    with siteline.Sandbox(now=NOW, tls=tls) as sandbox:
+        assert sandbox.base_url.startswith("https://127.0.0.1:")
+        browser = browse(sandbox)
+        assert browser.version() == ("TLSv1.2" if tls == "1.2" else "TLSv1.3")
+        assert browser.ask(DISCOVERY)[0] == 401
+        with sandbox.client() as client:
+            assert len(client.data(**HOUR).collect()) == len(sandbox.truth(**HOUR))
+        stranger = siteline.Client(sandbox.base_url, credential=sandbox_credential(sandbox))
+        with pytest.raises(siteline.TlsError, match="unknown authority"):
+            stranger.discover()
+    with siteline.Sandbox(tls=True) as other:
+        browser = browse(sandbox)
+        browser.connection.port = urllib.parse.urlsplit(other.base_url).port
+        with pytest.raises(ssl.SSLCertVerificationError):
+            browser.ask(DISCOVERY)
+
+
+def sandbox_credential(sandbox):
+    """A credential that is enrolled."""
+    key = siteline.PrivateKey.generate(2048)
+    return siteline.Credential(sandbox.enroll(key.public_jwk), key)
+
+
+@pytest.mark.parametrize("tls", VERSIONS)
+def test_a_certificate_alone_authorises_where_there_are_no_tokens(tls, browse):
+    with siteline.Sandbox(now=NOW, mutual_tls="data", tls=tls, daily_allowance=2) as sandbox:
+        browser = browse(sandbox, sandbox.certificate("plant-7"))
+        assert browser.ask(DISCOVERY)[1]["subject"] == "plant-7"
+        assert browser.ask(DATA)[0] == 200
+        status, body = browser.ask(DATA, token="sandbox.token")
+        assert (status, body["error"]) == (400, "invalid_request")
+        assert browser.ask(DATA)[0] == 429
+        assert browser.token() == (400, {"error": "unauthorized_client"})
+        # Another integration has an allowance of its own.
+        assert browse(sandbox, sandbox.certificate("plant-8")).ask(DATA)[0] == 200
+        assert sandbox.stats["refusals"] == [
+            "data: an Authorization header, where the certificate alone authorises",
+            "data: the daily allowance is used up",
+            "token: the certificate alone authorises requests: there are no tokens",
+        ]
+
+
+@pytest.mark.parametrize("tls", VERSIONS)
+def test_a_token_is_bound_to_the_certificate_that_requested_it(tls, browse):
+    with siteline.Sandbox(now=NOW, mutual_tls="token", tls=tls) as sandbox:
+        first = browse(sandbox, sandbox.certificate("plant-7"))
+        status, grant = first.token()
+        assert (status, grant["scope"], grant["expires_in"]) == (200, BOTH, 600)
+        token = grant["access_token"]
+        assert first.ask(DATA, token)[0] == 200
+        for other in ("plant-7", "plant-8"):
+            renewed = browse(sandbox, sandbox.certificate(other))
+            status, body = renewed.ask(DATA, token)
+            assert (status, body["error"]) == (401, "invalid_token")
+        assert first.ask(DATA)[0] == 401
+        for wrong, status, error in (
+            ({"client_id": "plant-8"}, 401, "invalid_client"),
+            ({"client_assertion": "x"}, 400, "invalid_request"),
+            ({"scope": "customer.everything"}, 400, "invalid_scope"),
+            ({"grant_type": "password"}, 400, "unsupported_grant_type"),
+        ):
+            assert first.token(**wrong) == (status, {"error": error})
+        sandbox.clock.advance("10m")
+        assert first.ask(DATA, token)[0] == 401
+        for _ in range(30):
+            status = first.token()[0]
+        assert status == 200
+        assert first.token()[0] == 429
+
+
+@pytest.mark.parametrize("tls", VERSIONS)
+@pytest.mark.parametrize("mode", ["data", "token"])
+def test_a_terminator_answers_with_a_page_what_it_does_not_trust(mode, tls, browse):
+    with siteline.Sandbox(now=NOW, mutual_tls=mode, tls=tls) as sandbox:
+        for pem, status, words in (
+            (None, 400, "400 No required SSL certificate was sent"),
+            (sandbox.certificate("plant-7", trusted=False), 400, "400 The SSL certificate error"),
+            (sandbox.certificate("plant-7", client_auth=False), 400, "SSL certificate error"),
+            (sandbox.certificate(begins="2026-11-21T00:00Z"), 400, "SSL certificate error"),
+            (sandbox.certificate(begins="2026-10-01T00:00Z", lifetime="1d"), 400, "certificate"),
+            (sandbox.certificate("plant-7", registered=False), 401, "invalid_client"),
+        ):
+            browser = browse(sandbox, pem)
+            for reply in (browser.ask(DISCOVERY), browser.ask(DATA), browser.token()):
+                assert reply[0] == status
+                assert words in str(reply[1])
+        assert sandbox.stats["tokens_issued"] == 0
+        assert sandbox.stats["points_sent"] == 0
+
+
+@pytest.mark.parametrize("tls", VERSIONS)
+def test_or_it_refuses_the_handshake(tls, browse):
+    options = {"mutual_tls": "data", "tls": tls, "certificate_refusal": "alert"}
+    with siteline.Sandbox(now=NOW, **options) as sandbox:
+        good = browse(sandbox, sandbox.certificate("plant-7", chain=True))
+        assert good.ask(DISCOVERY)[0] == 200
+        for pem in (
+            None,
+            sandbox.certificate(trusted=False),
+            sandbox.certificate(begins="2026-10-01T00:00Z", lifetime="1d"),
+        ):
+            with pytest.raises((ssl.SSLError, ConnectionError), match=r"alert|reset|pipe|EOF"):
+                browse(sandbox, pem).ask(DISCOVERY)
+        assert sandbox.stats["discovery_requests"] == 1
+
+
+def test_a_certificate_is_judged_at_each_request_by_the_clock_of_the_sandbox(browse):
+    with siteline.Sandbox(now=NOW, mutual_tls="data") as sandbox:
+        browser = browse(sandbox, sandbox.certificate("plant-7", lifetime="1h"))
+        assert browser.ask(DISCOVERY)[0] == 200
+        sandbox.clock.advance("1h")
+        assert browser.ask(DISCOVERY)[0] == 400
+        renewed = browse(sandbox, sandbox.certificate("plant-7"))
+        assert renewed.ask(DISCOVERY)[0] == 200
+        sandbox.unregister("plant-7")
+        assert renewed.ask(DISCOVERY)[0] == 401
+        with pytest.raises(siteline.ConfigError, match="plant-7"):
+            sandbox.unregister("plant-7")
+
+
+def test_a_token_ends_with_the_registration_of_its_certificate(browse):
+    with siteline.Sandbox(now=NOW, mutual_tls="token") as sandbox:
+        browser = browse(sandbox, sandbox.certificate("plant-7"))
+        token = browser.token()[1]["access_token"]
+        sandbox.unregister("plant-7")
+        assert browser.ask(DATA, token)[1]["error"] == "invalid_client"
+
+
+@pytest.mark.parametrize("mode", ["data", "token"])
+def test_its_clients_and_its_variables_have_the_certificate(mode, browse):
+    program = "import siteline; print(dict(siteline.Client.from_env().discover())['subject'])"
+    with siteline.Sandbox(now=NOW, mutual_tls=mode) as sandbox:
+        with sandbox.client(daily_allowance=5) as client:
+            assert len(client.data(**HOUR).collect()) == len(sandbox.truth(**HOUR))
+            assert client.subject == "CN=sandbox-client,O=siteline sandbox"
+            assert client.allowance.used == 1
+        variables = sandbox.env()
+        assert "SITELINE_SUBJECT" not in variables
+        assert ("SITELINE_CLIENT_ID" in variables) == (mode == "token")
+        files = [Path(variables[n]) for n in ("SITELINE_CERTIFICATE_FILE", "SSL_CERT_FILE")]
+        assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
+        assert sandbox.env() == variables
+        command = [sys.executable, "-c", program]
+        ended = subprocess.run(
+            command, env={**os.environ, **variables}, capture_output=True, check=False
+        )
+        assert ended.stdout.strip() == b"sandbox-client", ended.stderr.decode()
+    assert not files[0].parent.exists()
+
+
+def test_faults_and_the_record_of_the_wire_are_within_tls(browse):
+    with siteline.Sandbox(now=NOW, mutual_tls="data", record_wire=True) as sandbox:
+        pem = sandbox.certificate("plant-7")
+        for fault, status in (({"status": 503}, 503), ({"retry_after": 7, "status": 429}, 429)):
+            sandbox.fault(on="discovery", **fault)
+            assert browse(sandbox, pem).ask(DISCOVERY)[0] == status
+        for fault in ({"cut": 10}, {"reset": True}, {"raw": b"nonsense\r\n\r\n"}):
+            sandbox.fault(on="discovery", **fault)
+            with pytest.raises((http.client.HTTPException, OSError)):
+                browse(sandbox, pem).ask(DISCOVERY)
+        sandbox.fault(on="data", cut=100)
+        sandbox.fault(on="data", skip=1, reset=True)
+        with sandbox.client() as client:
+            assert len(client.data(**HOUR).collect()) == len(sandbox.truth(**HOUR))
+            assert client.allowance.used == 3
+        assert all(text.startswith("GET /api/customer/v1/") for text in sandbox.wire)
+        assert not any("Authorization" in text for text in sandbox.wire)
+
+
+def test_what_a_sandbox_does_not_have_is_said():
+    with siteline.Sandbox() as plain:
+        for ask in (lambda: plain.ca, plain.certificate, lambda: plain.unregister("x")):
+            with pytest.raises(siteline.ConfigError, match="mutual_tls"):
+                ask()
+    with siteline.Sandbox(mutual_tls="token") as sandbox:
+        with pytest.raises(siteline.ConfigError, match="certificate"):
+            sandbox.enroll(siteline.PrivateKey.generate(2048).public_jwk)
+        with pytest.raises(siteline.ConfigError, match="ASCII"):
+            sandbox.certificate("Prüfstand")
+    for wrong in ({"mutual_tls": "yes"}, {"tls": "1.1"}, {"certificate_refusal": "alert"}):
+        with pytest.raises((siteline.ConfigError, TypeError, ValueError)):
+            siteline.Sandbox(**wrong)
