@@ -18,6 +18,13 @@ use crate::http::{Call, Deadline, Ledger, Policy, Request, RetryQuota, Transport
 /// A refusal is attributed to the clocks only if they differ by more than this.
 const REFUSED_SKEW: SignedDuration = SignedDuration::from_secs(30);
 
+/// So many begin at the same time without a wait ...
+const UNSPREAD: u64 = 2;
+/// ... others within this time for each that has begun before, ...
+const SPREAD: Duration = Duration::from_millis(150);
+/// ... at most.
+const LONGEST_SPREAD: Duration = Duration::from_secs(5);
+
 /// What a token request needs: the client's connections, clock and credential.
 #[derive(Clone, Copy)]
 pub(crate) struct Exchange<'a> {
@@ -63,6 +70,9 @@ impl Exchange<'_> {
         let clock = self.time.clock();
         let mut call = Call::begin(clock, self.policy, quota, self.deadline);
         let mut corrected = false;
+        if tries == Tries::All {
+            self.spread_start().await?;
+        }
         loop {
             if let Some((left, because)) = gate.closed(clock) {
                 call.wait_out(left, because).await?;
@@ -106,6 +116,20 @@ impl Exchange<'_> {
             }
             call.pause_after(error).await?;
         }
+    }
+
+    /// Where many processes begin at the same time, each waits a random part of a few seconds, because
+    /// token requests are limited over the whole integration (§5.4). The first ones never wait, nor does
+    /// a caller for more than a part of the time that it has.
+    async fn spread_start(&self) -> Result<()> {
+        let clock = self.time.clock();
+        let others = self.ledger.begin_token_request(clock.moment())?;
+        let spread = SPREAD.saturating_mul(u32::try_from(others).unwrap_or(u32::MAX));
+        if others > UNSPREAD {
+            let longest = self.deadline.left(clock).map_or(LONGEST_SPREAD, |left| left / 4);
+            clock.sleep(spread.min(LONGEST_SPREAD).min(longest).mul_f64(fastrand::f64())).await;
+        }
+        Ok(())
     }
 
     /// One attempt with a new assertion.

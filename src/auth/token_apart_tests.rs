@@ -5,8 +5,10 @@
 use jiff::SignedDuration;
 
 use super::*;
-use crate::auth::test_harness::{Harness, good, warnings};
+use crate::auth::test_harness::{Harness, good, noon, warnings};
+use crate::clock::ServiceTime;
 use crate::http::test_server::Act;
+use crate::http::{Deadline, FileLedger, Integration, Terms};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -183,4 +185,43 @@ async fn t31_32_workers_have_a_token_each_and_renew_them_at_different_times() {
     );
     let counted = harness.ledger.state(harness.clock.moment()).expect("memory").token_requests;
     assert_eq!(counted, 64);
+}
+
+#[tokio::test]
+async fn t31_the_starts_of_many_processes_are_spread_and_those_of_a_few_are_not() {
+    fastrand::seed(31);
+    let path = std::env::temp_dir().join(format!("siteline-t31-{}.txt", uuid::Uuid::new_v4()));
+    let terms = Terms::default();
+    let integration = Integration::new("https://customer.example.com", "plant");
+    let ledger = FileLedger::open(&path, integration, terms).expect("a ledger");
+    let mut harness = Harness::new(vec![]).await;
+    harness.ledger = Arc::new(ledger);
+    // Each on a clock of its own, which stands at the same time: they begin together.
+    let mut waits = Vec::new();
+    for _ in 0..32 {
+        let clock = noon();
+        let source = TokenSource::new(harness.source.key.clone(), clock.clone());
+        let time = ServiceTime::new(clock.clone());
+        let exchange = Exchange { time: &time, ..harness.exchange() };
+        source.token(&exchange).await.expect("a token");
+        waits.push(clock.monotonic());
+    }
+    assert_eq!(waits[..3], [Duration::ZERO; 3], "a few never wait");
+    let (last, longest) = (&waits[3..], waits.iter().max().expect("some"));
+    assert!(*longest <= 5 * SECOND && *longest >= 3 * SECOND, "{longest:?}");
+    for from in [Duration::ZERO, SECOND, 2 * SECOND] {
+        let within = last.iter().filter(|wait| **wait >= from && **wait < from + SECOND).count();
+        assert!((2..=20).contains(&within), "{within} of 29 from {from:?}");
+    }
+    // A caller with little time waits a part of it.
+    let clock = noon();
+    let source = TokenSource::new(harness.source.key.clone(), clock.clone());
+    let time = ServiceTime::new(clock.clone());
+    let deadline = Deadline::after(&clock, Some(SECOND));
+    let exchange = Exchange { time: &time, deadline, ..harness.exchange() };
+    source.token(&exchange).await.expect("a token");
+    assert!(clock.monotonic() <= SECOND / 4);
+    let state = harness.ledger.state(harness.clock.moment()).expect("a state");
+    assert_eq!((state.token_requests, state.token_requests_this_hour), (33, 33));
+    std::fs::remove_file(path).expect("removed");
 }

@@ -1,7 +1,9 @@
 """Uses most of siteline, and prints all objects and errors. Run by test_secrets.py."""
 
+import faulthandler
 import json
 import logging
+import pickle
 import re
 import sys
 import traceback
@@ -110,6 +112,88 @@ def failures(sandbox, client):
     failing(client.discover)
 
 
+def keep(name, thing):
+    """Put what is stored or sent elsewhere where the test searches it."""
+    (folder / "kept" / name).write_bytes(thing if isinstance(thing, bytes) else pickle.dumps(thing))
+
+
+def stored(sandbox):
+    """A store with a chain that has not ended, while it is open; and the ledger."""
+    ledger, path = folder / "plant.ledger", folder / "plant.siteline"
+    feed = siteline.Feed("line", site="S1", interval="1h", since="2026-11-01", page_size=5)
+    with sandbox.client(ledger=ledger) as client, siteline.Store(path) as store:
+        sandbox.fault(on="data", status=503, skip=2, times=50)
+        failing(lambda: client.sync(feed, store))
+        sandbox.clear_faults()
+        show(store), show(store.coverage("line"))
+        for file in folder.glob("plant.*"):
+            keep(file.name, file.read_bytes())
+        keep("points.pickle", store.points("line", unread="keep").to_pandas())
+
+
+def pickled(sandbox, client):
+    """All that is pickled; of what holds a cursor, under another name."""
+    credential = siteline.Credential("subject", folder / "key.pem", password_command=COMMAND)
+    scan = scan_of(siteline.Client(sandbox.base_url, credential=credential))
+    for name, thing in {
+        "credential": credential, "scan": scan, "query": scan.query,
+        "frame": scan_of(client).to_pandas(), "allowance": client.allowance,
+    }.items():  # fmt: skip
+        keep(f"{name}.pickle", thing)
+    sandbox.fault(on="data", status=400, skip=1)
+    error = failing(lambda: scan_of(client).collect())
+    sandbox.clear_faults()
+    keep("error-with-cursor.pickle", error)
+    keep("bookmark-with-cursor.pickle", error.bookmark)
+
+
+def panics():
+    """What a panic of the core prints; a debug build alone can be made to panic."""
+    if hasattr(siteline._siteline, "_panic"):
+        for at in ("call", "wait"):
+            failing(lambda at=at: siteline._siteline._panic(at))
+    faulthandler.dump_traceback(file=sys.stdout, all_threads=True)
+
+
+def with_certificates(mode):
+    """The secrets of mutual TLS: the key, and the token that is bound to the certificate."""
+    with siteline.Sandbox(now="2026-11-20T00:00Z", mutual_tls=mode, record_wire=True) as sandbox:
+        client_id = "plant-7" if mode == "token" else None
+        KEYS.append(sandbox.certificate("plant-7").decode())
+        path = folder / f"{mode}.pem"
+        path.write_text(KEYS[-1])
+        path.chmod(0o600)
+        plant = siteline.MutualTls(path, client_id=client_id)
+        keep(f"{mode}-certificate.pickle", plant)
+        for options in ({}, {"ledger": folder / "kept" / f"{mode}.ledger"}):
+            with sandbox.client(credential=plant, **options) as client:
+                show(plant), show(client), show(sandbox), show(client.discover())
+                show(scan_of(client).collect())
+        keep(f"{mode}-client.pickle", siteline.Client("https://127.0.0.1:9", credential=plant))
+        with sandbox.client(credential=plant) as client:
+            client.discover()
+            sandbox.forget_tokens()
+            sandbox.unregister("plant-7")
+            failing(client.discover)
+            failing(lambda: scan_of(client).collect())
+        failing(lambda: siteline.MutualTls(KEYS[-1][:-200]))
+        failing(lambda: siteline.MutualTls(KEYS[-1], key=PEM))
+        failing(lambda: siteline.MutualTls(folder / "key.pem", passphrase=WRONG))
+        failing(lambda: pickle.dumps(siteline.MutualTls(KEYS[-1])))
+        failing(lambda: sandbox.client(credential=siteline.MutualTls(KEYS[0])).discover())
+        wire = "\n".join(sandbox.wire)
+        assert not re.findall(ASSERTION, wire)
+        return [*re.findall(TOKEN, wire), *cursors(wire)]
+
+
+def cursors(wire):
+    return map(urllib.parse.unquote, re.findall(r"cursor=([^&\s]+)", wire))
+
+
+(folder / "kept").mkdir()
+KEYS = []
+COMMAND = [sys.executable, "-c", f"print(open({str(folder / 'passphrase')!r}).read())"]
+(folder / "passphrase").write_text(PASSPHRASE)
 key = siteline.PrivateKey.generate(2048)
 key.save(folder / "key.pem", passphrase=PASSPHRASE)
 key.save(folder / "plain.pem")
@@ -133,11 +217,24 @@ with siteline.Sandbox(now="2026-11-20T00:00:00Z", record_wire=True) as sandbox:
     SENT = " ".join(re.findall(ASSERTION, wire))
     ECHO = f"{re.findall(TOKEN, wire)[-1]} {SENT}"
     failures(sandbox, client)
+    # A refused token request is remembered for a while.
+    sandbox.clock.advance("2m")
+    stored(sandbox)
+    pickled(sandbox, client)
     show(sandbox.stats)
     wire = "\n".join(sandbox.wire)
-    found = [
-        *re.findall(TOKEN, wire),
-        *re.findall(ASSERTION, wire),
-        *map(urllib.parse.unquote, re.findall(r"cursor=([^&\s]+)", wire)),
-    ]
-(folder / "secrets.json").write_text(json.dumps(sorted(set(found))))
+    found = {
+        "tokens": re.findall(TOKEN, wire),
+        "assertions": re.findall(ASSERTION, wire),
+        "cursors": list(cursors(wire)),
+    }
+with siteline.Sandbox(mutual_tls="data") as other:
+    KEYS.append(other.certificate("plant-7").decode())
+for mode in ("data", "token"):
+    of_mode = with_certificates(mode)
+    found["tokens"] += [one for one in of_mode if one.startswith("sandbox.")]
+    found["cursors"] += [one for one in of_mode if not one.startswith("sandbox.")]
+panics()
+found = {name: sorted(set(secrets)) for name, secrets in found.items()}
+(folder / "secrets.json").write_text(json.dumps(found))
+(folder / "keys.json").write_text(json.dumps(KEYS))

@@ -9,6 +9,7 @@ import urllib.parse
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 PASSPHRASE = "correct horse battery staple"
 PROXY_PASSWORD = "pr0xy-pa55word"
@@ -58,29 +59,41 @@ def run(tmp_path_factory):
 
 
 def key_parts(folder: Path):
-    """Parts of the private half, as text of the key's file and as bytes."""
+    """Parts of the private halves, as text of their files and as bytes."""
     lines = (folder / "plain.pem").read_text().splitlines()[1:-1]
     der = base64.b64decode("".join(lines))
     # The public modulus is in the first third.
     half = len(der) // 2
     yield from (line.encode() for line in lines[len(lines) // 2 : -1])
     yield from (der[start : start + 24] for start in range(half, len(der) - 24, 24))
+    for pem in json.loads((folder / "keys.json").read_text()):
+        key = serialization.load_pem_private_key(pem[pem.index("-----BEGIN PRIV") :].encode(), None)
+        yield key.private_numbers().private_value.to_bytes(32, "big")
+        yield pem.splitlines()[-3].encode()
+
+
+def secrets_of(folder: Path, *kinds: str) -> list[str]:
+    """The secrets of these kinds, and the secret parts of assertions, tokens and cursors."""
+    known = json.loads((folder / "secrets.json").read_text())
+    whole = [one for kind in kinds for one in known[kind]]
+    assert len(whole) >= len(kinds)
+    # An assertion's signature and a cursor's last part are secrets too.
+    headers = {one.split(".")[0] for one in whole}
+    tails = {part for one in whole for part in one.split(".") if len(part) > 40} - headers
+    return whole + [tail[-40:] for tail in tails]
+
+
+KINDS = ("tokens", "assertions", "cursors")
 
 
 @pytest.mark.fault("R13")
 def test_no_text_holds_a_token_an_assertion_or_a_cursor(run):
     text, folder = run
-    secrets = json.loads((folder / "secrets.json").read_text())
-    assert len(secrets) >= 6
-    assert [one for one in secrets if found(one.encode(), text)] == []
-    # An assertion's signature and a cursor's last part are secrets too.
-    tails = {part for one in secrets for part in one.split(".") if len(part) > 40}
-    headers = {one.split(".")[0] for one in secrets}
-    assert [one for one in tails - headers if found(one[-40:].encode(), text)] == []
+    assert [one for one in secrets_of(folder, *KINDS) if found(one.encode(), text)] == []
 
 
 @pytest.mark.fault("R13")
-def test_no_text_holds_the_private_key(run):
+def test_no_text_holds_a_private_key(run):
     text, folder = run
     assert [part for part in key_parts(folder) if found(part, text)] == []
 
@@ -91,10 +104,42 @@ def test_no_text_holds_a_passphrase_or_the_password_of_a_proxy(run, secret):
     assert not found(secret.encode(), run[0])
 
 
+@pytest.mark.fault("R13")
+def test_nothing_that_is_stored_or_pickled_holds_a_secret_but_cursors_where_they_belong(run):
+    _, folder = run
+    kept = {file.name: file.read_bytes() for file in (folder / "kept").iterdir()}
+    # The secrets of the clients, and the passphrase.
+    never = [one.encode() for one in secrets_of(folder, "tokens", "assertions")]
+    never += [*key_parts(folder), PASSPHRASE.encode()]
+    for name, content in kept.items():
+        assert [one for one in never if found(one, content)] == [], name
+    # A store, a bookmark and an error with a bookmark hold the cursor of a chain that goes on.
+    cursors = [one.encode() for one in secrets_of(folder, "cursors")]
+    with_cursor = {n for n, content in kept.items() if any(found(one, content) for one in cursors)}
+    assert {"bookmark-with-cursor.pickle", "error-with-cursor.pickle"} <= with_cursor
+    assert with_cursor & {"plant.siteline", "plant.siteline-wal"}
+    assert {n for n in with_cursor if "with-cursor" not in n} <= {
+        "plant.siteline", "plant.siteline-wal",
+    }  # fmt: skip
+    assert {"plant.ledger", "token.ledger", "data.ledger"} <= set(kept)
+    assert len(kept) >= 15, sorted(kept)
+
+
+@pytest.mark.parametrize("kind", ["tokens", "keys"])
+def test_a_secret_in_a_file_would_be_found(run, kind):
+    _, folder = run
+    of_keys = kind == "keys"
+    secret = next(key_parts(folder)) if of_keys else secrets_of(folder, kind)[0].encode()
+    ledger = (folder / "kept" / "plant.ledger").read_bytes()
+    assert found(secret, ledger + base64.b64encode(b"x" + secret + b"y"))
+    assert found(secret, ledger + secret.hex().encode())
+
+
 def test_the_output_holds_texts_of_every_kind(run):
     text = run[0].decode()
     for word in ("siteline.http", "siteline.token", "Traceback", "<svg",
-                 "ServiceUnavailable", "cursor#", "ProxyError", "Progress("):  # fmt: skip
+                 "ServiceUnavailable", "cursor#", "ProxyError", "Progress(",
+                 "MutualTls", "refused the client certificate", "thread 0x"):  # fmt: skip
         assert word in text, word
 
 

@@ -95,6 +95,7 @@ def test_32_spawned_workers_have_a_token_each_and_the_ledger_counts_them(
     client = siteline.Client(sandbox.base_url, credential=credential, ledger=tmp_path / "ledger")
     spawn = multiprocessing.get_context("spawn")
     together = spawn.Barrier(32)
+    began = sandbox.clock.now()
     workers = [spawn.Process(target=work, args=(client, together)) for _ in range(32)]
     for worker in workers:
         worker.start()
@@ -102,6 +103,11 @@ def test_32_spawned_workers_have_a_token_each_and_the_ledger_counts_them(
         worker.join(300)
     assert [worker.exitcode for worker in workers] == [0] * 32
     assert client.allowance.token_requests == sandbox.stats["token_requests"] == 32
+    assert client.allowance.token_requests_this_hour <= 32
+    if sandbox.clock.now().hour == began.hour:  # It may have struck meanwhile.
+        assert client.allowance.token_requests_this_hour == 32
+    jtis = sandbox.stats["jtis"]
+    assert len(set(jtis)) == len(jtis) == 32
     assert client.allowance.used == sandbox.stats["data_requests"] == 32
 
 

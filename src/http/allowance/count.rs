@@ -13,6 +13,7 @@ use super::service_clock::{ServiceClock, Verdict};
 use super::state::{AllowanceState, exhausted, unknown_day};
 use super::tally::{DAY, Pause, Serials, Tally};
 use super::time_of_day::TimeOfDay;
+use super::token_counts::TokenCounts;
 use crate::clock::{Moment, Reading};
 use crate::error::Result;
 use crate::http::retry_after::end_of_pause;
@@ -54,7 +55,7 @@ pub(super) struct Count {
     pub serials: Serials,
     /// Token requests. They have their own day: a process sends its first token request before it
     /// knows the service's time, and a wrong clock must not open a new day for data requests.
-    pub token_requests: Tally,
+    pub tokens: TokenCounts,
     /// When a day begins.
     pub day_begins: TimeOfDay,
     /// The source of `day_begins`.
@@ -291,10 +292,13 @@ impl Count {
     /// Counts one token request.
     pub(super) fn count_token_request(&mut self, terms: Terms, now: Moment) {
         self.apply_terms(terms, self.clock.now(now));
-        let start = self.day_begins.start_of_day(self.clock.best(now));
-        self.token_requests.roll_back(start);
-        self.token_requests.roll(start);
-        self.token_requests.add();
+        let now = self.clock.best(now);
+        self.tokens.add(self.day_begins.start_of_day(now), now);
+    }
+
+    /// One more client begins without a token; returns how many have begun shortly before.
+    pub(super) fn begin_token_request(&mut self, now: Moment) -> u64 {
+        self.tokens.begin(self.clock.best(now))
     }
 
     /// Pauses token requests, or until the end of the current pause if that is later.
@@ -335,14 +339,15 @@ impl Count {
         let pinned = self.pin.filter(|pin| !is_known || pin.is_active(now)).map(|pin| pin.until);
         let left = terms.limit.map(|limit| limit.saturating_sub(used));
         let start = self.requests.since.unwrap_or_else(|| self.day_begins.start_of_day(now));
-        let mut tokens = self.token_requests;
-        tokens.roll(self.day_begins.start_of_day(now));
+        let (token_requests, token_requests_this_hour) =
+            self.tokens.counts(self.day_begins.start_of_day(now), now);
         AllowanceState {
             used,
             limit: terms.limit,
             left: if pinned.is_some() { Some(0) } else { left },
             resets_at: pinned.unwrap_or_else(|| start.checked_add(DAY).unwrap_or(Timestamp::MAX)),
-            token_requests: tokens.count,
+            token_requests,
+            token_requests_this_hour,
         }
     }
 
@@ -388,7 +393,7 @@ impl Count {
         if let Some(now) = known {
             self.roll(self.day_begins.start_of_day(now));
         }
-        for tally in [&mut self.requests, &mut self.token_requests] {
+        for tally in [&mut self.requests, &mut self.tokens.day] {
             tally.since = tally.since.map(|since| {
                 let last = since.checked_add(DAY - SignedDuration::from_secs(1));
                 time.start_of_day(known.unwrap_or(last.unwrap_or(since)))

@@ -128,6 +128,10 @@ impl Ledger for DefaultLedger {
         self.ledger()?.count_token_request(now)
     }
 
+    fn begin_token_request(&self, now: Moment) -> Result<u64> {
+        self.ledger()?.begin_token_request(now)
+    }
+
     fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()> {
         self.ledger()?.pause_tokens(pause, now)
     }

@@ -245,6 +245,10 @@ impl Ledger for FileLedger {
         self.update(|count| count.count_token_request(self.terms, now))
     }
 
+    fn begin_token_request(&self, now: Moment) -> Result<u64> {
+        self.update(|count| count.begin_token_request(now))
+    }
+
     fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()> {
         self.update(|count| count.pause_tokens(pause, now))
     }

@@ -5,6 +5,7 @@ use super::*;
 use crate::http::allowance::default::DefaultLedger;
 use crate::http::allowance::test_moments::{SILENT, at, moment, now, reading, reply};
 use crate::http::allowance::time_of_day::TimeOfDay;
+use crate::http::allowance::token_counts::TokenCounts;
 
 const NOON: &str = "2026-11-01T12:00:00Z";
 
@@ -229,8 +230,33 @@ fn b21_a_ledger_of_the_first_form_goes_on_and_is_written_anew() {
     ledger.observe(reading("2026-11-02T09:00:00Z", next), next);
     assert_eq!(used(&ledger, "2026-11-02T09:00:00Z"), 5, "they may be of either day");
     assert!(
-        fs::read_to_string(folder.file()).expect("text").starts_with("siteline ledger, form 2")
+        fs::read_to_string(folder.file()).expect("text").starts_with("siteline ledger, form 3")
     );
+}
+
+#[test]
+fn b21_a_ledger_of_the_second_form_goes_on_and_is_written_anew() {
+    let folder = Folder::new();
+    let ledger = folder.open(Some(25));
+    spend(&ledger, NOON, 20);
+    let text = fs::read_to_string(folder.file()).expect("text");
+    let body = text[..text.find("hour ").expect("a line")].replace("form 3", "form 2");
+    let text = format!("{body}check {:08x}\n", crc32fast::hash(body.as_bytes()));
+    fs::write(folder.file(), &text).expect("written");
+    assert_eq!(used(&ledger, NOON), 20);
+    ledger.count_token_request(now(NOON)).expect("counted");
+    assert_eq!(folder.open(None).state(now(NOON)).expect("a state").token_requests_this_hour, 1);
+    assert_eq!(used(&ledger, NOON), 20);
+}
+
+#[test]
+fn t31_processes_that_begin_together_learn_how_many_they_are() {
+    let folder = Folder::new();
+    let begin = |when: &str| folder.open(None).begin_token_request(now(when)).expect("a count");
+    let ranks: Vec<u64> = (0..4).map(|_| begin(NOON)).collect();
+    assert_eq!(ranks, [0, 1, 2, 3]);
+    assert_eq!(begin("2026-11-01T12:00:09.9Z"), 4);
+    assert_eq!(begin("2026-11-01T12:00:10Z"), 0);
 }
 
 #[test]
@@ -330,7 +356,7 @@ fn every_count_is_written_with_the_same_length_and_read_back() {
             let count = Count {
                 requests: tally,
                 before: tally,
-                token_requests: tally,
+                tokens: TokenCounts { day: tally, hour: tally, starts: tally },
                 day_begins: TimeOfDay::from_timestamp(since.unwrap_or_default()),
                 origin,
                 pin: pause,

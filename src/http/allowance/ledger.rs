@@ -59,6 +59,13 @@ pub trait Ledger: Send + Sync + Debug {
     /// Those of the ledger.
     fn count_token_request(&self, now: Moment) -> Result<()>;
 
+    /// Announces a token request of a client that has no token; returns how many others were announced
+    /// within the last seconds, by any process.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    fn begin_token_request(&self, now: Moment) -> Result<u64>;
+
     /// Pauses token requests for this long.
     ///
     /// # Errors

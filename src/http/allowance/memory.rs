@@ -63,6 +63,11 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
+    /// None but this process counts here, and its callers share their token requests.
+    fn begin_token_request(&self, _now: Moment) -> Result<u64> {
+        Ok(0)
+    }
+
     fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()> {
         self.count.lock().pause_tokens(pause, now);
         Ok(())

@@ -41,6 +41,7 @@ mod tally;
 mod test_moments;
 mod text;
 mod time_of_day;
+mod token_counts;
 
 pub use self::count::Terms;
 pub(crate) use self::default::DefaultLedger;

@@ -18,6 +18,8 @@ pub struct AllowanceState {
     pub resets_at: Timestamp,
     /// Token requests since the day began, including those that were never sent (§5.4).
     pub token_requests: u64,
+    /// Those since the hour began.
+    pub token_requests_this_hour: u64,
 }
 
 /// The error of a request that is not sent because the allowance is used up, or the rest of it is held

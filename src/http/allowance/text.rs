@@ -9,11 +9,15 @@ use super::count::{Count, Origin};
 use super::service_clock::ServiceClock;
 use super::tally::{Pause, Serials, Tally};
 use super::time_of_day::TimeOfDay;
+use super::token_counts::TokenCounts;
 use crate::clock::{BootTime, Reading};
 
 /// The current version of the format.
-const FORM: u32 = 2;
-/// The version without serial numbers and readings, which is read and written anew in the current one.
+const FORM: u32 = 3;
+/// The version without token requests of an hour; like the one before it, it is read, and written anew in
+/// the current one.
+const WITHOUT_HOURS: u32 = 2;
+/// The version without serial numbers and readings.
 const WITHOUT_READINGS: u32 = 1;
 const TITLE: &str = "siteline ledger, form ";
 const CHECK: &str = "check ";
@@ -68,11 +72,13 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
          clock {} {}\n\
          other {}\n\
          doubtful {}\n\
-         asked {}\n",
+         asked {}\n\
+         hour     {:20} since {}\n\
+         starts   {:20} since {}\n",
         count.requests.count,
         padded(count.requests.since),
-        count.token_requests.count,
-        padded(count.token_requests.since),
+        count.tokens.day.count,
+        padded(count.tokens.day.since),
         count.day_begins,
         pause(count.pin),
         pause(count.token_pause),
@@ -83,6 +89,10 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
         reading_text(other),
         reading_text(doubtful),
         reading_text(count.asked),
+        count.tokens.hour.count,
+        padded(count.tokens.hour.since),
+        count.tokens.starts.count,
+        padded(count.tokens.starts.since),
     );
     format!("{text}{CHECK}{:08x}\n", crc32fast::hash(text.as_bytes()))
 }
@@ -97,8 +107,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Contents, TextFault> {
     }
     let title = body.lines().next().and_then(|line| line.strip_prefix(TITLE));
     let form = match title.and_then(|form| form.parse().ok()) {
-        Some(form @ (FORM | WITHOUT_READINGS)) => form,
-        Some(newer @ 3..) => return Err(TextFault::Newer(newer)),
+        Some(form @ (FORM | WITHOUT_HOURS | WITHOUT_READINGS)) => form,
+        Some(newer @ 4..) => return Err(TextFault::Newer(newer)),
         _ => return Err(TextFault::Damaged),
     };
     let contents = parse(body, form)?;
@@ -117,7 +127,7 @@ fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
     };
     let [integration] = &words("integration ")?[..] else { return Err(TextFault::Damaged) };
     let requests = tally(&words("requests ")?)?;
-    let token_requests = tally(&words("tokens ")?)?;
+    let tokens = TokenCounts { day: tally(&words("tokens ")?)?, ..TokenCounts::default() };
     let [day_begins, origin] = &words("days begin ")?[..] else { return Err(TextFault::Damaged) };
     let origin = ORIGINS.iter().find(|(name, _)| name == origin).ok_or(TextFault::Damaged)?.1;
     let day_begins = TimeOfDay::parse(day_begins).map_err(|_| TextFault::Damaged)?;
@@ -128,7 +138,7 @@ fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
         requests,
         before: Tally::default(),
         serials: Serials { last, placed: last, early: last, old: last, ..Serials::default() },
-        token_requests,
+        tokens,
         day_begins,
         origin,
         pin,
@@ -136,7 +146,7 @@ fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
         clock: ServiceClock::default(),
         asked: None,
     };
-    if form == FORM {
+    if form != WITHOUT_READINGS {
         count.before = tally(&words("before ")?)?;
         count.serials = serials(&words("serials ")?, &words("early ")?)?;
         let [origin, confirmed @ ..] = &words("clock ")?[..] else {
@@ -148,6 +158,10 @@ fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
         let doubtful = reading(&words("doubtful ")?)?;
         count.clock = ServiceClock { confirmed, other, assumed, doubtful };
         count.asked = reading(&words("asked ")?)?;
+    }
+    if form == FORM {
+        count.tokens.hour = tally(&words("hour ")?)?;
+        count.tokens.starts = tally(&words("starts ")?)?;
     }
     Ok(Contents { integration: integration.clone(), count })
 }

@@ -233,9 +233,16 @@ impl PyClient {
     #[getter]
     fn allowance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let state = detached(py, || self.client.allowance())??;
-        let AllowanceState { used, limit, left, resets_at, token_requests } = state;
+        let AllowanceState {
+            used,
+            limit,
+            left,
+            resets_at,
+            token_requests,
+            token_requests_this_hour,
+        } = state;
         let class = py.import("siteline.allowance")?.getattr("Allowance")?;
-        class.call1((used, limit, left, resets_at, token_requests))
+        class.call1((used, limit, left, resets_at, token_requests, token_requests_this_hour))
     }
 
     /// The service's clock minus this machine's, in seconds; ``None`` until a reply shows it.

@@ -159,6 +159,7 @@ fn pages_of_windows_that_become_due_today_are_reserved() {
     covered(&mut state, 0, 30, 30);
     let allowance = |left, hour: i64| AllowanceState {
         token_requests: 0,
+        token_requests_this_hour: 0,
         used: 0,
         limit: left,
         left,
