@@ -18,7 +18,8 @@ class Allowance(NamedTuple):
     ``used`` requests of ``limit`` today, ``left`` of them; ``resets_at`` is when the day ends.
     Every page request counts, retries included, before its bytes leave. Without
     ``daily_allowance=`` ``limit`` and ``left`` are ``None``. ``token_requests`` are counted apart,
-    for the day and for the hour: they are limited over the whole integration (§5.4).
+    ``token_requests_this_hour`` of them in this hour: they are limited over the whole integration
+    (§5.4).
 
     >>> client = sandbox.client(daily_allowance=100)
     >>> table = client.data(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::settings::ClientSettings;
 use crate::auth::{AccessToken, AssertionSettings, Authentication, Proof, TokenKey, TokenSource};
 use crate::error::{Error, Kind, Result};
-use crate::http::ClientCertificate;
+use crate::http::{BaseUrl, ClientCertificate};
 
 /// A credential as it is now.
 pub(super) struct Identity {
@@ -112,10 +112,10 @@ impl Access {
 ///
 /// # Errors
 /// `ConfigError`.
-pub(super) fn check(settings: &ClientSettings) -> Result<()> {
-    match &settings.authentication {
-        Authentication::MutualTls(_) if settings.base_url.is_plain() => {
-            let address = settings.base_url.as_str();
+pub(super) fn check(base_url: &BaseUrl, authentication: &Authentication) -> Result<()> {
+    match authentication {
+        Authentication::MutualTls(_) if base_url.is_plain() => {
+            let address = base_url.as_str();
             let message = format!("Mutual TLS needs https://; base_url is {address}.");
             Err(Error::new(Kind::ConfigError, message)
                 .with_hint("Plain HTTP presents no certificate, and shows everything to anybody."))

@@ -69,7 +69,7 @@ impl Client {
             typ: settings.assertion_typ,
         };
         assertion.check()?;
-        identity::check(&settings)?;
+        identity::check(&settings.base_url, &settings.authentication)?;
         let terms = settings.terms();
         let ledger =
             settings.ledger.get_or_insert_with(|| Arc::new(MemoryLedger::new(terms))).clone();
@@ -126,13 +126,19 @@ impl Client {
 
     /// Uses another credential from the next exchange on; a valid token is used until it expires (T30),
     /// unless the subject differs.
-    pub(crate) fn replace_credential(&self, credential: impl Into<Authentication>) {
-        let new = Identity::new(credential.into(), &self.0.settings, &self.0.assertion);
+    ///
+    /// # Errors
+    /// `ConfigError` for a client certificate over plain HTTP.
+    pub(crate) fn replace_credential(&self, credential: impl Into<Authentication>) -> Result<()> {
+        let credential = credential.into();
+        identity::check(&self.0.settings.base_url, &credential)?;
+        let new = Identity::new(credential, &self.0.settings, &self.0.assertion);
         let mut identity = self.0.identity.lock();
         if let (Some(new), Some(former)) = (&new.tokens, &identity.tokens) {
             new.adopt(former);
         }
         *identity = Arc::new(new);
+        Ok(())
     }
 
     /// The state of the daily allowance of data requests (§8), from the ledger.

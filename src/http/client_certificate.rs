@@ -61,8 +61,8 @@ impl Presenter {
 
     /// Whether this presents the same certificate, or none as well.
     pub(super) fn presents(&self, certificate: Option<&Arc<ClientCertificate>>) -> bool {
-        let thumbprint = |certificate: &Arc<ClientCertificate>| certificate.thumbprint.clone();
-        self.certificate.as_ref().map(thumbprint) == certificate.map(thumbprint)
+        let of_this = self.certificate.as_deref().map(ClientCertificate::thumbprint);
+        of_this == certificate.map(|other| other.thumbprint())
     }
 }
 

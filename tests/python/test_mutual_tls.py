@@ -291,6 +291,46 @@ def test_m4_a_bound_token_that_is_refused_is_replaced_once(start, pem):
         assert (service.sent("/token"), service.sent("/discovery")) == (3, 5)
 
 
+@pytest.mark.fault("M2")
+@pytest.mark.parametrize("mode", ["data", "token"])
+@pytest.mark.parametrize("status", [400, 403, 495])
+def test_m2_a_page_of_the_terminator_costs_one_request_and_no_token(mode, status):
+    page = "<html><head><title>The SSL certificate error</title></head></html>"
+    with siteline.Sandbox(now="2026-11-20T00:00Z", mutual_tls=mode) as sandbox:
+        client = sandbox.client()
+        client.discover()
+        sandbox.fault(on="data", status=status, body=page, times=9)
+        with pytest.raises(siteline.AuthenticationError, match="client certificate") as caught:
+            client.data(site="S1", **HOUR).collect()
+        assert (caught.value.status, len(caught.value.attempts)) == (status, 1)
+        assert caught.value.detail == "The SSL certificate error"
+        assert client.allowance.used == 1
+        assert sandbox.stats["token_requests"] == (1 if mode == "token" else 0)
+        sandbox.clear_faults()
+        sandbox.fault(on="data", status=status, body='{"error": "certificate"}')
+        with pytest.raises(siteline.ServiceError) as caught:
+            client.data(site="S1", **HOUR).collect()
+        assert not isinstance(caught.value, siteline.AuthenticationError)
+
+
+@pytest.mark.fault("M4")
+def test_m4_the_sandbox_refuses_a_token_of_another_certificate():
+    with siteline.Sandbox(now="2026-11-20T00:00Z", mutual_tls="token") as sandbox:
+        first = siteline.MutualTls(sandbox.certificate("plant-7"), client_id="plant-7")
+        with sandbox.client(credential=first) as client:
+            client.discover()
+            second = siteline.MutualTls(sandbox.certificate("plant-7"), client_id="plant-7")
+            client.replace_credential(second)
+            client.discover()
+            assert sandbox.stats["tokens_issued"] == 2
+            assert sandbox.stats["refusals"] == []
+            sandbox.unregister("plant-7")
+            with pytest.raises(siteline.AuthenticationError, match="client certificate") as caught:
+                client.discover()
+            # The token was refused, and then the request for another.
+            assert len(caught.value.attempts) == 2
+
+
 @pytest.mark.fault("M5")
 @pytest.mark.parametrize("tokens", [False, True])
 def test_m5_a_certificate_that_is_replaced_on_disk_is_used_at_once(

@@ -73,6 +73,8 @@ struct Inner {
 struct State {
     loaded: Option<Arc<Loaded>>,
     files: Option<Files>,
+    /// Why the files cannot be used that have replaced it.
+    unusable: Option<Error>,
 }
 
 /// What was seen when the files had changed.
@@ -112,7 +114,7 @@ impl MutualTls {
         let files = source.files();
         let Checked { value: loaded, warnings } = source.load()?;
         let subject = loaded.subject.clone();
-        let state = State { loaded: Some(Arc::new(loaded)), files: Some(files) };
+        let state = State { loaded: Some(Arc::new(loaded)), files: Some(files), unusable: None };
         Ok(Checked { value: Self::with_state(source, subject, state), warnings })
     }
 
@@ -173,7 +175,10 @@ impl MutualTls {
             }
             loaded
         };
-        loaded.check_time(now)?;
+        loaded.check_time(now).map_err(|error| match &self.0.state.lock().unusable {
+            Some(new) => error.with_hint(format!("Its files were replaced: {new}")),
+            None => error,
+        })?;
         Ok(Arc::clone(&loaded.certificate))
     }
 
@@ -198,7 +203,12 @@ impl MutualTls {
             (Err(error), Some(former)) => (former, Some(Change::Unusable(error))),
             (Err(error), None) => return Err(error),
         };
-        *self.0.state.lock() = State { loaded: Some(Arc::clone(&loaded)), files: Some(files) };
+        let unusable = match &change {
+            Some(Change::Unusable(error)) => Some(error.clone()),
+            _ => None,
+        };
+        *self.0.state.lock() =
+            State { loaded: Some(Arc::clone(&loaded)), files: Some(files), unusable };
         Ok((loaded, change))
     }
 

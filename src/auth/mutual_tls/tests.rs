@@ -182,6 +182,8 @@ async fn m5_files_are_read_again_when_they_change_and_only_then() {
             assert_eq!(plant.current(now).await.expect("the second").thumbprint(), after);
         }
         assert_eq!(ASKED.load(Ordering::SeqCst), asked + 1, "it is tried once");
+        let error = plant.current(Timestamp::MAX).await.expect_err("it is over").to_string();
+        assert!(error.contains("has expired") && error.contains("were replaced"), "{error}");
     }
     put(&first);
     assert_eq!(plant.current(now).await.expect("the first again").thumbprint(), before);

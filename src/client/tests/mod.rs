@@ -142,7 +142,7 @@ async fn t30_a_new_key_is_used_from_the_next_exchange_on() {
     } else {
         new
     };
-    bench.client.replace_credential(new.clone());
+    bench.client.replace_credential(new.clone()).expect("the same subject");
     bench.get().await.expect("a page with the old token");
     assert_eq!(bench.server.token_requests().len(), 1);
     bench.clock().advance(Duration::from_secs(600));

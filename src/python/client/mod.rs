@@ -223,7 +223,7 @@ impl PyClient {
         self.client.base_url().as_str()
     }
 
-    /// The credential subject.
+    /// The credential subject, or that of the client certificate.
     #[getter]
     fn subject(&self) -> String {
         self.client.subject()
@@ -289,9 +289,9 @@ impl PyClient {
         // The old one is dropped after the lock is released, because that may run Python code.
         let _old = detached(py, || {
             let mut known = self.credential.lock();
-            self.client.replace_credential(new);
-            std::mem::replace(&mut *known, given)
-        })?;
+            self.client.replace_credential(new)?;
+            Ok::<_, Error>(std::mem::replace(&mut *known, given))
+        })??;
         Ok(())
     }
 
