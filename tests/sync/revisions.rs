@@ -1,7 +1,7 @@
 //! Points that arrive, are revised or are withdrawn after a read (§4.4.6, §4.5.4, §4.5.5).
 
 use siteline::sandbox::{AsOf, Identity, Options, Point};
-use siteline::sync::{FeedInput, WindowState};
+use siteline::sync::{Feed, FeedInput, WindowState};
 
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 
@@ -144,4 +144,30 @@ async fn an_empty_window_that_was_read_is_not_unread() {
     assert_eq!((report.requests, report.feeds[0].applied.inserted), (1, 0));
     let states: Vec<_> = harness.windows().iter().map(|window| window.state).collect();
     assert_eq!(states, [WindowState::Provisional, WindowState::Unread, WindowState::Unread,]);
+}
+
+#[tokio::test]
+async fn s21_what_comes_after_the_lateness_is_found_by_audits_counted_and_stored() {
+    let mut harness = loaded(0);
+    let input = FeedInput { audit_pages: 20, ..harness.feed.input().clone() };
+    harness.feed = Feed::new(input).expect("a feed");
+    harness.settle().await;
+    harness.settings.until = None;
+    for hour in 0..17 {
+        for number in [0, 1] {
+            let late = point(&format!("2026-11-01T{hour:02}:00:00Z"), -7.0);
+            harness.sandbox.revise(&series(number), late).expect("a point");
+        }
+    }
+    let mut late = 0;
+    for _ in 0..48 {
+        harness.advance(6 * HOUR);
+        let report = harness.sync().await.expect("a sync");
+        late += report.feeds[0].late;
+        let applied = report.feeds[0].applied;
+        assert!(applied.inserted == 0 && applied.flagged == 0, "{applied:?}");
+    }
+    // What an audit has found the window's own read brings: each point is counted once at most.
+    assert!((2..=34).contains(&late), "{late}");
+    harness.settle().await;
 }

@@ -103,7 +103,9 @@ fn compare_with_serde_json(body: &[u8], decoded: &Decoded) {
     let rows = rows(decoded);
     assert_eq!(rows.len(), points.len());
     for ((time, numbers, count), point) in rows.into_iter().zip(points) {
-        if let Some(Ok(at)) = point["timestamp"].as_str().map(str::parse::<Timestamp>) {
+        let text = point["timestamp"].as_str().unwrap_or_default();
+        // A leap second is the last microsecond before it (J11); jiff takes it for the 59th.
+        if let Some(at) = text.parse::<Timestamp>().ok().filter(|_| !text.contains(":60")) {
             assert_eq!(time, at.as_microsecond());
         }
         for (name, number) in NUMBERS.into_iter().zip(numbers) {
