@@ -1,5 +1,6 @@
-//! The exchange of a proof, usually an assertion, for an access token (§4.1): one call and its attempts. Every attempt
-//! signs a new assertion, because the service accepts a `jti` once, whatever the outcome.
+//! The exchange of a proof, usually an assertion, for an access token (§4.1): one call and its
+//! attempts. Every attempt signs a new assertion, because the service accepts a `jti` once, whatever
+//! the outcome.
 
 use std::fmt;
 use std::time::Duration;
@@ -68,11 +69,12 @@ impl Exchange<'_> {
         tries: Tries,
     ) -> Result<Issued> {
         let clock = self.time.clock();
-        let mut call = Call::begin(clock, self.policy, quota, self.deadline);
-        let mut corrected = false;
+        // Before the call, whose limits do not count the wait.
         if tries == Tries::All {
             self.spread_start().await?;
         }
+        let mut call = Call::begin(clock, self.policy, quota, self.deadline);
+        let mut corrected = false;
         loop {
             if let Some((left, because)) = gate.closed(clock) {
                 call.wait_out(left, because).await?;
@@ -86,7 +88,7 @@ impl Exchange<'_> {
             }
             let applied = self.time.correction();
             let (asked, asked_wall) = (clock.monotonic(), clock.wall());
-            let error = match call.attempt(Box::pin(self.attempt(scopes))).await {
+            let mut error = match call.attempt(Box::pin(self.attempt(scopes))).await {
                 Ok(grant) => {
                     call.succeeded();
                     return Ok(Issued { grant, asked, asked_wall });
@@ -96,20 +98,17 @@ impl Exchange<'_> {
             gate.close(clock, &error);
             self.share_pause(&error);
             if is_invalid_client(&error) {
-                let Proof::Assertion { credential, settings } = self.proof else {
-                    return Err(call.with_last_attempt(error));
-                };
-                if error.context().certificate_refused {
-                    return Err(call.with_last_attempt(error));
+                if let Proof::Assertion { credential, settings } = self.proof
+                    && !error.context().certificate_refused
+                {
+                    if !corrected && self.correction_helps(applied) {
+                        corrected = true;
+                        call.record_attempt(&error, Duration::ZERO);
+                        continue;
+                    }
+                    error = self.explain(error, corrected, credential, settings);
                 }
-                if !corrected && self.correction_helps(applied) {
-                    corrected = true;
-                    call.record_attempt(&error, Duration::ZERO);
-                    continue;
-                }
-                return Err(
-                    call.with_last_attempt(self.explain(error, corrected, credential, settings))
-                );
+                return Err(call.with_last_attempt(error));
             }
             if tries == Tries::One {
                 return Err(call.with_last_attempt(error));

@@ -44,7 +44,7 @@ pub use key::PrivateKey;
 pub(crate) use key::{AsyncSigner, Loaded, SignFuture, Signer};
 pub(crate) use key_choice::KeyChoice;
 pub use mutual_tls::MutualTls;
-pub(crate) use mutual_tls::{CertificateSource, Part};
+pub(crate) use mutual_tls::{AskPassphrase, CertificateSource, Part};
 pub(crate) use proof::Proof;
 pub(crate) use scope::ScopeSet;
 pub(crate) use token::{TokenKey, TokenSource};

@@ -231,5 +231,12 @@ mod tests {
         let error = check(reply(400, body), REQUEST, Some("tok3n"), now).expect_err("refused");
         let text = error.to_string();
         assert!(!text.contains("cret") && !text.contains("tok3n"), "{text}");
+        // Nor in the page of a terminator, which may be all text.
+        let page = format!("the certificate is missing: {body}");
+        let error = check(reply(400, &page), REQUEST, Some("tok3n"), now).expect_err("refused");
+        assert_eq!(error.kind(), Kind::AuthenticationError);
+        let text = format!("{error} {:?}", error.context());
+        assert!(!text.contains("cret ") && !text.contains("tok3n"), "{text}");
+        assert!(text.contains("[removed]"), "{text}");
     }
 }

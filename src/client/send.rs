@@ -319,15 +319,13 @@ impl Client {
         // The reply of a token request costs no data request and shows the service's day, if another
         // one confirms it. The first token may have been requested before. Without any date one data
         // request asks.
-        let mut is_new = false;
-        for _ in 0..2 {
+        for is_new in [false, true] {
             unknown = unknown
                 && match permit()? {
                     Permit::Unknown { one } => one || !is_new,
                     _ => false,
                 };
             if unknown {
-                is_new = true;
                 if access.token.is_some() {
                     identity.invalidate(&access);
                     access = self.access(identity, call).await?;

@@ -2,8 +2,6 @@
 //! a page that the terminator before the service writes, or by a JSON error. The interface shows none
 //! (§5.6).
 
-use std::borrow::Cow;
-
 use rustls::AlertDescription;
 
 use super::client_certificate::Presenter;
@@ -59,21 +57,25 @@ pub(super) fn from_alert(alert: AlertDescription, address: &str, presenter: &Pre
         .with(|context| context.unsent = true)
 }
 
-/// The title of a page that says so: a terminator such as nginx answers 400 with HTML before the service
-/// sees the request. `None` for any other reply.
-pub(super) fn page_title(status: u16, body: &[u8]) -> Option<Cow<'_, str>> {
+/// Whether a reply is a page that says so: a terminator such as nginx answers 400 with HTML before the
+/// service sees the request.
+pub(super) fn is_page(status: u16, body: &[u8]) -> bool {
     let body = body.trim_ascii_start();
-    let is_json = matches!(body.first(), Some(b'{' | b'[' | b'"'));
-    let is_own_status = matches!(status, 495 | 496);
-    if is_json || !(is_own_status || matches!(status, 400 | 403)) {
-        return None;
+    if matches!(body.first(), Some(b'{' | b'[' | b'"')) {
+        return false;
     }
     let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PAGE)]);
-    let speaks_of_it = is_own_status || text.to_ascii_lowercase().contains("certificate");
-    speaks_of_it.then(|| {
-        let inside = text.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
-        inside.map(|(title, _)| title.to_owned()).map_or_else(|| text.clone(), Cow::Owned)
-    })
+    match status {
+        495 | 496 => true,
+        400 | 403 => text.to_ascii_lowercase().contains("certificate"),
+        _ => false,
+    }
+}
+
+/// The title of a page, or all that is shown of it.
+pub(super) fn title(shown: &str) -> &str {
+    let inside = shown.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+    inside.map_or(shown, |(title, _)| title)
 }
 
 /// Neither a new token nor a repeat can help.
@@ -89,24 +91,24 @@ mod tests {
 
     #[test]
     fn m1_m2_pages_that_speak_of_a_certificate_are_recognised() {
-        let page = |status, body: &str| {
-            page_title(status, body.as_bytes()).map(std::borrow::Cow::into_owned)
-        };
         let nginx = "<html>\r\n<head><title>400 The SSL certificate error</title></head>\r\n";
-        assert_eq!(page(400, nginx).as_deref(), Some("400 The SSL certificate error"));
+        assert_eq!(title(nginx), "400 The SSL certificate error");
         assert_eq!(
-            page(403, "SSL client certificate is required").map(|text| text.len()),
-            Some(34)
+            title("SSL client certificate is required"),
+            "SSL client certificate is required"
         );
-        assert!(page(496, "").is_some() && page(495, "<p>no</p>").is_some());
-        for (status, body) in [
-            (400, "<title>400 Bad Request</title>"),
-            (500, nginx),
-            (404, nginx),
-            (400, " {\"error\": \"invalid_request\", \"detail\": \"certificate\"}"),
-            (403, "[\"certificate\"]"),
+        for (status, body, expected) in [
+            (400, nginx, true),
+            (403, "SSL client certificate is required", true),
+            (496, "", true),
+            (495, "<p>no</p>", true),
+            (400, "<title>400 Bad Request</title>", false),
+            (500, nginx, false),
+            (404, nginx, false),
+            (400, " {\"error\": \"invalid_request\", \"detail\": \"certificate\"}", false),
+            (403, "[\"certificate\"]", false),
         ] {
-            assert_eq!(page(status, body), None, "{status} {body}");
+            assert_eq!(is_page(status, body.as_bytes()), expected, "{status} {body}");
         }
     }
 }

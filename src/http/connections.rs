@@ -40,7 +40,7 @@ impl Connections {
         let proxy = proxy::for_service(base, settings.proxy.as_deref())?;
         let tls = tls(base, &settings.trust, presenter.clone())?;
         let builder = builder(base, settings)?.tls_backend_preconfigured(tls);
-        let http = builder.build().map_err(failure::from_builder)?;
+        let http = builder.build().map_err(|_| failure::unusable_settings())?;
         Ok(Self { http, proxy: proxy.map(Into::into), presenter })
     }
 }
@@ -62,9 +62,9 @@ fn builder(base: &BaseUrl, settings: &TransportSettings) -> Result<reqwest::Clie
     }
     match &settings.proxy {
         None => Ok(builder),
-        Some(proxy) => {
-            Proxy::all(proxy).map(|proxy| builder.proxy(proxy)).map_err(failure::from_builder)
-        }
+        Some(proxy) => Proxy::all(proxy)
+            .map(|proxy| builder.proxy(proxy))
+            .map_err(|_| failure::unusable_settings()),
     }
 }
 

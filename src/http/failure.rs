@@ -86,11 +86,16 @@ pub(super) fn from_request(
     }
     let message = format!("the connection broke before a reply: {}", how(&causes));
     let error = Error::new(Kind::TransportError, message);
-    if presenter.was_asked() && presenter.certificate.is_none() {
-        // Where the alert was lost with the connection.
-        return error.with_hint("the service asks for a client certificate, and there is none");
+    if !presenter.was_asked() {
+        return error;
     }
-    error
+    // The alert may have been lost with the connection.
+    error.with_hint(match presenter.certificate {
+        None => "the service asks for a client certificate, and there is none",
+        Some(_) => {
+            "the service asked for a client certificate, and may have refused the one presented"
+        }
+    })
 }
 
 /// A failure while a body was read.
@@ -103,13 +108,8 @@ pub(super) fn from_body(error: reqwest::Error) -> Error {
     Error::new(Kind::TruncatedBody, format!("the body of the reply is truncated: {}", how(&causes)))
 }
 
-/// The reqwest client could not be created; with TLS, because there are no trusted certificates.
-pub(super) fn from_builder(error: reqwest::Error) -> Error {
-    let error = error.without_url();
-    let causes = causes(&error);
-    if find::<rustls::Error>(&causes).is_some() {
-        return no_store();
-    }
+/// The reqwest client could not be created.
+pub(super) fn unusable_settings() -> Error {
     Error::new(
         Kind::ConfigError,
         "the settings of the connection (proxy=, ca_bundle=) cannot be used",

@@ -92,8 +92,10 @@ impl Problem {
     /// The error for a status that means the same at every endpoint.
     #[must_use]
     pub(crate) fn by_status(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
-        if let Some(title) = certificate_refusal::page_title(reply.status, &reply.body) {
-            let problem = Self { code: None, detail: shown(&title, &[]) };
+        if is_certificate_page(reply) {
+            // Of what is shown, from which secrets were removed.
+            let title = self.detail.as_deref().map(certificate_refusal::title);
+            let problem = Self { code: None, detail: title.map(str::to_owned) };
             return problem.certificate_refused(what, reply, now);
         }
         let (kind, message) = match reply.status {
@@ -143,7 +145,7 @@ impl Problem {
 /// Whether a reply is a page of a terminator that refuses the client certificate.
 #[must_use]
 pub(crate) fn is_certificate_page(reply: &Reply) -> bool {
-    certificate_refusal::page_title(reply.status, &reply.body).is_some()
+    certificate_refusal::is_page(reply.status, &reply.body)
 }
 
 /// Removes the byte order mark that some servers put before JSON.

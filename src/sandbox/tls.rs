@@ -15,7 +15,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{
     DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -164,7 +164,13 @@ impl Stream {
     pub(super) async fn begin(tcp: TcpStream, tls: Option<TlsAcceptor>) -> io::Result<Self> {
         match tls {
             None => Ok(Self::Plain(tcp)),
-            Some(acceptor) => Ok(Self::Tls(Box::new(acceptor.accept(tcp).await?))),
+            Some(acceptor) => match acceptor.accept(tcp).into_fallible().await {
+                Ok(stream) => Ok(Self::Tls(Box::new(stream))),
+                Err((error, tcp)) => {
+                    refuse(tcp).await;
+                    Err(error)
+                }
+            },
         }
     }
 
@@ -193,6 +199,14 @@ impl Stream {
         // Fails where the client has disconnected.
         let _ = tcp.set_zero_linger();
     }
+}
+
+/// Lets the alert arrive: a connection that is closed with unread bytes of the request is reset, and a
+/// reset may overtake the alert.
+async fn refuse(mut tcp: TcpStream) {
+    // Both fail where the client has disconnected.
+    let _ = tcp.shutdown().await;
+    let _ = tokio::io::copy(&mut tcp, &mut tokio::io::sink()).await;
 }
 
 impl AsyncRead for Stream {

@@ -6,7 +6,9 @@ import json
 import logging
 import os
 import pickle
+import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -177,21 +179,35 @@ def test_m2_a_certificate_that_is_refused_is_told_and_not_tried_again(
     assert service.front.total() == 3
 
 
+def requiring(authority, issuer, version, tmp_path) -> ssl.SSLContext:
+    """A server's TLS that requires a certificate in the handshake."""
+    clients = tmp_path / "clients.pem"
+    clients.write_bytes(issuer.pem)
+    context = authority.offering()
+    context.minimum_version = context.maximum_version = version
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(clients)
+    return context
+
+
 class Strict(Server):
-    """OpenSSL's own refusal: a TLS server that requires a certificate in the handshake."""
+    """OpenSSL's own refusal of a certificate."""
 
     def __init__(self, authority, issuer, version, tmp_path) -> None:
-        clients = tmp_path / "clients.pem"
-        clients.write_bytes(issuer.pem)
-        context = authority.offering()
-        context.minimum_version = context.maximum_version = version
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(clients)
+        context = requiring(authority, issuer, version, tmp_path)
 
         def serve(request):
-            with context.wrap_socket(request, server_side=True) as connection:
-                connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            with request.dup() as tcp:
+                try:
+                    with context.wrap_socket(request, server_side=True) as connection:
+                        connection.recv(65536)
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+                except ssl.SSLError:
+                    # Closed with unread bytes of the request, the connection would be reset, and a
+                    # reset may overtake the alert.
+                    tcp.shutdown(socket.SHUT_WR)
+                    while tcp.recv(65536):
+                        pass
 
         super().__init__(serve)
 
@@ -222,6 +238,50 @@ def test_m2_a_refusal_by_an_alert_speaks_of_the_client_certificate(
             url, credential=siteline.MutualTls(good.both), ca_bundle=authority.pem
         ) as client:
             assert client.discover() == {}
+
+
+class Resetting(Server):
+    """A refusal whose alert is lost, because the connection is reset."""
+
+    def __init__(self, authority, issuer, tmp_path) -> None:
+        context = requiring(authority, issuer, ssl.TLSVersion.TLSv1_3, tmp_path)
+
+        def serve(request):
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            connection = context.wrap_bio(incoming, outgoing, server_side=True)
+            request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            while True:
+                try:
+                    connection.do_handshake()
+                except ssl.SSLWantReadError:
+                    request.sendall(outgoing.read())
+                    incoming.write(request.recv(65536))
+                except ssl.SSLError:
+                    # `outgoing` holds the alert.
+                    request.close()
+                    return
+
+        super().__init__(serve)
+
+
+@pytest.mark.fault("M1", "M2")
+def test_m2_a_refusal_whose_alert_is_lost_is_repeated_and_hints_at_the_certificate(
+    authority, issuer, tmp_path, key_file
+):
+    other = Issuer("another authority").issue()
+    with Resetting(authority, issuer, tmp_path) as server:
+        for credential, words in (
+            (siteline.Credential("s", key_file), "for a client certificate, and there is none"),
+            (siteline.MutualTls(other.both), "may have refused the one presented"),
+        ):
+            before = server.connections
+            url = f"https://127.0.0.1:{server.port}"
+            with (
+                siteline.Client(url, credential=credential, ca_bundle=authority.pem) as client,
+                pytest.raises(siteline.TransportError, match=words),
+            ):
+                client.discover()
+            assert server.connections == before + 4
 
 
 @pytest.mark.fault("M3")

@@ -10,7 +10,7 @@ use pyo3::types::PyString;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::auth::{CertificateSource, Checked, MutualTls, Part, is_key_text};
+use crate::auth::{AskPassphrase, CertificateSource, Checked, MutualTls, Part, is_key_text};
 use crate::error::{Error, Kind};
 use crate::python::auth::key_place::Opener;
 use crate::python::auth::passphrase::words;
@@ -263,14 +263,12 @@ impl PyMutualTls {
     }
 }
 
-type AskPassphrase = Box<dyn Fn() -> crate::Result<Option<Zeroizing<Vec<u8>>>> + Send + Sync>;
-
-fn held(passphrase: Option<Passphrase>) -> AskPassphrase {
+fn held(passphrase: Option<Passphrase>) -> Box<AskPassphrase> {
     Box::new(move || Ok(passphrase.as_ref().map(|passphrase| passphrase.0.clone())))
 }
 
 /// Runs the command, or reads the variable, each time.
-fn asking(opener: Opener) -> AskPassphrase {
+fn asking(opener: Opener) -> Box<AskPassphrase> {
     Box::new(move || {
         let asked = attached(|py| opener.passphrase(py).map_err(|raised| error_of(py, raised)));
         asked.map_or_else(

@@ -25,7 +25,7 @@ def now() -> datetime.datetime:
 
 
 def sign(
-    subject, public_key, issuer, key, *, begins, ends, usage=None, is_authority=False, uri=None
+    subject, public_key, issuer, key, *, begins, ends, usage=None, is_authority=False, names=()
 ):
     """A certificate."""
     builder = (
@@ -40,9 +40,8 @@ def sign(
     )
     if usage is not None:
         builder = builder.add_extension(x509.ExtendedKeyUsage(usage), critical=False)
-    if uri is not None:
-        names = x509.SubjectAlternativeName([x509.UniformResourceIdentifier(uri)])
-        builder = builder.add_extension(names, critical=False)
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     algorithm = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
     return builder.sign(key, algorithm)
 
@@ -94,7 +93,7 @@ class Issuer:
             begins=now() + datetime.timedelta(days=begins),
             ends=now() + datetime.timedelta(days=ends),
             usage=[usage],
-            uri=uri,
+            names=[x509.UniformResourceIdentifier(uri)] if uri else [],
         )
         return Issued(certificate, key, self.chain)
 

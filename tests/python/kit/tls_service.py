@@ -13,9 +13,11 @@ import threading
 from typing import TYPE_CHECKING
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from .certificates import sign
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,19 +79,16 @@ class Authority:
             x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
             x509.IPAddress(ipaddress.ip_address(SELF)),
         ]
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(issuer)
-            .public_key(public_key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now + datetime.timedelta(days=first))
-            .not_valid_after(now + datetime.timedelta(days=last))
-            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        return sign(
+            subject,
+            public_key,
+            issuer,
+            key,
+            begins=now + datetime.timedelta(days=first),
+            ends=now + datetime.timedelta(days=last),
+            is_authority=is_authority,
+            names=[] if is_authority else names,
         )
-        if not is_authority:
-            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-        return builder.sign(key, hashes.SHA256())
 
 
 def pump(one: socket.socket, other: socket.socket, inspect=lambda data: None) -> None:
