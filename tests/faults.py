@@ -14,6 +14,7 @@ begins with (``t10_every_attempt_carries_a_new_jti``), a Python test those of it
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import re
 import sys
@@ -168,6 +169,12 @@ def table(listed: list[str], tests: dict[str, set[str]], meaning: dict[str, str]
     return lines
 
 
+def changes(known: str, proven: str) -> list[str]:
+    """The lines of the table that these runs take out and add."""
+    lines = difflib.unified_diff(known.splitlines(), proven.splitlines(), n=0, lineterm="")
+    return [line[:200] for line in lines if not line.startswith(("---", "+++", "@@"))]
+
+
 def objections(
     rows: dict[str, set[str]], meaning: dict[str, str], skipped: dict[str, set[str]]
 ) -> list[str]:
@@ -225,6 +232,7 @@ def main() -> int:
     known = TABLE.read_text(encoding="utf-8") if TABLE.exists() else ""
     if known not in (render(rows, meaning, skipped, is_long=long) for long in {is_long, False}):
         print("tests/FAULTS.md differs from what these runs proved: make faults FAULTS=--write")
+        print("\n".join(changes(known, render(rows, meaning, skipped, is_long=False))))
         return 1
     print(f"{len(claimed_rows())} fault rows proven, in agreement with tests/FAULTS.md")
     for row, what in NEEDS.items():

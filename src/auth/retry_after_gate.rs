@@ -46,3 +46,40 @@ impl RetryAfterGate {
         Some((left, because))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::test_harness::noon;
+    use crate::error::Kind;
+
+    fn asks(seconds: u64) -> Error {
+        Error::new(Kind::RateLimited, format!("wait {seconds} s"))
+            .with(|context| context.retry_after = Some(Duration::from_secs(seconds)))
+    }
+
+    #[test]
+    fn t9_the_pause_with_the_later_end_counts_and_the_error_says_how_much_is_left() {
+        let (gate, clock) = (RetryAfterGate::default(), noon());
+        let left = || {
+            gate.closed(&clock).map(|(left, because)| {
+                assert_eq!(because.context().retry_after, Some(left));
+                (left.as_secs(), because.context().message.clone())
+            })
+        };
+        gate.close(&clock, &Error::new(Kind::RateLimited, "without a time"));
+        assert_eq!(left(), None);
+        for (asked, counts) in [(20, 20), (30, 30), (10, 30)] {
+            gate.close(&clock, &asks(asked));
+            assert_eq!(left(), Some((counts, format!("wait {counts} s"))));
+        }
+        // Of two with the same end the first remains.
+        gate.close(&clock, &asks(30).with(|context| context.message = "another".to_owned()));
+        clock.advance(Duration::from_secs(29));
+        assert_eq!(left(), Some((1, "wait 30 s".to_owned())));
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(left(), None);
+        gate.close(&clock, &asks(1_000_000));
+        assert_eq!(left().map(|(left, _)| left), Some(LONGEST_PAUSE.as_secs()));
+    }
+}

@@ -55,7 +55,13 @@ def test_a_complete_run_is_written_and_then_agrees(check):
     assert check(*runs)[0] == 1, "no table yet"
     assert check(*runs, "--write")[0] == 0
     assert check(*runs)[0] == 0
-    assert check(rust(["a::tests::t10_another_story ... ok"]), runs[1])[0] == 1
+    status, printed = check(rust(["a::tests::t10_another_story ... ok"]), runs[1])
+    assert status == 1
+    lines = [line for line in printed.splitlines() if "`a::tests::" in line]
+    assert {(line[0], line.split("`")[1].rsplit("::")[-1]) for line in lines} == {
+        ("-", "t10_t11_every_attempt_is_new"),
+        ("+", "t10_another_story"),
+    }
 
 
 @pytest.mark.parametrize(

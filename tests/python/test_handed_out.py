@@ -106,7 +106,8 @@ def test_close_and_the_end_of_a_with_block_stop_it_although_clients_exist():
         client = sandbox.client(tries=1)
         client.discover()
     assert not is_served(client.base_url)
-    with pytest.raises(siteline.TransportError, match="refused"):
+    # The end of its connection may not have arrived yet.
+    with pytest.raises(siteline.TransportError, match=r"refused|before a reply"):
         client.discover()
 
 

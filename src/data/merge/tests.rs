@@ -10,10 +10,10 @@ use crate::data::{TableBuilder, schema};
 /// A point of a model: series, minute, value, count.
 type Point = (u8, i64, Option<f64>, Option<i64>);
 
-/// A page with an envelope for each run of points of one series.
+/// A page with one or more envelopes for each run of points of one series.
 fn page(sequence: u64, points: &[Point]) -> Page {
     let envelopes: Vec<String> = points
-        .chunk_by(|left, right| left.0 == right.0)
+        .chunk_by(|left, right| left.0 == right.0 && right.1 % 3 != 0)
         .map(|run| {
             let tag = if run[0].0 == 0 { "null".to_owned() } else { format!("\"t{}\"", run[0].0) };
             let points: Vec<String> = run
