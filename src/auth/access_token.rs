@@ -109,3 +109,34 @@ impl CachedToken {
         UNUSABLE.min(self.lifetime / 20)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::grant::Grant;
+    use crate::auth::test_harness::noon;
+
+    #[test]
+    fn t22_the_margins_of_a_short_token_are_parts_of_its_lifetime() {
+        let clock = noon();
+        let token = |seconds| {
+            let lifetime = Duration::from_secs(seconds);
+            let authorization = HeaderValue::from_static("Bearer tok");
+            let grant = Grant { authorization, lifetime, scopes: None };
+            let issued = Issued { grant, asked: clock.monotonic(), asked_wall: clock.wall() };
+            CachedToken::new(issued, &clock)
+        };
+        // Lifetime, then in milliseconds when it is renewed at the earliest, first, and not used.
+        for (seconds, renew, first, unusable) in
+            [(600, 120_000, 15_000, 5_000), (80, 40_000, 10_000, 4_000), (10, 5_000, 1_250, 500)]
+        {
+            for _ in 0..50 {
+                let token = token(seconds);
+                let renew_at = token.renew_at.as_millis();
+                assert!((renew / 2..=renew).contains(&renew_at), "{seconds} s: {renew_at} ms");
+                assert_eq!(token.renew_first_at().as_millis(), first, "{seconds} s");
+                assert_eq!(token.unusable_at().as_millis(), unusable, "{seconds} s");
+            }
+        }
+    }
+}

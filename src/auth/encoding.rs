@@ -241,3 +241,41 @@ fn unrecognised() -> Error {
          its private members. If you meant the path of a file, remove line breaks from it.",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k5_the_first_element_is_a_sequence_that_only_white_space_follows() {
+        assert_eq!(first_element(b"\x30\x01\x05\r\n"), Some(&b"\x30\x01\x05"[..]));
+        for bytes in [&b"\x30\x01\x05\x00"[..], b"\x02\x01\x05", b"\x02\x01\x05\x00", b"\x30\x05"] {
+            assert_eq!(first_element(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn k5_bytes_in_another_encoding_are_a_text_only_around_a_pem_block() {
+        let text = |bytes| text_of(bytes).map(|text| text.to_string());
+        assert_eq!(text(b"0\x82\x04\xbe\x02\x01 and more"), None);
+        let commented = text(b"cl\xe9 -----BEGIN X-----");
+        assert_eq!(commented.as_deref(), Some("cl\u{fffd} -----BEGIN X-----"));
+    }
+
+    #[test]
+    fn k2_the_algorithm_of_another_key_is_named() {
+        for (oid, name) in [
+            ("1.2.840.113549.1.1.10", "an RSA key that is restricted to PSS signatures"),
+            ("1.2.840.10045.2.1", "an EC key"),
+            ("1.3.101.112", "an Ed25519 key"),
+            ("1.3.101.113", "an Ed448 key"),
+            ("1.3.101.110", "a key for X25519 or X448, which cannot sign"),
+            ("1.3.101.111", "a key for X25519 or X448, which cannot sign"),
+            ("1.2.840.10040.4.1", "a DSA key"),
+            ("1.2.3.4", "a key of another algorithm"),
+        ] {
+            assert_eq!(algorithm_name(ObjectIdentifier::new_unwrap(oid)), Some(name));
+        }
+        assert_eq!(algorithm_name(ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1")), None);
+    }
+}

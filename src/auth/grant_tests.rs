@@ -139,3 +139,16 @@ async fn t18_the_description_is_truncated_escaped_and_stripped_of_the_assertion(
         assert!(!text.contains(part), "a part of the assertion is shown");
     }
 }
+
+#[tokio::test]
+async fn t18_an_error_that_echoes_a_token_does_not_show_it() {
+    for name in ["access_token", "refresh_token", "id_token"] {
+        let secret = "opaque secret of eighty-one";
+        let body = format!(
+            r#"{{"error":"invalid_request","error_description":"not for {secret}","{name}":"{secret}"}}"#
+        );
+        let error = error_of(Act::json(400, &body)).await;
+        let text = format!("{error} {error:?} {:?}", error.context());
+        assert!(!text.contains(secret) && text.contains("not for"), "{name}: {text}");
+    }
+}

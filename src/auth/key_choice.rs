@@ -53,3 +53,45 @@ impl<K, S, P> KeyChoice<K, S, P> {
         Err(Error::new(Kind::CredentialError, message).with_hint(hint))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The source that was chosen, or the first words of the error. `arguments` are the letters of those
+    /// that are given: `k`ey, `s`igner, `j`wk, `p`assphrase, `c`ommand.
+    fn chosen(arguments: &str) -> String {
+        let given = |letter| arguments.contains(letter).then_some(letter);
+        let source = (given('k'), given('s'), given('j'));
+        let choice = KeyChoice::of_arguments(source, given('p').is_some(), given('c').is_some());
+        match choice {
+            Ok(KeyChoice::Private(key)) => key.to_string(),
+            Ok(KeyChoice::Signer(signer, jwk)) => format!("{signer}{jwk}"),
+            Err(error) => {
+                assert_eq!(error.kind(), Kind::CredentialError);
+                error.context().message.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    #[test]
+    fn exactly_one_source_is_named_with_the_arguments_that_belong_to_it() {
+        for (arguments, expected) in [
+            ("k", "k"),
+            ("kp", "k"),
+            ("kc", "k"),
+            ("kpc", "passphrase and password_command"),
+            ("kj", "public_jwk belongs to"),
+            ("ks", "A credential has"),
+            ("", "A credential needs"),
+            ("j", "A credential needs"),
+            ("sj", "sj"),
+            ("s", "A signer needs"),
+            ("sjp", "passphrase and password_command"),
+            ("sjc", "passphrase and password_command"),
+            ("sjpc", "passphrase and password_command"),
+        ] {
+            assert_eq!(chosen(arguments), expected, "{arguments:?}");
+        }
+    }
+}

@@ -113,3 +113,46 @@ fn is_hidden(path: &Path) -> bool {
     let text = path.to_string_lossy();
     text.len() > LONGEST_SHOWN_PATH || encoding::is_key_text(&text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k1_a_file_of_the_largest_size_is_read_and_its_bytes_are_never_moved() {
+        let path = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
+        for (size, is_read) in [(5, true), (LARGEST_FILE, true), (LARGEST_FILE + 1, false)] {
+            File::create(&path).and_then(|file| file.set_len(size)).expect("a file");
+            let read = read("private key", &path);
+            assert_eq!(read.is_ok(), is_read, "{size} bytes");
+            let Ok((bytes, _)) = read else { continue };
+            // A larger one would have grown, and left a copy.
+            assert_eq!((bytes.len() as u64, bytes.capacity() as u64), (size, size + 1));
+        }
+        fs::remove_file(path).expect("removed");
+    }
+
+    #[test]
+    fn k1_a_path_that_cannot_be_read_comes_with_what_to_do() {
+        let text = |kind: io::ErrorKind| {
+            let error = unreadable("certificate", Path::new("plant.pem"), &kind.into());
+            format!("{error} {}", error.context().hint.as_deref().unwrap_or_default())
+        };
+        assert!(text(io::ErrorKind::IsADirectory).contains("Pass the path of the file in it."));
+        assert!(text(io::ErrorKind::PermissionDenied).contains("give this user a copy"));
+        assert!(text(io::ErrorKind::Interrupted).contains("The system says"));
+
+        let relative = absolute_hint(Path::new("plant.pem"));
+        assert!(relative.starts_with("Looked for \"/") && relative.ends_with("plant.pem\"."));
+        assert_eq!(absolute_hint(Path::new("/x/plant.pem")), "Check its directory and name.");
+    }
+
+    #[test]
+    fn k1_a_path_is_shown_up_to_400_bytes_if_it_is_no_key() {
+        let text = |path: &str| shown(Path::new(path));
+        assert_eq!(text(&"k".repeat(200)), format!("{:?}", "k".repeat(200)));
+        assert_eq!(text(&"k-".repeat(200)).len(), 402);
+        assert_eq!(text(&"k-".repeat(201)), "(402 bytes that do not look like a path)");
+        assert_eq!(text("two\nlines"), "(9 bytes that do not look like a path)");
+    }
+}

@@ -134,3 +134,40 @@ fn described(block: &Block<'_>) -> &'static str {
         _ => "a PEM block of another type",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k2_a_block_that_is_no_rsa_key_is_named() {
+        for (label, name) in [
+            ("PUBLIC KEY", "a public key"),
+            ("RSA PUBLIC KEY", "a public key"),
+            ("CERTIFICATE", "a certificate"),
+            ("X509 CERTIFICATE", "a certificate"),
+            ("TRUSTED CERTIFICATE", "a certificate"),
+            ("CERTIFICATE REQUEST", "a certificate request"),
+            ("NEW CERTIFICATE REQUEST", "a certificate request"),
+            ("EC PARAMETERS", "the parameters of an EC key"),
+            ("PKCS7", "a PKCS#7 bundle"),
+            ("X509 CRL", "a PEM block of another type"),
+            ("EC PRIVATE KEY", "an EC key"),
+            ("DSA PRIVATE KEY", "a DSA key"),
+        ] {
+            // Without a body, the END line follows at once.
+            let text = format!("-----BEGIN {label}-----\n-----END {label}-----\n");
+            let error = private_key_der(&text).expect_err(label);
+            let message = &error.context().message;
+            assert_eq!(*message, format!("RS256 needs an RSA private key; this is {name}."));
+        }
+    }
+
+    #[test]
+    fn k5_blocks_are_found_one_after_another() {
+        let text = "-----BEGIN A-----\n-----END A----------BEGIN B-----x-----END B-----";
+        let labels: Vec<_> =
+            blocks(text).expect("blocks").iter().map(|block| (block.label, block.body)).collect();
+        assert_eq!(labels, [("A", "\n"), ("B", "x")]);
+    }
+}

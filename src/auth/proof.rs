@@ -98,3 +98,15 @@ fn encoded(fields: &[(&str, &str)]) -> Zeroizing<String> {
     form.extend_pairs(fields);
     Zeroizing::new(form.finish())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_has_the_room_for_its_longest_encoding_from_the_start() {
+        let form = encoded(&[("scope", "%%"), ("x", "a b")]);
+        assert_eq!(*form, "scope=%25%25&x=a+b");
+        assert_eq!(form.capacity(), (5 + 3 * 2 + 2) + (1 + 3 * 3 + 2));
+    }
+}

@@ -126,7 +126,14 @@ fn a_signature_is_accepted_only_if_it_matches_the_public_key() {
         let error = signed(&with_vault(answer)).expect_err("refused");
         assert_eq!(error.kind(), Kind::CredentialError);
         assert!(error.to_string().contains("PKCS1-v1_5"), "{error}");
+        assert!(error.to_string().contains("a signature by this key has 256 bytes"), "{error}");
     }
+}
+
+#[test]
+#[should_panic(expected = "the vault is broken")]
+fn a_signer_that_panics_ends_the_call_as_it_does() {
+    let _ = signed(&with_vault(|_| panic!("the vault is broken")));
 }
 
 #[test]

@@ -332,6 +332,10 @@ fn remembered_for(error: &Error) -> Duration {
 mod tests;
 
 #[cfg(test)]
+#[path = "token_cache_tests.rs"]
+mod cache;
+
+#[cfg(test)]
 #[path = "token_storm_tests.rs"]
 mod storms;
 

@@ -129,6 +129,12 @@ async fn t2_a_small_skew_causes_no_second_attempt() {
     let error = harness.token().await.expect_err("refused");
     assert_eq!((error.kind(), harness.server.requests().len()), (Kind::AuthenticationError, 1));
     assert!(error.to_string().contains("+20 s"), "{error}");
+    // 30 s to the microsecond: the local time is half a second past its second.
+    let harness = Harness::new(vec![dated("Sun, 01 Nov 2026 12:00:30 GMT", REFUSED)]).await;
+    harness.clock.advance(Duration::from_millis(500));
+    harness.token().await.expect_err("refused");
+    let skew = harness.time.skew().map(|skew| skew.as_millis());
+    assert_eq!((skew, harness.server.requests().len()), (Some(30_000), 1));
 }
 
 #[tokio::test]
@@ -157,10 +163,14 @@ async fn t3_invalid_scope_is_a_scope_error_that_names_it() {
 
 #[tokio::test]
 async fn t6_a_refused_request_is_not_repeated() {
-    for code in ["invalid_request", "unsupported_grant_type", "unauthorized_client"] {
-        let harness = Harness::new(vec![refusal(code)]).await;
+    let codes =
+        ["invalid_request", "unsupported_grant_type", "unauthorized_client", "invalid_grant"];
+    for (code, status) in codes.into_iter().flat_map(|code| [(code, 400), (code, 401), (code, 503)])
+    {
+        let refusal = Act::json(status, &format!(r#"{{"error":"{code}"}}"#));
+        let harness = Harness::new(vec![refusal]).await;
         let error = harness.token().await.expect_err("refused");
-        assert_eq!(error.kind(), Kind::RequestRejected);
+        assert_eq!(error.kind(), Kind::RequestRejected, "{code} {status}");
         assert_eq!(error.context().code.as_deref(), Some(code));
         assert_eq!(harness.server.requests().len(), 1);
     }
@@ -199,6 +209,10 @@ async fn t8_error_pages_of_gateways_are_retried_and_a_missing_endpoint_is_not() 
     let error = harness.token().await.expect_err("no endpoint");
     assert_eq!((error.kind(), harness.server.requests().len()), (Kind::RequestRejected, 1));
     assert!(error.to_string().contains("/api/customer/oauth/token"), "{error}");
+    assert!(error.to_string().contains("check base_url and its prefix"), "{error}");
+    let harness = Harness::new(vec![Act::with_headers(401, &[], "who are you?")]).await;
+    let error = harness.token().await.expect_err("refused without a code");
+    assert_eq!((error.kind(), harness.server.requests().len()), (Kind::AuthenticationError, 1));
 }
 
 #[tokio::test]
@@ -407,26 +421,6 @@ async fn t29_narrower_scopes_get_a_token_of_their_own_whatever_was_asked_before(
     narrow.invalidate(&wide);
     assert_eq!(harness.token().await.expect("a token").generation(), wide.generation());
     assert_eq!(harness.server.requests().len(), 2);
-}
-
-#[tokio::test]
-async fn a_second_client_of_the_same_credential_uses_the_token_of_the_first() {
-    let harness = Harness::new(vec![]).await;
-    let first = harness.token().await.expect("a token");
-    let again = harness.source_for("customer.data.read customer.discovery.read");
-    let token = again.token(&harness.exchange()).await.expect("the same");
-    assert_eq!((token.generation(), harness.server.requests().len()), (first.generation(), 1));
-}
-
-#[tokio::test]
-async fn sources_of_dropped_clients_without_a_token_are_removed() {
-    let harness = Harness::new(vec![]).await;
-    for number in 0..100 {
-        drop(harness.source_for(&format!("scope.{number}")));
-    }
-    let kept =
-        REGISTRY.lock().iter().filter(|s| s.key.subject == harness.credential.subject()).count();
-    assert!(kept <= 2, "{kept}");
 }
 
 #[tokio::test]

@@ -133,6 +133,9 @@ fn k2_other_keys_and_certificates_are_named() {
     for (bytes, found) in cases {
         let text = refusal(bytes, None);
         assert!(text.contains("RS256 needs an RSA private key") && text.contains(found), "{text}");
+        let belongs = found == "a public key" || found == "a certificate";
+        assert_eq!(text.contains("Give the private key that belongs to it."), belongs, "{text}");
+        assert_eq!(text.contains("openssl genpkey"), !belongs, "{text}");
     }
 }
 
@@ -363,6 +366,9 @@ fn a_saved_key_is_readable_only_by_its_owner_and_loads_again() {
 
     let error = KEY.save(&directory.join("no/such/key.pem"), None, false).expect_err("refused");
     assert!(error.to_string().contains("directory does not exist"), "{error}");
+    // Root, who runs the tests in many places, may write everywhere.
+    let error = unwritable(&path, &io::ErrorKind::PermissionDenied.into());
+    assert!(error.to_string().contains("may not be written by this user"), "{error}");
     assert!(KEY.to_pkcs8_pem(Some(b"")).is_err());
     fs::remove_dir_all(directory).expect("removed");
 }
@@ -382,6 +388,17 @@ fn k15_a_signature_needs_no_process_wide_provider_and_threads_share_a_key() {
         .collect();
     for thread in threads {
         thread.join().expect("no panic");
+    }
+}
+
+#[test]
+fn a_key_is_generated_in_each_size() {
+    for bits in [2_048, 3_072, 4_096] {
+        assert_eq!(PrivateKey::generate(bits).expect("a key").public_jwk().bits(), bits);
+    }
+    for bits in [1_024, 2_047, 8_192] {
+        let error = PrivateKey::generate(bits).expect_err("refused");
+        assert!(error.to_string().contains(&bits.to_string()), "{error}");
     }
 }
 
