@@ -7,8 +7,10 @@ use jiff::SignedDuration;
 use super::*;
 use crate::auth::test_harness::{Harness, good, noon, warnings};
 use crate::clock::ServiceTime;
-use crate::http::test_server::Act;
-use crate::http::{Deadline, FileLedger, Integration, Terms};
+use crate::http::test_server::{Act, TestServer};
+use crate::http::{
+    Deadline, FileLedger, Integration, MemoryLedger, Terms, Transport, TransportSettings,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -36,6 +38,9 @@ async fn t29_t30_a_token_of_another_subject_key_audience_or_endpoint_is_not_used
         assert_eq!(harness.server.requests().len(), before + 1, "{part}");
         assert_ne!(other.secret(), token.secret(), "{part}");
     }
+    let elsewhere = Clock::frozen_at(harness.clock.wall());
+    let source = TokenSource::shared(harness.source.key.clone(), &elsewhere);
+    assert!(!Arc::ptr_eq(&source, &harness.source), "another clock would judge its end");
     assert_eq!(harness.token().await.expect("kept").generation(), token.generation());
 }
 
@@ -100,6 +105,24 @@ async fn t24_a_token_ends_after_its_lifetime_by_either_clock() {
     }
 }
 
+#[tokio::test]
+async fn t24_the_lifetime_of_a_token_begins_with_its_request() {
+    let mut harness = Harness::new(vec![]).await;
+    let clock = harness.clock.clone();
+    let slow = TestServer::start(move |_| {
+        clock.advance(100 * SECOND);
+        good("slow")
+    });
+    harness.server = slow.await;
+    let base = harness.server.base_url();
+    harness.transport = Transport::new(base, TransportSettings::default()).expect("settings");
+    let token = harness.token().await.expect("a token");
+    assert_eq!(token.age(), 100 * SECOND);
+    let state = harness.source.state.lock();
+    let left = state.token.as_ref().map(|token| token.left(&harness.clock));
+    assert_eq!(left, Some(500 * SECOND));
+}
+
 /// Uses the token to its end and checks that this sends nothing, waits for nothing and warns of nothing.
 async fn uses_it_up(harness: &Harness, old: &AccessToken) {
     warnings();
@@ -129,6 +152,21 @@ async fn t9_nothing_is_renewed_in_a_pause_not_even_in_the_last_seconds() {
     harness.clock.advance(3 * SECOND);
     harness.token().await.expect("a new one, when the pause is over");
     assert_eq!(harness.server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn t9_a_pause_holds_where_no_ledger_has_it() {
+    let pause = Act::with_headers(429, &["Retry-After: 30"], "");
+    let harness = Harness::new(vec![pause]).await;
+    let deadline = Deadline::after(&harness.clock, Some(SECOND));
+    let exchange = Exchange { deadline, ..harness.exchange() };
+    harness.source.token(&exchange).await.expect_err("too long a pause");
+    // The ledger may have failed to record it.
+    let empty = MemoryLedger::new(Terms::default());
+    let exchange = Exchange { ledger: &empty, ..harness.exchange() };
+    harness.source.token(&exchange).await.expect("a token");
+    assert!(harness.clock.monotonic() >= 30 * SECOND, "{:?}", harness.clock.monotonic());
+    assert_eq!(harness.server.requests().len(), 2);
 }
 
 #[tokio::test]
@@ -213,6 +251,7 @@ async fn t31_the_starts_of_many_processes_are_spread_and_those_of_a_few_are_not(
         let within = last.iter().filter(|wait| **wait >= from && **wait < from + SECOND).count();
         assert!((2..=20).contains(&within), "{within} of 29 from {from:?}");
     }
+    assert!(!last.is_sorted(), "each waits a random part");
     // A caller with little time waits a part of it.
     let clock = noon();
     let source = TokenSource::new(harness.source.key.clone(), clock.clone());

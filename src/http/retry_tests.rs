@@ -2,6 +2,8 @@
 
 use super::*;
 
+const PAGE_TIMEOUT: (Kind, Option<Phase>) = (Kind::TransportTimeout, Some(Phase::Page));
+
 fn clock() -> Clock {
     Clock::frozen_at("2026-11-01T00:00:00Z".parse().expect("a timestamp"))
 }
@@ -166,7 +168,7 @@ async fn h4_an_attempt_has_what_is_left_of_the_limit_of_its_call() {
     // Half the limit of a call that had all of it.
     let ended = tokio::time::timeout(policy.call_limit / 2, attempt).await;
     let error = ended.expect("nothing was left").expect_err("no time");
-    assert_eq!((error.kind(), error.context().phase), (Kind::TransportTimeout, Some(Phase::Page)));
+    assert_eq!((error.kind(), error.context().phase), PAGE_TIMEOUT);
 }
 
 #[tokio::test]
@@ -196,19 +198,22 @@ async fn a_wait_beyond_the_deadline_is_not_started() {
 }
 
 #[tokio::test]
-async fn a_call_that_exceeds_its_limit_is_a_timeout_of_the_page() {
-    let clock = clock();
-    let policy = Policy { base: Duration::from_secs(3_600), cap: Duration::MAX, ..Policy::data() };
-    let error = loop {
-        // The wait is random: repeats until one exceeds the limit.
-        let error = all_fail(&clock, &policy, Deadline::NEVER, &unavailable()).await;
-        if error.kind() == Kind::TransportTimeout {
-            break error;
-        }
-    };
-    assert_eq!(error.context().phase, Some(Phase::Page));
-    assert_eq!(error.context().status, Some(503));
-    assert_eq!(error.transience(), Transience::Never);
+async fn h4_a_page_has_90_seconds_and_a_token_60_with_all_attempts() {
+    // The first wait is shorter than the three seconds that are left, and longer than none.
+    for (policy, limit) in [(Policy::data(), 90), (Policy::token(), 60)] {
+        let (clock, quota) = (clock(), RetryQuota::new());
+        let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+        clock.advance(Duration::from_secs(limit - 3));
+        call.pause_after(unavailable()).await.expect("a retry");
+        let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+        clock.advance(Duration::from_secs(limit));
+        let before = clock.monotonic();
+        let error = call.pause_after(unavailable()).await.expect_err("no time is left");
+        assert_eq!((error.kind(), error.context().phase), PAGE_TIMEOUT, "{limit}");
+        assert_eq!(error.context().status, Some(503));
+        assert_eq!(error.transience(), Transience::Never);
+        assert_eq!(clock.monotonic(), before, "no wait");
+    }
 }
 
 #[tokio::test]
@@ -259,9 +264,21 @@ async fn b12_retries_that_succeed_cost_nothing_however_many_there_are() {
 }
 
 #[tokio::test]
+async fn b12_a_first_attempt_that_succeeds_gives_one_token_to_the_quota() {
+    let (clock, quota, policy) = (clock(), RetryQuota::new(), Policy::data());
+    while quota.take(&clock, Transience::Transient).is_some() {}
+    for successes in 0..10 {
+        assert_eq!(quota.take(&clock, Transience::Transient), None, "after {successes}");
+        Call::begin(&clock, &policy, &quota, Deadline::NEVER).succeeded();
+    }
+    assert!(quota.take(&clock, Transience::Transient).is_some());
+}
+
+#[tokio::test]
 async fn b12_an_error_that_the_quota_ended_says_so() {
     let (clock, quota) = (clock(), RetryQuota::new());
-    let policy = Policy { tries: 20, ..Policy::data() };
+    // The random waits of so many attempts may take longer than a page has.
+    let policy = Policy { tries: 20, call_limit: Duration::MAX, ..Policy::data() };
     let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
     let error = loop {
         if let Err(error) = call.pause_after(unavailable()).await {

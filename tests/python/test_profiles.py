@@ -4,7 +4,9 @@ import asyncio
 import inspect
 import json
 import logging
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -300,26 +302,35 @@ def test_the_first_line_counts_whatever_a_command_does_then(locked, prints, key,
 @pytest.mark.fault("K3")
 def test_a_program_left_behind_need_not_close_the_pipe(locked, prints, key, monkeypatch):
     monkeypatch.setattr(_passphrase, "AFTER_END", 0.2)
-    left = "[sys.executable, '-c', 'import time; time.sleep(60)']"
-    line = f"import subprocess, sys; print(end={PASSPHRASE!r}); subprocess.Popen({left})"
+    left = "[sys.executable, '-c', 'import time; time.sleep(600)']"
+    number = locked.with_name("number")
+    line = (
+        f"import pathlib, subprocess, sys; print(end={PASSPHRASE!r}); "
+        f"pathlib.Path({str(number)!r}).write_text(str(subprocess.Popen({left}).pid))"
+    )
     assert siteline.Credential("s", locked, password_command=prints(line)).kid == key.thumbprint
+    # It is still there, so nobody waited for its end.
+    os.kill(int(number.read_text()), signal.SIGTERM)
 
 
 @pytest.mark.fault("K8")
 @pytest.mark.skipif(sys.platform == "win32", reason="not checked on Windows")
 def test_a_profile_that_others_may_write_to_does_not_name_a_command_unnoticed(
-    config, members, locked, prints
+    config, members, locked, prints, tmp_path
 ):
+    mark = tmp_path / "ran"
     members["private_key_file"] = str(locked)
-    members["password_command"] = prints(f"print({PASSPHRASE!r})")
+    members["password_command"] = prints(f"open({str(mark)!r}, 'w'); print({PASSPHRASE!r})")
     write(config, default=members)
     config.chmod(0o664)
     with pytest.warns(siteline.SitelineWarning, match=r"mode 664.*password_command runs.*go-w"):
         siteline.Client.from_profile("default")
+    mark.unlink()
     write(config, default={**members, "strict": True})
     config.chmod(0o606)
     with pytest.raises(siteline.CredentialError, match=r"Other users can write to .mode 606."):
         siteline.Client.from_profile("default")
+    assert not mark.exists(), "the command has run all the same"
     # A command of a variable, or none: whoever writes to the file chooses nothing that runs.
     del members["password_command"]
     write(config, default={**members, "private_key_file": str(locked)})

@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 import siteline
+from kit.interpreter import run_script
 
 PASSPHRASE = "correct horse battery"
 QUERY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z", "interval": "1h"}
@@ -174,6 +175,24 @@ def test_to_load_a_pickle_runs_no_command(sandbox, subject, locked_file, command
     assert len(scan.collect()) > 0
     # Once for each of the two credentials, of the client and of the scan's client, at most.
     assert mark.read_text().split() in (["once"], ["once"] * 2)
+
+
+@pytest.mark.fault("R1")
+def test_no_module_is_imported_when_a_pickled_credential_is_first_used(
+    sandbox, subject, locked_file, command
+):
+    # A signal handler that runs meanwhile, and calls siteline, would meet it half made.
+    credential = siteline.Credential(subject, locked_file, password_command=command)
+    client = siteline.Client(sandbox.base_url, credential=credential)
+    pickled = base64.b64encode(pickle.dumps(client))
+    printed = run_script(f"""
+    import base64, pickle, sys
+    client = pickle.loads(base64.b64decode({pickled!r}))
+    known = set(sys.modules)
+    print(sorted(client.discover()))
+    print(sorted(name for name in set(sys.modules) - known if name.startswith("siteline")))
+    """)
+    assert printed.splitlines() == ["['sites', 'subject']", "[]"]
 
 
 @pytest.mark.fault("R12")

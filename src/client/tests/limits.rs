@@ -1,5 +1,7 @@
 //! B rows: the allowance, `Retry-After`, deadlines.
 
+use std::sync::atomic::AtomicBool;
+
 use super::*;
 use crate::http::Policy;
 use crate::http::test_server::{http, token_body};
@@ -87,7 +89,7 @@ async fn b1_requested_waits_and_the_time_of_the_token_do_not_count_in_the_limit_
     // The token takes longer than a page may.
     let clock = noon();
     let servers = clock.clone();
-    let first = std::sync::atomic::AtomicBool::new(true);
+    let first = AtomicBool::new(true);
     let server = TestServer::start(move |request| {
         if request.is_token_request() {
             servers.advance(Duration::from_secs(100));
@@ -98,6 +100,24 @@ async fn b1_requested_waits_and_the_time_of_the_token_do_not_count_in_the_limit_
     .await;
     let bench = Bench::of(server, |settings| settings.clock = clock);
     bench.get().await.expect("a page at the second try");
+    assert_eq!(bench.server.other_requests().len(), 2);
+}
+
+#[tokio::test]
+async fn b1_the_time_to_read_a_reply_does_not_count_in_the_limit_of_a_page() {
+    let bench = Bench::new(vec![]).await;
+    let (clock, first) = (bench.clock().clone(), AtomicBool::new(true));
+    // Whoever reads may wait for a slow caller.
+    let read = |_: &Reply| {
+        if !first.swap(false, Ordering::Relaxed) {
+            return ready(Ok(()));
+        }
+        clock.advance(Duration::from_secs(100));
+        ready(Err(Error::new(Kind::TruncatedBody, "cut")))
+    };
+    let spending = Spending::default();
+    let got = bench.client.get(DATA_PATH, QUERY, Deadline::NEVER, &spending, read).await;
+    got.expect("a page at the second try");
     assert_eq!(bench.server.other_requests().len(), 2);
 }
 
@@ -175,6 +195,24 @@ async fn p3_p4_a_cursor_of_64_kb_arrives_and_one_of_100_kb_is_refused_before_it_
     assert!(error.to_string().contains("URL"), "{error}");
     assert_eq!((bench.server.other_requests().len(), bench.client.data_requests()), (1, 1));
     assert_eq!(bench.client.allowance().expect("memory").used, 1);
+}
+
+#[tokio::test]
+async fn p4_the_longest_url_is_sent_and_one_that_is_a_byte_longer_is_not() {
+    let bench = Bench::new(vec![]).await;
+    let start = format!("{QUERY}&cursor=");
+    let length = bench.client.base_url().join(DATA_PATH, Some(&start)).as_str().len();
+    let read = |reply: &Reply| ready(reply::json_object(reply));
+    for (longer, is_sent) in [(0, true), (1, false)] {
+        let query = format!("{start}{}", "c".repeat(65_534 - length + longer));
+        let spending = Spending::default();
+        let got = bench.client.get(DATA_PATH, &query, Deadline::NEVER, &spending, read).await;
+        assert_eq!(
+            got.err().map(|error| error.kind()),
+            (!is_sent).then_some(Kind::RequestRejected)
+        );
+    }
+    assert_eq!(bench.server.other_requests().len(), 1);
 }
 
 #[tokio::test]

@@ -135,7 +135,8 @@ impl PyCredential {
         let py = state.py();
         let CredentialState { subject, public_jwk, key: place } = restore(state)?;
         let public = PublicJwk::parse(&public_jwk.to_string())?;
-        let checked = if let Some(Opener::Command(_)) = place.opener {
+        let checked = if let Some(opener @ Opener::Command(_)) = &place.opener {
+            opener.prepare(py)?;
             let signer = Arc::new(DeferredKey::new(place.clone(), public.thumbprint()));
             guarded(|| Ok(Credential::with_signer(&subject, signer, public, None)?))?
         } else {

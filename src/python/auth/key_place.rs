@@ -12,6 +12,7 @@ use crate::lock::Mutex;
 use crate::python::auth::passphrase::printed;
 use crate::python::auth::private_key::{Passphrase, Source, read};
 use crate::python::bridge::errors::error_of;
+use crate::python::bridge::modules::import_for_commands;
 use crate::python::bridge::process::attached;
 use crate::settings::{PASSPHRASE, PRIVATE_KEY, variable_of_pickle};
 
@@ -33,6 +34,14 @@ pub(super) enum Opener {
 }
 
 impl Opener {
+    /// Prepares [`Opener::passphrase`], which a call may need after it has waited.
+    pub(super) fn prepare(&self, py: Python<'_>) -> PyResult<()> {
+        match self {
+            Self::Command(_) => import_for_commands(py),
+            Self::Variable => Ok(()),
+        }
+    }
+
     pub(super) fn passphrase(&self, py: Python<'_>) -> PyResult<Passphrase> {
         match self {
             Self::Command(words) => Ok(Passphrase(printed(py, words)?)),

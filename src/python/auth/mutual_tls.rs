@@ -182,6 +182,7 @@ impl PyMutualTls {
     #[staticmethod]
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let MutualTlsState { subject, place } = restore(state)?;
+        place.opener.as_ref().map_or(Ok(()), |opener| opener.prepare(state.py()))?;
         let key = match &place.key {
             None => None,
             Some(KeyPart::File(path)) => Some(Part::File(path.clone())),
