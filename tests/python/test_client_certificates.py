@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+import ssl
 import urllib.parse
 from contextlib import ExitStack
 
@@ -12,7 +13,7 @@ import pytest
 import siteline
 from kit.certificates import Issuer
 from kit.ranges import NOW
-from kit.tls_service import Relay
+from kit.tls_service import Relay, Server
 
 HOUR = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T01:00Z", "interval": "1h"}
 MODES = pytest.mark.parametrize("mode", ["data", "token"])
@@ -155,6 +156,29 @@ def test_m5_k8_a_new_key_that_others_can_read_is_warned_of(platform, put, caplog
     client.discover()
     warned = [record for record in caplog.records if "Other users can read" in record.message]
     assert len(warned) == 1
+
+
+@pytest.mark.fault("M2")
+def test_m2_a_connection_that_is_lost_for_another_reason_is_no_refusal(authority, tmp_path):
+    issuer, clients = Issuer(), tmp_path / "clients.pem"
+    clients.write_bytes(issuer.pem)
+    context = authority.offering()
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(clients)
+
+    def serve(request):
+        with context.wrap_socket(request, server_side=True) as connection:
+            # The first is closed without a reply, and so is the one that asks why.
+            if server.connections > 2:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    plant = siteline.MutualTls(issuer.issue().both)
+    with Server(serve) as server:
+        url = f"https://127.0.0.1:{server.port}"
+        with siteline.Client(url, credential=plant, ca_bundle=authority.pem) as client:
+            assert client.discover() == {}
+        assert server.connections == 3
 
 
 @MODES
