@@ -17,6 +17,10 @@ const UNSTATED_LIFETIME: Duration = Duration::from_secs(60);
 /// A longer lifetime is reduced to this; the interface says 600 s (§8).
 const LONGEST_LIFETIME: f64 = 3_600.0;
 
+/// The interface does not show whether a client certificate needs a token as well (§5.6).
+const PERHAPS_NO_TOKENS: &str =
+    "if the certificate alone authorises requests, leave client_id= out of MutualTls";
+
 /// A granted access token. A refresh token is ignored (§2.2).
 pub(super) struct Grant {
     /// The value of the header `Authorization`, marked as sensitive.
@@ -101,7 +105,10 @@ fn refused(
         Some("slow_down") => error(Kind::RateLimited, "tokens were requested too often"),
         Some(
             "invalid_request" | "unsupported_grant_type" | "unauthorized_client" | "invalid_grant",
-        ) => error(Kind::RequestRejected, "the service refused the token request"),
+        ) => {
+            let error = error(Kind::RequestRejected, "the service refused the token request");
+            if reply.presented { error.with_hint(PERHAPS_NO_TOKENS) } else { error }
+        }
         _ => refusal(problem, reply, path, now),
     }
 }

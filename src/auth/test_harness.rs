@@ -164,6 +164,7 @@ fn key(settings: &AssertionSettings, credential: &Credential, scopes: &str) -> T
         audience: settings.audience.clone(),
         subject: credential.subject().to_owned(),
         kid: credential.kid().to_owned(),
+        client_id: None,
         scopes: ScopeSet::granted(scopes),
     }
 }

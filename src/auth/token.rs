@@ -40,6 +40,9 @@ pub(crate) struct TokenKey {
     pub subject: String,
     /// The thumbprint of its key, or of the certificate to which the tokens are bound.
     pub kid: String,
+    /// The `client_id` of token requests that a certificate authenticates. One certificate may be that of
+    /// several integrations.
+    pub client_id: Option<String>,
     /// The requested scopes.
     pub scopes: ScopeSet,
 }
@@ -159,9 +162,12 @@ impl TokenSource {
     }
 
     /// Copies the token of a source with another key of the same subject. It is used until it expires;
-    /// the next one is requested with the new key.
+    /// the next one is requested with the new key. A token that is bound to a certificate stays with it.
     pub(crate) fn adopt(&self, former: &Self) {
-        let same = self.key.subject == former.key.subject
+        let is_bound = |source: &Self| source.key.client_id.is_some();
+        let same = !is_bound(self)
+            && !is_bound(former)
+            && self.key.subject == former.key.subject
             && self.key.token_url == former.key.token_url
             && self.key.audience == former.key.audience
             && self.key.scopes == former.key.scopes

@@ -20,6 +20,7 @@ fn others(key: &TokenKey) -> Vec<(&'static str, TokenKey)> {
     vec![
         ("subject", TokenKey { subject: other(&key.subject), ..key.clone() }),
         ("key", TokenKey { kid: other(&key.kid), ..key.clone() }),
+        ("client_id", TokenKey { client_id: Some("7".to_owned()), ..key.clone() }),
         ("audience", TokenKey { audience: other(&key.audience), ..key.clone() }),
         ("endpoint", TokenKey { token_url: other(&key.token_url), ..key.clone() }),
         ("scopes", TokenKey { scopes: ScopeSet::granted("customer.data.read"), ..key.clone() }),
@@ -60,6 +61,20 @@ async fn t30_only_a_token_of_the_same_subject_audience_and_scopes_is_taken_over(
     let source = TokenSource::new(harness.source.key.clone(), elsewhere);
     source.adopt(&harness.source);
     assert!(source.state.lock().token.is_none());
+}
+
+#[tokio::test]
+async fn t30_m4_a_token_that_is_bound_to_a_certificate_is_not_taken_over() {
+    let harness = Harness::new(vec![]).await;
+    let bound = TokenKey { client_id: Some("7".to_owned()), ..harness.source.key.clone() };
+    let source = TokenSource::new(bound.clone(), harness.clock.clone());
+    source.token(&harness.exchange()).await.expect("a token");
+    let renewed = TokenKey { kid: "renewed".to_owned(), ..bound };
+    for key in [harness.source.key.clone(), renewed] {
+        let other = TokenSource::new(key, harness.clock.clone());
+        other.adopt(&source);
+        assert!(other.state.lock().token.is_none());
+    }
 }
 
 #[tokio::test]

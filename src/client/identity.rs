@@ -28,8 +28,9 @@ impl Identity {
     ) -> Self {
         let tokens = match &authentication {
             Authentication::Assertion(credential) => {
-                let audience = &assertion.audience;
-                Some(tokens(settings, credential.subject(), credential.kid(), audience))
+                let mut key = token_key(settings, credential.subject(), credential.kid());
+                key.audience.clone_from(&assertion.audience);
+                Some(TokenSource::shared(key, &settings.clock))
             }
             Authentication::MutualTls(_) => None,
         };
@@ -45,14 +46,14 @@ impl Identity {
     ) -> Result<Option<Self>> {
         let Authentication::MutualTls(mutual_tls) = &self.authentication else { return Ok(None) };
         let certificate = mutual_tls.current(now).await?;
-        let thumbprint = certificate.thumbprint();
-        if self.certificate.as_ref().is_some_and(|known| known.thumbprint() == thumbprint) {
+        if self.certificate.as_ref().is_some_and(|known| known.is_same(&certificate)) {
             return Ok(None);
         }
-        let audience = settings.base_url.token_url();
-        let tokens = mutual_tls
-            .client_id()
-            .map(|_| tokens(settings, mutual_tls.subject(), thumbprint, &audience));
+        let tokens = mutual_tls.client_id().map(|client_id| {
+            let key = token_key(settings, mutual_tls.subject(), certificate.thumbprint());
+            let key = TokenKey { client_id: Some(client_id.to_owned()), ..key };
+            TokenSource::shared(key, &settings.clock)
+        });
         let authentication = self.authentication.clone();
         Ok(Some(Self { authentication, tokens, certificate: Some(certificate) }))
     }
@@ -84,15 +85,16 @@ impl Identity {
     }
 }
 
-fn tokens(settings: &ClientSettings, subject: &str, kid: &str, audience: &str) -> Arc<TokenSource> {
-    let key = TokenKey {
-        token_url: settings.base_url.token_url(),
-        audience: audience.to_owned(),
+fn token_key(settings: &ClientSettings, subject: &str, kid: &str) -> TokenKey {
+    let token_url = settings.base_url.token_url();
+    TokenKey {
+        audience: token_url.clone(),
+        token_url,
         subject: subject.to_owned(),
         kid: kid.to_owned(),
+        client_id: None,
         scopes: settings.scopes.clone(),
-    };
-    TokenSource::shared(key, &settings.clock)
+    }
 }
 
 /// What authorises one request: a token, the certificate of its connection, or both.

@@ -16,6 +16,10 @@ use crate::http::{Problem, Reply};
 /// A longer pause means that the daily allowance is used up.
 const LONGEST_THROTTLE: Duration = Duration::from_secs(3_600);
 
+/// In the hint of a 401: the interface does not show which of both forms the service has (§5.6).
+const NO_TOKEN_SENT: &str =
+    "; if the service issues tokens for a certificate (RFC 8705), give MutualTls(client_id=)";
+
 /// The parts of a request on which the meaning of the reply depends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestParts<'a> {
@@ -44,9 +48,14 @@ pub(super) fn check(
     let problem = Problem::read(&reply.body, &secrets);
     let what = format!("GET {}", request.path);
     let error = match reply.status {
-        401 if token.is_none() => problem.certificate_refused(&what, &reply, now),
+        401 if token.is_none() => {
+            let error = problem.certificate_refused(&what, &reply, now);
+            error.with(|context| context.hint.get_or_insert_default().push_str(NO_TOKEN_SENT))
+        }
         401 => unauthorized(&problem, &reply, &secrets, now),
-        403 if !is_certificate_page(&reply) => forbidden(problem, &reply, &secrets, now),
+        403 if !is_certificate_page(&reply) => {
+            forbidden(problem, &reply, &secrets, now, token.is_some())
+        }
         _ => problem.by_status(&what, &reply, now),
     };
     let pause = error.context().retry_after.filter(|_| error.kind() == Kind::RateLimited);
@@ -102,19 +111,30 @@ fn unauthorized(problem: &Problem, reply: &Reply, secrets: &[&str], now: Timesta
     })
 }
 
-fn forbidden(mut problem: Problem, reply: &Reply, secrets: &[&str], now: Timestamp) -> Error {
+fn forbidden(
+    mut problem: Problem,
+    reply: &Reply,
+    secrets: &[&str],
+    now: Timestamp,
+    has_token: bool,
+) -> Error {
     let challenges = challenges(&reply.headers, secrets);
     problem.code = problem.code.or_else(|| parameter(&challenges, "error"));
     let missing: Vec<String> = parameter(&challenges, "scope")
         .map(|scopes| scopes.split_ascii_whitespace().map(str::to_owned).collect())
         .unwrap_or_default();
     let message = match missing.join(" ") {
+        _ if !has_token => "the service does not allow this to the client certificate".to_owned(),
         none if none.is_empty() => "the access token does not allow this".to_owned(),
         scopes => format!("the access token does not have the scope {scopes}"),
     };
     problem
         .error(Kind::ScopeError, &message, reply, now)
-        .with_hint("request the scope with scopes=, and have it allowed for the credential")
+        .with_hint(if has_token {
+            "request the scope with scopes=, and have it allowed for the credential"
+        } else {
+            "ask whoever runs the service what your integration may read"
+        })
         .with(|context| context.missing = missing)
 }
 

@@ -28,6 +28,12 @@ impl ClientCertificate {
         &self.thumbprint
     }
 
+    /// Whether both present the same certificates: a chain may be completed under the same certificate.
+    #[must_use]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.key.cert == other.key.cert
+    }
+
     /// The certificates that are presented, its own first.
     #[cfg(test)]
     pub(crate) fn chain(&self) -> &[rustls::pki_types::CertificateDer<'static>] {
@@ -47,11 +53,13 @@ impl fmt::Debug for ClientCertificate {
 pub(super) struct Presenter {
     pub(super) certificate: Option<Arc<ClientCertificate>>,
     asked: Arc<AtomicBool>,
+    /// Whether it is known not to refuse handshakes.
+    settled: Arc<AtomicBool>,
 }
 
 impl Presenter {
     pub(super) fn new(certificate: Option<Arc<ClientCertificate>>) -> Self {
-        Self { certificate, asked: Arc::default() }
+        Self { certificate, asked: Arc::default(), settled: Arc::default() }
     }
 
     /// Whether the service asked for a certificate in a handshake.
@@ -59,10 +67,23 @@ impl Presenter {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Whether this presents the same certificate, or none as well.
+    /// The service does not refuse the certificate in handshakes: it has replied, or was asked.
+    pub(super) fn settle(&self) {
+        self.settled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the service may refuse the certificate in handshakes, for all that is known.
+    pub(super) fn may_be_refused(&self) -> bool {
+        self.was_asked() && !self.settled.load(Ordering::Relaxed)
+    }
+
+    /// Whether this presents the same certificates, or none as well.
     pub(super) fn presents(&self, certificate: Option<&Arc<ClientCertificate>>) -> bool {
-        let of_this = self.certificate.as_deref().map(ClientCertificate::thumbprint);
-        of_this == certificate.map(|other| other.thumbprint())
+        match (&self.certificate, certificate) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (None, None) => true,
+            _ => false,
+        }
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Connections {
     /// The address of the proxy in use, without its password.
     pub(super) proxy: Option<Arc<str>>,
     pub(super) presenter: Presenter,
+    /// The settings of its handshakes.
+    pub(super) tls: Arc<ClientConfig>,
 }
 
 impl Connections {
@@ -39,9 +41,9 @@ impl Connections {
         let presenter = Presenter::new(certificate);
         let proxy = proxy::for_service(base, settings.proxy.as_deref())?;
         let tls = tls(base, &settings.trust, presenter.clone())?;
-        let builder = builder(base, settings)?.tls_backend_preconfigured(tls);
+        let builder = builder(base, settings)?.tls_backend_preconfigured(tls.clone());
         let http = builder.build().map_err(|_| failure::unusable_settings())?;
-        Ok(Self { http, proxy: proxy.map(Into::into), presenter })
+        Ok(Self { http, proxy: proxy.map(Into::into), presenter, tls: Arc::new(tls) })
     }
 }
 

@@ -21,6 +21,14 @@ it with ca_bundle=, SSL_CERT_FILE or SSL_CERT_DIR";
 const NOT_REACHED: &str = "no connection to it";
 const NEEDS_A_USER: &str = "it requires another user or password (407)";
 
+/// The alert that ended a connection of HTTP/2, which keeps only the text of what ended it.
+fn alert_of_text(causes: &[&(dyn StdError + 'static)]) -> Option<rustls::Error> {
+    let texts: Vec<String> = causes.iter().map(ToString::to_string).collect();
+    (0..=u8::MAX)
+        .map(|code| rustls::Error::AlertReceived(code.into()))
+        .find(|alert| texts.contains(&alert.to_string()))
+}
+
 /// All causes of an error, outermost first. `source()` of an [`io::Error`] skips the error inside.
 fn causes<'a>(error: &'a (dyn StdError + 'static)) -> Vec<&'a (dyn StdError + 'static)> {
     let mut found: Vec<&'a (dyn StdError + 'static)> = Vec::new();
@@ -49,7 +57,8 @@ pub(super) fn from_request(
 ) -> Error {
     let error = error.without_url();
     let causes = causes(&error);
-    if let Some(tls) = find::<rustls::Error>(&causes) {
+    let alert = alert_of_text(&causes);
+    if let Some(tls) = find::<rustls::Error>(&causes).or(alert.as_ref()) {
         // An alert may also arrive after the handshake, when the request was sent.
         let unsent = error.is_connect();
         let address = base.host_and_port();
@@ -293,6 +302,20 @@ pub(super) fn too_long_url(url: &Url) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn m1_m2_an_alert_of_which_only_the_text_is_left_is_found() {
+        let alert = rustls::Error::AlertReceived(AlertDescription::CertificateRequired);
+        for (text, expected) in [
+            (alert.to_string(), Some(alert.clone())),
+            (format!("the service says: {alert}"), None),
+            ("received nothing".to_owned(), None),
+        ] {
+            // As h2 has it: the kind and the text of the error of the connection.
+            let error = io::Error::new(io::ErrorKind::InvalidData, text);
+            assert_eq!(alert_of_text(&causes(&error)), expected);
+        }
+    }
 
     #[test]
     fn h20_every_failed_tls_check_is_named_and_none_is_retried() {

@@ -16,6 +16,7 @@
 //! | `failure` | errors of the HTTP library, converted |
 //! | `problem` | error replies of the service |
 //! | `certificate_refusal` | refusals of the client certificate |
+//! | `certificate_probe` | whether a service refuses it in the handshake, where HTTP/2 lost the alert |
 //! | `retry` | the retry policy |
 //! | `retry_after` | the header `Retry-After` |
 //! | `allowance` | the daily allowance, counted before a request is sent, in memory or in a file |
@@ -24,6 +25,7 @@ pub(crate) mod allowance;
 pub(crate) mod base_url;
 mod body;
 mod buffers;
+mod certificate_probe;
 mod certificate_refusal;
 mod client_certificate;
 mod connections;

@@ -18,11 +18,12 @@ use zeroize::Zeroizing;
 use super::base_url::BaseUrl;
 use super::body::{self, Limits};
 use super::buffers::Buffers;
+use super::certificate_probe;
 use super::client_certificate::ClientCertificate;
 use super::connections::Connections;
 use super::failure;
 use super::retry_after::{date, single};
-use super::tls_probe::explained;
+use super::tls_probe;
 use super::transport_settings::TransportSettings;
 use crate::clock::{CORRECTED_SKEW, Moment, NOTICED_SKEW, Reading, ServiceTime};
 use crate::error::{Error, Kind, Phase, Result, excerpt};
@@ -156,7 +157,7 @@ impl Transport {
     }
 
     async fn exchange(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
-        let Connections { http, proxy, presenter } =
+        let Connections { http, proxy, presenter, tls } =
             self.connections(request.certificate.as_ref())?;
         let path = request.url.path().to_owned();
         if request.url.as_str().len() > LONGEST_URL {
@@ -172,15 +173,20 @@ impl Transport {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
                 let error = failure::from_request(error, &self.base, proxy.as_deref(), &presenter);
-                let is_direct = self.base.is_plain() && proxy.is_none();
-                if !is_direct {
-                    return Err(error);
-                }
-                return Err(explained(error, &self.base, &self.without_tls).await);
+                return Err(match (proxy, self.base.is_plain()) {
+                    (Some(_), _) => error,
+                    (None, true) => {
+                        tls_probe::explained(error, &self.base, &self.without_tls).await
+                    }
+                    (None, false) => {
+                        certificate_probe::explained(error, &self.base, &tls, &presenter).await
+                    }
+                });
             }
             Err(_) => return Err(no_response(&path, self.settings.response_timeout)),
         };
         self.without_tls.store(true, Ordering::Relaxed);
+        presenter.settle();
         let reading = self.learn_time(response.headers(), sent, time);
         let status = response.status().as_u16();
         let headers = response.headers().clone();

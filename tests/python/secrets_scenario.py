@@ -12,6 +12,9 @@ import warnings
 from pathlib import Path
 
 import siteline
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.serialization import pkcs12
 
 TOKEN, ASSERTION = r"(?i)authorization: bearer (\S+)", r"client_assertion=([^&\s]+)"
 PASSPHRASE, PROXY_PASSWORD, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
@@ -155,6 +158,32 @@ def panics():
     faulthandler.dump_traceback(file=sys.stdout, all_threads=True)
 
 
+def encrypted(sandbox, path):
+    """The same certificate as PKCS#12, and then one that its command does not open."""
+    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    key = serialization.load_pem_private_key(path.read_bytes(), None)
+    locked, opener = path.with_suffix(".p12"), path.with_suffix(".opener")
+
+    def put(passphrase):
+        how = serialization.BestAvailableEncryption(passphrase.encode())
+        locked.write_bytes(pkcs12.serialize_key_and_certificates(None, key, certificate, None, how))
+        locked.chmod(0o600)
+
+    put(PASSPHRASE)
+    opener.write_text(PASSPHRASE)
+    given = siteline.MutualTls(locked, passphrase=PASSPHRASE)
+    asking = siteline.MutualTls(locked, password_command=["cat", str(opener)])
+    show(given), show(asking)
+    failing(lambda: pickle.dumps(given))
+    failing(lambda: siteline.MutualTls(locked, passphrase=WRONG))
+    keep(f"{path.stem}-locked.pickle", asking)
+    with sandbox.client(credential=asking) as client:
+        failing(client.discover) if path.stem == "token" else show(client.discover())
+        put(WRONG)
+        failing(client.discover) if path.stem == "token" else show(client.discover())
+        show(asking.not_after)
+
+
 def with_certificates(mode):
     """The secrets of mutual TLS: the key, and the token that is bound to the certificate."""
     with siteline.Sandbox(now="2026-11-20T00:00Z", mutual_tls=mode, record_wire=True) as sandbox:
@@ -169,6 +198,7 @@ def with_certificates(mode):
             with sandbox.client(credential=plant, **options) as client:
                 show(plant), show(client), show(sandbox), show(client.discover())
                 show(scan_of(client).collect())
+        encrypted(sandbox, path)
         keep(f"{mode}-client.pickle", siteline.Client("https://127.0.0.1:9", credential=plant))
         with sandbox.client(credential=plant) as client:
             client.discover()

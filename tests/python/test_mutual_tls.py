@@ -179,7 +179,7 @@ def test_m2_a_certificate_that_is_refused_is_told_and_not_tried_again(
     assert service.front.total() == 3
 
 
-def requiring(authority, issuer, version, tmp_path) -> ssl.SSLContext:
+def requiring(authority, issuer, version, tmp_path, protocol="http/1.1") -> ssl.SSLContext:
     """A server's TLS that requires a certificate in the handshake."""
     clients = tmp_path / "clients.pem"
     clients.write_bytes(issuer.pem)
@@ -187,14 +187,15 @@ def requiring(authority, issuer, version, tmp_path) -> ssl.SSLContext:
     context.minimum_version = context.maximum_version = version
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(clients)
+    context.set_alpn_protocols([protocol])
     return context
 
 
 class Strict(Server):
     """OpenSSL's own refusal of a certificate."""
 
-    def __init__(self, authority, issuer, version, tmp_path) -> None:
-        context = requiring(authority, issuer, version, tmp_path)
+    def __init__(self, authority, issuer, version, tmp_path, protocol) -> None:
+        context = requiring(authority, issuer, version, tmp_path, protocol)
 
         def serve(request):
             with request.dup() as tcp:
@@ -213,12 +214,13 @@ class Strict(Server):
 
 
 @pytest.mark.fault("M1", "M2")
+@pytest.mark.parametrize("protocol", ["http/1.1", "h2"])
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_m2_a_refusal_by_an_alert_speaks_of_the_client_certificate(
-    authority, issuer, version, tmp_path, key_file
+    authority, issuer, version, tmp_path, key_file, protocol
 ):
     good, other = issuer.issue(), Issuer("another authority").issue()
-    with Strict(authority, issuer, version, tmp_path) as server:
+    with Strict(authority, issuer, version, tmp_path, protocol) as server:
         url = f"https://127.0.0.1:{server.port}"
         for credential, words in (
             (siteline.Credential("s", key_file), "requires a client certificate"),
@@ -233,7 +235,12 @@ def test_m2_a_refusal_by_an_alert_speaks_of_the_client_certificate(
                     client.data(**HOUR).collect()
                 # The handshake failed: the service has read no request.
                 assert client.allowance.used == 0
-            assert server.connections == before + 2
+            # HTTP/2 may lose the alert: then it is asked for over one more connection.
+            most = 4 if protocol == "h2" and version == ssl.TLSVersion.TLSv1_3 else 2
+            assert before + 2 <= server.connections <= before + most
+        if protocol == "h2":
+            # This server writes no HTTP/2.
+            return
         with siteline.Client(
             url, credential=siteline.MutualTls(good.both), ca_bundle=authority.pem
         ) as client:
@@ -281,7 +288,8 @@ def test_m2_a_refusal_whose_alert_is_lost_is_repeated_and_hints_at_the_certifica
                 pytest.raises(siteline.TransportError, match=words),
             ):
                 client.discover()
-            assert server.connections == before + 4
+            # Four tries, and one connection that asks why.
+            assert server.connections == before + 5
 
 
 @pytest.mark.fault("M3")

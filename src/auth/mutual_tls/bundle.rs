@@ -28,7 +28,7 @@ impl Bundle {
     /// `CredentialError` that says what was found instead.
     pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Self> {
         if bytes.iter().all(u8::is_ascii_whitespace) {
-            return Err(refused("The certificate is empty.")
+            return Err(refused("It is empty: there is no certificate and no private key.")
                 .with_hint("Check the file or variable that it comes from."));
         }
         let Some(text) = text_of(bytes) else { return Self::read_der(bytes, passphrase) };
@@ -130,7 +130,7 @@ fn two_keys() -> Error {
 }
 
 fn unrecognised() -> Error {
-    refused("This is not a certificate in a known format.").with_hint(
+    refused("This is neither a certificate nor a private key in a known format.").with_hint(
         "Known are PEM, PKCS#12 (.p12, .pfx) and DER. If you meant the path of a file, remove line \
          breaks from it.",
     )

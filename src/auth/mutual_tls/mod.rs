@@ -6,22 +6,23 @@
 //! | `bundle` | the formats of certificate and key |
 //! | `x509` | what is read of a certificate |
 //! | `loaded` | a certificate that belongs to its key and may be used by a client |
+//! | `state` | what was read, and whether the files have changed since |
 
 mod bundle;
 mod loaded;
+mod state;
 mod x509;
 
 use std::fmt;
-use std::fs::Metadata;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use jiff::Timestamp;
 use zeroize::Zeroizing;
 
 use self::bundle::Bundle;
 use self::loaded::Loaded;
+use self::state::{Files, Stamp, State};
 use super::Checked;
 use super::key_file::{self, shown};
 use super::refusal::refused;
@@ -68,41 +69,6 @@ struct Inner {
     state: Mutex<State>,
 }
 
-/// What was read, and the state of the files at that time.
-#[derive(Default)]
-struct State {
-    loaded: Option<Arc<Loaded>>,
-    files: Option<Files>,
-    /// Why the files cannot be used that have replaced it.
-    unusable: Option<Error>,
-}
-
-/// What was seen when the files had changed.
-enum Change {
-    Replaced,
-    Unusable(Error),
-}
-
-impl Change {
-    fn log(&self, loaded: &Loaded) {
-        match self {
-            Self::Replaced => log::info!(
-                target: "siteline::token",
-                "the client certificate was replaced: {}, valid until {}",
-                loaded.certificate.thumbprint(), loaded.not_after
-            ),
-            Self::Unusable(error) => log::warn!(
-                target: "siteline::token",
-                "the replaced client certificate cannot be used, the former one still is: {}",
-                error.context().message
-            ),
-        }
-    }
-}
-
-/// Changes if a file is replaced or rewritten.
-type Files = [Option<(SystemTime, u64, u64)>; 2];
-
 impl MutualTls {
     /// Reads and checks the certificate and its key, with warnings about their files (K8). Whether it is
     /// within its time is checked when it is used, by the service's clock.
@@ -114,7 +80,8 @@ impl MutualTls {
         let files = source.files();
         let Checked { value: loaded, warnings } = source.load()?;
         let subject = loaded.subject.clone();
-        let state = State { loaded: Some(Arc::new(loaded)), files: Some(files), unusable: None };
+        let loaded = Some(Arc::new(loaded));
+        let state = State { loaded, files: Some(files), ..State::default() };
         Ok(Checked { value: Self::with_state(source, subject, state), warnings })
     }
 
@@ -147,7 +114,7 @@ impl MutualTls {
     /// # Errors
     /// Those of [`MutualTls::load`], if it was not read yet.
     pub(crate) fn details(&self) -> Result<(String, Timestamp, Timestamp)> {
-        let (loaded, _) = self.loaded()?;
+        let loaded = self.loaded(None)?;
         let thumbprint = loaded.certificate.thumbprint().to_owned();
         Ok((thumbprint, loaded.not_before, loaded.not_after))
     }
@@ -158,64 +125,51 @@ impl MutualTls {
     /// # Errors
     /// `CredentialError` if it is out of its time at `now`, and those of [`MutualTls::load`].
     pub(crate) async fn current(&self, now: Timestamp) -> Result<Arc<ClientCertificate>> {
-        let loaded = if let Some(known) = self.known() {
+        let loaded = if let Some(known) = self.known(Some(now)) {
             known
         } else {
             let this = self.clone();
             // It may wait for a command, and decrypts.
-            let read = match tokio::task::spawn_blocking(move || this.loaded()).await {
+            match tokio::task::spawn_blocking(move || this.loaded(Some(now))).await {
                 Ok(read) => read?,
                 Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
                 Err(_) => return Err(Error::new(Kind::ClosedError, "the process is exiting")),
-            };
-            let (loaded, change) = read;
-            // Here and not on that thread, whose records no caller would see.
-            if let Some(change) = change {
-                change.log(&loaded);
             }
-            loaded
         };
+        // Here and not where they arise: no caller sees the records of that thread, or of a getter.
+        let unlogged = std::mem::take(&mut self.0.state.lock().unlogged);
+        for (level, text) in unlogged {
+            log::log!(target: "siteline::token", level, "{text}");
+        }
         loaded.check_time(now).map_err(|error| match &self.0.state.lock().unusable {
-            Some(new) => error.with_hint(format!("Its files were replaced: {new}")),
+            Some(new) => error.with_hint(format!("Its files were replaced: {}", new.why)),
             None => error,
         })?;
         Ok(Arc::clone(&loaded.certificate))
     }
 
-    /// What was read, if the files have not changed since.
-    fn known(&self) -> Option<Arc<Loaded>> {
+    /// What was read, if the files have not changed since, and need not be tried again.
+    fn known(&self, now: Option<Timestamp>) -> Option<Arc<Loaded>> {
         let files = self.0.source.files();
         let state = self.0.state.lock();
-        state.loaded.clone().filter(|_| state.files == Some(files))
+        state.loaded.clone().filter(|_| state.files == Some(files) && !state.is_due(now))
     }
 
-    fn loaded(&self) -> Result<(Arc<Loaded>, Option<Change>)> {
+    fn loaded(&self, now: Option<Timestamp>) -> Result<Arc<Loaded>> {
         let _reading = self.0.reading.get_or_init(Mutex::default).lock();
-        if let Some(known) = self.known() {
-            return Ok((known, None));
+        if let Some(known) = self.known(now) {
+            return Ok(known);
         }
         let files = self.0.source.files();
-        let read = self.0.source.load().and_then(|checked| self.same_subject(checked.value));
-        let former = self.0.state.lock().loaded.clone();
-        let (loaded, change) = match (read, former) {
-            (Ok(loaded), None) => (Arc::new(loaded), None),
-            (Ok(loaded), Some(_)) => (Arc::new(loaded), Some(Change::Replaced)),
-            (Err(error), Some(former)) => (former, Some(Change::Unusable(error))),
-            (Err(error), None) => return Err(error),
-        };
-        let unusable = match &change {
-            Some(Change::Unusable(error)) => Some(error.clone()),
-            _ => None,
-        };
-        *self.0.state.lock() =
-            State { loaded: Some(Arc::clone(&loaded)), files: Some(files), unusable };
-        Ok((loaded, change))
+        let read = self.0.source.load().and_then(|checked| self.same_subject(checked));
+        self.0.state.lock().settle(files, read, now)
     }
 
     /// Requests are counted, and bookmarks sealed, for the subject.
-    fn same_subject(&self, loaded: Loaded) -> Result<Loaded> {
+    fn same_subject(&self, checked: Checked<Loaded>) -> Result<Checked<Loaded>> {
+        let loaded = &checked.value;
         if loaded.subject == self.0.subject {
-            return Ok(loaded);
+            return Ok(checked);
         }
         let message = format!(
             "The certificate is for {:?}; this credential is for {:?}.",
@@ -246,13 +200,24 @@ impl CertificateSource {
             let (other, more) = self.read("private key", part, passphrase)?;
             warnings.extend(more);
             // The key of a file that is named for it counts.
-            key = other.key;
+            key = Some(other.key.ok_or_else(|| {
+                let error = refused("There is no private key in what was given as key=.");
+                placed(
+                    part,
+                    error.with_hint("Leave key= out if certificate= contains the key too."),
+                )
+            })?);
         }
         let key = key.ok_or_else(|| {
-            refused("There is a certificate, and no private key.")
-                .with_hint("Pass the key as key=, or a certificate= that contains both.")
+            let found = if certificates.is_empty() { "no certificate" } else { "a certificate" };
+            let error = refused(format!("There is {found}, and no private key."));
+            placed(
+                &self.certificate,
+                error.with_hint("Pass the key as key=, or a certificate= that contains both."),
+            )
         })?;
-        let value = Loaded::new(certificates, key).map_err(|error| self.placed(error))?;
+        let value =
+            Loaded::new(certificates, key).map_err(|error| placed(&self.certificate, error))?;
         Ok(Checked { value, warnings })
     }
 
@@ -267,43 +232,28 @@ impl CertificateSource {
             Part::File(path) => path,
         };
         let (bytes, open_mode) = key_file::read(what, path)?;
-        let bundle = Bundle::read(&bytes, passphrase).map_err(|error| at(path, error))?;
+        let bundle = Bundle::read(&bytes, passphrase).map_err(|error| placed(part, error))?;
         let open_mode = open_mode.filter(|_| bundle.key.is_some());
         let warnings = key_file::check_mode(path, open_mode, self.strict)?;
         Ok((bundle, warnings))
     }
 
-    fn placed(&self, error: Error) -> Error {
-        match &self.certificate {
-            Part::File(path) => at(path, error),
-            Part::Bytes(_) => error,
-        }
-    }
-
     fn files(&self) -> Files {
         [Some(&self.certificate), self.key.as_ref()].map(|part| match part {
-            Some(Part::File(path)) => std::fs::metadata(path).ok().as_ref().and_then(stamp),
+            Some(Part::File(path)) => Stamp::of(path),
             Some(Part::Bytes(_)) | None => None,
         })
     }
 }
 
-fn stamp(metadata: &Metadata) -> Option<(SystemTime, u64, u64)> {
-    Some((metadata.modified().ok()?, metadata.len(), inode(metadata)))
-}
-
-#[cfg(unix)]
-fn inode(metadata: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
-}
-
-#[cfg(not(unix))]
-fn inode(_metadata: &Metadata) -> u64 {
-    0
-}
-
-fn at(path: &Path, error: Error) -> Error {
-    error.with(|context| context.message = format!("{}: {}", shown(path), context.message))
+/// The error with the path of the file, if it is about one.
+fn placed(part: &Part, error: Error) -> Error {
+    match part {
+        Part::File(path) => {
+            error.with(|context| context.message = format!("{}: {}", shown(path), context.message))
+        }
+        Part::Bytes(_) => error,
+    }
 }
 
 fn check_client_id(client_id: Option<&str>) -> Result<()> {

@@ -1,6 +1,6 @@
 #![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use jiff::ToSpan as _;
 use rcgen::{
@@ -188,6 +188,96 @@ async fn m5_files_are_read_again_when_they_change_and_only_then() {
     put(&first);
     assert_eq!(plant.current(now).await.expect("the first again").thumbprint(), before);
     std::fs::remove_file(&path).expect("removed");
+}
+
+#[tokio::test]
+async fn m5_files_that_cannot_be_opened_for_a_while_are_tried_again() {
+    static FAILS: AtomicBool = AtomicBool::new(false);
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let path = std::env::temp_dir().join(format!("siteline-m5-again-{}.pem", std::process::id()));
+    let [first, second] = [(), ()].map(|()| Issued::new("plant", None, |_| {}));
+    std::fs::write(&path, first.both()).expect("written");
+    let source = CertificateSource {
+        certificate: Part::File(path.clone()),
+        passphrase: Box::new(|| {
+            ASKED.fetch_add(1, Ordering::SeqCst);
+            if FAILS.load(Ordering::SeqCst) { Err(refused("the vault is down")) } else { Ok(None) }
+        }),
+        ..source("")
+    };
+    let plant = MutualTls::load(source).expect("loaded").value;
+    let (before, now, _) = plant.details().expect("details");
+    std::fs::write(&path, second.both() + "\n").expect("written");
+    FAILS.store(true, Ordering::SeqCst);
+    for (after, asked) in [(0, 2), (0, 2), (59, 2), (60, 3), (119, 3), (-30, 4)] {
+        let found = plant.current(now + after.seconds()).await;
+        let is_valid = after >= 0;
+        assert_eq!(found.is_ok(), is_valid, "{after}");
+        assert_eq!(ASKED.load(Ordering::SeqCst), asked, "after {after} s");
+    }
+    FAILS.store(false, Ordering::SeqCst);
+    let later = now + 200.seconds();
+    let found = plant.current(later).await.expect("the second").thumbprint().to_owned();
+    assert_ne!(found, before);
+    assert_eq!(plant.details().expect("details").0, found);
+    std::fs::remove_file(&path).expect("removed");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn m5_a_file_that_gets_its_mode_after_its_content_is_read_then() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = std::env::temp_dir().join(format!("siteline-m5-mode-{}.pem", std::process::id()));
+    let mode = |mode: u32| {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("a mode");
+    };
+    let [first, second] = [(), ()].map(|()| Issued::new("plant", None, |_| {}));
+    std::fs::write(&path, first.both()).expect("written");
+    mode(0o600);
+    let source =
+        CertificateSource { certificate: Part::File(path.clone()), strict: true, ..source("") };
+    let plant = MutualTls::load(source).expect("loaded").value;
+    let (before, now, _) = plant.details().expect("details");
+    mode(0o644);
+    std::fs::write(&path, second.both()).expect("written");
+    assert_eq!(plant.current(now).await.expect("the first").thumbprint(), before);
+    mode(0o600);
+    assert_ne!(plant.current(now).await.expect("the second").thumbprint(), before);
+    std::fs::remove_file(&path).expect("removed");
+}
+
+#[tokio::test]
+async fn m5_a_chain_that_is_completed_is_presented_with_the_same_certificate() {
+    let root = Issued::authority("root", None);
+    let middle = Issued::authority("middle", Some(&root));
+    let client = Issued::new("plant", Some(&middle), |_| {});
+    let path = std::env::temp_dir().join(format!("siteline-m5-chain-{}.pem", std::process::id()));
+    std::fs::write(&path, client.both()).expect("written");
+    let source = CertificateSource { certificate: Part::File(path.clone()), ..source("") };
+    let plant = MutualTls::load(source).expect("loaded").value;
+    let (_, now, _) = plant.details().expect("details");
+    let alone = plant.current(now).await.expect("alone");
+    std::fs::write(&path, client.both() + &middle.pem).expect("written");
+    let complete = plant.current(now).await.expect("complete");
+    assert_eq!((alone.chain().len(), complete.chain().len()), (1, 2));
+    assert_eq!(alone.thumbprint(), complete.thumbprint());
+    assert!(!alone.is_same(&complete) && complete.is_same(&complete));
+    std::fs::remove_file(&path).expect("removed");
+}
+
+#[test]
+fn m3_what_was_given_as_the_key_is_named() {
+    let issued = Issued::new("plant", None, |_| {});
+    for (key, words) in [
+        (issued.pem.as_str(), "no private key in what was given as key="),
+        ("", "empty"),
+        ("no key", "neither a certificate nor a private key"),
+    ] {
+        let key = Some(Part::Bytes(Zeroizing::new(key.as_bytes().to_vec())));
+        let loaded = MutualTls::load(CertificateSource { key, ..source(&issued.both()) });
+        let text = loaded.expect_err("refused").to_string();
+        assert!(text.contains(words), "{text}");
+    }
 }
 
 #[test]

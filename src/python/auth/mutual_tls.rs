@@ -28,9 +28,11 @@ use crate::settings::{
 ///
 /// ``certificate`` is a path (``str`` or ``os.PathLike``), PEM text, or ``bytes``: the certificate and
 /// its chain, in any order, as PEM, or with its key as PKCS#12 (``.p12``, ``.pfx``). ``key`` is the
-/// private key, if it is not in there too: PKCS#8, plain or encrypted, PKCS#1 or SEC 1, RSA, ECDSA or
-/// Ed25519. ``passphrase`` (``str`` or ``bytes``) or ``password_command`` open an encrypted key or a
-/// PKCS#12 file, as for a :class:`Credential`; a PKCS#12 file without either has an empty passphrase.
+/// private key, if it is not in there too: ``MutualTls("plant.pem", key="plant.key")``; PKCS#8, plain or
+/// encrypted, PKCS#1 or SEC 1, RSA, ECDSA or Ed25519. (The legacy encryption, ``Proc-Type:
+/// 4,ENCRYPTED``, is refused with the way to convert it.) ``passphrase`` (``str`` or ``bytes``) or
+/// ``password_command`` open an encrypted key or a PKCS#12 file, as for a :class:`Credential`; a PKCS#12
+/// file without either has an empty passphrase.
 ///
 /// The interface does not show how the service uses the certificate, so there are both known forms:
 ///
@@ -42,8 +44,9 @@ use crate::settings::{
 /// The files are looked at before each request. If they were replaced, the next request opens new
 /// connections with the new certificate, and asks for a new token; requests under way are not
 /// disturbed. While the new files cannot be used (half written, or their key does not belong to the
-/// certificate), the former certificate is used, with a warning in the log. Another subject needs
-/// another client: it is what the ledger of the allowance counts for.
+/// certificate), the former certificate is used, with a warning in the log; they are tried again when
+/// they change, and after a minute. Another subject needs another client: it is what the ledger of the
+/// allowance counts for.
 ///
 /// Raises :class:`CredentialError` that says what is wrong: no key, one that does not belong to the
 /// certificate, a certificate that is not for clients. One that has expired, or is not valid yet, by the

