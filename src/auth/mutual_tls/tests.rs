@@ -10,6 +10,8 @@ use rcgen::{
 
 use super::*;
 
+mod formats;
+
 /// A certificate as PEM, and its key.
 struct Issued {
     pem: String,
