@@ -101,15 +101,15 @@ impl Bookmark {
             return Err(damaged());
         }
         match sealed[4] {
+            ..VERSION => Err(damaged()),
             VERSION => Self::read(&sealed[5..]).ok_or_else(damaged),
-            newer if newer > VERSION => Err(Error::new(
+            newer => Err(Error::new(
                 Kind::BookmarkError,
                 format!(
                     "this bookmark was made by a newer siteline (version {newer}, not {VERSION})"
                 ),
             )
             .with_hint("Upgrade siteline, or read the range again from its start.")),
-            _ => Err(damaged()),
         }
     }
 
@@ -275,16 +275,52 @@ mod tests {
         assert!(other.to_string().contains("another host or subject"), "{other}");
     }
 
+    /// These bytes with the seal that belongs to them.
+    fn sealed(bytes: &[u8]) -> Vec<u8> {
+        [bytes, digest::digest(&digest::SHA256, bytes).as_ref()].concat()
+    }
+
     #[test]
     fn p12_a_newer_version_is_reported_as_such() {
-        let mut bytes = bookmark(0).to_bytes();
-        bytes[4] = 2;
-        let sealed = bytes.len() - SEAL_LENGTH;
-        let seal = digest::digest(&digest::SHA256, &bytes[..sealed]);
-        bytes[sealed..].copy_from_slice(seal.as_ref());
-        let newer = Bookmark::from_bytes(&bytes).unwrap_err();
-        assert_eq!(newer.kind(), Kind::BookmarkError);
-        assert!(newer.to_string().contains("newer siteline"), "{newer}");
+        let bytes = bookmark(0).to_bytes();
+        let fields = &bytes[5..bytes.len() - SEAL_LENGTH];
+        // Of a newer version only magic, version and seal are known.
+        for (version, fields, expected) in [
+            (VERSION + 1, fields, "newer siteline"),
+            (u8::MAX, &[], "newer siteline"),
+            (0, fields, "edited or damaged"),
+            (VERSION, &[], "edited or damaged"),
+        ] {
+            let bytes = sealed(&[MAGIC, &[version][..], fields].concat());
+            let error = Bookmark::from_bytes(&bytes).unwrap_err();
+            assert_eq!(error.kind(), Kind::BookmarkError);
+            assert!(error.to_string().contains(expected), "{version}: {error}");
+        }
+        let error = Bookmark::from_bytes(&sealed(MAGIC)).unwrap_err();
+        assert!(error.to_string().contains("not a bookmark"), "{error}");
+    }
+
+    #[test]
+    fn bookmarks_of_two_positions_are_neither_equal_nor_of_one_hash() {
+        let hash = |bookmark: &Bookmark| {
+            let mut hasher = std::hash::DefaultHasher::new();
+            bookmark.hash(&mut hasher);
+            hasher.finish()
+        };
+        let made = bookmark(3);
+        let same = Bookmark::from_bytes(&made.to_bytes()).unwrap();
+        assert_eq!((&made, hash(&made)), (&same, hash(&same)));
+        for other in [
+            Bookmark { sequence: 8, ..made.clone() },
+            Bookmark { pages: 8, ..made.clone() },
+            Bookmark { cursor: Cursor::new("another"), ..made.clone() },
+            Bookmark { query: query("S2").fingerprint(), ..made.clone() },
+            Bookmark { origin: origin_fingerprint("https://b.example subject"), ..made.clone() },
+            bookmark(4),
+        ] {
+            assert_ne!(made, other);
+            assert_ne!(hash(&made), hash(&other), "{other:?}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::block::{PointVersion, Values};
 use super::directory::{BlockKey, Directory, FeedIndex};
 use super::failure::{StoreFailure, StoreResult};
-use super::feeds::{FeedRow, Feeds};
+use super::feeds::{FeedRow, Feeds, LARGEST};
 use super::history::merge;
 use super::pages::{self, LaterPages, PageRow};
 use super::seen::{self, SeenPoints};
@@ -55,7 +55,8 @@ fn deliver(
     delivery: &Delivery<'_>,
 ) -> StoreResult<Applied> {
     let mut log = log_row(delivery)?;
-    if log.sequence <= feed.sequence
+    let late = log.sequence <= feed.sequence;
+    if late
         && let Some(done) = pages::after(connection, feed.id, log.sequence - 1)?.first()
         && done.sequence == log.sequence
     {
@@ -77,7 +78,6 @@ fn deliver(
         .map(|(series, rows)| (*series, rows.iter().map(|row| row.timestamp).collect()))
         .collect();
     let runs = seen::encode(timestamps.iter().map(|(series, times)| (*series, times.as_slice())));
-    let late = log.sequence < feed.sequence;
     if (late || log.is_last) && !known.seen {
         pages::verify_seen(connection, feed)?;
         known.seen = true;
@@ -103,7 +103,7 @@ fn deliver(
 
 fn log_row(delivery: &Delivery<'_>) -> StoreResult<PageRow> {
     let (page, chain) = (delivery.page, delivery.chain);
-    if chain.first == 0 || chain.first > page.sequence || i64::try_from(page.sequence).is_err() {
+    if chain.first == 0 || chain.first > page.sequence || page.sequence > LARGEST {
         let (first, number) = (chain.first, page.sequence);
         let what =
             format!("page request {number} cannot belong to a chain that began with {first}");
@@ -207,8 +207,8 @@ impl PageMerge {
     ) -> StoreResult<Applied> {
         let mut tally = Applied::default();
         let PageRow { start, end, .. } = self.log;
-        if self.brought.is_some() && start < end && feed.span > 0 {
-            let stretches = start.div_euclid(feed.span)..(end - 1).div_euclid(feed.span) + 1;
+        if self.brought.is_some() && feed.span > 0 {
+            let stretches = start.div_euclid(feed.span)..end.div_euclid(feed.span) + 1;
             for (key, _) in directory.blocks(known, &stretches)? {
                 self.incoming.entry(key).or_default();
             }
@@ -238,14 +238,11 @@ impl PageMerge {
     ) {
         let PageRow { sequence, start, end, .. } = self.log;
         let mut finder = brought.finder(key.0);
-        let before = incoming.len();
         for row in rows.chunk_by(|one, next| one.timestamp == next.timestamp).map(|all| all[0]) {
             if (start..end).contains(&row.timestamp) && !finder.holds(row.timestamp) {
                 incoming.push(PointVersion { version: sequence, absent: true, ..row });
             }
         }
-        if incoming.len() > before {
-            incoming.sort_unstable_by_key(|row| row.timestamp);
-        }
+        incoming.sort_unstable_by_key(|row| row.timestamp);
     }
 }

@@ -34,9 +34,10 @@ pub(super) struct BlockEntry {
     sum: i64,
 }
 
-/// What a connection has read and verified of a feed; valid for one generation of the feed.
+/// What a connection has read and verified of a feed.
 #[derive(Debug, Default)]
 pub(super) struct FeedIndex {
+    /// Where it is kept by a writer: the generation of the feed for which it is valid.
     pub(super) generation: i64,
     pub(super) series: HashMap<Identity, i64>,
     /// The checksums of the directory pages.
@@ -47,7 +48,7 @@ pub(super) struct FeedIndex {
 
 impl FeedIndex {
     pub(super) fn load(connection: &Connection, feed: &FeedRow) -> StoreResult<Self> {
-        let mut known = Self { generation: feed.generation, ..Self::default() };
+        let mut known = Self::default();
         let (mut statement, mut digest) = (
             connection.prepare(r#"SELECT id, identity, "check" FROM series WHERE feed = ?1"#)?,
             0_i64,

@@ -84,20 +84,14 @@ impl LockFile {
     }
 }
 
-/// Opens the lock file, or makes it with the owner and the mode of the store. It is never removed: if
+/// Makes the lock file with the owner and the mode of the store, or opens it. It is never removed: if
 /// it were, two processes could each lock a file of that name.
 fn open_or_create(path: &Path, store: &Path) -> io::Result<File> {
-    loop {
-        match files::open(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            opened => return opened,
-        }
-        let owner = Owner::of(store)?;
-        match files::create(path, owner.mode, owner) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => return made,
-        }
-    }
+    let owner = Owner::of(store)?;
+    files::create(path, owner.mode, owner).or_else(|error| match error.kind() {
+        ErrorKind::AlreadyExists => files::open(path),
+        _ => Err(error),
+    })
 }
 
 /// The byte of a feed: two names have the same one with a probability of 2^-62.
@@ -118,4 +112,24 @@ fn set_lock(file: &File, kind: impl Into<i32>, byte: i64) -> nix::Result<()> {
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let lock = FcntlArg::F_SETLK(&range);
     fcntl(file, lock).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+    use crate::store::tests::Folder;
+
+    #[test]
+    fn a_process_knows_the_lock_files_that_it_uses_and_no_others() {
+        let folders = [Folder::new(), Folder::new(), Folder::new()];
+        let stores = folders.each_ref().map(Folder::store);
+        let take = |store: &Store| FeedLock::take(store.path(), "line").unwrap();
+        let _held = take(&stores[0]);
+        drop(take(&stores[1]));
+        let _also_held = take(&stores[2]);
+        let known =
+            |store: &Store| OPEN.get_or_init(Mutex::default).lock().contains_key(store.path());
+        assert_eq!(stores.each_ref().map(known), [true, false, true]);
+    }
 }

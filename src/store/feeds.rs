@@ -7,7 +7,7 @@ use super::failure::{StoreFailure, StoreResult};
 use super::schema::Root;
 
 /// No feed has so many pages: a forged number must not make a count overflow.
-const LARGEST: u64 = 1 << 62;
+pub(super) const LARGEST: u64 = 1 << 62;
 
 /// A feed's row.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -133,7 +133,7 @@ pub(super) fn show(
     let end = rows.partition_point(|row| i128::from(row.timestamp) < times.end);
     let mut at = first;
     while at < end {
-        let mut next = at + 1;
+        let mut next = at;
         while next < end && rows[next].timestamp == rows[at].timestamp {
             next += 1;
         }

@@ -29,6 +29,7 @@ mod target;
 mod view;
 mod writer;
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -237,9 +238,11 @@ impl Store {
         if copied.is_err() {
             let _gone = std::fs::remove_file(&part);
         }
-        copied.and_then(|()| match files::put(&part, &to, false) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(exists()),
-            put => put.map_err(|error| system(&to, "the copy cannot be renamed", &error)),
+        copied.and_then(|()| {
+            files::put(&part, &to, false).map_err(|error| match error.kind() {
+                std::io::ErrorKind::AlreadyExists => exists(),
+                _ => system(&to, "the copy cannot be renamed", &error),
+            })
         })
     }
 
@@ -309,22 +312,14 @@ impl Store {
 /// The error for a file whose header says that no siteline wrote it; `None` for a store, and where
 /// the header cannot be read.
 fn not_ours(path: &Path) -> Option<Error> {
-    let mut header = [0; 100];
-    let mut file = std::fs::File::open(path).ok()?;
-    let known = std::io::Read::read_exact(&mut file, &mut header);
-    let foreign = || {
-        let what = format!("store {}: it is not a store of siteline", path.display());
-        Some(Error::new(Kind::StoreError, what).with_hint(schema::OTHER_PATH))
-    };
-    match known {
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            if file.metadata().is_ok_and(|file| file.len() == 0) { None } else { foreign() }
-        }
-        Err(_) => None,
-        Ok(()) if header[68..72] == APPLICATION.to_be_bytes() => None,
-        Ok(()) if &header[..16] == b"SQLite format 3\0" => None,
-        Ok(()) => foreign(),
+    let mut header = Vec::new();
+    std::fs::File::open(path).ok()?.take(72).read_to_end(&mut header).ok()?;
+    let application = header.get(68..).unwrap_or_default();
+    if header.starts_with(b"SQLite format 3\0") || application == APPLICATION.to_be_bytes() {
+        return None;
     }
+    let what = format!("store {}: it is not a store of siteline", path.display());
+    Some(Error::new(Kind::StoreError, what).with_hint(schema::OTHER_PATH))
 }
 
 /// Copies the snapshot that a connection reads into an empty file.

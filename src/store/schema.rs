@@ -8,6 +8,8 @@
 //! In the file, the table of directory pages is `shelves` and that of chunks is `contents`: these
 //! names are part of format 1 and of its checksums.
 
+use std::cmp::Ordering;
+
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::bytes::Checksum;
@@ -162,11 +164,11 @@ impl Schema {
                 OTHER_PATH,
             ));
         }
-        match version {
-            same if same == self.version => Ok(FileState::Current),
-            older if (1..self.version).contains(&older) => Ok(FileState::Older(older)),
-            newer if newer > self.version => Err(self.newer(connection, newer)),
-            _ => Err(StoreFailure::Corrupt("the number of its schema is damaged")),
+        match version.cmp(&self.version) {
+            Ordering::Equal => Ok(FileState::Current),
+            Ordering::Greater => Err(self.newer(connection, version)),
+            Ordering::Less if version > 0 => Ok(FileState::Older(version)),
+            Ordering::Less => Err(StoreFailure::Corrupt("the number of its schema is damaged")),
         }
     }
 

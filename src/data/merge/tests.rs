@@ -192,6 +192,80 @@ fn overlapping_tables_of_parts_are_merged_and_the_later_one_wins() {
     assert!(Merger::new(&[]).push_merged(&table).is_err(), "other columns");
 }
 
+#[test]
+fn envelopes_of_a_series_that_overlap_on_one_page_give_each_point_once() {
+    // A new envelope begins at the minutes 0, 3, 6; its points may repeat those before.
+    for (minutes, repeated) in [
+        (vec![1, 2, 3, 4, 6], 0),
+        (vec![1, 3, 3, 4], 1),
+        (vec![2, 3, 4, 5, 3, 4], 2),
+        (vec![4, 5, 3, 4], 1),
+        (vec![6, 7, 0, 1], 0),
+    ] {
+        let points: Vec<Point> =
+            minutes.iter().map(|minute| (1, *minute, Some(1.0), None)).collect();
+        let page = page(1, &points);
+        assert!(page.points.envelopes.len() > 1, "{minutes:?}");
+        let table = merged([&page]);
+        let mut expected = minutes.clone();
+        expected.sort_unstable();
+        expected.dedup();
+        let read: Vec<i64> = rows(&table).into_iter().map(|row| row.1).collect();
+        assert_eq!(read, expected);
+        assert_eq!((table.report.repeated, table.report.revised), (repeated, 0), "{minutes:?}");
+    }
+}
+
+#[test]
+fn p11_pages_that_overlap_before_1970_give_each_point_once() {
+    let pages = [long_page(1, &[1], -20, 20), long_page(2, &[1], -25, 10)];
+    let whole = long_page(1, &[1], -25, 25).points.batch().unwrap();
+    assert_eq!(long(&pages).batch().unwrap(), whole);
+}
+
+#[test]
+fn a_series_without_points_is_not_in_the_table() {
+    let body = r#"{"series":[{"siteId":"S","lineId":null,"machineId":null,"deviceId":null,
+        "tagGuid":"t0","points":[]},{"siteId":"S","lineId":null,"machineId":null,"deviceId":null,
+        "tagGuid":"t1","points":[{"timestamp":60,"value":1}]}],"nextCursor":null}"#;
+    let settings = DecodeSettings { extra_columns: extra(), ..DecodeSettings::default() };
+    let points = Arc::new(decode(body.as_bytes(), &settings).unwrap().points);
+    assert_eq!(points.envelopes.len(), 2);
+    let table = merged([&Page { points, ..page(1, &[]) }]);
+    assert_eq!((table.report.series, table.report.points), (1, 1));
+    assert_eq!((table.points.series.len(), table.points.envelopes.len()), (1, 1));
+}
+
+#[test]
+fn a_table_is_newer_than_all_pages_before_it_and_older_than_the_next() {
+    let value = |sequence, value| page(sequence, &[(1, 0, Some(value), None)]);
+    let known = |merger: &Merger| {
+        let table = merger.clone().finish().unwrap();
+        (f64::from_bits(rows(&table)[0].2.unwrap()), table.report.revised)
+    };
+    let mut merger = Merger::new(&extra());
+    merger.push(&value(5, 5.0)).unwrap();
+    merger.push_merged(&merged([&value(1, 6.0)])).unwrap();
+    assert_eq!(known(&merger), (6.0, 1));
+    merger.push(&value(merger.next_sequence(), 7.0)).unwrap();
+    assert_eq!(known(&merger), (7.0, 2));
+    // A page that comes late is older than all of them.
+    merger.push(&value(4, 4.0)).unwrap();
+    assert_eq!((known(&merger), merger.pages()), ((7.0, 3), 4));
+}
+
+#[test]
+fn rows_that_follow_each_other_are_copied_at_once() {
+    let mut merger = Merger::new(&[]);
+    for page in [long_page(1, &[1], 0, 100), long_page(2, &[1], 90, 100)] {
+        merger.push(&page).unwrap();
+    }
+    let (runs, mut plan) = (&merger.series[0].1, Vec::new());
+    resolve(runs, (&merger.columns, &merger.pages), &mut plan, &mut MergeReport::default());
+    let copied: Vec<_> = plan.into_iter().map(|copy| (copy.page, copy.rows)).collect();
+    assert_eq!(copied, [(0, 0..90), (1, 100..200)]);
+}
+
 fn any_points() -> impl Strategy<Value = Vec<Point>> {
     let value =
         prop_oneof![Just(None), (-2_i32..3).prop_map(|small| Some(f64::from(small) / 2.0)),];

@@ -44,6 +44,7 @@ fn s18_a_store_and_its_files_are_the_owners_alone_unless_shared() {
     ] {
         let folder = Folder::new();
         let store = Store::open_with(&folder.file(), options).unwrap();
+        assert_eq!(store.options(), options);
         let _lock = store.lock("line").unwrap();
         whole(1).apply_to(&store, b"1").unwrap();
         assert_eq!(names(&folder), ["", "-lock", "-shm", "-wal"]);
@@ -69,6 +70,50 @@ fn s18_an_existing_store_keeps_its_mode_until_it_is_shared() {
     for ending in ["", "-lock", "-shm", "-wal"] {
         assert_eq!(mode(&beside(&folder.file(), ending)), 0o660, "{ending}");
     }
+}
+
+#[test]
+fn s18_files_that_are_shared_already_are_left_alone() {
+    let folder = Folder::new();
+    let (lock, probe) = (beside(&folder.file(), "-lock"), folder.0.join("probe"));
+    let store = Store::open_with(&folder.file(), shared(Share::Group)).unwrap();
+    drop(store.lock("line").unwrap());
+    let changed = |path: &Path| {
+        let metadata = path.metadata().unwrap();
+        (metadata.ctime(), metadata.ctime_nsec())
+    };
+    let before = changed(&lock);
+    // Until the clock of the filesystem, which goes in steps, has moved on.
+    while std::fs::write(&probe, "x").map(|()| changed(&probe)).unwrap() == before {}
+    drop(Store::open_with(&folder.file(), shared(Share::Group)).unwrap());
+    // Only its owner may change it: another member of the group would be refused.
+    assert_eq!(changed(&lock), before);
+    drop(Store::open_with(&folder.file(), shared(Share::GroupRead)).unwrap());
+    assert_eq!(mode(&lock), 0o640);
+    assert_ne!(changed(&lock), before);
+}
+
+/// A group that this process may give to a file, other than that of the file; root may give any.
+fn another_group(file: &Path) -> Option<u32> {
+    use nix::unistd::{Uid, getgroups};
+    let group = file.metadata().unwrap().gid();
+    if Uid::effective().is_root() {
+        return Some(group + 1);
+    }
+    getgroups().unwrap().into_iter().map(nix::unistd::Gid::as_raw).find(|other| *other != group)
+}
+
+#[test]
+fn s18_the_files_beside_a_shared_store_get_its_group() {
+    let folder = Folder::new();
+    let _store = Store::open_with(&folder.file(), shared(Share::Group)).unwrap();
+    let Some(group) = another_group(&folder.file()) else { return };
+    std::os::unix::fs::chown(folder.file(), None, Some(group)).unwrap();
+    let group_of = |ending| beside(&folder.file(), ending).metadata().unwrap().gid();
+    drop(read_only(&folder).unwrap());
+    assert_ne!(group_of("-shm"), group, "a reader changes nothing");
+    drop(folder.store());
+    assert_eq!(["-wal", "-shm"].map(group_of), [group; 2]);
 }
 
 #[test]
@@ -196,6 +241,17 @@ fn s19_a_log_without_its_shared_memory_is_not_ignored() {
     // A writer completes the file.
     drop(copy.store());
     assert_eq!(latest(&read_only(&copy).unwrap()).len(), 900);
+}
+
+#[test]
+fn s19_an_empty_log_without_its_shared_memory_lacks_nothing() {
+    let folder = Folder::new();
+    let store = folder.store();
+    whole(1).apply_to(&store, b"1").unwrap();
+    drop(store);
+    std::fs::write(beside(&folder.file(), "-wal"), "").unwrap();
+    assert_eq!(latest(&read_only(&folder).unwrap()).len(), 900);
+    assert_eq!(names(&folder), ["", "-wal"]);
 }
 
 #[test]

@@ -108,6 +108,11 @@ fn s7_a_missing_or_an_outdated_row_is_detected() {
         "DELETE FROM contents WHERE id = 2",
         "DELETE FROM pages WHERE sequence = 4",
         "DELETE FROM store",
+        // Another series of the same length; a part of the directory without blocks.
+        "UPDATE series SET id = 9 WHERE id = 3",
+        "UPDATE series SET identity =
+            CAST(substr(identity, 1, length(identity) - 1) || x'39' AS BLOB) WHERE id = 2",
+        "UPDATE shelves SET entries = x'00' WHERE shelf = 0",
         "UPDATE contents SET bytes = (SELECT bytes FROM contents WHERE id = 1) WHERE id = 2",
         "UPDATE pages SET read_at = read_at + 1 WHERE sequence = 4",
         "UPDATE feeds SET sequence = 3 WHERE name = 'line'",

@@ -51,6 +51,14 @@ fn s5_a_folder_that_does_not_exist_is_an_error() {
     assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.to_string().contains("does not exist"), "{error}");
     assert_eq!(refused(&folder.0).kind(), Kind::StoreError);
+    std::fs::write(folder.file(), "").unwrap();
+    for (path, expected) in [("a", "its folder is a file"), ("a/b", "its folder cannot be read")] {
+        let error = refused(&folder.file().join(path));
+        assert!(
+            error.kind() == Kind::StoreError && error.to_string().contains(expected),
+            "{error}"
+        );
+    }
     assert_eq!(Store::open(Path::new("/")).unwrap_err().kind(), Kind::StoreError);
     assert_eq!(Store::open(Path::new("")).unwrap_err().kind(), Kind::StoreError);
 }
@@ -110,6 +118,41 @@ fn s8_a_newer_schema_names_the_siteline_that_made_it() {
     let error = refused(&folder.file());
     assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.to_string().contains("made by siteline 9.1"), "{error}");
+}
+
+#[test]
+fn s7_a_schema_before_the_first_is_damage() {
+    for version in [0, -1] {
+        let folder = Folder::new();
+        drop(folder.store());
+        let connection = Connection::open(folder.file()).unwrap();
+        connection.pragma_update(None, "user_version", version).unwrap();
+        drop(connection);
+        assert_eq!(refused(&folder.file()).kind(), Kind::StoreCorrupt, "{version}");
+    }
+}
+
+#[test]
+fn s7_a_store_whose_header_is_damaged_is_not_taken_for_another_file() {
+    let folder = Folder::new();
+    drop(folder.store());
+    let bytes = std::fs::read(folder.file()).unwrap();
+    // The name of the format, the size of a page, the number of the application.
+    let (name, size, application) = ((0, b'X'), (17, 3), (68, 0));
+    for (damage, kind) in [
+        (vec![name], Kind::StoreCorrupt),
+        (vec![size], Kind::StoreCorrupt),
+        (vec![size, application], Kind::StoreCorrupt),
+        (vec![name, application], Kind::StoreError),
+    ] {
+        let mut damaged = bytes.clone();
+        for (at, byte) in &damage {
+            damaged[*at] = *byte;
+        }
+        std::fs::write(folder.file(), &damaged).unwrap();
+        let error = refused(&folder.file());
+        assert_eq!(error.kind(), kind, "{damage:?}: {error}");
+    }
 }
 
 #[test]
@@ -182,6 +225,42 @@ fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
     assert!(error.kind() == Kind::StoreError && error.to_string().contains("already"), "{error}");
     let left = std::fs::read_dir(&folder.0).unwrap().flatten();
     assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().contains("-part")));
+}
+
+#[test]
+fn a_backup_does_not_replace_a_link_to_nothing() {
+    let folder = Folder::new();
+    let (store, to) = (folder.store(), folder.0.join("copy"));
+    std::os::unix::fs::symlink(folder.0.join("nowhere"), &to).unwrap();
+    let error = store.backup(&to).unwrap_err();
+    assert!(error.kind() == Kind::StoreError && error.to_string().contains("already"), "{error}");
+    assert!(to.is_symlink() && !to.exists());
+    let left = std::fs::read_dir(&folder.0).unwrap().flatten();
+    assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().contains("-part")));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_opening_that_fails_leaves_the_locks_of_the_stores_that_are_open() {
+    use nix::fcntl::{FcntlArg, fcntl};
+    use nix::libc;
+    let folder = Folder::new();
+    let store = folder.store();
+    store.apply("line", None, b"").unwrap();
+    // It is never closed: that would release the locks of this process as well.
+    let probe = std::mem::ManuallyDrop::new(std::fs::File::open(folder.file()).unwrap());
+    let short = |number: i32| libc::c_short::try_from(number).unwrap();
+    let is_locked = || {
+        let (l_type, l_whence) = (short(libc::F_WRLCK), short(libc::SEEK_SET));
+        let mut lock = libc::flock { l_type, l_whence, l_start: 0, l_len: 0, l_pid: 0 };
+        fcntl(&*probe, FcntlArg::F_OFD_GETLK(&mut lock)).unwrap();
+        lock.l_type != short(libc::F_UNLCK)
+    };
+    assert!(is_locked());
+    let older = Schema { version: 0, ..SCHEMA };
+    let opened = Store::open_as(&folder.file(), StoreOptions::default(), Duration::ZERO, &older);
+    assert!(opened.unwrap_err().to_string().contains("Upgrade"));
+    assert!(is_locked());
 }
 
 #[test]

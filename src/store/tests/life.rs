@@ -57,6 +57,29 @@ fn a_page_that_was_not_committed_leaves_nothing_behind() {
 }
 
 #[test]
+fn the_log_of_a_store_that_stays_open_is_kept_short() {
+    let folder = Folder::new();
+    let store = folder.store();
+    for state in 0..24_u8 {
+        store.apply("line", None, &vec![state; 1 << 20]).unwrap();
+    }
+    let log = crate::files::beside(&folder.file(), "-wal").metadata().unwrap().len();
+    assert!(log < 12 << 20, "24 MiB were written: {log}");
+}
+
+#[test]
+fn a_connection_keeps_some_megabytes_of_the_file_in_memory() {
+    let folder = Folder::new();
+    let link = folder.store().connect().unwrap();
+    let connection = link.connection().unwrap();
+    let number =
+        |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+    let (cache, page) = (number("cache_size"), number("page_size"));
+    let bytes = if cache < 0 { -cache << 10 } else { cache * page };
+    assert!((1 << 20..=16 << 20).contains(&bytes), "{cache} {page}");
+}
+
+#[test]
 fn two_stores_of_one_file_see_the_pages_of_the_other() {
     let folder = Folder::new();
     let stores = [folder.store(), folder.store()];

@@ -7,6 +7,8 @@ mod faults;
 mod files;
 mod life;
 mod model;
+mod refusals;
+mod requests;
 mod views;
 
 use std::path::PathBuf;
@@ -24,10 +26,10 @@ use crate::data::{Identity, Page, TableBuilder};
 const MINUTE: i64 = 60_000_000;
 
 /// A folder that is removed when its test ends.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("siteline-store-{}-{number}", std::process::id());
@@ -40,7 +42,7 @@ impl Folder {
         self.0.join("plant.siteline")
     }
 
-    fn store(&self) -> Store {
+    pub(super) fn store(&self) -> Store {
         Store::open(&self.file()).unwrap()
     }
 }

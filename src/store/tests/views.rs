@@ -102,6 +102,60 @@ fn a_value_that_changed_and_changed_back_is_a_change() {
 }
 
 #[test]
+fn a_change_says_whether_a_point_is_new_revised_absent_or_returned() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let point = |minute, value| (1, minute, Some(value));
+    for (sequence, points) in [
+        (1, vec![point(1, 1.0), point(2, 1.0), point(3, 1.0)]),
+        (2, vec![point(3, 2.0), point(4, 1.0)]),
+        (3, vec![point(2, 1.0), point(3, 2.0), point(4, 1.0)]),
+    ] {
+        Request::whole(sequence, 0, 9, &points).apply_to(&store, b"").unwrap();
+    }
+    for (since, expected) in [
+        (0, vec![(1, "absent"), (2, "new"), (3, "new"), (4, "new")]),
+        (1, vec![(1, "absent"), (2, "revised"), (3, "revised"), (4, "new")]),
+        (2, vec![(2, "returned")]),
+        (3, vec![]),
+    ] {
+        let changes = read(&store, all(View::ChangedSince(since), Flagged::Keep)).unwrap();
+        let changes: Vec<(i64, &str)> =
+            changes.iter().map(|row| (row.1, row.3.as_deref().unwrap())).collect();
+        assert_eq!(changes, expected, "since {since}");
+    }
+}
+
+#[test]
+fn a_batch_ends_with_the_block_that_completes_it() {
+    let folder = Folder::new();
+    let store = filled(&folder);
+    // 1,500 points of a series are blocks of 128 and one of 92.
+    for (asked, given) in [(1, 128), (128, 128), (129, 256), (1_500, 1_500), (1_501, 1_628)] {
+        let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
+        assert_eq!(reader.next_batch(asked).unwrap().unwrap().num_rows(), given, "{asked}");
+    }
+}
+
+#[test]
+fn ranges_that_only_touch_do_not_overlap() {
+    use super::super::read::overlapping;
+    let ranges = [0..5, 10..15, 20..25];
+    for (times, expected) in [
+        (5..10, 0..0),
+        (4..10, 0..1),
+        (5..11, 1..2),
+        (4..11, 0..2),
+        (11..12, 1..2),
+        (25..99, 0..0),
+        (-9..0, 0..0),
+        (-9..99, 0..3),
+    ] {
+        assert_eq!(overlapping(&ranges, &times), &ranges[expected], "{times:?}");
+    }
+}
+
+#[test]
 fn a_page_without_points_flags_what_was_there() {
     let folder = Folder::new();
     let store = filled(&folder);

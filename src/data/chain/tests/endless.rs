@@ -1,0 +1,167 @@
+//! Chains that are long or have no end: P14, and where `max_pages` stops them.
+
+use super::*;
+
+/// Replies with new cursors for ever: the points of a page follow from its number, from 0.
+struct Endless<P: Fn(u64) -> Vec<u64>>(P, Mutex<u64>);
+
+impl<P: Fn(u64) -> Vec<u64> + Send + Sync> Fetch for Endless<P> {
+    async fn fetch<T: Send>(
+        &self,
+        _wire: &str,
+        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        let number = std::mem::replace(&mut *self.1.lock(), 0);
+        *self.1.lock() = number + 1;
+        let point = |at| format!(r#"{{"timestamp":{},"value":{number}}}"#, 1_800_000_000 + at);
+        let points: Vec<String> = (self.0)(number).into_iter().map(point).collect();
+        let body = format!(
+            r#"{{"series":[{{"siteId":"S","lineId":null,"machineId":null,"deviceId":null,
+            "tagGuid":"T","points":[{}]}}],"nextCursor":"c{number}"}}"#,
+            points.join(",")
+        );
+        read(&Bytes::from(body))
+    }
+}
+
+/// Reads until the chain is found endless, at most this many pages; returns their number.
+fn pages_until_endless(
+    chain: &mut Chain,
+    most: u64,
+    points: impl Fn(u64) -> Vec<u64> + Send + Sync,
+) -> Option<u64> {
+    let script = Endless(points, Mutex::new(0));
+    for pages in 0..most {
+        match wait(chain.next(&script)) {
+            Ok(page) => assert!(page.is_some()),
+            Err(error) => {
+                assert_eq!((error.kind(), *script.1.lock()), (Kind::EndlessChain, pages));
+                assert!(chain.bookmark().is_some());
+                return Some(pages);
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn p14_a_chain_that_brings_nothing_new_ends_at_ten_times_the_expected_pages() {
+    let none = |_| vec![];
+    for (expected, pages) in [(None, 1_024), (Some(1), 100), (Some(60), 600)] {
+        let mut chain = chain().expecting(expected, 0);
+        assert_eq!(pages_until_endless(&mut chain, 9_999, none), Some(pages), "{expected:?}");
+        // The same points again and again, on pages that are cut elsewhere each time.
+        let cycle = |number: u64| (0..7).map(|row| (number * 7 + row) % 100).collect();
+        let mut chain = self::chain().expecting(expected, 0);
+        let ended = pages_until_endless(&mut chain, 9_999, cycle).expect("found");
+        assert!(ended >= pages && ended <= pages + 103, "{ended} for {expected:?}");
+    }
+}
+
+#[test]
+fn p14_the_error_says_how_many_pages_were_expected_and_read() {
+    let mut chain = chain().expecting(Some(3), 0);
+    assert_eq!(pages_until_endless(&mut chain, 999, |_| vec![]), Some(100));
+    let text = next(&mut chain, &Script::default()).expect_err("the same again").to_string();
+    for part in ["100 pages were read (3 were expected)", "counted", "last 100", "max_pages="] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn p14_a_chain_that_brings_new_points_is_never_cut_short() {
+    // A few points at a time, as from a service that reduces the page size.
+    let mut chain = chain().expecting(Some(1), 0);
+    assert_eq!(pages_until_endless(&mut chain, 3_000, |number| vec![number]), None);
+    // A new point after 99 pages without one, or with old ones.
+    for old in [vec![], vec![0]] {
+        let rare = |number| if number % 100 == 99 { vec![number] } else { old.clone() };
+        let mut chain = self::chain().expecting(Some(1), 0);
+        assert_eq!(pages_until_endless(&mut chain, 1_050, rare), None);
+    }
+}
+
+/// The same chain in runs of so many pages each, until it is found endless; returns its pages.
+fn pages_of_runs(
+    run: u64,
+    most: u64,
+    points: impl Fn(u64) -> Vec<u64> + Send + Sync,
+) -> Option<u64> {
+    let script = Endless(points, Mutex::new(0));
+    let mut chain = chain().expecting(Some(1), 0);
+    for pages in 0..most {
+        if pages % run == 0
+            && let Some(bookmark) = chain.bookmark()
+        {
+            let resumed = Chain::resume(query(), settings(), "origin", None, &bookmark).unwrap();
+            chain = resumed.expecting(Some(1), chain.idle());
+        }
+        if let Err(error) = wait(chain.next(&script)) {
+            assert_eq!((error.kind(), *script.1.lock()), (Kind::EndlessChain, pages));
+            return Some(pages);
+        }
+    }
+    None
+}
+
+#[test]
+fn p14_the_same_page_for_ever_is_found_over_runs_of_a_few_pages_each() {
+    for run in [5, 30, 90] {
+        let ended = pages_of_runs(run, 999, |_| vec![1, 2, 3]).expect("found");
+        assert!(ended >= 151 && ended <= 151 + 100 / (run - 1) + run, "{ended} in runs of {run}");
+        // New points, one a page or on every third page.
+        assert_eq!(pages_of_runs(run, 1_500, |number| vec![number]), None);
+        let some = |number| if number % 3 == 0 { vec![number] } else { vec![] };
+        assert_eq!(pages_of_runs(run, 1_500, some), None);
+    }
+}
+
+#[test]
+fn p14_points_outside_the_range_are_no_new_points() {
+    let at = |second: i64| jiff::Timestamp::from_second(1_800_000_000 + second).ok();
+    let input = QueryInput { start: at(0), end: at(60), ..QueryInput::default() };
+    let query = Query::new(input).unwrap();
+    let mut chain = Chain::new(query, settings(), "origin", None).expecting(Some(1), 0);
+    assert_eq!(pages_until_endless(&mut chain, 9_999, |number| vec![60 + number]), Some(100));
+}
+
+#[test]
+fn p14_p2_max_pages_takes_the_place_of_the_rule() {
+    let script = Endless(|_| vec![], Mutex::new(0));
+    let mut chain = Chain::new(query(), settings(), "origin", Some(2_000)).expecting(Some(1), 0);
+    for _ in 0..2_000 {
+        assert!(wait(chain.next(&script)).unwrap().is_some());
+    }
+    assert_eq!(wait(chain.next(&script)).unwrap_err().kind(), Kind::QueryError);
+}
+
+#[test]
+fn p14_no_page_is_prefetched_where_the_chain_may_be_found_endless() {
+    let script = Endless(|_| vec![], Mutex::new(0));
+    let mut chain = chain().expecting(Some(1), 40);
+    let prefetched = |chain: &Chain| chain.wire_after_next(&Cursor::new("new")).is_some();
+    for page in 0..99 {
+        assert!(prefetched(&chain), "{page}");
+        wait(chain.next(&script)).unwrap();
+    }
+    assert!(!prefetched(&chain));
+    assert_eq!(chain.idle(), 40 + 99);
+}
+
+#[test]
+fn p2_no_page_is_prefetched_beyond_max_pages() {
+    let prefetched = |chain: &Chain| chain.wire_after_next(&Cursor::new("new")).is_some();
+    let script = Endless(|number| vec![number], Mutex::new(0));
+    for (limit, pages) in [(1, 0), (2, 1), (4, 3)] {
+        let mut chain = Chain::new(query(), settings(), "origin", Some(limit));
+        for page in 0..pages {
+            assert!(prefetched(&chain), "{page} of {limit}");
+            wait(chain.next(&script)).unwrap();
+        }
+        assert!(!prefetched(&chain), "the next page is the last of {limit}");
+        // Pages before a resumption do not count.
+        let Some(bookmark) = chain.bookmark() else { continue };
+        let resumed = Chain::resume(query(), settings(), "origin", Some(limit), &bookmark).unwrap();
+        assert!(prefetched(&resumed), "{limit}");
+    }
+}
