@@ -90,7 +90,38 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::{StreamExt as _, stream};
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+
     use super::*;
+
+    #[tokio::test]
+    async fn h4_a_period_ends_with_the_bytes_that_it_needs() {
+        let taken = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&taken);
+        let pieces = stream::iter(0..5).map(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[b' '; 10])))
+        });
+        let body = reqwest::Body::wrap(StreamBody::new(pieces));
+        let mut response = Response::from(hyper::Response::new(body));
+        let hour = Duration::from_secs(3_600);
+        let limits = Limits { cap: 1_000, idle: hour, window_bytes: 20, window: hour };
+        let mut inflater = Inflater::new(Encoding::Identity, None, 1_000, &Buffers::default());
+        // Each is given its whole time for twenty bytes.
+        for (pieces, ends) in [(2, false), (4, false), (5, true)] {
+            let ended = read_window(&mut response, &mut inflater, limits).await.expect("a body");
+            assert_eq!((taken.load(Ordering::Relaxed), ended), (pieces, ends));
+        }
+        assert_eq!(inflater.finish().expect("a body").len(), 50);
+    }
 
     #[test]
     fn e2_unknown_and_repeated_encodings_are_refused() {

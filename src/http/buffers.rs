@@ -146,8 +146,13 @@ mod tests {
         let buffers = Buffers::default();
         for capacity in [SMALLEST - 1, MOST_KEPT + 1] {
             drop(buffers.lend(Vec::with_capacity(capacity)));
+            assert!(kept(&buffers).is_empty(), "{capacity}");
         }
-        assert!(kept(&buffers).is_empty());
+        // Nor does a very large one take the place of those that are kept.
+        drop(buffers.lend(Vec::with_capacity(SMALLEST)));
+        drop(buffers.lend(Vec::with_capacity(MOST_KEPT + 1)));
+        assert_eq!(kept(&buffers), [SMALLEST]);
+        assert!(buffers.with_capacity(SMALLEST).is_empty());
         let bodies: Vec<Bytes> =
             (0..5).map(|_| buffers.lend(Vec::with_capacity(MOST_KEPT / 4))).collect();
         drop(bodies);

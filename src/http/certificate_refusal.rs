@@ -87,7 +87,64 @@ pub(super) fn marked(error: Error, is_presented: bool) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use rustls::client::ResolvesClientCert as _;
+
     use super::*;
+    use crate::http::client_certificate::tests::certificate;
+
+    const ABOUT_CERTIFICATES: [AlertDescription; 10] = [
+        AlertDescription::HandshakeFailure,
+        AlertDescription::NoCertificate,
+        AlertDescription::BadCertificate,
+        AlertDescription::UnsupportedCertificate,
+        AlertDescription::CertificateRevoked,
+        AlertDescription::CertificateExpired,
+        AlertDescription::CertificateUnknown,
+        AlertDescription::UnknownCA,
+        AlertDescription::AccessDenied,
+        AlertDescription::DecryptError,
+    ];
+
+    #[test]
+    fn m1_m2_an_alert_is_a_refusal_only_where_the_service_asked_or_requires_a_certificate() {
+        let (silent, asked) = (Presenter::new(None), Presenter::new(None));
+        asked.resolve(&[], &[]);
+        for alert in ABOUT_CERTIFICATES {
+            assert!(is_refusal(alert, &asked), "{alert:?}");
+            assert!(!is_refusal(alert, &silent), "{alert:?}");
+        }
+        for presenter in [silent, asked] {
+            assert!(is_refusal(AlertDescription::CertificateRequired, &presenter));
+            for other in [AlertDescription::ProtocolVersion, AlertDescription::InternalError] {
+                assert!(!is_refusal(other, &presenter), "{other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn m2_an_alert_says_what_is_wrong_with_the_certificate_that_was_presented() {
+        use AlertDescription as Alert;
+        let (none, some) = (Presenter::new(None), Presenter::new(Some(certificate("plant-7"))));
+        for (alert, why) in [
+            (Alert::CertificateExpired, ": it has expired"),
+            (Alert::CertificateRevoked, ": it was revoked"),
+            (Alert::UnknownCA, ": it comes from an authority that the service does not know"),
+            (Alert::UnsupportedCertificate, ": it is of a kind that the service does not take"),
+            (Alert::AccessDenied, ": it is not registered there"),
+            (Alert::BadCertificate, ""),
+        ] {
+            let error = from_alert(alert, "plant.example:443", &some);
+            let message = format!("plant.example:443 refused the client certificate{why}");
+            assert_eq!(error.context().message, message);
+            assert!(error.to_string().contains("registered for your integration"), "{error}");
+            let error = from_alert(alert, "plant.example:443", &none);
+            let message = "plant.example:443 requires a client certificate, and there is none";
+            assert_eq!(error.context().message, message);
+            assert!(error.to_string().contains("siteline.MutualTls"), "{error}");
+            assert_eq!((error.kind(), error.context().unsent), (Kind::AuthenticationError, true));
+            assert!(error.context().certificate_refused);
+        }
+    }
 
     #[test]
     fn m1_m2_pages_that_speak_of_a_certificate_are_recognised() {

@@ -343,3 +343,7 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "failure_edge_tests.rs"]
+mod edge_tests;

@@ -418,3 +418,7 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "inflate_edge_tests.rs"]
+mod edge_tests;

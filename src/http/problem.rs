@@ -232,6 +232,47 @@ mod tests {
         }
     }
 
+    /// The error for a reply with this status and body, whatever was asked for.
+    fn by_status(status: u16, body: &'static str) -> Error {
+        let reply = Reply {
+            status,
+            headers: reqwest::header::HeaderMap::new(),
+            body: body.into(),
+            broken_body: None,
+            reading: None,
+            presented: false,
+        };
+        Problem::read(body.as_bytes(), &[]).by_status("a page", &reply, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn h21_only_a_refusal_that_speaks_of_https_names_it_as_the_remedy() {
+        for (status, body, speaks) in [
+            (400, "The plain HTTP request was sent to HTTPS port", true),
+            (400, "You sent a PLAIN HTTP REQUEST.", true),
+            (421, "This is an HTTPS port", true),
+            (400, "Bad Request", false),
+            (400, "", false),
+            (503, "The plain HTTP request was sent to HTTPS port", false),
+        ] {
+            let error = by_status(status, body);
+            assert_eq!(
+                error.to_string().contains("write base_url with https://"),
+                speaks,
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn h24_a_proxy_that_requires_a_user_is_told_from_the_service() {
+        let error = by_status(407, "<title>Authentication required</title>");
+        assert_eq!(error.kind(), Kind::ProxyError);
+        let text = error.to_string();
+        assert!(text.contains("the proxy requires authentication for a page"), "{text}");
+        assert!(text.contains("set user and password in proxy="), "{text}");
+    }
+
     #[test]
     fn an_echoed_secret_is_redacted_however_json_escapes_it() {
         let secrets = ["s3/cr+t=\"1"];

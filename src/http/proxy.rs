@@ -85,7 +85,10 @@ mod tests {
     #[test]
     fn h24_an_invalid_proxy_is_refused_and_its_text_not_shown() {
         for proxy in
-            ["", "http://user:hunter2@:::", "ftp://hunter2", "socks5://u:hunter2@h.example:1"]
+            ["", " ", "http://user:hunter2@:::", "ftp://hunter2", "socks5://u:hunter2@h.example:1"]
+                // A port that there is not.
+                .into_iter()
+                .chain(["http://user:hunter2@h.example:99999", "h.example:99999"])
         {
             let error = check(proxy).expect_err(proxy);
             assert_eq!(error.kind(), Kind::ConfigError, "{proxy}");

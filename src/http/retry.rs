@@ -307,7 +307,7 @@ impl<'a> Call<'a> {
         let asked = error.context().retry_after;
         let stop = match transience {
             Transience::Never => true,
-            Transience::Once => self.reframed,
+            Transience::Once => std::mem::replace(&mut self.reframed, true),
             Transience::Transient | Transience::Throttled => false,
         };
         if stop
@@ -320,7 +320,6 @@ impl<'a> Call<'a> {
         if self.cost.is_none() {
             return Err(self.with_last_attempt(without_quota(error)));
         }
-        self.reframed |= transience == Transience::Once;
         let wait = match asked {
             Some(asked) if !asked.is_zero() => with_jitter(asked),
             _ => self.policy.backoff(transience, self.tries),

@@ -1,6 +1,7 @@
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
 use super::*;
+use crate::auth::test_harness::warnings;
 
 const PAGE_TIMEOUT: (Kind, Option<Phase>) = (Kind::TransportTimeout, Some(Phase::Page));
 
@@ -291,4 +292,96 @@ async fn b12_an_error_that_the_quota_ended_says_so() {
     let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
     let error = call.pause_after(unavailable()).await.expect_err("one attempt");
     assert!(!error.to_string().contains("quota"), "{error}");
+}
+
+#[tokio::test]
+async fn h4_a_call_for_a_token_ends_after_a_minute_and_one_for_data_half_a_minute_later() {
+    for (policy, seconds) in [(Policy::token(), 60), (Policy::data(), 90)] {
+        let policy = Policy { base: Duration::ZERO, ..policy };
+        for (passed, ends) in [(seconds * 1_000 - 1, false), (seconds * 1_000, true)] {
+            let (clock, quota) = (clock(), RetryQuota::new());
+            let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+            clock.advance(Duration::from_millis(passed));
+            assert_eq!(call.pause_after(unavailable()).await.is_err(), ends, "{passed} ms");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_that_may_last_as_long_as_its_call_ends_the_call() {
+    let moment = Duration::from_millis(1);
+    let policy = Policy { attempt_limit: Some(moment), call_limit: moment, ..Policy::data() };
+    let (clock, quota) = (clock(), RetryQuota::new());
+    let call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+    let error = call.attempt(std::future::pending::<Result<()>>()).await.expect_err("cut");
+    assert_eq!((error.kind(), error.context().phase), (Kind::TransportTimeout, Some(Phase::Page)));
+}
+
+#[tokio::test]
+async fn b3_a_retry_after_of_zero_is_no_permission_to_hurry() {
+    let policy = Policy { call_limit: Duration::MAX, ..Policy::data() };
+    for (waits, most) in waits(&policy, &throttled(Some(0))).await.iter().zip([2, 4, 8]) {
+        assert_spread(waits, Duration::ZERO, Duration::from_secs(most));
+    }
+}
+
+#[tokio::test]
+async fn b12_a_retry_that_succeeds_gives_back_what_it_took_and_a_first_attempt_one_more() {
+    // Without waits the quota is not refilled meanwhile.
+    let policy = Policy { cap: Duration::ZERO, ..Policy::data() };
+    let (clock, quota) = (clock(), RetryQuota::new());
+    let left =
+        || (0..20).take_while(|_| quota.take(&clock, Transience::Transient).is_some()).count();
+    assert_eq!(left(), 10);
+    for _ in 0..50 {
+        Call::begin(&clock, &policy, &quota, Deadline::NEVER).succeeded();
+    }
+    assert_eq!(left(), 5);
+    for _ in 0..50 {
+        Call::begin(&clock, &policy, &quota, Deadline::NEVER).succeeded();
+    }
+    let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+    call.pause_after(unavailable()).await.expect("a retry");
+    call.succeeded();
+    assert_eq!(left(), 5);
+}
+
+#[test]
+fn a_deadline_is_before_a_later_one_and_before_none_and_not_before_itself() {
+    let clock = clock();
+    let [one, two] = [1, 2].map(|limit| Deadline::after(&clock, Some(Duration::from_secs(limit))));
+    assert!(one.is_before(two) && !two.is_before(one) && one.is_before(Deadline::NEVER));
+    assert!(!one.is_before(one) && !Deadline::NEVER.is_before(Deadline::NEVER));
+    let (policy, quota) = (Policy::data(), RetryQuota::new());
+    for deadline in [one, Deadline::NEVER] {
+        assert_eq!(Call::begin(&clock, &policy, &quota, deadline).deadline(), deadline);
+    }
+}
+
+#[tokio::test]
+async fn the_attempts_of_an_error_say_how_each_of_them_ended() {
+    let lost = Error::new(Kind::TransportError, "gone");
+    let coded = unavailable().with(|context| context.code = Some("E17".to_owned()));
+    let slow = Error::new(Kind::TransportTimeout, "slow").with(|c| c.phase = Some(Phase::Body));
+    for (error, expected) in [
+        (lost.clone(), "connection lost"),
+        (lost.with(|context| context.unsent = true), "not connected"),
+        (coded, "503 E17"),
+        (slow, "timeout in body"),
+        (Error::new(Kind::TruncatedBody, "cut").with(|c| c.status = Some(200)), "body cut"),
+    ] {
+        let error = all_fail(&clock(), &Policy::data(), Deadline::NEVER, &error).await;
+        let outcomes: Vec<_> =
+            error.context().attempts.iter().map(|a| a.outcome.as_str()).collect();
+        assert_eq!(outcomes, [expected; 4]);
+    }
+}
+
+#[tokio::test]
+async fn only_the_wait_before_the_last_attempt_is_a_warning() {
+    drop(warnings());
+    all_fail(&clock(), &Policy::data(), Deadline::NEVER, &unavailable()).await;
+    let told = warnings();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("try 3 of 4 ended with 503; the next one in "), "{told:?}");
 }

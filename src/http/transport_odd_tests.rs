@@ -6,7 +6,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::auth::test_harness::warnings;
 use crate::fork::pretend;
+use crate::http::Policy;
 
 #[tokio::test]
 async fn t27_the_date_of_a_plain_http_reply_from_another_host_is_ignored() {
@@ -154,5 +156,209 @@ async fn h21_a_port_that_speaks_neither_is_asked_once() {
         let error = transport.send(get(&server.base_url()), &frozen()).await.expect_err("a reset");
         assert_eq!(error.kind(), Kind::TransportError);
         assert!(transport.without_tls.load(Ordering::Relaxed));
+    }
+}
+
+#[tokio::test]
+async fn h21_a_port_that_refuses_the_connection_is_not_known_to_speak_no_tls() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let base = format!("http://{}", listener.local_addr().expect("an address"));
+    drop(listener);
+    let base = BaseUrl::parse(&base, false).expect("a base URL");
+    let transport = Transport::new(base.clone(), patient()).expect("settings");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("refused");
+    assert!(error.context().unsent);
+    assert!(!transport.without_tls.load(Ordering::Relaxed), "a restart may bring another server");
+}
+
+/// A plain HTTP service that is reached through this proxy alone.
+fn behind(proxy: &TestServer) -> (Transport, Request) {
+    let base = BaseUrl::parse("http://192.0.2.1:81", true).expect("a base URL");
+    let proxy = Some(format!("http://127.0.0.1:{}", proxy.port()));
+    let settings = TransportSettings { proxy, ..patient() };
+    (Transport::new(base.clone(), settings).expect("settings"), get(&base))
+}
+
+#[tokio::test]
+async fn h24_behind_a_proxy_nobody_is_asked_directly_whether_it_speaks_tls() {
+    let proxy = TestServer::start(|_| Act::reset()).await;
+    let (transport, request) = behind(&proxy);
+    let error = transport.send(request, &frozen()).await.expect_err("a reset");
+    assert_eq!((error.kind(), error.context().unsent), (Kind::TransportError, false), "{error}");
+    assert!(!transport.without_tls.load(Ordering::Relaxed));
+    assert!(!error.to_string().contains("certificate"), "none was asked for: {error}");
+}
+
+#[tokio::test]
+async fn h24_a_proxy_that_does_not_answer_is_a_timeout_of_connecting_that_names_it() {
+    let nobody = Unanswering::on("127.0.0.1:0").await;
+    let base = BaseUrl::parse("http://customer.example.com", true).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some(format!("http://{}", nobody.address)),
+        connect_timeout: Duration::from_millis(50),
+        ..patient()
+    };
+    let transport = Transport::new(base.clone(), settings).expect("settings");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("no answer");
+    assert_eq!(
+        (error.kind(), error.context().phase),
+        (Kind::TransportTimeout, Some(Phase::Connect))
+    );
+    let through = format!("through the proxy http://{}", nobody.address);
+    assert!(error.to_string().contains(&through), "{error}");
+}
+
+#[tokio::test]
+async fn h24_a_tunnel_that_ends_in_the_handshake_is_no_refusal_of_the_proxy() {
+    let proxy =
+        TestServer::start(|_| Act::ReplyAndClose(b"HTTP/1.1 200 OK\r\n\r\n".to_vec())).await;
+    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some(format!("http://127.0.0.1:{}", proxy.port())),
+        trust: certificate(),
+        ..patient()
+    };
+    let transport = Transport::new(base.clone(), settings).expect("settings");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("no handshake");
+    assert_eq!((error.kind(), error.context().unsent), (Kind::TransportError, true), "{error}");
+    assert!(error.to_string().contains("no connection to customer.example.com:443"), "{error}");
+}
+
+/// A service that answers every handshake with this alert.
+async fn alerting(alert: u8) -> BaseUrl {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let base = format!("https://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut bytes = [0; 16_384];
+            let _hello = stream.read(&mut bytes).await;
+            let _sent = stream.write_all(&[0x15, 3, 3, 0, 2, 2, alert]).await;
+            // Until the client has read it.
+            while !matches!(stream.read(&mut bytes).await, Ok(0) | Err(_)) {}
+        }
+    });
+    BaseUrl::parse(&base, false).expect("a base URL")
+}
+
+#[tokio::test]
+async fn m1_h27_an_alert_is_about_the_client_certificate_or_about_the_handshake() {
+    for (alert, kind, said) in [
+        (116, Kind::AuthenticationError, "requires a client certificate, and there is none"),
+        // The service has not asked for a certificate.
+        (40, Kind::TlsError, "shares no cipher"),
+        (49, Kind::TlsError, "it refused the handshake"),
+        (80, Kind::TlsError, "it refused the handshake"),
+    ] {
+        let base = alerting(alert).await;
+        let settings = TransportSettings { trust: certificate(), ..patient() };
+        let transport = Transport::new(base.clone(), settings).expect("settings");
+        let error = transport.send(get(&base), &frozen()).await.expect_err("an alert");
+        assert_eq!((error.kind(), error.context().unsent), (kind, true), "{error}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn p4_the_longest_url_is_sent_and_one_byte_more_is_not() {
+    let server = TestServer::start(|_| Act::json(200, "{}")).await;
+    let base = server.base_url();
+    let transport = Transport::new(base.clone(), patient()).expect("settings");
+    let others = base.join("/data", Some("")).as_str().len();
+    for (length, is_sent) in [(65_534, true), (65_535, false)] {
+        let url = base.join("/data", Some(&"a".repeat(length - others)));
+        assert_eq!(url.as_str().len(), length);
+        let outcome = transport.send(Request { url, ..get(&base) }, &frozen()).await;
+        match outcome {
+            Ok(reply) => assert!(is_sent && reply.status == 200),
+            Err(error) => assert!(!is_sent && error.context().unsent, "{error}"),
+        }
+    }
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn t26_a_clock_that_differs_is_told_once_with_seconds_direction_and_remedy() {
+    let local = "2026-11-01T12:00:00.5Z".parse().expect("a timestamp");
+    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+    drop(warnings());
+    for (service, said) in [
+        ("2026-11-01T12:00:05Z", None),
+        ("2026-11-01T12:00:06Z", Some(("is 6 s behind the service's", "corrects for it"))),
+        ("2026-11-01T11:59:55Z", None),
+        ("2026-11-01T11:58:00Z", Some(("is 120 s ahead of the service's", "corrects for it"))),
+        ("2026-11-02T12:00:00Z", Some(("is 86400 s behind the service's", "corrects for it"))),
+        ("2026-11-02T12:00:01Z", Some(("is 86401 s behind", "too much to be corrected for"))),
+        ("2026-10-31T11:59:59Z", Some(("is 86401 s ahead of", "too much to be corrected for"))),
+    ] {
+        let transport = Transport::new(base.clone(), patient()).expect("settings");
+        let time = ServiceTime::new(Clock::frozen_at(local));
+        time.learn(service.parse().expect("a timestamp"), local, local);
+        transport.warn_of_skew(&time);
+        transport.warn_of_skew(&time);
+        let told = warnings();
+        assert_eq!(told.len(), usize::from(said.is_some()), "{service}: {told:?}");
+        if let Some((skew, remedy)) = said {
+            assert!(told[0].contains(skew) && told[0].contains(remedy), "{told:?}");
+        }
+    }
+}
+
+fn cut(status: u16) -> Reply {
+    Reply {
+        status,
+        headers: HeaderMap::new(),
+        body: Bytes::from_static(b"s3cret"),
+        broken_body: Some(Error::new(Kind::TruncatedBody, "cut")),
+        reading: None,
+        presented: false,
+    }
+}
+
+#[test]
+fn h18_a_cut_reply_suffices_from_400_on_and_is_never_shown_with_its_body() {
+    for (status, suffices) in [(200, false), (399, false), (400, true), (503, true)] {
+        assert_eq!(cut(status).readable().is_ok(), suffices, "{status}");
+    }
+    assert_eq!(format!("{:?}", cut(200)), "Reply(200, 6 bytes)");
+}
+
+#[test]
+fn the_settings_are_shown_without_what_is_secret() {
+    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some("http://user:hunter2@proxy.example.com:3128".to_owned()),
+        trust: certificate(),
+        ..patient()
+    };
+    let shown = format!("{settings:?}");
+    assert!(shown.contains("connect_timeout: 5s") && shown.contains("proxy: true"), "{shown}");
+    assert!(shown.contains("ca_bundle: true") && !shown.contains("hunter2"), "{shown}");
+    let transport = Transport::new(base, settings).expect("settings");
+    assert_eq!(format!("{transport:?}"), "Transport(https://customer.example.com)");
+}
+
+#[test]
+fn the_limits_are_those_that_are_documented() {
+    let documented = include_str!("../../docs/faults.md");
+    let (settings, data, token) = (patient(), Policy::data(), Policy::token());
+    let attempt = token.attempt_limit.expect("a limit");
+    for text in [
+        format!("({} MiB decoded by default)", settings.body_cap >> 20),
+        format!(
+            "| connecting {:?}, reply {:?}, silence within a body {:?}, at least {} KiB in {:?}, {:?} for a page",
+            settings.connect_timeout,
+            settings.response_timeout,
+            settings.idle_timeout,
+            settings.throughput_bytes >> 10,
+            settings.throughput_window,
+            data.call_limit,
+        )
+        .replace("s,", " s,")
+        .replace("s for", " s for"),
+        format!("| connecting {:?}, attempt {attempt:?}, {:?} in all |", settings.connect_timeout, token.call_limit)
+            .replace("s,", " s,")
+            .replace("s in", " s in"),
+    ] {
+        assert!(documented.contains(&text), "{text}");
     }
 }

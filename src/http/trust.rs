@@ -184,6 +184,26 @@ mod tests {
     }
 
     #[test]
+    fn h23_the_fallback_is_a_file_with_certificates() {
+        let folder = folder("fallback");
+        let file = folder.join("fallback.pem");
+        let trust = Trust { fallback: Some(file.clone()), ..Trust::default() };
+        assert!(trust.fallback().is_none() && Trust::default().fallback().is_none(), "no file");
+        for (bundle, certificates) in [(&b"nothing"[..], None), (CERTIFICATE, Some(1))] {
+            fs::write(&file, bundle).expect("a file");
+            assert_eq!(trust.fallback().map(|all| all.len()), certificates);
+        }
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn a_damaged_block_of_a_bundle_is_kept_to_be_refused() {
+        let begin = &b"-----BEGIN CERTIFICATE-----\nAAAA\n"[..];
+        let bundle = [begin, CERTIFICATE].concat();
+        assert_eq!(certificates_of(&bundle), bundle);
+    }
+
+    #[test]
     fn a_private_key_in_a_bundle_is_not_kept() {
         let key = b"-----BEGIN PRIVATE KEY-----\r\nAAAA\r\n-----END PRIVATE KEY-----\r\n";
         for bundle in [[key, CERTIFICATE].concat(), [CERTIFICATE, key, CERTIFICATE].concat()] {

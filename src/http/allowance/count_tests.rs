@@ -416,3 +416,6 @@ fn b16_a_service_that_goes_back_a_day_counts_on() {
     }
     assert_eq!(count.requests.count, 25);
 }
+
+#[path = "count_edge_tests.rs"]
+mod edges;

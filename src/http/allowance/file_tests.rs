@@ -433,3 +433,6 @@ fn b10_a_pipe_in_the_place_of_a_ledger_is_an_error_and_nobody_waits() {
         assert!(error.context().message.contains("not a regular file"), "{error}");
     }
 }
+
+#[path = "file_edge_tests.rs"]
+mod edges;

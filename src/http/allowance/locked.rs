@@ -96,3 +96,75 @@ impl Drop for LockedFile {
         let _ = self.0.unlock();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        static TRIES: Cell<u32> = const { Cell::new(0) };
+    }
+
+    type Locked = Result<(), TryLockError>;
+
+    /// Counts the attempts of this thread; the first one ends like this.
+    fn first(outcome: Locked) -> Locked {
+        TRIES.set(TRIES.get() + 1);
+        if TRIES.get() == 1 { outcome } else { Ok(()) }
+    }
+
+    /// Opens a file that is there; returns how often its lock was tried as well.
+    fn open(
+        lock: fn(&File) -> Locked,
+        longest_wait: Duration,
+    ) -> (Result<LockedFile, FileFailure>, u32) {
+        TRIES.set(0);
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        let opened = LockedFile::open(path, OpenOptions::new().read(true), lock, longest_wait);
+        // The file was never locked: there is nothing to unlock.
+        (opened, TRIES.get())
+    }
+
+    #[test]
+    fn an_attempt_that_a_signal_interrupts_is_repeated_and_another_failure_is_an_error() {
+        let interrupted = |_: &File| first(Err(TryLockError::Error(ErrorKind::Interrupted.into())));
+        let (opened, tries) = open(interrupted, Duration::ZERO);
+        assert!(opened.is_ok() && tries == 2);
+        let unsupported = |_: &File| first(Err(TryLockError::Error(ErrorKind::Unsupported.into())));
+        let (opened, tries) = open(unsupported, Duration::ZERO);
+        let failure = opened.err().expect("no lock").to_string();
+        assert!(failure.starts_with("cannot be locked") && tries == 1, "{failure}");
+    }
+
+    #[test]
+    fn who_may_not_wait_tries_once_and_nobody_waits_longer_than_allowed() {
+        let held = |_: &File| {
+            TRIES.set(TRIES.get() + 1);
+            Err(TryLockError::WouldBlock)
+        };
+        for (longest_wait, expected) in [(Duration::ZERO, 1), (PAUSES[0], 2)] {
+            let (opened, tries) = open(held, longest_wait);
+            assert!(matches!(opened.err(), Some(FileFailure::Locked)));
+            assert_eq!(tries, expected, "{longest_wait:?}");
+        }
+    }
+
+    #[test]
+    fn the_lock_is_released_although_a_forked_child_has_the_file_open() {
+        let path = std::env::temp_dir().join(format!("siteline-locked-{}", std::process::id()));
+        std::fs::write(&path, "text").expect("written");
+        let mut options = OpenOptions::new();
+        let locked = LockedFile::open(&path, options.read(true), File::try_lock, Duration::ZERO);
+        let locked = locked.expect("the lock");
+        let other = File::open(&path).expect("the file");
+        assert!(other.try_lock().is_err());
+        // A child has the same open file, as a duplicate does.
+        let inherited = locked.0.try_clone().expect("a duplicate");
+        drop(locked);
+        other.try_lock().expect("released");
+        drop(inherited);
+        std::fs::remove_file(path).expect("removed");
+    }
+}

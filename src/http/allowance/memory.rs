@@ -170,6 +170,15 @@ mod tests {
     }
 
     #[test]
+    fn t31_a_process_that_counts_for_itself_begins_alone() {
+        let ledger = ledger(None);
+        let then = now("2026-11-01T20:00:00Z");
+        for _ in 0..2 {
+            assert_eq!(ledger.begin_token_request(then).expect("memory"), 0);
+        }
+    }
+
+    #[test]
     fn a_request_that_was_not_sent_is_given_back() {
         let ledger = ledger(None);
         let then = now("2026-11-01T20:00:00Z");

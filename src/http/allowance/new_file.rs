@@ -56,3 +56,21 @@ fn missing_folder(folder: &Path, error: io::Error) -> FileFailure {
     };
     FileFailure::System { action: "created", error }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_made_unless_another_process_was_faster_and_any_other_failure_is_an_error() {
+        let path = std::env::temp_dir().join(format!("siteline-made-{}", std::process::id()));
+        create(&path, b"first").expect("made");
+        create(&path, b"second").expect("another was faster");
+        assert_eq!(fs::read(&path).expect("a file"), b"first");
+        fs::remove_file(path).expect("removed");
+        // A name that is allowed, beside which there is none for the file under way.
+        let long = std::env::temp_dir().join("l".repeat(250));
+        let failure = create(&long, b"text").expect_err("too long").to_string();
+        assert!(failure.starts_with("cannot be created"), "{failure}");
+    }
+}

@@ -238,4 +238,33 @@ mod tests {
         assert_eq!(verdict, Verdict::Adopted { was_assumed: true });
         assert!(!clock.assumed);
     }
+
+    #[test]
+    fn b15_a_reading_that_contradicts_leaves_a_doubt_for_a_day() {
+        let mut clock = ServiceClock::default();
+        read(&mut clock, NOON, moment(1, 100, NOON));
+        assert!(!clock.is_in_doubt(moment(1, 110, NOON)));
+        assert_eq!(read(&mut clock, LATER, moment(1, 110, NOON)), Verdict::Doubtful);
+        for (passed, doubts) in [(0, true), (86_399, true), (86_400, false), (200_000, false)] {
+            assert_eq!(clock.is_in_doubt(moment(1, 110 + passed, NOON)), doubts, "{passed}");
+        }
+    }
+
+    #[test]
+    fn b16_a_machine_is_in_doubt_where_another_knows_a_later_time_than_its_clock_may_show() {
+        // A clock may be five seconds behind what it says.
+        for (of_other, doubts) in [
+            ("2026-11-01T12:00:05Z", false),
+            ("2026-11-01T12:00:06Z", true),
+            ("2026-11-02T12:00:00Z", true),
+        ] {
+            let mut clock = ServiceClock::default();
+            let now = moment(1, 100, NOON);
+            assert_eq!(read(&mut clock, NOON, now), ADOPTED);
+            let other = moment(2, 7, of_other);
+            assert_eq!(read(&mut clock, of_other, other), ADOPTED);
+            assert_eq!(clock.is_in_doubt(now), doubts, "{of_other}");
+            assert!(!clock.is_in_doubt(other), "{of_other}");
+        }
+    }
 }

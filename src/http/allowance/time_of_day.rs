@@ -117,6 +117,41 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_is_no_time_of_day_is_named_with_what_is_wrong() {
+        for (text, expected) in [
+            ("23:59:59Z", None),
+            ("23:59:60Z", Some("\"23:59:60Z\" is not a time of day")),
+            ("23:60Z", Some("\"23:60Z\" is not a time of day")),
+            ("24:00Z", Some("\"24:00Z\" is not a time of day")),
+            ("06:00:00:00Z", Some("\"06:00:00:00Z\" is not a time of day")),
+            ("06:00+18:00", None),
+            ("06:00-18:00", None),
+            ("06:00+18:01", Some("\"06:00+18:01\" has an invalid offset")),
+            ("06:00-19:00", Some("\"06:00-19:00\" has an invalid offset")),
+        ] {
+            let message = TimeOfDay::parse(text).err().map(|error| error.context().message.clone());
+            assert_eq!(message.as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn seconds_beyond_a_day_and_offsets_beyond_the_farthest_zone_are_refused() {
+        for (seconds, ahead, fits) in [
+            (0, 0, true),
+            (86_399, 0, true),
+            (86_400, 0, false),
+            (-1, 0, false),
+            (0, 18 * 3_600, true),
+            (0, -18 * 3_600, true),
+            (0, 18 * 3_600 + 1, false),
+            (0, -18 * 3_600 - 1, false),
+            (86_400, 18 * 3_600 + 1, false),
+        ] {
+            assert_eq!(TimeOfDay::new(seconds, ahead).is_ok(), fits, "{seconds} {ahead}");
+        }
+    }
+
+    #[test]
     fn an_instant_belongs_to_the_day_that_began_last() {
         let six = TimeOfDay::parse("06:00Z").expect("a time");
         for (now, began) in [

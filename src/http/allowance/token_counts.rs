@@ -75,6 +75,7 @@ mod tests {
         counts.add(day, at("2026-11-09T07:00:00Z"));
         counts.add(day, at("2026-11-01T01:20:00Z"));
         assert_eq!(counts.counts(day, at("2026-11-01T01:30:00Z")).1, 2);
+        assert_eq!(counts.counts(day, at("2026-11-01T02:00:00Z")).1, 0, "the hour ends");
     }
 
     #[test]

@@ -1,0 +1,180 @@
+//! The edges of days: in which of them one request more or less is counted.
+
+use super::*;
+
+#[test]
+fn b19_a_request_of_the_evening_is_counted_in_the_day_that_its_outcome_shows() {
+    let after = now("2026-11-02T00:00:02Z");
+    for (outcome, counted) in [
+        (reply("2026-11-01T23:59:59Z", after), 1),
+        (reply("2026-11-02T00:00:01Z", after), 2),
+        (Outcome::Unsent, 1),
+        // Nothing shows its day: it may be of either.
+        (Outcome::Lost, 2),
+        (SILENT, 2),
+    ] {
+        let mut count = Count::default();
+        let evening = now("2026-11-01T23:30:00Z");
+        let slow = count.reserve(LIMIT, evening, 0).expect("something is left");
+        // One of the new day, which stays counted in any case.
+        drop(count.reserve(LIMIT, after, 0).expect("something is left"));
+        assert_eq!(count.requests.count, 1, "so long before midnight it is of the old day");
+        count.settle(LIMIT, &slow, outcome, after);
+        assert_eq!(count.requests.count, counted, "{outcome:?}");
+    }
+}
+
+#[test]
+fn b19_what_was_sent_in_a_day_stays_counted_in_it_whatever_its_reply_shows() {
+    let mut count = replied(1);
+    let after = now("2026-11-02T00:00:01Z");
+    let request = count.reserve(LIMIT, after, 0).expect("something is left");
+    count.settle(LIMIT, &request, reply("2026-11-01T23:59:58Z", after), after);
+    let since = Some(at("2026-11-02T00:00:00Z"));
+    assert_eq!(count.requests, Tally { since, count: 1 });
+}
+
+#[test]
+fn b19_a_reply_without_a_date_seconds_before_midnight_may_be_of_the_new_day() {
+    let mut count = replied(20);
+    // The service's clock may show midnight already, for all that is known.
+    let before = now("2026-11-01T23:59:57Z");
+    let request = count.reserve(LIMIT, before, 0).expect("something is left");
+    count.settle(LIMIT, &request, SILENT, before);
+    assert_eq!(reserve_all(&mut count, now("2026-11-02T00:00:00Z")), 24);
+}
+
+#[test]
+fn b18_an_unsent_request_of_the_old_day_takes_none_from_the_day_that_is_asked_for() {
+    let mut count = replied(20);
+    let evening = moment(2, "1970-01-01T00:01:00Z", "2026-11-01T18:00:00Z");
+    for outcome in [SILENT, SILENT, Outcome::Unsent] {
+        let request = count.reserve(LIMIT, evening, 0).expect("something is left");
+        count.settle(LIMIT, &request, outcome, evening);
+    }
+    let morning = moment(3, "1970-01-01T00:01:00Z", "2026-11-02T09:00:00Z");
+    for _ in 0..3 {
+        let request = count.reserve(LIMIT, morning, 0).expect("something is left");
+        count.settle(LIMIT, &request, SILENT, morning);
+    }
+    let asks = count.reserve(LIMIT, morning, 0).expect("it asks");
+    assert!(asks.asks);
+    count.settle(LIMIT, &asks, SILENT, morning);
+    assert_eq!((count.requests.count, reserve_all(&mut count, morning)), (4, 21));
+}
+
+#[test]
+fn b18_after_another_start_a_request_asks_again_on_another_day_only() {
+    let mut count = replied(25);
+    for (start, wall, asks) in [
+        (2, "2026-11-02T09:00:00Z", true),
+        (3, "2026-11-02T10:00:00Z", false),
+        (4, "2026-11-03T09:00:00Z", true),
+    ] {
+        let started = moment(start, "1970-01-01T00:01:00Z", wall);
+        assert_eq!(count.reserve(LIMIT, started, 0).is_ok(), asks, "{wall}");
+    }
+}
+
+#[test]
+fn b18_a_request_that_asked_opens_no_day_where_replies_have_shown_another_meanwhile() {
+    let morning = moment(2, "1970-01-01T00:01:00Z", "2026-11-02T09:00:00Z");
+    // One is no evidence of the old day, but of that the wall clock is not right.
+    for readings in [1, 2] {
+        let mut count = replied(25);
+        let asks = count.reserve(LIMIT, morning, 0).expect("it asks");
+        for _ in 0..readings {
+            count.observe(LIMIT, reading("2026-11-01T20:00:00Z", morning), morning);
+        }
+        count.settle(LIMIT, &asks, SILENT, morning);
+        let since = Some(at("2026-11-01T00:00:00Z"));
+        assert_eq!(count.requests, Tally { since, count: 26 }, "{readings}");
+        assert!(count.reserve(LIMIT, morning, 0).is_err(), "{readings}");
+    }
+}
+
+#[test]
+fn b16_where_the_wall_clock_had_opened_a_day_too_early_its_requests_are_of_the_day_before() {
+    let mut assumed = Count::default();
+    for (when, requests) in [("2026-11-01T23:00:00Z", 3), ("2026-11-02T00:30:00Z", 2)] {
+        for _ in 0..requests {
+            let request = assumed.reserve(LIMIT, now(when), 0).expect("something is left");
+            assumed.settle(LIMIT, &request, SILENT, now(when));
+        }
+    }
+    let morning = moment(2, "1970-01-01T00:01:00Z", "2026-11-02T09:00:00Z");
+    let mut asked = replied(25);
+    let asks = asked.reserve(LIMIT, morning, 0).expect("it asks");
+    asked.settle(LIMIT, &asks, SILENT, morning);
+    for (count, then, service, used) in [
+        (&assumed, now("2026-11-02T00:31:00Z"), "2026-11-01T21:00:00Z", 5),
+        // The one that asked is counted in both days.
+        (&asked, morning, "2026-11-01T20:00:00Z", 27),
+        // Neither: those of the day before are of another one.
+        (&asked, morning, "2026-11-03T09:00:00Z", 1),
+    ] {
+        let mut count = count.clone();
+        for _ in 0..2 {
+            count.observe(LIMIT, reading(service, then), then);
+        }
+        assert_eq!(count.state(LIMIT, then).used, used, "{service}");
+    }
+}
+
+#[test]
+fn b16_a_count_that_was_days_ahead_of_the_service_ends_with_its_day() {
+    let mut count = Count::default();
+    let ahead = "2026-11-09T12:00:00Z";
+    assert_eq!(send_all(&mut count, now(ahead), ahead), 25);
+    for _ in 0..2 {
+        count.observe(LIMIT, reading("2026-11-01T12:00:00Z", now(ahead)), now(ahead));
+    }
+    assert!(count.reserve(LIMIT, now("2026-11-09T23:59:59Z"), 0).is_err());
+    // Twelve hours later the service's day ends.
+    let midnight = now("2026-11-10T00:00:00Z");
+    assert_eq!(send_all(&mut count, midnight, "2026-11-02T00:00:00Z"), 25);
+}
+
+#[test]
+fn b17_a_day_whose_end_is_stated_after_a_start_may_last_as_long_as_it_could() {
+    let wall = moment(2, "1970-01-01T00:01:00Z", "2026-11-05T09:00:00Z");
+    for (stated, since) in [
+        ("00:00Z", "2026-11-01T00:00:00Z"),
+        ("00:00:01Z", "2026-11-01T00:00:01Z"),
+        ("12:00Z", "2026-11-01T12:00:00Z"),
+        ("23:59:59Z", "2026-11-01T23:59:59Z"),
+    ] {
+        let mut count = replied(25);
+        let terms = Terms { limit: Some(25), ..resetting(stated) };
+        count.count_token_request(terms, wall);
+        assert_eq!(count.requests, Tally { since: Some(at(since)), count: 25 }, "{stated}");
+    }
+}
+
+#[test]
+fn b17_a_pause_has_no_end_before_the_services_time_is_known() {
+    let mut count = replied(3);
+    count.pin(LIMIT, Duration::from_secs(2 * 3_600), now("2026-11-01T12:00:00Z"));
+    let later = "2026-11-05T09:00:00Z";
+    let started = moment(2, "1970-01-01T00:01:00Z", later);
+    assert_eq!(count.permit(LIMIT, started, 0), Permit::Unknown { one: false });
+    count.observe(LIMIT, reading(later, started), started);
+    assert_eq!(count.permit(LIMIT, started, 0), Permit::Granted);
+}
+
+#[test]
+fn t9_only_a_pause_of_token_requests_that_ends_later_takes_the_place_of_another() {
+    let mut count = Count::default();
+    let noon = now("2026-11-01T12:00:00Z");
+    for (seconds, left) in [(30, 30), (60, 60), (59, 60)] {
+        count.pause_tokens(Duration::from_secs(seconds), noon);
+        let pause = count.token_pause(noon).map(|(left, _)| left.as_secs());
+        assert_eq!(pause, Some(left), "{seconds}");
+    }
+    // Both end at half past: a clock that goes back by minutes between their starts ends neither.
+    let mut count = Count::default();
+    count.pause_tokens(Duration::from_secs(30 * 60), noon);
+    count.pause_tokens(Duration::from_secs(5 * 60), now("2026-11-01T12:25:00Z"));
+    let pause = (Duration::from_secs(20 * 60), at("2026-11-01T12:30:00Z"));
+    assert_eq!(count.token_pause(now("2026-11-01T12:10:00Z")), Some(pause));
+}

@@ -1,0 +1,86 @@
+//! Bodies at the cap and in pieces, and the memory that they take.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).expect("into memory");
+    encoder.finish().expect("into memory")
+}
+
+fn noise(length: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(5);
+    std::iter::repeat_with(|| random.u8(..)).take(length).collect()
+}
+
+#[test]
+fn h14_the_cap_holds_for_what_arrives_as_for_what_it_inflates_to() {
+    // Members that inflate to nothing: without end they would never reach a cap of what is inflated.
+    let empty = gzip(b"");
+    let cap = 50 * empty.len();
+    for (members, fits) in [(49, true), (50, true), (51, false)] {
+        let mut inflater = Inflater::new(Encoding::Gzip, None, cap, &Buffers::default());
+        let pushed = (0..members).try_for_each(|_| inflater.push(&empty));
+        let outcome = pushed.and_then(|()| inflater.finish());
+        match outcome {
+            Ok(body) => assert!(fits && body.is_empty(), "{members}"),
+            Err(error) => assert!(!fits && error.kind() == Kind::BodyTooLarge, "{members}"),
+        }
+    }
+    for (length, fits) in [(1_000, true), (1_001, false)] {
+        let mut inflater = Inflater::new(Encoding::Identity, None, 1_000, &Buffers::default());
+        assert_eq!(inflater.push(&vec![b' '; length]).is_ok(), fits, "{length}");
+    }
+}
+
+#[test]
+fn e2_the_first_two_bytes_are_compared_however_they_arrive() {
+    let body = gzip(b"{\"series\":[]}");
+    for first in 1..4 {
+        let pieces = [&body[..first], &body[first..]];
+        let mut inflater = Inflater::new(Encoding::Gzip, None, 1_000, &Buffers::default());
+        pieces.iter().try_for_each(|piece| inflater.push(piece)).expect("gzip");
+        assert_eq!(inflater.finish().expect("gzip"), "{\"series\":[]}", "{first}");
+        let mut inflater = Inflater::new(Encoding::Identity, None, 1_000, &Buffers::default());
+        let pushed = pieces.iter().try_for_each(|piece| inflater.push(piece));
+        let error = pushed.expect_err("gzip without its header").to_string();
+        assert!(error.contains("Content-Encoding of the reply is missing"), "{error}");
+    }
+}
+
+#[test]
+fn a_body_of_a_usual_size_is_collected_whole_before_it_is_inflated() {
+    let text = noise(10_000);
+    let mut inflater = Inflater::new(Encoding::Gzip, None, 20_000, &Buffers::default());
+    for piece in gzip(&text).chunks(3_000) {
+        inflater.push(piece).expect("gzip");
+        assert!(matches!(inflater.sink, Sink::Collected(_)));
+    }
+    assert!(inflater.finish().expect("gzip") == text);
+}
+
+#[test]
+fn a_body_of_the_length_that_was_announced_takes_no_more_memory_than_that() {
+    let mut out = Capped::new(100_000, &Buffers::default(), 1_000);
+    for piece in [400, 600] {
+        out.push(&vec![b' '; piece]).expect("below the cap");
+        assert_eq!(out.bytes.capacity(), 1_000);
+    }
+}
+
+#[test]
+fn a_buffer_grows_in_a_few_steps_to_any_length() {
+    let mut plain = Capped::new(10_000_000, &Buffers::default(), 0);
+    let mut capacities = BTreeSet::new();
+    for _ in 0..1_000 {
+        plain.push(&[b' '; 1_000]).expect("below the cap");
+        capacities.insert(plain.bytes.capacity());
+    }
+    assert!(capacities.len() <= 6, "a million bytes: {capacities:?}");
+}
