@@ -1,7 +1,6 @@
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
 use super::*;
-use crate::auth::test_harness::warnings;
 
 const PAGE_TIMEOUT: (Kind, Option<Phase>) = (Kind::TransportTimeout, Some(Phase::Page));
 
@@ -375,13 +374,4 @@ async fn the_attempts_of_an_error_say_how_each_of_them_ended() {
             error.context().attempts.iter().map(|a| a.outcome.as_str()).collect();
         assert_eq!(outcomes, [expected; 4]);
     }
-}
-
-#[tokio::test]
-async fn only_the_wait_before_the_last_attempt_is_a_warning() {
-    drop(warnings());
-    all_fail(&clock(), &Policy::data(), Deadline::NEVER, &unavailable()).await;
-    let told = warnings();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("try 3 of 4 ended with 503; the next one in "), "{told:?}");
 }

@@ -6,7 +6,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::auth::test_harness::warnings;
 use crate::fork::pretend;
 use crate::http::Policy;
 
@@ -274,33 +273,6 @@ async fn p4_the_longest_url_is_sent_and_one_byte_more_is_not() {
         }
     }
     assert_eq!(server.requests().len(), 1);
-}
-
-#[test]
-fn t26_a_clock_that_differs_is_told_once_with_seconds_direction_and_remedy() {
-    let local = "2026-11-01T12:00:00.5Z".parse().expect("a timestamp");
-    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
-    drop(warnings());
-    for (service, said) in [
-        ("2026-11-01T12:00:05Z", None),
-        ("2026-11-01T12:00:06Z", Some(("is 6 s behind the service's", "corrects for it"))),
-        ("2026-11-01T11:59:55Z", None),
-        ("2026-11-01T11:58:00Z", Some(("is 120 s ahead of the service's", "corrects for it"))),
-        ("2026-11-02T12:00:00Z", Some(("is 86400 s behind the service's", "corrects for it"))),
-        ("2026-11-02T12:00:01Z", Some(("is 86401 s behind", "too much to be corrected for"))),
-        ("2026-10-31T11:59:59Z", Some(("is 86401 s ahead of", "too much to be corrected for"))),
-    ] {
-        let transport = Transport::new(base.clone(), patient()).expect("settings");
-        let time = ServiceTime::new(Clock::frozen_at(local));
-        time.learn(service.parse().expect("a timestamp"), local, local);
-        transport.warn_of_skew(&time);
-        transport.warn_of_skew(&time);
-        let told = warnings();
-        assert_eq!(told.len(), usize::from(said.is_some()), "{service}: {told:?}");
-        if let Some((skew, remedy)) = said {
-            assert!(told[0].contains(skew) && told[0].contains(remedy), "{told:?}");
-        }
-    }
 }
 
 fn cut(status: u16) -> Reply {

@@ -9,6 +9,7 @@ mod prefetch;
 mod reads;
 mod recovery;
 mod replies;
+mod warnings;
 
 use std::future::ready;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! The name of a ledger, the default ledger, what its errors say, and an older form.
 
 use super::*;
-use crate::auth::test_harness::warnings;
 
 #[test]
 fn the_ledger_of_an_integration_is_found_again_under_its_name() {
@@ -34,22 +33,6 @@ fn another_process_finds_all_that_the_default_ledger_was_told() {
     ledger.pin(Duration::from_secs(2 * 3_600), off).expect("kept");
     let state = other().state(off).expect("a state");
     assert_eq!((state.left, state.resets_at), (Some(0), at("2026-11-01T14:00:00Z")));
-}
-
-#[test]
-fn that_requests_are_counted_in_memory_is_said_once_for_each_path() {
-    let folder = Folder::new();
-    fs::write(folder.file(), "in the way").expect("written");
-    drop(warnings());
-    for (name, said) in [("one.txt", 1), ("one.txt", 0), ("other.txt", 1), ("one.txt", 0)] {
-        let path = folder.file().join(name);
-        let ledger = DefaultLedger::new(Some(&path), plant(), Terms::default()).expect("no limit");
-        spend(&ledger, NOON, 2);
-        let told = warnings();
-        assert_eq!(told.len(), said, "{name}: {told:?}");
-        let (path, remedy) = (path.display().to_string(), "ledger=");
-        assert!(told.iter().all(|text| text.contains(&path) && text.contains(remedy)), "{told:?}");
-    }
 }
 
 #[test]

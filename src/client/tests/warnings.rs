@@ -1,0 +1,85 @@
+//! What the layers below the client warn of, each in a thread that no other test logs in.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::*;
+use crate::auth::test_harness::warnings;
+use crate::clock::{Clock, ServiceTime};
+use crate::http::{
+    BaseUrl, Call, DefaultLedger, Integration, Ledger as _, Policy, Request, RetryQuota, Terms,
+    Transport, TransportSettings,
+};
+
+#[test]
+fn that_requests_are_counted_in_memory_is_said_once_for_each_path() {
+    // No folder.
+    let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+    let integration = Integration::new("https://customer.example.com", "subject-1");
+    drop(warnings());
+    for (name, said) in [("one.txt", 1), ("one.txt", 0), ("other.txt", 1), ("one.txt", 0)] {
+        let path = file.join(name);
+        let ledger = DefaultLedger::new(Some(&path), integration.clone(), Terms::default());
+        let ledger = ledger.expect("no limit");
+        for _ in 0..2 {
+            drop(ledger.reserve(noon().moment(), 0).expect("memory"));
+        }
+        let told = warnings();
+        assert_eq!(told.len(), said, "{name}: {told:?}");
+        let (path, remedy) = (path.display().to_string(), "ledger=");
+        assert!(told.iter().all(|text| text.contains(&path) && text.contains(remedy)), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_wait_before_the_last_attempt_is_a_warning() {
+    let (clock, policy, quota) = (noon(), Policy::data(), RetryQuota::new());
+    let unavailable =
+        || Error::new(Kind::ServiceUnavailable, "down").with(|context| context.status = Some(503));
+    drop(warnings());
+    let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
+    while call.pause_after(unavailable()).await.is_ok() {}
+    let told = warnings();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("try 3 of 4 ended with 503; the next one in "), "{told:?}");
+}
+
+/// Two requests at this local time, whose replies have this `Date`.
+async fn dated(local: Timestamp, date: &str) {
+    let header = format!("Date: {date}");
+    let server = TestServer::start(move |_| Act::with_headers(200, &[&header], "{}")).await;
+    let base: BaseUrl = server.base_url();
+    let time = ServiceTime::new(Clock::frozen_at(local));
+    let transport = Transport::new(base.clone(), TransportSettings::default()).expect("settings");
+    for _ in 0..2 {
+        let url = base.join(DATA_PATH, None);
+        let request = Request { url, authorization: None, form: None, certificate: None };
+        transport.send(request, &time).await.expect("a reply");
+    }
+}
+
+#[tokio::test]
+async fn t26_a_clock_that_differs_is_told_once_with_seconds_direction_and_remedy() {
+    let local = "2026-11-01T12:00:00.5Z".parse().expect("a timestamp");
+    drop(warnings());
+    for (date, said) in [
+        ("Sun, 01 Nov 2026 12:00:05 GMT", None),
+        ("Sun, 01 Nov 2026 12:00:06 GMT", Some(("is 6 s behind the service's", "corrects"))),
+        ("Sun, 01 Nov 2026 11:59:55 GMT", None),
+        ("Sun, 01 Nov 2026 11:58:00 GMT", Some(("is 120 s ahead of the service's", "corrects"))),
+        ("Mon, 02 Nov 2026 12:00:00 GMT", Some(("is 86400 s behind the service's", "corrects"))),
+        ("Mon, 02 Nov 2026 12:00:01 GMT", Some(("is 86401 s behind", "too much to be corrected"))),
+        (
+            "Sat, 31 Oct 2026 11:59:59 GMT",
+            Some(("is 86401 s ahead of", "too much to be corrected")),
+        ),
+    ] {
+        dated(local, date).await;
+        let told = warnings();
+        assert_eq!(told.len(), usize::from(said.is_some()), "{date}: {told:?}");
+        if let Some((skew, remedy)) = said {
+            assert!(told[0].contains(skew) && told[0].contains(remedy), "{told:?}");
+        }
+    }
+}
