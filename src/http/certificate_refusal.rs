@@ -40,7 +40,6 @@ pub(super) fn from_alert(alert: AlertDescription, address: &str, presenter: &Pre
     use AlertDescription as Alert;
     let is_presented = presenter.certificate.is_some();
     let why = match alert {
-        _ if !is_presented => "",
         Alert::CertificateExpired => ": it has expired",
         Alert::CertificateRevoked => ": it was revoked",
         Alert::UnknownCA => ": it comes from an authority that the service does not know",

@@ -264,17 +264,6 @@ async fn b12_retries_that_succeed_cost_nothing_however_many_there_are() {
 }
 
 #[tokio::test]
-async fn b12_a_first_attempt_that_succeeds_gives_one_token_to_the_quota() {
-    let (clock, quota, policy) = (clock(), RetryQuota::new(), Policy::data());
-    while quota.take(&clock, Transience::Transient).is_some() {}
-    for successes in 0..10 {
-        assert_eq!(quota.take(&clock, Transience::Transient), None, "after {successes}");
-        Call::begin(&clock, &policy, &quota, Deadline::NEVER).succeeded();
-    }
-    assert!(quota.take(&clock, Transience::Transient).is_some());
-}
-
-#[tokio::test]
 async fn b12_an_error_that_the_quota_ended_says_so() {
     let (clock, quota) = (clock(), RetryQuota::new());
     // The random waits of so many attempts may take longer than a page has.
@@ -291,19 +280,6 @@ async fn b12_an_error_that_the_quota_ended_says_so() {
     let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
     let error = call.pause_after(unavailable()).await.expect_err("one attempt");
     assert!(!error.to_string().contains("quota"), "{error}");
-}
-
-#[tokio::test]
-async fn h4_a_call_for_a_token_ends_after_a_minute_and_one_for_data_half_a_minute_later() {
-    for (policy, seconds) in [(Policy::token(), 60), (Policy::data(), 90)] {
-        let policy = Policy { base: Duration::ZERO, ..policy };
-        for (passed, ends) in [(seconds * 1_000 - 1, false), (seconds * 1_000, true)] {
-            let (clock, quota) = (clock(), RetryQuota::new());
-            let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
-            clock.advance(Duration::from_millis(passed));
-            assert_eq!(call.pause_after(unavailable()).await.is_err(), ends, "{passed} ms");
-        }
-    }
 }
 
 #[tokio::test]
