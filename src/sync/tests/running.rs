@@ -9,13 +9,12 @@ use super::super::run::Run;
 use super::super::run_state::RunState;
 use super::super::settings::SyncSettings;
 use super::*;
-use crate::auth::test_harness::{credential, noon, warnings};
-use crate::client::{Client, ClientSettings};
+use crate::client::test_idle::{idle_client, warnings};
 use crate::data::report::PageReport;
 use crate::data::{Identity, Page, TableBuilder};
 use crate::error::{Error, Kind, Result};
 use crate::fork::pretend;
-use crate::http::{AllowanceState, BaseUrl};
+use crate::http::AllowanceState;
 use crate::store::{Applied, Delivery, Target};
 
 fn at(second: i64) -> Timestamp {
@@ -275,13 +274,9 @@ impl Target for Locked {
 
 /// A run of one feed, and whether the feed is locked.
 fn locked_run() -> (Run, Arc<AtomicBool>) {
-    let base = BaseUrl::parse("http://127.0.0.1:9", false).expect("an address");
-    let mut settings = ClientSettings::new(base, credential());
-    settings.clock = noon();
-    let client = Client::new(settings).expect("settings");
     let target = Arc::new(Locked::default());
     let is_locked = Arc::clone(&target.0);
-    let run = Run::begin(&client, target, &[feed(|_| {})], SyncSettings::default());
+    let run = Run::begin(&idle_client(), target, &[feed(|_| {})], SyncSettings::default());
     (run.expect("a run"), is_locked)
 }
 
