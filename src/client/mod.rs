@@ -53,4 +53,6 @@ pub(crate) use self::settings::ReadSettings;
 pub use self::spending::Spending;
 
 #[cfg(test)]
+pub(crate) mod test_idle;
+#[cfg(test)]
 mod tests;

@@ -137,7 +137,7 @@ fn sums(shares: &[f64]) -> Vec<f64> {
 /// The age within which this share came.
 fn quantile(cumulative: &[f64], share: f64) -> u64 {
     let wanted = share * cumulative.last().copied().unwrap_or_default();
-    let step = cumulative.partition_point(|until| *until < wanted).min(cumulative.len() - 1);
+    let step = cumulative.partition_point(|until| *until < wanted);
     let before = step.checked_sub(1).map_or(0.0, |before| cumulative[before]);
     let part = (wanted - before) / (cumulative[step] - before).max(f64::MIN_POSITIVE);
     let age = Age(u16::try_from(step).unwrap_or(u16::MAX));
@@ -151,4 +151,144 @@ fn quantile(cumulative: &[f64], share: f64) -> u64 {
 )]
 fn whole(seconds: f64) -> u64 {
     seconds.round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The end of step 99 of the scale is at 1,252 s, of 100 at 1,315 s, of 101 at 1,381 s.
+    fn seen(after: Option<u16>, by: u16, looked: u16) -> Sighting {
+        Sighting { after: after.map(Age), by: Age(by), looked: Age(looked) }
+    }
+
+    fn summary(sightings: &[(Sighting, u64)]) -> DelaySummary {
+        DelaySummary::new(&sightings.iter().copied().collect(), Duration::from_secs(1_300))
+    }
+
+    fn censored(first: usize, last: usize, looked: usize, count: u64) -> Censored {
+        Censored { first, last, looked, count }
+    }
+
+    #[test]
+    fn without_a_point_that_says_something_there_is_no_estimate() {
+        let nothing = DelaySummary { count: 0, late: 0, quantiles: None, looked: None };
+        assert_eq!(summary(&[]), nothing);
+        // One read alone says only that the points came before it.
+        let one_read = summary(&[(seen(None, 100, 100), 20)]);
+        assert_eq!(one_read, DelaySummary { looked: Some(1_315), ..nothing });
+    }
+
+    #[test]
+    fn a_point_says_something_if_its_bucket_was_read_before_or_after_it_came() {
+        for (sighting, count) in [
+            (seen(None, 99, 100), 3),
+            (seen(Some(98), 100, 100), 3),
+            (seen(Some(98), 99, 100), 3),
+            (seen(None, 100, 100), 0),
+        ] {
+            assert_eq!(summary(&[(sighting, 3)]).count, count, "{sighting:?}");
+        }
+    }
+
+    #[test]
+    fn a_point_is_late_that_a_read_after_the_lateness_did_not_bring_yet() {
+        // A lateness of 1,300 s is within step 100.
+        let sightings = [
+            (seen(Some(99), 103, 103), 1),
+            (seen(Some(100), 103, 103), 2),
+            (seen(None, 90, 99), 4),
+        ];
+        assert_eq!(summary(&sightings).late, 2);
+    }
+
+    #[test]
+    fn within_one_step_the_points_are_spread_evenly_over_the_logarithm_of_the_age() {
+        // All came after step 100 and within step 101: from 1,315 s to 1,381 s.
+        let quantiles = |count| summary(&[(seen(Some(100), 101, 101), count)]).quantiles;
+        // The last one is where a half of the last point is left.
+        assert_eq!(quantiles(10), Some([1_347, 1_374, 1_377, 1_380, 1_381, 1_377]));
+        assert_eq!(quantiles(1), Some([1_347, 1_374, 1_377, 1_380, 1_381, 1_347]));
+    }
+
+    #[test]
+    fn an_age_was_looked_at_if_twenty_points_say_so() {
+        let looked = |sightings: &[(u16, u64)]| {
+            let sighting = |&(looked, count): &(u16, u64)| (seen(None, 1, looked), count);
+            summary(&sightings.iter().map(sighting).collect::<Vec<_>>()).looked
+        };
+        assert_eq!(looked(&[(100, 20), (90, 5)]), Some(1_315));
+        assert_eq!(
+            looked(&[(100, 19), (90, 1)]),
+            Some(807),
+            "each was looked at as long, or longer"
+        );
+        assert_eq!(looked(&[(100, 18), (99, 1), (90, 50)]), Some(807));
+        assert_eq!(looked(&[(100, 18), (90, 1)]), None);
+    }
+
+    #[test]
+    fn the_estimate_is_that_of_cases_that_a_hand_can_compute() {
+        for (name, known, expected) in [
+            ("an interval is spread evenly", vec![censored(1, 2, 3, 5)], vec![0.0, 0.5, 1.0, 1.0]),
+            (
+                "points whose step is known: their shares",
+                vec![censored(0, 0, 2, 3), censored(2, 2, 2, 1)],
+                vec![0.75, 0.75, 1.0],
+            ),
+            (
+                "an interval takes the shape of what lies within it",
+                vec![censored(0, 0, 1, 1), censored(1, 1, 1, 3), censored(0, 1, 1, 100)],
+                vec![0.25, 1.0],
+            ),
+            (
+                // Of those that were looked at for one step only, as many as the others say came later.
+                "what came in the only step looked at says nothing of the next one",
+                vec![censored(0, 0, 0, 4), censored(0, 0, 1, 1), censored(1, 1, 1, 3)],
+                vec![0.25, 1.0],
+            ),
+            (
+                // Half of what came by step 1 came in step 0; half of all came after step 1.
+                "a share among the first steps is a share of these steps alone",
+                vec![
+                    censored(0, 0, 1, 10),
+                    censored(1, 1, 1, 10),
+                    censored(0, 1, 2, 4),
+                    censored(2, 2, 2, 4),
+                ],
+                vec![0.25, 0.5, 1.0],
+            ),
+        ] {
+            let found = cumulative(&known);
+            assert_eq!(found.len(), expected.len(), "{name}");
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!((found - expected).abs() < 1e-6, "{name}: {found} is not {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_quantile_lies_where_the_shares_reach_it() {
+        // Nothing before step 100; half in it, nothing in 101 and 102, half in 103.
+        let mut cumulative = vec![0.0; 100];
+        cumulative.extend([0.5, 0.5, 0.5, 1.0]);
+        let twice: Vec<f64> = cumulative.iter().map(|share| share * 2.0).collect();
+        for (share, age) in [
+            (0.0, 10.0 * 1.05_f64.powi(-1)),
+            (0.125, 10.0 * 1.05_f64.powf(99.25)),
+            (0.25, 10.0 * 1.05_f64.powf(99.5)),
+            (0.5, 10.0 * 1.05_f64.powi(100)),
+            (0.75, 10.0 * 1.05_f64.powf(102.5)),
+            (1.0, 10.0 * 1.05_f64.powi(103)),
+        ] {
+            assert_eq!(quantile(&cumulative, share), whole(age), "{share}");
+            assert_eq!(quantile(&twice, share), whole(age), "{share}, of shares not yet of one");
+        }
+        assert_eq!(quantile(&cumulative, 0.5), 1_315);
+    }
+
+    #[test]
+    fn seconds_are_rounded_to_the_nearest() {
+        assert_eq!([0.0, 0.4, 0.6, 7.5, 1e30].map(whole), [0, 0, 1, 8, u64::MAX]);
+    }
 }

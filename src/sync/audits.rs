@@ -78,9 +78,8 @@ impl AuditLog {
 fn target(feed: &Feed, number: u64, now: i64) -> Option<i64> {
     let horizon = feed.horizon(now);
     let youngest = now.saturating_sub(horizon).max(YOUNGEST);
-    let lateness = i64::try_from(feed.input().lateness.as_secs()).unwrap_or(i64::MAX);
-    let oldest =
-        lateness.saturating_mul(LATENESSES).max(OLDEST).min(now.saturating_sub(feed.since()));
+    let oldest = feed.lateness().saturating_mul(LATENESSES).max(OLDEST);
+    let oldest = oldest.min(now.saturating_sub(feed.since()));
     if youngest >= oldest {
         return None;
     }
@@ -114,4 +113,154 @@ fn is_worth(coverage: &Coverage, out: &Ranges, range: Range, at: i64, now: i64) 
     read.is_some_and(|read| is_last_read(read.read_at))
         && coverage.covered().contains(range)
         && !out.contains(instant)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+
+    use super::super::feed::FeedInput;
+    use super::*;
+
+    const SINCE: i64 = 20_000 * DAY;
+    /// A hundred days after the feed began.
+    const NOW: i64 = SINCE + 100 * DAY;
+    const HALF: i64 = DAY / 2;
+
+    /// A feed with buckets of a minute and a settle lag of five.
+    fn feed(audit_pages: u32) -> Feed {
+        let since = Timestamp::from_second(SINCE).expect("a timestamp");
+        let interval_seconds = Some(60);
+        Feed::new(FeedInput { interval_seconds, audit_pages, ..FeedInput::new("feed", since) })
+            .expect("a feed")
+    }
+
+    /// A day takes two pages, half of it one.
+    fn two_pages_a_day() -> Density {
+        let mut density = Density::default();
+        density.learn(DAY, 2, 1_350, 675);
+        density
+    }
+
+    /// Everything was read at this time.
+    fn all_read(read_at: i64) -> Coverage {
+        let mut coverage = Coverage::default();
+        coverage.cover(Range::new(SINCE, NOW), read_at);
+        coverage
+    }
+
+    #[test]
+    fn the_pages_of_a_day_are_counted_until_the_next_day() {
+        let (feed, mut log) = (feed(5), AuditLog::default());
+        log.count(NOW, false);
+        log.count(NOW + DAY - 1, true);
+        assert_eq!((log.left(&feed, NOW), log.number), (3, 1), "one audit of two pages");
+        assert_eq!(log.left(&feed, NOW + DAY), 5, "a new day");
+        log.count(NOW + DAY, true);
+        assert_eq!((log.left(&feed, NOW + DAY), log.number), (4, 2));
+        // The clock is set back a day: the pages are those of the newest day.
+        log.count(NOW, false);
+        assert_eq!([NOW, NOW + DAY].map(|now| log.left(&feed, now)), [3, 3]);
+        for _ in 0..9 {
+            log.count(NOW + DAY, false);
+        }
+        assert_eq!(log.left(&feed, NOW + DAY), 0);
+        assert_eq!(
+            log.ranges(&feed, (&all_read(SINCE), &two_pages_a_day()), &Ranges::none(), NOW),
+            []
+        );
+    }
+
+    #[test]
+    fn audits_have_the_places_of_the_golden_section_between_the_youngest_and_the_oldest_age() {
+        let feed = feed(5);
+        let age = |number, now: i64| target(&feed, number, now).map(|at| now - at);
+        // From the settle lag of 300 s to 14 days, evenly over the logarithm.
+        let ages: Vec<_> = (0..4).map(|number| age(number, NOW)).collect();
+        assert_eq!(ages, [50_752, 2_129, 360_249, 15_115].map(Some));
+        for tenth in 0..10 {
+            let bounds =
+                [tenth, tenth + 1].map(|tenth| 300.0 * 4_032_f64.powf(f64::from(tenth) / 10.0));
+            let is_in = |age: &i64| {
+                let age = Duration::from_secs(age.unsigned_abs()).as_secs_f64();
+                bounds[0] <= age && age < bounds[1]
+            };
+            let count = (0..100).filter_map(|number| age(number, NOW)).filter(is_in).count();
+            assert!((8..=12).contains(&count), "{tenth}: {count}");
+        }
+        // A feed that is an hour old: not before it began.
+        assert!((0..50).all(|number| age(number, SINCE + 3_600).is_some_and(|age| age <= 3_600)));
+        assert_eq!(age(0, SINCE + 300), None);
+    }
+
+    #[test]
+    fn an_audit_reads_what_one_page_holds() {
+        let (feed, density) = (feed(5), two_pages_a_day());
+        let slice = |density: &Density, at| slice(&feed, density, at, NOW);
+        let whole = Range::new(NOW - DAY, NOW - HALF);
+        assert_eq!(slice(&density, NOW - HALF - 1), Some((whole, 1)));
+        assert_eq!(slice(&density, NOW - DAY), Some((whole, 1)));
+        // Not after the horizon, nor before the beginning.
+        assert_eq!(slice(&density, NOW - HALF), Some((Range::new(NOW - HALF, NOW - 300), 1)));
+        assert_eq!(slice(&density, SINCE - 1), None);
+        assert_eq!(slice(&Density::default(), NOW - DAY), None, "the pages are not known");
+        // Each bucket takes two pages: the shortest range.
+        let mut dense = Density::default();
+        dense.learn(60, 2, 1_800, 900);
+        assert_eq!(slice(&dense, NOW - DAY), Some((Range::new(NOW - DAY, NOW - DAY + 60), 2)));
+    }
+
+    #[test]
+    fn a_range_is_worth_an_audit_if_it_was_read_and_not_lately() {
+        let (now, age) = (NOW, 6_000);
+        let (at, range) = (now - age, Range::new(now - 7_000, now - 5_000));
+        let covered = |range: Range, read_at| {
+            let mut coverage = Coverage::default();
+            coverage.cover(range, read_at);
+            coverage
+        };
+        let (none, beside) = (Ranges::none(), Ranges::from(Range::new(at + 1, at + 100)));
+        let is_worth = |coverage: &Coverage, out: &Ranges| is_worth(coverage, out, range, at, now);
+        // Its last read is a sixth of its age ago, or less than that.
+        assert!(is_worth(&covered(range, now - 1_000), &none));
+        assert!(!is_worth(&covered(range, now - 999), &none));
+        assert!(!is_worth(&Coverage::default(), &none), "never read");
+        assert!(
+            !is_worth(&covered(Range::new(at, range.end), now - 2_000), &none),
+            "not all of it"
+        );
+        assert!(!is_worth(&covered(Range::new(range.start, at), now - 2_000), &none), "not there");
+        assert!(is_worth(&covered(range, now - 2_000), &beside));
+        assert!(
+            !is_worth(&covered(range, now - 2_000), &Range::new(at, at + 1).into()),
+            "just read"
+        );
+    }
+
+    #[test]
+    fn as_many_different_ranges_are_audited_as_the_day_has_pages_for() {
+        let (density, none) = (two_pages_a_day(), Ranges::none());
+        let found = |audit_pages, coverage: &Coverage, density: &Density| {
+            AuditLog::default().ranges(&feed(audit_pages), (coverage, density), &none, NOW)
+        };
+        // The first five ages that are not in a half day of another: 14 h, 35 min, 4 d, 30 h, 9 d.
+        let half_days_ago = |number: i64| {
+            let start = NOW - number * HALF;
+            (Range::new(start, (start + HALF).min(NOW - 300)), 1)
+        };
+        let five = [2, 1, 9, 3, 18].map(half_days_ago);
+        for pages in 0..=5 {
+            let wanted = &five[..usize::try_from(pages).expect("few")];
+            assert_eq!(found(pages, &all_read(SINCE), &density), wanted, "{pages} pages");
+        }
+        assert_eq!(found(5, &all_read(NOW), &density), [], "everything was read a moment ago");
+        assert_eq!(found(5, &Coverage::default(), &density), [], "nothing was ever read");
+        // Two pages each: the third page of the day is left.
+        let mut dense = Density::default();
+        dense.learn(60, 2, 1_800, 900);
+        assert_eq!(found(3, &all_read(SINCE), &dense).len(), 1);
+        assert_eq!(found(1, &all_read(SINCE), &dense), []);
+    }
 }

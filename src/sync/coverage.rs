@@ -41,7 +41,7 @@ impl From<CoveredRange> for (i64, i64, i64) {
 impl Coverage {
     /// Adds a range that was read. The parts that a later chain has read keep that chain's time.
     pub(crate) fn cover(&mut self, range: Range, read_at: i64) {
-        let mut pieces = Vec::with_capacity(self.0.len() + 2);
+        let mut pieces = Vec::new();
         let mut newer = Vec::new();
         for read in &self.0 {
             if read.range.and(range).is_empty() {
@@ -75,7 +75,7 @@ impl Coverage {
         let step = feed.window();
         let windows = Range::new(floor(range.start, step), ceil(range.end, step));
         let before = windows.start.saturating_add(step).saturating_add(feed.lateness()) - 1;
-        let mut known = Vec::with_capacity(self.0.len() + 2);
+        let mut known = Vec::new();
         for read in &self.0 {
             let rest = Ranges::from(read.range).without(&windows.into());
             known.extend(rest.iter().map(|range| CoveredRange { range, ..*read }));

@@ -210,7 +210,7 @@ impl Feed {
     /// The latest window boundary before which a chain that began at this time settles everything
     /// (§4.5.5). A bucket that crosses the boundary counts with its end.
     pub(super) fn settled_before(&self, began: i64) -> i64 {
-        let lateness = whole_seconds(self.0.lateness);
+        let lateness = self.lateness();
         let boundary = floor(began.saturating_sub(lateness), self.window());
         let is_over = ceil(boundary, self.width()).saturating_add(lateness) <= began;
         if is_over { boundary } else { boundary.saturating_sub(self.window()) }

@@ -98,7 +98,7 @@ impl GivenUp {
 
     /// The ranges of which some points may be stored.
     pub(super) fn begun(&self) -> impl Iterator<Item = Range> {
-        self.0.iter().filter(|one| one.pages > 0).map(GivenUpRange::range)
+        self.0.iter().map(GivenUpRange::range)
     }
 
     /// The ranges that are set aside at this time.
@@ -218,5 +218,25 @@ mod tests {
         let until = Some(1_000 + PAUSE);
         let expected = [(0, 20, None), (20, 30, until), (30, 40, until), (40, 60, None)];
         assert_eq!(marked, expected.map(|(start, end, until)| window(start, end, until)));
+    }
+
+    #[test]
+    fn p14_three_chains_without_an_end_in_a_day_leave_a_feed_alone() {
+        let given_up = |kinds: &[Kind]| {
+            let mut given_up = GivenUp::default();
+            for (start, kind) in (0..).step_by(10).zip(kinds) {
+                given_up.add(Range::new(start, start + 10), 1, Some((1_000, *kind)));
+            }
+            given_up
+        };
+        let [endless, looped] = [Kind::EndlessChain, Kind::CursorLoop];
+        assert!(given_up(&[endless; 3]).is_endless(1_000));
+        assert!(given_up(&[endless; 3]).is_endless(1_000 + PAUSE - 1));
+        assert!(!given_up(&[endless; 3]).is_endless(1_000 + PAUSE), "it is tried again");
+        assert!(!given_up(&[endless, endless, looped, looped]).is_endless(1_000));
+        assert!(!given_up(&[looped; 4]).is_endless(1_000), "another error says nothing of others");
+        let mut released = given_up(&[endless; 3]);
+        released.release();
+        assert!(!released.is_endless(1_000));
     }
 }

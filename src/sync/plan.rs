@@ -303,3 +303,38 @@ fn pages_by_feed(states: &[(String, FeedState)], query: &Query) -> Option<(Strin
         Some((name.clone(), state.expected_pages(start, end)?))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::feed::FeedInput;
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a timestamp")
+    }
+
+    /// The state of a feed of this site, which has read a day of so many pages.
+    fn state(site: &str, pages: Option<u64>) -> FeedState {
+        let input = FeedInput::new("feed", at("2026-01-01T00:00:00Z"));
+        let feed = Feed::new(FeedInput { site: Some(site.to_owned()), ..input }).expect("a feed");
+        let mut state = FeedState::new(&feed, "http://127.0.0.1:1");
+        if let Some(pages) = pages {
+            state.density.learn(86_400, pages, 1_350 * pages, 1_350);
+        }
+        state
+    }
+
+    #[test]
+    fn the_pages_of_a_scan_are_estimated_by_the_first_feed_that_reads_the_same() {
+        let known = [("other", "S2", Some(9)), ("new", "S1", None), ("read", "S1", Some(3))];
+        let states = known.map(|(name, site, pages)| (name.to_owned(), state(site, pages)));
+        let [start, end] = ["2026-02-01T00:00:00Z", "2026-02-03T00:00:00Z"].map(at);
+        let query = |site| state(site, None).feed().query(start, end).expect("a query");
+        assert_eq!(pages_by_feed(&states, &query("S1")), Some(("read".to_owned(), 6)));
+        assert_eq!(pages_by_feed(&states, &query("S2")), Some(("other".to_owned(), 18)));
+        assert_eq!(pages_by_feed(&states, &query("S3")), None, "no feed reads it");
+        assert_eq!(pages_by_feed(&states[..2], &query("S1")), None, "nothing is known of it");
+        let unbounded = query("S1").over(Some(start), None).expect("a query");
+        assert_eq!(pages_by_feed(&states, &unbounded), None);
+    }
+}

@@ -73,7 +73,7 @@ impl Known {
         // A chain covers its range only up to the settle lag at its beginning, which the state knows.
         let covered = ranges(&chains.ended).and(&state.coverage().covered());
         let begun = ranges(&chains.begun);
-        Self { since: state.feed().since(), covered, begun, settled: None, ..Self::default() }
+        Self { since: state.feed().since(), covered, begun, ..Self::default() }
     }
 
     fn newest(&self) -> Option<i64> {
@@ -334,5 +334,76 @@ mod tests {
         assert!(!error(10, 120).contains("another name"));
         assert!(error(0, 20).contains("begins at 1970-01-01T00:00:10Z: a feed of another name"));
         assert!(error(500, 600).contains("newest instant that was read is 1970-01-01T00:02:00Z"));
+    }
+
+    fn known(covered: &[(i64, i64)]) -> Known {
+        let covered = covered.iter().map(|(start, end)| Range::new(*start, *end)).collect();
+        Known { covered, ..Known::default() }
+    }
+
+    #[test]
+    fn s16_a_warning_says_what_is_given_of_the_unread_parts() {
+        let all = "only the points that have arrived are given";
+        let (ends, left_out) = ("its points end there", "these parts are left out");
+        for (covered, end, counts_begun, said) in [
+            (vec![(0, 10)], 20, false, ends),
+            (vec![(0, 10)], 20, true, all),
+            (vec![(0, 10), (15, 20)], 20, false, left_out),
+            (vec![(0, 10), (15, 20)], 20, true, all),
+            (vec![(30, 40)], 20, false, left_out),
+        ] {
+            let range = (Some(instant(0)), Some(instant(end)));
+            let found = RangeCoverage::new(range, &known(&covered), counts_begun);
+            let text = found.check("feed", Unread::Warn).expect("a warning").expect("unread parts");
+            for one in [all, ends, left_out] {
+                assert_eq!(text.contains(one), one == said, "{covered:?} {counts_begun}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn s16_an_unread_range_before_the_newest_instant_is_named_itself() {
+        let text = |start, end| {
+            let range = (Some(instant(start)), Some(instant(end)));
+            RangeCoverage::new(range, &known(&[(100, 200)]), false).to_string()
+        };
+        assert_eq!(text(0, 60), "unread: 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z");
+        let newest = "the newest instant that was read is 1970-01-01T00:03:20Z";
+        assert_eq!(text(200, 260), format!("nothing of this range has been read: {newest}"));
+        assert_eq!(
+            text(199, 260),
+            "read up to 1970-01-01T00:03:20Z, the newest instant that was read"
+        );
+    }
+
+    #[test]
+    fn s16_a_range_that_ends_within_a_second_needs_that_second() {
+        let complete = |milliseconds: i64| {
+            let end = Timestamp::from_millisecond(milliseconds).expect("a timestamp");
+            RangeCoverage::new((Some(instant(0)), Some(end)), &known(&[(0, 10)]), false).complete
+        };
+        assert_eq!([9_999, 10_000, 10_001].map(complete), [true, true, false]);
+    }
+
+    #[test]
+    fn s17_a_view_of_the_past_knows_the_beginning_of_the_feed_and_what_had_begun() {
+        let input = super::super::feed::FeedInput::new("feed", instant(5));
+        let feed = super::super::feed::Feed::new(input).expect("a feed");
+        let mut state = FeedState::new(&feed, "http://127.0.0.1:1");
+        state.coverage.cover(Range::new(10, 40), 1_000);
+        let times = |start: i64, end: i64| (start * 1_000_000, end * 1_000_000);
+        // The chain went further than it covers, and what came later is not known of the past.
+        let chains = PageChains { ended: vec![times(30, 50)], begun: vec![times(60, 70)] };
+        let found = RangeCoverage::new((None, None), &Known::as_of(&state, &chains), false);
+        assert_eq!(found.read, Range::new(30, 40).into());
+        let unread = [Range::new(5, 30), Range::new(60, 70)];
+        assert_eq!(found.unread, unread.into_iter().collect());
+        assert_eq!((found.newest, found.settled), (Some(instant(40)), None));
+    }
+
+    #[test]
+    fn what_a_read_does_with_unread_parts_is_one_of_three_words() {
+        let words = [Unread::Error, Unread::Warn, Unread::Keep].map(|unread| unread.to_string());
+        assert_eq!(words, ["error", "warn", "keep"]);
     }
 }

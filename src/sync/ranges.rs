@@ -204,7 +204,7 @@ pub(crate) fn ceil(at: i64, step: i64) -> i64 {
 /// The instant of a second, clamped to the range of [`Timestamp`].
 #[must_use]
 pub(crate) fn instant(second: i64) -> Timestamp {
-    Timestamp::from_second(second).unwrap_or(if second < 0 {
+    Timestamp::from_second(second).unwrap_or(if second.is_negative() {
         Timestamp::MIN
     } else {
         Timestamp::MAX
@@ -271,6 +271,20 @@ mod tests {
                 prop_assert_eq!(floor(part.start, step), floor(part.end - 1, step));
             }
             prop_assert!(ceil(start, step) - start < step && ceil(start, step) >= start);
+        }
+    }
+
+    #[test]
+    fn a_second_that_no_timestamp_has_is_the_nearest_that_there_is() {
+        for (second, expected) in [
+            (i64::MIN, Timestamp::MIN),
+            (Timestamp::MIN.as_second() - 1, Timestamp::MIN),
+            (-1, Timestamp::new(-1, 0).expect("a timestamp")),
+            (0, Timestamp::UNIX_EPOCH),
+            (Timestamp::MAX.as_second() + 1, Timestamp::MAX),
+            (i64::MAX, Timestamp::MAX),
+        ] {
+            assert_eq!(instant(second), expected, "{second}");
         }
     }
 }

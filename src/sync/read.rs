@@ -201,3 +201,78 @@ impl fmt::Display for ReadSpec {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::feed::FeedInput;
+    use super::super::ranges::instant;
+    use super::*;
+
+    const DAY: i64 = 86_400;
+
+    fn spec(start: Option<i64>, end: Option<i64>) -> ReadSpec {
+        let range = (start.map(instant), end.map(instant));
+        ReadSpec::new("feed".to_owned(), range, View::Latest).expect("a spec")
+    }
+
+    /// A feed of which days 1 and 2 are settled, and day 4 is read.
+    fn state() -> FeedState {
+        let feed = Feed::new(FeedInput::new("feed", instant(DAY))).expect("a feed");
+        let mut state = FeedState::new(&feed, "http://127.0.0.1:1");
+        state.coverage.cover(Range::new(DAY, 3 * DAY), 9 * DAY);
+        state.coverage.cover(Range::new(4 * DAY, 5 * DAY), 5 * DAY);
+        state
+    }
+
+    /// The ranges that are asked of the store, in days; the least and the greatest time as they are.
+    fn asked(spec: &ReadSpec) -> Option<Vec<(i64, i64)>> {
+        let state = state();
+        let coverage =
+            RangeCoverage::new((spec.start, spec.end), &Known::of(&state), spec.is_log());
+        let in_days =
+            |at: i64| if [i64::MIN, i64::MAX].contains(&at) { at } else { at / DAY / 1_000_000 };
+        let ranges = spec.ranges(&state, &coverage)?.into_iter();
+        Some(ranges.map(|(from, to)| (in_days(from), in_days(to))).collect())
+    }
+
+    #[test]
+    fn a_store_is_asked_for_the_ranges_that_are_read_and_for_no_empty_one() {
+        let within = |start, end| spec(Some(start * DAY), Some(end * DAY));
+        // A feed may give a bucket that begins before its range: nothing is cut there.
+        assert_eq!(asked(&spec(None, None)), Some(vec![(i64::MIN, 3), (4, 5)]));
+        assert_eq!(asked(&within(2, 9)), Some(vec![(2, 3), (4, 5)]));
+        assert_eq!(asked(&within(3, 5)), Some(vec![(4, 5)]), "it begins in what is unread");
+        assert_eq!(asked(&within(1, 4)), Some(vec![(1, 3)]), "it ends in what is unread");
+        let settled = |spec| asked(&ReadSpec { settled_only: true, ..spec });
+        assert_eq!(settled(spec(None, None)), Some(vec![(1, 3)]));
+        assert_eq!(settled(within(2, 9)), Some(vec![(2, 3)]));
+        assert_eq!(settled(within(3, 9)), Some(vec![]), "it begins where the settled range ends");
+    }
+
+    #[test]
+    fn all_that_has_arrived_is_asked_for_within_the_bounds_that_are_set() {
+        for (unread, view) in [(Unread::Keep, View::Latest), (Unread::Error, View::ChangedSince(0))]
+        {
+            let asked = |start: Option<i64>, end: Option<i64>| {
+                let spec = spec(start.map(|day| day * DAY), end.map(|day| day * DAY));
+                asked(&ReadSpec { unread, view, ..spec })
+            };
+            assert_eq!(asked(None, None), None, "everything");
+            assert_eq!(asked(Some(2), None), Some(vec![(2, i64::MAX)]));
+            assert_eq!(asked(None, Some(9)), Some(vec![(i64::MIN, 9)]));
+            assert_eq!(asked(Some(2), Some(9)), Some(vec![(2, 9)]));
+        }
+    }
+
+    #[test]
+    fn a_read_without_an_error_warns_instead_and_keeps_what_it_was_told() {
+        for (unread, expected) in [
+            (Unread::Error, Unread::Warn),
+            (Unread::Warn, Unread::Warn),
+            (Unread::Keep, Unread::Keep),
+        ] {
+            let spec = ReadSpec { unread, settled_only: true, ..spec(Some(0), Some(9)) };
+            assert_eq!(spec.without_error(), ReadSpec { unread: expected, ..spec });
+        }
+    }
+}

@@ -21,6 +21,7 @@ use crate::client::{Client, Spending};
 use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW};
 use crate::data::{Bookmark, Chain, DecodeSettings, Page, ends_chain};
 use crate::error::{Error, Kind, Result};
+use crate::fork::Owned;
 use crate::http::Deadline;
 use crate::lock::Mutex;
 use crate::store::Target;
@@ -35,13 +36,13 @@ pub struct Run {
     deadline: Deadline,
     /// The monotonic time at which the run began.
     begun: Duration,
-    /// The id of the process that began the run.
-    process: u32,
     following: tokio::sync::Mutex<Option<Following>>,
     /// One page is written at a time.
     applying: Mutex<()>,
     work: Mutex<RunState>,
-    locks: Mutex<Vec<Box<dyn Any + Send>>>,
+    /// Only the process that began the run has them. A forked child leaves them locked: they are its
+    /// parent's.
+    locks: Owned<Mutex<Vec<Box<dyn Any + Send>>>>,
 }
 
 /// The chain that is being followed.
@@ -81,11 +82,10 @@ impl Run {
         Ok(Self {
             deadline,
             begun: client.time().clock().monotonic(),
-            process: std::process::id(),
             following: tokio::sync::Mutex::new(None),
             applying: Mutex::new(()),
             work: Mutex::new(work),
-            locks: Mutex::new(locks),
+            locks: Owned::new(Mutex::new(locks)),
             client: client.clone(),
             target,
             settings,
@@ -149,9 +149,9 @@ impl Run {
     /// # Errors
     /// `StoreError`s; the write stays pending.
     pub fn apply(&self) -> Result<Progress> {
-        self.check_process()?;
+        let locks = self.locks()?;
         let _one_at_a_time = self.applying.lock();
-        if self.locks.lock().is_empty() {
+        if locks.lock().is_empty() {
             return Err(Error::new(Kind::ClosedError, "this run is over: its feeds are unlocked"));
         }
         let (pending, state) = {
@@ -186,9 +186,9 @@ impl Run {
 
     /// Ends the run: unlocks the feeds, also where other references to the run exist.
     pub(crate) fn release(&self) {
-        let _one_at_a_time = self.applying.lock();
-        if self.check_process().is_ok() {
-            self.locks.lock().clear();
+        if let Ok(locks) = self.locks() {
+            let _one_at_a_time = self.applying.lock();
+            locks.lock().clear();
         }
     }
 
@@ -257,11 +257,14 @@ impl Run {
     /// # Errors
     /// `ForkError` in a forked child.
     pub fn check_process(&self) -> Result<()> {
-        if self.process == std::process::id() {
-            return Ok(());
-        }
-        let message = "this sync was begun by the parent process, before the fork";
-        Err(Error::new(Kind::ForkError, message).with_hint("Begin a new sync in the child."))
+        self.locks().map(|_| ())
+    }
+
+    fn locks(&self) -> Result<&Mutex<Vec<Box<dyn Any + Send>>>> {
+        self.locks.get().ok_or_else(|| {
+            let message = "this sync was begun by the parent process, before the fork";
+            Error::new(Kind::ForkError, message).with_hint("Begin a new sync in the child.")
+        })
     }
 
     fn work(&self) -> MutexGuard<'_, RunState> {
@@ -413,16 +416,6 @@ impl Run {
                     .with(|context| context.skew_seconds = Some(skew.as_secs_f64())))
             }
             _ => Ok(()),
-        }
-    }
-}
-
-impl Drop for Run {
-    /// A forked child must not release the locks: they are the parent's.
-    fn drop(&mut self) {
-        if self.process != std::process::id() {
-            let locks = self.locks.get_mut();
-            std::mem::forget(std::mem::take(locks));
         }
     }
 }

@@ -44,3 +44,25 @@ impl SyncSettings {
         self.reread.iter().map(range).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_to_read_again_is_rounded_outwards_to_seconds() {
+        let at = |text: &str| -> Timestamp { text.parse().expect("a timestamp") };
+        for (start, end, seconds) in [
+            ("2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z", 5),
+            ("2026-01-01T00:00:00.9Z", "2026-01-01T00:00:05Z", 5),
+            ("2026-01-01T00:00:00Z", "2026-01-01T00:00:05.000000001Z", 6),
+            ("2026-01-01T00:00:00.1Z", "2026-01-01T00:00:00.2Z", 1),
+        ] {
+            let settings =
+                SyncSettings { reread: vec![(at(start), at(end))], ..SyncSettings::default() };
+            let first = at("2026-01-01T00:00:00Z").as_second();
+            let expected = Ranges::from(Range::new(first, first + seconds));
+            assert_eq!(settings.reread_ranges().expect("a range"), expected, "{start} {end}");
+        }
+    }
+}

@@ -131,8 +131,8 @@ impl FeedState {
         let value: Value = serde_json::from_str(line).map_err(|_| damaged())?;
         match value["version"].as_u64() {
             Some(VERSION) => {}
-            Some(newer) if newer > VERSION => return Err(too_new(&value)),
-            _ => return Err(damaged()),
+            Some(..VERSION) | None => return Err(damaged()),
+            Some(_) => return Err(too_new(&value)),
         }
         let form: Form = serde_json::from_value(value).map_err(|_| damaged())?;
         let is_plausible =
@@ -224,8 +224,7 @@ impl FeedState {
     /// The ranges of the chains that have begun and not ended, those that were given up too.
     #[must_use]
     pub(super) fn begun(&self) -> Ranges {
-        let begun = self.chains.iter().filter(|chain| chain.has_begun());
-        begun.map(UnfinishedChain::range).chain(self.given_up.begun()).collect()
+        self.chains.iter().map(UnfinishedChain::range).chain(self.given_up.begun()).collect()
     }
 
     /// The ranges that a sync at this time does not read, because the service did not end their chain.
@@ -337,7 +336,7 @@ impl FeedState {
     /// Gives up chains. What no other has read to its end stays known as begun.
     fn forget(&mut self, chains: Vec<UnfinishedChain>) {
         let covered = self.coverage.covered();
-        for chain in chains.into_iter().filter(UnfinishedChain::has_begun) {
+        for chain in chains {
             for range in Ranges::from(chain.range()).without(&covered).iter() {
                 self.given_up.add(range, chain.pages.max(1), None);
             }
@@ -347,8 +346,7 @@ impl FeedState {
     /// Gives up an unfinished chain. With a time and an error its range is set aside.
     pub(super) fn give_up(&mut self, chain: &UnfinishedChain, set_aside: Option<(i64, Kind)>) {
         self.drop_chain(chain.range());
-        let pages = if chain.has_begun() { chain.pages.max(1) } else { 0 };
-        self.given_up.add(chain.range(), pages, set_aside);
+        self.given_up.add(chain.range(), chain.pages.max(1), set_aside);
     }
 
     /// Adds a chain that was read to its end to the coverage. It covers its range only up to the

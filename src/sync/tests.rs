@@ -1,10 +1,14 @@
 //! Planning with a simulated service that always answers: what a year of runs reads, and that
 //! nothing stays unsettled.
 
+mod coverage;
+mod feeds;
 mod lateness;
 mod planning;
+mod running;
 mod simulation;
 mod states;
+mod stored;
 
 use std::time::Duration;
 

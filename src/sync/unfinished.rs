@@ -54,11 +54,6 @@ impl UnfinishedChain {
         let more = self.restarts < most;
         more.then(|| Self::new(self.range(), self.why, self.restarts + 1))
     }
-
-    /// Whether points of the range may be stored.
-    pub(super) fn has_begun(&self) -> bool {
-        self.pages > 0 || self.restarts > 0
-    }
 }
 
 impl fmt::Debug for UnfinishedChain {

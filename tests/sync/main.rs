@@ -4,6 +4,7 @@
 
 mod convergence;
 mod harness;
+mod limits;
 mod model;
 mod reads;
 mod recovery;

@@ -99,15 +99,21 @@ async fn the_error_of_one_range_is_returned_when_everything_else_has_been_read()
         headers: vec![],
         body: body.as_bytes().into(),
     };
-    for (effect, kind) in
-        [(page(404, ""), Kind::RequestRejected), (page(200, "[]"), Kind::ProtocolError)]
-    {
+    // A chain of one window cannot be shorter, however its first page is refused.
+    for (effect, kind) in [
+        (page(404, ""), Kind::RequestRejected),
+        (page(400, ""), Kind::RequestRejected),
+        (page(413, ""), Kind::RequestRejected),
+        (page(414, ""), Kind::RequestRejected),
+        (page(200, "[]"), Kind::ProtocolError),
+    ] {
         let harness = several_chains();
         harness.sandbox.fault(on_data(When::Nth(1), effect));
         let error = harness.sync().await.expect_err("one range is skipped");
         assert_eq!(error.kind(), kind);
         let left: Vec<_> = harness.plan().tasks;
         assert_eq!(left.len(), 1, "everything else was read: {left:?}");
+        assert_eq!(harness.plan().set_aside, 0, "the next run reads it");
         assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
     }
 }
@@ -285,6 +291,29 @@ async fn a_range_of_several_windows_that_the_service_rejects_is_read_window_by_w
     harness.sandbox.fault(on_data(When::Nth(1), refusal));
     assert_eq!(harness.sync().await.expect_err("refused").kind(), Kind::RequestRejected);
     assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+}
+
+#[tokio::test]
+async fn a_range_of_several_windows_is_not_cut_for_a_refusal_that_is_not_about_its_length() {
+    let input = FeedInput { page_size: Some(5_000), settle_lag: seconds(0), ..input() };
+    let harness = Harness::new(Options { lateness: false, ..Options::default() }, input);
+    let refusal = Effect::Reply { status: 404, headers: vec![], body: Vec::new().into() };
+    harness.sandbox.fault(on_data(When::Nth(2), refusal));
+    assert_eq!(harness.sync().await.expect_err("refused").kind(), Kind::RequestRejected);
+    assert_eq!(harness.sandbox.stats().data_requests, 2, "each chain once");
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!(report.requests, 1, "two windows in one chain");
+}
+
+#[tokio::test]
+async fn what_is_asked_for_again_is_read_after_the_chain_that_an_older_run_began() {
+    let (mut harness, pages) = (one_chain(), pages().await);
+    drop(harness.sync_pages(4).await.expect("four pages"));
+    harness.settings.reread = vec![(at("2026-11-01T00:00:00Z"), at("2026-11-01T18:00:00Z"))];
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!((report.requests, report.feeds[0].chains), (pages - 4 + pages, 2));
 }
 
 #[tokio::test]

@@ -106,9 +106,34 @@ fn s7_a_forged_count_in_a_state_is_refused() {
 }
 
 #[test]
+fn s7_a_forged_coverage_in_a_state_is_refused() {
+    let bytes = full().to_bytes();
+    let text = std::str::from_utf8(&bytes).expect("text");
+    let mut value: serde_json::Value =
+        serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+    for (coverage, is_valid) in [
+        (serde_json::json!([[0, 10, 1], [10, 15, 2], [20, 21, 1]]), true),
+        (serde_json::json!([[0, 10, 1], [9, 15, 2]]), false),
+        (serde_json::json!([[10, 15, 1], [0, 9, 2]]), false),
+        (serde_json::json!([[5, 5, 1]]), false),
+        (serde_json::json!([[6, 5, 1], [20, 21, 1]]), false),
+    ] {
+        value["coverage"] = coverage;
+        let line = value.to_string();
+        let sealed = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes()));
+        let outcome = FeedState::from_bytes(sealed.as_bytes()).map_err(|error| error.kind());
+        assert_eq!(outcome.is_ok(), is_valid, "{}", value["coverage"]);
+        assert!(is_valid || outcome == Err(Kind::StoreCorrupt));
+    }
+}
+
+#[test]
 fn the_debug_text_of_a_state_contains_no_cursor() {
     let text = format!("{:?}", full());
     assert!(!text.contains("secret-cursor"), "{text}");
+    // A chain is shown by its class, its range and its pages.
+    let chain = "Edge 2024-10-07T00:00:00Z to 2024-10-08T00:00:00Z after 0 pages";
+    assert!(text.contains(chain), "{text}");
 }
 
 #[test]
@@ -132,6 +157,11 @@ fn s8_a_state_of_a_newer_siteline_names_its_version() {
     let error = FeedState::from_bytes(bytes.as_bytes()).expect_err("newer");
     assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.to_string().contains("made by siteline 9.1.0"), "{error}");
+    // There was no version before the first one.
+    let line = line.replace(r#""version":2"#, r#""version":0"#);
+    let bytes = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes()));
+    let error = FeedState::from_bytes(bytes.as_bytes()).expect_err("no version");
+    assert_eq!(error.kind(), Kind::StoreCorrupt);
 }
 
 #[test]
@@ -172,6 +202,49 @@ fn a_changed_feed_is_refused_and_the_error_names_the_differences() {
         assert_eq!(error.kind(), Kind::FeedChanged);
         assert!(error.to_string().contains("new name"), "{error}");
     }
+}
+
+#[test]
+fn what_is_known_of_pages_is_kept_unless_their_size_changes() {
+    let mut state = state(|input| input.page_size = Some(100));
+    state.density.learn(HOUR, 4, 400, 100);
+    let pages = |page_size| {
+        let input = FeedInput { page_size, overlap: seconds(0), ..state.feed().input().clone() };
+        let redefined =
+            state.redefine(&Feed::new(input).expect("a feed")).expect("both may change");
+        redefined.density.pages(2 * HOUR)
+    };
+    assert_eq!(pages(Some(100)), Some(8));
+    assert_eq!(pages(Some(200)), None, "not known yet");
+}
+
+#[test]
+fn only_an_audit_of_what_is_settled_can_unsettle_it() {
+    let mut state = state(|_| {});
+    state.coverage.cover(Range::new(SINCE, SINCE + DAY), SINCE + 9 * DAY);
+    state.coverage.cover(Range::new(SINCE + DAY, SINCE + 2 * DAY), SINCE + 2 * DAY);
+    let audits = |why, from: i64| {
+        let range = Range::new(SINCE + from * HOUR, SINCE + (from + 2) * HOUR);
+        state.audits_settled(&UnfinishedChain::new(range, why, 0))
+    };
+    assert!(audits(Why::Audit, 22) && audits(Why::Audit, 23));
+    assert!(!audits(Why::Audit, 24), "it may still change");
+    assert!(!audits(Why::Reread, 22));
+}
+
+#[test]
+fn a_feed_is_read_through_from_its_beginning_alone() {
+    let through = |ranges: &[(i64, i64)]| {
+        let mut state = state(|_| {});
+        for (start, end) in ranges {
+            state.coverage.cover(Range::new(SINCE + start, SINCE + end), SINCE + DAY);
+        }
+        state.read_through().map(|at| at.as_second() - SINCE)
+    };
+    assert_eq!(through(&[(0, 10), (10, 30), (40, 50)]), Some(30));
+    assert_eq!(through(&[(-10, 5), (40, 50)]), Some(5));
+    assert_eq!(through(&[(1, 10)]), None);
+    assert_eq!(through(&[(-10, 0), (1, 10)]), None, "what was read before it does not count");
 }
 
 #[test]

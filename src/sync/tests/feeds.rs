@@ -1,0 +1,79 @@
+//! What a feed says of itself, and which names and times it may have.
+
+use super::*;
+use crate::error::Kind;
+
+#[test]
+fn k17_a_beginning_within_a_bucket_is_warned_of_with_the_time_that_helps() {
+    let warning = |since: &str, interval_seconds| {
+        let since = since.parse().expect("a timestamp");
+        feed(|input| (input.since, input.interval_seconds) = (since, interval_seconds)).warning()
+    };
+    for since in ["2026-01-01T00:00:00Z", "2026-01-01T00:15:00Z"] {
+        assert_eq!(warning(since, Some(900)), None, "{since}");
+    }
+    assert_eq!(warning("2026-01-01T00:15:01Z", None), None, "buckets of a second");
+    assert_eq!(
+        warning("2026-01-01T00:15:01Z", Some(900)).expect("a warning"),
+        "feed \"feed\": since=2026-01-01T00:15:01Z is not a multiple of interval=\"15m\" in UTC: its \
+         first bucket begins at 2026-01-01T00:30:00Z. For a whole first bucket write \
+         since=\"2026-01-01T00:15:00Z\"."
+    );
+}
+
+#[test]
+fn the_parameters_of_a_feed_are_those_of_its_queries_without_their_range() {
+    let parameters = |change: fn(&mut FeedInput)| feed(change).parameters();
+    assert_eq!(parameters(|input| input.interval_seconds = None), "everything");
+    let some = |input: &mut FeedInput| {
+        input.site = Some("S1".to_owned());
+        input.filters = vec![("machineId".to_owned(), vec!["M1".to_owned()])];
+    };
+    assert_eq!(parameters(some), "siteId=S1 aggregationIntervalSeconds=60 machineId=M1");
+}
+
+#[test]
+fn the_debug_text_of_a_feed_has_its_parts() {
+    let feed = feed(|input| input.page_size = Some(9));
+    assert_eq!(format!("{feed:?}"), format!("Feed({feed})"));
+    assert!(format!("{feed:?}").starts_with("Feed(feed: interval=1m page_size=9 since="));
+}
+
+#[test]
+fn a_feed_has_a_name_of_at_most_200_characters_in_one_line() {
+    let outcome = |name: &str| {
+        let since = Timestamp::from_second(SINCE).expect("a timestamp");
+        Feed::new(FeedInput::new(name, since)).map(|feed| feed.name().to_owned())
+    };
+    let [a, e] = ["a", "é"].map(|letter| [200, 201, 202].map(|count| letter.repeat(count)));
+    for name in ["a b", "é", &a[0], &e[0]] {
+        assert_eq!(outcome(name).expect("a feed"), name);
+    }
+    for (name, why) in [
+        ("", "is empty"),
+        ("  ", "is empty"),
+        (" a", "begins or ends with a space"),
+        ("a ", "begins or ends with a space"),
+        ("a\tb", "contains a control character"),
+        ("a\u{7f}b", "contains a control character"),
+        (a[1].as_str(), "longer than 200 characters"),
+        (e[2].as_str(), "longer than 200 characters"),
+    ] {
+        let error = outcome(name).expect_err(name);
+        assert_eq!(error.kind(), Kind::QueryError);
+        assert!(error.to_string().contains(why), "{name:?}: {error}");
+    }
+}
+
+#[test]
+fn the_times_of_a_feed_are_at_most_ten_years() {
+    let years = |seconds: u64| {
+        let mut input = feed(|_| {}).input().clone();
+        input.lateness = Duration::from_secs(seconds);
+        Feed::new(input).map(|feed| feed.lateness())
+    };
+    let most = 3_660 * DAY.unsigned_abs();
+    assert_eq!(years(most).expect("ten years"), 3_660 * DAY);
+    let error = years(most + 1).expect_err("longer");
+    assert!(error.to_string().contains("lateness is longer than ten years"), "{error}");
+}
