@@ -61,3 +61,77 @@ async fn alert(base: &BaseUrl, config: &Arc<ClientConfig>) -> Option<AlertDescri
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
+    use rustls::RootCertStore;
+    use rustls::client::ResolvesClientCert as _;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::http::provider;
+
+    /// A service that answers the first bytes of each handshake with this alert.
+    async fn service(alert: AlertDescription) -> BaseUrl {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _hello = stream.read_u8().await;
+                // A record of TLS 1.2: an alert of two bytes, fatal.
+                let record = [0x15, 3, 3, 0, 2, 2, u8::from(alert)];
+                stream.write_all(&record).await.expect("written");
+            }
+        });
+        BaseUrl::parse(&format!("https://127.0.0.1:{port}"), false).expect("a base URL")
+    }
+
+    fn config() -> Arc<ClientConfig> {
+        let builder = ClientConfig::builder_with_provider(provider());
+        let builder = builder.with_safe_default_protocol_versions().expect("versions");
+        let builder = builder.with_root_certificates(RootCertStore::empty());
+        Arc::new(builder.with_no_client_auth())
+    }
+
+    fn lost() -> Error {
+        Error::new(Kind::TransportError, "the connection broke")
+    }
+
+    fn asked() -> Presenter {
+        let presenter = Presenter::new(None);
+        presenter.resolve(&[], &[]);
+        presenter
+    }
+
+    #[tokio::test]
+    async fn m2_a_lost_connection_is_explained_by_the_alert_of_another_one() {
+        let base = service(AlertDescription::CertificateRequired).await;
+        let presenter = asked();
+        let error = explained(lost(), &base, &config(), &presenter).await;
+        assert_eq!(error.kind(), Kind::AuthenticationError, "{error}");
+        assert!(error.to_string().contains("client certificate"), "{error}");
+        assert!(presenter.may_be_refused(), "the next one is asked about too");
+
+        let base = service(AlertDescription::InternalError).await;
+        let error = explained(lost(), &base, &config(), &presenter).await;
+        assert_eq!(error.kind(), Kind::TransportError);
+        assert!(!presenter.may_be_refused(), "it is asked once");
+    }
+
+    #[tokio::test]
+    async fn m2_other_errors_and_services_that_do_not_ask_are_not_looked_into() {
+        let base = service(AlertDescription::CertificateRequired).await;
+        let unsent = lost().with(|context| context.unsent = true);
+        let timeout = Error::new(Kind::TransportTimeout, "no reply");
+        for (error, presenter) in
+            [(unsent, asked()), (timeout, asked()), (lost(), Presenter::new(None))]
+        {
+            let (kind, is_open) = (error.kind(), presenter.may_be_refused());
+            let error = explained(error, &base, &config(), &presenter).await;
+            assert_eq!((error.kind(), presenter.may_be_refused()), (kind, is_open));
+        }
+    }
+}

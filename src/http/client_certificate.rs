@@ -140,6 +140,20 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn m2_a_service_may_refuse_in_handshakes_from_when_it_asked_until_it_replied() {
+        let presenter = Presenter::new(None);
+        assert!(!presenter.may_be_refused());
+        presenter.resolve(&[], &[]);
+        assert!(presenter.clone().may_be_refused());
+        presenter.clone().settle();
+        assert!(!presenter.may_be_refused());
+        let replied = Presenter::new(None);
+        replied.settle();
+        replied.resolve(&[], &[]);
+        assert!(!replied.may_be_refused());
+    }
+
+    #[test]
     fn m5_connections_serve_the_certificate_that_they_present_and_no_other() {
         let [one, other] = ["plant-7", "plant-8"].map(certificate);
         let (with, without) = (Presenter::new(Some(certificate("plant-7"))), Presenter::new(None));

@@ -113,9 +113,7 @@ fn cumulative(known: &[Censored]) -> Vec<f64> {
             // The points of this kind that come after the last look: expected, and not seen.
             change[one.looked + 1] += count / until[one.looked].max(f64::MIN_POSITIVE);
         }
-        let mut weight = 0.0;
-        for (share, change) in share.iter_mut().zip(change) {
-            weight += change;
+        for (share, weight) in share.iter_mut().zip(sums(&change)) {
             *share *= weight;
         }
         let total: f64 = share.iter().sum();
@@ -126,12 +124,13 @@ fn cumulative(known: &[Censored]) -> Vec<f64> {
     sums(&share)
 }
 
-fn sums(shares: &[f64]) -> Vec<f64> {
-    let add = |sum: &mut f64, share: &f64| {
-        *sum += share;
+/// The sum up to each number.
+fn sums(numbers: &[f64]) -> Vec<f64> {
+    let add = |sum: &mut f64, number: &f64| {
+        *sum += number;
         Some(*sum)
     };
-    shares.iter().scan(0.0, add).collect()
+    numbers.iter().scan(0.0, add).collect()
 }
 
 /// The age within which this share came.

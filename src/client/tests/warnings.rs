@@ -45,14 +45,14 @@ async fn only_the_wait_before_the_last_attempt_is_a_warning() {
     assert!(told[0].starts_with("try 3 of 4 ended with 503; the next one in "), "{told:?}");
 }
 
-/// Two requests at this local time, whose replies have this `Date`.
+/// Three requests at this local time, whose replies have this `Date`.
 async fn dated(local: Timestamp, date: &str) {
     let header = format!("Date: {date}");
     let server = TestServer::start(move |_| Act::with_headers(200, &[&header], "{}")).await;
     let base: BaseUrl = server.base_url();
     let time = ServiceTime::new(Clock::frozen_at(local));
     let transport = Transport::new(base.clone(), TransportSettings::default()).expect("settings");
-    for _ in 0..2 {
+    for _ in 0..3 {
         let url = base.join(DATA_PATH, None);
         let request = Request { url, authorization: None, form: None, certificate: None };
         transport.send(request, &time).await.expect("a reply");

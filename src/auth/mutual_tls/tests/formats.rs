@@ -1,10 +1,13 @@
-//! The formats of certificates and keys beside PEM, and what is read of a certificate.
+//! The formats of certificates and keys beside PEM, what is read of a certificate, and what is told.
+
+#![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use p12_keystore::{Certificate, KeyStore, KeyStoreEntry, PrivateKeyChain};
 
 use super::*;
+use crate::auth::Proof;
 
 const PASSPHRASE: &str = "correct horse";
 
@@ -61,6 +64,26 @@ fn m6_pkcs12_is_read_with_its_passphrase_alone() {
     assert!(!wrong.contains("incorrect horse"), "{wrong}");
     let cut = unreadable(&pkcs12(vec![])[..40], Some(PASSPHRASE));
     assert!(cut.contains("neither a certificate nor a private key"), "{cut}");
+}
+
+#[test]
+fn m6_pkcs12_of_another_method_is_told_from_a_wrong_passphrase() {
+    const SHA_256: &[u8] = b"\x60\x86\x48\x01\x65\x03\x04\x02\x01";
+    let mut file = pkcs12(vec![Issued::new("plant", None, |_| {}).chain(&[])]);
+    let digest = file.windows(SHA_256.len()).rposition(|bytes| bytes == SHA_256).expect("a digest");
+    // SHA-512/224.
+    file[digest + SHA_256.len() - 1] = 5;
+    let text = unreadable(&file, Some(PASSPHRASE));
+    assert!(text.contains("in an old or rare way"), "{text}");
+}
+
+#[tokio::test]
+async fn m4_what_proves_a_token_request_is_what_its_connection_presents() {
+    let plant = loaded(&Issued::new("plant", None, |_| {}).both()).expect("loaded");
+    let (_, now, _) = plant.details().expect("details");
+    let certificate = plant.current(now).await.expect("a certificate");
+    let proof = Proof::Certificate { client_id: "plant 7", certificate: &certificate };
+    assert!(proof.certificate().is_some_and(|presented| Arc::ptr_eq(presented, &certificate)));
 }
 
 #[test]
@@ -131,4 +154,56 @@ fn m6_nothing_follows_a_certificate_that_has_issued_itself() {
     let bundle = Bundle::read(text.as_bytes(), None).expect("a bundle");
     let loaded = Loaded::new(bundle.certificates, bundle.key.expect("a key")).expect("loaded");
     assert_eq!(loaded.certificate.chain().len(), 1);
+}
+
+#[tokio::test]
+async fn m5_what_became_of_the_files_is_told_once_for_each_reason() {
+    let path = std::env::temp_dir().join(format!("siteline-m5-told-{}.pem", std::process::id()));
+    let [first, second] = [(), ()].map(|()| Issued::new("plant", None, |_| {}));
+    // Written beside it and renamed, so that its stamp is another one each time.
+    let put = |text: &str| {
+        let new = path.with_extension("new");
+        std::fs::write(&new, text).expect("written");
+        std::fs::rename(&new, &path).expect("renamed");
+    };
+    put(&first.both());
+    let source = CertificateSource { certificate: Part::File(path.clone()), ..source("") };
+    let plant = MutualTls::load(source).expect("loaded").value;
+    let (_, now, _) = plant.details().expect("details");
+    // What the next request would log after the files were looked at, at this second.
+    let told = |after: i64| {
+        plant.loaded(Some(now + after.seconds())).expect("one of both");
+        let unlogged = std::mem::take(&mut plant.0.state.lock().unlogged);
+        // That others may read the file (K8) is another matter.
+        let told = unlogged.into_iter().filter(|(_, text)| !text.starts_with("Other users"));
+        told.map(|(level, text)| format!("{level} {text}")).collect::<Vec<_>>()
+    };
+    assert!(told(0).is_empty());
+    put("nothing");
+    assert!(told(0)[0].starts_with("WARN the replaced client certificate cannot be used"));
+    assert!(told(60).is_empty(), "the same files for the same reason");
+    put("nothing ");
+    assert_eq!(told(61).len(), 1, "other files");
+    put(&second.both());
+    assert!(told(62)[0].starts_with("INFO the client certificate was replaced: "));
+    put(&(second.both() + "\n"));
+    assert!(told(63).is_empty(), "the same certificate");
+    std::fs::remove_file(&path).expect("removed");
+}
+
+#[tokio::test]
+#[should_panic(expected = "the passphrase command is broken")]
+async fn a_panic_of_what_gets_the_passphrase_ends_the_call() {
+    let ask: Box<AskPassphrase> = Box::new(|| panic!("the passphrase command is broken"));
+    let plant = MutualTls::deferred(
+        CertificateSource { passphrase: ask, ..source("") },
+        "CN=plant".to_owned(),
+    );
+    drop(plant.current(Timestamp::UNIX_EPOCH).await);
+}
+
+#[test]
+fn base64_of_another_text_is_no_bundle_without_a_key() {
+    let text = unreadable(STANDARD.encode("a plain text ".repeat(40)).as_bytes(), None);
+    assert!(text.contains("neither a certificate nor a private key"), "{text}");
 }
