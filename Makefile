@@ -17,6 +17,12 @@
 # make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
 # make mutants      change the core in 3,000 places, one at a time: do its tests notice? (many hours)
 # make bench        speed compared with other packages
+# make sdist        the source distribution, in target/dist; REPOSITORY=https://... is the address in its metadata
+# make wheel        a wheel of this machine's system from it, or of TARGET=aarch64-unknown-linux-gnu
+# make wheels       both, for the systems of Linux that this machine can build for
+# make wheels-test  check what make wheels made, and run it on every version of Python, and on ARM under qemu
+# make wheel-test   run the README's first block with the wheel for $(PYTHON)
+# make wheel-again  build the wheel once more in another folder, and compare the bytes
 # make clean        remove everything that was set up and built
 #
 # Everything is set up in this checkout: .venv and target/. Needed: Python 3.11+, Rust, a C compiler.
@@ -30,12 +36,14 @@ TORTURE := target/torture-venv
 BENCH   := target/bench-venv
 FUZZ    := target/fuzz
 MUTANTS := target/mutants
+WHEELS  := target/wheels-venv
+DIST    := target/dist
 PYTHON_TREES := python tests examples benches
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: demo house test test-rust test-python test-pythons faults faults-long develop format format-check lint types check \
-	torture crash fuzz mutants bench clean
+	torture crash fuzz mutants bench sdist wheel wheels wheels-test wheel-test wheel-again clean
 .DEFAULT_GOAL := test
 
 # One environment in two steps: packages for the wheel and the demo, then those for tests and lints.
@@ -155,6 +163,37 @@ bench: $(BENCH)/installed
 	cargo build --quiet --locked --release --manifest-path benches/core/Cargo.toml --target-dir target/bench-core
 	@mkdir -p $(RESULTS)
 	PYTHONPATH=benches $(BENCH)/bin/python -m speed --out $(RESULTS)/speed.md $(BENCH_ARGS)
+
+# The address of the repository's page stands in the metadata; there is none where it is not given.
+REPOSITORY ?=
+TARGET ?=
+WHEEL_TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
+
+$(WHEELS)/ready: pyproject.toml
+	$(PYTHON) -m venv $(WHEELS)
+	$(WHEELS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(WHEELS)/bin/python -m pip install --quiet --group wheels
+	touch $@
+
+sdist: $(WHEELS)/ready
+	$(WHEELS)/bin/python .ci/wheels.py sdist --repository "$(REPOSITORY)"
+
+wheel: sdist
+	$(WHEELS)/bin/python .ci/wheels.py wheel $(TARGET)
+
+wheels: $(WHEELS)/ready
+	rm -rf $(DIST)
+	$(MAKE) sdist
+	for target in $(WHEEL_TARGETS); do $(WHEELS)/bin/python .ci/wheels.py wheel $$target || exit 1; done
+
+wheels-test: $(WHEELS)/ready
+	$(WHEELS)/bin/python .ci/try_wheels.py
+
+wheel-test:
+	$(PYTHON) .ci/try_wheels.py --own
+
+wheel-again: $(WHEELS)/ready
+	$(WHEELS)/bin/python .ci/wheels.py again $(TARGET)
 
 check: format-check lint types test
 

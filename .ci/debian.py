@@ -1,9 +1,10 @@
 """Unpack packages of Debian, newer ones than this machine's too, into a folder of their own.
 
-``python .ci/debian.py FOLDER SUITE PACKAGE...`` unpacks the packages of a suite (``trixie``) with all
-that they depend on. Nothing is installed: the programs run by the loader that was unpacked with them,
-see :meth:`Root.command`, so that this machine's libraries are neither used nor changed. What is
-unpacked stays until the folder is removed; ``PACKAGE:arm64`` is a package of another architecture.
+``python .ci/debian.py FOLDER SUITE PACKAGE...`` unpacks the packages of a suite (``trixie``) with
+all that they depend on. Nothing is installed: the programs run by the loader that was unpacked with
+them, see :meth:`Root.command`, so that this machine's libraries are neither used nor changed. What
+is unpacked stays until the folder is removed; ``PACKAGE:arm64`` is a package of another
+architecture.
 
 The packages come from where this machine's own come from: no host is named here.
 """
@@ -34,6 +35,7 @@ class Root:
     """
 
     def __init__(self, path: Path, architecture: str) -> None:
+        """Name the folder; nothing is read."""
         self.path = path.resolve()
         self.architecture = architecture
 
@@ -84,6 +86,7 @@ class Suite:
     """
 
     def __init__(self, name: str, architecture: str, beside: list[str], cache: Path) -> None:
+        """Write the settings of apt for this suite alone."""
         self.folder = cache.resolve() / f"{name}-{'-'.join([architecture, *beside])}"
         self.archives = self.folder / "cache/archives"
         for folder in ("lists/partial", "cache/archives/partial"):
@@ -154,7 +157,7 @@ def unpack(folder: Path, suite: str, packages: list[str], architecture: str | No
         (folder / name).symlink_to(f"usr/{name}")
     for archive in archives:
         contents = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE)
-        command = ["tar", "--extract", "--keep-directory-symlink", "--directory", folder]
+        command = ["tar", "--extract", "--keep-directory-symlink", f"--directory={folder}"]
         subprocess.run([*command, "--no-same-owner"], stdin=contents.stdout, check=True)
         if contents.wait():
             raise Unavailable(f"{archive.name} cannot be unpacked")

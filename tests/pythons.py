@@ -51,7 +51,7 @@ def environment(python: str, version: str, wheel: Path) -> Path:
     marker = place / "ready"
     newest = (ROOT / "pyproject.toml").stat().st_mtime
     if not marker.exists() or marker.stat().st_mtime < newest:
-        subprocess.run([python, "-m", "venv", "--clear", place], check=True)
+        subprocess.run([python, "-m", "venv", "--clear", str(place)], check=True)
         pip = [own, "-m", "pip", "install", "--quiet"]
         subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
         subprocess.run([*pip, "--group", "test"], check=True, cwd=ROOT)
