@@ -178,8 +178,9 @@ $(WHEELS)/ready: pyproject.toml
 sdist: $(WHEELS)/ready
 	$(WHEELS)/bin/python .ci/wheels.py sdist --repository "$(REPOSITORY)"
 
-wheel: sdist
-	$(WHEELS)/bin/python .ci/wheels.py wheel $(TARGET)
+# From the source distribution in target/dist, if it has one.
+wheel: $(WHEELS)/ready
+	$(WHEELS)/bin/python .ci/wheels.py wheel $(TARGET) --repository "$(REPOSITORY)"
 
 wheels: $(WHEELS)/ready
 	rm -rf $(DIST)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
-ABSOLUTE = re.compile(rb"path\+file://[^#\"]*")
-SERIAL = re.compile(rb'\n\s*"serialNumber": "[^"]*",|"serialNumber":"[^"]*",')
-TIME = re.compile(rb'("timestamp":\s*)"[^"]*"')
+FOLDER = re.compile(r"path\+file://[^#]*")
 
 
 def without_folders(bill: bytes, time: str) -> bytes:
@@ -22,8 +22,19 @@ def without_folders(bill: bytes, time: str) -> bytes:
 
     :param time: as ``2026-11-24T12:00:00Z``
     """
-    bill = ABSOLUTE.sub(b"path+file:///siteline", bill)
-    return TIME.sub(rb'\1"' + time.encode() + b'"', SERIAL.sub(b"", bill))
+
+    def rewritten(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {name: rewritten(value) for name, value in part.items()}
+        if isinstance(part, list):
+            return [rewritten(value) for value in part]
+        return FOLDER.sub("path+file:///siteline", part) if isinstance(part, str) else part
+
+    whole = rewritten(json.loads(bill))
+    # Of one build alone, as the time is.
+    whole.pop("serialNumber", None)
+    whole["metadata"]["timestamp"] = time
+    return (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def digest(data: bytes) -> str:

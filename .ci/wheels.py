@@ -1,10 +1,11 @@
 """Make the source distribution, and wheels from it.
 
 ``python .ci/wheels.py sdist`` writes ``target/dist/siteline-VERSION.tar.gz``; ``wheel [TARGET]``
-unpacks it and builds a wheel for a target of Rust, by default this machine's; ``again [TARGET]``
-builds that once more in another folder, and compares the bytes. For Linux zig is the linker, so
-that a wheel runs with glibc 2.17 (manylinux2014) or musl 1.2. Where this machine's Rust has no
-standard library of the target and its packages are Debian's, the compiler comes from there.
+unpacks the one that is there and builds a wheel for a target of Rust, by default this machine's;
+``again [TARGET]`` builds that once more in another folder, and compares the bytes. For Linux zig is
+the linker, so that a wheel runs with glibc 2.17 (manylinux2014) or musl 1.2. Where this machine's
+Rust has no standard library of the target and its packages are Debian's, the compiler comes from
+there.
 
 No folder of this machine is in what is made, and all times are that of the last commit: the same
 commit and tools give the same bytes.
@@ -169,7 +170,7 @@ def main() -> int:
         return 0
     sdist = dist / f"siteline-{source.version()}.tar.gz"
     if not sdist.exists():
-        sys.exit(f"{sdist} is missing: make sdist")
+        make_sdist(dist, options.repository)
     target = options.target or own_target()
     if options.what == "again":
         make_again(sdist, target, dist)
