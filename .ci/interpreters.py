@@ -77,7 +77,7 @@ def unpacked(version: str, suite: str, architecture: str) -> Interpreter:
     :raises debian.Unavailable: if it cannot be had
     """
     folder = TARGET / f"debian/python{version}-{architecture}"
-    names = [f"python{version}-minimal", f"libpython{version}-stdlib"]
+    names = [f"python{version}-minimal", f"libpython{version}-stdlib", "libstdc++6"]
     root = debian.unpack(folder, suite, names, architecture)
     program = f"usr/bin/python{version}"
     command = root.command(program)
