@@ -64,7 +64,8 @@ def used_by(name, known, seen):
 
 
 def source(text, node):
-    return ast.get_source_segment(text, node) or ""
+    """The lines of a statement. (`ast.get_source_segment` takes a second for a module.)"""
+    return "\n".join(text.splitlines()[node.lineno - 1 : node.end_lineno])
 
 
 def decorators(text, node):
