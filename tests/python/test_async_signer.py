@@ -17,6 +17,7 @@ import pytest
 import siteline
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from kit import systems
 
 DAY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z", "interval": "1h"}
 KEY = rsa.generate_private_key(65537, 2048)
@@ -460,7 +461,7 @@ def test_a_script_ends_while_its_signer_waits(how):
     assert "panicked" not in done.stderr, done.stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@systems.FORK
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_signs_on_its_own_loop(sandbox):
     vault = Vault(hangs=1)

@@ -2,10 +2,10 @@
 
 import gzip
 import struct
-import sys
 
 import pytest
 import siteline
+from kit import systems
 from kit.interpreter import run_script
 
 MIB = 1 << 20
@@ -40,7 +40,7 @@ BODIES = {
 
 
 @pytest.mark.fault("H14")
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
+@systems.PROC
 @pytest.mark.parametrize("name", BODIES)
 def test_a_body_beyond_the_cap_takes_little_more_memory_than_the_cap(tmp_path, name):
     make, headers = BODIES[name]

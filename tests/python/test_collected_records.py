@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 import siteline
+from kit import systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import HOURLY, NOW, SIX_HOURS
 
@@ -207,6 +208,7 @@ def test_a_closed_client_still_gives_what_was_collected(client):
         next(scan.records(fresh=True))
 
 
+@systems.FORK
 def test_a_forked_child_gets_what_its_parent_collected():
     script = f"""
         import os, siteline

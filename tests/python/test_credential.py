@@ -18,6 +18,7 @@ import pytest
 import siteline
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from kit import systems
 
 KEYS = Path(__file__).parent.parent / "keys"
 PKCS8 = (KEYS / "pkcs8.pem").read_text()
@@ -165,7 +166,7 @@ def test_a_stated_kid_is_checked(key: siteline.PrivateKey) -> None:
 
 
 @pytest.mark.fault("K8")
-@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+@systems.MODES
 def test_a_key_file_that_others_can_read_warns_once_and_strict_refuses(key_file: Path) -> None:
     key_file.chmod(0o644)
     with pytest.warns(siteline.SitelineWarning, match="chmod 600") as caught:
@@ -187,6 +188,7 @@ def test_white_space_around_the_subject_is_removed_with_a_warning(
         siteline.Credential(" ", key)
 
 
+@systems.MODES
 def test_a_saved_key_is_readable_only_by_its_owner_and_openssl_reads_it(
     key: siteline.PrivateKey, tmp_path: Path
 ) -> None:

@@ -128,6 +128,9 @@ def test_frames_are_made_without_pyarrow_and_packages_are_imported_when_used():
                 site="S1", start="2026-11-01T00:00:00Z", end="2026-11-01T01:00:00Z", interval="5m"
             )
             assert len(scan.to_pandas()) == len(scan.to_polars()) > 0
+            import duckdb
+            counted = duckdb.sql("select count(*) from scan").fetchall()
+            assert counted == [(len(scan.collect()),)]
             try:
                 scan.to_arrow()
             except ImportError as error:

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
+from kit import systems
 from kit.ranges import HOURLY
 from pandas.testing import assert_frame_equal
 
@@ -386,7 +387,7 @@ def test_an_exception_of_a_callback_ends_the_gather_and_loses_nothing(client, sa
     assert len(first) <= 3 + 1 + 1
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
+@systems.SIGNALS
 @pytest.mark.parametrize("progress", ["None", "lambda now: None"])
 def test_ctrl_c_ends_a_gather_and_a_second_one_continues(progress):
     script = f"""
@@ -421,7 +422,7 @@ def test_ctrl_c_ends_a_gather_and_a_second_one_continues(progress):
     assert process.returncode == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@systems.FORK
 def test_a_forked_child_gathers_for_itself(client, sandbox):
     parts = client.data(**HOURLY).split(3)
     parts[0].collect()
@@ -433,7 +434,7 @@ def test_a_forked_child_gathers_for_itself(client, sandbox):
     assert sandbox.stats["data_requests"] == 1 + 2 + 2
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@systems.FORK
 @pytest.mark.fault("R3")
 def test_a_gather_whose_callback_forks_belongs_to_the_parent(client):
     children = []

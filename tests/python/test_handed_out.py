@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import siteline
+from kit import systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import NOW, SIX_HOURS
 
@@ -123,6 +124,7 @@ def test_such_a_client_is_not_pickled_and_the_attempt_keeps_nothing(way):
     assert not is_served(address)
 
 
+@systems.FORK
 def test_a_forked_child_that_drops_its_client_does_not_stop_the_parents_sandbox():
     script = f"""
         import os, siteline

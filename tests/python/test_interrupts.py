@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -12,11 +11,12 @@ from pathlib import Path
 
 import pytest
 import siteline
+from kit import systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import DAY, NOW
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
+@systems.SIGNALS
 @pytest.mark.parametrize(
     "read",
     [
@@ -100,7 +100,7 @@ HANDLED = """
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
+@systems.SIGNALS
 @pytest.mark.parametrize(
     ("handle", "after", "printed"),
     [
@@ -155,7 +155,7 @@ HOLDING = f"""
 
 
 @pytest.mark.fault("R1")
-@pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
+@systems.SIGNALS
 @pytest.mark.parametrize("endpoint", ["/oauth/token", "/data"])
 def test_a_signal_handler_may_wait_for_the_request_of_the_interrupted_call(endpoint):
     script = HOLDING.replace("ENDPOINT", endpoint)

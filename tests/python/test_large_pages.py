@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import os
 import re
 import threading
 import time
@@ -10,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import siteline
+from kit import systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import NOW
 from pandas.testing import assert_frame_equal
@@ -288,7 +288,7 @@ def test_an_awaited_read_whose_callback_raised_continues(sandbox, truth):
 
 
 @pytest.mark.fault("R3")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@systems.FORK
 def test_a_child_forked_between_two_pages_reads_for_itself(sandbox):
     script = f"""
         import os, sys, siteline

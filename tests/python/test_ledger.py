@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import siteline
+from kit import systems
 from kit.interpreter import run_script
 from kit.ranges import DAY
 from kit.waiting import wait_until
@@ -39,9 +40,6 @@ while done < pages or not done:
 """
 
 
-needs_root = pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root makes files for other users"
-)
 # Runs as nobody, who may not read Python's own files: what is needed is imported before.
 AS_NOBODY = """
         import importlib, os, siteline
@@ -87,7 +85,7 @@ def settled(sandbox):
 
 
 @pytest.mark.fault("B7")
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+@systems.SIGNALS
 def test_a_killed_process_counts_at_most_one_too_many_and_never_too_few(sandbox, path):
     kills = 6
     for kill in range(kills):
@@ -254,7 +252,7 @@ def test_on_loopback_or_with_its_own_clock_a_client_counts_in_memory(sandbox, aw
     assert state_files() == []
 
 
-@pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="XDG")
+@systems.XDG
 def test_otherwise_all_clients_of_an_integration_share_the_default_file(away):
     client = away()
     assert client.allowance.token_requests == 0
@@ -267,7 +265,7 @@ def test_otherwise_all_clients_of_an_integration_share_the_default_file(away):
     assert file.stat().st_mode & 0o077 == 0 or file.parent.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="XDG")
+@systems.XDG
 def test_without_a_file_requests_are_counted_in_memory_with_one_warning(away, tmp_path, caplog):
     (tmp_path / "state").write_text("in the way")
     with caplog.at_level(logging.WARNING, "siteline.ledger"):
@@ -281,7 +279,7 @@ def test_without_a_file_requests_are_counted_in_memory_with_one_warning(away, tm
 
 
 @pytest.mark.fault("B20")
-@pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="XDG")
+@systems.XDG
 def test_an_allowance_that_no_file_can_keep_is_an_error_unless_memory_is_named(away, tmp_path):
     (tmp_path / "state").write_text("in the way")
     with pytest.raises(siteline.ConfigError, match="daily_allowance= cannot be kept") as caught:
@@ -320,7 +318,7 @@ def test_a_ledger_in_memory_is_named_by_keyword_variable_profile_and_pickle(
 
 
 @pytest.mark.fault("B20")
-@needs_root
+@systems.ROOT
 def test_without_home_the_ledger_is_in_the_home_of_the_password_database(sandbox):
     text = run_script(
         AS_NOBODY
@@ -354,7 +352,7 @@ def test_a_ledger_in_a_folder_that_is_missing_says_so(sandbox, monkeypatch, tmp_
 
 
 @pytest.mark.fault("S18")
-@needs_root
+@systems.ROOT
 def test_what_root_makes_in_a_users_folder_belongs_to_that_user(sandbox, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
@@ -366,8 +364,8 @@ def test_what_root_makes_in_a_users_folder_belongs_to_that_user(sandbox, tmp_pat
 
 
 @pytest.mark.fault("S18")
-@needs_root
-@pytest.mark.skipif(sys.platform == "darwin", reason="XDG")
+@systems.ROOT
+@systems.XDG
 def test_the_state_folder_that_root_makes_in_a_users_home_belongs_to_that_user(
     away, tmp_path, monkeypatch
 ):
@@ -386,7 +384,7 @@ def test_the_state_folder_that_root_makes_in_a_users_home_belongs_to_that_user(
 
 
 @pytest.mark.fault("S18")
-@needs_root
+@systems.ROOT
 def test_a_ledger_of_another_user_names_its_owner_and_who_asks(sandbox, tmp_path):
     path = tmp_path / "ledger.txt"
     sandbox.client(ledger=path)

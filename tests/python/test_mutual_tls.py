@@ -17,6 +17,7 @@ from contextlib import ExitStack
 import pytest
 import siteline
 from cryptography.hazmat.primitives.serialization.pkcs12 import PBES
+from kit import systems
 from kit.certificates import Issuer, now
 from kit.platform_service import Platform, Terminator
 from kit.tls_service import Server
@@ -498,6 +499,7 @@ def test_the_facts_of_a_certificate_are_shown_and_its_key_is_not(issuer):
     assert siteline.MutualTls(issuer.issue("", uri="urn:plant:7").both).subject == "urn:plant:7"
 
 
+@systems.MODES
 def test_a_key_that_others_can_read_is_warned_of(issuer, tmp_path):
     issued = issuer.issue()
     certificate, key = tmp_path / "plant.pem", tmp_path / "plant.key"
@@ -616,7 +618,7 @@ def test_replace_credential_takes_another_certificate_of_the_subject(start, issu
             client.replace_credential(siteline.MutualTls(issuer.issue("plant-8").both))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@systems.FORK
 def test_a_forked_child_presents_the_certificate(start, issuer, tmp_path, authority):
     service = start(tokens=True)
     path = tmp_path / "plant.pem"

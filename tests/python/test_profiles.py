@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import siteline
+from kit import systems
 from siteline import _passphrase
 
 pytestmark = pytest.mark.sandbox(now=None, record_wire=True)
@@ -314,7 +315,7 @@ def test_a_program_left_behind_need_not_close_the_pipe(locked, prints, key, monk
 
 
 @pytest.mark.fault("K8")
-@pytest.mark.skipif(sys.platform == "win32", reason="not checked on Windows")
+@systems.MODES
 def test_a_profile_that_others_may_write_to_does_not_name_a_command_unnoticed(
     config, members, locked, prints, tmp_path
 ):

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import siteline
 import tqdm.auto
+from kit import systems
 from kit.interpreter import run_script
 from kit.ranges import NOW, SIX_HOURS
 from kit.threads import run_in_threads
@@ -407,7 +408,7 @@ def test_true_is_silent_in_a_pipe():
     assert run_script(SCRIPT, "-W", "error", "-X", "dev") == "72"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+@systems.TERMINAL
 def test_true_shows_a_bar_in_a_real_terminal():
     import pty
     import termios
@@ -433,7 +434,7 @@ def test_true_shows_a_bar_in_a_real_terminal():
     assert b"97 requests left today" in shown
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals are sent to a process of its own")
+@systems.SIGNALS
 @pytest.mark.fault("R1")
 def test_ctrl_c_between_pages_loses_no_page():
     script = """

@@ -11,13 +11,12 @@ from collections import deque
 
 import pytest
 import siteline
+from kit import systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import DAY, NOW
 from kit.reading import SIZE, WAYS, count_points
 from kit.waiting import wait_until
 from torture.server import Server
-
-POSIX = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX systems")
 
 
 def count_data_requests(server):
@@ -197,10 +196,11 @@ PREAMBLE = f"""
 """
 
 
-@POSIX
+@systems.SIGNALS
 @pytest.mark.fault("R3")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("hang", [False, True])
+@systems.FORK
 def test_a_fork_during_a_request_leaves_the_chain_to_the_parent(way, hang):
     printed = run(f"""
         items = start_reading({way!r}, {hang})
@@ -275,7 +275,7 @@ def test_asyncio_ends_while_a_page_is_requested(way, hang, end):
     assert run(script, status=3 if "exit" in end else 0) == []
 
 
-@POSIX
+@systems.SIGNALS
 @pytest.mark.fault("R1")
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_ends_the_wait_for_a_page_that_is_read_ahead(silent, way):
@@ -301,7 +301,7 @@ def test_ctrl_c_ends_the_wait_for_a_page_that_is_read_ahead(silent, way):
     assert items is not None
 
 
-@POSIX
+@systems.SIGNALS
 @pytest.mark.fault("R1")
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_ends_a_read_whose_pages_are_always_ready(sandbox, way):

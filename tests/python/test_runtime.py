@@ -2,7 +2,6 @@
 
 import gc
 import itertools
-import os
 import shutil
 import subprocess
 import weakref
@@ -11,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import siteline
+from kit import systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import HOURLY, NOW
 from kit.threads import run_in_threads
@@ -312,7 +312,7 @@ FORKING = f"""
 
 
 @pytest.mark.fault("R3")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is missing")
+@systems.FORK
 @pytest.mark.parametrize("work", ["share_points", "leave_sandboxes"])
 def test_threads_continue_while_another_one_forks(tmp_path, work):
     script = FORKING.replace("WORK", work).replace("PATH", str(tmp_path / "plant"))
@@ -355,7 +355,7 @@ def test_no_module_of_siteline_is_imported_while_a_call_waits():
 
 
 @pytest.mark.fault("R3")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@systems.FORK
 def test_a_child_that_drops_its_parents_awaitables_leaves_the_calls_to_the_parent():
     printed = run_script(
         f"""

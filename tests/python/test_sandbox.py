@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -12,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
+from kit import systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import NOW
 
@@ -459,7 +459,7 @@ def test_temporarily_unavailable_takes_a_status_and_headers_of_its_own(sandbox):
 
 
 @pytest.mark.fault("R3")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is missing")
+@systems.FORK
 def test_a_child_forked_while_the_service_answers_has_its_truth():
     script = f"""
         import itertools, os, signal, threading, siteline

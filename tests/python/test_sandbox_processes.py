@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import siteline
+from kit import systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import NOW
 
@@ -156,7 +157,7 @@ def test_r19_a_pause_in_one_process_moves_the_clock_of_all(sandbox):
     assert sandbox.stats["refusals"] == []
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is missing")
+@systems.FORK
 def test_r19_a_forked_process_shares_the_clock(sandbox):
     script = """
         import os, siteline
@@ -182,7 +183,7 @@ def test_r19_a_forked_process_shares_the_clock(sandbox):
     assert printed.split() == ["moved", "2026-11-24", "0"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+@systems.SIGNALS
 def test_r19_where_the_sandbox_was_killed_its_clients_go_on_and_find_no_service(set_variables):
     script = f"""
         import json, signal, siteline
@@ -205,6 +206,7 @@ def test_r19_where_the_sandbox_was_killed_its_clients_go_on_and_find_no_service(
             clock_file(environment).parent.rmdir()
 
 
+@systems.MODES
 def test_r19_the_file_of_the_clock_ends_with_the_sandbox(sandbox, set_variables):
     environment = sandbox.env()
     file = clock_file(environment)
@@ -238,7 +240,7 @@ def test_r19_a_process_that_ends_without_closing_its_sandbox_leaves_no_file():
     assert not file.parent.exists()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is missing")
+@systems.FORK
 def test_r19_a_forked_child_that_closes_or_ends_leaves_the_file_to_its_parent():
     script = """
         import os, sys, siteline

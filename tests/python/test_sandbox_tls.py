@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import siteline
+from kit import systems
 from kit.ranges import NOW
 
 DISCOVERY = "/api/customer/v1/discovery"
@@ -221,6 +222,7 @@ def test_a_token_ends_with_the_registration_of_its_certificate(browse):
 
 
 @pytest.mark.parametrize("mode", ["data", "token"])
+@systems.MODES
 def test_its_clients_and_its_variables_have_the_certificate(mode, browse):
     program = "import siteline; print(dict(siteline.Client.from_env().discover())['subject'])"
     with siteline.Sandbox(now=NOW, mutual_tls=mode) as sandbox:

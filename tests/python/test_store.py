@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
+from kit import systems
 from kit.feeds import make_feed
 from kit.markup import read_html
 from kit.ranges import NOW
@@ -299,7 +300,7 @@ def put_sizes(store, queue):
     queue.put((len(store.points("line-2")), len(store.points("line-2").to_pandas())))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is missing")
+@systems.FORK
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 @pytest.mark.parametrize("way", ["fork", "spawn"])
 def test_a_child_reads_and_syncs_the_same_store(filled, way):
@@ -314,7 +315,7 @@ def test_a_child_reads_and_syncs_the_same_store(filled, way):
     assert child.exitcode == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is missing")
+@systems.FORK
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_started_read_does_not_survive_a_fork(store):
     records = store.points("line-2").records()
@@ -337,7 +338,7 @@ def test_a_started_read_does_not_survive_a_fork(store):
     assert sum(1 for _ in records) == len(store.points("line-2"))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is missing")
+@systems.FORK
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_forks_during_reads_harm_neither_side(store):
     points = store.points("line-2")

@@ -8,10 +8,9 @@ import threading
 
 import pytest
 import siteline
+from kit import systems
 from kit.feeds import make_feed, stored_points
 from kit.interpreter import FORK_WITH_THREADS, run_script
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files for other users")
 
 # A store that this user has filled, in a folder where everybody may make files, and `as_other()`,
 # which runs a function as another user and prints what it raises or returns. Without root there is
@@ -62,6 +61,7 @@ def run(script):
 
 
 @pytest.mark.fault("S18")
+@systems.FORK
 def test_a_refused_opening_leaves_nothing_behind_and_the_owner_goes_on():
     printed = run("""
     fill()
@@ -91,6 +91,7 @@ def test_a_refused_opening_leaves_nothing_behind_and_the_owner_goes_on():
 
 
 @pytest.mark.fault("S18")
+@systems.FORK
 def test_a_log_of_another_user_is_named_with_its_owner_and_the_way_back():
     printed = run("""
     fill()
@@ -109,6 +110,7 @@ def test_a_log_of_another_user_is_named_with_its_owner_and_the_way_back():
 
 
 @pytest.mark.fault("S18")
+@systems.FORK
 def test_a_folder_that_may_not_be_changed_is_named():
     printed = run("""
     fill()
@@ -126,8 +128,9 @@ def test_a_folder_that_may_not_be_changed_is_named():
     assert left == "['plant.siteline']"
 
 
-@needs_root
+@systems.ROOT
 @pytest.mark.fault("S18")
+@systems.FORK
 def test_what_root_makes_beside_a_store_belongs_to_its_owner():
     printed = run("""
     os.chown(folder, 65534, 65533)
@@ -159,8 +162,9 @@ def test_what_root_makes_beside_a_store_belongs_to_its_owner():
     assert went_on == "gives b'other'"
 
 
-@needs_root
+@systems.ROOT
 @pytest.mark.fault("S18")
+@systems.FORK
 def test_the_group_of_a_shared_store_reads_or_writes_it():
     printed = run("""
     def member(function):
@@ -210,6 +214,7 @@ def test_the_group_of_a_shared_store_reads_or_writes_it():
 
 
 @pytest.mark.fault("S18")
+@systems.MODES
 def test_a_store_is_made_for_its_owner_alone_whatever_the_umask(tmp_path):
     for umask in (0, 0o077):
         before = os.umask(umask)
@@ -292,6 +297,7 @@ def held_run(client, store):
 
 
 @pytest.mark.fault("S20")
+@systems.FORK
 def test_a_sync_waits_for_a_feed_that_another_run_holds(client, store, held_run):
     feed, go_on = held_run
     with pytest.raises(siteline.StoreBusy) as caught:
@@ -305,6 +311,7 @@ def test_a_sync_waits_for_a_feed_that_another_run_holds(client, store, held_run)
 
 
 @pytest.mark.fault("S20")
+@systems.FORK
 def test_an_async_sync_waits_too(sandbox, store, held_run):
     feed, go_on = held_run
 

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 import pandas as pd
 import pytest
 import siteline
+from kit import systems
 from kit.feeds import FEED, make_feed, stored_points, true_points
 from kit.markup import read_html
 from kit.ranges import NOW
@@ -259,7 +260,7 @@ def test_progress_is_reported_after_each_page_and_its_exception_loses_none(sandb
     assert reported[-1].pages == report.pages
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals are sent to this process")
+@systems.SIGNALS
 def test_ctrl_c_ends_a_sync_and_committed_pages_stay(sandbox, store):
     client, feed = sandbox.client(), make_feed(page_size=1000)
     sandbox.fault(on="data", skip=2, times=99, hang=True)

@@ -14,6 +14,7 @@ import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from .systems import only_linux_has_nginx
 from .tls_service import unused_port
 
 CONFIGURATION = """
@@ -135,6 +136,7 @@ class Terminator:
     def __init__(
         self, folder: Path, backend: int, chain: Path, clients: bytes, protocols: str
     ) -> None:
+        only_linux_has_nginx()
         folder.mkdir()
         (folder / "clients.pem").write_bytes(clients)
         self.port, self.folder = unused_port(), folder
