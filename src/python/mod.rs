@@ -68,6 +68,7 @@ mod _siteline {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", crate::VERSION)?;
+        module.add("HAS_SANDBOX", cfg!(feature = "sandbox"))?;
         super::bridge::logging::install();
         super::bridge::process::watch(module)?;
         #[cfg(debug_assertions)]
