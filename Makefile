@@ -9,7 +9,9 @@
 # make develop      editable install: Python from the source tree, Rust built incrementally
 # make format       format all Rust and Python code
 # make format-check check that all code is formatted
-# make lint         clippy and ruff
+# make lint         clippy and ruff, with feature-sets
+# make feature-sets the crate with each set of its features: without Python, without the sandbox
+# make test-no-sandbox what a build without the sandbox can do, and how it says what it can't
 # make types        mypy, stubtest and the completeness of the public types
 # make check        what CI runs: format-check, lint, types, test
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
@@ -58,6 +60,7 @@ AUDIT   := target/audit-venv
 LOCKING := target/lock-venv
 NIGHTLY := target/nightly-venv
 FREE    := target/free-threaded-venv
+NO_SANDBOX := target/no-sandbox
 PYTHON_TREES := python tests examples benches .ci
 # Everything in an environment comes from a lock: these versions, and files with these hashes alone.
 LOCKED  := -m pip install --quiet --disable-pip-version-check --require-hashes --requirement
@@ -66,7 +69,8 @@ ALONE   := -m pip install --quiet --disable-pip-version-check --no-deps --no-ind
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: demo house test test-rust test-python test-pythons faults faults-long develop format format-check lint types check \
+.PHONY: demo house test test-rust test-python test-pythons test-no-sandbox faults faults-long develop \
+	format format-check lint feature-sets types check \
 	torture crash fuzz mutants bench sdist wheel wheels wheels-test wheel-test wheel-again \
 	lock test-lowest test-nightly test-free-threaded msrv deny advisories \
 	workflows release-check release-notes release-files clean
@@ -105,11 +109,14 @@ develop: $(VENV)/ready
 
 test: test-rust test-python faults test-pythons
 
-# The dependency tree of the core must not contain the dependencies of the Python bindings.
+# The dependency tree of the core must not contain the dependencies of the Python bindings, nor
+# without its feature those of the sandbox.
 test-rust:
 	@mkdir -p $(RESULTS)
 	@cargo tree --locked --edges normal,build --prefix none > $(RESULTS)/tree.txt
 	@! grep -E '^(pyo3|python|numpy)' $(RESULTS)/tree.txt || { echo 'the core depends on Python'; exit 1; }
+	@cargo tree --locked --no-default-features --features python --edges normal,build --prefix none > $(RESULTS)/tree-no-sandbox.txt
+	@! grep -E '^(jsonwebtoken|rcgen)' $(RESULTS)/tree-no-sandbox.txt || { echo 'without the sandbox its dependencies are in the tree'; exit 1; }
 	cargo test --locked > $(RESULTS)/rust.txt 2>&1; status=$$?; cat $(RESULTS)/rust.txt; exit $$status
 
 test-python: $(VENV)/ready $(VENV)/installed
@@ -119,6 +126,16 @@ test-python: $(VENV)/ready $(VENV)/installed
 # The same wheel on other interpreters, for example those of PYTHONS="python3.12 python3.13".
 test-pythons: test-python
 	$(BIN)/python tests/pythons.py target/wheels/*.whl --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
+
+# The build of a gateway, in a folder that the tests put before the wheel above.
+$(NO_SANDBOX)/ready: $(VENV)/base $(SOURCES)
+	rm -rf $(NO_SANDBOX)
+	$(BIN)/maturin build --quiet --locked --profile $(PROFILE) --no-default-features --features python --interpreter $(BIN)/python --out $(NO_SANDBOX)
+	$(BIN)/python -m pip install --quiet --no-deps --no-index --target $(NO_SANDBOX)/installed $(NO_SANDBOX)/*.whl
+	touch $@
+
+test-no-sandbox: $(VENV)/ready $(VENV)/installed $(NO_SANDBOX)/ready
+	$(BIN)/python -m pytest --quiet -p no:cacheprovider tests/no_sandbox.py
 
 # The table of proven rows must list what these two runs proved.
 faults: test-rust test-python
@@ -313,12 +330,18 @@ format-check: $(VENV)/ready
 	$(BIN)/ruff format --check $(PYTHON_TREES)
 
 # libFuzzer itself is C++, which only `make fuzz` compiles.
-lint: $(VENV)/ready
+lint: $(VENV)/ready feature-sets
 	cargo clippy --locked --all-targets --features python -- -D warnings
 	cargo check --quiet --locked --manifest-path benches/core/Cargo.toml --target-dir target
 	CUSTOM_LIBFUZZER_PATH=target/unused cargo check --quiet --locked --manifest-path tests/fuzz/Cargo.toml --target-dir target
 	$(BIN)/ruff check $(PYTHON_TREES)
 	$(BIN)/python .ci/locks.py check
+
+# The sets of features that the clippy of `make lint` leaves out.
+feature-sets:
+	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --all-targets --no-default-features -- -D warnings
+	cargo clippy --locked --all-targets --no-default-features --features python -- -D warnings
 
 types: $(VENV)/ready $(VENV)/installed
 	$(BIN)/mypy

@@ -1,5 +1,6 @@
 //! The core of siteline, a client of the Customer Data Service: it reads aggregated time series,
-//! merges them and counts the requests. The Python layer is the feature `python`.
+//! merges them and counts the requests. The Python layer is the feature `python`, the server for tests
+//! the feature `sandbox`.
 //!
 //! The path of the data:
 //!
@@ -25,7 +26,7 @@
 //! | [`store`] | one file with every version of every point | fork, lock, files, error, data |
 //! | [`sync`] | feeds: incremental reads into a target, with re-reads of revised ranges | fork, lock, error, clock, http, data, client, store |
 //! | [`settings`] | a client's options from environment variables and profiles | error |
-//! | [`sandbox`] | a server that implements the service; shares no code with the client | lock, clock |
+//! | `sandbox` | a server that implements the service, behind its feature; shares no code with the client | lock, clock |
 //! | `python` | the Python layer, behind its feature | all |
 //!
 //! Dependencies, and alternatives that were rejected:
@@ -59,6 +60,10 @@
     not(feature = "python"),
     expect(dead_code, unused_imports, reason = "only the Python layer uses them")
 )]
+#![cfg_attr(
+    all(feature = "python", not(feature = "sandbox")),
+    expect(dead_code, reason = "only the sandbox uses it")
+)]
 
 pub mod auth;
 pub mod client;
@@ -71,6 +76,7 @@ mod fork;
 pub mod http;
 mod lock;
 pub(crate) mod preview;
+#[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub(crate) mod settings;
 pub mod store;

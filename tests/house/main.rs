@@ -72,6 +72,17 @@ fn no_files_know_each_other_in_a_circle() {
     assert_eq!(found.len(), CIRCLES.len(), "a circle in the list no longer exists");
 }
 
+/// The sandbox is a feature: without it, nothing else may miss it.
+#[test]
+fn only_the_folder_of_the_sandbox_knows_the_sandbox() {
+    let known_by = |name: &str| -> BTreeSet<&str> {
+        let from = HOUSE.1.iter().filter(|link| module(&link.to) == name);
+        from.map(|link| module(&link.from)).filter(|from| *from != name).collect()
+    };
+    assert_eq!(known_by("sandbox"), BTreeSet::from(["python/sandbox"]));
+    assert_eq!(known_by("python/sandbox"), BTreeSet::from(["python"]));
+}
+
 #[test]
 fn the_map_in_lib_rs_agrees_with_the_table() {
     let map = include_str!("../../src/lib.rs");
