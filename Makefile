@@ -16,6 +16,7 @@
 # make crash        kill a sync and make its disk fail, at random times and at each system call
 # make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
 # make mutants      change the core in 3,000 places, one at a time: do its tests notice? (many hours)
+# make windows      compile for Windows, and run the tests of the core there under Wine (Debian/amd64)
 # make bench        speed compared with other packages
 # make clean        remove everything that was set up and built
 #
@@ -35,7 +36,7 @@ PYTHON_TREES := python tests examples benches
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: demo house test test-rust test-python test-pythons faults faults-long develop format format-check lint types check \
-	torture crash fuzz mutants bench clean
+	torture crash fuzz mutants bench windows clean
 .DEFAULT_GOAL := test
 
 # One environment in two steps: packages for the wheel and the demo, then those for tests and lints.
@@ -155,6 +156,13 @@ bench: $(BENCH)/installed
 	cargo build --quiet --locked --release --manifest-path benches/core/Cargo.toml --target-dir target/bench-core
 	@mkdir -p $(RESULTS)
 	PYTHONPATH=benches $(BENCH)/bin/python -m speed --out $(RESULTS)/speed.md $(BENCH_ARGS)
+
+# The crate for Windows: compiled, linked, and its tests run under Wine. On Debian/amd64; elsewhere it
+# says which job of the workflow does it. WINDOWS_TESTS="--lib store::" narrows the tests.
+WINDOWS_TESTS ?= --lib --tests
+windows:
+	$(PYTHON) .ci/windows.py build
+	$(PYTHON) .ci/windows.py test $(WINDOWS_TESTS)
 
 check: format-check lint types test
 
