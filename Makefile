@@ -18,6 +18,7 @@
 # make crash        kill a sync and make its disk fail, at random times and at each system call
 # make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
 # make mutants      change the core in 3,000 places, one at a time: do its tests notice? (many hours)
+# make windows      compile for Windows, and run the tests of the core there under Wine (Debian/amd64)
 # make bench        speed compared with other packages
 # make sdist        the source distribution, in target/dist; REPOSITORY=https://... is the address in its metadata
 # make wheel        a wheel of this machine's system from it, or of TARGET=aarch64-unknown-linux-gnu
@@ -71,7 +72,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src pytho
 
 .PHONY: demo house test test-rust test-python test-pythons test-no-sandbox faults faults-long develop \
 	format format-check lint feature-sets types check \
-	torture crash fuzz mutants bench sdist wheel wheels wheels-test wheel-test wheel-again \
+	torture crash fuzz mutants bench windows sdist wheel wheels wheels-test wheel-test wheel-again \
 	lock test-lowest test-nightly test-free-threaded msrv deny advisories \
 	workflows release-check release-notes release-files clean
 .DEFAULT_GOAL := test
@@ -203,6 +204,13 @@ bench: $(BENCH)/installed
 	cargo build --quiet --locked --release --manifest-path benches/core/Cargo.toml --target-dir target/bench-core
 	@mkdir -p $(RESULTS)
 	PYTHONPATH=benches $(BENCH)/bin/python -m speed --out $(RESULTS)/speed.md $(BENCH_ARGS)
+
+# The crate for Windows: compiled, linked, and its tests run under Wine. On Debian/amd64; elsewhere it
+# says which job of the workflow does it. WINDOWS_TESTS="--lib store::" narrows the tests.
+WINDOWS_TESTS ?= --lib --tests
+windows: $(WHEELS)/ready
+	$(WHEELS)/$(SCRIPTS)/python .ci/windows.py build
+	$(WHEELS)/$(SCRIPTS)/python .ci/windows.py test $(WINDOWS_TESTS)
 
 # The address of the repository's page stands in the metadata; there is none where it is not given.
 REPOSITORY ?=

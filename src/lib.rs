@@ -42,7 +42,8 @@
 //! | small error types | thiserror | thiserror for [`Error`] itself, whose text is composed of a kind and a context |
 //! | retries | a policy of our own ([`http::Policy`]) | a retry crate: none supports our pauses, deadlines, quota and a new assertion for each attempt |
 //! | locks | those of the standard library, wrapped in `lock` without poisoning | `parking_lot`: a free lock may be lost in a forked child (explained in `lock`) |
-//! | owners, modes and locks of files, time since boot | nix | rustix: it locks no part of a file, and knows no names of users |
+//! | owners, modes and locks of files on Unix, time since boot | nix | rustix: it locks no part of a file, and knows no names of users |
+//! | files on Windows | the standard library; tempfile to rename a file only where nothing has the name, in one step; dunce for paths without `\\?\`, which other programs may not read | windows-sys: its functions are `unsafe`. A second name for a file, as on Unix: FAT has none |
 //! | columns | arrow, exported through the C data interface | pyarrow: it is not needed to export a frame |
 //! | JSON of the data | a strict pull parser of our own ([`data`]): bit-equal doubles, exact positions, no tree | serde: errors without a path, a number parsed before its column is known |
 //! | profiles | toml, parsed into a table and checked member by member; strsim for "is … meant?" | serde's derive: its errors show values |

@@ -9,6 +9,7 @@ mod modules;
 mod names;
 mod reader;
 mod source;
+mod systems;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -45,6 +46,12 @@ fn every_room_knows_only_the_rooms_that_it_may_know() {
 fn no_import_hides_a_link() {
     let hidden = HOUSE.0.hidden();
     assert!(hidden.is_empty(), "{hidden:#?}");
+}
+
+#[test]
+fn what_one_system_has_is_compiled_for_it_alone() {
+    let wrong = HOUSE.0.unportable();
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
