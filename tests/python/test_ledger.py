@@ -388,7 +388,7 @@ def test_the_state_folder_that_root_makes_in_a_users_home_belongs_to_that_user(
 def test_a_ledger_of_another_user_names_its_owner_and_who_asks(sandbox, tmp_path):
     path = tmp_path / "ledger.txt"
     sandbox.client(ledger=path)
-    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
+    for folder in (tmp_path, *list(tmp_path.parents)[:3]):
         folder.chmod(0o755)
     script = f"refused(lambda: siteline.Client.from_env(ledger={str(path)!r}))"
     environment = {**sandbox.env(), "HOME": str(tmp_path), "SITELINE_SANDBOX_CLOCK": ""}
