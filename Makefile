@@ -353,7 +353,7 @@ feature-sets:
 
 types: $(VENV)/ready $(VENV)/installed
 	$(BIN)/mypy
-	$(BIN)/stubtest siteline --ignore-disjoint-bases
+	$(BIN)/stubtest siteline _siteline_pytest --ignore-disjoint-bases
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/basedpyright --ignoreexternal --verifytypes siteline
 
 clean:
