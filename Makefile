@@ -9,14 +9,23 @@
 # make develop      editable install: Python from the source tree, Rust built incrementally
 # make format       format all Rust and Python code
 # make format-check check that all code is formatted
-# make lint         clippy and ruff
+# make lint         clippy and ruff, with feature-sets
+# make feature-sets the crate with each set of its features: without Python, without the sandbox
+# make test-no-sandbox what a build without the sandbox can do, and how it says what it can't
 # make types        mypy, stubtest and the completeness of the public types
 # make check        what CI runs: format-check, lint, types, test
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at each system call
 # make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
 # make mutants      change the core in 3,000 places, one at a time: do its tests notice? (many hours)
+# make windows      compile for Windows, and run the tests of the core there under Wine (Debian/amd64)
 # make bench        speed compared with other packages
+# make sdist        the source distribution, in target/dist; REPOSITORY=https://... is the address in its metadata
+# make wheel        a wheel of this machine's system from it, or of TARGET=aarch64-unknown-linux-gnu
+# make wheels       both, for the systems of Linux that this machine can build for
+# make wheels-test  check what make wheels made, and run it on every version of Python, and on ARM under qemu
+# make wheel-test   run the README's first block with the wheel for $(PYTHON)
+# make wheel-again  build the wheel once more in another folder, and compare the bytes
 # make lock         resolve the locked Python environments of .ci/locks again; LOCK_ARGS=--upgrade
 # make test-lowest  the Python tests with the lowest versions that pyproject.toml allows, on 3.11
 # make test-nightly the Python tests with unreleased pandas, polars and pyarrow; may fail
@@ -46,10 +55,13 @@ TORTURE := target/torture-venv
 BENCH   := target/bench-venv
 FUZZ    := target/fuzz
 MUTANTS := target/mutants
+WHEELS  := target/wheels-venv
+DIST    := target/dist
 AUDIT   := target/audit-venv
 LOCKING := target/lock-venv
 NIGHTLY := target/nightly-venv
 FREE    := target/free-threaded-venv
+NO_SANDBOX := target/no-sandbox
 PYTHON_TREES := python tests examples benches .ci
 # Everything in an environment comes from a lock: these versions, and files with these hashes alone.
 LOCKED  := -m pip install --quiet --disable-pip-version-check --require-hashes --requirement
@@ -58,8 +70,10 @@ ALONE   := -m pip install --quiet --disable-pip-version-check --no-deps --no-ind
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: demo house test test-rust test-python test-pythons faults faults-long develop format format-check lint types check \
-	torture crash fuzz mutants bench lock test-lowest test-nightly test-free-threaded msrv deny advisories \
+.PHONY: demo house test test-rust test-python test-pythons test-no-sandbox faults faults-long develop \
+	format format-check lint feature-sets types check \
+	torture crash fuzz mutants bench windows sdist wheel wheels wheels-test wheel-test wheel-again \
+	lock test-lowest test-nightly test-free-threaded msrv deny advisories \
 	workflows release-check release-notes release-files clean
 .DEFAULT_GOAL := test
 
@@ -96,11 +110,14 @@ develop: $(VENV)/ready
 
 test: test-rust test-python faults test-pythons
 
-# The dependency tree of the core must not contain the dependencies of the Python bindings.
+# The dependency tree of the core must not contain the dependencies of the Python bindings, nor
+# without its feature those of the sandbox.
 test-rust:
 	@mkdir -p $(RESULTS)
 	@cargo tree --locked --edges normal,build --prefix none > $(RESULTS)/tree.txt
 	@! grep -E '^(pyo3|python|numpy)' $(RESULTS)/tree.txt || { echo 'the core depends on Python'; exit 1; }
+	@cargo tree --locked --no-default-features --features python --edges normal,build --prefix none > $(RESULTS)/tree-no-sandbox.txt
+	@! grep -E '^(jsonwebtoken|rcgen)' $(RESULTS)/tree-no-sandbox.txt || { echo 'without the sandbox its dependencies are in the tree'; exit 1; }
 	cargo test --locked > $(RESULTS)/rust.txt 2>&1; status=$$?; cat $(RESULTS)/rust.txt; exit $$status
 
 test-python: $(VENV)/ready $(VENV)/installed
@@ -110,6 +127,16 @@ test-python: $(VENV)/ready $(VENV)/installed
 # The same wheel on other interpreters, for example those of PYTHONS="python3.12 python3.13".
 test-pythons: test-python
 	$(BIN)/python tests/pythons.py target/wheels/*.whl --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
+
+# The build of a gateway, in a folder that the tests put before the wheel above.
+$(NO_SANDBOX)/ready: $(VENV)/base $(SOURCES)
+	rm -rf $(NO_SANDBOX)
+	$(BIN)/maturin build --quiet --locked --profile $(PROFILE) --no-default-features --features python --interpreter $(BIN)/python --out $(NO_SANDBOX)
+	$(BIN)/python -m pip install --quiet --no-deps --no-index --target $(NO_SANDBOX)/installed $(NO_SANDBOX)/*.whl
+	touch $@
+
+test-no-sandbox: $(VENV)/ready $(VENV)/installed $(NO_SANDBOX)/ready
+	$(BIN)/python -m pytest --quiet -p no:cacheprovider tests/no_sandbox.py
 
 # The table of proven rows must list what these two runs proved.
 faults: test-rust test-python
@@ -177,6 +204,44 @@ bench: $(BENCH)/installed
 	cargo build --quiet --locked --release --manifest-path benches/core/Cargo.toml --target-dir target/bench-core
 	@mkdir -p $(RESULTS)
 	PYTHONPATH=benches $(BENCH)/bin/python -m speed --out $(RESULTS)/speed.md $(BENCH_ARGS)
+
+# The crate for Windows: compiled, linked, and its tests run under Wine. On Debian/amd64; elsewhere it
+# says which job of the workflow does it. WINDOWS_TESTS="--lib store::" narrows the tests.
+WINDOWS_TESTS ?= --lib --tests
+windows: $(WHEELS)/ready
+	$(WHEELS)/$(SCRIPTS)/python .ci/windows.py build
+	$(WHEELS)/$(SCRIPTS)/python .ci/windows.py test $(WINDOWS_TESTS)
+
+# The address of the repository's page stands in the metadata; there is none where it is not given.
+REPOSITORY ?=
+TARGET ?=
+WHEEL_TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
+
+$(WHEELS)/ready: .ci/locks/wheels.txt
+	$(PYTHON) -m venv $(WHEELS)
+	$(WHEELS)/$(SCRIPTS)/python $(LOCKED) .ci/locks/wheels.txt
+	touch $@
+
+sdist: $(WHEELS)/ready
+	$(WHEELS)/$(SCRIPTS)/python .ci/wheels.py sdist --repository "$(REPOSITORY)"
+
+# From the source distribution in target/dist, if it has one.
+wheel: $(WHEELS)/ready
+	$(WHEELS)/$(SCRIPTS)/python .ci/wheels.py wheel $(TARGET) --repository "$(REPOSITORY)"
+
+wheels: $(WHEELS)/ready
+	rm -rf $(DIST)
+	$(MAKE) sdist
+	for target in $(WHEEL_TARGETS); do $(WHEELS)/$(SCRIPTS)/python .ci/wheels.py wheel $$target || exit 1; done
+
+wheels-test: $(WHEELS)/ready
+	$(WHEELS)/$(SCRIPTS)/python .ci/try_wheels.py
+
+wheel-test:
+	$(PYTHON) .ci/try_wheels.py --own
+
+wheel-again: $(WHEELS)/ready
+	$(WHEELS)/$(SCRIPTS)/python .ci/wheels.py again $(TARGET)
 
 check: format-check lint types test
 
@@ -273,12 +338,18 @@ format-check: $(VENV)/ready
 	$(BIN)/ruff format --check $(PYTHON_TREES)
 
 # libFuzzer itself is C++, which only `make fuzz` compiles.
-lint: $(VENV)/ready
+lint: $(VENV)/ready feature-sets
 	cargo clippy --locked --all-targets --features python -- -D warnings
 	cargo check --quiet --locked --manifest-path benches/core/Cargo.toml --target-dir target
 	CUSTOM_LIBFUZZER_PATH=target/unused cargo check --quiet --locked --manifest-path tests/fuzz/Cargo.toml --target-dir target
 	$(BIN)/ruff check $(PYTHON_TREES)
 	$(BIN)/python .ci/locks.py check
+
+# The sets of features that the clippy of `make lint` leaves out.
+feature-sets:
+	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --all-targets --no-default-features -- -D warnings
+	cargo clippy --locked --all-targets --no-default-features --features python -- -D warnings
 
 types: $(VENV)/ready $(VENV)/installed
 	$(BIN)/mypy

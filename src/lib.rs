@@ -1,5 +1,6 @@
 //! The core of siteline, a client of the Customer Data Service: it reads aggregated time series,
-//! merges them and counts the requests. The Python layer is the feature `python`.
+//! merges them and counts the requests. The Python layer is the feature `python`, the server for tests
+//! the feature `sandbox`.
 //!
 //! The path of the data:
 //!
@@ -25,7 +26,7 @@
 //! | [`store`] | one file with every version of every point | fork, lock, files, error, data |
 //! | [`sync`] | feeds: incremental reads into a target, with re-reads of revised ranges | fork, lock, error, clock, http, data, client, store |
 //! | [`settings`] | a client's options from environment variables and profiles | error |
-//! | [`sandbox`] | a server that implements the service; shares no code with the client | lock, clock |
+//! | `sandbox` | a server that implements the service, behind its feature; shares no code with the client | lock, clock |
 //! | `python` | the Python layer, behind its feature | all |
 //!
 //! Dependencies, and alternatives that were rejected:
@@ -41,7 +42,8 @@
 //! | small error types | thiserror | thiserror for [`Error`] itself, whose text is composed of a kind and a context |
 //! | retries | a policy of our own ([`http::Policy`]) | a retry crate: none supports our pauses, deadlines, quota and a new assertion for each attempt |
 //! | locks | those of the standard library, wrapped in `lock` without poisoning | `parking_lot`: a free lock may be lost in a forked child (explained in `lock`) |
-//! | owners, modes and locks of files, time since boot | nix | rustix: it locks no part of a file, and knows no names of users |
+//! | owners, modes and locks of files on Unix, time since boot | nix | rustix: it locks no part of a file, and knows no names of users |
+//! | files on Windows | the standard library; tempfile to rename a file only where nothing has the name, in one step; dunce for paths without `\\?\`, which other programs may not read | windows-sys: its functions are `unsafe`. A second name for a file, as on Unix: FAT has none |
 //! | columns | arrow, exported through the C data interface | pyarrow: it is not needed to export a frame |
 //! | JSON of the data | a strict pull parser of our own ([`data`]): bit-equal doubles, exact positions, no tree | serde: errors without a path, a number parsed before its column is known |
 //! | profiles | toml, parsed into a table and checked member by member; strsim for "is … meant?" | serde's derive: its errors show values |
@@ -59,6 +61,10 @@
     not(feature = "python"),
     expect(dead_code, unused_imports, reason = "only the Python layer uses them")
 )]
+#![cfg_attr(
+    all(feature = "python", not(feature = "sandbox")),
+    expect(dead_code, reason = "only the sandbox uses it")
+)]
 
 pub mod auth;
 pub mod client;
@@ -71,6 +77,7 @@ mod fork;
 pub mod http;
 mod lock;
 pub(crate) mod preview;
+#[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub(crate) mod settings;
 pub mod store;

@@ -21,6 +21,7 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 
 from siteline import _interpreter as _interpreter
 from siteline import _unpicklable
+from siteline._siteline import HAS_SANDBOX as _HAS_SANDBOX
 from siteline._siteline import (
     Bookmark,
     Client,
@@ -34,7 +35,6 @@ from siteline._siteline import (
     PrivateKey,
     Query,
     RecordIterator,
-    Sandbox,
     Scan,
     Shape,
     Store,
@@ -45,6 +45,7 @@ from siteline._siteline import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siteline import errors
+    from siteline._siteline import Sandbox
     from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan
     from siteline.allowance import Allowance
     from siteline.coverage import Coverage, CoverageWindow
@@ -207,6 +208,7 @@ __all__ = [
 # Each module is imported when one of its names is first used, so that importing siteline takes only
 # about two milliseconds.
 _MODULES = {
+    "_sandbox": ("Sandbox",),
     "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"),
     "allowance": ("Allowance",),
     "coverage": ("Coverage", "CoverageWindow"),
@@ -239,9 +241,11 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 # Type checkers use the imports above instead, and so report a name that does not exist.
 if not TYPE_CHECKING:
+    if not _HAS_SANDBOX:
+        __all__.remove("Sandbox")
 
     def __getattr__(name: str) -> object:
-        if name not in _MODULES and name not in __all__:
+        if not (name in _MODULES or name in _MODULE_OF or name in __all__):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
         from importlib import import_module
 

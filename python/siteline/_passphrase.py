@@ -24,7 +24,7 @@ def words(command: Any) -> list[str]:
     """Return the words of a command: a list as it is, a text split as a shell would split it."""
     if isinstance(command, str):
         try:
-            command = shlex.split(command, posix=os.name != "nt")
+            command = split(command, is_windows=os.name == "nt")
         except ValueError:
             raise CredentialError(
                 "password_command has a quote that never ends.",
@@ -36,6 +36,16 @@ def words(command: Any) -> list[str]:
     if not command or not command[0]:
         raise CredentialError("password_command is empty.")
     return list(command)
+
+
+def split(text: str, *, is_windows: bool) -> list[str]:
+    """Split a text as a shell does; on Windows a backslash is part of a path."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    if is_windows:
+        lexer.escape, lexer.quotes = "", '"'
+    return list(lexer)
 
 
 class _Output(threading.Thread):

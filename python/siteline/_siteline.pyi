@@ -40,8 +40,10 @@ from siteline.sync import FeedReport, Plan, SyncReport
 from siteline.targets import AsyncStoreTarget, StoreTarget
 
 __version__: str
+HAS_SANDBOX: bool
 
 __all__ = [
+    "HAS_SANDBOX",
     "Bookmark",
     "Client",
     "Clock",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copyreg
 
-from siteline._siteline import Clock, Page, PageIterator, RecordIterator, Sandbox, Table
+from siteline._siteline import Clock, Page, PageIterator, RecordIterator, Table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, NoReturn
 
 _FRAMES = "pickle the result of its to_pandas() or to_arrow()"
@@ -18,7 +17,6 @@ _INSTEAD: dict[type[Any], str] = {
     Page: _FRAMES,
     PageIterator: _BOOKMARK,
     RecordIterator: _BOOKMARK,
-    Sandbox: "another process needs its base_url and an enrolled key to make a client",
     Clock: "the clock belongs to this process",
 }
 
@@ -26,11 +24,13 @@ _INSTEAD: dict[type[Any], str] = {
 def register_refusals() -> None:
     """Make ``pickle`` and ``copy`` raise ``TypeError`` for these types."""
     for cls, instead in _INSTEAD.items():
-        copyreg.pickle(cls, _refusal(cls, instead))
+        register_refusal(cls, instead)
 
 
-def _refusal(cls: type[Any], instead: str) -> Callable[[Any], tuple[Any, ...]]:
+def register_refusal(cls: type[Any], instead: str) -> None:
+    """Make them raise it for this type; ``instead`` says what to do."""
+
     def refuse(_object: object) -> NoReturn:
         raise TypeError(f"A {cls.__name__} cannot be pickled or copied: {instead}.")
 
-    return refuse
+    copyreg.pickle(cls, refuse)

@@ -172,11 +172,10 @@ class Coverage(Sequence[CoverageWindow]):
         """Return a row for each window; ``state`` is a category, ``empty`` is ``boolean``."""
         try:
             import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "to_pandas() needs pandas, which is not installed: pip install 'siteline[pandas]'",
-                name="pandas",
-            ) from error
+        except ModuleNotFoundError as error:
+            from siteline.frames import missing
+
+            raise missing(error, "pandas", "to_pandas()") from error.__cause__
         frame = pd.DataFrame(list(self._windows), columns=list(CoverageWindow._fields))
         for name in ("start", "end", "read_at", "settled_at"):
             frame[name] = pd.to_datetime(frame[name], utc=True).astype("datetime64[us, UTC]")

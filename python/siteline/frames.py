@@ -72,8 +72,8 @@ def to_pandas(source: _Columns | Scan, *, ids: _Ids = "str") -> pd.DataFrame:
     _check_ids(ids)
     try:
         import pandas as pd
-    except ImportError as error:
-        raise _missing("pandas", "to_pandas()") from error
+    except ModuleNotFoundError as error:
+        raise missing(error, "pandas", "to_pandas()") from error.__cause__
     if isinstance(source, Scan):
         source = source.collect()
     given = source._columns()
@@ -152,8 +152,8 @@ def to_polars(source: _Columns, *, ids: _Ids = "str") -> pl.DataFrame:
     _check_ids(ids)
     try:
         import polars as pl
-    except ImportError as error:
-        raise _missing("polars", "to_polars()") from error
+    except ModuleNotFoundError as error:
+        raise missing(error, "polars", "to_polars()") from error.__cause__
     frame = pl.DataFrame(source)
     identity = pl.col(*Record._fields[:5])
     return frame.with_columns(identity.cast(pl.String if ids == "str" else pl.Categorical))
@@ -163,8 +163,8 @@ def to_arrow(source: _Columns) -> pa.Table:
     """Build a ``pyarrow.Table``; the ids are dictionary-encoded."""
     try:
         import pyarrow as pa
-    except ImportError as error:
-        raise _missing("pyarrow", "to_arrow()") from error
+    except ModuleNotFoundError as error:
+        raise missing(error, "pyarrow", "to_arrow()") from error.__cause__
     # pa.table() would import pandas, to check for a frame.
     return pa.RecordBatchReader.from_stream(source).read_all()
 
@@ -176,7 +176,10 @@ def _check_ids(ids: str) -> None:
         raise QueryError(f'ids={ids!r} is unknown: give ids="str" or ids="category".')
 
 
-def _missing(package: str, what: str) -> ImportError:
+def missing(error: ModuleNotFoundError, package: str, what: str) -> ImportError:
+    """Say how to install a package that is not there; of one that lacks another, its own error."""
+    if error.name != package:
+        return error
     return ImportError(
         f"{what} needs {package}, which is not installed: pip install 'siteline[{package}]'",
         name=package,

@@ -47,7 +47,13 @@ pub(super) fn check_mode(path: &Path, open_mode: Option<u32>, strict: bool) -> R
 type FileRead = (Option<Zeroizing<Vec<u8>>>, Option<u32>);
 
 fn read_file(path: &Path) -> io::Result<FileRead> {
-    let file = File::open(path)?;
+    // Windows does not open a folder, and says that this user may not.
+    let file = File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied if cfg!(windows) && path.is_dir() => {
+            io::ErrorKind::IsADirectory.into()
+        }
+        _ => error,
+    })?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
@@ -67,6 +73,7 @@ fn open_mode(metadata: &fs::Metadata) -> Option<u32> {
     (mode & 0o066 != 0).then_some(mode)
 }
 
+/// Who may read it is in its access control list, which is not read.
 #[cfg(not(unix))]
 fn open_mode(_metadata: &fs::Metadata) -> Option<u32> {
     None

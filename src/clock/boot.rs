@@ -61,6 +61,8 @@ mod system {
     }
 }
 
+/// Elsewhere each process has a start of its own. Windows knows the time since its start, but tells it
+/// to C alone.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::time::Duration;

@@ -176,7 +176,9 @@ impl Drop for SharedFile {
 fn create(stands_since: Option<Timestamp>, sum: Movement) -> io::Result<PathBuf> {
     let name = format!("siteline-clock-{}", uuid::Uuid::new_v4().simple());
     let folder = std::path::absolute(std::env::temp_dir())?.join(name);
-    let (mut builder, mut options) = (DirBuilder::new(), OpenOptions::new());
+    #[cfg_attr(windows, expect(unused_mut, reason = "it takes over the list of its folder"))]
+    let mut builder = DirBuilder::new();
+    let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     {

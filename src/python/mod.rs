@@ -19,6 +19,7 @@ mod auth;
 mod bridge;
 mod client;
 mod convert;
+#[cfg(feature = "sandbox")]
 mod sandbox;
 mod store;
 mod sync;
@@ -52,6 +53,7 @@ mod _siteline {
     use super::convert::rows::RecordIterator;
     #[pymodule_export]
     use super::convert::table::PyTable;
+    #[cfg(feature = "sandbox")]
     #[pymodule_export]
     use super::sandbox::PySandbox;
     #[pymodule_export]
@@ -66,6 +68,7 @@ mod _siteline {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", crate::VERSION)?;
+        module.add("HAS_SANDBOX", cfg!(feature = "sandbox"))?;
         super::bridge::logging::install();
         super::bridge::process::watch(module)?;
         #[cfg(debug_assertions)]

@@ -22,7 +22,7 @@ pub(crate) enum Platform {
     Unix,
     /// `~/Library/Application Support` for both. Not tested.
     MacOs,
-    /// `%APPDATA%`; `%LOCALAPPDATA%`. Not tested.
+    /// `%APPDATA%`, else `~\AppData\Roaming`; `%LOCALAPPDATA%`, else `~\AppData\Local`.
     Windows,
 }
 
@@ -86,9 +86,10 @@ fn home() -> Option<PathBuf> {
     home.is_absolute().then_some(home)
 }
 
-#[cfg(not(unix))]
+/// The folder of the user's profile.
+#[cfg(windows)]
 fn home() -> Option<PathBuf> {
-    None
+    std::env::home_dir().filter(|home| home.is_absolute())
 }
 
 fn read_profiles(path: &Path) -> io::Result<String> {
@@ -145,7 +146,7 @@ impl Environment<'_> {
         let folder = match self.platform {
             Platform::Unix => self.below_home("XDG_CONFIG_HOME", ".config"),
             Platform::MacOs => self.application_support(),
-            Platform::Windows => self.get("APPDATA").map(PathBuf::from),
+            Platform::Windows => self.app_data("APPDATA", "Roaming"),
         };
         Some(folder?.join("siteline").join("config.toml"))
     }
@@ -157,7 +158,7 @@ impl Environment<'_> {
         let folder = match self.platform {
             Platform::Unix => self.below_home("XDG_STATE_HOME", ".local/state"),
             Platform::MacOs => self.application_support(),
-            Platform::Windows => self.get("LOCALAPPDATA").map(PathBuf::from),
+            Platform::Windows => self.app_data("LOCALAPPDATA", "Local"),
         };
         Some(folder?.join("siteline").join(name))
     }
@@ -167,6 +168,12 @@ impl Environment<'_> {
     fn below_home(&self, variable: &str, default: &str) -> Option<PathBuf> {
         let named = self.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
         named.or_else(|| Some(self.home()?.join(default)))
+    }
+
+    /// The folder of the variable, else the folder that it names by default: a service may lack it.
+    fn app_data(&self, variable: &str, default: &str) -> Option<PathBuf> {
+        let named = self.get(variable).map(PathBuf::from);
+        named.or_else(|| Some(self.home()?.join("AppData").join(default)))
     }
 
     fn application_support(&self) -> Option<PathBuf> {
@@ -217,6 +224,7 @@ mod tests {
             ),
             (Platform::MacOs, vec![home], "/home/ada/Library/Application Support/siteline"),
             (Platform::Windows, vec![("LOCALAPPDATA", "/local")], "/local/siteline"),
+            (Platform::Windows, vec![("USERPROFILE", "/ada")], "/ada/AppData/Local/siteline"),
         ] {
             let found = files(platform, &pairs)[1].clone();
             assert_eq!(found, Some(Path::new(expected).join("own.txt")), "{pairs:?}");
@@ -255,6 +263,11 @@ mod tests {
                 "/home/ada/Library/Application Support/siteline/config.toml",
             ),
             (Platform::Windows, vec![("APPDATA", "/roaming")], "/roaming/siteline/config.toml"),
+            (
+                Platform::Windows,
+                vec![("USERPROFILE", "/ada")],
+                "/ada/AppData/Roaming/siteline/config.toml",
+            ),
             (Platform::Unix, vec![home, (CONFIG, "~/plants.toml")], "/home/ada/plants.toml"),
             (Platform::Unix, vec![(CONFIG, " plants.toml\n")], "plants.toml"),
         ] {

@@ -63,6 +63,7 @@ fn writers(metadata: &Metadata) -> Option<String> {
     (!is_own).then(|| format!("Another user (uid {owner}) owns"))
 }
 
+/// Who may write to it is in its access control list, which is not read.
 #[cfg(not(unix))]
 fn writers(_metadata: &Metadata) -> Option<String> {
     None

@@ -5,13 +5,12 @@
 //! read, and make a log and shared memory of the wrong user beside it, which shut the owner out.
 
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::Path;
 use std::time::Duration;
 
 use super::failure::{StoreFailure, StoreResult, busy, other, system};
 use crate::error::{Error, Kind, Result, excerpt};
-use crate::files::{self, Owner, Use, beside, owner_text};
+use crate::files::{self, Owner, Stamp, Use, beside, owner_text};
 
 /// The endings of the names of the files beside a store.
 pub(super) const LOG: &str = "-wal";
@@ -54,6 +53,14 @@ impl Share {
         }
     }
 
+    /// The name that a user writes.
+    fn name(self) -> &'static str {
+        match self {
+            Self::GroupRead => "group-read",
+            Self::Group => "group",
+        }
+    }
+
     fn mode(self) -> u32 {
         match self {
             Self::GroupRead => 0o640,
@@ -93,6 +100,9 @@ pub(super) fn create_copy(path: &Path, store: &Path) -> Result<()> {
 
 /// Makes the store if there is none, and refuses a user who may not write to it.
 pub(super) fn prepare_for_writing(path: &Path, share: Option<Share>) -> Result<()> {
+    if let Some(share) = share.filter(|_| cfg!(windows)) {
+        return Err(without_groups(share));
+    }
     match files::check(path, Use::Write) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -115,11 +125,23 @@ pub(super) fn prepare_for_writing(path: &Path, share: Option<Share>) -> Result<(
             }
         }
     }
-    share.map_or(Ok(()), |share| share_existing(path, share.mode()))
+    #[cfg(unix)]
+    share.map_or(Ok(()), |share| share_existing(path, share.mode()))?;
+    Ok(())
+}
+
+/// Windows has no group of a file.
+fn without_groups(share: Share) -> Error {
+    let message = format!("share={:?} is not for Windows, whose files have no group", share.name());
+    Error::new(Kind::ConfigError, message).with_hint(
+        "Give the folder of the store an access control list that lets the others in: icacls FOLDER          /grant \"NAME:(OI)(CI)M\" to write, \"NAME:(OI)(CI)R\" to read. A new store takes it over.",
+    )
 }
 
 /// Gives an existing store and the files beside it another mode.
+#[cfg(unix)]
 fn share_existing(path: &Path, mode: u32) -> Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     for file in [path.to_owned(), beside(path, LOG), beside(path, MEMORY), beside(path, LOCK)] {
         // Not `metadata()`: a link that somebody placed here is not followed.
         let Ok(metadata) = file.symlink_metadata() else { continue };
@@ -140,7 +162,9 @@ pub(super) fn is_shared(path: &Path) -> bool {
 /// Gives the log and the shared memory the group of a shared store. `SQLite` gives them its mode, and
 /// where root makes them its owner and group too; a member of the group makes them with a group of
 /// their own.
+#[cfg(unix)]
 pub(super) fn give_group(path: &Path) {
+    use std::os::unix::fs::{MetadataExt as _, lchown};
     let Ok(owner) = Owner::of(path) else { return };
     for file in [LOG, MEMORY].map(|ending| beside(path, ending)) {
         if file.symlink_metadata().is_ok_and(|made| made.gid() != owner.group) {
@@ -156,33 +180,16 @@ pub(super) enum Reading {
     /// With the log and the shared memory that a writer made: beside it, each read is a snapshot.
     WithLog,
     /// No writer has the store open: the file alone is complete. `SQLite` would make a log; told that
-    /// the file is immutable, it does not. Whether a writer came is seen by the file: [`Version`].
-    FileAlone(Version),
+    /// the file is immutable, it does not. Whether a writer came is seen by the file.
+    FileAlone(Stamp),
 }
 
-/// What changes in a file when it is written to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Version {
-    inode: u64,
-    size: u64,
-    /// The times of the last change of the contents and of the file, in seconds and nanoseconds.
-    changed: [i64; 4],
-}
-
-impl Version {
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let metadata = path.metadata()?;
-        let changed =
-            [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()];
-        Ok(Self { inode: metadata.ino(), size: metadata.size(), changed })
-    }
-
-    /// Refuses what was read meanwhile if a writer has opened the store or written to it.
-    pub(super) fn check(&self, path: &Path) -> StoreResult<()> {
-        let same = Self::of(path).is_ok_and(|now| now == *self);
-        let log = beside(path, LOG).metadata().map_or(0, |log| log.len());
-        if same && log == 0 { Ok(()) } else { Err(StoreFailure::Core(busy(path))) }
-    }
+/// Refuses what was read meanwhile if a writer has opened the store or written to it, whose file was
+/// like this before.
+pub(super) fn check_unchanged(path: &Path, before: &Stamp) -> StoreResult<()> {
+    let same = Stamp::of(path).is_ok_and(|now| now == *before);
+    let log = beside(path, LOG).metadata().map_or(0, |log| log.len());
+    if same && log == 0 { Ok(()) } else { Err(StoreFailure::Core(busy(path))) }
 }
 
 /// Chooses how to read; makes no file.
@@ -200,7 +207,7 @@ pub(super) fn prepare_for_reading(path: &Path) -> Result<Reading> {
     for _ in 0..LOOKS {
         // Before the look at the log: what is written later is seen.
         let unreadable = |error| may_not("this process may not read it", path, error);
-        let version = Version::of(path).map_err(unreadable)?;
+        let stamp = Stamp::of(path).map_err(unreadable)?;
         let readable = |file| match files::check(file, Use::Read) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -208,9 +215,9 @@ pub(super) fn prepare_for_reading(path: &Path) -> Result<Reading> {
         };
         match (readable(&log)?, readable(&memory)?) {
             (true, true) => return Ok(Reading::WithLog),
-            (false, _) => return Ok(Reading::FileAlone(version)),
+            (false, _) => return Ok(Reading::FileAlone(stamp)),
             (true, false) if log.metadata().is_ok_and(|log| log.len() == 0) => {
-                return Ok(Reading::FileAlone(version));
+                return Ok(Reading::FileAlone(stamp));
             }
             (true, false) => std::thread::sleep(PAUSE),
         }
@@ -243,6 +250,11 @@ fn advice(store: &Path, file: &Path, error: &io::Error) -> String {
     if file.is_dir() {
         return "A writer makes the store's log beside it: choose a folder that this user may \
                 change, or open the store with read_only=True."
+            .to_owned();
+    }
+    if cfg!(windows) {
+        return "Its owner, or an administrator, can let this user use it and the files beside it: \
+                in its properties, or with attrib and icacls."
             .to_owned();
     }
     if file == store {

@@ -9,9 +9,10 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use url::Url;
 
-use super::access::{Reading, Version, is_shared, prepare_for_reading};
+use super::access::{self, Reading, is_shared, prepare_for_reading};
 use super::failure::StoreResult;
 use crate::error::{Error, Kind};
+use crate::files::Stamp;
 use crate::fork::Owned;
 
 /// How long a statement waits for another connection's commit; a commit takes milliseconds.
@@ -26,7 +27,7 @@ const LOG_BYTES: i64 = 8 << 20;
 pub(super) struct StoreConnection {
     connection: Owned<Connection>,
     /// What the file was when it was opened to be read alone, without a log.
-    version: Option<Version>,
+    before: Option<Stamp>,
 }
 
 impl StoreConnection {
@@ -37,14 +38,14 @@ impl StoreConnection {
         // The last connection to close removes the log, and who may only read could not make another.
         let keeps_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         connection.set_db_config(keeps_log, is_shared(path))?;
-        Ok(Self { connection: Owned::new(connection), version: None })
+        Ok(Self { connection: Owned::new(connection), before: None })
     }
 
     /// Opens the file to read only; makes no file.
     pub(super) fn open_read_only(path: &Path, busy_timeout: Duration) -> StoreResult<Self> {
-        let (version, parameter) = match prepare_for_reading(path)? {
+        let (before, parameter) = match prepare_for_reading(path)? {
             Reading::WithLog => (None, "readonly_shm=1"),
-            Reading::FileAlone(version) => (Some(version), "immutable=1"),
+            Reading::FileAlone(stamp) => (Some(stamp), "immutable=1"),
         };
         let name = Url::from_file_path(path).map_err(|()| inherited())?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -52,7 +53,7 @@ impl StoreConnection {
             | OpenFlags::SQLITE_OPEN_URI;
         let connection = Connection::open_with_flags(format!("{name}?{parameter}"), flags)?;
         let connection = Owned::new(set_up(connection, busy_timeout)?);
-        Ok(Self { connection, version })
+        Ok(Self { connection, before })
     }
 
     /// Reads in one transaction.
@@ -70,7 +71,7 @@ impl StoreConnection {
 
     /// Refuses what was read if a writer may have changed the file meanwhile.
     pub(super) fn check_unchanged(&self, path: &Path) -> StoreResult<()> {
-        self.version.as_ref().map_or(Ok(()), |version| version.check(path))
+        self.before.as_ref().map_or(Ok(()), |before| access::check_unchanged(path, before))
     }
 
     /// Sets when the write-ahead log is checkpointed into the file, and its size after that.

@@ -20,6 +20,7 @@ mod failure;
 mod feed_lock;
 mod feeds;
 mod history;
+mod network;
 mod pages;
 mod path;
 mod read;
@@ -111,6 +112,7 @@ impl Store {
             let foreign = failure.is_no_database().then(|| not_ours(&path)).flatten();
             foreign.unwrap_or_else(|| failure.into_error(&path))
         })?;
+        #[cfg(unix)]
         if !options.read_only {
             access::give_group(&path);
         }
@@ -335,7 +337,8 @@ fn copy(connection: &Connection, to: &Path) -> StoreResult<()> {
             copy.close().map_err(|(_, error)| error)
         });
     copied.map_err(|error| StoreFailure::Core(StoreFailure::Sqlite(error).into_error(to)))?;
-    let synced = std::fs::File::open(to).and_then(|file| file.sync_all());
+    // Windows syncs what may be written.
+    let synced = std::fs::OpenOptions::new().write(true).open(to).and_then(|file| file.sync_all());
     synced.map_err(|error| StoreFailure::Core(system(to, "the copy cannot be flushed", &error)))
 }
 

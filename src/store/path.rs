@@ -1,37 +1,11 @@
 //! Path checks: a store is a file on a local disk.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::failure::system;
+use super::network;
 use crate::error::{Error, Kind, Result};
-
-/// Filesystems on which the locks and the shared memory of a store are unreliable; `*` at the end
-/// of a kind matches any ending.
-const NETWORK: [&str; 21] = [
-    "nfs*",
-    "cifs",
-    "smb*",
-    "afs",
-    "ceph",
-    "lustre",
-    "glusterfs",
-    "beegfs",
-    "gpfs",
-    "gfs2",
-    "ocfs2",
-    "coda",
-    "orangefs",
-    "ncpfs",
-    "fuse.sshfs",
-    "fuse.gluster*",
-    "fuse.ceph*",
-    "fuse.s3fs",
-    "fuse.gcsfuse",
-    "fuse.rclone",
-    "fuse.davfs*",
-];
 
 /// The absolute path of a store, with links resolved; an error where a store cannot be there.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf> {
@@ -42,77 +16,76 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf> {
     let Some(name) = path.file_name() else {
         return refused("this is not the name of a file", "Name a file, as plant.siteline.");
     };
-    if name == ":memory:" || name.as_bytes().starts_with(b"file:") {
+    if name == ":memory:" || name.as_encoded_bytes().starts_with(b"file:") {
         let hint = "A store is a file: for a test, name one in a temporary folder.";
         return refused("SQLite gives this name a meaning of its own", hint);
     }
+    #[cfg(windows)]
+    if let Some(what) = misleading(&name.to_string_lossy()) {
+        return refused(what, "Choose another name, as plant.siteline.");
+    }
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let folder = match folder.unwrap_or(Path::new(".")).canonicalize() {
+    let folder = match canonical(folder.unwrap_or(Path::new("."))) {
         Ok(folder) if folder.is_dir() => folder,
         Ok(_) => return refused("its folder is a file", "Name a file in a folder."),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return refused("its folder does not exist", "Make the folder first.");
         }
         Err(error) => return Err(system(path, "its folder cannot be read", &error)),
     };
     let resolved = folder.join(name);
     // The write-ahead log and the locks are beside the file that a link points to.
-    let resolved = resolved.canonicalize().unwrap_or(resolved);
+    let resolved = canonical(&resolved).unwrap_or(resolved);
     if resolved.is_dir() {
         return refused("this is a folder", "Name a file, as plant.siteline.");
     }
     if resolved.exists() && !resolved.is_file() {
         return refused("this is a device or a pipe", "Name a file, as plant.siteline.");
     }
-    if let Ok(mounts) = std::fs::read_to_string("/proc/self/mountinfo")
-        && let Some(kind) = network_filesystem(&mounts, &resolved)
-    {
+    if let Some(kind) = network::filesystem(&resolved) {
         let what = format!("it is on a network filesystem ({kind})");
         return refused(&what, "Locks are unreliable there: keep the store on a local disk.");
     }
     Ok(resolved)
 }
 
-/// The kind of the network filesystem that a path is on, from the text of `/proc/self/mountinfo`;
-/// `None` for other filesystems.
-pub(super) fn network_filesystem(mounts: &str, path: &Path) -> Option<String> {
-    let mut nearest: Option<(PathBuf, &str)> = None;
-    for line in mounts.lines() {
-        // "36 35 98:0 /root /mount/point rw,noatime master:1 - ext3 /dev/root rw"
-        let Some((mount, kind)) = line.split_once(" - ") else { continue };
-        let (Some(point), Some(kind)) = (mount.split(' ').nth(4), kind.split(' ').next()) else {
-            continue;
-        };
-        let point = unescape(point);
-        let covers = path.starts_with(&point);
-        // A later mount on the same point hides the earlier one.
-        let length = |point: &Path| point.components().count();
-        if covers && nearest.as_ref().is_none_or(|(near, _)| length(&point) >= length(near)) {
-            nearest = Some((point, kind));
-        }
-    }
-    let (_, kind) = nearest?;
-    let matches = |known: &str| match known.strip_suffix('*') {
-        Some(beginning) => kind.starts_with(beginning),
-        None => kind == known,
-    };
-    NETWORK.iter().any(|known| matches(known)).then(|| kind.to_owned())
+/// The path with links resolved; on Windows as a user writes it, without `\\?\`, where it can be.
+fn canonical(path: &Path) -> io::Result<PathBuf> {
+    #[cfg(windows)]
+    return dunce::canonicalize(path);
+    #[cfg(not(windows))]
+    path.canonicalize()
 }
 
-/// A mount point with octal escapes such as `\040` decoded.
-fn unescape(text: &str) -> PathBuf {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        let octal = (*byte == b'\\').then(|| after.get(..3)).flatten();
-        let code = octal.and_then(|digits| std::str::from_utf8(digits).ok());
-        if let Some(code) = code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            bytes.push(code);
-            rest = &after[3..];
-        } else {
-            bytes.push(*byte);
-            rest = after;
-        }
+/// Why a file of this name would not be what Windows makes of it.
+#[cfg(any(windows, test))]
+fn misleading(name: &str) -> Option<&'static str> {
+    const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
+    let is_port = |kind| stem.strip_prefix(kind).is_some_and(|port| port.chars().count() == 1);
+    if name.contains(':') {
+        return Some("Windows takes what follows the colon for a stream of another file");
     }
-    PathBuf::from(OsString::from_vec(bytes))
+    if name.ends_with(['.', ' ']) {
+        return Some("Windows drops the dots and blanks at its end");
+    }
+    let is_device = DEVICES.contains(&stem.as_str()) || is_port("com") || is_port("lpt");
+    is_device.then_some("Windows gives this name to a device")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_windows_reads_in_another_way_are_known() {
+        for name in ["nul", "NUL.siteline", "Com1", "lpt9.txt", "aux .x", "CONIN$"] {
+            assert!(misleading(name).is_some_and(|what| what.ends_with("device")), "{name}");
+        }
+        for name in ["plant.siteline", "nullable", "com", "com10", "console", "ä.nul", ".nul"] {
+            assert_eq!(misleading(name), None, "{name}");
+        }
+        assert!(misleading("plant:siteline").is_some_and(|what| what.contains("stream")));
+        assert!(misleading("plant. ").is_some_and(|what| what.contains("at its end")));
+    }
 }

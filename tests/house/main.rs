@@ -9,6 +9,7 @@ mod modules;
 mod names;
 mod reader;
 mod source;
+mod systems;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -48,6 +49,12 @@ fn no_import_hides_a_link() {
 }
 
 #[test]
+fn what_one_system_has_is_compiled_for_it_alone() {
+    let wrong = HOUSE.0.unportable();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
 fn every_room_is_in_the_table() {
     for file in &HOUSE.0.files {
         let module = module(&file.path);
@@ -70,6 +77,17 @@ fn no_files_know_each_other_in_a_circle() {
     let new: Vec<_> = new.map(|circle| circles::ties(circle, links)).collect();
     assert!(new.is_empty(), "{new:#?}");
     assert_eq!(found.len(), CIRCLES.len(), "a circle in the list no longer exists");
+}
+
+/// The sandbox is a feature: without it, nothing else may miss it.
+#[test]
+fn only_the_folder_of_the_sandbox_knows_the_sandbox() {
+    let known_by = |name: &str| -> BTreeSet<&str> {
+        let from = HOUSE.1.iter().filter(|link| module(&link.to) == name);
+        from.map(|link| module(&link.from)).filter(|from| *from != name).collect()
+    };
+    assert_eq!(known_by("sandbox"), BTreeSet::from(["python/sandbox"]));
+    assert_eq!(known_by("python/sandbox"), BTreeSet::from(["python"]));
 }
 
 #[test]

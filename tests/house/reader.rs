@@ -8,9 +8,10 @@ use syn::visit::{self, Visit};
 use syn::{Expr, Item, Lit, Signature, UseTree};
 
 use crate::source::{Binding, File, Kind, Mention, Node, Source, Texts};
+use crate::systems::Systems;
 
 pub(crate) fn read(texts: &Texts) -> Source {
-    let at = Place { file: 0, module: 0, folder: String::new(), is_test: false };
+    let at = Place::default();
     let mut reader = Reader { texts, source: Source::default(), at };
     reader.source.nodes.push(Node { is_module: true, ..Node::default() });
     reader.file("lib.rs".to_owned());
@@ -28,6 +29,7 @@ struct Reader<'a> {
 }
 
 /// The position of the reader.
+#[derive(Default)]
 struct Place {
     file: usize,
     module: usize,
@@ -35,6 +37,8 @@ struct Place {
     folder: String,
     /// Whether the source being read is compiled only for tests.
     is_test: bool,
+    /// Which systems it is compiled for alone.
+    systems: Systems,
 }
 
 impl Reader<'_> {
@@ -69,7 +73,7 @@ impl Reader<'_> {
     fn item(&mut self, span: Span, function: Option<&Signature>, read: impl FnOnce(&mut Self)) {
         let lines = |from: Span| span.end().line - from.start().line + 1;
         let outer = self.at.is_test;
-        read(self);
+        self.part(read);
         let is_test = replace(&mut self.at.is_test, outer);
         let file = &mut self.source.files[self.at.file];
         if is_test && !outer {
@@ -80,10 +84,17 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads a part, which its attributes may compile only for some systems.
+    fn part(&mut self, read: impl FnOnce(&mut Self)) {
+        let outer = self.at.systems;
+        read(self);
+        self.at.systems = outer;
+    }
+
     fn mention(&mut self, path: Vec<String>, span: Span, kind: Kind) {
-        let Place { module, is_test, .. } = self.at;
+        let Place { module, is_test, systems, .. } = self.at;
         let line = span.start().line;
-        self.source.mentions.push(Mention { module, path, line, is_test, kind });
+        self.source.mentions.push(Mention { module, path, line, is_test, systems, kind });
     }
 
     /// Reads a path in code. A single lower-case name that is not called is a variable.
@@ -198,6 +209,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     fn visit_attribute(&mut self, attribute: &'ast syn::Attribute) {
         let path = attribute.path();
         let text = attribute.meta.require_list().map_or(String::new(), |it| it.tokens.to_string());
+        self.at.systems = self.at.systems | Systems::of_attribute(attribute);
         if path.is_ident("cfg") {
             self.at.is_test |= is_for_tests(&text.replace(' ', ""));
         } else if path.is_ident("cfg_attr") && text.contains("path =") {
@@ -214,9 +226,9 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             return self.refuse("#[path] to another folder", node.span());
         }
         let module = self.node(&node.ident, true);
-        let (file, is_test) = (self.at.file, self.at.is_test);
+        let Place { file, is_test, systems, .. } = self.at;
         let (path, folder) = self.declared(&node.ident.to_string(), attribute);
-        let outer = replace(&mut self.at, Place { file, module, folder, is_test });
+        let outer = replace(&mut self.at, Place { file, module, folder, is_test, systems });
         match &node.content {
             Some((_, items)) => items.iter().for_each(|item| self.visit_item(item)),
             None => self.file(path),
@@ -246,7 +258,16 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         visit::visit_path(self, path);
     }
 
+    fn visit_stmt(&mut self, statement: &'ast syn::Stmt) {
+        self.part(|reader| visit::visit_stmt(reader, statement));
+    }
+
+    fn visit_arm(&mut self, arm: &'ast syn::Arm) {
+        self.part(|reader| visit::visit_arm(reader, arm));
+    }
+
     fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
+        call.attrs.iter().for_each(|attribute| self.visit_attribute(attribute));
         if let Expr::Path(function) = &*call.func {
             self.path(&function.path, true);
         }

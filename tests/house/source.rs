@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::systems::Systems;
+
 /// The text of each file by its path below `src`, such as `data/cursor.rs`.
 pub(crate) type Texts = BTreeMap<String, String>;
 
@@ -50,6 +52,7 @@ pub(crate) struct Mention {
     pub(crate) path: Vec<String>,
     pub(crate) line: usize,
     pub(crate) is_test: bool,
+    pub(crate) systems: Systems,
     pub(crate) kind: Kind,
 }
 

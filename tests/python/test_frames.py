@@ -139,3 +139,25 @@ def test_frames_are_made_without_pyarrow_and_packages_are_imported_when_used():
                 raise AssertionError("to_arrow() worked without pyarrow")
     """
     run_script(script)
+
+
+@pytest.mark.parametrize("of", ["frame", "coverage"])
+def test_a_package_that_is_there_but_broken_is_not_said_to_be_missing(tmp_path, of):
+    tmp_path.joinpath("pandas.py").write_text("import a_part_of_pandas\n")
+    script = f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        import siteline
+        from siteline.coverage import Coverage
+        try:
+            if {of!r} == "frame":
+                with siteline.Sandbox() as sandbox:
+                    sandbox.client().data(site="S1", start=None, interval="5m").to_pandas()
+            else:
+                Coverage.to_pandas(None)
+        except ModuleNotFoundError as error:
+            assert error.name == "a_part_of_pandas", error
+        else:
+            raise AssertionError("to_pandas() worked without pandas")
+    """
+    run_script(script)

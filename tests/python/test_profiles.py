@@ -222,6 +222,23 @@ def test_a_command_prints_the_passphrase(locked, prints, key):
         assert siteline.Credential("s", locked, password_command=text).kid == key.thumbprint
 
 
+@pytest.mark.parametrize(
+    ("text", "on_windows", "elsewhere"),
+    [
+        ("pass show plant", ["pass", "show", "plant"], ["pass", "show", "plant"]),
+        (
+            r'"C:\Vault 2\vault.exe" show it\a',
+            [r"C:\Vault 2\vault.exe", "show", r"it\a"],
+            [r"C:\Vault 2\vault.exe", "show", "ita"],
+        ),
+        ("vault 'a b' # ''", ["vault", "'a", "b'", "#", "''"], ["vault", "a b", "#", ""]),
+    ],
+)
+def test_on_windows_a_backslash_in_a_command_is_part_of_a_path(text, on_windows, elsewhere):
+    assert _passphrase.split(text, is_windows=True) == on_windows
+    assert _passphrase.split(text, is_windows=False) == elsewhere
+
+
 def test_a_command_is_read_from_a_profile_and_from_a_variable(
     config, members, locked, prints, monkeypatch
 ):

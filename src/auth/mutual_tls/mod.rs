@@ -22,10 +22,11 @@ use zeroize::Zeroizing;
 
 use self::bundle::Bundle;
 use self::loaded::Loaded;
-use self::state::{Files, Stamp, State};
+use self::state::{Files, State};
 use super::Checked;
 use super::key_file::{self, shown};
 use super::refusal::refused;
+use crate::files::Stamp;
 use crate::fork::Owned;
 use crate::http::ClientCertificate;
 use crate::lock::Mutex;
@@ -240,7 +241,7 @@ impl CertificateSource {
 
     fn files(&self) -> Files {
         [Some(&self.certificate), self.key.as_ref()].map(|part| match part {
-            Some(Part::File(path)) => Stamp::of(path),
+            Some(Part::File(path)) => Stamp::of(path).ok(),
             Some(Part::Bytes(_)) | None => None,
         })
     }

@@ -1,14 +1,13 @@
 //! [`State`]: the certificate that was read, and what became of files that have replaced it.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use jiff::{SignedDuration, Timestamp};
 use log::Level;
 
 use super::super::Checked;
 use super::loaded::Loaded;
+use crate::files::Stamp;
 use crate::{Error, Result};
 
 /// Files that cannot be used are tried again after this: a `password_command` may fail for a while.
@@ -88,27 +87,3 @@ impl State {
 
 /// Of the certificate and of the key; `None` for what is no file, or is not there.
 pub(super) type Files = [Option<Stamp>; 2];
-
-/// Changes if a file is replaced or rewritten, or may be read by others than before.
-#[derive(PartialEq, Eq)]
-pub(super) struct Stamp {
-    modified: SystemTime,
-    length: u64,
-    /// The inode, and when it was changed: a file may get its owner and mode after its content.
-    identity: (u64, i64, i64),
-}
-
-impl Stamp {
-    pub(super) fn of(path: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(path).ok()?;
-        let (modified, length) = (metadata.modified().ok()?, metadata.len());
-        #[cfg(unix)]
-        let identity = {
-            use std::os::unix::fs::MetadataExt as _;
-            (metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
-        };
-        #[cfg(not(unix))]
-        let identity = (0, 0, 0);
-        Some(Self { modified, length, identity })
-    }
-}

@@ -261,7 +261,6 @@ fn t31_processes_that_begin_together_learn_how_many_they_are() {
 
 #[test]
 fn b22_a_new_ledger_is_whole_when_it_has_its_name() {
-    use std::os::unix::fs::{MetadataExt as _, symlink};
     let folder = Folder::new();
     let path = folder.file();
     std::thread::scope(|scope| {
@@ -274,7 +273,15 @@ fn b22_a_new_ledger_is_whole_when_it_has_its_name() {
     assert_eq!(used(&folder.open(None), NOON), 40);
     let names: Vec<_> = fs::read_dir(&folder.0).expect("a folder").collect();
     assert_eq!(names.len(), 1, "{names:?}");
-    let metadata = path.metadata().expect("a file");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_new_ledger_is_of_its_owner_alone_and_made_where_a_link_says() {
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+    let folder = Folder::new();
+    spend(&folder.open(None), NOON, 1);
+    let metadata = folder.file().metadata().expect("a file");
     assert_eq!((metadata.mode() & 0o777, metadata.nlink()), (0o600, 1));
     // A link to a file that does not exist yet.
     let link = folder.0.join("link");
@@ -310,9 +317,7 @@ fn a_ledger_of_another_integration_is_refused() {
 fn s5_if_no_ledger_can_be_created_the_error_names_the_path() {
     let folder = Folder::new();
     let mut wrong = vec![folder.0.join("absent").join("ledger.txt"), folder.0.clone()];
-    if cfg!(unix) {
-        wrong.push("/dev/null".into());
-    }
+    wrong.push(if cfg!(windows) { r"\\.\NUL" } else { "/dev/null" }.into());
     let absent = folder.0.join("absent");
     for path in wrong {
         let error = FileLedger::open(&path, plant(), Terms::default()).expect_err("no file");
@@ -423,6 +428,7 @@ fn if_the_default_file_cannot_be_created_requests_are_counted_in_memory() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn b10_a_pipe_in_the_place_of_a_ledger_is_an_error_and_nobody_waits() {
     let folder = Folder::new();

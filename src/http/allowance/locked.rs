@@ -1,13 +1,12 @@
 //! A small file, open and locked. It is unlocked explicitly, not by closing it, because a forked
-//! child may have the file open too.
+//! child may have the file open too, and Windows may take a while to unlock a closed file.
+//!
+//! On Windows nobody can read a file that another has locked. Everything here locks before it reads.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
-
-use nix::fcntl::OFlag;
 
 /// At most so many bytes are read of a file; a ledger is shorter.
 const MOST_BYTES: u64 = 4_096;
@@ -49,9 +48,8 @@ impl LockedFile {
         lock: fn(&File) -> Result<(), TryLockError>,
         longest_wait: Duration,
     ) -> Result<Self, FileFailure> {
-        // Opening a pipe waits for whoever writes to it, unless it is told not to.
         let mut options = options.clone();
-        options.custom_flags(OFlag::O_NONBLOCK.bits());
+        without_waiting(&mut options);
         let file = options.open(path).map_err(FileFailure::system("opened"))?;
         // Nor is a pipe or a device read.
         if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
@@ -96,6 +94,17 @@ impl Drop for LockedFile {
         let _ = self.0.unlock();
     }
 }
+
+/// Opening a pipe waits for whoever writes to it, unless it is told not to.
+#[cfg(unix)]
+fn without_waiting(options: &mut OpenOptions) {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    options.custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits());
+}
+
+/// Opening a pipe of Windows does not wait.
+#[cfg(windows)]
+fn without_waiting(_options: &mut OpenOptions) {}
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,11 @@
 //! Who may use a store: modes, read-only stores, and what an opening leaves behind.
 
+#[cfg(unix)]
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 
-use super::super::access::Version;
+use super::super::access::check_unchanged;
 use super::*;
-use crate::files::beside;
+use crate::files::{Stamp, beside};
 
 const READ_ONLY: StoreOptions = StoreOptions { read_only: true, share: None };
 
@@ -16,6 +17,7 @@ fn read_only(folder: &Folder) -> Result<Store> {
     Store::open_with(&folder.file(), READ_ONLY)
 }
 
+#[cfg(unix)]
 fn mode(path: &Path) -> u32 {
     path.metadata().unwrap().mode() & 0o777
 }
@@ -35,6 +37,7 @@ fn whole(sequence: u64) -> Request {
     Request::whole(sequence, 0, 900, &points)
 }
 
+#[cfg(unix)]
 #[test]
 fn s18_a_store_and_its_files_are_the_owners_alone_unless_shared() {
     for (options, expected) in [
@@ -57,6 +60,7 @@ fn s18_a_store_and_its_files_are_the_owners_alone_unless_shared() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn s18_an_existing_store_keeps_its_mode_until_it_is_shared() {
     let folder = Folder::new();
@@ -72,6 +76,7 @@ fn s18_an_existing_store_keeps_its_mode_until_it_is_shared() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn s18_files_that_are_shared_already_are_left_alone() {
     let folder = Folder::new();
@@ -94,6 +99,7 @@ fn s18_files_that_are_shared_already_are_left_alone() {
 }
 
 /// A group that this process may give to a file, other than that of the file; root may give any.
+#[cfg(unix)]
 fn another_group(file: &Path) -> Option<u32> {
     use nix::unistd::{Uid, getgroups};
     let group = file.metadata().unwrap().gid();
@@ -103,6 +109,7 @@ fn another_group(file: &Path) -> Option<u32> {
     getgroups().unwrap().into_iter().map(nix::unistd::Gid::as_raw).find(|other| *other != group)
 }
 
+#[cfg(unix)]
 #[test]
 fn s18_the_files_beside_a_shared_store_get_its_group() {
     let folder = Folder::new();
@@ -116,6 +123,7 @@ fn s18_the_files_beside_a_shared_store_get_its_group() {
     assert_eq!(["-wal", "-shm"].map(group_of), [group; 2]);
 }
 
+#[cfg(unix)]
 #[test]
 fn s18_a_link_beside_a_store_is_not_followed() {
     let folder = Folder::new();
@@ -129,6 +137,51 @@ fn s18_a_link_beside_a_store_is_not_followed() {
     assert!(error.to_string().contains("plant.siteline-lock"), "{error}");
     drop(Store::open_with(&folder.file(), shared(Share::Group)).unwrap());
     assert_eq!((mode(&victim), std::fs::read(&victim).unwrap()), (0o600, b"mine".to_vec()));
+}
+
+/// Windows has no groups of files.
+#[cfg(windows)]
+#[test]
+fn a_store_is_not_shared_with_a_group() {
+    let folder = Folder::new();
+    for (share, name) in [(Share::GroupRead, "group-read"), (Share::Group, "group")] {
+        let error = Store::open_with(&folder.file(), shared(share)).unwrap_err();
+        assert_eq!(error.kind(), Kind::ConfigError);
+        assert!(
+            error.to_string().contains(name) && error.to_string().contains("icacls"),
+            "{error}"
+        );
+    }
+    assert_eq!(names(&folder), Vec::<String>::new());
+}
+
+#[cfg(windows)]
+#[test]
+fn a_store_with_the_attribute_read_only_is_an_error_that_says_so() {
+    let folder = Folder::new();
+    drop(folder.store());
+    let free = folder.file().metadata().unwrap().permissions();
+    let mut kept = free.clone();
+    kept.set_readonly(true);
+    std::fs::set_permissions(folder.file(), kept).unwrap();
+    let error = Store::open(&folder.file()).unwrap_err();
+    assert_eq!(error.kind(), Kind::StoreError);
+    assert!(error.to_string().contains("the attribute \"read-only\""), "{error}");
+    drop(read_only(&folder).unwrap());
+    std::fs::set_permissions(folder.file(), free).unwrap();
+}
+
+#[cfg(windows)]
+#[test]
+fn each_feed_has_a_lock_file() {
+    let folder = Folder::new();
+    let (store, other) = (folder.store(), folder.store());
+    let held: Vec<_> = (0..50).map(|feed| store.lock(&format!("feed {feed}")).unwrap()).collect();
+    assert_eq!(names(&folder).iter().filter(|name| name.starts_with("-lock-")).count(), 50);
+    assert_eq!(other.lock("feed 7").unwrap_err().kind(), Kind::StoreBusy);
+    drop(other.lock("feed 99").unwrap());
+    drop(held);
+    drop(other.lock("feed 7").unwrap());
 }
 
 #[test]
@@ -181,18 +234,16 @@ fn s19_a_writer_that_comes_during_a_read_of_the_file_alone_is_noticed() {
     let mut open = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
     let Ok(Some(first)) = open.next_batch(1) else { panic!("a first batch") };
     assert!(first.num_rows() > 0);
-    let version = Version::of(&folder.file()).unwrap();
-    version.check(&folder.file()).unwrap();
+    let before = Stamp::of(&folder.file()).unwrap();
+    check_unchanged(&folder.file(), &before).unwrap();
     let store = folder.store();
     whole(2).apply_to(&store, b"2").unwrap();
     // While the writer is there, and after it has gone: the file was written to.
     for end in [false, true] {
         let mut begun = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
         assert_eq!(rows(&begun.next_batch(900).unwrap().unwrap())[0].2, Some(value(2).to_bits()));
-        assert_eq!(
-            version.check(&folder.file()).unwrap_err().into_error(&folder.file()).kind(),
-            Kind::StoreBusy
-        );
+        let failure = check_unchanged(&folder.file(), &before).unwrap_err();
+        assert_eq!(failure.into_error(&folder.file()).kind(), Kind::StoreBusy);
         if !end {
             drop(begun);
             store.close();
@@ -254,6 +305,7 @@ fn s19_an_empty_log_without_its_shared_memory_lacks_nothing() {
     assert_eq!(names(&folder), ["", "-wal"]);
 }
 
+#[cfg(unix)]
 #[test]
 fn s19_the_log_of_a_shared_store_stays_for_those_who_may_only_read() {
     let folder = Folder::new();
@@ -283,6 +335,7 @@ fn s5_names_that_sqlite_would_not_take_for_a_file_are_refused() {
     assert_eq!(names(&folder), Vec::<String>::new());
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn s6_one_lock_file_locks_any_number_of_feeds() {
     let folder = Folder::new();

@@ -1,6 +1,5 @@
 //! Files: creating, refusing, migrating and copying them.
 
-use super::super::path::network_filesystem;
 use super::*;
 
 fn refused(path: &Path) -> Error {
@@ -71,6 +70,7 @@ fn s5_a_folder_that_may_not_be_written_is_an_error() {
 }
 
 #[test]
+#[cfg(unix)]
 fn s5_a_file_that_may_not_be_written_is_an_error() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
@@ -228,6 +228,7 @@ fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
 }
 
 #[test]
+#[cfg(unix)]
 fn a_backup_does_not_replace_a_link_to_nothing() {
     let folder = Folder::new();
     let (store, to) = (folder.store(), folder.0.join("copy"));
@@ -261,27 +262,4 @@ fn an_opening_that_fails_leaves_the_locks_of_the_stores_that_are_open() {
     let opened = Store::open_as(&folder.file(), StoreOptions::default(), Duration::ZERO, &older);
     assert!(opened.unwrap_err().to_string().contains("Upgrade"));
     assert!(is_locked());
-}
-
-#[test]
-fn s5_network_filesystems_are_recognised_in_the_table_of_mounts() {
-    let mounts = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
-        40 22 0:40 / /mnt/share rw master:2 - nfs4 server:/export rw,vers=4.2\n\
-        41 40 8:2 / /mnt/share/local rw - xfs /dev/sdb rw\n\
-        42 22 0:41 / /mnt/with\\040blank rw - cifs //server/x rw\n\
-        43 22 0:42 / /home/me/far rw - fuse.sshfs me@far: rw\n\
-        44 22 0:43 / /mnt/over rw - nfs server:/x rw\n\
-        45 44 0:44 / /mnt/over rw - tmpfs tmpfs rw\n\
-        46 22 0:45 / /glue rw - fuse.glusterfs glue rw\n\
-        no line of mounts";
-    let kind = |path: &str| network_filesystem(mounts, Path::new(path));
-    assert_eq!(kind("/data/plant.siteline"), None);
-    assert_eq!(kind("/mnt/share/a/plant.siteline").as_deref(), Some("nfs4"));
-    assert_eq!(kind("/mnt/share-not/plant.siteline"), None);
-    assert_eq!(kind("/mnt/share/local/plant.siteline"), None);
-    assert_eq!(kind("/mnt/with blank/plant.siteline").as_deref(), Some("cifs"));
-    assert_eq!(kind("/home/me/far/plant.siteline").as_deref(), Some("fuse.sshfs"));
-    assert_eq!(kind("/mnt/over/plant.siteline"), None);
-    assert_eq!(kind("/glue/plant.siteline").as_deref(), Some("fuse.glusterfs"));
-    assert_eq!(network_filesystem("", Path::new("/a")), None);
 }

@@ -1,30 +1,17 @@
-//! Files that several users may meet: who owns a path, who may use it, and files that are made with
-//! an owner and a mode of their own, whatever the umask.
-//!
-//! What root makes for another user belongs to that user: a file that only root may open would
-//! shut out the job that needs it.
+//! Files of systems with users, groups and modes.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, fchown,
 };
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::fcntl::OFlag;
 use nix::unistd::{AccessFlags, Uid, User, eaccess};
 
-/// The path of a file beside another, whose name begins as its does.
-pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
-}
-
-/// A path beside another that nothing has and nobody can guess.
-pub(crate) fn unused(path: &Path, what: &str) -> PathBuf {
-    beside(path, &format!("-{what}-{}", uuid::Uuid::new_v4().simple()))
-}
+use super::names::folder_of;
+use super::wanted::Use;
 
 /// User, group and permissions of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,22 +84,9 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a file that is written and synced under another name its own, and makes that durable: it is
-/// there whole or not at all, whenever the process is killed or the power lost. The other name is gone
-/// then, also after an error.
-///
-/// # Errors
-/// `AlreadyExists` where something has the name, unless it is to be replaced; the others of the system.
-pub(crate) fn put(from: &Path, to: &Path, replaces: bool) -> io::Result<()> {
-    let put = if replaces { std::fs::rename(from, to) } else { put_new(from, to) };
-    // Where the file has got a second name, and after an error.
-    let _gone = std::fs::remove_file(from);
-    put.and_then(|()| sync_names(to))
-}
-
 /// Renames a file, if nothing has the name. Where the system cannot do that in one step, the file gets a
 /// second name, and whoever is killed before it loses the first leaves both.
-fn put_new(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn put_new(from: &Path, to: &Path) -> io::Result<()> {
     rename_new(from, to).or_else(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Err(error),
         _ => std::fs::hard_link(from, to),
@@ -131,16 +105,11 @@ fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
 }
 
 /// Makes the names in the folder of a path durable, where its filesystem can.
-fn sync_names(path: &Path) -> io::Result<()> {
+pub(super) fn sync_names(path: &Path) -> io::Result<()> {
     match File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         synced => synced,
     }
-}
-
-/// The folder of a path.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Opens a file to read and write. A link at the path is not followed.
@@ -150,15 +119,6 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW.bits();
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
-}
-
-/// What a user wants to do with a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
-    Read,
-    Write,
-    /// To make and remove files in a folder.
-    Change,
 }
 
 /// Refuses what the effective user may not do, without opening the path: closing a file releases
@@ -190,6 +150,28 @@ fn user_text(user: u32) -> String {
     match User::from_uid(Uid::from_raw(user)) {
         Ok(Some(known)) => format!("{} (uid {user}", known.name),
         _ => format!("a user without a name (uid {user}"),
+    }
+}
+
+/// Changes if a file is replaced or rewritten, or gets another owner or mode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    inode: u64,
+    size: u64,
+    /// The times of the last change of the contents and of the file, in seconds and nanoseconds.
+    changed: [i64; 4],
+}
+
+impl Stamp {
+    /// That of the file that a path names.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let metadata = path.metadata()?;
+        let changed =
+            [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()];
+        Ok(Self { inode: metadata.ino(), size: metadata.size(), changed })
     }
 }
 

@@ -1,23 +1,22 @@
-//! The locks of feeds: one writer of a feed at a time. A store has one lock file, in which each feed
-//! has a byte; a process has it open once, whatever the number of feeds.
+//! A store has one lock file, in which each feed has a byte; a process has it open once, whatever the
+//! number of feeds.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use aws_lc_rs::digest;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
-use super::access::{LOCK, denied};
-use super::failure::{feed_locked, system};
+use super::lock_file::{number_of, open_or_create};
 use crate::error::Result;
-use crate::files::{self, Owner, beside};
+use crate::files::beside;
 use crate::fork::{Owned, Process};
 use crate::lock::Mutex;
+use crate::store::access::LOCK;
+use crate::store::failure::{feed_locked, system};
 
 /// The lock files that this process has open, by the path of their store.
 static OPEN: Owned<Mutex<HashMap<PathBuf, Weak<LockFile>>>> = Owned::empty();
@@ -32,7 +31,7 @@ struct LockFile {
 
 /// Locks a feed for writing until it is dropped.
 #[derive(Debug)]
-pub(super) struct FeedLock {
+pub(in crate::store) struct FeedLock {
     lock_file: Arc<LockFile>,
     byte: i64,
     process: Process,
@@ -40,8 +39,8 @@ pub(super) struct FeedLock {
 
 impl FeedLock {
     /// Locks the byte of the feed, without waiting.
-    pub(super) fn take(store: &Path, feed: &str) -> Result<Self> {
-        let (lock_file, byte) = (LockFile::of(store)?, byte_of(feed));
+    pub(in crate::store) fn take(store: &Path, feed: &str) -> Result<Self> {
+        let (lock_file, byte) = (LockFile::of(store)?, number_of(feed));
         if !lock_file.locked.lock().insert(byte) {
             return Err(feed_locked(store, feed));
         }
@@ -74,31 +73,11 @@ impl LockFile {
             return Ok(known);
         }
         open.retain(|_, known| known.strong_count() > 0);
-        let path = beside(store, LOCK);
-        let what = "this process may not write to its lock file";
-        let file =
-            open_or_create(&path, store).map_err(|error| denied(store, what, &path, error))?;
+        let file = open_or_create(&beside(store, LOCK), store)?;
         let new = Arc::new(Self { file, locked: Mutex::default() });
         open.insert(store.to_owned(), Arc::downgrade(&new));
         Ok(new)
     }
-}
-
-/// Makes the lock file with the owner and the mode of the store, or opens it. It is never removed: if
-/// it were, two processes could each lock a file of that name.
-fn open_or_create(path: &Path, store: &Path) -> io::Result<File> {
-    let owner = Owner::of(store)?;
-    files::create(path, owner.mode, owner).or_else(|error| match error.kind() {
-        ErrorKind::AlreadyExists => files::open(path),
-        _ => Err(error),
-    })
-}
-
-/// The byte of a feed: two names have the same one with a probability of 2^-62.
-fn byte_of(feed: &str) -> i64 {
-    let name = digest::digest(&digest::SHA256, feed.as_bytes());
-    let (head, _) = name.as_ref().split_first_chunk().unwrap_or((&[0; 8], &[]));
-    i64::from_be_bytes(*head) & (i64::MAX >> 1)
 }
 
 /// Locks or unlocks a byte without waiting. The lock belongs to the open file where the system has

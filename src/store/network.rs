@@ -1,0 +1,154 @@
+//! Whether a path is on a network filesystem.
+
+#[cfg(unix)]
+pub(super) use self::unix::filesystem;
+#[cfg(windows)]
+pub(super) use self::windows::filesystem;
+
+#[cfg(unix)]
+mod unix {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
+    use std::path::{Path, PathBuf};
+
+    /// Filesystems on which the locks and the shared memory of a store are unreliable; `*` at the end
+    /// of a kind matches any ending.
+    const NETWORK: [&str; 21] = [
+        "nfs*",
+        "cifs",
+        "smb*",
+        "afs",
+        "ceph",
+        "lustre",
+        "glusterfs",
+        "beegfs",
+        "gpfs",
+        "gfs2",
+        "ocfs2",
+        "coda",
+        "orangefs",
+        "ncpfs",
+        "fuse.sshfs",
+        "fuse.gluster*",
+        "fuse.ceph*",
+        "fuse.s3fs",
+        "fuse.gcsfuse",
+        "fuse.rclone",
+        "fuse.davfs*",
+    ];
+
+    /// The kind of the network filesystem that a path is on; `None` for other filesystems, and where the
+    /// system has no table of mounts.
+    pub(in crate::store) fn filesystem(path: &Path) -> Option<String> {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+        mounted(&mounts, path)
+    }
+
+    /// The kind of the network filesystem that a path is on, from the text of `/proc/self/mountinfo`;
+    /// `None` for other filesystems.
+    fn mounted(mounts: &str, path: &Path) -> Option<String> {
+        let mut nearest: Option<(PathBuf, &str)> = None;
+        for line in mounts.lines() {
+            // "36 35 98:0 /root /mount/point rw,noatime master:1 - ext3 /dev/root rw"
+            let Some((mount, kind)) = line.split_once(" - ") else { continue };
+            let (Some(point), Some(kind)) = (mount.split(' ').nth(4), kind.split(' ').next())
+            else {
+                continue;
+            };
+            let point = unescape(point);
+            let covers = path.starts_with(&point);
+            // A later mount on the same point hides the earlier one.
+            let length = |point: &Path| point.components().count();
+            if covers && nearest.as_ref().is_none_or(|(near, _)| length(&point) >= length(near)) {
+                nearest = Some((point, kind));
+            }
+        }
+        let (_, kind) = nearest?;
+        let matches = |known: &str| match known.strip_suffix('*') {
+            Some(beginning) => kind.starts_with(beginning),
+            None => kind == known,
+        };
+        NETWORK.iter().any(|known| matches(known)).then(|| kind.to_owned())
+    }
+
+    /// A mount point with octal escapes such as `\040` decoded.
+    fn unescape(text: &str) -> PathBuf {
+        let mut bytes = Vec::with_capacity(text.len());
+        let mut rest = text.as_bytes();
+        while let Some((byte, after)) = rest.split_first() {
+            let octal = (*byte == b'\\').then(|| after.get(..3)).flatten();
+            let code = octal.and_then(|digits| std::str::from_utf8(digits).ok());
+            if let Some(code) = code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+                bytes.push(code);
+                rest = &after[3..];
+            } else {
+                bytes.push(*byte);
+                rest = after;
+            }
+        }
+        PathBuf::from(OsString::from_vec(bytes))
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn s5_mounteds_are_recognised_in_the_table_of_mounts() {
+            let mounts = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
+                40 22 0:40 / /mnt/share rw master:2 - nfs4 server:/export rw,vers=4.2\n\
+                41 40 8:2 / /mnt/share/local rw - xfs /dev/sdb rw\n\
+                42 22 0:41 / /mnt/with\\040blank rw - cifs //server/x rw\n\
+                43 22 0:42 / /home/me/far rw - fuse.sshfs me@far: rw\n\
+                44 22 0:43 / /mnt/over rw - nfs server:/x rw\n\
+                45 44 0:44 / /mnt/over rw - tmpfs tmpfs rw\n\
+                46 22 0:45 / /glue rw - fuse.glusterfs glue rw\n\
+                no line of mounts";
+            let kind = |path: &str| mounted(mounts, Path::new(path));
+            assert_eq!(kind("/data/plant.siteline"), None);
+            assert_eq!(kind("/mnt/share/a/plant.siteline").as_deref(), Some("nfs4"));
+            assert_eq!(kind("/mnt/share-not/plant.siteline"), None);
+            assert_eq!(kind("/mnt/share/local/plant.siteline"), None);
+            assert_eq!(kind("/mnt/with blank/plant.siteline").as_deref(), Some("cifs"));
+            assert_eq!(kind("/home/me/far/plant.siteline").as_deref(), Some("fuse.sshfs"));
+            assert_eq!(kind("/mnt/over/plant.siteline"), None);
+            assert_eq!(kind("/glue/plant.siteline").as_deref(), Some("fuse.glusterfs"));
+            assert_eq!(mounted("", Path::new("/a")), None);
+        }
+    }
+}
+
+#[cfg(windows)]
+mod windows {
+    use std::path::{Component, Path, Prefix};
+
+    /// The share that a path is on, by its name: resolved, a path on a drive that stands for a share
+    /// has the name of the share. What else may be a network is not guessed.
+    pub(in crate::store) fn filesystem(path: &Path) -> Option<String> {
+        let Some(Component::Prefix(prefix)) = path.components().next() else { return None };
+        match prefix.kind() {
+            Prefix::UNC(server, share) | Prefix::VerbatimUNC(server, share) => {
+                Some(format!("\\\\{}\\{}", server.display(), share.display()))
+            }
+            _ => None,
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_share_is_known_by_its_name() {
+            for (path, share) in [
+                (r"\\plant\data\line.siteline", Some(r"\\plant\data")),
+                (r"\\?\UNC\plant\data\line.siteline", Some(r"\\plant\data")),
+                (r"C:\data\line.siteline", None),
+                (r"\\?\C:\data\line.siteline", None),
+                (r"data\line.siteline", None),
+            ] {
+                assert_eq!(filesystem(Path::new(path)).as_deref(), share, "{path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+"""What importing siteline, and running pytest where it is installed, loads and opens."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import siteline
+from kit.interpreter import run_script
+
+
+def test_importing_siteline_loads_nothing_of_the_sandbox_until_it_is_used():
+    script = """
+        import sys
+        import siteline
+        from siteline import _siteline
+
+        def loaded():
+            modules = {"_siteline_pytest", "pytest", "siteline._sandbox", "siteline.testing"}
+            return sorted(modules & set(sys.modules)), "Sandbox" in vars(siteline)
+
+        print(*loaded())
+        assert siteline.Sandbox is _siteline.Sandbox
+        print(*loaded())
+    """
+    assert run_script(script).splitlines() == ["[] False", "['siteline._sandbox'] True"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_importing_siteline_starts_no_thread_and_leaves_nothing_open():
+    script = """
+        import os
+
+        def threads():
+            return len(os.listdir("/proc/self/task"))
+
+        def open_files():
+            return {number: os.readlink(f"/proc/self/fd/{number}") for number in map(str, range(64))
+                    if os.path.islink(f"/proc/self/fd/{number}")}
+
+        before = threads(), open_files()
+        import siteline
+        assert (threads(), open_files()) == before
+        with siteline.Sandbox() as sandbox:
+            assert threads() > before[0] and open_files() != before[1]
+    """
+    run_script(script)
+
+
+def test_importing_siteline_reads_no_certificates():
+    with siteline.Sandbox(tls=True) as sandbox:
+        environment = sandbox.env()
+        file = Path(environment["SSL_CERT_FILE"])
+
+        def is_read_by(read):
+            os.utime(file, (0, 1))  # also a filesystem that is mounted with relatime notes a read
+            read()
+            return file.stat().st_atime != 0
+
+        if not is_read_by(file.read_bytes):
+            pytest.skip("the filesystem does not note when a file is read")
+        reading = "import siteline; siteline.Client.from_env().discover()"
+        assert is_read_by(lambda: run_script(reading, environment=environment))
+        assert not is_read_by(lambda: run_script("import siteline", environment=environment))
+
+
+def run_pytest(folder, test, *options):
+    """The outcome of a run of pytest on this test, in an empty folder."""
+    (folder / "test_theirs.py").write_text(textwrap.dedent(test))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers"]
+    done = subprocess.run(
+        [*command, *options], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_run_of_pytest_without_the_fixtures_does_not_load_siteline(tmp_path):
+    test = """
+        import sys
+
+        def test_of_somebody_else(request):
+            assert request.config.pluginmanager.has_plugin("siteline")
+            assert "_siteline_pytest" in sys.modules
+            assert not [name for name in sys.modules if name.split(".")[0] == "siteline"]
+    """
+    assert "1 passed" in run_pytest(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("-p", "siteline.testing"),
+        ("-p", "no:siteline", "-p", "siteline.testing"),
+    ],
+    ids=["entry_point", "both", "by_name"],
+)
+def test_the_fixtures_load_siteline_and_the_mark_is_known(tmp_path, options):
+    test = """
+        import sys
+        import pytest
+
+        @pytest.mark.siteline_sandbox(daily_allowance=2)
+        def test_of_a_customer(siteline_client, siteline_sandbox):
+            import siteline
+            from siteline.testing import NOW
+
+            assert isinstance(siteline_client, siteline.Client)
+            assert siteline_sandbox.clock.now().isoformat() == NOW.replace("Z", "+00:00")
+    """
+    assert "1 passed" in run_pytest(tmp_path, test, *options)
+
+
+def test_pytest_lists_the_fixtures_and_the_mark(tmp_path):
+    fixtures = run_pytest(tmp_path, "def test(): pass", "--fixtures")
+    assert "siteline_sandbox" in fixtures
+    assert "siteline_client" in fixtures
+    assert "@pytest.mark.siteline_sandbox" in run_pytest(tmp_path, "", "--markers")
