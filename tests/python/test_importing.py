@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import siteline
+from kit import systems
 from kit.interpreter import run_script
 
 
@@ -28,7 +29,7 @@ def test_importing_siteline_loads_nothing_of_the_sandbox_until_it_is_used():
     assert run_script(script).splitlines() == ["[] False", "['siteline._sandbox'] True"]
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@systems.PROC
 def test_importing_siteline_starts_no_thread_and_leaves_nothing_open():
     script = """
         import os
