@@ -206,8 +206,9 @@ bench: $(BENCH)/installed
 	PYTHONPATH=benches $(BENCH)/bin/python -m speed --out $(RESULTS)/speed.md $(BENCH_ARGS)
 
 # The crate for Windows: compiled, linked, and its tests run under Wine. On Debian/amd64; elsewhere it
-# says which job of the workflow does it. WINDOWS_TESTS="--lib store::" narrows the tests.
-WINDOWS_TESTS ?= --lib --tests
+# says which job of the workflow does it. WINDOWS_TESTS="--lib store::" narrows the tests; those that
+# are left out take a quarter of an hour under Wine.
+WINDOWS_TESTS ?= --lib --tests -- --skip one_flipped_bit
 windows: $(WHEELS)/ready
 	$(WHEELS)/$(SCRIPTS)/python .ci/windows.py build
 	$(WHEELS)/$(SCRIPTS)/python .ci/windows.py test $(WINDOWS_TESTS)

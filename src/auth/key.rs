@@ -273,6 +273,10 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
         io::ErrorKind::NotFound => {
             ("cannot be written: its directory does not exist", absolute_hint(path))
         }
+        io::ErrorKind::PermissionDenied if cfg!(windows) => (
+            "may not be written by this user, or another program has it open",
+            "Choose a directory of your own, or close it there.".to_owned(),
+        ),
         io::ErrorKind::PermissionDenied => {
             ("may not be written by this user", "Choose a directory of your own.".to_owned())
         }

@@ -160,12 +160,20 @@ async fn h5_a_connection_that_ends_before_the_status_is_retried_and_counted() {
     }
 }
 
+const LOST: (Kind, Transience) = (Kind::TransportError, Transience::Transient);
+
 #[tokio::test]
 async fn h6_a_body_shorter_than_its_length_is_a_truncated_body() {
     let begun =
         b"HTTP/1.1 200 OK\r\nX-Request-Id: r1\r\nContent-Length: 100\r\n\r\n{\"a\":".to_vec();
     for act in [Act::ReplyAndClose(begun.clone()), Act::ReplyAndReset(begun)] {
+        let is_lost = cfg!(windows) && matches!(act, Act::ReplyAndReset(_));
         let error = failure(act).await;
+        if is_lost {
+            // Windows gives up what it received before a reset.
+            assert_eq!((error.kind(), error.transience()), LOST, "{error}");
+            continue;
+        }
         assert_eq!((error.kind(), error.context().unsent), (Kind::TruncatedBody, false), "{error}");
         assert_eq!(error.transience(), Transience::Transient);
     }

@@ -196,6 +196,12 @@ impl Environment<'_> {
 mod tests {
     use super::*;
 
+    /// A folder that is absolute on this system, and what would be in it.
+    const ABSOLUTE: &str = if cfg!(windows) { "C:/x" } else { "/x" };
+    const ABSOLUTE_STATE: &str = if cfg!(windows) { "C:/x/siteline" } else { "/x/siteline" };
+    const ABSOLUTE_CONFIG: &str =
+        if cfg!(windows) { "C:/x/siteline/config.toml" } else { "/x/siteline/config.toml" };
+
     fn file(platform: Platform, pairs: &[(&str, &str)]) -> Option<PathBuf> {
         files(platform, pairs)[0].clone()
     }
@@ -216,7 +222,7 @@ mod tests {
         let home = ("HOME", "/home/ada");
         for (platform, pairs, expected) in [
             (Platform::Unix, vec![home], "/home/ada/.local/state/siteline"),
-            (Platform::Unix, vec![home, ("XDG_STATE_HOME", "/x")], "/x/siteline"),
+            (Platform::Unix, vec![home, ("XDG_STATE_HOME", ABSOLUTE)], ABSOLUTE_STATE),
             (
                 Platform::Unix,
                 vec![home, ("XDG_STATE_HOME", "x")],
@@ -251,7 +257,7 @@ mod tests {
         let home = ("HOME", "/home/ada");
         for (platform, pairs, expected) in [
             (Platform::Unix, vec![home], "/home/ada/.config/siteline/config.toml"),
-            (Platform::Unix, vec![home, ("XDG_CONFIG_HOME", "/x")], "/x/siteline/config.toml"),
+            (Platform::Unix, vec![home, ("XDG_CONFIG_HOME", ABSOLUTE)], ABSOLUTE_CONFIG),
             (
                 Platform::Unix,
                 vec![home, ("XDG_CONFIG_HOME", "x")],

@@ -15,7 +15,8 @@ use crate::http::{
 #[test]
 fn that_requests_are_counted_in_memory_is_said_once_for_each_path() {
     // No folder.
-    let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let file = std::path::absolute(file).expect("a path");
     let integration = Integration::new("https://customer.example.com", "subject-1");
     drop(warnings());
     for (name, said) in [("one.txt", 1), ("one.txt", 0), ("other.txt", 1), ("one.txt", 0)] {

@@ -334,7 +334,7 @@ fn a_lock_that_is_not_released_is_an_error_and_nothing_is_counted() {
     let folder = Folder::new();
     let mut ledger = folder.open(None);
     ledger.lock_wait = Duration::from_micros(50);
-    let stopped = File::open(folder.file()).expect("the file");
+    let stopped = OpenOptions::new().read(true).write(true).open(folder.file()).expect("the file");
     stopped.lock().expect("the lock");
     for error in [ledger.reserve(now(NOON), 0).err(), ledger.state(now(NOON)).err()] {
         assert_eq!(error.expect("locked").kind(), Kind::StoreBusy);

@@ -164,6 +164,9 @@ fn a_store_with_the_attribute_read_only_is_an_error_that_says_so() {
     let mut kept = free.clone();
     kept.set_readonly(true);
     std::fs::set_permissions(folder.file(), kept).unwrap();
+    if std::fs::OpenOptions::new().write(true).open(folder.file()).is_ok() {
+        return; // Root may, under Wine.
+    }
     let error = Store::open(&folder.file()).unwrap_err();
     assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.to_string().contains("the attribute \"read-only\""), "{error}");
