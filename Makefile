@@ -206,7 +206,7 @@ bench: $(BENCH)/installed
 	PYTHONPATH=benches $(BENCH)/bin/python -m speed --out $(RESULTS)/speed.md $(BENCH_ARGS)
 
 # The crate for Windows: compiled, linked, and its tests run under Wine. On Debian/amd64; elsewhere it
-# says which job of the workflow does it. WINDOWS_TESTS="--lib store::" narrows the tests; those that
+# says which jobs of the workflow do it. WINDOWS_TESTS="--lib store::" narrows the tests; those that
 # are left out take a quarter of an hour under Wine.
 WINDOWS_TESTS ?= --lib --tests -- --skip one_flipped_bit
 windows: $(WHEELS)/ready

@@ -6,7 +6,7 @@ arguments are those of ``cargo test``.
 
 The compiler with the source of its standard library, the linker and Wine are Debian's, unpacked by
 ``debian.py`` into ``target/windows``: nothing is installed. Wine is not Windows. What only Windows
-itself can show, and the tests in Python, are for the job ``windows`` of the workflow.
+itself can show, and the tests in Python, are for the jobs ``core`` and ``wheel`` of the workflow.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def main() -> int:
     try:
         root = prepare()
     except debian.Unavailable as error:
-        print(f"{error} The job windows of .github/workflows/ci.yml checks the crate for Windows.")
+        print(f"{error} The jobs core and wheel of .github/workflows/ci.yml try Windows itself.")
         return 1
     try:
         if sys.argv[1] == "test":
