@@ -1,5 +1,5 @@
 # make demo         examples/quickstart.py against the embedded sandbox; sets up only what it needs
-# make test         every test: the Rust core without Python, then the compiled wheel under pytest
+# make test         every test: the Rust core without Python, and the compiled wheel under pytest
 # make test-rust    the Rust core alone
 # make test-python  the wheel alone; PYTEST_ARGS="-k store" passes options to pytest
 # make test-pythons the wheel on the other interpreters that are found, or on those of PYTHONS
@@ -13,9 +13,10 @@
 # make feature-sets the crate with each set of its features: without Python, without the sandbox
 # make test-no-sandbox what a build without the sandbox can do, and how it says what it can't
 # make types        mypy, stubtest and the completeness of the public types
-# make check        what CI runs: format-check, lint, types, test
+# make check        what CI runs: test, then formatting, lints, types, other Pythons, lowest versions, campaigns
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at each system call
+# make campaigns    crash and torture, a minute each
 # make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
 # make mutants      change the core in 3,000 places, one at a time: do its tests notice? (many hours)
 # make windows      compile for Windows, and run the tests of the core there under Wine (Debian/amd64)
@@ -43,6 +44,8 @@
 
 PYTHON  ?= python3
 PROFILE ?= dev
+# Processes that share the Python tests; 0 for one alone, to debug.
+WORKERS ?= 2
 VENV    := .venv
 ifeq ($(OS),Windows_NT)
 SCRIPTS := Scripts
@@ -72,7 +75,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src pytho
 
 .PHONY: demo house test test-rust test-python test-pythons test-no-sandbox faults faults-long develop \
 	format format-check lint feature-sets types check \
-	torture crash fuzz mutants bench windows sdist wheel wheels wheels-test wheel-test wheel-again \
+	torture crash campaigns fuzz mutants bench windows sdist wheel wheels wheels-test wheel-test wheel-again \
 	lock test-lowest test-nightly test-free-threaded msrv deny advisories \
 	workflows release-check release-notes release-files clean
 .DEFAULT_GOAL := test
@@ -91,12 +94,19 @@ $(VENV)/ready: $(VENV)/base .ci/locks/test.txt .ci/locks/lint.txt
 
 # The wheel is installed, not the source tree, so that tests use what users get.
 $(VENV)/installed: $(VENV)/base $(SOURCES)
-	rm -rf target/wheels
+	rm -rf target/wheels $(VENV)/quick
 	$(BIN)/maturin build --quiet --locked --profile $(PROFILE) --interpreter $(BIN)/python --out target/wheels
 	$(BIN)/python $(ALONE) target/wheels/*.whl
 	touch $@
 
-demo: $(VENV)/installed
+# A wheel that compiles quickly, unless there is one for the tests already.
+$(VENV)/quick: $(VENV)/base $(SOURCES)
+	rm -rf target/quick-wheels $(VENV)/installed
+	$(BIN)/maturin build --quiet --locked --profile quick --interpreter $(BIN)/python --out target/quick-wheels
+	$(BIN)/python $(ALONE) target/quick-wheels/*.whl
+	touch $@
+
+demo: $(if $(wildcard $(VENV)/installed),$(VENV)/installed,$(VENV)/quick)
 	$(BIN)/python examples/quickstart.py
 
 # Prints the structure that tests/house reads from the source.
@@ -108,7 +118,9 @@ develop: $(VENV)/ready
 	rm -f $(VENV)/installed
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --locked --profile $(PROFILE)
 
-test: test-rust test-python faults test-pythons
+# What waits for the network beside what computes, and the compiler beside the tests of the core.
+test:
+	@$(MAKE) --no-print-directory --jobs=2 faults
 
 # The dependency tree of the core must not contain the dependencies of the Python bindings, nor
 # without its feature those of the sandbox.
@@ -122,11 +134,11 @@ test-rust:
 
 test-python: $(VENV)/ready $(VENV)/installed
 	@mkdir -p $(RESULTS)
-	$(BIN)/python -m pytest --junit-xml=$(RESULTS)/python.xml $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --junit-xml=$(RESULTS)/python.xml $(PYTEST_ARGS)
 
 # The same wheel on other interpreters, for example those of PYTHONS="python3.12 python3.13".
-test-pythons: test-python
-	$(BIN)/python tests/pythons.py target/wheels/*.whl --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
+test-pythons: $(VENV)/installed
+	$(BIN)/python tests/pythons.py target/wheels/*.whl --numprocesses=$(WORKERS) --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
 
 # The build of a gateway, in a folder that the tests put before the wheel above.
 $(NO_SANDBOX)/ready: $(VENV)/base $(SOURCES)
@@ -157,6 +169,12 @@ torture: $(VENV)/installed $(TORTURE)/ready
 	@mkdir -p $(RESULTS)
 	$(TORTURE)/bin/python $(ALONE) target/wheels/*.whl
 	PYTHONPATH=tests/stress $(TORTURE)/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(TORTURE_ARGS)
+
+# Both for a minute, the torture of siteline alone.
+campaigns: $(VENV)/ready $(VENV)/installed
+	@mkdir -p $(RESULTS)
+	PYTHONPATH=tests/stress $(BIN)/python -m crash --minutes 1 --out $(RESULTS)/campaign-crash.md
+	PYTHONPATH=tests/stress $(BIN)/python -m torture --minutes 1 --packages siteline --out $(RESULTS)/campaign-torture.md
 
 # At most ten minutes; CRASH_ARGS="--seed 1" repeats the run with that seed.
 crash: $(VENV)/installed
@@ -244,7 +262,7 @@ wheel-test:
 wheel-again: $(WHEELS)/ready
 	$(WHEELS)/$(SCRIPTS)/python .ci/wheels.py again $(TARGET)
 
-check: format-check lint types test
+check: test format-check lint types test-pythons test-lowest test-no-sandbox campaigns workflows deny
 
 # The locks of the Python environments. uv alone makes locks for every system and Python at once.
 $(LOCKING)/ready:
@@ -257,7 +275,7 @@ lock: $(LOCKING)/ready
 
 # The same wheel as elsewhere; of what it works with, the oldest that pyproject.toml allows.
 test-lowest: $(VENV)/installed
-	PYTHONS="$${PYTHONS-python3.11}" $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest $(PYTEST_ARGS)
+	PYTHONS="$${PYTHONS-python3.11}" $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest --numprocesses=$(WORKERS) $(PYTEST_ARGS)
 
 # NIGHTLY_INDEX: a second index, with builds of each night; without it, what is published as a
 # pre-release. What is not replaced is as locked.
