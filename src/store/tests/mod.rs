@@ -13,7 +13,6 @@ mod views;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow_array::RecordBatch;
 use jiff::Timestamp;
@@ -30,9 +29,8 @@ pub(super) struct Folder(PathBuf);
 
 impl Folder {
     pub(super) fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("siteline-store-{}-{number}", std::process::id());
+        // Windows uses the number of a process again soon.
+        let name = format!("siteline-store-{}", uuid::Uuid::new_v4().simple());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         Self(folder)
