@@ -16,7 +16,7 @@
 # make check        what CI runs: test, then formatting, lints, types, other Pythons, lowest versions, campaigns
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at each system call
-# make campaigns    crash and torture, a minute each
+# make campaigns    hostile months, then crash and torture for a minute each
 # make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
 # make mutants      change the core in 3,000 places, one at a time: do its tests notice? (many hours)
 # make windows      compile for Windows, and run the tests of the core there under Wine (Debian/amd64)
@@ -130,15 +130,15 @@ test-rust:
 	@! grep -E '^(pyo3|python|numpy)' $(RESULTS)/tree.txt || { echo 'the core depends on Python'; exit 1; }
 	@cargo tree --locked --no-default-features --features python --edges normal,build --prefix none > $(RESULTS)/tree-no-sandbox.txt
 	@! grep -E '^(jsonwebtoken|rcgen)' $(RESULTS)/tree-no-sandbox.txt || { echo 'without the sandbox its dependencies are in the tree'; exit 1; }
-	cargo test --locked > $(RESULTS)/rust.txt 2>&1; status=$$?; cat $(RESULTS)/rust.txt; exit $$status
+	MAKEFLAGS= cargo test --locked > $(RESULTS)/rust.txt 2>&1; status=$$?; cat $(RESULTS)/rust.txt; exit $$status
 
 test-python: $(VENV)/ready $(VENV)/installed
 	@mkdir -p $(RESULTS)
-	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --junit-xml=$(RESULTS)/python.xml $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not campaign" --numprocesses=$(WORKERS) --junit-xml=$(RESULTS)/python.xml $(PYTEST_ARGS)
 
 # The same wheel on other interpreters, for example those of PYTHONS="python3.12 python3.13".
 test-pythons: $(VENV)/installed
-	$(BIN)/python tests/pythons.py target/wheels/*.whl --numprocesses=$(WORKERS) --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
+	$(BIN)/python tests/pythons.py target/wheels/*.whl -m "not campaign" --numprocesses=$(WORKERS) --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
 
 # The build of a gateway, in a folder that the tests put before the wheel above.
 $(NO_SANDBOX)/ready: $(VENV)/base $(SOURCES)
@@ -170,9 +170,10 @@ torture: $(VENV)/installed $(TORTURE)/ready
 	$(TORTURE)/bin/python $(ALONE) target/wheels/*.whl
 	PYTHONPATH=tests/stress $(TORTURE)/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(TORTURE_ARGS)
 
-# Both for a minute, the torture of siteline alone.
+# Hostile months, then kills and interrupts for a minute each, those of siteline alone.
 campaigns: $(VENV)/ready $(VENV)/installed
 	@mkdir -p $(RESULTS)
+	$(BIN)/python -m pytest -m campaign --numprocesses=$(WORKERS)
 	PYTHONPATH=tests/stress $(BIN)/python -m crash --minutes 1 --out $(RESULTS)/campaign-crash.md
 	PYTHONPATH=tests/stress $(BIN)/python -m torture --minutes 1 --packages siteline --out $(RESULTS)/campaign-torture.md
 
@@ -275,7 +276,7 @@ lock: $(LOCKING)/ready
 
 # The same wheel as elsewhere; of what it works with, the oldest that pyproject.toml allows.
 test-lowest: $(VENV)/installed
-	PYTHONS="$${PYTHONS-python3.11}" $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest --numprocesses=$(WORKERS) $(PYTEST_ARGS)
+	PYTHONS="$${PYTHONS-python3.11}" $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest -m "not campaign" --numprocesses=$(WORKERS) $(PYTEST_ARGS)
 
 # NIGHTLY_INDEX: a second index, with builds of each night; without it, what is published as a
 # pre-release. What is not replaced is as locked.

@@ -94,7 +94,7 @@ mod unix {
         use super::*;
 
         #[test]
-        fn s5_mounteds_are_recognised_in_the_table_of_mounts() {
+        fn s5_network_filesystems_are_recognised_in_the_table_of_mounts() {
             let mounts = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
                 40 22 0:40 / /mnt/share rw master:2 - nfs4 server:/export rw,vers=4.2\n\
                 41 40 8:2 / /mnt/share/local rw - xfs /dev/sdb rw\n\
