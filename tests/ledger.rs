@@ -1,5 +1,6 @@
 //! Compares the ledger file of a client with the sandbox's count.
 
+#![cfg(feature = "sandbox")]
 #![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
 
 use std::future::ready;

@@ -1,6 +1,7 @@
 //! K15: another crate of the process brings a second crypto library. This test has a process of its own,
 //! in which rustls is built with both, and ring is the default for everybody who does not choose.
 
+#![cfg(feature = "sandbox")]
 #![expect(clippy::disallowed_methods, reason = "the test has its own runtime")]
 
 use std::future::ready;

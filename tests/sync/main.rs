@@ -1,5 +1,6 @@
 //! Syncs from the sandbox: client, sandbox and sync together, over real sockets, with frozen clocks.
 
+#![cfg(feature = "sandbox")]
 #![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
 
 mod convergence;
