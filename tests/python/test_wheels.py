@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 import re
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -167,3 +168,14 @@ def test_the_crates_in_the_library_are_listed_with_their_licences():
     for unlinked in ("syn ", "proptest ", "cc ", "serde_derive "):
         assert f"\n- {unlinked}" not in text
     assert "OpenSSL" in text
+
+
+def test_the_source_distribution_is_a_package_of_cargo_without_the_tests(tmp_path):
+    staged = tmp_path / "source"
+    source.stage(staged, PAGE)
+    command = ["cargo", "metadata", "--locked", "--offline", "--no-deps", "--format-version=1"]
+    done = subprocess.run(command, cwd=staged, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (package,) = json.loads(done.stdout)["packages"]
+    assert [target["name"] for target in package["targets"]] == ["siteline"]
+    assert not {"tests", "benches", "docs"} & {path.name for path in staged.iterdir()}
