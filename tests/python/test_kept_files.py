@@ -19,7 +19,9 @@ def kept(request, tmp_path):
 
 def points_of(kept: Path) -> pd.DataFrame:
     """The points that the version had in its store."""
-    frame = pd.read_csv(kept / "points.csv", parse_dates=["timestamp"])
+    frame = pd.read_csv(
+        kept / "points.csv", parse_dates=["timestamp"], float_precision="round_trip"
+    )
     return frame.astype({"sample_count": "Int64"})
 
 
