@@ -7,8 +7,8 @@ the linker, so that a wheel runs with glibc 2.17 (manylinux2014) or musl 1.2. Wh
 Rust has no standard library of the target and its packages are Debian's, the compiler comes from
 there.
 
-No folder of this machine is in what is made, and all times are that of the last commit: the same
-commit and tools give the same bytes.
+No folder of this machine is in what is made, and all times are that of the commit of the source
+distribution: the same commit and tools give the same bytes.
 """
 
 from __future__ import annotations
@@ -58,6 +58,13 @@ def unpacked(sdist: Path, build: Path) -> Path:
         archive.extractall(build / "source", filter="data")
     (folder,) = (build / "source").iterdir()
     return folder
+
+
+def made_at(sdist: Path) -> int:
+    """The time of the files in a source distribution: that of its commit, in seconds since 1970."""
+    with tarfile.open(sdist) as archive:
+        # Where the times of a zip begin: 1980.
+        return max(int(archive.getmembers()[0].mtime), 315619200)
 
 
 def own_target() -> str:
@@ -125,18 +132,18 @@ def make_wheel(sdist: Path, target: str, dist: Path, build: Path) -> Path:
     if "-linux-" in target:
         libc = "musllinux_1_2" if target.endswith("musl") else "manylinux2014"
         command += ["--zig", "--compatibility", libc]
+    time_of_all = made_at(sdist)
     variables = {
         "RUSTC": rustc,
         "CARGO_TARGET_DIR": str(build / "target"),
         "CARGO_INCREMENTAL": "0",
-        "SOURCE_DATE_EPOCH": source.committed_at(),
+        "SOURCE_DATE_EPOCH": str(time_of_all),
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         **remapped(folder, build, rustc, target),
     }
     run(command, folder, **variables)
     (built,) = (folder / "dist").glob("*.whl")
-    moment = time.gmtime(max(int(source.committed_at()), 315619200))
-    bill.rewrite(built, moment[:6])
+    bill.rewrite(built, time.gmtime(time_of_all)[:6])
     made = Path(shutil.move(built, dist / built.name))
     print(f"{made.name}: {made.stat().st_size / 1e6:.2f} MB", flush=True)
     return made
