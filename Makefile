@@ -16,7 +16,7 @@
 # make check        what CI runs: test, then formatting, lints, types, other Pythons, lowest versions, campaigns
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at each system call
-# make campaigns    hostile months, then crash and torture for a minute each
+# make campaigns    hostile months, then a short crash
 # make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
 # make mutants      change the core in 3,000 places, one at a time: do its tests notice? (many hours)
 # make windows      compile for Windows, and run the tests of the core there under Wine (Debian/amd64)
@@ -170,12 +170,12 @@ torture: $(VENV)/installed $(TORTURE)/ready
 	$(TORTURE)/bin/python $(ALONE) target/wheels/*.whl
 	PYTHONPATH=tests/stress $(TORTURE)/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(TORTURE_ARGS)
 
-# Hostile months, then kills and interrupts for a minute each, those of siteline alone.
+# Hostile months, then kills, failing disks and losses of power at every fifth place. Not `make torture`,
+# which judges by the clock.
 campaigns: $(VENV)/ready $(VENV)/installed
 	@mkdir -p $(RESULTS)
 	$(BIN)/python -m pytest -m campaign --numprocesses=$(WORKERS)
-	PYTHONPATH=tests/stress $(BIN)/python -m crash --minutes 1 --out $(RESULTS)/campaign-crash.md
-	PYTHONPATH=tests/stress $(BIN)/python -m torture --minutes 1 --packages siteline --out $(RESULTS)/campaign-torture.md
+	PYTHONPATH=tests/stress $(BIN)/python -m crash --minutes 3 --step 5 --kills 50 --out $(RESULTS)/campaign.md
 
 # At most ten minutes; CRASH_ARGS="--seed 1" repeats the run with that seed.
 crash: $(VENV)/installed
