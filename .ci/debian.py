@@ -18,7 +18,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+# By the name of the processor, and the other way.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+PROCESSORS = {architecture: processor for processor, architecture in ARCHITECTURES.items()}
 LOADERS = {"amd64": "lib64/ld-linux-x86-64.so.2", "arm64": "lib/ld-linux-aarch64.so.1"}
 TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 

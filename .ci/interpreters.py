@@ -33,12 +33,14 @@ class Interpreter:
     :param command: the beginning of its command
     :param pip: the beginning of the command that installs packages for it
     :param variables: environment variables that it needs
+    :param options: what pip is told of it
     """
 
     name: str
     command: list[str]
     pip: list[str]
     variables: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
 
     def install(self, *arguments: str) -> None:
         """Install packages.
@@ -47,8 +49,6 @@ class Interpreter:
         """
         command = [*self.pip, "install", "--quiet", *self.options, *arguments]
         subprocess.run(command, check=True)
-
-    options: tuple[str, ...] = ()
 
     def run(self, *arguments: str, folder: Path) -> str:
         """What a command of the interpreter prints; what it writes to stderr is shown.
@@ -84,7 +84,7 @@ def unpacked(version: str, suite: str, architecture: str) -> Interpreter:
     if architecture != debian.machine():
         command = [*emulator(architecture, root), str(root.path / program)]
     packages = TARGET / f"try-{version}-{architecture}"
-    processor = {name: ours for ours, name in debian.ARCHITECTURES.items()}[architecture]
+    processor = debian.PROCESSORS[architecture]
     platforms = [
         f"--platform=manylinux_2_{minor}_{processor}"
         for minor in range(NEWEST_GLIBC, OLDEST_GLIBC - 1, -1)
@@ -106,7 +106,7 @@ def unpacked(version: str, suite: str, architecture: str) -> Interpreter:
 
 def emulator(architecture: str, root: debian.Root) -> list[str]:
     """The beginning of a command that runs a program of another processor."""
-    processor = {name: ours for ours, name in debian.ARCHITECTURES.items()}[architecture]
+    processor = debian.PROCESSORS[architecture]
     qemu = debian.unpack(TARGET / "debian/qemu", QEMU_SUITE, ["qemu-user"])
     return [str(qemu.path / f"usr/bin/qemu-{processor}"), "-L", str(root.path)]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -27,7 +28,8 @@ import interpreters
 import source
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
-ELSEWHERE = ("3.13", "trixie", "arm64")
+# Under qemu.
+ELSEWHERE, ELSEWHERE_VERSION, ELSEWHERE_SUITE = "aarch64", "3.13", "trixie"
 LARGEST = 8_000_000
 MANYLINUX = "manylinux_2_17"
 BIN = Path(sys.executable).parent
@@ -129,23 +131,34 @@ def check(wheels: list[Path], sdists: list[Path]) -> list[str]:
     return [*wrong, refused] if refused else wrong
 
 
+def of_processor(wheels: list[Path], processor: str) -> Path:
+    """The one wheel for glibc on a processor that needs no free-threaded Python.
+
+    :raises ValueError: if there is none, or more than one
+    """
+    found = [w for w in wheels if f"-abi3-manylinux2014_{processor}" in w.name]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} wheels for {processor} in place of one: make wheels")
+    return found[0]
+
+
 def run_everywhere(wheels: list[Path]) -> list[str]:
     """Run this processor's wheel on each version of Python, the other one under qemu."""
+    tries = [(version, platform.machine()) for version in VERSIONS]
+    if ELSEWHERE != platform.machine():
+        tries.append((ELSEWHERE_VERSION, ELSEWHERE))
     wrong = []
-    by_processor = {name: [w for w in wheels if name in w.name] for name in debian.ARCHITECTURES}
-    own, = (w for w in wheels if f"manylinux2014_{os.uname().machine}" in w.name)  # fmt: skip
-    for version in VERSIONS:
+    for version, processor in tries:
         try:
-            try_on(interpreters.find(version), own)
+            wheel = of_processor(wheels, processor)
+            if processor == platform.machine():
+                interpreter = interpreters.find(version)
+            else:
+                architecture = debian.ARCHITECTURES[processor]
+                interpreter = interpreters.unpacked(version, ELSEWHERE_SUITE, architecture)
+            try_on(interpreter, wheel)
         except (debian.Unavailable, subprocess.CalledProcessError, ValueError) as error:
-            wrong.append(f"CPython {version}: {error}")
-    version, suite, architecture = ELSEWHERE
-    if architecture != debian.machine():
-        try:
-            (other,) = by_processor["aarch64"]
-            try_on(interpreters.unpacked(version, suite, architecture), other)
-        except (debian.Unavailable, subprocess.CalledProcessError, ValueError) as error:
-            wrong.append(f"CPython {version} on {architecture}: {error}")
+            wrong.append(f"CPython {version} on {processor}: {error}")
     return wrong
 
 

@@ -134,7 +134,8 @@ pub(super) fn prepare_for_writing(path: &Path, share: Option<Share>) -> Result<(
 fn without_groups(share: Share) -> Error {
     let message = format!("share={:?} is not for Windows, whose files have no group", share.name());
     Error::new(Kind::ConfigError, message).with_hint(
-        "Give the folder of the store an access control list that lets the others in: icacls FOLDER          /grant \"NAME:(OI)(CI)M\" to write, \"NAME:(OI)(CI)R\" to read. A new store takes it over.",
+        "Give the folder of the store an access control list that lets the others in: icacls FOLDER \
+         /grant \"NAME:(OI)(CI)M\" to write, \"NAME:(OI)(CI)R\" to read. A new store takes it over.",
     )
 }
 

@@ -179,3 +179,11 @@ def test_the_source_distribution_is_a_package_of_cargo_without_the_tests(tmp_pat
     (package,) = json.loads(done.stdout)["packages"]
     assert [target["name"] for target in package["targets"]] == ["siteline"]
     assert not {"tests", "benches", "docs"} & {path.name for path in staged.iterdir()}
+
+
+def test_a_wheel_that_is_missing_for_a_processor_is_said():
+    names = ["siteline-1.0.0-cp311-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"]
+    wheels = [Path(name) for name in (*names, names[0].replace("cp311-abi3", "cp314-cp314t"))]
+    assert try_wheels.of_processor(wheels, "x86_64") == wheels[0]
+    with pytest.raises(ValueError, match="0 wheels for aarch64 in place of one: make wheels"):
+        try_wheels.of_processor(wheels, "aarch64")
