@@ -145,7 +145,7 @@ def of_processor(wheels: list[Path], processor: str) -> Path:
 def run_everywhere(wheels: list[Path]) -> list[str]:
     """Run this processor's wheel on each version of Python, the other one under qemu."""
     tries = [(version, platform.machine()) for version in VERSIONS]
-    if ELSEWHERE != platform.machine():
+    if platform.machine() != ELSEWHERE:
         tries.append((ELSEWHERE_VERSION, ELSEWHERE))
     wrong = []
     for version, processor in tries:
