@@ -7,7 +7,8 @@
 //! lines.
 //!
 //! A sum does not depend on the order, and one short write to the end of a local file is not mixed with
-//! another. So no lock is needed, and a process that was stopped or killed keeps no other waiting.
+//! another. So no lock is needed, and a process that was stopped or killed keeps no other waiting. On
+//! Windows, where not every filesystem promises that (Wine's loses writes), whoever uses the file locks it.
 //! Nothing stays open between two readings: a child that closes all its files, or that was forked,
 //! reads on.
 
@@ -111,7 +112,8 @@ impl Movements {
         if !path.metadata()?.is_file() {
             return Err(damaged());
         }
-        let text = fs::read_to_string(path)?;
+        let mut text = String::new();
+        open(path)?.read_to_string(&mut text)?;
         let (head, _) = text.split_once('\n').ok_or_else(damaged)?;
         let stands_since = match head.strip_prefix(HEAD).ok_or_else(damaged)?.trim() {
             "runs" => None,
@@ -144,7 +146,7 @@ impl SharedFile {
         if fs::metadata(&self.path)?.len() <= self.read {
             return Ok(());
         }
-        let mut file = File::open(&self.path)?;
+        let mut file = open(&self.path)?;
         file.seek(SeekFrom::Start(self.read))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
@@ -157,7 +159,14 @@ impl SharedFile {
     }
 
     fn append(&self, movement: Movement) -> io::Result<()> {
-        let mut file = OpenOptions::new().append(true).open(&self.path)?;
+        let mut options = OpenOptions::new();
+        options.append(true);
+        // A handle that can only append cannot lock.
+        #[cfg(windows)]
+        options.read(true);
+        let mut file = options.open(&self.path)?;
+        #[cfg(windows)]
+        file.lock()?;
         file.write_all(movement.line().as_bytes())
     }
 }
@@ -170,6 +179,14 @@ impl Drop for SharedFile {
             let _ = self.path.parent().map(fs::remove_dir_all);
         }
     }
+}
+
+/// The file, to be read while none appends to it.
+fn open(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    #[cfg(windows)]
+    file.lock_shared()?;
+    Ok(file)
 }
 
 /// Makes the file in a new folder that only this user may enter.
