@@ -87,8 +87,6 @@ def environment(root: Path) -> dict[str, str]:
         f"CARGO_TARGET_{upper}_RUNNER": str(root / WINE / "wine64"),
         f"CC_{lower}": compiler,
         f"AR_{lower}": f"{MINGW}-ar",
-        # The assembler nasm is not needed: the crate has what it would make.
-        "AWS_LC_SYS_PREBUILT_NASM": "1",
         "WINEPREFIX": str(FOLDER / "wine"),
         # Of zlib, which Debian's Wine is built against.
         "WINEPATH": f"Z:{root / 'usr' / MINGW / 'lib'}",
