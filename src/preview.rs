@@ -69,8 +69,9 @@ impl Preview {
                 None => more = true,
             }
         }
-        let ids =
-            |number: usize| points.series[number].0.clone().map(|id| id.map(|id| id.to_string()));
+        let ids = |number: usize| {
+            points.series[number].0.each_ref().map(|id| id.as_ref().map(ToString::to_string))
+        };
         let series = series.into_iter().map(|(number, rows)| (ids(number), rows)).collect();
         let drawn = SelectedSeries {
             times: points.timestamps.values(),

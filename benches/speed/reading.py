@@ -86,6 +86,44 @@ def _memory() -> list[Row]:
     ]
 
 
+def _wide() -> list[Row]:
+    """Pages of many series, small pages, and points with members that nobody needs."""
+    ours, arrow = "frames:siteline:wide", "arrow:siteline:wide"
+    records, small = "records:siteline:wide", "frames:siteline:small"
+    what = "pages of 5,000 series x 2 points, "
+    rows = [
+        Row(f"{what}to pandas, beside msgspec", "seconds", ours, "typed:frame:wide", bar=0.35),
+        Row(f"{what}to pandas, beside polars", "seconds", ours, "frames:polars:wide", bar=0.35),
+        Row(f"{what}to Arrow, beside a bare Rust loop", "seconds", arrow, "arrow:bare:wide", bar=1.2),
+        Row(f"{what}records, beside orjson", "seconds", records, "records:orjson:wide", bar=0.45),
+    ]
+    rows = [_compared(row) for row in rows]
+    rows += [
+        Row(f"{what}peak of to_pandas", "frames", ours, unit="frames", bar=1.6),
+        _compared(
+            Row(
+                "pages of 1,000 points, to pandas, beside msgspec",
+                "seconds",
+                small,
+                "typed:frame:small",
+                bar=0.35,
+            )
+        ),
+    ]
+    for pages, what, bar in (
+        ("unknown-70", "points with 70 unknown members", 1.0),
+        ("unknown-100", "points with 100 unknown members", 1.0),
+        ("unknown-200", "points with 200 unknown members", 1.0),
+        ("shuffled", "members in random order", None),
+        ("decimals", "decimals of 40 digits", None),
+        ("texts", "unknown texts of 2 KB", None),
+    ):
+        name, by = f"decoding alone, {what}, beside sonic-rs", f"arrow:alone:{pages}"
+        row = Row(name, "siteline", by, by, "GB/s", bar, at_least=True, peer_figure="sonic")
+        rows.append(replace(row, slow=(by,)))
+    return rows
+
+
 def _compared(row: Row) -> Row:
     return replace(row, compared=True)
 
@@ -113,6 +151,7 @@ ROWS = [
         )
     ),
     *_memory(),
+    *_wide(),
     Row(
         "import siteline, beside importing requests",
         "seconds",

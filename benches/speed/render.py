@@ -8,7 +8,19 @@ A page is a slice of time of 20 series; doubles of 3 to 17 digits, one number in
   points, an unknown member
 - ``pairs``: as ``a``, two points to an envelope
 - ``gzip``, ``gzip-b``: ``a`` and ``b``, compressed (``.json.gz``)
+- ``small``: as ``a``, in a thousand pages of a thousand points
 - ``page``, ``tiny``: one page each, of ten thousand points and of ten
+
+Others of as many points each:
+
+- ``wide``: a page has two points of each of 5,000 series
+
+For decoding alone, three pages each:
+
+- ``unknown-70``, ``unknown-100``, ``unknown-200``: points with so many unknown members
+- ``shuffled``: the members of each point in a random order
+- ``decimals``: values of forty digits
+- ``texts``: points with an unknown text of two kilobytes
 
 The cursor of page 0 is ``p001``, and so on; that of the last page is null.
 """
@@ -16,17 +28,24 @@ The cursor of page 0 is ``p001``, and so on; that of the last page is null.
 from __future__ import annotations
 
 import gzip
+import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 
-VERSION = 1
+VERSION = 2
 PAGES, SERIES, SLICE = 100, 20, 500
 """Pages, series, and minutes of a page."""
+WIDE_SERIES, WIDE_SLICE = 5_000, 2
+"""The same of ``wide``."""
+SMALL_SLICE = 50
+"""Minutes of a page of ``small``."""
+ODD_PAGES, ODD_SLICE = 3, 100
+"""Pages of the sets for decoding alone, and minutes of each."""
 START = datetime(2026, 9, 1, tzinfo=UTC)
 NULLS = 0.01
 
@@ -66,13 +85,12 @@ class Series:
         )
 
 
-def series(pages: int = PAGES) -> list[Series]:
-    """All series, from a fixed seed."""
+def series(minutes: int, count: int = SERIES) -> list[Series]:
+    """So many series, from a fixed seed."""
     generator = np.random.default_rng(5)
-    minutes = pages * SLICE
     times = [f"{START + timedelta(minutes=at):%Y-%m-%dT%H:%M:%SZ}" for at in range(minutes)]
     rendered = []
-    for number in range(SERIES):
+    for number in range(count):
         value = 50 + np.cumsum(generator.normal(0, 0.02, minutes))
         spread = generator.uniform(0, 1, minutes)
         columns = [_numbers(generator, each) for each in (value, value - spread, value + spread)]
@@ -109,11 +127,15 @@ def _page_b(envelopes: list[str], following: str | None) -> bytes:
     return f'{{"nextCursor": {cursor}, "series": [{", ".join(envelopes)}]}}'.encode()
 
 
+def _following(number: int, pages: int) -> str | None:
+    return f"p{number + 1:03d}" if number + 1 < pages else None
+
+
 def bodies(pages: int = PAGES) -> Iterator[tuple[str, bytes]]:
     """Every file: its path within the folder, and its content."""
-    data = series(pages)
+    data = series(pages * SLICE)
     for number in range(pages):
-        following = f"p{number + 1:03d}" if number + 1 < pages else None
+        following = _following(number, pages)
         begin, stop = number * SLICE, (number + 1) * SLICE
         body_a = _page_a([one.envelope_a(begin, stop) for one in data], following)
         body_b = _page_b([one.envelope_b(begin, stop) for one in data], following)
@@ -123,8 +145,70 @@ def bodies(pages: int = PAGES) -> Iterator[tuple[str, bytes]]:
         yield f"pairs/{number:03d}.json", _page_a(pairs, following)
         yield f"gzip/{number:03d}.json.gz", gzip.compress(body_a, 6, mtime=0)
         yield f"gzip-b/{number:03d}.json.gz", gzip.compress(body_b, 6, mtime=0)
+    yield from _slices("small", data, SMALL_SLICE)
+    yield from _slices("wide", series(pages * WIDE_SLICE, WIDE_SERIES), WIDE_SLICE)
+    for name, point in _odd_points():
+        yield from _odd(name, data, point)
     yield "page/000.json", _page_a([one.envelope_a(0, SLICE) for one in data], None)
     yield "tiny/000.json", _page_a([one.envelope_a(0, 5) for one in data[:2]], None)
+
+
+def _slices(name: str, data: list[Series], minutes: int) -> Iterator[tuple[str, bytes]]:
+    """Pages of so many minutes of all series, in layout A."""
+    pages = len(data[0].points) // minutes
+    for number in range(pages):
+        begin = number * minutes
+        envelopes = [one.envelope_a(begin, begin + minutes) for one in data]
+        yield f"{name}/{number:03d}.json", _page_a(envelopes, _following(number, pages))
+
+
+Point = tuple[str, str, str, str, str]
+
+
+def _odd_points() -> Iterator[tuple[str, Callable[[Point], str]]]:
+    """The sets for decoding alone: a name, and what makes the text of a point."""
+    shuffle = random.Random(5)
+    names = ("timestamp", "value", "minimum", "maximum", "sampleCount")
+
+    def shuffled(point: Point) -> str:
+        timestamp, *numbers = point
+        members = list(zip(names, (f'"{timestamp}"', *numbers), strict=True))
+        shuffle.shuffle(members)
+        return "{" + ",".join([f'"{name}":{value}' for name, value in members]) + "}"
+
+    def decimals(point: Point) -> str:
+        timestamp, *numbers, count = point
+        longer = [_longer(number) for number in numbers]
+        return _POINT_A % (timestamp, *longer, count)
+
+    def with_members(members: str) -> Callable[[Point], str]:
+        return lambda point: (_POINT_A % point)[:-1] + members
+
+    for count in (70, 100, 200):
+        unknown = "".join([f',"member{number}":{number}' for number in range(count)])
+        yield f"unknown-{count}", with_members(unknown + "}")
+    yield "shuffled", shuffled
+    yield "decimals", decimals
+    yield "texts", with_members(',"note":"' + "A note of the shift. " * 100 + '"}')
+
+
+def _longer(number: str) -> str:
+    """The same number with forty digits; null stays null."""
+    whole, _, fraction = number.partition(".")
+    return f"{whole}.{fraction.ljust(40 - len(whole), '0')}" if fraction else number
+
+
+def _odd(
+    name: str, data: list[Series], point: Callable[[Point], str]
+) -> Iterator[tuple[str, bytes]]:
+    head = '{"siteId":"%s","lineId":"%s","machineId":"%s","deviceId":"%s","tagGuid":"%s","points":['
+    for number in range(ODD_PAGES):
+        begin = number * ODD_SLICE
+        envelopes = [
+            head % one.ids + ",".join(map(point, one.points[begin : begin + ODD_SLICE])) + "]}"
+            for one in data
+        ]
+        yield f"{name}/{number:03d}.json", _page_a(envelopes, _following(number, ODD_PAGES))
 
 
 def render(folder: Path, pages: int = PAGES) -> None:

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::bookmark::{Bookmark, CursorLog};
 use super::cursor::{Cursor, CursorHash};
 use super::decode::edge::cursor_at_an_edge;
-use super::decode::{DecodeSettings, Decoded, decode_sized};
+use super::decode::{DecodeSettings, Decoded, EarlierPages, decode, decode_after};
 use super::novelty::Novelty;
 use super::page::Page;
 use super::query::{Query, origin_fingerprint};
@@ -60,8 +60,8 @@ pub struct Chain {
     known: HashSet<CursorHash>,
     /// Whether its pages still bring something new (P14).
     novelty: Novelty,
-    /// The number of points of the last page: the initial capacity for the next.
-    rows: usize,
+    /// What its pages were like so far.
+    earlier: Arc<Mutex<EarlierPages>>,
 }
 
 impl Chain {
@@ -89,7 +89,7 @@ impl Chain {
             pages_before: 0,
             seen: CursorLog::default(),
             known: HashSet::new(),
-            rows: 0,
+            earlier: Arc::default(),
         }
     }
 
@@ -230,7 +230,7 @@ impl Chain {
     /// The decoder of the next page's body.
     #[must_use]
     pub fn decoding(&self) -> Decoding {
-        Decoding { settings: Arc::clone(&self.settings), rows: self.rows }
+        Decoding { settings: Arc::clone(&self.settings), earlier: Arc::clone(&self.earlier) }
     }
 
     /// Advances the chain by the reply to [`Chain::wire`] and returns its page.
@@ -256,7 +256,6 @@ impl Chain {
         let sequence = self.sequence;
         self.sequence += 1;
         self.pages += 1;
-        self.rows = decoded.points.rows();
         if self.max_pages.is_none() {
             self.novelty.add(&decoded.points, self.pages);
         }
@@ -362,7 +361,7 @@ pub(crate) fn ends_chain(error: &Error) -> bool {
 #[derive(Debug, Clone)]
 pub struct Decoding {
     settings: Arc<DecodeSettings>,
-    rows: usize,
+    earlier: Arc<Mutex<EarlierPages>>,
 }
 
 impl Decoding {
@@ -371,7 +370,11 @@ impl Decoding {
     /// # Errors
     /// As [`super::decode()`].
     pub fn decode(&self, body: &[u8]) -> Result<Decoded> {
-        decode_sized(body, &self.settings, self.rows)
+        match self.earlier.try_lock() {
+            Some(mut earlier) => decode_after(body, &self.settings, &mut earlier),
+            // Another thread decodes a page of this chain.
+            None => decode(body, &self.settings),
+        }
     }
 
     /// The next cursor, if it is found without decoding: the one that [`Decoding::decode`] finds in a

@@ -71,7 +71,7 @@ impl<T: Copy> NumberColumn<T> {
     }
 }
 
-/// Consecutive rows of a page, by column.
+/// The rows of a page, by column.
 pub(super) struct RowSlice<'c> {
     pub(super) timestamps: &'c [i64],
     /// Value, minimum, maximum. NaN if null.
@@ -107,12 +107,12 @@ impl<'a> ColumnsBuilder<'a> {
         &self.timestamps
     }
 
-    /// The rows from `row` to the end.
-    pub(super) fn rows_from(&self, row: usize) -> RowSlice<'_> {
+    /// All rows.
+    pub(super) fn all_rows(&self) -> RowSlice<'_> {
         RowSlice {
-            timestamps: &self.timestamps[row..],
-            numbers: self.numbers.each_ref().map(|column| &column.values[row..]),
-            sample_counts: &self.sample_counts.values[row..],
+            timestamps: &self.timestamps,
+            numbers: self.numbers.each_ref().map(|column| column.values.as_slice()),
+            sample_counts: &self.sample_counts.values,
         }
     }
 

@@ -5,7 +5,6 @@
 //! mostly ascending, so complete runs are copied; rows are compared only if runs overlap.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -55,27 +54,58 @@ pub(crate) struct Merger {
     /// The sequence number of each page.
     pages: Vec<u64>,
     sequences: HashSet<u64>,
-    series: Vec<(Identity, Vec<SeriesRun>)>,
-    known: HashMap<Identity, usize>,
+    series: SeriesList,
+    /// In order of arrival.
+    runs: Vec<SeriesRun>,
     report: MergeReport,
 }
 
-/// Consecutive rows of one series on one page.
-#[derive(Debug, Clone)]
+/// The distinct series of all pages, in order of arrival.
+#[derive(Debug, Clone, Default)]
+struct SeriesList {
+    identities: Vec<Identity>,
+    known: HashMap<Identity, u32>,
+    /// For each series the one that followed it the last time.
+    next: Vec<u32>,
+    last: u32,
+}
+
+/// Consecutive rows of one series on one page. There is one for each envelope of each page, so it is
+/// small.
+#[derive(Debug, Clone, Copy)]
 struct SeriesRun {
-    page: usize,
-    /// Row numbers over all pages.
-    rows: Range<usize>,
+    series: u32,
+    rows: CopyRange,
     ascending: bool,
 }
 
-impl SeriesRun {
-    fn first(&self, timestamps: &[i64]) -> i64 {
-        timestamps[self.rows.start]
+impl SeriesList {
+    /// The index of a series, which is added if it is new. The pages of a chain share their identities
+    /// and mostly have them in the same order.
+    fn index(&mut self, identity: &Identity) -> u32 {
+        let expected = self.next.get(self.last as usize).copied();
+        let index = match expected {
+            Some(expected) if self.identities[expected as usize].is_shared_with(identity) => {
+                expected
+            }
+            _ => self.find(identity),
+        };
+        self.next[self.last as usize] = index;
+        self.last = index;
+        index
     }
 
-    fn last(&self, timestamps: &[i64]) -> i64 {
-        timestamps[self.rows.end - 1]
+    fn find(&mut self, identity: &Identity) -> u32 {
+        if let Some(index) = self.known.get(identity) {
+            return *index;
+        }
+        // Cannot overflow: so many series do not fit into memory.
+        let index = u32::try_from(self.identities.len()).unwrap_or(u32::MAX);
+        self.identities.push(identity.clone());
+        self.known.insert(identity.clone(), index);
+        // Until another one follows.
+        self.next.push(0);
+        index
     }
 }
 
@@ -88,8 +118,8 @@ impl Merger {
             columns: PagedColumns::new(extra_columns.len()),
             pages: Vec::new(),
             sequences: HashSet::new(),
-            series: Vec::new(),
-            known: HashMap::new(),
+            series: SeriesList::default(),
+            runs: Vec::new(),
             report: MergeReport::default(),
         }
     }
@@ -97,14 +127,15 @@ impl Merger {
     /// Adds a page, unless a page with its sequence number was added before.
     ///
     /// # Errors
-    /// `Kind::InternalError` for a page with other columns.
+    /// `Kind::InternalError` for a page with other columns, `Kind::BodyTooLarge` for one of billions of
+    /// points.
     pub(crate) fn push(&mut self, page: &Page) -> Result<()> {
         let points = &page.points;
         self.check_columns(points)?;
         if !self.sequences.insert(page.sequence) {
             return Ok(());
         }
-        self.add(page.sequence, points);
+        self.add(page.sequence, points)?;
         self.report.pages += 1;
         self.report.points_read += page.rows() as u64;
         self.report.quality.merge(&page.report);
@@ -116,12 +147,12 @@ impl Merger {
     /// report.
     ///
     /// # Errors
-    /// `Kind::InternalError` for a table with other columns.
+    /// As [`Merger::push`].
     pub(crate) fn push_merged(&mut self, table: &Merged) -> Result<()> {
         let (sequence, points) = (self.next_sequence(), &table.points);
         self.check_columns(points)?;
         self.sequences.insert(sequence);
-        self.add(sequence, points);
+        self.add(sequence, points)?;
         let report = &table.report;
         self.report.pages += report.pages;
         self.report.points_read += report.points_read;
@@ -138,27 +169,32 @@ impl Merger {
         Err(Error::new(Kind::InternalError, "a page with other columns cannot be merged"))
     }
 
-    fn add(&mut self, sequence: u64, points: &PointColumns) {
-        let (index, start) = (self.pages.len(), self.columns.rows());
-        self.columns.push(points);
+    /// Adds rows as a page.
+    ///
+    /// # Errors
+    /// `Kind::BodyTooLarge` for more rows than a page may have.
+    fn add(&mut self, sequence: u64, points: &PointColumns) -> Result<()> {
+        let page = self.columns.push(points)?;
         // Looks up each series once for the page, not once for each envelope.
         let mut indices = vec![None; points.series.len()];
+        self.runs.reserve(points.envelopes.len());
         for Envelope { series, rows } in &points.envelopes {
-            let known =
-                *indices[*series].get_or_insert_with(|| self.series_index(&points.series[*series]));
-            let rows = start + rows.start..start + rows.end;
-            add_run(&mut self.series[known].1, index, rows, self.columns.timestamps());
+            let series =
+                *indices[*series].get_or_insert_with(|| self.series.index(&points.series[*series]));
+            let times = &points.timestamps.values()[rows.clone()];
+            if let Some(rows) = CopyRange::new(page, rows) {
+                let ascending = times.is_sorted_by(|earlier, later| earlier < later);
+                let run = SeriesRun { series, rows, ascending };
+                match self.runs.last_mut() {
+                    Some(last) if last.is_continued_by(&run, &self.columns) => {
+                        last.rows.extend(rows);
+                    }
+                    _ => self.runs.push(run),
+                }
+            }
         }
         self.pages.push(sequence);
-    }
-
-    fn series_index(&mut self, identity: &Identity) -> usize {
-        if let Some(index) = self.known.get(identity) {
-            return *index;
-        }
-        self.series.push((identity.clone(), Vec::new()));
-        self.known.insert(identity.clone(), self.series.len() - 1);
-        self.series.len() - 1
+        Ok(())
     }
 
     /// Pages merged so far.
@@ -178,53 +214,84 @@ impl Merger {
     /// # Errors
     /// `Kind::BodyTooLarge` if an extra column exceeds 2 GiB of text.
     pub(crate) fn finish(mut self) -> Result<Merged> {
-        self.series.sort_unstable_by(|left, right| left.0.cmp(&right.0));
-        let slices = self.series.iter().map(|(_, runs)| runs.len()).sum();
-        let mut plan: Vec<CopyRange> = Vec::with_capacity(slices);
+        let (order, mut runs, ends) = self.runs_by_series();
+        let mut plan: Vec<CopyRange> = Vec::with_capacity(runs.len());
         let (mut series, mut envelopes) = (Vec::new(), Vec::new());
-        let mut start = 0;
-        for (identity, mut runs) in self.series {
+        let (mut start, mut first_run) = (0, 0);
+        for (index, end) in order.into_iter().zip(ends) {
+            let runs = &mut runs[std::mem::replace(&mut first_run, end)..end];
+            let columns = &self.columns;
+            runs.sort_unstable_by_key(|run| run.bounds(columns));
             let before = plan.len();
-            let times = self.columns.timestamps();
-            runs.sort_unstable_by_key(|run| (run.first(times), run.last(times)));
-            let apart = runs.is_sorted_by(|left, right| left.last(times) < right.first(times));
+            let apart = runs.is_sorted_by(|left, right| left.last(columns) < right.first(columns));
             if apart && runs.iter().all(|run| run.ascending) {
-                plan.extend(
-                    runs.drain(..).map(|SeriesRun { page, rows, .. }| CopyRange { page, rows }),
-                );
+                plan.extend(runs.iter().map(|run| run.rows));
             } else {
-                resolve(&runs, (&self.columns, &self.pages), &mut plan, &mut self.report);
+                resolve(runs, (columns, &self.pages), &mut plan, &mut self.report);
             }
-            let length: usize = plan[before..].iter().map(|slice| slice.rows.len()).sum();
+            let length: usize = plan[before..].iter().map(CopyRange::len).sum();
             if length > 0 {
                 envelopes.push(Envelope { series: series.len(), rows: start..start + length });
-                series.push(identity);
+                series.push(self.series.identities[index as usize].clone());
                 start += length;
             }
         }
+        drop(runs);
         self.report.points = start as u64;
         self.report.series = series.len() as u64;
         let points = self.columns.merged(&plan, (series, envelopes), self.extra_columns)?;
         Ok(Merged { points: Arc::new(points), report: self.report })
     }
+
+    /// The series in canonical order, their runs in that order, and where those of each series end.
+    fn runs_by_series(&mut self) -> (Vec<u32>, Vec<SeriesRun>, Vec<usize>) {
+        let identities = &self.series.identities;
+        let mut order: Vec<u32> = (0..).take(identities.len()).collect();
+        order.sort_unstable_by_key(|series| &identities[*series as usize]);
+        let mut counts = vec![0_usize; identities.len()];
+        for run in &self.runs {
+            counts[run.series as usize] += 1;
+        }
+        let mut end = 0;
+        let ends = order.iter().map(|series| {
+            end += counts[*series as usize];
+            // From now on the place of its next run.
+            counts[*series as usize] = end - counts[*series as usize];
+            end
+        });
+        let ends = ends.collect();
+        let runs = std::mem::take(&mut self.runs);
+        let mut sorted = runs.clone();
+        for run in runs {
+            let place = &mut counts[run.series as usize];
+            sorted[*place] = run;
+            *place += 1;
+        }
+        (order, sorted, ends)
+    }
 }
 
-/// Adds an envelope's rows: extends the last run if they continue it, else begins a new run.
-fn add_run(runs: &mut Vec<SeriesRun>, page: usize, rows: Range<usize>, timestamps: &[i64]) {
-    let added = &timestamps[rows.clone()];
-    let Some(first) = added.first() else { return };
-    let ascending = added.is_sorted_by(|earlier, later| earlier < later);
-    if let Some(run) = runs.last_mut()
-        && run.page == page
-        && run.rows.end == rows.start
-        && run.ascending
-        && ascending
-        && run.last(timestamps) < *first
-    {
-        run.rows.end = rows.end;
-        return;
+impl SeriesRun {
+    fn first(&self, columns: &PagedColumns) -> i64 {
+        columns.timestamps()[columns.row(self.rows)]
     }
-    runs.push(SeriesRun { page, rows, ascending });
+
+    fn last(&self, columns: &PagedColumns) -> i64 {
+        columns.timestamps()[columns.row(self.rows) + self.rows.len() - 1]
+    }
+
+    fn bounds(&self, columns: &PagedColumns) -> (i64, i64) {
+        (self.first(columns), self.last(columns))
+    }
+
+    /// Whether the rows of the other follow, on the same page and in time.
+    fn is_continued_by(&self, other: &Self, columns: &PagedColumns) -> bool {
+        self.series == other.series
+            && self.rows.is_before(other.rows)
+            && self.ascending
+            && other.ascending
+            && self.last(columns) < other.first(columns)
+    }
 }
 
 /// Sorts the rows of overlapping runs and keeps the highest version of each timestamp.
@@ -234,11 +301,13 @@ fn resolve(
     plan: &mut Vec<CopyRange>,
     report: &mut MergeReport,
 ) {
-    let mut rows: Vec<(i64, u64, usize, usize)> = runs
+    let mut rows: Vec<(i64, u64, usize, u32)> = runs
         .iter()
         .flat_map(|run| {
-            let sequence = sequences[run.page];
-            run.rows.clone().map(move |row| (columns.timestamps()[row], sequence, row, run.page))
+            let (page, first) = (run.rows.page, columns.row(run.rows));
+            let sequence = sequences[page as usize];
+            (first..first + run.rows.len())
+                .map(move |row| (columns.timestamps()[row], sequence, row, page))
         })
         .collect();
     // Most runs are ascending: the stable sort detects and merges them, the unstable one does not.
@@ -255,9 +324,10 @@ fn resolve(
             }
             continue;
         }
+        let row = columns.copy_of_row(page, row);
         match plan[first_slice..].last_mut() {
-            Some(slice) if slice.page == page && slice.rows.end == row => slice.rows.end += 1,
-            _ => plan.push(CopyRange { page, rows: row..row + 1 }),
+            Some(rows) if rows.is_before(row) => rows.extend(row),
+            _ => plan.push(row),
         }
     }
 }

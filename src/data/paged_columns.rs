@@ -46,11 +46,48 @@ struct PagedColumn<T> {
     nulls: Vec<Option<NullBuffer>>,
 }
 
-/// Rows of a page to copy into the table, numbered over all pages.
-#[derive(Debug)]
+/// Consecutive rows of a page to copy into the table.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct CopyRange {
-    pub(super) page: usize,
-    pub(super) rows: Range<usize>,
+    pub(super) page: u32,
+    /// The first row, numbered on its page.
+    start: u32,
+    length: u32,
+}
+
+impl CopyRange {
+    /// `None` for no rows.
+    #[inline]
+    pub(super) fn new(page: u32, rows: &Range<usize>) -> Option<Self> {
+        // A page with more rows is refused.
+        let number = |row: usize| u32::try_from(row).unwrap_or(u32::MAX);
+        let copied = Self { page, start: number(rows.start), length: number(rows.len()) };
+        (copied.length > 0).then_some(copied)
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.length as usize
+    }
+
+    /// Whether the other rows follow on the same page.
+    #[inline]
+    pub(super) fn is_before(&self, other: Self) -> bool {
+        self.page == other.page && self.start + self.length == other.start
+    }
+
+    /// Adds the rows that follow.
+    #[inline]
+    pub(super) fn extend(&mut self, other: Self) {
+        self.length += other.length;
+    }
+
+    /// The rows on their page.
+    #[inline]
+    pub(super) fn on_page(&self) -> Range<usize> {
+        let start = self.start as usize;
+        start..start + self.len()
+    }
 }
 
 impl PagedColumns {
@@ -67,8 +104,27 @@ impl PagedColumns {
         &self.timestamps
     }
 
-    /// Adds a page. Its rows are numbered from [`PagedColumns::rows`] on.
-    pub(super) fn push(&mut self, points: &PointColumns) {
+    /// The first of these rows, numbered over all pages.
+    #[inline]
+    pub(super) fn row(&self, rows: CopyRange) -> usize {
+        self.starts[rows.page as usize] + rows.start as usize
+    }
+
+    /// A row of a page, numbered over all pages, to be copied.
+    pub(super) fn copy_of_row(&self, page: u32, row: usize) -> CopyRange {
+        let start = row - self.starts[page as usize];
+        CopyRange { page, start: u32::try_from(start).unwrap_or(u32::MAX), length: 1 }
+    }
+
+    /// Adds a page and returns its number. Its rows are numbered from [`PagedColumns::rows`] on.
+    ///
+    /// # Errors
+    /// `Kind::BodyTooLarge` for four billion rows.
+    pub(super) fn push(&mut self, points: &PointColumns) -> Result<u32> {
+        let (Ok(page), Ok(_)) = (u32::try_from(self.starts.len()), u32::try_from(points.rows()))
+        else {
+            return Err(Error::new(Kind::BodyTooLarge, "four billion points cannot be merged"));
+        };
         self.starts.push(self.rows());
         extend(&mut self.timestamps, points.timestamps.values());
         for (column, array) in self.numbers.iter_mut().zip(&points.numbers) {
@@ -78,10 +134,11 @@ impl PagedColumns {
         for (column, array) in self.extras.iter_mut().zip(&points.extras) {
             column.push(array.clone());
         }
+        Ok(page)
     }
 
     /// Whether two rows, each given with its page, are equal bit for bit; null equals only null.
-    pub(super) fn same_values(&self, one: (usize, usize), other: (usize, usize)) -> bool {
+    pub(super) fn same_values(&self, one: (u32, usize), other: (u32, usize)) -> bool {
         let bits =
             |at| self.numbers.each_ref().map(|column| self.value(column, at).map(f64::to_bits));
         let count = |at| self.value(&self.sample_counts, at);
@@ -90,15 +147,26 @@ impl PagedColumns {
             && self.extras.iter().all(|pages| self.text(pages, one) == self.text(pages, other))
     }
 
-    fn value<T: Copy>(&self, column: &PagedColumn<T>, (page, row): (usize, usize)) -> Option<T> {
+    fn value<T: Copy>(&self, column: &PagedColumn<T>, (page, row): (u32, usize)) -> Option<T> {
+        let page = page as usize;
         let nulls = column.nulls[page].as_ref();
         let is_null = nulls.is_some_and(|nulls| nulls.is_null(row - self.starts[page]));
         (!is_null).then(|| column.values[row])
     }
 
-    fn text<'a>(&self, pages: &'a [StringArray], (page, row): (usize, usize)) -> Option<&'a str> {
+    fn text<'a>(&self, pages: &'a [StringArray], (page, row): (u32, usize)) -> Option<&'a str> {
+        let page = page as usize;
         let (array, row) = (&pages[page], row - self.starts[page]);
         array.is_valid(row).then(|| array.value(row))
+    }
+
+    /// Whether the plan is all rows in their present order.
+    fn in_order(&self, plan: &[CopyRange]) -> bool {
+        let mut next = 0;
+        plan.iter().all(|rows| {
+            let start = self.row(*rows);
+            std::mem::replace(&mut next, start + rows.len()) == start
+        }) && next == self.rows()
     }
 
     /// The rows of the plan as the points of these series; `envelopes` covers them.
@@ -111,8 +179,7 @@ impl PagedColumns {
         (series, envelopes): (Vec<Identity>, Vec<Envelope>),
         extra_columns: Vec<String>,
     ) -> Result<PointColumns> {
-        let plan =
-            CopyPlan { slices: plan, starts: &self.starts, in_order: in_order(plan, self.rows()) };
+        let plan = CopyPlan { slices: plan, starts: &self.starts, in_order: self.in_order(plan) };
         let extras = self.extras.iter().map(|pages| plan.texts(pages)).collect::<Result<_>>()?;
         drop(self.extras);
         let (timestamps, spare) = plan.values(self.timestamps, Vec::new());
@@ -134,13 +201,6 @@ impl PagedColumns {
             batch: OnceLock::new(),
         })
     }
-}
-
-/// Whether the plan is all rows in their present order.
-fn in_order(plan: &[CopyRange], rows: usize) -> bool {
-    let mut next = 0;
-    plan.iter().all(|slice| std::mem::replace(&mut next, slice.rows.end) == slice.rows.start)
-        && next == rows
 }
 
 impl<T: ArrowNativeType> PagedColumn<T> {
@@ -172,7 +232,7 @@ struct CopyPlan<'a> {
 
 impl CopyPlan<'_> {
     fn rows(&self) -> usize {
-        self.slices.iter().map(|slice| slice.rows.len()).sum()
+        self.slices.iter().map(CopyRange::len).sum()
     }
 
     /// Copies the table's values into `spare`; also returns the vector that is free then.
@@ -182,7 +242,14 @@ impl CopyPlan<'_> {
             merged.clear();
             merged.reserve_exact(self.rows());
             for slice in self.slices {
-                merged.extend_from_slice(&rest[slice.rows.clone()]);
+                let start = self.starts[slice.page as usize] + slice.start as usize;
+                let values = &rest[start..start + slice.len()];
+                if values.len() <= FEW {
+                    // Without a call for each slice.
+                    merged.extend(values.iter().copied());
+                } else {
+                    merged.extend_from_slice(values);
+                }
             }
             rest.clear();
         }
@@ -205,29 +272,26 @@ impl CopyPlan<'_> {
             return None;
         }
         let mut validity = NullBufferBuilder::new(self.rows());
-        for CopyRange { page, rows } in self.slices {
-            let first = rows.start - self.starts[*page];
-            match &pages[*page] {
-                None => validity.append_n_non_nulls(rows.len()),
+        for slice in self.slices {
+            match &pages[slice.page as usize] {
+                None => validity.append_n_non_nulls(slice.len()),
                 // Slicing a buffer counts its nulls: for a few bits, single appends are faster.
-                Some(nulls) if rows.len() <= FEW => {
-                    for row in first..first + rows.len() {
+                Some(nulls) if slice.len() <= FEW => {
+                    for row in slice.on_page() {
                         validity.append(nulls.is_valid(row));
                     }
                 }
-                Some(nulls) => validity.append_buffer(&nulls.slice(first, rows.len())),
+                Some(nulls) => {
+                    validity.append_buffer(&nulls.slice(slice.on_page().start, slice.len()));
+                }
             }
         }
         validity.finish()
     }
 
     fn texts(&self, pages: &[StringArray]) -> Result<StringArray> {
-        let local = |slice: &CopyRange| {
-            let start = self.starts[slice.page];
-            slice.rows.start - start..slice.rows.end - start
-        };
         let bytes = |slice: &CopyRange| {
-            let (rows, offsets) = (local(slice), pages[slice.page].value_offsets());
+            let (rows, offsets) = (slice.on_page(), pages[slice.page as usize].value_offsets());
             i64::from(offsets[rows.end]) - i64::from(offsets[rows.start])
         };
         let total: i64 = self.slices.iter().map(bytes).sum();
@@ -238,8 +302,8 @@ impl CopyPlan<'_> {
         let bytes = usize::try_from(total).unwrap_or(0);
         let mut builder = StringBuilder::with_capacity(self.rows(), bytes);
         for slice in self.slices {
-            let array = &pages[slice.page];
-            for row in local(slice) {
+            let array = &pages[slice.page as usize];
+            for row in slice.on_page() {
                 builder.append_option(array.is_valid(row).then(|| array.value(row)));
             }
         }

@@ -17,9 +17,23 @@ use arrow_schema::SchemaRef;
 use super::schema::{COLUMN_NAMES, batch, broken, schema};
 use crate::error::{Error, Kind, Result};
 
-/// The five ids of a series (§2.3), in the order of the columns. Null is a distinct id.
+/// The five ids of a series (§2.3), in the order of the columns. Null is a distinct id. Shared: the pages
+/// of a chain have the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Identity(pub [Option<Arc<str>>; 5]);
+pub struct Identity(pub Arc<[Option<Arc<str>>; 5]>);
+
+impl From<[Option<Arc<str>>; 5]> for Identity {
+    fn from(ids: [Option<Arc<str>>; 5]) -> Self {
+        Self(Arc::new(ids))
+    }
+}
+
+impl Identity {
+    /// Whether both are the same in memory, which is faster to tell than whether they are equal.
+    pub(crate) fn is_shared_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
 
 /// Consecutive rows of one series: on a page an envelope (§2.3), in a table the complete series.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +83,7 @@ impl PointColumns {
             last = Some(current);
             let number = *known.entry(current).or_insert_with(|| {
                 let text = |index: usize| Some(text_of(keys[index], row)?.into());
-                series.push(Identity(std::array::from_fn(text)));
+                series.push(Identity::from(std::array::from_fn(text)));
                 series.len() - 1
             });
             envelopes.push(Envelope { series: number, rows: row..row + 1 });

@@ -85,7 +85,7 @@ impl PageReport {
     pub(super) fn note_unknown(&mut self, name: impl FnOnce() -> String) {
         if self.unknown_members.len() < UNKNOWN_LISTED {
             self.unknown_members.insert(name());
-        } else {
+        } else if self.unknown_members.len() == UNKNOWN_LISTED {
             self.unknown_members.insert("… and more".to_owned());
         }
     }

@@ -106,7 +106,7 @@ fn series_check(feed: i64, id: i64, identity: &[u8]) -> i64 {
 
 fn identity_bytes(identity: &Identity) -> Vec<u8> {
     let mut sink = Sink::default();
-    for id in &identity.0 {
+    for id in identity.0.iter() {
         sink.0.push(u8::from(id.is_some()));
         sink.bytes(id.as_deref().unwrap_or_default().as_bytes());
     }
@@ -115,13 +115,13 @@ fn identity_bytes(identity: &Identity) -> Vec<u8> {
 
 fn read_identity(bytes: &[u8]) -> Option<Identity> {
     let mut source = Source(bytes);
-    let mut identity = Identity::default();
-    for id in &mut identity.0 {
+    let mut ids: [Option<Arc<str>>; 5] = Default::default();
+    for id in &mut ids {
         let known = source.take(1)? == [1];
         let text = std::str::from_utf8(source.bytes()?).ok()?;
         *id = known.then(|| Arc::from(text));
     }
-    source.0.is_empty().then_some(identity)
+    source.0.is_empty().then(|| Identity::from(ids))
 }
 
 #[derive(Debug, Default)]

@@ -143,7 +143,7 @@ impl Harness {
         let identities: Vec<Identity> = truth
             .series
             .iter()
-            .map(|series| Identity(series.members().map(|(_, id)| id.map(Arc::from))))
+            .map(|series| Identity::from(series.members().map(|(_, id)| id.map(Arc::from))))
             .collect();
         let bits = |value: Option<f64>| value.map(f64::to_bits);
         (0..truth.len())

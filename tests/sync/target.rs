@@ -103,7 +103,7 @@ fn identity(batch: &RecordBatch, row: usize) -> Identity {
         let texts: &StringArray = ids.values().as_string();
         ids.key(row).map(|key| Arc::from(texts.value(key)))
     };
-    Identity([0, 1, 2, 3, 4].map(id))
+    Identity::from([0, 1, 2, 3, 4].map(id))
 }
 
 impl Target for Stored {

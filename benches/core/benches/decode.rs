@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use siteline::data::DecodeSettings;
-use siteline::data::decode::decode_sized;
+use siteline::data::decode;
 use siteline_bench::columns::Columns;
 use siteline_bench::pages::{self, Layout};
 use siteline_bench::seeds;
@@ -19,7 +19,7 @@ fn decode(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Bytes(body.len() as u64));
         group.bench_function("siteline", |bencher| {
-            bencher.iter(|| decode_sized(black_box(&body), &settings, ROWS).expect("a page"));
+            bencher.iter(|| decode(black_box(&body), &settings).expect("a page"));
         });
         group.bench_function("sonic typed", |bencher| {
             bencher.iter(|| {

@@ -1,12 +1,13 @@
 //! Reads the series envelopes of a page (§2.3): five ids and the points, in any order.
 
-use std::collections::HashMap;
+use std::ops::Range;
 
 use super::identities::IdentityTexts;
 use super::json::{Parser, ValueKind, under};
+use super::known_series::{Keys, KnownSeries};
 use super::names::{Member, MemberNames};
 use super::points::PointReader;
-use super::quality::SeriesRows;
+use super::quality::{SeriesTimes, repeated};
 use super::settings::DecodeSettings;
 use crate::data::columns::ColumnsBuilder;
 use crate::data::point_columns::{Envelope, Identity, PointColumns};
@@ -27,31 +28,21 @@ fn member_name(settings: &DecodeSettings, index: usize) -> &str {
     }
 }
 
-/// The keys of a series' five ids in [`IdentityTexts`]; `None` for null.
-type Keys = [Option<i32>; 5];
-
 /// Reads envelopes into columns.
 pub(super) struct EnvelopeReader<'a, 's> {
     settings: &'s DecodeSettings,
     names: MemberNames,
     points: PointReader,
     columns: ColumnsBuilder<'a>,
-    ids: [IdentityTexts; 5],
+    known: &'s mut KnownSeries,
     envelopes: Vec<Envelope>,
-    /// The distinct series, in order of arrival.
-    series: Vec<Series>,
-    indices: HashMap<Keys, usize>,
-    /// The index of the series of the last envelope.
-    last: usize,
-}
-
-/// One series of this page.
-struct Series {
-    identity: Identity,
-    keys: Keys,
-    /// The index of the series that followed it the last time.
-    next: usize,
-    rows: SeriesRows,
+    /// The distinct series of this page, in order of arrival, and their timestamps.
+    series: Vec<Identity>,
+    times: Vec<SeriesTimes>,
+    /// For each known series its index on this page.
+    indices: Vec<Option<u32>>,
+    /// The lists of unknown members that are in the report, by their index in [`KnownSeries`].
+    noted: Vec<bool>,
 }
 
 /// An id of an envelope.
@@ -66,24 +57,35 @@ enum Id {
 /// The members of an envelope read so far.
 struct EnvelopeMembers<'a> {
     ids: [Id; 5],
-    points: bool,
+    /// The bytes of the points.
+    points: Option<Range<usize>>,
+    /// Points that are in the columns already; they are not read again.
+    read_before: Option<Range<usize>>,
     /// For each extra column, the member's JSON text.
     extras: Vec<Option<&'a str>>,
+    /// The unknown members, `None` if one of them is not stored.
+    unknown: Option<Vec<String>>,
 }
 
 impl<'a, 's> EnvelopeReader<'a, 's> {
-    pub(super) fn new(settings: &'s DecodeSettings, rows: usize) -> Self {
+    pub(super) fn new(
+        settings: &'s DecodeSettings,
+        rows: usize,
+        known: &'s mut KnownSeries,
+    ) -> Self {
         let members = POINTS + 1 + settings.extra_columns.len();
+        known.begin_page();
         Self {
             settings,
             names: MemberNames::new((0..members).map(|index| member_name(settings, index))),
             points: PointReader::new(settings),
             columns: ColumnsBuilder::new(rows, settings.extra_columns.len()),
-            ids: std::array::from_fn(|_| IdentityTexts::default()),
             envelopes: Vec::new(),
             series: Vec::new(),
-            indices: HashMap::new(),
-            last: 0,
+            times: Vec::new(),
+            indices: vec![None; known.len()],
+            noted: Vec::new(),
+            known,
         }
     }
 
@@ -111,21 +113,89 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
             return Err(Error::protocol_at("", message));
         }
         let start = self.columns.rows();
-        let members = self.read_members(json, array, report)?;
-        if !members.points {
+        let (begin, before) = (json.offset(), json.clone());
+        let mut read_before = None;
+        if let Some((number, length)) = self.known.expected(&json.bytes()[begin..]) {
+            let points = begin + length..self.points_after(json, begin + length, report)?;
+            if let Some(length) = self.known.tail(number, &json.bytes()[points.end..]) {
+                json.leave(points.end + length);
+                self.note_unknown(number, array, report);
+                self.push(number, start);
+                return Ok(());
+            }
+            // Something else follows the points than before: the ids are read.
+            *json = before;
+            read_before = Some(points);
+        }
+        let members = self.read_members(json, array, report, read_before)?;
+        let Some(points) = members.points else {
             let name = &self.settings.shape.points;
             return Err(Error::protocol_at(format!(".{name}"), "the series has no such member"));
-        }
+        };
         for (column, text) in members.extras.iter().enumerate() {
             if let Some(text) = text.filter(|text| *text != "null") {
                 self.columns.fill_extra(column, start, text);
             }
         }
-        let rows = start..self.columns.rows();
-        let series = self.series_index(self.keys(&members.ids)?);
-        self.series[series].rows.add(self.columns.timestamps(), rows.clone());
-        self.envelopes.push(Envelope { series, rows });
+        let number = self.known.number(self.keys(&members.ids)?);
+        // Texts of extra columns are taken from the members.
+        if let Some(unknown) = members.unknown.filter(|_| members.extras.is_empty()) {
+            let (bytes, end) = (json.bytes(), json.offset());
+            self.known.learn(
+                number,
+                &bytes[begin..points.start],
+                &bytes[points.end..end],
+                &unknown,
+            );
+        }
+        self.push(number, start);
         Ok(())
+    }
+
+    /// Reads the points at `at`, of an envelope whose members up to there are known; returns their end.
+    fn points_after(
+        &mut self,
+        json: &mut Parser<'a>,
+        at: usize,
+        report: &mut PageReport,
+    ) -> Result<usize> {
+        json.deepen()?;
+        json.seek(at);
+        self.points.read(json, &mut self.columns, report).map_err(|error| {
+            under(error, format_args!(".{}", shown_name(&self.settings.shape.points)))
+        })?;
+        Ok(json.offset())
+    }
+
+    /// Adds the envelope of a series, whose rows begin at `start`.
+    fn push(&mut self, number: usize, start: usize) {
+        self.known.follow(number);
+        if number >= self.indices.len() {
+            self.indices.resize(number + 1, None);
+        }
+        // Cannot overflow: a body has less than 2 GiB, and so fewer series.
+        let new = u32::try_from(self.series.len()).unwrap_or(u32::MAX);
+        let index = *self.indices[number].get_or_insert(new);
+        if index == new {
+            self.series.push(self.known.identity(number).clone());
+            self.times.push(SeriesTimes::default());
+        }
+        let (series, rows) = (index as usize, start..self.columns.rows());
+        self.times[series].add(&self.columns.timestamps()[rows.clone()]);
+        self.envelopes.push(Envelope { series, rows });
+    }
+
+    /// Reports the unknown members of an envelope that was recognised, once for a page.
+    fn note_unknown(&mut self, number: usize, array: &str, report: &mut PageReport) {
+        let Some((index, unknown)) = self.known.unknown(number) else { return };
+        if self.noted.get(index) == Some(&true) {
+            return;
+        }
+        for name in unknown {
+            note(report, array, name);
+        }
+        self.noted.resize(self.noted.len().max(index + 1), false);
+        self.noted[index] = true;
     }
 
     fn read_members(
@@ -133,19 +203,25 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         json: &mut Parser<'a>,
         array: &str,
         report: &mut PageReport,
+        read_before: Option<Range<usize>>,
     ) -> Result<EnvelopeMembers<'a>> {
         json.enter()?;
         self.names.restart();
-        let extras = vec![None; self.settings.extra_columns.len()];
-        let mut members = EnvelopeMembers { ids: [Id::Missing; 5], points: false, extras };
+        let mut members = EnvelopeMembers {
+            ids: [Id::Missing; 5],
+            points: None,
+            read_before,
+            extras: vec![None; self.settings.extra_columns.len()],
+            unknown: Some(Vec::new()),
+        };
         let mut first = true;
         loop {
-            let note = |name: &str| {
-                report.note_unknown(|| format!("{}[].{}", shown_name(array), shown_name(name)));
-            };
-            match self.names.next(json, &mut first, note)? {
+            match self.names.next(json, &mut first, |name| note(report, array, name))? {
                 None => return Ok(members),
-                Some(Member::Unknown) => drop(json.skip_value()?),
+                Some(Member::Unknown) => {
+                    json.skip_value()?;
+                    members.add_unknown(self.names.current());
+                }
                 Some(Member::Known(index)) => {
                     let index = usize::from(index);
                     self.read_member(index, json, &mut members, report).map_err(|error| {
@@ -166,13 +242,17 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
     ) -> Result<()> {
         let repeated = match index {
             0..POINTS => {
-                let id = read_id(&mut self.ids[index], json)?;
+                let id = read_id(&mut self.known.ids[index], json)?;
                 std::mem::replace(&mut members.ids[index], id) != Id::Missing
             }
-            POINTS if members.points => true,
+            POINTS if members.points.is_some() => true,
             POINTS => {
-                members.points = true;
-                self.points.read(json, &mut self.columns, report)?;
+                let start = json.value_offset();
+                match members.read_before.take_if(|points| points.start == start) {
+                    Some(points) => json.seek(points.end),
+                    None => self.points.read(json, &mut self.columns, report)?,
+                }
+                members.points = Some(start..json.offset());
                 false
             }
             extra => members.extras[extra - POINTS - 1].replace(json.skip_value()?).is_some(),
@@ -194,25 +274,6 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
             };
         }
         Ok(keys)
-    }
-
-    /// The index of the series with these keys, which is added if it is new. The order of series
-    /// mostly repeats, so the series that followed the last time is compared first.
-    fn series_index(&mut self, keys: Keys) -> usize {
-        let predicted = self.series.get(self.last).map_or(0, |last| last.next);
-        let index = if self.series.get(predicted).is_some_and(|series| series.keys == keys) {
-            predicted
-        } else {
-            *self.indices.entry(keys).or_insert(self.series.len())
-        };
-        if index == self.series.len() {
-            let text = |column: usize| keys[column].map(|key| self.ids[column].text(key).clone());
-            let identity = Identity(std::array::from_fn(text));
-            self.series.push(Series { identity, keys, next: index, rows: SeriesRows::default() });
-        }
-        self.series[self.last].next = index;
-        self.last = index;
-        index
     }
 
     /// J22: refuses points that have none of the four values where unknown members stand.
@@ -239,12 +300,26 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         let timestamps = self.columns.timestamps();
         report.points = timestamps.len() as u64;
         report.series = self.series.len() as u64;
-        report.repeated = self.series.iter().map(|series| series.rows.repeated(timestamps)).sum();
+        report.repeated = repeated(&self.times, &self.envelopes, timestamps);
+        self.points.count_unusual(&self.columns, report);
         report.timestamp_forms.extend(self.points.timestamp_form());
         self.check_values(report)?;
-        let series = self.series.into_iter().map(|series| series.identity).collect();
-        self.columns.finish(series, self.envelopes, &self.settings.extra_columns)
+        self.columns.finish(self.series, self.envelopes, &self.settings.extra_columns)
     }
+}
+
+impl EnvelopeMembers<'_> {
+    fn add_unknown(&mut self, name: Option<&str>) {
+        match (name, &mut self.unknown) {
+            (Some(name), Some(unknown)) => unknown.push(name.to_owned()),
+            _ => self.unknown = None,
+        }
+    }
+}
+
+/// Reports an unknown member of an envelope.
+fn note(report: &mut PageReport, array: &str, name: &str) {
+    report.note_unknown(|| format!("{}[].{}", shown_name(array), shown_name(name)));
 }
 
 /// J17: a string is kept unchanged, an integer becomes its text, null is a distinct id.

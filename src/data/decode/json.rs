@@ -140,6 +140,13 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    /// Leaves an object or array whose last bracket, before `offset`, the caller has read.
+    #[inline]
+    pub(super) fn leave(&mut self, offset: usize) {
+        self.at = offset;
+        self.depth -= 1;
+    }
+
     /// Steps to the next member's name; at the object's end, leaves it and returns `false`.
     #[inline]
     pub(super) fn next_member(&mut self, first: &mut bool) -> Result<bool> {

@@ -3,12 +3,14 @@
 //! brackets, the next name and colon) are stored as a transition from one member to the next, and
 //! compared at once when that member occurs again. Only new bytes are parsed.
 
+use std::collections::HashMap;
+
 use super::json::Parser;
 use super::separator::Separator;
 use crate::error::Result;
 
 /// At most so many unknown names are stored: with more, transitions would rarely repeat.
-const MOST_UNKNOWN: usize = 64;
+const MOST_UNKNOWN: usize = 1_024;
 
 /// At most so many older transitions are stored for a member, besides the last.
 const MOST_OLDER: usize = 7;
@@ -41,6 +43,8 @@ impl Member {
 pub(super) struct MemberNames {
     /// The known names, then the unknown ones in order of arrival.
     names: Vec<String>,
+    /// Their indices.
+    indices: HashMap<String, usize>,
     known: u8,
     /// The last transition: from the start, from a member that is not stored, from each name.
     last: Vec<Option<Transition>>,
@@ -88,7 +92,8 @@ impl MemberNames {
         let older = (0..AT_FIRST_NAME + names.len()).map(|_| Vec::new()).collect();
         // At most five, the points and fifty extra columns.
         let known = u8::try_from(names.len()).unwrap_or(u8::MAX);
-        Self { names, known, last, older, from: AT_START }
+        let indices = names.iter().cloned().zip(0..).collect();
+        Self { names, indices, known, last, older, from: AT_START }
     }
 
     /// Goes back to the start of the level.
@@ -130,6 +135,11 @@ impl MemberNames {
             older.remove(0);
         }
         older.extend(replaced);
+    }
+
+    /// The name of the member of the last step; `None` if it is not stored.
+    pub(super) fn current(&self) -> Option<&str> {
+        self.names.get(self.from.checked_sub(AT_FIRST_NAME)?).map(String::as_str)
     }
 
     /// Steps to the value of the object's next member; at the object's end, leaves it and returns
@@ -181,17 +191,19 @@ impl MemberNames {
 
     /// The index of a name, which is stored if it is new; `None` if there are too many.
     fn index(&mut self, text: &str, note_unknown: impl FnOnce(&str)) -> Option<usize> {
-        let found = self.names.iter().position(|name| name == text);
-        if found.is_none() {
-            note_unknown(text);
-            if self.names.len() >= usize::from(self.known) + MOST_UNKNOWN {
-                return None;
-            }
-            self.names.push(text.to_owned());
-            self.last.push(None);
-            self.older.push(Vec::new());
+        if let Some(index) = self.indices.get(text) {
+            return Some(*index);
         }
-        found.or(Some(self.names.len() - 1))
+        note_unknown(text);
+        let index = self.names.len();
+        if index >= usize::from(self.known) + MOST_UNKNOWN {
+            return None;
+        }
+        self.indices.insert(text.to_owned(), index);
+        self.names.push(text.to_owned());
+        self.last.push(None);
+        self.older.push(Vec::new());
+        Some(index)
     }
 }
 
@@ -230,10 +242,10 @@ mod tests {
     #[test]
     fn j18_every_unknown_name_is_reported_and_a_limited_number_stored() {
         let mut names = MemberNames::new(["a"]);
-        let body: Vec<String> = (0..1_000).map(|n| format!("\"n{n}\":0")).collect();
+        let body: Vec<String> = (0..2_000).map(|n| format!("\"n{n}\":0")).collect();
         let (members, unknown) = read_all(&mut names, &format!("{{{}}}", body.join(",")));
         assert!(members.iter().all(|member| *member == Member::Unknown));
-        assert_eq!(unknown.len(), 1_000);
+        assert_eq!(unknown.len(), 2_000);
         assert_eq!(names.names.len(), 1 + MOST_UNKNOWN);
     }
 }

@@ -2,13 +2,13 @@
 //! form, and the bytes between them ([`MemberNames`]), are read in place; everything else is parsed.
 
 use super::double::take_double;
+use super::ignored::take_plain_value;
 use super::json::{Parser, ValueKind, under};
 use super::names::{Member, MemberNames};
 use super::number::take_count;
 use super::numeral::{float, sample_count};
 use super::quality::DataQuality;
 use super::settings::DecodeSettings;
-use super::string::take_plain_string;
 use super::times::TimeReader;
 use crate::data::columns::{ColumnsBuilder, PointRow};
 use crate::data::report::{PageReport, shown_name};
@@ -106,8 +106,12 @@ impl PointReader {
         })?;
         self.seen |= point.seen_before;
         report.values_missing += point.incomplete;
-        self.quality.count(&columns.rows_from(start), report);
         Ok(())
+    }
+
+    /// Adds the counts of unusual points of a page to the report.
+    pub(super) fn count_unusual(&self, columns: &ColumnsBuilder<'_>, report: &mut PageReport) {
+        self.quality.count(&columns.all_rows(), report);
     }
 
     fn points<'a>(
@@ -236,7 +240,7 @@ impl PointReader {
                 Some(length)
             }
             Member::Known(_) => None,
-            Member::Unknown => take_plain_string(bytes),
+            Member::Unknown => take_plain_value(bytes),
         }
     }
 

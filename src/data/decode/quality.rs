@@ -1,11 +1,11 @@
-//! Counts unusual points in the report (J10, J14, J15, J16) and keeps them unchanged. All points of an
-//! envelope are checked at once, column by column.
+//! Counts unusual points in the report (J10, J14, J15, J16) and keeps them unchanged. All points of a
+//! page are checked at once, column by column.
 
 use std::collections::HashSet;
-use std::ops::Range;
 
 use super::settings::DecodeSettings;
 use crate::data::columns::RowSlice;
+use crate::data::point_columns::Envelope;
 use crate::data::report::PageReport;
 
 /// Counts the points that are unusual for a query.
@@ -64,8 +64,11 @@ impl BucketGrid {
         let mut off = 0;
         let mut last_on = 0;
         for timestamp in timestamps {
-            // A point one width after a point on the grid is on it: this mostly avoids the division.
-            let is_on = timestamp.wrapping_sub(last_on) == self.width
+            // A point one width from a point on the grid is on it: this mostly avoids the division.
+            let distance = timestamp.wrapping_sub(last_on);
+            let is_on = distance == self.width
+                || distance == -self.width
+                || distance == 0
                 || timestamp % self.width == 0
                 || (timestamp - self.start) % self.width == 0;
             if is_on {
@@ -77,33 +80,33 @@ impl BucketGrid {
     }
 }
 
-/// The rows of one series on a page, to count its repeated timestamps (J16).
+/// The timestamps of one series on a page, to find repeated ones (J16).
 #[derive(Default)]
-pub(super) struct SeriesRows {
-    rows: Vec<Range<usize>>,
+pub(super) struct SeriesTimes {
     latest: Option<i64>,
-    /// Its timestamps were not always ascending, so some may be repeated.
-    disordered: bool,
+    /// They were not always ascending, so some may be repeated.
+    pub(super) disordered: bool,
 }
 
-impl SeriesRows {
-    /// Adds rows of the page with these timestamps.
-    pub(super) fn add(&mut self, timestamps: &[i64], rows: Range<usize>) {
-        let added = &timestamps[rows.clone()];
-        let (Some(first), Some(last)) = (added.first(), added.last()) else { return };
+impl SeriesTimes {
+    /// Adds those of an envelope.
+    #[inline]
+    pub(super) fn add(&mut self, timestamps: &[i64]) {
+        let (Some(first), Some(last)) = (timestamps.first(), timestamps.last()) else { return };
         let follows = self.latest.is_none_or(|latest| latest < *first);
-        self.disordered |= !follows || !added.is_sorted_by(|earlier, later| earlier < later);
+        self.disordered |= !follows || !timestamps.is_sorted_by(|earlier, later| earlier < later);
         self.latest = Some(*last);
-        self.rows.push(rows);
     }
+}
 
-    /// The number of rows with the timestamp of an earlier row.
-    pub(super) fn repeated(&self, timestamps: &[i64]) -> u64 {
-        if !self.disordered {
-            return 0;
-        }
-        let mut seen = HashSet::new();
-        let all = self.rows.iter().flat_map(|rows| &timestamps[rows.clone()]);
-        all.filter(|timestamp| !seen.insert(**timestamp)).count() as u64
+/// The number of rows with the series and timestamp of an earlier row.
+pub(super) fn repeated(series: &[SeriesTimes], envelopes: &[Envelope], timestamps: &[i64]) -> u64 {
+    if !series.iter().any(|times| times.disordered) {
+        return 0;
     }
+    let mut seen = HashSet::new();
+    let disordered = envelopes.iter().filter(|envelope| series[envelope.series].disordered);
+    let rows =
+        disordered.flat_map(|envelope| envelope.rows.clone().map(|row| (envelope.series, row)));
+    rows.filter(|(series, row)| !seen.insert((*series, timestamps[*row]))).count() as u64
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::decoded::Decoded;
 use super::envelope::EnvelopeReader;
 use super::json::{Parser, ValueKind, under};
+use super::known_series::KnownSeries;
 use super::settings::DecodeSettings;
 use crate::data::cursor::Cursor;
 use crate::data::report::{PageReport, shown_name};
@@ -47,11 +48,16 @@ struct Arrays {
 }
 
 impl<'a, 's> PageReader<'a, 's> {
-    pub(super) fn new(body: &'a [u8], settings: &'s DecodeSettings, rows: usize) -> Result<Self> {
+    pub(super) fn new(
+        body: &'a [u8],
+        settings: &'s DecodeSettings,
+        rows: usize,
+        known: &'s mut KnownSeries,
+    ) -> Result<Self> {
         Ok(Self {
             json: Parser::open(body)?,
             settings,
-            series: EnvelopeReader::new(settings, rows),
+            series: EnvelopeReader::new(settings, rows, known),
             report: PageReport::default(),
         })
     }

@@ -141,7 +141,7 @@ fn long_page(sequence: u64, series: &[u8], start: i32, minutes: i32) -> Page {
             let (at, count) = (i64::from(minute) * 60_000_000, i64::from(minute));
             table.push(at, [value, None, Some(1.0)], Some(count));
         }
-        table.series(&Identity(std::array::from_fn(|_| Some(Arc::from(format!("{tag}"))))));
+        table.series(&Identity::from(std::array::from_fn(|_| Some(Arc::from(format!("{tag}"))))));
     }
     let (points, report) = (Arc::new(table.finish().unwrap()), PageReport::default());
     Page { points, report, sequence, raw: None, bookmark: None, is_last: false }
@@ -260,10 +260,10 @@ fn rows_that_follow_each_other_are_copied_at_once() {
     for page in [long_page(1, &[1], 0, 100), long_page(2, &[1], 90, 100)] {
         merger.push(&page).unwrap();
     }
-    let (runs, mut plan) = (&merger.series[0].1, Vec::new());
+    let (runs, mut plan) = (&merger.runs, Vec::new());
     resolve(runs, (&merger.columns, &merger.pages), &mut plan, &mut MergeReport::default());
-    let copied: Vec<_> = plan.into_iter().map(|copy| (copy.page, copy.rows)).collect();
-    assert_eq!(copied, [(0, 0..90), (1, 100..200)]);
+    let copied: Vec<_> = plan.into_iter().map(|copy| (copy.page, copy.on_page())).collect();
+    assert_eq!(copied, [(0, 0..90), (1, 0..100)]);
 }
 
 fn any_points() -> impl Strategy<Value = Vec<Point>> {

@@ -19,24 +19,31 @@ const TIMES: usize = 1 << 12;
 /// A year in microseconds. A time that is further from the last one is made without it.
 const LONGEST_STEP: i64 = 365 * 86_400 * 1_000_000;
 
-/// A page's points, and what they share as Python objects.
+/// A page's points.
 pub(crate) struct Rows {
     pub(crate) points: Arc<PointColumns>,
-    shared: PyOnceLock<Shared>,
+    /// That of the page, for [`Known`].
+    number: u64,
 }
 
-/// Made when the first row is asked for.
-struct Shared {
+/// What the rows of one page and of the next share as Python objects.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// The number of the page, 0 before the first.
+    page: u64,
+    /// The series of that page ...
+    identities: Vec<Identity>,
+    /// ... and for each its ids, or the dict to copy for each of its points.
+    series: Vec<Option<Py<PyAny>>>,
     /// The columns that follow the ids.
     names: Vec<Py<PyString>>,
-    /// For each series its ids, or the dict to copy for each of its points.
-    series: Vec<PyOnceLock<Py<PyAny>>>,
+    times: Times,
 }
 
 impl Rows {
-    /// `None` for a page without points.
-    pub(crate) fn new(points: Arc<PointColumns>) -> Option<Arc<Self>> {
-        (points.rows() > 0).then(|| Arc::new(Self { points, shared: PyOnceLock::new() }))
+    /// `None` for a page without points. The numbers of an iterator's pages begin with 1.
+    pub(crate) fn new(points: Arc<PointColumns>, number: u64) -> Option<Arc<Self>> {
+        (points.rows() > 0).then(|| Arc::new(Self { points, number }))
     }
 
     /// The points of these rows, the first of which lies in this envelope or after it.
@@ -45,15 +52,18 @@ impl Rows {
         py: Python<'_>,
         mut envelope: usize,
         rows: Range<usize>,
-        times: &mut Times,
+        known: &mut Known,
         named: bool,
     ) -> Vec<PyResult<Py<PyAny>>> {
         let envelopes = &self.points.envelopes;
+        if known.page != self.number {
+            known.turn_to(py, self);
+        }
         rows.map(|row| {
             while envelopes[envelope].rows.end <= row {
                 envelope += 1;
             }
-            self.object(py, envelope, row, times, named).map(Bound::unbind)
+            self.object(py, envelope, row, known, named).map(Bound::unbind)
         })
         .collect()
     }
@@ -63,22 +73,17 @@ impl Rows {
         py: Python<'py>,
         envelope: usize,
         row: usize,
-        times: &mut Times,
+        known: &mut Known,
         named: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let points = &*self.points;
-        let shared = self.shared.get_or_init(py, || Shared::new(py, points));
-        let series = points.envelopes[envelope].series;
-        let known = shared.series[series].get_or_try_init(py, || {
-            let identity = &points.series[series];
-            if named { ids(py, identity) } else { shared.template(py, identity) }
-        })?;
-        let time = times.time(py, points.timestamps.value(row))?;
+        let time = known.times.time(py, points.timestamps.value(row))?;
+        let series = known.of_series(py, points, points.envelopes[envelope].series, named)?;
         if named {
-            return record(py, known.bind(py).cast::<PyTuple>()?, time, points, row);
+            return record(py, series.cast::<PyTuple>()?, time, points, row);
         }
-        let dict = known.bind(py).cast::<PyDict>()?.copy()?;
-        let mut keys = shared.names.iter().map(|name| name.bind(py));
+        let dict = series.cast::<PyDict>()?.copy()?;
+        let mut keys = known.names.iter().map(|name| name.bind(py));
         let mut set = |value: Bound<'py, PyAny>| match keys.next() {
             Some(key) => dict.set_item(key, value),
             None => Ok(()),
@@ -95,20 +100,50 @@ impl Rows {
     }
 }
 
-impl Shared {
-    fn new(py: Python<'_>, points: &PointColumns) -> Self {
-        let extras = points.extra_columns().iter().map(String::as_str);
-        let names = COLUMN_NAMES.into_iter().skip(5).chain(extras);
-        Self {
-            names: names.map(|name| PyString::intern(py, name).unbind()).collect(),
-            series: points.series.iter().map(|_| PyOnceLock::new()).collect(),
+impl Known {
+    /// Goes on to another page. The series of a chain's pages are mostly the same in the same order, from
+    /// whichever the page begins with.
+    fn turn_to(&mut self, py: Python<'_>, rows: &Rows) {
+        let (points, before) = (&rows.points, std::mem::take(&mut self.identities));
+        if self.names.is_empty() {
+            let extras = points.extra_columns().iter().map(String::as_str);
+            let names = COLUMN_NAMES.into_iter().skip(5).chain(extras);
+            self.names = names.map(|name| PyString::intern(py, name).unbind()).collect();
         }
+        let is_first = |known: &Identity| {
+            points.series.first().is_some_and(|first| first.is_shared_with(known))
+        };
+        let mut known = before.iter().zip(std::mem::take(&mut self.series)).collect::<Vec<_>>();
+        known.rotate_left(before.iter().position(is_first).unwrap_or_default());
+        let mut known = known.into_iter();
+        self.series = Vec::with_capacity(points.series.len());
+        for identity in &points.series {
+            let same = known.next().filter(|(known, _)| known.is_shared_with(identity));
+            self.series.push(same.and_then(|(_, object)| object));
+        }
+        (self.page, self.identities) = (rows.number, points.series.clone());
+    }
+
+    /// The ids of a series, or the dict to copy.
+    fn of_series<'py>(
+        &mut self,
+        py: Python<'py>,
+        points: &PointColumns,
+        series: usize,
+        named: bool,
+    ) -> PyResult<&Bound<'py, PyAny>> {
+        let known = match self.series[series].take() {
+            Some(known) => known,
+            None if named => ids(py, &points.series[series])?,
+            None => self.template(py, &points.series[series])?,
+        };
+        Ok(self.series[series].insert(known).bind(py))
     }
 
     /// A dict with the ids and all other keys, so that a copy of it does not grow when they are set.
     fn template(&self, py: Python<'_>, identity: &Identity) -> PyResult<Py<PyAny>> {
         let dict = PyDict::new(py);
-        for (name, id) in COLUMN_NAMES.into_iter().zip(&identity.0) {
+        for (name, id) in COLUMN_NAMES.into_iter().zip(identity.0.iter()) {
             dict.set_item(PyString::intern(py, name), id.as_deref())?;
         }
         for name in &self.names {

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::lock::Mutex;
 use crate::python::bridge::process::{self, guarded};
 use crate::python::bridge::runtime::spawn;
-use crate::python::convert::records::{Rows, Times};
+use crate::python::convert::records::{Known, Rows};
 
 /// Points that are made at a time: locking and guarding once for each would double its cost.
 const BATCH: usize = 1 << 6;
@@ -120,7 +120,9 @@ struct State {
     envelope: usize,
     /// The objects to return next.
     ready: VecDeque<PyResult<Py<PyAny>>>,
-    times: Times,
+    known: Known,
+    /// The number of pages taken.
+    pages: u64,
     /// [`process::forks`] when the page was taken.
     forks: usize,
 }
@@ -140,14 +142,14 @@ impl RecordIterator {
     /// next point: so rows are taken with the lock held, and objects are made without it.
     fn take(&self, py: Python<'_>) -> PyResult<At> {
         loop {
-            let (rows, envelope, numbers, mut times) = match self.rows() {
+            let (rows, envelope, numbers, mut known) = match self.rows() {
                 ControlFlow::Break(at) => return at,
                 ControlFlow::Continue(next) => next,
             };
             self.source.prefetch(py);
-            let made = guarded(|| Ok(rows.objects(py, envelope, numbers, &mut times, self.named)))?;
+            let made = guarded(|| Ok(rows.objects(py, envelope, numbers, &mut known, self.named)))?;
             let mut state = self.state.lock();
-            state.times = times;
+            state.known = known;
             state.ready.extend(made);
         }
     }
@@ -186,7 +188,7 @@ enum At {
 }
 
 /// The rows to make objects of: an envelope, and rows in it or after it.
-type NextRows = (Arc<Rows>, usize, Range<usize>, Times);
+type NextRows = (Arc<Rows>, usize, Range<usize>, Known);
 
 #[pymethods]
 impl RecordIterator {
@@ -242,7 +244,8 @@ impl State {
     /// Continues with these points, after those that are ready.
     fn begin(&mut self, points: Arc<PointColumns>) {
         (self.row, self.envelope, self.forks) = (0, 0, process::forks());
-        self.rows = Rows::new(points);
+        self.pages += 1;
+        self.rows = Rows::new(points, self.pages);
     }
 
     /// The next rows. The page is dropped with its last row, before the next page is requested.
@@ -257,7 +260,7 @@ impl State {
                 self.envelope += 1;
             }
         }
-        let times = std::mem::take(&mut self.times);
-        Some((rows, envelope, first..self.row, times))
+        let known = std::mem::take(&mut self.known);
+        Some((rows, envelope, first..self.row, known))
     }
 }

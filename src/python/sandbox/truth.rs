@@ -47,8 +47,9 @@ fn text(id: &Bound<'_, PyAny>) -> PyResult<String> {
 
 /// The truth as points.
 pub(super) fn points(truth: &Truth) -> Result<PointColumns> {
-    let identity =
-        |members: [(&str, Option<&str>); 5]| Identity(members.map(|(_, text)| text.map(Arc::from)));
+    let identity = |members: [(&str, Option<&str>); 5]| {
+        Identity::from(members.map(|(_, text)| text.map(Arc::from)))
+    };
     let series: Vec<Identity> =
         truth.series.iter().map(|series| identity(series.members())).collect();
     let mut table = TableBuilder::new(truth.timestamp.len());

@@ -61,7 +61,7 @@ fn value(sequence: u64) -> f64 {
 
 fn identity(series: u8) -> Identity {
     let tag = (series > 0).then(|| Arc::from(format!("t{series}")));
-    Identity([Some(Arc::from("S")), None, Some(Arc::from("M")), Some(Arc::from("")), tag])
+    Identity::from([Some(Arc::from("S")), None, Some(Arc::from("M")), Some(Arc::from("")), tag])
 }
 
 fn at(minute: i64) -> Timestamp {

@@ -47,7 +47,7 @@ fn page(sequence: u64, is_last: bool, rows: usize) -> Page {
         let minute = SINCE + i64::try_from(row).expect("small") * MINUTE;
         table.push(minute * 1_000_000, [Some(1.0), None, None], None);
     }
-    table.series(&Identity([Some(Arc::from("S")), None, None, None, None]));
+    table.series(&Identity::from([Some(Arc::from("S")), None, None, None, None]));
     let points = Arc::new(table.finish().expect("points"));
     Page { points, report: PageReport::default(), sequence, raw: None, bookmark: None, is_last }
 }

@@ -78,7 +78,7 @@ fn page(sequence: u64) -> Page {
     let mut table = TableBuilder::new(1);
     let minute = SINCE + i64::try_from(sequence).expect("small") * MINUTE;
     table.push(minute * 1_000_000, [Some(1.0), None, None], None);
-    table.series(&Identity([Some(Arc::from("S")), None, None, None, None]));
+    table.series(&Identity::from([Some(Arc::from("S")), None, None, None, None]));
     let points = Arc::new(table.finish().expect("points"));
     Page {
         points,

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use siteline::Result;
+use siteline::data::decode::{EarlierPages, decode_after};
 use siteline::data::{Chain, DecodeSettings, Decoded, Query, QueryInput, decode};
 
 const IDS: [&str; 5] = ["siteId", "lineId", "machineId", "deviceId", "tagGuid"];
@@ -21,10 +22,18 @@ const SPACES: [&[u8]; 5] = [b" ", b"", b"\r\n\t ", b"\n", b""];
 fuzz_target!(|body: &[u8]| {
     let settings = DecodeSettings::default();
     let decoded = decode(body, &settings);
+    // The second time most of its envelopes are recognised.
+    let mut earlier = EarlierPages::default();
+    for _ in 0..2 {
+        compare(&decoded, &decode_after(body, &settings, &mut earlier));
+    }
     // UTF-16 and UTF-32 are detected by the first bytes, after a byte order mark of UTF-8.
     let json = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     if !json.iter().take(4).any(|byte| *byte == 0) {
-        compare(&decoded, &decode(&spaced(body), &settings));
+        let spaced = spaced(body);
+        compare(&decoded, &decode(&spaced, &settings));
+        compare(&decoded, &decode_after(&spaced, &settings, &mut earlier));
+        compare(&decoded, &decode_after(body, &settings, &mut earlier));
     }
     if let Ok(decoded) = &decoded {
         compare_with_serde_json(body, decoded);

@@ -4,6 +4,7 @@
 //! by page. Prints a line of JSON: GB/s by the medians of many rounds, and the ratio of siteline to
 //! sonic-rs. The typed readers do less: they do not parse timestamps.
 
+use std::cell::RefCell;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use siteline::data::decode::decode_sized;
+use siteline::data::decode::{EarlierPages, decode_after};
 use siteline::data::{DecodeSettings, parse_instant};
 use siteline_bench::columns::Columns;
 use siteline_bench::tally::Tally;
@@ -21,7 +22,7 @@ use siteline_bench::{pages, seeds};
 
 /// The minimum number of rounds, however long they take.
 const LEAST_ROUNDS: usize = 7;
-/// Points of a page, which the client knows from the previous page.
+/// Points of a page, for the initial capacity of the other readers' columns.
 const ROWS: usize = 10_000;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -32,7 +33,9 @@ type Reader = fn(body: &[u8], copy: &mut [u8], tally: Option<&mut Tally>) -> Out
 
 const READERS: [(&str, Reader); 5] = [
     ("siteline", |body, _, tally| {
-        let decoded = black_box(decode_sized(body, &SETTINGS, ROWS)?);
+        let decoded =
+            EARLIER.with_borrow_mut(|earlier| decode_after(body, &SETTINGS, earlier))?;
+        let decoded = black_box(decoded);
         note(tally, || Tally::of_decoded(&decoded));
         Ok(())
     }),
@@ -59,6 +62,11 @@ const READERS: [(&str, Reader); 5] = [
         Ok(())
     }),
 ];
+
+thread_local! {
+    /// What the client keeps of the earlier pages of a chain: here that of all pages.
+    static EARLIER: RefCell<EarlierPages> = RefCell::default();
+}
 
 /// The client's settings for a query of the rendered range.
 static SETTINGS: LazyLock<DecodeSettings> = LazyLock::new(|| DecodeSettings {

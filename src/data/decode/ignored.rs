@@ -1,0 +1,89 @@
+//! The value of an ignored member in its most frequent forms, which is as valid as one that is read.
+
+use super::string::take_plain_string;
+
+/// Longer numbers are left to the parser, which has a limit.
+const LONGEST_NUMBER: usize = 64;
+
+/// The length of the string without escapes, the number without an exponent, or the literal at the start
+/// of `bytes`; `None` for anything else, valid or not.
+#[inline]
+pub(super) fn take_plain_value(bytes: &[u8]) -> Option<usize> {
+    match bytes.first()? {
+        b'"' => take_plain_string(bytes),
+        b'-' | b'0'..=b'9' => take_plain_number(bytes),
+        b't' => bytes.starts_with(b"true").then_some(4),
+        b'f' => bytes.starts_with(b"false").then_some(5),
+        b'n' => bytes.starts_with(b"null").then_some(4),
+        _ => None,
+    }
+}
+
+#[inline]
+fn take_plain_number(bytes: &[u8]) -> Option<usize> {
+    let first = usize::from(bytes[0] == b'-');
+    let mut end = digits_end(bytes, first);
+    if end == first || (bytes[first] == b'0' && end > first + 1) {
+        return None;
+    }
+    if bytes.get(end) == Some(&b'.') {
+        let fraction = end + 1;
+        end = digits_end(bytes, fraction);
+        if end == fraction {
+            return None;
+        }
+    }
+    // At the end of the bytes more digits might follow.
+    let is_over = !matches!(bytes.get(end)?, b'e' | b'E');
+    (is_over && end <= LONGEST_NUMBER).then_some(end)
+}
+
+#[inline]
+fn digits_end(bytes: &[u8], from: usize) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    from + rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::json::Parser;
+    use super::*;
+
+    #[test]
+    fn plain_values_are_taken_whole_and_others_are_left() {
+        for (text, length) in [
+            ("0,", Some(1)),
+            ("-0}", Some(2)),
+            ("120.50 ,", Some(6)),
+            ("true", Some(4)),
+            ("false]", Some(5)),
+            ("null}", Some(4)),
+            ("\"a b\",", Some(5)),
+            ("01,", None),
+            ("-,", None),
+            ("1.,", None),
+            ("1e5,", None),
+            ("12", None),
+            ("tru", None),
+            ("\"a\\n\"", None),
+            ("{}", None),
+            ("", None),
+        ] {
+            assert_eq!(take_plain_value(text.as_bytes()), length, "{text}");
+        }
+        let long = "1".repeat(LONGEST_NUMBER);
+        assert_eq!(take_plain_value(format!("{long},").as_bytes()), Some(LONGEST_NUMBER));
+        assert_eq!(take_plain_value(format!("{long}1,").as_bytes()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_taken_is_what_the_parser_skips(text in "[-+0-9.eE\"\\\\a-z{}\\[\\], ]{1,12}") {
+            let Some(length) = take_plain_value(text.as_bytes()) else { return Ok(()) };
+            let skipped = Parser::open(text.as_bytes()).unwrap().skip_value();
+            prop_assert_eq!(skipped.unwrap(), &text[..length]);
+        }
+    }
+}
