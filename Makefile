@@ -71,7 +71,7 @@ LOCKED  := -m pip install --quiet --disable-pip-version-check --require-hashes -
 # The wheel of this checkout, with nothing beside it.
 ALONE   := -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall
 
-SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
+SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: demo house test test-rust test-python test-pythons test-no-sandbox faults faults-long develop \
 	format format-check lint feature-sets types check \

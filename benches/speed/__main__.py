@@ -22,6 +22,7 @@ from speed.render import render
 ROWS = [*reading.ROWS, *store.ROWS]
 PEERS = (
     "siteline",
+    "aiohttp",
     "dlt",
     "duckdb",
     "msgspec",

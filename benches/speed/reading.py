@@ -94,7 +94,9 @@ def _wide() -> list[Row]:
     rows = [
         Row(f"{what}to pandas, beside msgspec", "seconds", ours, "typed:frame:wide", bar=0.35),
         Row(f"{what}to pandas, beside polars", "seconds", ours, "frames:polars:wide", bar=0.35),
-        Row(f"{what}to Arrow, beside a bare Rust loop", "seconds", arrow, "arrow:bare:wide", bar=1.2),
+        Row(
+            f"{what}to Arrow, beside a bare Rust loop", "seconds", arrow, "arrow:bare:wide", bar=1.2
+        ),
         Row(f"{what}records, beside orjson", "seconds", records, "records:orjson:wide", bar=0.45),
     ]
     rows = [_compared(row) for row in rows]
@@ -152,6 +154,15 @@ ROWS = [
     ),
     *_memory(),
     *_wide(),
+    _compared(
+        Row(
+            "1,000 small scans at once in asyncio, beside aiohttp",
+            "cpu",
+            "crowd:siteline",
+            "crowd:aiohttp",
+            bar=1.0,
+        )
+    ),
     Row(
         "import siteline, beside importing requests",
         "seconds",
@@ -165,7 +176,7 @@ ROWS = [
             "seconds",
             "cold:script:with_siteline",
             "cold:script:with_requests",
-            bar=0.5,
+            bar=0.25,
         )
     ),
     Row("the wheel", "megabytes", "cold:wheel", unit="MB"),

@@ -87,7 +87,7 @@ class Columns:
         series = np.repeat(np.array(self._codes, dtype=np.int32), self._lengths)
         for name, texts in zip(COLUMNS[:5], zip(*self._series, strict=True), strict=True):
             codes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
-            kind = np.int8 if len(codes) <= 127 else np.int16
+            kind: type[np.signedinteger[Any]] = np.int8 if len(codes) <= 127 else np.int16
             look_up = np.array([codes[text] for text in texts], dtype=kind)
             frame[name] = pd.Categorical.from_codes(
                 look_up[series], categories=pd.Index(list(codes), dtype="str"), validate=False

@@ -503,6 +503,7 @@ class _BaseOptions(TypedDict, total=False):
     connect_timeout: _Duration | None
     response_timeout: _Duration | None
     idle_timeout: _Duration | None
+    max_connections: int | None
     max_body_bytes: int | None
     application: str | None
     allow_http: bool
@@ -556,6 +557,7 @@ class Client:
         connect_timeout: _Duration | None = "5s",
         response_timeout: _Duration | None = "30s",
         idle_timeout: _Duration | None = "15s",
+        max_connections: int | None = 64,
         max_body_bytes: int | None = 67108864,
         application: str | None = None,
         allow_http: bool = False,

@@ -19,7 +19,7 @@ use crate::http::{Deadline, Reply};
 use crate::lock::Mutex;
 
 /// A smaller body is decoded faster than the next request is sent.
-const LARGE: usize = 128 * 1024;
+const LARGE: usize = 32 * 1024;
 
 /// A page's body, if it is kept, and the decoded page.
 pub(super) type Fetched = Result<(Bytes, Decoded)>;

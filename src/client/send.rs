@@ -249,6 +249,11 @@ impl Client {
         let mut arrival = Duration::ZERO;
         let mut must_remain = request.spending.map_or(0, |spending| spending.must_remain);
         loop {
+            // Before the token, which might expire meanwhile.
+            let slot = match call.untimed(inner.transport.slot()).await {
+                Ok(slot) => slot,
+                Err(error) => return Err(call.with_attempts(error)),
+            };
             let ready = match call.untimed(self.renewed_identity()).await {
                 Ok(identity) => self
                     .ready(&identity, request, must_remain, &mut call)
@@ -263,10 +268,10 @@ impl Client {
             if let (Some(refusal), Some(token)) = (&refusal, &access.token) {
                 call.pause(arrival.saturating_sub(token.age()), refusal.clone()).await?;
             }
-            let outcome = match call
-                .attempt(Box::pin(self.attempt(request, must_remain, &access)))
-                .await
-            {
+            let attempted =
+                call.attempt(Box::pin(self.attempt(request, must_remain, &access))).await;
+            drop(slot);
+            let outcome = match attempted {
                 // `read` may wait for its caller, so it does not count against the limit of the call.
                 Ok(reply) => {
                     let read = call.untimed(Self::read(&reply, read)).await;

@@ -12,6 +12,7 @@ use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AGE, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap,
     HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING,
 };
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 use zeroize::Zeroizing;
 
@@ -87,12 +88,19 @@ impl fmt::Debug for Reply {
     }
 }
 
+/// One of the requests that may be under way at once.
+pub(crate) struct Slot {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
 /// The connections of one client to one service.
 pub(crate) struct Transport {
     base: BaseUrl,
     settings: TransportSettings,
     /// Created at the first request: only then is a missing certificate store an error.
     http: Mutex<Owned<Result<Connections>>>,
+    /// What is left of `max_connections`. A forked child has none of its parent's requests.
+    slots: Owned<Arc<Semaphore>>,
     skew_logged: AtomicBool,
     /// Whether the port is known not to speak TLS; asked of plain HTTP only.
     without_tls: AtomicBool,
@@ -111,6 +119,7 @@ impl Transport {
             base,
             settings,
             http: Mutex::default(),
+            slots: Owned::empty(),
             skew_logged: AtomicBool::new(false),
             without_tls: AtomicBool::new(false),
             buffers: Buffers::default(),
@@ -120,6 +129,18 @@ impl Transport {
     #[must_use]
     pub(crate) fn base_url(&self) -> &BaseUrl {
         &self.base
+    }
+
+    /// Waits until fewer requests than `max_connections` are under way; the next one may be sent until the
+    /// slot is dropped. Whoever waits longest is first.
+    ///
+    /// # Errors
+    /// None: it is a `Result` for those who bound it by a deadline.
+    pub(crate) async fn slot(&self) -> Result<Slot> {
+        let all = self.settings.max_connections.clamp(1, Semaphore::MAX_PERMITS);
+        let slots = self.slots.get_or_init(|| Arc::new(Semaphore::new(all)));
+        // An error would say that it is closed, which it never is.
+        Ok(Slot { _permit: Arc::clone(slots).acquire_owned().await.ok() })
     }
 
     /// Sends one request and reads the complete reply. Updates the estimate of the service's time.

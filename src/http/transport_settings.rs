@@ -23,6 +23,8 @@ pub struct TransportSettings {
     pub throughput_bytes: usize,
     /// ... in every period of this length.
     pub throughput_window: Duration,
+    /// Most requests that are under way at once, and so most connections.
+    pub max_connections: usize,
     /// Largest body in bytes, before and after inflating.
     pub body_cap: usize,
     /// Longest time that an idle connection is kept.
@@ -44,6 +46,7 @@ impl Default for TransportSettings {
             idle_timeout: Duration::from_secs(15),
             throughput_bytes: 20 * 1024,
             throughput_window: Duration::from_secs(20),
+            max_connections: 64,
             body_cap: 64 * 1024 * 1024,
             pool_idle_timeout: Duration::from_secs(90),
             application: None,

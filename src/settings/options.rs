@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 /// The options by name, and their forms; without the address and the credential.
-pub(crate) const OPTIONS: [(&str, Form); 19] = [
+pub(crate) const OPTIONS: [(&str, Form); 20] = [
     ("scopes", Form::Words),
     ("audience", Form::Text),
     ("daily_allowance", Form::Whole),
@@ -19,6 +19,7 @@ pub(crate) const OPTIONS: [(&str, Form); 19] = [
     ("connect_timeout", Form::Duration),
     ("response_timeout", Form::Duration),
     ("idle_timeout", Form::Duration),
+    ("max_connections", Form::Whole),
     ("max_body_bytes", Form::Whole),
     ("application", Form::Text),
     ("allow_http", Form::Flag),

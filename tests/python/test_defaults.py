@@ -23,6 +23,7 @@ SHOWN = {
     "connect_timeout": "5s",
     "response_timeout": "30s",
     "idle_timeout": "15s",
+    "max_connections": 64,
     "max_body_bytes": 64 * 1024 * 1024,
     "allow_http": False,
 }

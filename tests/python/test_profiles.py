@@ -127,6 +127,7 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
         "connect_timeout": 2,
         "response_timeout": 20.5,
         "idle_timeout": 10,
+        "max_connections": 8,
         "max_body_bytes": 1_000_000,
         "application": "plant-report/1",
         "allow_http": False,

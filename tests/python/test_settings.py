@@ -63,6 +63,7 @@ def test_scopes_are_checked_and_merged(credential):
         {"daily_allowance": "x"},
         {"tries": 0},
         {"tries": -1},
+        {"max_connections": 0},
         {"max_body_bytes": 0},
         {"max_body_bytes": -1},
         {"connect_timeout": -1},

@@ -346,3 +346,40 @@ async fn h4_all_attempts_of_a_page_in_total_have_a_limit() {
     assert_eq!(error.context().phase, Some(crate::error::Phase::Page));
     assert_eq!(bench.server.other_requests().len(), 1);
 }
+
+#[tokio::test]
+async fn no_more_requests_are_under_way_at_once_than_connections_are_allowed() {
+    let script = vec![Act::hang(), Act::hang()];
+    let bench = Bench::with(vec![], script, |settings| settings.transport.max_connections = 2).await;
+    let tasks: Vec<_> = (0..10)
+        .map(|_| {
+            let client = bench.client.clone();
+            tokio::spawn(async move { client.get_object(None).await.map(drop) })
+        })
+        .collect();
+    let arrived = |count: usize| {
+        let server = &bench.server;
+        async move {
+            while server.other_requests().len() < count {
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    arrived(2).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bench.server.other_requests().len(), 2);
+    // A cancelled request leaves its slot to the one that waits longest.
+    for task in &tasks[..2] {
+        task.abort();
+    }
+    for (number, task) in tasks.into_iter().enumerate() {
+        assert_eq!(task.await.is_err(), number < 2, "the aborted ones");
+    }
+    let requests = bench.server.other_requests();
+    assert_eq!(requests.len(), 10);
+    let connections: std::collections::BTreeSet<usize> =
+        requests.iter().map(|request| request.connection).collect();
+    assert!(connections.len() <= 4, "two that hang, two that take turns: {connections:?}");
+}

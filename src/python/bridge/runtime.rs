@@ -7,6 +7,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use futures_util::future::BoxFuture;
 use pyo3::intern;
@@ -25,9 +26,9 @@ use crate::python::bridge::process::{
 };
 use crate::python::bridge::steps::{Outcome, Steps, on_blocking_thread, runtime_ended};
 
-/// Threads that drive connections and the calls of asyncio; other calls run on the threads that
-/// wait for them.
-const DRIVER_THREADS: usize = 2;
+/// The fewest and the most threads that drive connections and the calls of asyncio, by the number of
+/// cores; other calls run on the threads that wait for them.
+const DRIVER_THREADS: [usize; 2] = [2, 8];
 
 static RUNTIME: Owned<Runtime> = Owned::empty();
 
@@ -43,8 +44,10 @@ fn own_runtime() -> Result<&'static Runtime, Error> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
+    let [fewest, most] = DRIVER_THREADS;
+    let threads = available_parallelism().map_or(fewest, |cores| cores.get().clamp(fewest, most));
     let mut builder = Builder::new_multi_thread();
-    let made = builder.worker_threads(DRIVER_THREADS).thread_name("siteline").enable_all().build();
+    let made = builder.worker_threads(threads).thread_name("siteline").enable_all().build();
     let made = made.map_err(|error| {
         Error::new(Kind::InternalError, format!("the runtime could not start: {error}"))
     })?;

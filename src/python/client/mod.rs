@@ -61,6 +61,8 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 ///   up a quota of the client: after about ten of them, one a minute is left, and the error says so
 /// - ``connect_timeout``, ``response_timeout``, ``idle_timeout``: limits of one attempt. An attempt of a
 ///   token request ends after 15 seconds, all of them after 60, unless ``response_timeout`` is longer
+/// - ``max_connections``: the most data and discovery requests that are under way at once, and so the most
+///   connections; further ones wait, those of other processes are not counted
 /// - ``max_body_bytes``: the largest decoded body: 64 MiB
 /// - ``application``: your name, after ``siteline/VERSION`` in ``User-Agent``; ``None`` adds none
 /// - ``allow_http``: allow plain HTTP to hosts other than loopback
@@ -116,8 +118,8 @@ impl PyClient {
         *, credential, scopes=('customer.discovery.read', 'customer.data.read'), audience=None, \
         daily_allowance=None, allowance_resets=None, ledger=None, settle_lag='5m', \
         assertion_lifetime='2m', clock_tolerance='0s', typ=False, max_retry_after='1m', tries=4, \
-        connect_timeout='5s', response_timeout='30s', idle_timeout='15s', max_body_bytes=67108864, \
-        application=None, allow_http=False, ca_bundle=None, proxy=None, clock=None)")]
+        connect_timeout='5s', response_timeout='30s', idle_timeout='15s', max_connections=64, \
+        max_body_bytes=67108864, application=None, allow_http=False, ca_bundle=None, proxy=None, clock=None)")]
     fn new(
         py: Python<'_>,
         base_url: Text<'_>,

@@ -161,6 +161,10 @@ fn set<'py>(
         "connect_timeout" => keep(py, &mut transport.connect_timeout, duration()?),
         "response_timeout" => keep(py, &mut transport.response_timeout, duration()?),
         "idle_timeout" => keep(py, &mut transport.idle_timeout, duration()?),
+        "max_connections" => {
+            let most = usize::try_from(whole()?).unwrap_or(usize::MAX);
+            keep(py, &mut transport.max_connections, most)
+        }
         "max_body_bytes" => {
             keep(py, &mut transport.body_cap, usize::try_from(whole()?).unwrap_or(usize::MAX))
         }
