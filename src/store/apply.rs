@@ -24,15 +24,14 @@ const DAY: i64 = 86_400 * SECOND;
 const PRUNE_EVERY: i64 = 64;
 
 /// Writes a page and the state, without the commit. The index of the feed is passed by value: a
-/// failure drops it, because it may contain what was rolled back.
+/// failure drops it, because it may contain what was rolled back. So may the feeds.
 pub(super) fn apply(
     connection: &Connection,
-    known: Option<FeedIndex>,
+    (feeds, known): (&mut Feeds, Option<FeedIndex>),
     name: &str,
     delivery: Option<&Delivery<'_>>,
     state: &[u8],
 ) -> StoreResult<(Option<FeedIndex>, Applied)> {
-    let feeds = Feeds::load(connection)?;
     let mut feed = feeds.find_or_new(name);
     let Some(delivery) = delivery else {
         feeds.save(connection, feed, state)?;

@@ -350,9 +350,15 @@ impl Target for Store {
     }
 
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.states(&[feed])?.pop().flatten())
+    }
+
+    /// In one snapshot, whose feeds are verified once.
+    fn states(&self, feeds: &[&str]) -> Result<Vec<Option<Vec<u8>>>> {
         self.snapshot(|connection| {
-            let feeds = Feeds::load(connection)?;
-            feeds.find(feed).map(|feed| feed.state(connection)).transpose()
+            let known = Feeds::load(connection)?;
+            let state = |name: &&str| known.find(name).map(|feed| feed.state(connection));
+            feeds.iter().map(|name| state(name).transpose()).collect()
         })
     }
 

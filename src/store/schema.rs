@@ -61,7 +61,7 @@ pub(super) struct Schema {
 pub(super) const SCHEMA: Schema = Schema { version: 1, tables: TABLES, steps: &[] };
 
 /// The one row of `store`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Root {
     version: i64,
     made_by: String,

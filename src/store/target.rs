@@ -24,6 +24,14 @@ pub trait Target: Send + Sync + Debug {
     /// `StoreError`s.
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>>;
 
+    /// The states of these feeds, in their order, each as [`Target::state`].
+    ///
+    /// # Errors
+    /// `StoreError`s.
+    fn states(&self, feeds: &[&str]) -> Result<Vec<Option<Vec<u8>>>> {
+        feeds.iter().map(|feed| self.state(feed)).collect()
+    }
+
     /// Writes the points of a page and the state that follows from it, both or neither. Without a page
     /// only the state changes. Series and timestamp identify a point; the higher sequence number
     /// wins, then the later row.

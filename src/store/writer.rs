@@ -11,6 +11,7 @@ use super::apply::apply;
 use super::connection::StoreConnection;
 use super::directory::FeedIndex;
 use super::failure::{StoreFailure, StoreResult};
+use super::feeds::Feeds;
 use super::schema::Schema;
 use super::target::{Applied, Delivery};
 use crate::error::{Error, Kind};
@@ -21,6 +22,8 @@ use crate::lock::Mutex;
 #[derive(Debug)]
 pub(super) struct Writer {
     link: StoreConnection,
+    /// The feeds as this connection knows them from its last commit.
+    feeds: Option<Feeds>,
     known: HashMap<String, FeedIndex>,
 }
 
@@ -35,7 +38,7 @@ impl StoreConnection {
 
 impl Writer {
     pub(super) fn new(link: StoreConnection) -> Self {
-        Self { link, known: HashMap::new() }
+        Self { link, feeds: None, known: HashMap::new() }
     }
 
     pub(super) fn apply(
@@ -44,12 +47,15 @@ impl Writer {
         delivery: Option<&Delivery<'_>>,
         state: &[u8],
     ) -> StoreResult<Applied> {
-        // The index is kept only after the commit, so that it never has what was rolled back.
-        let known = self.known.remove(feed);
+        // The feeds and the index are kept only after the commit, so that they never have what was
+        // rolled back.
+        let (feeds, known) = (self.feeds.take(), self.known.remove(feed));
         let connection = self.link.connection_mut()?;
         let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let (known, applied) = apply(&changes, known, feed, delivery, state)?;
+        let mut feeds = Feeds::load_changed(&changes, feeds)?;
+        let (known, applied) = apply(&changes, (&mut feeds, known), feed, delivery, state)?;
         changes.commit()?;
+        self.feeds = Some(feeds);
         if let Some(known) = known {
             self.known.insert(feed.to_owned(), known);
         }

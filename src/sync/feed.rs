@@ -1,5 +1,6 @@
 //! A feed: a named query without an end, and the times that say when it is read again.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -287,8 +288,9 @@ fn shown(input: &FeedInput) -> [(&'static str, String, bool); 12] {
 /// # Errors
 /// `QueryError` naming it.
 pub(super) fn check_distinct(feeds: &[Feed]) -> Result<()> {
-    for (number, feed) in feeds.iter().enumerate() {
-        if feeds[..number].iter().any(|other| other.name() == feed.name()) {
+    let mut names = HashSet::new();
+    for feed in feeds {
+        if !names.insert(feed.name()) {
             let message = format!("the feed {:?} is given twice", feed.name());
             return Err(Error::new(Kind::QueryError, message));
         }

@@ -106,6 +106,21 @@ impl GivenUp {
         self.0.iter().filter(|one| one.until(now).is_some()).map(GivenUpRange::range).collect()
     }
 
+    /// The times around `now` at which the same ranges are set aside.
+    pub(super) fn unchanged(&self, now: i64) -> Range {
+        let times = self.0.iter().filter_map(|one| one.set_aside.as_ref());
+        let changes = times.flat_map(|(at, _)| {
+            [at.saturating_sub(PAUSE).saturating_add(1), at.saturating_add(PAUSE)]
+        });
+        changes.fold(Range::new(i64::MIN, i64::MAX), |same, change| {
+            if change <= now {
+                Range::new(same.start.max(change), same.end)
+            } else {
+                Range::new(same.start, same.end.min(change))
+            }
+        })
+    }
+
     /// Whether so many ranges are set aside for a chain without an end that the others probably have
     /// none either.
     pub(super) fn is_endless(&self, now: i64) -> bool {
@@ -187,6 +202,21 @@ mod tests {
         let shown = given_up.set_aside(1_000).remove(0);
         assert_eq!((shown.error.as_str(), shown.pages), ("EndlessChain", 3));
         assert_eq!(shown.until, instant(1_000 + PAUSE));
+    }
+
+    #[test]
+    fn p13_what_is_set_aside_is_the_same_until_the_next_of_its_times() {
+        let given_up = given_up();
+        let (begins, ends) = (1_000 - PAUSE + 1, 1_000 + PAUSE);
+        for (now, same) in [
+            (begins - 1, Range::new(i64::MIN, begins)),
+            (begins, Range::new(begins, ends)),
+            (ends - 1, Range::new(begins, ends)),
+            (ends, Range::new(ends, i64::MAX)),
+        ] {
+            assert_eq!(given_up.unchanged(now), same, "{now}");
+        }
+        assert_eq!(GivenUp::default().unchanged(0), Range::new(i64::MIN, i64::MAX));
     }
 
     #[test]

@@ -24,6 +24,8 @@
 //! | `plan` | what is read next, and why |
 //! | `pending_write` | what a run applies next: a page, or a change of a chain |
 //! | `run_state` | what a run has done, and what it leaves |
+//! | `agenda` | the steps that a run may still begin, in order |
+//! | `schedule` | which of them begins next |
 //! | `run` | one run, page by page |
 //! | `begin` | its beginning: the locks of its feeds |
 //! | `report` | what a run did |
@@ -31,6 +33,7 @@
 //! | `stored` | reads feeds, coverage and lateness from a store |
 //! | `read` | which points of a stored feed are read, and the snapshot of them |
 
+mod agenda;
 mod arrival;
 mod audits;
 mod begin;
@@ -46,6 +49,7 @@ mod read;
 mod report;
 mod run;
 mod run_state;
+mod schedule;
 mod settings;
 mod state;
 mod stored;

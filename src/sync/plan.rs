@@ -86,7 +86,12 @@ pub(super) fn steps(feeds: &[PlannedFeed<'_>], terms: &PlanTerms<'_>) -> Vec<Pla
     steps
 }
 
-fn steps_of(number: usize, known: &PlannedFeed<'_>, terms: &PlanTerms<'_>) -> Vec<PlanStep> {
+/// The chains to read of one feed, each class in order.
+pub(super) fn steps_of(
+    number: usize,
+    known: &PlannedFeed<'_>,
+    terms: &PlanTerms<'_>,
+) -> Vec<PlanStep> {
     let FeedState { density, coverage, given_up, .. } = known.state;
     let feed = known.state.feed();
     if terms.reread.is_empty() && terms.clock.is_some_and(|clock| given_up.is_endless(clock)) {
@@ -201,15 +206,18 @@ pub(super) fn reserve<'a>(
     if allowance.left.is_none() {
         return 0;
     }
-    let end = allowance.resets_at.as_second().saturating_sub(1);
-    let of_feed = |state: &FeedState| {
-        let feed = state.feed();
-        let becoming_due = Range::new(feed.settled_before(now), feed.settled_before(end));
-        let read = state.coverage.covered().widened(feed.window()).and(&becoming_due.into());
-        let windows = read.iter().flat_map(|range| range.cut(feed.window()));
-        windows.map(|window| state.density.pages(window.seconds()).unwrap_or(1)).sum::<u64>()
-    };
-    states.map(of_feed).sum()
+    let resets_at = allowance.resets_at.as_second();
+    states.map(|state| reserve_of(state, now, resets_at)).fold(0, u64::saturating_add)
+}
+
+/// The pages that one feed needs of the reserve.
+pub(super) fn reserve_of(state: &FeedState, now: i64, resets_at: i64) -> u64 {
+    let feed = state.feed();
+    let end = resets_at.saturating_sub(1);
+    let becoming_due = Range::new(feed.settled_before(now), feed.settled_before(end));
+    let read = state.coverage.covered().widened(feed.window()).and(&becoming_due.into());
+    let windows = read.iter().flat_map(|range| range.cut(feed.window()));
+    windows.map(|window| state.density.pages(window.seconds()).unwrap_or(1)).sum()
 }
 
 impl PlanStep {
@@ -234,8 +242,7 @@ pub fn plan(
     let reread = settings.reread_ranges()?;
     let now = settings.now.unwrap_or_else(|| client.now());
     let service = client.base_url().as_str();
-    let states: Vec<FeedState> =
-        feeds.iter().map(|feed| FeedState::load(target, feed, service)).collect::<Result<_>>()?;
+    let states = FeedState::load_all(target, feeds, service)?;
     let none = Ranges::none();
     let known: Vec<PlannedFeed<'_>> =
         states.iter().map(|state| PlannedFeed { state, done: &none, put_off: &none }).collect();

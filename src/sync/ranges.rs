@@ -54,6 +54,11 @@ impl Range {
         self.end <= self.start
     }
 
+    /// True for a second of the range.
+    pub(super) fn contains(self, second: i64) -> bool {
+        (self.start..self.end).contains(&second)
+    }
+
     /// The intersection.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

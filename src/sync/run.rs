@@ -76,8 +76,7 @@ impl Run {
         (locks, deadline): (Vec<Box<dyn Any + Send>>, Deadline),
     ) -> Result<Self> {
         let service = client.base_url().as_str();
-        let states = feeds.iter().map(|feed| FeedState::load(&*target, feed, service));
-        let states: Vec<FeedState> = states.collect::<Result<_>>()?;
+        let states = FeedState::load_all(&*target, feeds, service)?;
         let work = RunState::new(states, &settings, client.now())?;
         Ok(Self {
             deadline,
@@ -127,17 +126,23 @@ impl Run {
             };
             match following.chain.next(&sender).await {
                 Ok(Some(page)) => {
-                    let is_last = page.is_last;
+                    let (feed, is_last) = (following.feed, page.is_last);
                     let kept = self.keep_page(following, page, sent);
                     if is_last || kept.is_err() {
                         *current = None;
+                        self.work().chain_over(feed);
                     }
                     kept?;
                 }
-                Ok(None) => *current = None,
+                Ok(None) => {
+                    self.work().chain_over(following.feed);
+                    *current = None;
+                }
                 Err(error) => {
+                    let feed = following.feed;
                     if self.end_chain(following, error)? {
                         *current = None;
+                        self.work().chain_over(feed);
                     }
                 }
             }
@@ -199,17 +204,11 @@ impl Run {
     /// `ForkError` in a forked child; those of the target.
     pub fn keep(&self) -> Result<()> {
         self.check_process()?;
-        let states = {
-            let work = self.work();
-            let reports = work.reports();
-            let new = reports.iter().enumerate().filter(|(_, report)| report.sequence == 0);
-            new.map(|(feed, _)| work.state(feed).clone()).collect::<Vec<_>>()
-        };
-        for state in states {
-            let name = state.feed().name();
-            if self.target.state(name)?.is_none() {
-                self.target.apply(name, None, &state.to_bytes())?;
-            }
+        let new = self.work().without_a_page();
+        let names: Vec<&str> = new.iter().map(|state| state.feed().name()).collect();
+        let known = self.target.states(&names)?;
+        for (state, _) in new.iter().zip(known).filter(|(_, known)| known.is_none()) {
+            self.target.apply(state.feed().name(), None, &state.to_bytes())?;
         }
         Ok(())
     }
@@ -241,14 +240,14 @@ impl Run {
         let work = self.work();
         let (left, done) = work.left();
         Progress {
-            pages: work.pages(),
+            pages: work.pages,
             points: work.points,
             requests: work.requests(),
             allowance_left: self.client.allowance().ok().and_then(|state| state.left),
             newest: work.newest.and_then(|newest| Timestamp::from_microsecond(newest).ok()),
             fraction: done.then_some(1.0),
             done,
-            pages_expected: left.map(|left| work.pages() + left),
+            pages_expected: left.map(|left| work.pages.saturating_add(left)),
         }
     }
 
@@ -271,20 +270,19 @@ impl Run {
         self.work.lock()
     }
 
-    /// Plans again for the same time, or for the service's time once a reply has shown another one.
+    /// Plans for the same time, or for the service's time once a reply has shown another one.
     fn next_step(&self) -> Result<Option<PlanStep>> {
-        let allowance = self.client.allowance()?;
         let mut work = self.work();
-        work.clock = self.client.now();
+        let (clock, mut now) = (self.client.now(), work.now);
         if self.settings.now.is_none() {
             let passed = self.client.time().clock().monotonic().saturating_sub(self.begun);
-            let now = self.client.now();
-            let learnt = now.checked_sub(passed).unwrap_or(now);
-            if learnt.duration_since(work.now).abs() > NOTICED_SKEW {
-                work.now = learnt;
+            let learnt = clock.checked_sub(passed).unwrap_or(clock);
+            if learnt.duration_since(now).abs() > NOTICED_SKEW {
+                now = learnt;
             }
         }
-        Ok(work.next(&allowance))
+        work.set_times(clock, now);
+        work.next(|| self.client.allowance())
     }
 
     /// The chain of a step, at its start or at its bookmark. `None` where that bookmark is refused:
@@ -309,6 +307,7 @@ impl Run {
             Err(error) => {
                 let now = self.client.now();
                 work.pending = Some(Arc::new(after_dead_cursor(step.feed, &record, error, now)));
+                work.chain_over(step.feed);
                 return Ok(None);
             }
         };
@@ -316,7 +315,8 @@ impl Run {
             target: "siteline::sync", feed = state.feed().name();
             "{}: {} {start} to {end}", state.feed().name(), step.why
         );
-        let (begun_here, spending) = (record.bookmark.is_none(), Arc::clone(&work.spending));
+        let begun_here = record.bookmark.is_none();
+        let spending = work.spending(step.feed);
         Ok(Some(Following { chain, feed: step.feed, record, begun_here, spending }))
     }
 

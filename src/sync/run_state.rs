@@ -1,19 +1,21 @@
 //! The state of a run: what it has done, and what it leaves to another run.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::agenda::Agenda;
 use super::given_up::SetAside;
 use super::pending_write::PendingWrite;
-use super::plan::{PlanStep, PlanTerms, PlannedFeed, reserve, steps};
+use super::plan::PlanStep;
 use super::ranges::{Range, Ranges};
 use super::report::FeedReport;
+use super::schedule::UnderWay;
 use super::settings::SyncSettings;
 use super::state::FeedState;
-use super::task::{Task, Why};
+use super::task::Why;
 use super::unfinished::UnfinishedChain;
-use crate::client::Spending;
 use crate::data::spelled;
 use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
@@ -21,47 +23,54 @@ use crate::store::Applied;
 
 /// One feed of a run.
 #[derive(Debug)]
-struct FeedRun {
-    state: FeedState,
-    done: Ranges,
-    put_off: Ranges,
+pub(super) struct FeedRun {
+    pub(super) state: FeedState,
+    pub(super) done: Ranges,
+    pub(super) put_off: Ranges,
     /// The number of ranges that were skipped because of an error.
-    failures: usize,
+    pub(super) failures: usize,
+    /// Its pages of the reserve.
+    pub(super) reserved: u64,
     chains: u64,
     pages: u64,
     applied: Applied,
     /// What audits found after the lateness.
     late: u64,
+    /// What its current audit has changed.
+    found: u64,
 }
-
-/// A run stops reading a feed after this many failures: the other ranges probably fail too, and
-/// each costs a request.
-const MOST_FAILURES: usize = 3;
 
 /// The state of a run.
 #[derive(Debug)]
 pub(super) struct RunState {
-    parts: Vec<FeedRun>,
-    reread: Ranges,
-    until: Option<i64>,
+    pub(super) parts: Vec<FeedRun>,
+    pub(super) reread: Ranges,
+    pub(super) until: Option<i64>,
     /// The service's time that the run is planned for.
     pub(super) now: Timestamp,
     /// The service's time.
     pub(super) clock: Timestamp,
+    /// The steps that may still begin.
+    pub(super) agenda: Agenda,
+    /// The times of `clock` for which the agenda is the same.
+    pub(super) unchanged: Range,
+    /// The chains that are being read, by their feeds.
+    pub(super) under_way: BTreeMap<usize, UnderWay>,
     pub(super) pending: Option<Arc<PendingWrite>>,
     /// When the allowance resets, where it is spent.
-    stopped: Option<Timestamp>,
+    pub(super) stopped: Option<Timestamp>,
     /// The rest of the allowance is reserved: nothing is filled any more.
-    no_fill: bool,
+    pub(super) no_fill: bool,
+    /// The pages of the reserve, and the reset of the allowance that they are for.
+    pub(super) reserved: u128,
+    pub(super) resets_at: Option<i64>,
     /// The error of the first range that was skipped.
     failure: Option<Error>,
-    pub(super) spending: Arc<Spending>,
-    /// Requests of the chains before the current one.
-    requests: u64,
+    /// Requests of the chains that are over.
+    pub(super) requests: u64,
+    pub(super) pages: u64,
     pub(super) points: u64,
     pub(super) newest: Option<i64>,
-    /// What the current audit has changed.
-    found: u64,
     /// Warnings for the log, each with its feed. A write has no log: [`Run::fetch`](super::run::Run)
     /// logs them.
     warnings: Vec<(usize, String)>,
@@ -78,28 +87,35 @@ impl RunState {
             done: Ranges::none(),
             put_off: Ranges::none(),
             failures: 0,
+            reserved: 0,
             chains: 0,
             pages: 0,
             applied: Applied::default(),
             late: 0,
+            found: 0,
         };
         let mut run = Self {
+            agenda: Agenda::new(states.len()),
             parts: states.into_iter().map(part).collect(),
             reread: settings.reread_ranges()?,
             until: settings.until_second(),
             now: settings.now.unwrap_or(clock),
             clock,
+            unchanged: Range::new(i64::MIN, i64::MAX),
+            under_way: BTreeMap::new(),
             pending: None,
             stopped: None,
             no_fill: false,
+            reserved: 0,
+            resets_at: None,
             failure: None,
-            spending: Arc::default(),
             requests: 0,
+            pages: 0,
             points: 0,
             newest: None,
-            found: 0,
             warnings: Vec::new(),
         };
+        run.replan_all();
         run.warn_of_set_aside();
         Ok(run)
     }
@@ -108,23 +124,10 @@ impl RunState {
         &self.parts[feed].state
     }
 
-    /// What is left to read, including what this run may not read.
-    fn rest(&self) -> Vec<PlanStep> {
-        let none = Ranges::none();
-        let mut rest = self.steps(|_| &none, None);
-        rest.retain(|step| step.why != Why::Audit);
-        rest
-    }
-
-    /// What this run may still read, in order.
-    fn open(&self) -> Vec<PlanStep> {
-        if self.stopped.is_some() {
-            return Vec::new();
-        }
-        let mut open = self.steps(|part| &part.put_off, Some(self.clock.as_second()));
-        open.retain(|step| !(step.fills && self.no_fill));
-        open.retain(|step| self.parts[step.feed].failures < MOST_FAILURES);
-        open
+    /// The states of the feeds of which no page was ever applied.
+    pub(super) fn without_a_page(&self) -> Vec<FeedState> {
+        let states = self.parts.iter().map(|part| &part.state);
+        states.filter(|state| state.sequence() == 0).cloned().collect()
     }
 
     /// Skips a range because of an error: another run reads it.
@@ -140,48 +143,6 @@ impl RunState {
     /// Takes the error of the first range that was skipped.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
         self.failure.take()
-    }
-
-    fn steps<'a>(
-        &'a self,
-        put_off: impl Fn(&'a FeedRun) -> &'a Ranges,
-        clock: Option<i64>,
-    ) -> Vec<PlanStep> {
-        let (now, until, reread) = (self.now.as_second(), self.until, &self.reread);
-        let terms = PlanTerms { now, until, reread, clock };
-        let known = |part: &'a FeedRun| PlannedFeed {
-            state: &part.state,
-            done: &part.done,
-            put_off: put_off(part),
-        };
-        steps(&self.parts.iter().map(known).collect::<Vec<_>>(), &terms)
-    }
-
-    /// The pages that the plan expects this run still to apply, if those of all chains are known; and
-    /// whether the run is over.
-    pub(super) fn left(&self) -> (Option<u64>, bool) {
-        let open = self.open();
-        let pages = open.iter().map(|step| step.pages).sum();
-        (pages, self.pending.is_none() && open.is_empty())
-    }
-
-    /// The next chain. Sets what it may spend: a chain that fills must leave the pages of all urgent
-    /// chains and the reserve (§4.5.6); repeats of an urgent chain must leave the reserve.
-    pub(super) fn next(&mut self, allowance: &AllowanceState) -> Option<PlanStep> {
-        let open = self.open();
-        let step = *open.first()?;
-        let states = self.parts.iter().map(|part| &part.state);
-        let reserve = reserve(states, self.now.as_second(), allowance);
-        let urgent = open.iter().filter(|step| !step.fills).map(|step| step.pages.unwrap_or(1));
-        let keep = if step.fills { reserve.saturating_add(urgent.sum()) } else { 0 };
-        self.requests = self.requests();
-        let spending = Spending {
-            must_remain: keep,
-            must_remain_after_retries: reserve.max(keep),
-            ..Spending::default()
-        };
-        self.spending = Arc::new(spending);
-        Some(step)
     }
 
     /// The chain of a step: the unfinished one that it resumes, or a new one.
@@ -204,8 +165,10 @@ impl RunState {
     ) {
         if allowance.left.is_none_or(|left| left == 0) {
             self.stopped = Some(retry_at.unwrap_or(allowance.resets_at));
+            self.replan_all();
         } else if chain.why == Why::Fill {
             self.no_fill = true;
+            self.replan_all();
         } else {
             // A repeat would have spent the reserve; other chains may need no repeat.
             self.parts[feed].put_off.add(chain.range());
@@ -259,9 +222,16 @@ impl RunState {
         if let PendingWrite::Abandoned { feed, chain, error, .. } = pending {
             self.skip(*feed, chain.range(), error.clone());
         }
+        self.count(pending, &before, applied);
+        self.replan(pending.feed());
+    }
+
+    /// Counts what a page brought.
+    fn count(&mut self, pending: &PendingWrite, before: &FeedState, applied: Applied) {
         let part = &mut self.parts[pending.feed()];
         let PendingWrite::Page { page, chain, begun_here, .. } = pending else { return };
         part.pages += 1;
+        self.pages += 1;
         part.applied.inserted += applied.inserted;
         part.applied.revised += applied.revised;
         part.applied.unchanged += applied.unchanged;
@@ -277,7 +247,7 @@ impl RunState {
         self.newest = self.newest.max(times.values().iter().max().copied());
         self.points += page.rows() as u64;
         if before.audits_settled(chain) {
-            let begun = if *begun_here { Some(before) } else { None };
+            let begun = begun_here.then(|| before.clone());
             self.audited(pending.feed(), chain, page.is_last, begun, applied);
         }
     }
@@ -293,36 +263,25 @@ impl RunState {
         applied: Applied,
     ) {
         let found = applied.inserted + applied.revised + applied.flagged;
-        self.found = if chain.pages == 1 { found } else { self.found + found };
-        self.parts[feed].late += found;
+        let part = &mut self.parts[feed];
+        part.found = if chain.pages == 1 { found } else { part.found + found };
+        part.late += found;
+        let found = part.found;
         if !is_last {
             return;
         }
-        if self.found > 0 {
+        if found > 0 {
             let (start, end) = chain.range().instants();
             let lateness = spelled(self.state(feed).feed().input().lateness);
             let text = format!(
-                "{} points of {start} to {end} came or changed after the lateness of {lateness}: their \
-                 window is read again. See store.lateness()",
-                self.found
+                "{found} points of {start} to {end} came or changed after the lateness of {lateness}: \
+                 their window is read again. See store.lateness()"
             );
             self.warnings.push((feed, text));
         } else if let Some(mut state) = begun {
             state.cover(chain, 0);
             self.pending = Some(Arc::new(PendingWrite::Settled { feed, coverage: state.coverage }));
         }
-    }
-
-    pub(super) fn pages(&self) -> u64 {
-        self.parts.iter().map(|part| part.pages).sum()
-    }
-
-    pub(super) fn requests(&self) -> u64 {
-        self.requests + self.spending.requests.load(std::sync::atomic::Ordering::Relaxed)
-    }
-
-    pub(super) fn todo(&self) -> Vec<Task> {
-        self.rest().iter().map(|step| step.task(self.state(step.feed))).collect()
     }
 
     /// When to sync again, where the allowance ended the run, or ranges are set aside.

@@ -102,20 +102,30 @@ impl FeedState {
         }
     }
 
-    /// The state of a feed in a target; a new state where the target has none.
+    /// The states of these feeds in a target, all read at once; a new state where the target has none.
     ///
     /// # Errors
-    /// `FeedChanged` where the target has the feed with another definition or from another service;
+    /// `FeedChanged` where the target has a feed with another definition or from another service;
     /// those of the target and of [`FeedState::from_bytes`].
-    pub(super) fn load(target: &dyn Target, feed: &Feed, service: &str) -> Result<Self> {
-        let Some(bytes) = target.state(feed.name())? else { return Ok(Self::new(feed, service)) };
-        let state = Self::from_bytes(&bytes).map_err(|error| {
-            error.with(|context| {
-                context.message = format!("feed {:?}: {}", feed.name(), context.message);
+    pub(super) fn load_all(
+        target: &dyn Target,
+        feeds: &[Feed],
+        service: &str,
+    ) -> Result<Vec<Self>> {
+        let names: Vec<&str> = feeds.iter().map(Feed::name).collect();
+        let states = feeds.iter().zip(target.states(&names)?);
+        states
+            .map(|(feed, bytes)| {
+                let Some(bytes) = bytes else { return Ok(Self::new(feed, service)) };
+                let state = Self::from_bytes(&bytes).map_err(|error| {
+                    error.with(|context| {
+                        context.message = format!("feed {:?}: {}", feed.name(), context.message);
+                    })
+                })?;
+                state.check(feed, service)?;
+                Ok(state)
             })
-        })?;
-        state.check(feed, service)?;
-        Ok(state)
+            .collect()
     }
 
     /// Decodes a state.

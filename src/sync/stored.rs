@@ -27,8 +27,12 @@ pub fn read_state(store: &Store, feed: &str) -> Result<FeedState> {
 /// # Errors
 /// `StoreError`s.
 pub(crate) fn read_states(store: &Store) -> Result<Vec<(String, FeedState)>> {
-    let names = store.feeds()?.into_iter();
-    names.map(|name| Ok((name.clone(), read_state(store, &name)?))).collect()
+    let names = store.feeds()?;
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    // A feed that is there stays there.
+    let states = store.states(&known)?.into_iter().flatten();
+    let named = names.iter().zip(states);
+    named.map(|(name, state)| Ok((name.clone(), FeedState::from_bytes(&state)?))).collect()
 }
 
 fn unknown_feed(store: &Store, feed: &str) -> Error {

@@ -5,6 +5,7 @@
 //! event loop, while the step of the sync waits for it on a thread of its own.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::future::pending;
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ pub(crate) struct PyTarget {
     /// A `siteline._awaiting.PlainTarget`, or an `AsyncTarget`, whose methods give awaitables.
     object: Arc<Py<PyAny>>,
     pub(crate) is_async: bool,
-    feeds: Vec<Feed>,
+    feeds: HashMap<String, Feed>,
     host: String,
     /// What it raised: the sync raises it unchanged.
     raised: Mutex<Option<PyErr>>,
@@ -42,7 +43,8 @@ impl PyTarget {
         let module = object.py().import("siteline._awaiting")?;
         let object = module.call_method1("target", (object,))?;
         let is_async = object.is_instance(&module.getattr("AsyncTarget")?)?;
-        let (object, feeds) = (Arc::new(object.unbind()), feeds.to_vec());
+        let object = Arc::new(object.unbind());
+        let feeds = feeds.iter().map(|feed| (feed.name().to_owned(), feed.clone())).collect();
         Ok(Self { object, is_async, feeds, host, raised: Mutex::default() })
     }
 
@@ -78,7 +80,7 @@ impl PyTarget {
     /// The page as Python sees it; what was asked is the range of its chain.
     fn page(&self, feed: &str, delivery: &Delivery<'_>) -> Result<PyPage> {
         let Delivery { page, read_at, chain, .. } = *delivery;
-        let known = self.feeds.iter().find(|known| known.name() == feed).ok_or_else(|| {
+        let known = self.feeds.get(feed).ok_or_else(|| {
             let message = format!("a page came for the feed {feed:?}, which was not asked for");
             Error::new(Kind::InternalError, message)
         })?;

@@ -70,7 +70,7 @@ fn s7_a_forged_row_of_a_feed_with_a_number_out_of_range_is_refused() {
         store.apply("line", None, b"state").unwrap();
         // With its checksum, and the digest of all feeds.
         let connection = Connection::open(folder.file()).unwrap();
-        let feeds = Feeds::load(&connection).unwrap();
+        let mut feeds = Feeds::load(&connection).unwrap();
         let mut feed = feeds.find_or_new("line");
         (feed.span, feed.sequence, feed.forgotten) = (span, sequence, forgotten);
         feeds.save(&connection, feed, b"state").unwrap();

@@ -123,3 +123,25 @@ fn a_snapshot_has_the_points_of_its_sequence_number_while_pages_are_written() {
         }
     });
 }
+
+#[test]
+fn two_connections_that_write_by_turns_know_of_each_others_feeds() {
+    let folder = Folder::new();
+    let stores = [folder.store(), folder.store()];
+    for turn in 0..6 {
+        for (number, store) in stores.iter().enumerate() {
+            let name = format!("feed {turn} {number}");
+            store.apply(&name, None, &named(&name).to_bytes()).expect("a new feed");
+            // The other one has written since: this feed's row is not the one that is known.
+            store.apply("shared", None, &[turn, u8::from(number == 1)]).expect("a known feed");
+        }
+    }
+    assert_eq!(stores[0].feeds().expect("a store").len(), 13);
+    let names = ["shared", "nobody", "feed 5 1"];
+    let [shared, nobody, last] = &stores[0].states(&names).expect("a store")[..] else {
+        panic!("one for each name");
+    };
+    assert_eq!((shared.as_deref(), nobody), (Some(&[5, 1][..]), &None));
+    assert_eq!(*last, Some(named("feed 5 1").to_bytes()));
+    stores.iter().for_each(|store| store.check().expect("its checksums are right"));
+}

@@ -1,0 +1,196 @@
+//! What a run reads next. The plan is kept up to date feed by feed: it is made again for the feed that a
+//! page or an error has changed, and for all of them only where the time that it is for changes.
+//!
+//! Chains of several feeds are read side by side, one of each feed: its next step is planned from what
+//! its last one brought. The order of what is paid for is that of the plan, class by class: a chain
+//! begins only when no chain of a more urgent class is left to begin or under way, so that an
+//! allowance that ends in the middle was spent on what is most urgent.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use jiff::Timestamp;
+
+use super::pending_write::PendingWrite;
+use super::plan::{PlanStep, PlanTerms, PlannedFeed, reserve_of, steps, steps_of};
+use super::ranges::{Range, Ranges};
+use super::run_state::{FeedRun, RunState};
+use super::task::{Task, Why};
+use crate::client::Spending;
+use crate::error::Result;
+use crate::http::AllowanceState;
+
+/// A run stops reading a feed after this many failures: the other ranges probably fail too, and
+/// each costs a request.
+const MOST_FAILURES: usize = 3;
+
+/// A chain that is being read.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    /// Its step, with the pages that are left of it.
+    pub(super) step: PlanStep,
+    pub(super) spending: Arc<Spending>,
+}
+
+impl RunState {
+    fn terms(&self, clock: Option<i64>) -> PlanTerms<'_> {
+        PlanTerms { now: self.now.as_second(), until: self.until, reread: &self.reread, clock }
+    }
+
+    /// Plans a feed again. What is under way of it is not planned a second time.
+    pub(super) fn replan(&mut self, feed: usize) {
+        let clock = self.clock.as_second();
+        let part = &self.parts[feed];
+        let known = PlannedFeed { state: &part.state, done: &part.done, put_off: &part.put_off };
+        let may_read = self.stopped.is_none() && part.failures < MOST_FAILURES;
+        let mut open =
+            if may_read { steps_of(feed, &known, &self.terms(Some(clock))) } else { Vec::new() };
+        let same = part.state.given_up.unchanged(clock);
+        if let Some(UnderWay { step, .. }) = self.under_way.get_mut(&feed) {
+            if let Some(rest) = open.iter().find(|rest| rest.range == step.range) {
+                step.pages = rest.pages;
+            }
+            open.retain(|rest| rest.range != step.range);
+        }
+        open.retain(|step| !(step.fills && self.no_fill));
+        self.agenda.replace(feed, open);
+        self.unchanged = self.unchanged.and(same);
+        self.reserve_again(feed);
+    }
+
+    /// Plans all feeds again.
+    pub(super) fn replan_all(&mut self) {
+        self.unchanged = Range::new(i64::MIN, i64::MAX);
+        (0..self.parts.len()).for_each(|feed| self.replan(feed));
+    }
+
+    /// Sets the service's time, and the time to plan for. Plans again what depends on them.
+    pub(super) fn set_times(&mut self, clock: Timestamp, now: Timestamp) {
+        self.clock = clock;
+        if now != self.now {
+            self.now = now;
+            self.replan_all();
+        } else if !self.unchanged.contains(clock.as_second()) {
+            self.unchanged = Range::new(i64::MIN, i64::MAX);
+            for feed in 0..self.parts.len() {
+                if !self.parts[feed].state.given_up.is_empty() {
+                    self.replan(feed);
+                }
+            }
+        }
+    }
+
+    /// The next chain to begin, which is under way from now on; `None` where none may begin before
+    /// another has ended. Sets what it may spend: a chain that fills must leave the pages of all urgent
+    /// chains and the reserve (§4.5.6); repeats of an urgent chain must leave the reserve.
+    ///
+    /// # Errors
+    /// Those of the allowance, which is asked for only where a chain may begin.
+    pub(super) fn next(
+        &mut self,
+        allowance: impl FnOnce() -> Result<AllowanceState>,
+    ) -> Result<Option<PlanStep>> {
+        let Some(step) = self.may_begin() else { return Ok(None) };
+        let reserve = self.reserve(&allowance()?);
+        let keep = if step.fills { reserve.saturating_add(self.agenda.urgent_pages()) } else { 0 };
+        let spending = Arc::new(Spending {
+            must_remain: keep,
+            must_remain_after_retries: reserve.max(keep),
+            ..Spending::default()
+        });
+        self.under_way.insert(step.feed, UnderWay { step, spending });
+        self.replan(step.feed);
+        Ok(Some(step))
+    }
+
+    /// The first step in order that may begin now.
+    fn may_begin(&self) -> Option<PlanStep> {
+        let class = self.agenda.steps().next()?.why;
+        // After these the feed has another chain of the same class.
+        let begins_again = matches!(
+            self.pending.as_deref(),
+            Some(PendingWrite::Restart { .. } | PendingWrite::TooLong { .. })
+        );
+        if begins_again || self.under_way.values().any(|other| other.step.why < class) {
+            return None;
+        }
+        let is_urgent = self.under_way.values().any(|other| !other.step.fills);
+        let is_free = |step: &&PlanStep| {
+            let writes = self.pending.as_ref().is_some_and(|write| write.feed() == step.feed);
+            !writes && !self.under_way.contains_key(&step.feed) && !(step.fills && is_urgent)
+        };
+        self.agenda.steps().take_while(|step| step.why == class).find(is_free).copied()
+    }
+
+    /// Notes that the chain of a feed has ended, or is not continued. Its last page may be the pending
+    /// write: the feed is planned again when that has been applied.
+    pub(super) fn chain_over(&mut self, feed: usize) {
+        if let Some(UnderWay { spending, .. }) = self.under_way.remove(&feed) {
+            self.requests += spending.requests.load(Ordering::Relaxed);
+        }
+        if self.pending.as_ref().is_none_or(|write| write.feed() != feed) {
+            self.replan(feed);
+        }
+    }
+
+    /// What the chain under way of a feed may spend.
+    pub(super) fn spending(&self, feed: usize) -> Arc<Spending> {
+        self.under_way.get(&feed).map(|chain| Arc::clone(&chain.spending)).unwrap_or_default()
+    }
+
+    /// Requests made, repeats included.
+    pub(super) fn requests(&self) -> u64 {
+        let under_way = self.under_way.values();
+        let made = under_way.map(|chain| chain.spending.requests.load(Ordering::Relaxed));
+        self.requests + made.sum::<u64>()
+    }
+
+    /// The pages that the plan expects this run still to apply, if those of all chains are known; and
+    /// whether the run is over.
+    pub(super) fn left(&self) -> (Option<u64>, bool) {
+        let under_way: Option<u64> = self.under_way.values().map(|chain| chain.step.pages).sum();
+        let last = self.pending.as_ref().is_some_and(|write| {
+            matches!(**write, PendingWrite::Page { feed, .. } if !self.under_way.contains_key(&feed))
+        });
+        let open = self.agenda.pages().zip(under_way);
+        let pages =
+            open.map(|(open, begun)| open.saturating_add(begun).saturating_add(u64::from(last)));
+        let is_over = self.pending.is_none() && self.agenda.is_empty() && self.under_way.is_empty();
+        (pages, is_over)
+    }
+
+    /// What is left to read, including what this run may not read.
+    pub(super) fn todo(&self) -> Vec<Task> {
+        let none = Ranges::none();
+        let known = self.parts.iter().map(|FeedRun { state, done, .. }| PlannedFeed {
+            state,
+            done,
+            put_off: &none,
+        });
+        let known: Vec<PlannedFeed<'_>> = known.collect();
+        let rest = steps(&known, &self.terms(None)).into_iter();
+        let rest = rest.filter(|step| step.why != Why::Audit);
+        rest.map(|step| step.task(self.state(step.feed))).collect()
+    }
+
+    /// Pages to reserve for windows of all feeds that become due before the allowance resets.
+    fn reserve(&mut self, allowance: &AllowanceState) -> u64 {
+        if allowance.left.is_none() {
+            return 0;
+        }
+        let resets_at = Some(allowance.resets_at.as_second());
+        if self.resets_at != resets_at {
+            self.resets_at = resets_at;
+            (0..self.parts.len()).for_each(|feed| self.reserve_again(feed));
+        }
+        u64::try_from(self.reserved).unwrap_or(u64::MAX)
+    }
+
+    fn reserve_again(&mut self, feed: usize) {
+        let Some(resets_at) = self.resets_at else { return };
+        let part = &mut self.parts[feed];
+        let pages = reserve_of(&part.state, self.now.as_second(), resets_at);
+        self.reserved = self.reserved - u128::from(part.reserved) + u128::from(pages);
+        part.reserved = pages;
+    }
+}
