@@ -487,6 +487,7 @@ class _SyncOptions(_PlanOptions, total=False):
     progress: _ProgressArg
     deadline: _Duration | None
     wait: _Duration | None
+    concurrency: int | None
 
 class _BaseOptions(TypedDict, total=False):
     scopes: str | Sequence[str] | None

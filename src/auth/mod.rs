@@ -46,6 +46,7 @@ pub(crate) use key_choice::KeyChoice;
 pub use mutual_tls::MutualTls;
 pub(crate) use mutual_tls::{AskPassphrase, CertificateSource, Part};
 pub(crate) use proof::Proof;
+pub(crate) use retry_after_gate::RetryAfterGate;
 pub(crate) use scope::ScopeSet;
 pub(crate) use token::{TokenKey, TokenSource};
 

@@ -1,5 +1,6 @@
-//! A pause that the service requested (`Retry-After` of a token reply). All callers that need the token
-//! wait until its end, even if the caller that received the reply is cancelled.
+//! A pause that the service requested with `Retry-After`. All callers that share it wait until its end,
+//! even if the caller that received the reply is cancelled: those that need a token, and the requests
+//! that a sync has under way side by side.
 
 use std::time::Duration;
 
@@ -11,9 +12,10 @@ use crate::lock::Mutex;
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
 
 /// Closed during a pause.
-#[derive(Default)]
-pub(super) struct RetryAfterGate(Mutex<Option<Pause>>);
+#[derive(Debug, Default)]
+pub(crate) struct RetryAfterGate(Mutex<Option<Pause>>);
 
+#[derive(Debug)]
 struct Pause {
     until: Duration,
     because: Error,
@@ -21,7 +23,7 @@ struct Pause {
 
 impl RetryAfterGate {
     /// Closes for the pause that this error requests, if any. The later end counts.
-    pub(super) fn close(&self, clock: &Clock, error: &Error) {
+    pub(crate) fn close(&self, clock: &Clock, error: &Error) {
         let Some(asked) = error.context().retry_after else { return };
         let until = clock.monotonic().saturating_add(asked.min(LONGEST_PAUSE));
         let mut pause = self.0.lock();
@@ -31,7 +33,7 @@ impl RetryAfterGate {
     }
 
     /// The rest of the pause, and the error that requested it; `None` without a pause.
-    pub(super) fn closed(&self, clock: &Clock) -> Option<(Duration, Error)> {
+    pub(crate) fn closed(&self, clock: &Clock) -> Option<(Duration, Error)> {
         let mut pause = self.0.lock();
         let now = clock.monotonic();
         if pause.as_ref().is_some_and(|pause| pause.until <= now) {

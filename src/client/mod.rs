@@ -50,6 +50,7 @@ pub(crate) use self::scan_input::{ScanInput, start_left_out};
 pub use self::send::{Client, DATA_PATH};
 pub use self::settings::ClientSettings;
 pub(crate) use self::settings::ReadSettings;
+pub(crate) use self::spending::SharedPause;
 pub use self::spending::Spending;
 
 #[cfg(test)]

@@ -8,8 +8,11 @@ use std::future::ready;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 
+use super::background::BackgroundTask;
 use super::background_call::{BackgroundCall, Handover};
 use super::send::{Client, DATA_PATH};
 use super::spending::Spending;
@@ -155,26 +158,53 @@ impl PageRequest {
     }
 }
 
-/// Sends the requests of one read of a sync, in place, all within its deadline. A sync uses no page
-/// stream: it may not prefetch a page that its reserve or `until=` forbids, it records the time before
-/// each request, and a page counts only when it has been applied.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sender<'a> {
+/// Sends the requests of one chain of a sync, all within its deadline. A sync uses no page stream: it
+/// may not prefetch a page that its reserve or `until=` forbids, it records the time before each
+/// request, and a page counts only when it has been applied.
+#[derive(Debug, Clone)]
+pub(crate) struct Sender {
     /// The client.
-    pub client: &'a Client,
-    /// The deadline of the read.
+    pub client: Client,
+    /// The deadline of the sync.
     pub deadline: Deadline,
-    /// The requests of the read, and their limit.
-    pub spending: &'a Spending,
+    /// The requests of the chain, and their limit.
+    pub spending: Arc<Spending>,
 }
 
-impl Fetch for Sender<'_> {
+/// The decoded page of a request, and the service's time when it arrived. Dropping it drops the request.
+pub(crate) type PageReply = BoxFuture<'static, (Result<Decoded>, Timestamp)>;
+
+impl Sender {
+    /// The request for a page, which is sent when its reply is awaited.
+    pub(crate) fn in_place(self, wire: String, decoding: Decoding) -> PageReply {
+        Box::pin(async move {
+            let decoded = self.fetch(&wire, |body| decoding.decode(body)).await;
+            (decoded, self.client.now())
+        })
+    }
+
+    /// The request for a page, as a task that runs while the caller does other work; in place if the
+    /// process is exiting.
+    pub(crate) fn in_background(self, wire: String, decoding: Decoding) -> PageReply {
+        let client = self.client.clone();
+        let request = self.clone().in_place(wire.clone(), decoding.clone());
+        let Some(task) = BackgroundTask::start(&*client.settings().spawner, request) else {
+            return self.in_place(wire, decoding);
+        };
+        Box::pin(async move {
+            let lost = || Error::new(Kind::InternalError, "a request ended without a result");
+            task.await.unwrap_or_else(|| (Err(lost()), client.now()))
+        })
+    }
+}
+
+impl Fetch for Sender {
     async fn fetch<T: Send>(
         &self,
         wire_query: &str,
         read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
     ) -> Result<T> {
         let read = |reply: &Reply| ready(read(&reply.body));
-        self.client.get(DATA_PATH, wire_query, self.deadline, self.spending, read).await
+        self.client.get(DATA_PATH, wire_query, self.deadline, &self.spending, read).await
     }
 }

@@ -254,6 +254,13 @@ impl Client {
                 Ok(slot) => slot,
                 Err(error) => return Err(call.with_attempts(error)),
             };
+            let pause = request.spending.and_then(|spending| spending.pause.closed(clock));
+            if let Some((left, because)) = pause {
+                // Whoever shares no pause may send meanwhile.
+                drop(slot);
+                call.wait_out(left, because).await?;
+                continue;
+            }
             let ready = match call.untimed(self.renewed_identity()).await {
                 Ok(identity) => self
                     .ready(&identity, request, must_remain, &mut call)
@@ -288,6 +295,9 @@ impl Client {
             };
             must_remain = request.spending.map_or(0, |spending| spending.must_remain_after_retries);
             if error.kind() != Kind::AuthenticationError {
+                if let Some(spending) = request.spending {
+                    spending.note_pause(clock, &error, inner.settings.retry.max_retry_after);
+                }
                 call.pause_after(error).await?;
                 continue;
             }

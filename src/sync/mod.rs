@@ -26,6 +26,8 @@
 //! | `run_state` | what a run has done, and what it leaves |
 //! | `agenda` | the steps that a run may still begin, in order |
 //! | `schedule` | which of them begins next |
+//! | `following` | the chains that a run follows, each with its request under way |
+//! | `requests` | which requests a run sends, and what becomes of their replies |
 //! | `run` | one run, page by page |
 //! | `begin` | its beginning: the locks of its feeds |
 //! | `report` | what a run did |
@@ -40,6 +42,7 @@ mod begin;
 mod chains;
 mod coverage;
 mod feed;
+mod following;
 mod given_up;
 mod pending_write;
 mod plan;
@@ -47,6 +50,7 @@ mod range_coverage;
 mod ranges;
 mod read;
 mod report;
+mod requests;
 mod run;
 mod run_state;
 mod schedule;

@@ -1,25 +1,20 @@
-//! One run: reads chain after chain, page by page, until everything is read or the allowance is
-//! spent.
+//! One run: reads page by page, of as many chains at a time as it is told, until everything is read or
+//! the allowance is spent.
 
 use std::any::Any;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::feed::Feed;
-use super::pending_write::{PendingWrite, after_dead_cursor};
-use super::plan::PlanStep;
+use super::following::{Followed, Waiting};
 use super::report::SyncReport;
 use super::run_state::RunState;
 use super::settings::SyncSettings;
 use super::state::FeedState;
-use super::unfinished::UnfinishedChain;
-use crate::client::page_request::Sender;
+use crate::client::Client;
 use crate::client::progress::Progress;
-use crate::client::{Client, Spending};
-use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW};
-use crate::data::{Bookmark, Chain, DecodeSettings, Page, ends_chain};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Owned;
 use crate::http::Deadline;
@@ -30,37 +25,19 @@ use crate::store::Target;
 /// cancelled at any time, [`Run::apply`] writes. The feeds are locked until the run is dropped.
 #[derive(Debug)]
 pub struct Run {
-    client: Client,
-    target: Arc<dyn Target>,
-    settings: SyncSettings,
-    deadline: Deadline,
+    pub(super) client: Client,
+    pub(super) target: Arc<dyn Target>,
+    pub(super) settings: SyncSettings,
+    pub(super) deadline: Deadline,
     /// The monotonic time at which the run began.
-    begun: Duration,
-    following: tokio::sync::Mutex<Option<Following>>,
+    pub(super) begun: Duration,
+    followed: tokio::sync::Mutex<Followed>,
     /// One page is written at a time.
     applying: Mutex<()>,
     work: Mutex<RunState>,
     /// Only the process that began the run has them. A forked child leaves them locked: they are its
     /// parent's.
     locks: Owned<Mutex<Vec<Box<dyn Any + Send>>>>,
-}
-
-/// The chain that is being followed.
-#[derive(Debug)]
-struct Following {
-    chain: Chain,
-    feed: usize,
-    record: UnfinishedChain,
-    begun_here: bool,
-    spending: Arc<Spending>,
-}
-
-/// The moment before a request, by two clocks. The greater elapsed time counts: a monotonic clock
-/// may stop while the machine sleeps.
-#[derive(Debug, Clone, Copy)]
-struct SentAt {
-    monotonic: Duration,
-    wall: Timestamp,
 }
 
 impl Run {
@@ -81,7 +58,7 @@ impl Run {
         Ok(Self {
             deadline,
             begun: client.time().clock().monotonic(),
-            following: tokio::sync::Mutex::new(None),
+            followed: tokio::sync::Mutex::default(),
             applying: Mutex::new(()),
             work: Mutex::new(work),
             locks: Owned::new(Mutex::new(locks)),
@@ -91,13 +68,15 @@ impl Run {
         })
     }
 
-    /// Reads the next page, unless a write is pending already; `false` where nothing is left to do.
-    /// Dropping the future leaves the run as it was. After a rejected cursor there is no page: the
-    /// pending write is then that the chain begins again.
+    /// Reads until a page, or a change of a chain, is to be applied; `false` where nothing is left to
+    /// do. At most [`SyncSettings::concurrency`] pages are asked for and not yet applied. Dropping the
+    /// future drops the requests under way and leaves the run as it was. After a rejected cursor there
+    /// is no page: the pending write is then that the chain begins again.
     ///
     /// An error of one range alone (a rejected request, a page that cannot be decoded, a cursor that
     /// is rejected repeatedly) does not end the run: the range is skipped, and its error is returned
-    /// when everything else has been read.
+    /// when everything else has been read. After another error no request is sent, and it is returned
+    /// when those under way have ended and their pages are applied: they are paid for.
     ///
     /// # Errors
     /// Those of a read; the run can continue after them. `ClockSkewError` where the clocks of the
@@ -105,51 +84,36 @@ impl Run {
     /// child.
     pub async fn fetch(&self) -> Result<bool> {
         self.check_process()?;
-        let mut current = self.following.lock().await;
+        let mut followed = self.followed.lock().await;
+        let mut waiting = Waiting { followed: &mut followed, is_over: false };
+        let outcome = self.fetch_for(waiting.followed).await;
+        waiting.is_over = true;
+        outcome
+    }
+
+    async fn fetch_for(&self, followed: &mut Followed) -> Result<bool> {
         loop {
             self.work().log_warnings();
-            if self.work().pending.is_some() {
+            if followed.failed.is_none()
+                && let Err(error) = self.send_requests(followed)
+            {
+                followed.failed = Some(error);
+            }
+            if self.work().is_writing() {
                 return Ok(true);
             }
-            if current.is_none() {
-                let Some(step) = self.next_step()? else {
-                    return self.work().take_failure().map_or(Ok(false), Err);
-                };
-                *current = self.open_chain(&step)?;
+            if followed.requests() == 0 {
+                let failed = followed.failed.take().or_else(|| self.work().take_failure());
+                return failed.map_or(Ok(false), Err);
             }
-            let Some(following) = current.as_mut() else { continue };
-            let sent = self.sent();
-            let sender = Sender {
-                client: &self.client,
-                deadline: self.deadline,
-                spending: &following.spending,
-            };
-            match following.chain.next(&sender).await {
-                Ok(Some(page)) => {
-                    let (feed, is_last) = (following.feed, page.is_last);
-                    let kept = self.keep_page(following, page, sent);
-                    if is_last || kept.is_err() {
-                        *current = None;
-                        self.work().chain_over(feed);
-                    }
-                    kept?;
-                }
-                Ok(None) => {
-                    self.work().chain_over(following.feed);
-                    *current = None;
-                }
-                Err(error) => {
-                    let feed = following.feed;
-                    if self.end_chain(following, error)? {
-                        *current = None;
-                        self.work().chain_over(feed);
-                    }
-                }
+            let arrival = followed.arrival().await;
+            if let Err(error) = self.arrived(followed, arrival) {
+                followed.failed.get_or_insert(error);
             }
         }
     }
 
-    /// Applies the pending write, if there is one.
+    /// Applies the first pending write, if there is one.
     ///
     /// # Errors
     /// `StoreError`s; the write stays pending.
@@ -161,7 +125,7 @@ impl Run {
         }
         let (pending, state) = {
             let work = self.work();
-            let Some(pending) = work.pending.clone() else {
+            let Some(pending) = work.pending.front().cloned() else {
                 drop(work);
                 return Ok(self.progress());
             };
@@ -187,6 +151,14 @@ impl Run {
             self.apply()?;
         }
         self.report()
+    }
+
+    /// Ends what is under way: the requests that have not been answered. Dropping them may need the
+    /// runtime.
+    #[must_use]
+    pub(crate) fn stop(&self) -> impl Send + use<> {
+        let stopped = self.followed.try_lock().ok();
+        stopped.map(|mut followed| followed.drop_requests())
     }
 
     /// Ends the run: unlocks the feeds, also where other references to the run exist.
@@ -266,156 +238,7 @@ impl Run {
         })
     }
 
-    fn work(&self) -> MutexGuard<'_, RunState> {
+    pub(super) fn work(&self) -> MutexGuard<'_, RunState> {
         self.work.lock()
-    }
-
-    /// Plans for the same time, or for the service's time once a reply has shown another one.
-    fn next_step(&self) -> Result<Option<PlanStep>> {
-        let mut work = self.work();
-        let (clock, mut now) = (self.client.now(), work.now);
-        if self.settings.now.is_none() {
-            let passed = self.client.time().clock().monotonic().saturating_sub(self.begun);
-            let learnt = clock.checked_sub(passed).unwrap_or(clock);
-            if learnt.duration_since(now).abs() > NOTICED_SKEW {
-                now = learnt;
-            }
-        }
-        work.set_times(clock, now);
-        work.next(|| self.client.allowance())
-    }
-
-    /// The chain of a step, at its start or at its bookmark. `None` where that bookmark is refused:
-    /// the pending write is then that the chain begins again.
-    fn open_chain(&self, step: &PlanStep) -> Result<Option<Following>> {
-        let mut work = self.work();
-        let record = work.chain(step);
-        let state = work.state(step.feed);
-        let (start, end) = step.range.instants();
-        let query = state.feed().query_of(step.range)?;
-        self.client.listed().log_missing(&query);
-        let settings = DecodeSettings::for_query(&query, self.settings.shape.clone(), Vec::new())?;
-        let (settings, origin) = (Arc::new(settings), self.client.origin());
-        let chain = match &record.bookmark {
-            None => Ok(Chain::new(query, settings, &origin, None)),
-            Some(text) => Bookmark::from_text(text)
-                .and_then(|bookmark| Chain::resume(query, settings, &origin, None, &bookmark)),
-        };
-        let expected = state.density.pages(step.range.seconds());
-        let chain = match chain {
-            Ok(chain) => chain.starting_at(state.next_sequence).expecting(expected, record.idle),
-            Err(error) => {
-                let now = self.client.now();
-                work.pending = Some(Arc::new(after_dead_cursor(step.feed, &record, error, now)));
-                work.chain_over(step.feed);
-                return Ok(None);
-            }
-        };
-        log::info!(
-            target: "siteline::sync", feed = state.feed().name();
-            "{}: {} {start} to {end}", state.feed().name(), step.why
-        );
-        let begun_here = record.bookmark.is_none();
-        let spending = work.spending(step.feed);
-        Ok(Some(Following { chain, feed: step.feed, record, begun_here, spending }))
-    }
-
-    /// Makes the page the pending write.
-    fn keep_page(&self, following: &mut Following, page: Page, sent: SentAt) -> Result<()> {
-        self.check_skew()?;
-        let record = &mut following.record;
-        if record.began.is_none() {
-            record.began = Some(self.service_second(sent));
-            record.first = page.sequence;
-        }
-        record.pages += 1;
-        record.points += page.rows() as u64;
-        record.idle = following.chain.idle();
-        record.bookmark = page.bookmark.as_ref().map(Bookmark::to_text);
-        let pending = PendingWrite::Page {
-            feed: following.feed,
-            page: Box::new(page),
-            read_at: self.client.now(),
-            chain: record.clone(),
-            begun_here: following.begun_here,
-        };
-        self.work().pending = Some(Arc::new(pending));
-        Ok(())
-    }
-
-    /// Handles a failed request of a chain. True where the chain ends here; the error is returned
-    /// where the chain can repeat the request.
-    fn end_chain(&self, following: &Following, error: Error) -> Result<bool> {
-        let Following { feed, record, .. } = following;
-        if record.pages > 0 && ends_chain(&error) {
-            let now = self.client.now();
-            self.work().pending = Some(Arc::new(after_dead_cursor(*feed, record, error, now)));
-            return Ok(true);
-        }
-        match error.kind() {
-            Kind::RequestRejected if self.may_be_too_long(following, &error) => {
-                let range = record.range();
-                self.work().pending = Some(Arc::new(PendingWrite::TooLong { feed: *feed, range }));
-                Ok(true)
-            }
-            Kind::AllowanceExhausted => {
-                let allowance = self.client.allowance()?;
-                self.work().refused(*feed, record, &allowance, error.context().retry_at);
-                Ok(true)
-            }
-            // The next run resumes the chain where it stopped.
-            Kind::RequestRejected | Kind::ProtocolError | Kind::BodyTooLarge => {
-                self.work().skip(*feed, record.range(), error);
-                Ok(true)
-            }
-            _ => Err(error),
-        }
-    }
-
-    /// The longest range that a service answers is not documented (§8). A chain of several windows
-    /// whose first page is rejected is tried again with fewer; with one window the error is final.
-    fn may_be_too_long(&self, following: &Following, error: &Error) -> bool {
-        let Following { feed, record, .. } = following;
-        let window = self.work().state(*feed).feed().window();
-        let refused = matches!(error.context().status, Some(400 | 413 | 422));
-        refused && record.pages == 0 && record.range().seconds() > window
-    }
-
-    fn sent(&self) -> SentAt {
-        let clock = self.client.time().clock();
-        SentAt { monotonic: clock.monotonic(), wall: clock.wall() }
-    }
-
-    /// The service's time when a request was sent, as known after its reply, rounded towards the
-    /// past.
-    fn service_second(&self, sent: SentAt) -> i64 {
-        let clock = self.client.time().clock();
-        let by_monotonic = clock.monotonic().saturating_sub(sent.monotonic);
-        let by_wall = clock.wall().duration_since(sent.wall);
-        let elapsed = SignedDuration::try_from(by_monotonic).unwrap_or(SignedDuration::MAX);
-        let time = self.client.time();
-        // A skew too small to be corrected could still put a bucket's end into the service's future.
-        // The header `Date` is exact to a second.
-        let skew = time.skew().unwrap_or_default() + SignedDuration::from_secs(1);
-        let by_date = clock.wall().checked_add(skew).unwrap_or(Timestamp::MAX);
-        let now = self.client.now().min(by_date);
-        now.checked_sub(elapsed.max(by_wall)).unwrap_or(Timestamp::MIN).as_second()
-    }
-
-    /// Refuses clocks that differ by days: what a read has covered would be unknown.
-    fn check_skew(&self) -> Result<()> {
-        let time = self.client.time();
-        match time.skew() {
-            Some(skew) if skew.abs() > CORRECTED_SKEW => {
-                let ours = time.clock().wall();
-                let theirs = ours.checked_add(skew).unwrap_or(ours);
-                let message =
-                    format!("this machine's clock is at {ours}, the service's at {theirs}");
-                Err(Error::new(Kind::ClockSkewError, message)
-                    .with_hint("Set this machine's clock. Nothing of this reply was kept.")
-                    .with(|context| context.skew_seconds = Some(skew.as_secs_f64())))
-            }
-            _ => Ok(()),
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! The state of a run: what it has done, and what it leaves to another run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -16,6 +16,7 @@ use super::settings::SyncSettings;
 use super::state::FeedState;
 use super::task::Why;
 use super::unfinished::UnfinishedChain;
+use crate::client::SharedPause;
 use crate::data::spelled;
 use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
@@ -56,7 +57,10 @@ pub(super) struct RunState {
     pub(super) unchanged: Range,
     /// The chains that are being read, by their feeds.
     pub(super) under_way: BTreeMap<usize, UnderWay>,
-    pub(super) pending: Option<Arc<PendingWrite>>,
+    /// The pause that the service requested of one of them is one of all.
+    pub(super) pause: SharedPause,
+    /// What is to be applied, in this order.
+    pub(super) pending: VecDeque<Arc<PendingWrite>>,
     /// When the allowance resets, where it is spent.
     pub(super) stopped: Option<Timestamp>,
     /// The rest of the allowance is reserved: nothing is filled any more.
@@ -103,7 +107,8 @@ impl RunState {
             clock,
             unchanged: Range::new(i64::MIN, i64::MAX),
             under_way: BTreeMap::new(),
-            pending: None,
+            pause: Arc::default(),
+            pending: VecDeque::new(),
             stopped: None,
             no_fill: false,
             reserved: 0,
@@ -215,9 +220,28 @@ impl RunState {
         state
     }
 
+    /// Adds what is to be applied after the writes that are pending.
+    pub(super) fn write(&mut self, write: PendingWrite) {
+        self.pending.push_back(Arc::new(write));
+    }
+
+    pub(super) fn is_writing(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// The number of pending writes.
+    pub(super) fn writing(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether a write of this feed is pending.
+    pub(super) fn writes(&self, feed: usize) -> bool {
+        self.pending.iter().any(|write| write.feed() == feed)
+    }
+
     /// Notes that the target has applied the pending write with this state.
     pub(super) fn applied(&mut self, pending: &PendingWrite, state: FeedState, applied: Applied) {
-        self.pending = None;
+        self.pending.pop_front();
         let before = std::mem::replace(&mut self.parts[pending.feed()].state, state);
         if let PendingWrite::Abandoned { feed, chain, error, .. } = pending {
             self.skip(*feed, chain.range(), error.clone());
@@ -280,7 +304,7 @@ impl RunState {
             self.warnings.push((feed, text));
         } else if let Some(mut state) = begun {
             state.cover(chain, 0);
-            self.pending = Some(Arc::new(PendingWrite::Settled { feed, coverage: state.coverage }));
+            self.write(PendingWrite::Settled { feed, coverage: state.coverage });
         }
     }
 

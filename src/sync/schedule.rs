@@ -96,6 +96,7 @@ impl RunState {
         let spending = Arc::new(Spending {
             must_remain: keep,
             must_remain_after_retries: reserve.max(keep),
+            pause: Arc::clone(&self.pause),
             ..Spending::default()
         });
         self.under_way.insert(step.feed, UnderWay { step, spending });
@@ -107,17 +108,17 @@ impl RunState {
     fn may_begin(&self) -> Option<PlanStep> {
         let class = self.agenda.steps().next()?.why;
         // After these the feed has another chain of the same class.
-        let begins_again = matches!(
-            self.pending.as_deref(),
-            Some(PendingWrite::Restart { .. } | PendingWrite::TooLong { .. })
-        );
+        let begins_again = self.pending.iter().any(|write| {
+            matches!(**write, PendingWrite::Restart { .. } | PendingWrite::TooLong { .. })
+        });
         if begins_again || self.under_way.values().any(|other| other.step.why < class) {
             return None;
         }
         let is_urgent = self.under_way.values().any(|other| !other.step.fills);
         let is_free = |step: &&PlanStep| {
-            let writes = self.pending.as_ref().is_some_and(|write| write.feed() == step.feed);
-            !writes && !self.under_way.contains_key(&step.feed) && !(step.fills && is_urgent)
+            !self.writes(step.feed)
+                && !self.under_way.contains_key(&step.feed)
+                && !(step.fills && is_urgent)
         };
         self.agenda.steps().take_while(|step| step.why == class).find(is_free).copied()
     }
@@ -128,7 +129,7 @@ impl RunState {
         if let Some(UnderWay { spending, .. }) = self.under_way.remove(&feed) {
             self.requests += spending.requests.load(Ordering::Relaxed);
         }
-        if self.pending.as_ref().is_none_or(|write| write.feed() != feed) {
+        if !self.writes(feed) {
             self.replan(feed);
         }
     }
@@ -149,13 +150,11 @@ impl RunState {
     /// whether the run is over.
     pub(super) fn left(&self) -> (Option<u64>, bool) {
         let under_way: Option<u64> = self.under_way.values().map(|chain| chain.step.pages).sum();
-        let last = self.pending.as_ref().is_some_and(|write| {
-            matches!(**write, PendingWrite::Page { feed, .. } if !self.under_way.contains_key(&feed))
-        });
+        let is_last = |write: &&Arc<PendingWrite>| matches!(***write, PendingWrite::Page { feed, .. } if !self.under_way.contains_key(&feed));
+        let last = self.pending.iter().filter(is_last).count() as u64;
         let open = self.agenda.pages().zip(under_way);
-        let pages =
-            open.map(|(open, begun)| open.saturating_add(begun).saturating_add(u64::from(last)));
-        let is_over = self.pending.is_none() && self.agenda.is_empty() && self.under_way.is_empty();
+        let pages = open.map(|(open, begun)| open.saturating_add(begun).saturating_add(last));
+        let is_over = !self.is_writing() && self.agenda.is_empty() && self.under_way.is_empty();
         (pages, is_over)
     }
 

@@ -21,6 +21,8 @@ pub struct SyncSettings {
     pub shape: Shape,
     /// The deadline of the run.
     pub deadline: Option<Duration>,
+    /// At most so many pages are asked for and not yet applied; 0 counts as 1.
+    pub concurrency: usize,
 }
 
 impl SyncSettings {

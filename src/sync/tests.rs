@@ -6,6 +6,7 @@ mod feeds;
 mod lateness;
 mod planning;
 mod running;
+mod schedule;
 mod simulation;
 mod states;
 mod stored;

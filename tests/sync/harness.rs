@@ -51,6 +51,8 @@ pub(crate) struct Harness {
     pub(crate) client: Client,
     pub(crate) target: Arc<dyn TestTarget>,
     pub(crate) feed: Feed,
+    /// Feeds that are synchronised together with it.
+    pub(crate) beside: Vec<Feed>,
     pub(crate) settings: SyncSettings,
 }
 
@@ -72,13 +74,17 @@ impl Harness {
         let client = client_of(&sandbox, ours, change);
         let feed = Feed::new(input).expect("a feed");
         let settings = SyncSettings::default();
-        Self { sandbox, client, target: Arc::new(Model::default()), feed, settings }
+        let target = Arc::new(Model::default());
+        Self { sandbox, client, target, feed, beside: Vec::new(), settings }
     }
 
     pub(crate) fn begin(&self) -> Result<Run> {
         let target: Arc<dyn Target> = self.target.clone();
-        let feeds = [self.feed.clone()];
-        Run::begin(&self.client, target, &feeds, self.settings.clone())
+        Run::begin(&self.client, target, &self.feeds(), self.settings.clone())
+    }
+
+    pub(crate) fn feeds(&self) -> Vec<Feed> {
+        std::iter::once(&self.feed).chain(&self.beside).cloned().collect()
     }
 
     pub(crate) async fn sync(&self) -> Result<SyncReport> {
@@ -98,8 +104,7 @@ impl Harness {
     }
 
     pub(crate) fn plan(&self) -> sync::Plan {
-        let feeds = [self.feed.clone()];
-        sync::plan(&self.client, &*self.target, &feeds, &self.settings).expect("a plan")
+        sync::plan(&self.client, &*self.target, &self.feeds(), &self.settings).expect("a plan")
     }
 
     pub(crate) fn advance(&self, time: u64) {
@@ -179,6 +184,13 @@ impl Harness {
             self.advance(pause.unsigned_abs().as_secs() + 1);
         }
         assert_eq!(self.plan().tasks, [], "nothing is left to do");
+        for feed in self.feeds() {
+            self.feed = feed;
+            self.check_settled(end);
+        }
+    }
+
+    fn check_settled(&self, end: Timestamp) {
         let seen: Vec<Window> =
             self.windows().into_iter().filter(|window| window.start < end).collect();
         let is_settled = |window: &Window| window.state == WindowState::Settled;

@@ -3,6 +3,7 @@
 #![cfg(feature = "sandbox")]
 #![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
 
+mod concurrency;
 mod convergence;
 mod harness;
 mod limits;

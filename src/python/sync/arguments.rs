@@ -16,7 +16,7 @@ use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{spawn, spawn_step, step};
 use crate::python::client::progress::{ProgressArg, ProgressCallback};
 use crate::python::client::shape::PyShape;
-use crate::python::convert::values::{duration, instant, items, optional, refuse};
+use crate::python::convert::values::{count, duration, instant, items, optional, refuse};
 use crate::python::store::PyStore;
 use crate::python::store::feed::PyFeed;
 use crate::python::sync::target::PyTarget;
@@ -112,9 +112,11 @@ impl SyncArgs {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
         let py = given.py();
-        let names = ["until", "now", "reread", "shape", "progress", "deadline", "wait"];
-        let [until, now, again, shape, progress, deadline, wait] =
+        let names =
+            ["until", "now", "reread", "shape", "progress", "deadline", "wait", "concurrency"];
+        let [until, now, again, shape, progress, deadline, wait, most] =
             keywords("sync", names, options)?;
+        let most = most.map(|most| count(&most, "concurrency", Kind::QueryError)).transpose()?;
         let wait = optional(wait.as_ref(), "wait", duration)?;
         let shape = shape.map(Bound::cast_into::<PyShape>).transpose()?;
         if client.is_closed() {
@@ -125,6 +127,7 @@ impl SyncArgs {
         let settings = SyncSettings {
             shape: shape.map(|shape| shape.get().0.clone()).unwrap_or_default(),
             deadline: optional(deadline.as_ref(), "deadline", duration)?,
+            concurrency: most.map_or(1, |most| most.try_into().unwrap_or(usize::MAX)),
             ..plan_settings([until, now, again])?
         };
         let target = SyncTarget::new(store, &feeds, client)?;

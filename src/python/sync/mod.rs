@@ -13,8 +13,9 @@ use pyo3::types::PyDict;
 
 use crate::error::{Error, Kind};
 use crate::lock::Mutex;
+use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::guarded;
-use crate::python::bridge::runtime::{block_on, spawn};
+use crate::python::bridge::runtime::{block_on, drop_detached, spawn};
 use crate::python::client::PyClient;
 use crate::python::client::progress::{ProgressCallback, event, finish};
 use crate::python::convert::state::{dict, python_object};
@@ -32,11 +33,14 @@ pub(crate) struct PyRun {
     target: SyncTarget,
     run: Mutex<Option<Arc<Run>>>,
     callback: Option<ProgressCallback>,
+    /// A request may be under way between two calls.
+    buffer: SharedLogBuffer,
 }
 
 impl PyRun {
     fn new(target: SyncTarget, run: Run, callback: Option<ProgressCallback>) -> Self {
-        Self { target, run: Mutex::new(Some(Arc::new(run))), callback }
+        let (run, buffer) = (Mutex::new(Some(Arc::new(run))), SharedLogBuffer::default());
+        Self { target, run, callback, buffer }
     }
 
     fn run(&self) -> PyResult<Arc<Run>> {
@@ -48,7 +52,7 @@ impl PyRun {
         let run = self.run()?;
         let fetched = || {
             let run = Arc::clone(&run);
-            Ok::<_, PyErr>(block_on(py, &Arc::default(), async move { run.fetch().await })??)
+            Ok::<_, PyErr>(block_on(py, &self.buffer.get(), async move { run.fetch().await })??)
         };
         while fetched()? {
             let progress = self.target.step(py, || run.apply())?;
@@ -66,6 +70,9 @@ impl PyRun {
     fn end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let run = self.run.lock().take();
         let ended = finish(py, self.callback.as_ref());
+        if let Some(run) = &run {
+            drop_detached(py, run.stop())?;
+        }
         let release = || {
             // The feeds are released even where a cancelled call still holds the run.
             run.inspect(|run| run.release());
@@ -91,7 +98,7 @@ impl PyRun {
     /// the run stays where it was.
     fn _fetch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run()?;
-        spawn(py, Arc::default(), async move { run.fetch().await }, |py, more| {
+        spawn(py, self.buffer.get(), async move { run.fetch().await }, |py, more| {
             Ok(more?.into_pyobject(py)?.to_owned().into_any().unbind())
         })
     }
@@ -136,6 +143,9 @@ impl PyClient {
     /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run; ``None`` does not
     /// - ``wait``: how long to wait for feeds that another run writes to (``"5m"``); ``None``: not at all.
     ///   For a :class:`Store`: ``lock()`` of a store of yours may wait itself
+    /// - ``concurrency``: at most so many pages are requested and not yet stored, of different feeds; the
+    ///   pages are stored one at a time. The allowance, the reserve and the order in which they are spent
+    ///   are kept; a kill costs no more than so many requests
     ///
     /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, and the errors of
     /// a read and of the store; an error of one range is raised after the others have been read. Where
@@ -146,7 +156,7 @@ impl PyClient {
     /// >>> client.sync(feed, siteline.Store("plant.siteline")).complete
     /// True
     #[pyo3(signature = (feeds, store, **options), text_signature = "($self, feeds, store, *, until=None, \
-        now=None, reread=None, shape=None, progress=None, deadline=None, wait=None)")]
+        now=None, reread=None, shape=None, progress=None, deadline=None, wait=None, concurrency=1)")]
     fn sync<'py>(
         &self,
         py: Python<'py>,

@@ -150,9 +150,9 @@ impl Audit {
 fn s21_what_an_audit_finds_late_is_counted_over_its_pages_and_warned_of_once() {
     let mut audit = Audit::new();
     audit.page([1, 0, 2], false, true);
-    assert_eq!((audit.warnings(), audit.run.pending.is_none()), (vec![], true), "it goes on");
+    assert_eq!((audit.warnings(), audit.run.pending.is_empty()), (vec![], true), "it goes on");
     audit.page([1, 2, 1], true, true);
-    assert!(audit.run.pending.is_none());
+    assert!(audit.run.pending.is_empty());
     let warnings = audit.warnings();
     let [text] = &warnings[..] else { panic!("{warnings:?}") };
     let part = "feed: 7 points of 2024-10-04T00:00:00Z to 2024-10-05T00:00:00Z came or changed after \
@@ -170,12 +170,12 @@ fn s21_what_an_audit_leaves_unchanged_is_settled_again_unless_an_older_run_began
     for begun_here in [true, false] {
         let mut audit = Audit::new();
         audit.page([0, 0, 0], false, begun_here);
-        assert!(audit.run.pending.is_none(), "it goes on");
+        assert!(audit.run.pending.is_empty(), "it goes on");
         audit.page([0, 0, 0], true, begun_here);
         assert_eq!(audit.warnings(), Vec::<String>::new());
         // Until the next write its window is due.
         assert_eq!(audit.settled(), day(1).into());
-        let next = audit.run.pending.take();
+        let next = audit.run.pending.pop_front();
         assert_eq!(next.is_some(), begun_here, "what an older run found is not known");
         if let Some(next) = next {
             let after = audit.run.after(&next);
@@ -197,7 +197,10 @@ fn s21_an_audit_that_finds_something_leaves_nothing_to_the_next_one() {
     let state = audit.run.after(&pending);
     audit.run.applied(&pending, state, Applied::default());
     assert_eq!(audit.warnings(), Vec::<String>::new());
-    assert!(matches!(audit.run.pending.as_deref(), Some(PendingWrite::Settled { .. })));
+    assert!(matches!(
+        audit.run.pending.front().map(|write| &**write),
+        Some(PendingWrite::Settled { .. })
+    ));
 }
 
 #[test]

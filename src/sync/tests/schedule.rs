@@ -1,0 +1,220 @@
+//! Which chain begins next where several may be read side by side.
+
+use super::super::pending_write::PendingWrite;
+use super::super::run_state::RunState;
+use super::super::settings::SyncSettings;
+use super::*;
+use crate::data::report::PageReport;
+use crate::data::{Page, TableBuilder};
+use crate::error::{Error, Kind, Result};
+use crate::http::AllowanceState;
+use crate::store::Applied;
+
+const NOW: i64 = SINCE + 20 * HOUR;
+
+/// Windows of six hours.
+fn named(number: usize) -> FeedState {
+    state(|input| {
+        input.name = format!("feed {number}");
+        input.window = seconds(6 * HOUR);
+        input.settle_lag = seconds(0);
+    })
+}
+
+fn run(states: Vec<FeedState>) -> RunState {
+    let now = Timestamp::from_second(NOW).expect("a timestamp");
+    RunState::new(states, &SyncSettings::default(), now).expect("a run")
+}
+
+fn unlimited() -> Result<AllowanceState> {
+    limited(None)
+}
+
+fn limited(left: Option<u64>) -> Result<AllowanceState> {
+    Ok(AllowanceState {
+        token_requests: 0,
+        token_requests_this_hour: 0,
+        used: 0,
+        limit: left,
+        left,
+        resets_at: Timestamp::from_second(SINCE + DAY).expect("a timestamp"),
+    })
+}
+
+/// The class and the feed of the chains that begin, until none may.
+fn begun(run: &mut RunState) -> Vec<(Why, usize)> {
+    std::iter::from_fn(|| run.next(unlimited).expect("an allowance"))
+        .map(|step| (step.why, step.feed))
+        .collect()
+}
+
+/// The only page of a chain under way arrives, and is applied.
+fn read(run: &mut RunState, feed: usize) {
+    arrives(run, feed);
+    applied(run);
+}
+
+fn arrives(run: &mut RunState, feed: usize) {
+    let step = run.under_way[&feed].step;
+    let page = Page {
+        points: std::sync::Arc::new(TableBuilder::new(0).finish().expect("points")),
+        report: PageReport::default(),
+        sequence: run.state(feed).next_sequence,
+        raw: None,
+        bookmark: None,
+        is_last: true,
+    };
+    let read_at = Timestamp::from_second(NOW).expect("a timestamp");
+    let chain = UnfinishedChain { began: Some(NOW), pages: 1, ..run.chain(&step) };
+    let page = Box::new(page);
+    run.write(PendingWrite::Page { feed, page, read_at, chain, begun_here: true });
+    run.chain_over(feed);
+}
+
+fn applied(run: &mut RunState) {
+    let write = run.pending.front().cloned().expect("a write");
+    let state = run.after(&write);
+    run.applied(&write, state, Applied::default());
+}
+
+#[test]
+fn a_feed_has_one_chain_at_a_time_and_the_feeds_come_in_their_order() {
+    let mut run = run((0..3).map(named).collect());
+    assert_eq!(begun(&mut run), [(Why::Edge, 0), (Why::Edge, 1), (Why::Edge, 2)]);
+    arrives(&mut run, 1);
+    assert_eq!(begun(&mut run), [], "its page is not yet applied, and the others are more urgent");
+    applied(&mut run);
+    assert_eq!(begun(&mut run), [], "the edges of the others are under way");
+    read(&mut run, 2);
+    read(&mut run, 0);
+    assert_eq!(begun(&mut run), [(Why::Fill, 0), (Why::Fill, 1), (Why::Fill, 2)]);
+    let left = run.left();
+    assert!(!left.1, "chains are under way");
+    read(&mut run, 0);
+    assert_eq!(begun(&mut run), [(Why::Fill, 0)], "its next window");
+}
+
+#[test]
+fn a_chain_waits_for_those_of_a_more_urgent_class_also_of_a_feed_that_is_busy() {
+    let mut states: Vec<FeedState> = (0..2).map(named).collect();
+    // After a long pause the first feed has two edges; the second has nothing but windows to fill.
+    states[0].coverage.cover(Range::new(SINCE, SINCE + 10 * HOUR), SINCE + 10 * HOUR);
+    states[1].coverage.cover(Range::new(SINCE + 6 * HOUR, NOW), NOW);
+    let mut run = run(states);
+    assert_eq!(begun(&mut run), [(Why::Edge, 0)]);
+    read(&mut run, 0);
+    assert_eq!(begun(&mut run), [(Why::Edge, 0)], "its other edge, before what the second fills");
+    read(&mut run, 0);
+    assert_eq!(begun(&mut run), [(Why::Fill, 1), (Why::Fill, 0)]);
+}
+
+#[test]
+fn what_fills_is_resumed_when_the_urgent_chains_that_are_resumed_have_ended() {
+    let unfinished = |why| {
+        let mut state = named(usize::from(why == Why::Edge));
+        let range = Range::new(SINCE, SINCE + 6 * HOUR);
+        let began = Some(NOW - HOUR);
+        state.keep_chain(UnfinishedChain { began, ..UnfinishedChain::new(range, why, 0) });
+        state
+    };
+    let mut run = run(vec![unfinished(Why::Fill), unfinished(Why::Edge)]);
+    let step = run.next(|| limited(Some(9))).expect("an allowance").expect("a step");
+    assert_eq!((step.why, step.feed, step.fills), (Why::Resume, 0, true));
+    // It leaves a page for each chain that is more urgent.
+    let urgent = run.agenda.urgent_pages();
+    assert!(urgent >= 3, "{urgent}");
+    assert_eq!(run.spending(0).must_remain, urgent);
+    assert_eq!(begun(&mut run), [(Why::Resume, 1)]);
+    read(&mut run, 0);
+    assert_eq!(begun(&mut run), []);
+}
+
+#[test]
+fn nothing_begins_before_a_chain_of_the_same_class_is_planned_again() {
+    let mut run = run((0..2).map(named).collect());
+    let step = run.next(unlimited).expect("an allowance").expect("a step");
+    run.write(PendingWrite::TooLong { feed: step.feed, range: step.range });
+    run.chain_over(step.feed);
+    assert_eq!(begun(&mut run), []);
+    applied(&mut run);
+    assert_eq!(begun(&mut run), [(Why::Edge, 0), (Why::Edge, 1)]);
+}
+
+#[test]
+fn a_spent_allowance_begins_nothing_more_and_what_is_under_way_ends() {
+    let mut run = run((0..3).map(named).collect());
+    begun(&mut run);
+    let chain = run.chain(&run.under_way[&1].step);
+    run.refused(1, &chain, &limited(Some(0)).expect("an allowance"), None);
+    run.chain_over(1);
+    read(&mut run, 0);
+    assert_eq!((begun(&mut run), run.left().1), (vec![], false), "one is under way");
+    read(&mut run, 2);
+    assert_eq!(run.left(), (Some(0), true));
+    let left: Vec<(Why, String)> =
+        run.todo().into_iter().map(|task| (task.why, task.feed)).collect();
+    assert_eq!(left[0], (Why::Edge, "feed 1".to_owned()));
+}
+
+#[test]
+fn the_pages_that_are_expected_are_those_to_begin_under_way_and_not_yet_applied() {
+    let mut states: Vec<FeedState> = (0..2).map(named).collect();
+    for state in &mut states {
+        state.coverage.cover(Range::new(SINCE, NOW - HOUR), NOW - HOUR);
+        state.density.learn(HOUR, 1, 60, 60);
+    }
+    let mut run = run(states);
+    assert_eq!(run.left(), (Some(2), false));
+    begun(&mut run);
+    assert_eq!(run.left(), (Some(2), false), "under way");
+    arrives(&mut run, 0);
+    assert_eq!(run.left(), (Some(2), false), "not yet applied");
+    applied(&mut run);
+    assert_eq!(run.left(), (Some(1), false));
+    read(&mut run, 1);
+    assert_eq!(run.left(), (Some(0), true));
+}
+
+#[test]
+fn the_reserve_is_that_of_all_feeds_as_they_are_now() {
+    let mut states: Vec<FeedState> = (0..2).map(named).collect();
+    for state in &mut states {
+        // Their windows become due on this day, after a lateness of a day.
+        state.coverage.cover(Range::new(SINCE - DAY, SINCE), SINCE);
+    }
+    let mut run = run(states);
+    let now = run.now.as_second();
+    let mut reserved = |run: &mut RunState| {
+        let step = run.next(|| limited(Some(99))).expect("an allowance").expect("a step");
+        let spending = run.spending(step.feed);
+        let states = (0..2).map(|feed| run.state(feed));
+        let anew = super::super::plan::reserve(states, now, &limited(Some(99)).expect("it"));
+        assert_eq!(spending.must_remain_after_retries, anew);
+        read(run, step.feed);
+        anew
+    };
+    let first = reserved(&mut run);
+    let others: Vec<u64> = (0..4).map(|_| reserved(&mut run)).collect();
+    assert!(others.iter().any(|pages| *pages != first) || first == 0, "{first} {others:?}");
+}
+
+#[test]
+fn p13_a_feed_is_planned_again_when_what_was_set_aside_is_tried_again() {
+    let mut state = named(0);
+    state.coverage.cover(Range::new(SINCE + 6 * HOUR, NOW), NOW);
+    let range = Range::new(SINCE, SINCE + 6 * HOUR);
+    let chain = UnfinishedChain { pages: 1, ..UnfinishedChain::new(range, Why::Fill, 0) };
+    state.give_up(&chain, Some((NOW - 2, Kind::EndlessChain)));
+    let mut run = run(vec![state]);
+    let at = |second| Timestamp::from_second(second).expect("a timestamp");
+    let now = run.now;
+    for (clock, is_planned) in [(NOW, false), (NOW - 2 + DAY - 1, false), (NOW - 2 + DAY, true)] {
+        run.set_times(at(clock), now);
+        assert_eq!(!run.agenda.is_empty(), is_planned, "{clock}");
+    }
+    run.set_times(at(NOW), now);
+    assert!(run.agenda.is_empty(), "the clock is set back");
+    run.skip(0, range, Error::new(Kind::RequestRejected, "refused"));
+    run.set_times(at(NOW + 2 * DAY), now);
+    assert!(run.agenda.is_empty(), "it was tried");
+}
