@@ -1,0 +1,95 @@
+"""Thousands of feeds in one store: their locks take one file, whatever their number."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import siteline
+from kit import systems
+from kit.feeds import make_feed
+from kit.interpreter import FORK_WITH_THREADS, run_script
+
+pytestmark = systems.SIGNALS
+BEGIN = """
+    import os, signal, sys, siteline
+    from kit.feeds import make_feed
+    client, store = siteline.Client.from_env(), siteline.Store({path!r})
+"""
+
+
+@pytest.fixture
+def environment(sandbox):
+    return {**sandbox.env(), "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def script(path, rest):
+    return textwrap.dedent(BEGIN.format(path=str(path))) + textwrap.dedent(rest)
+
+
+def holder(path, environment, rest):
+    """A process that holds the feed `line-2` until it is killed, and has said so."""
+    hold = """
+    def hold(progress):
+        {}
+        print("holds", flush=True)
+        signal.pause()
+    client.sync(make_feed("line-2", page_size=500), store, progress=hold)
+    """
+    process = subprocess.Popen(
+        [sys.executable, *FORK_WITH_THREADS, "-c", script(path, hold.format(rest))],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "holds\n"
+    return process
+
+
+def test_two_thousand_feeds_need_few_open_files_and_leave_one_lock_file(tmp_path, environment):
+    rest = """
+    import resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+    feeds = [make_feed(f"feed {number}", since="2026-11-20T00:00Z") for number in range(2000)]
+    assert client.plan(feeds, store).tasks == ()
+    report = client.sync(feeds, store, concurrency=8)
+    assert report.complete and report.requests == 0 and len(report.feeds) == 2000
+    assert len(store.feeds) == 2000
+    """
+    run_script(script(tmp_path / "plant.siteline", rest), environment=environment)
+    assert {path.name for path in tmp_path.iterdir()} == {"plant.siteline", "plant.siteline-lock"}
+
+
+@pytest.mark.fault("S6")
+def test_feeds_of_one_store_sync_side_by_side_and_the_same_feed_does_not(
+    sandbox, tmp_path, environment
+):
+    path = tmp_path / "plant.siteline"
+    client = sandbox.client()
+    with holder(path, environment, "pass") as process:
+        store = siteline.Store(path)
+        others = [make_feed(f"other {number}", page_size=500) for number in range(20)]
+        assert client.sync(others, store, concurrency=4).complete
+        with pytest.raises(siteline.StoreBusy):
+            client.sync([*others, make_feed()], store, concurrency=4)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        # A killed process holds nothing any more.
+        assert client.sync([*others, make_feed(page_size=500)], store, concurrency=4).complete
+
+
+@systems.FORK
+def test_a_child_that_was_forked_during_a_sync_neither_holds_its_feeds_nor_frees_them(
+    sandbox, tmp_path, environment
+):
+    path, fork = tmp_path / "plant.siteline", "os.waitpid(os.fork() or os._exit(0), 0)"
+    # The child has ended: what it inherited is the parent's still.
+    with holder(path, environment, fork) as process:
+        store = siteline.Store(path)
+        with pytest.raises(siteline.StoreBusy):
+            sandbox.client().sync(make_feed(), store)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert sandbox.client().sync(make_feed(page_size=500), store).complete

@@ -1,0 +1,174 @@
+"""`client.sync(feeds, store, concurrency=8)`: requests side by side, pages stored one at a time."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+import siteline
+from kit import systems
+from kit.feeds import make_feed, stored_points, true_points
+from kit.memory_store import LockedStore
+from kit.waiting import wait_until
+
+NAMES = [f"feed-{number}" for number in range(8)]
+
+
+def feeds(**options):
+    return [make_feed(name, **{"page_size": 500, **options}) for name in NAMES]
+
+
+def under_way(sandbox, replied):
+    """Whether eight requests wait for a reply."""
+    return sandbox.stats["data_requests"] == replied + 8
+
+
+def check(sandbox, store, report):
+    """The store has the points of the service, of all feeds."""
+    assert report.complete
+    truth = true_points(sandbox, report[NAMES[0]].read_through)
+    assert truth
+    assert all(stored_points(store, name) == truth for name in NAMES)
+
+
+def test_the_report_and_the_points_are_those_of_one_request_at_a_time(sandbox, store, tmp_path):
+    reported = []
+    report = sandbox.client().sync(feeds(), store, concurrency=8, progress=reported.append)
+    check(sandbox, store, report)
+    assert [now.pages for now in reported] == list(range(1, report.pages + 1))
+    assert [now.done for now in reported] == [False] * (report.pages - 1) + [True]
+    other = siteline.Store(tmp_path / "other.siteline")
+    alone = sandbox.client().sync(feeds(), other)
+    assert {**report.to_dict(), "allowance": None} == {**alone.to_dict(), "allowance": None}
+    assert list(report.feeds) == NAMES
+
+
+@pytest.mark.parametrize("concurrency", [0, -1, True, 1.5, "8"])
+def test_a_wrong_concurrency_is_refused_before_any_request(sandbox, store, concurrency):
+    with pytest.raises(siteline.QueryError, match=r"concurrency=.* is not a whole number"):
+        sandbox.client().sync(feeds(), store, concurrency=concurrency)
+    assert sandbox.stats["data_requests"] == 0
+
+
+def test_a_target_of_ones_own_applies_one_page_at_a_time(sandbox):
+    class OneAtATime(LockedStore):
+        def __init__(self):
+            super().__init__()
+            self.inside = threading.Lock()
+
+        def apply(self, feed, page, state):
+            assert self.inside.acquire(blocking=False)
+            try:
+                return super().apply(feed, page, state)
+            finally:
+                self.inside.release()
+
+    target = OneAtATime()
+    report = sandbox.client().sync(feeds(), target, concurrency=8)
+    truth = true_points(sandbox, report[NAMES[0]].read_through)
+    assert all(target.points(name) == truth for name in NAMES)
+    assert target.threads == {threading.get_ident()}
+    assert target.locks == [f"{sign}{name}" for sign in "+-" for name in NAMES]
+
+
+def test_an_async_target_applies_one_page_at_a_time_while_requests_are_under_way(sandbox):
+    class OneAtATime(LockedStore):
+        inside = 0
+
+        async def apply(self, feed, page, state):
+            self.inside += 1
+            assert self.inside == 1
+            # Whatever is under way goes on meanwhile.
+            await asyncio.sleep(0)
+            counts = super().apply(feed, page, state)
+            self.inside -= 1
+            return counts
+
+    async def main():
+        target = OneAtATime()
+        async with sandbox.async_client() as client:
+            return target, await client.sync(feeds(), target, concurrency=8)
+
+    target, report = asyncio.run(main())
+    truth = true_points(sandbox, report[NAMES[0]].read_through)
+    assert all(target.points(name) == truth for name in NAMES)
+
+
+def test_a_cancelled_sync_drops_all_that_is_under_way_and_keeps_what_is_stored(sandbox, store):
+    async def main():
+        async with sandbox.async_client() as client:
+            sandbox.fault(on="data", skip=3, times=99, hang=True)
+            task = asyncio.create_task(client.sync(feeds(), store, concurrency=8))
+            while not under_way(sandbox, 3):
+                await asyncio.sleep(0.001)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            sandbox.clear_faults()
+            # The feeds are unlocked at once.
+            return await client.sync(feeds(), store, concurrency=8)
+
+    report = asyncio.run(main())
+    check(sandbox, store, report)
+
+
+@systems.SIGNALS
+def test_ctrl_c_drops_all_that_is_under_way_and_keeps_what_is_stored(sandbox, store):
+    client = sandbox.client()
+    sandbox.fault(on="data", skip=3, times=99, hang=True)
+
+    def interrupt():
+        wait_until(lambda: under_way(sandbox, 3))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    other = threading.Thread(target=interrupt)
+    other.start()
+    with pytest.raises(KeyboardInterrupt):
+        client.sync(feeds(), store, concurrency=8)
+    other.join()
+    sandbox.clear_faults()
+    check(sandbox, store, client.sync(feeds(), store, concurrency=8))
+
+
+@pytest.mark.fault("S15")
+@systems.SIGNALS
+def test_a_process_that_is_killed_with_eight_under_way_loses_only_those(sandbox, tmp_path):
+    path, other = tmp_path / "plant.siteline", siteline.Store(tmp_path / "other.siteline")
+    needed = sandbox.client().sync(feeds(), other).requests
+    sandbox.fault(on="data", skip=11, times=999, hang=True)
+    before = sandbox.stats["data_requests"]
+    script = f"""
+        import siteline
+        from kit.feeds import make_feed
+        feeds = [make_feed(name, page_size=500) for name in {NAMES!r}]
+        siteline.Client.from_env().sync(feeds, siteline.Store({str(path)!r}), concurrency=8)
+    """
+    environment = {**os.environ, **sandbox.env(), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)], env=environment
+    ) as process:
+        wait_until(lambda: under_way(sandbox, before + 11) or process.poll() is not None)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    sandbox.clear_faults()
+    store = siteline.Store(path)
+    assert store.check() is None
+    report = sandbox.client().sync(feeds(), store, concurrency=8)
+    check(sandbox, store, report)
+    # A page counts when it is stored; eight at most were asked for and were not.
+    paid = sandbox.stats["data_requests"] - before
+    assert needed <= paid <= needed + 8
+    assert sum(feed.sequence for feed in report.feeds.values()) == needed
+
+
+def test_a_spent_allowance_stops_all_and_nothing_is_refused_by_the_service(sandbox, store):
+    client = sandbox.client(daily_allowance=30)
+    report = client.sync(feeds(), store, concurrency=8)
+    assert not report.complete
+    assert (report.requests, report.pages, client.allowance.left) == (30, 30, 0)
+    assert sandbox.stats["data_requests"] == 30
+    assert all(task.why in ("resume", "edge", "fill") for task in report.todo)
