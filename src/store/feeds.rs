@@ -184,12 +184,11 @@ impl Feeds {
         feed.save(connection)?;
         let old = before.map_or(0, FeedRow::check);
         self.root.digest = self.root.digest.wrapping_sub(old).wrapping_add(feed.check());
-        match self.places.get(&feed.name) {
-            Some(place) => self.rows[*place] = feed,
-            None => {
-                self.places.insert(feed.name.clone(), self.rows.len());
-                self.rows.push(feed);
-            }
+        if let Some(place) = self.places.get(&feed.name) {
+            self.rows[*place] = feed;
+        } else {
+            self.places.insert(feed.name.clone(), self.rows.len());
+            self.rows.push(feed);
         }
         self.root.save(connection)
     }

@@ -2,9 +2,11 @@
 //! that what a page changes costs the same whatever the number of feeds.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::plan::PlanStep;
 use super::task::Why;
+use crate::client::Spending;
 
 /// The place of a step in the order: its class, its start, its feed, and its number in the feed's plan.
 type Place = (Why, i64, usize, usize);
@@ -20,6 +22,14 @@ pub(super) struct Agenda {
     unknown: usize,
     /// The pages of the steps that do not fill; one where they are not known.
     urgent: u128,
+}
+
+/// A chain that is being read.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    /// Its step, with the pages that are left of it.
+    pub(super) step: PlanStep,
+    pub(super) spending: Arc<Spending>,
 }
 
 impl Agenda {

@@ -1,7 +1,6 @@
 //! The chains that a run follows, each with its request under way.
 
 use std::fmt;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 

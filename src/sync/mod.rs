@@ -24,7 +24,7 @@
 //! | `plan` | what is read next, and why |
 //! | `pending_write` | what a run applies next: a page, or a change of a chain |
 //! | `run_state` | what a run has done, and what it leaves |
-//! | `agenda` | the steps that a run may still begin, in order |
+//! | `agenda` | the steps that a run may still begin, in order, and the chains under way |
 //! | `schedule` | which of them begins next |
 //! | `following` | the chains that a run follows, each with its request under way |
 //! | `requests` | which requests a run sends, and what becomes of their replies |

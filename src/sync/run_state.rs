@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::agenda::Agenda;
+use super::agenda::{Agenda, UnderWay};
 use super::given_up::SetAside;
 use super::pending_write::PendingWrite;
 use super::plan::PlanStep;
 use super::ranges::{Range, Ranges};
 use super::report::FeedReport;
-use super::schedule::UnderWay;
 use super::settings::SyncSettings;
 use super::state::FeedState;
 use super::task::Why;

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 
+use super::agenda::UnderWay;
 use super::pending_write::PendingWrite;
 use super::plan::{PlanStep, PlanTerms, PlannedFeed, reserve_of, steps, steps_of};
 use super::ranges::{Range, Ranges};
@@ -23,14 +24,6 @@ use crate::http::AllowanceState;
 /// A run stops reading a feed after this many failures: the other ranges probably fail too, and
 /// each costs a request.
 const MOST_FAILURES: usize = 3;
-
-/// A chain that is being read.
-#[derive(Debug)]
-pub(super) struct UnderWay {
-    /// Its step, with the pages that are left of it.
-    pub(super) step: PlanStep,
-    pub(super) spending: Arc<Spending>,
-}
 
 impl RunState {
     fn terms(&self, clock: Option<i64>) -> PlanTerms<'_> {
@@ -115,11 +108,9 @@ impl RunState {
             return None;
         }
         let is_urgent = self.under_way.values().any(|other| !other.step.fills);
-        let is_free = |step: &&PlanStep| {
-            !self.writes(step.feed)
-                && !self.under_way.contains_key(&step.feed)
-                && !(step.fills && is_urgent)
-        };
+        let is_busy =
+            |step: &PlanStep| self.writes(step.feed) || self.under_way.contains_key(&step.feed);
+        let is_free = |step: &&PlanStep| !(is_busy(step) || is_urgent && step.fills);
         self.agenda.steps().take_while(|step| step.why == class).find(is_free).copied()
     }
 

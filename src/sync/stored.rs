@@ -31,8 +31,9 @@ pub(crate) fn read_states(store: &Store) -> Result<Vec<(String, FeedState)>> {
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
     // A feed that is there stays there.
     let states = store.states(&known)?.into_iter().flatten();
-    let named = names.iter().zip(states);
-    named.map(|(name, state)| Ok((name.clone(), FeedState::from_bytes(&state)?))).collect()
+    let decoded =
+        |(name, state): (&String, Vec<u8>)| Ok((name.clone(), FeedState::from_bytes(&state)?));
+    names.iter().zip(states).map(decoded).collect()
 }
 
 fn unknown_feed(store: &Store, feed: &str) -> Error {

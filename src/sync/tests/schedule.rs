@@ -6,7 +6,7 @@ use super::super::settings::SyncSettings;
 use super::*;
 use crate::data::report::PageReport;
 use crate::data::{Page, TableBuilder};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind};
 use crate::http::AllowanceState;
 use crate::store::Applied;
 
@@ -26,26 +26,25 @@ fn run(states: Vec<FeedState>) -> RunState {
     RunState::new(states, &SyncSettings::default(), now).expect("a run")
 }
 
-fn unlimited() -> Result<AllowanceState> {
-    limited(None)
-}
-
-fn limited(left: Option<u64>) -> Result<AllowanceState> {
-    Ok(AllowanceState {
+fn limited(left: Option<u64>) -> AllowanceState {
+    AllowanceState {
         token_requests: 0,
         token_requests_this_hour: 0,
         used: 0,
         limit: left,
         left,
         resets_at: Timestamp::from_second(SINCE + DAY).expect("a timestamp"),
-    })
+    }
+}
+
+/// The next chain to begin, with so much left of the allowance.
+fn next(run: &mut RunState, left: Option<u64>) -> Option<PlanStep> {
+    run.next(|| Ok(limited(left))).expect("an allowance")
 }
 
 /// The class and the feed of the chains that begin, until none may.
 fn begun(run: &mut RunState) -> Vec<(Why, usize)> {
-    std::iter::from_fn(|| run.next(unlimited).expect("an allowance"))
-        .map(|step| (step.why, step.feed))
-        .collect()
+    std::iter::from_fn(|| next(run, None)).map(|step| (step.why, step.feed)).collect()
 }
 
 /// The only page of a chain under way arrives, and is applied.
@@ -118,7 +117,7 @@ fn what_fills_is_resumed_when_the_urgent_chains_that_are_resumed_have_ended() {
         state
     };
     let mut run = run(vec![unfinished(Why::Fill), unfinished(Why::Edge)]);
-    let step = run.next(|| limited(Some(9))).expect("an allowance").expect("a step");
+    let step = next(&mut run, Some(9)).expect("a step");
     assert_eq!((step.why, step.feed, step.fills), (Why::Resume, 0, true));
     // It leaves a page for each chain that is more urgent.
     let urgent = run.agenda.urgent_pages();
@@ -132,7 +131,7 @@ fn what_fills_is_resumed_when_the_urgent_chains_that_are_resumed_have_ended() {
 #[test]
 fn nothing_begins_before_a_chain_of_the_same_class_is_planned_again() {
     let mut run = run((0..2).map(named).collect());
-    let step = run.next(unlimited).expect("an allowance").expect("a step");
+    let step = next(&mut run, None).expect("a step");
     run.write(PendingWrite::TooLong { feed: step.feed, range: step.range });
     run.chain_over(step.feed);
     assert_eq!(begun(&mut run), []);
@@ -145,7 +144,7 @@ fn a_spent_allowance_begins_nothing_more_and_what_is_under_way_ends() {
     let mut run = run((0..3).map(named).collect());
     begun(&mut run);
     let chain = run.chain(&run.under_way[&1].step);
-    run.refused(1, &chain, &limited(Some(0)).expect("an allowance"), None);
+    run.refused(1, &chain, &limited(Some(0)), None);
     run.chain_over(1);
     read(&mut run, 0);
     assert_eq!((begun(&mut run), run.left().1), (vec![], false), "one is under way");
@@ -161,7 +160,7 @@ fn the_pages_that_are_expected_are_those_to_begin_under_way_and_not_yet_applied(
     let mut states: Vec<FeedState> = (0..2).map(named).collect();
     for state in &mut states {
         state.coverage.cover(Range::new(SINCE, NOW - HOUR), NOW - HOUR);
-        state.density.learn(HOUR, 1, 60, 60);
+        state.density.learn(6 * HOUR, 1, 360, 360);
     }
     let mut run = run(states);
     assert_eq!(run.left(), (Some(2), false));
@@ -184,11 +183,11 @@ fn the_reserve_is_that_of_all_feeds_as_they_are_now() {
     }
     let mut run = run(states);
     let now = run.now.as_second();
-    let mut reserved = |run: &mut RunState| {
-        let step = run.next(|| limited(Some(99))).expect("an allowance").expect("a step");
+    let reserved = |run: &mut RunState| {
+        let step = next(run, Some(99)).expect("a step");
         let spending = run.spending(step.feed);
         let states = (0..2).map(|feed| run.state(feed));
-        let anew = super::super::plan::reserve(states, now, &limited(Some(99)).expect("it"));
+        let anew = super::super::plan::reserve(states, now, &limited(Some(99)));
         assert_eq!(spending.must_remain_after_retries, anew);
         read(run, step.feed);
         anew
