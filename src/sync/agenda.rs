@@ -11,12 +11,23 @@ use crate::client::Spending;
 /// The place of a step in the order: its class, its start, its feed, and its number in the feed's plan.
 type Place = (Why, i64, usize, usize);
 
-/// The steps of all feeds in order, and the sums of their expected pages.
+/// The next step of each feed, in order, and the sums of what is expected of all its steps.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     steps: BTreeMap<Place, PlanStep>,
-    /// The places of each feed's steps.
-    places: Vec<Vec<Place>>,
+    feeds: Vec<FeedSteps>,
+    all: Sums,
+}
+
+/// The steps of one feed: the place of the first, and the sums of all.
+#[derive(Debug, Default, Clone, Copy)]
+struct FeedSteps {
+    first: Option<Place>,
+    sums: Sums,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Sums {
     pages: u128,
     /// The number of steps of which no pages are known.
     unknown: usize,
@@ -35,43 +46,42 @@ pub(super) struct UnderWay {
 impl Agenda {
     /// Of so many feeds, none of which has a step.
     pub(super) fn new(feeds: usize) -> Self {
-        Self { places: vec![Vec::new(); feeds], ..Self::default() }
+        Self { feeds: vec![FeedSteps::default(); feeds], ..Self::default() }
     }
 
-    /// Replaces the steps of a feed.
-    pub(super) fn replace(&mut self, feed: usize, steps: impl IntoIterator<Item = PlanStep>) {
-        for place in std::mem::take(&mut self.places[feed]) {
-            if let Some(step) = self.steps.remove(&place) {
-                let (pages, unknown, urgent) = counted(&step);
-                self.pages -= pages;
-                self.unknown -= unknown;
-                self.urgent -= urgent;
-            }
+    /// Replaces the steps of a feed. The first in order is the one that may begin: after it the feed is
+    /// planned again.
+    pub(super) fn replace(&mut self, feed: usize, steps: &[PlanStep]) {
+        let sums = Sums::of(steps);
+        let place = |(number, step): (usize, &PlanStep)| {
+            ((step.why, step.range.start, feed, number), *step)
+        };
+        let first = steps.iter().enumerate().map(place).min_by_key(|(place, _)| *place);
+        let new = FeedSteps { first: first.map(|(place, _)| place), sums };
+        let old = std::mem::replace(&mut self.feeds[feed], new);
+        if let Some(place) = old.first {
+            self.steps.remove(&place);
         }
-        for (number, step) in steps.into_iter().enumerate() {
-            let place = (step.why, step.range.start, feed, number);
-            let (pages, unknown, urgent) = counted(&step);
-            self.pages += pages;
-            self.unknown += unknown;
-            self.urgent += urgent;
-            self.steps.insert(place, step);
-            self.places[feed].push(place);
-        }
+        self.steps.extend(first);
+        let all = &mut self.all;
+        all.pages = all.pages - old.sums.pages + sums.pages;
+        all.unknown = all.unknown - old.sums.unknown + sums.unknown;
+        all.urgent = all.urgent - old.sums.urgent + sums.urgent;
     }
 
-    /// The steps in the order in which they are read.
+    /// The next step of each feed, in the order in which they are read.
     pub(super) fn steps(&self) -> impl Iterator<Item = &PlanStep> {
         self.steps.values()
     }
 
     /// The expected pages of all steps; `None` where those of one are not known.
     pub(super) fn pages(&self) -> Option<u64> {
-        (self.unknown == 0).then(|| u64::try_from(self.pages).unwrap_or(u64::MAX))
+        (self.all.unknown == 0).then(|| u64::try_from(self.all.pages).unwrap_or(u64::MAX))
     }
 
     /// The expected pages of the steps that do not fill.
     pub(super) fn urgent_pages(&self) -> u64 {
-        u64::try_from(self.urgent).unwrap_or(u64::MAX)
+        u64::try_from(self.all.urgent).unwrap_or(u64::MAX)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -79,11 +89,15 @@ impl Agenda {
     }
 }
 
-/// The pages of a step, whether they are unknown, and those that others must leave for it.
-fn counted(step: &PlanStep) -> (u128, usize, u128) {
-    let pages = step.pages.map_or(0, u128::from);
-    let urgent = if step.fills { 0 } else { step.pages.map_or(1, u128::from) };
-    (pages, usize::from(step.pages.is_none()), urgent)
+impl Sums {
+    fn of(steps: &[PlanStep]) -> Self {
+        let urgent = steps.iter().filter(|step| !step.fills);
+        Self {
+            pages: steps.iter().filter_map(|step| step.pages).map(u128::from).sum(),
+            unknown: steps.iter().filter(|step| step.pages.is_none()).count(),
+            urgent: urgent.map(|step| step.pages.map_or(1, u128::from)).sum(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -101,37 +115,40 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_of_all_feeds_are_in_order_of_class_then_time_then_feed() {
-        let mut agenda = Agenda::new(2);
+    fn the_next_steps_of_all_feeds_are_in_order_of_class_then_time_then_feed() {
+        let mut agenda = Agenda::new(4);
         assert!(agenda.is_empty());
-        agenda.replace(1, [step(1, Why::Fill, 0, None), step(1, Why::Edge, 20, Some(1))]);
-        agenda.replace(0, [step(0, Why::Edge, 20, Some(2)), step(0, Why::Settle, 10, Some(4))]);
+        agenda.replace(1, &[step(1, Why::Fill, 0, None), step(1, Why::Edge, 20, Some(1))]);
+        agenda.replace(0, &[step(0, Why::Settle, 10, Some(4)), step(0, Why::Edge, 20, Some(2))]);
+        agenda.replace(2, &[step(2, Why::Settle, 0, Some(1)), step(2, Why::Fill, 10, Some(1))]);
+        agenda.replace(3, &[step(3, Why::Edge, 10, Some(1))]);
         let expected =
-            [(Why::Edge, 20, 0), (Why::Edge, 20, 1), (Why::Settle, 10, 0), (Why::Fill, 0, 1)];
-        assert_eq!(shown(&agenda), expected);
-        agenda.replace(0, []);
-        assert_eq!(shown(&agenda), [expected[1], expected[3]]);
+            [(Why::Edge, 10, 3), (Why::Edge, 20, 0), (Why::Edge, 20, 1), (Why::Settle, 0, 2)];
+        assert_eq!(shown(&agenda), expected, "the first of each feed");
+        agenda.replace(0, &[]);
+        agenda.replace(3, &[step(3, Why::Fill, 0, Some(1))]);
+        assert_eq!(shown(&agenda), [expected[2], expected[3], (Why::Fill, 0, 3)]);
     }
 
     #[test]
-    fn two_steps_of_a_feed_with_the_same_start_stay_in_the_order_of_its_plan() {
+    fn of_two_steps_of_a_feed_with_the_same_start_the_first_of_its_plan_comes_first() {
         let mut agenda = Agenda::new(1);
         let long = PlanStep { range: Range::new(0, 99), ..step(0, Why::Resume, 0, None) };
-        agenda.replace(0, [long, step(0, Why::Resume, 0, None)]);
+        agenda.replace(0, &[long, step(0, Why::Resume, 0, None)]);
         let ends: Vec<i64> = agenda.steps().map(|step| step.range.end).collect();
-        assert_eq!(ends, [99, 10]);
+        assert_eq!(ends, [99]);
     }
 
     #[test]
     fn the_pages_are_those_of_the_steps_that_are_there() {
         let mut agenda = Agenda::new(2);
         assert_eq!((agenda.pages(), agenda.urgent_pages()), (Some(0), 0));
-        agenda.replace(0, [step(0, Why::Edge, 0, Some(3)), step(0, Why::Fill, 0, Some(u64::MAX))]);
-        agenda.replace(1, [step(1, Why::Settle, 0, None)]);
+        agenda.replace(0, &[step(0, Why::Edge, 0, Some(3)), step(0, Why::Fill, 0, Some(u64::MAX))]);
+        agenda.replace(1, &[step(1, Why::Settle, 0, None)]);
         assert_eq!((agenda.pages(), agenda.urgent_pages()), (None, 4), "one of them is not known");
-        agenda.replace(1, []);
+        agenda.replace(1, &[]);
         assert_eq!((agenda.pages(), agenda.urgent_pages()), (Some(u64::MAX), 3));
-        agenda.replace(0, [step(0, Why::Edge, 0, Some(2))]);
+        agenda.replace(0, &[step(0, Why::Edge, 0, Some(2))]);
         assert_eq!((agenda.pages(), agenda.urgent_pages()), (Some(2), 2));
     }
 }

@@ -153,12 +153,12 @@ impl Run {
         self.report()
     }
 
-    /// Ends what is under way: the requests that have not been answered. Dropping them may need the
-    /// runtime.
+    /// Ends what is under way: the requests that have not been answered, if there are any. Dropping them
+    /// may need the runtime. They are their own process's.
     #[must_use]
-    pub(crate) fn stop(&self) -> impl Send + use<> {
-        let stopped = self.followed.try_lock().ok();
-        stopped.map(|mut followed| followed.drop_requests())
+    pub(crate) fn stop(&self) -> Option<impl Send + use<>> {
+        let mut followed = self.locks().ok().and_then(|_| self.followed.try_lock().ok())?;
+        Some(followed.drop_requests()).filter(|requests| !requests.is_empty())
     }
 
     /// Ends the run: unlocks the feeds, also where other references to the run exist.

@@ -46,7 +46,7 @@ impl RunState {
             open.retain(|rest| rest.range != step.range);
         }
         open.retain(|step| !(step.fills && self.no_fill));
-        self.agenda.replace(feed, open);
+        self.agenda.replace(feed, &open);
         self.unchanged = self.unchanged.and(same);
         self.reserve_again(feed);
     }

@@ -70,9 +70,8 @@ impl PyRun {
     fn end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let run = self.run.lock().take();
         let ended = finish(py, self.callback.as_ref());
-        if let Some(run) = &run {
-            drop_detached(py, run.stop())?;
-        }
+        let under_way = run.as_ref().and_then(|run| run.stop());
+        let ended = under_way.map_or(Ok(()), |requests| drop_detached(py, requests)).and(ended);
         let release = || {
             // The feeds are released even where a cancelled call still holds the run.
             run.inspect(|run| run.release());
