@@ -611,6 +611,7 @@ class Client:
         progress: _ProgressArg = None,
         deadline: _Duration | None = None,
         wait: _Duration | None = None,
+        concurrency: int | None = 1,
     ) -> SyncReport: ...
     def _begin(
         self,
