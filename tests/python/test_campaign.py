@@ -41,9 +41,10 @@ class World:
         self.sandbox = siteline.Sandbox(seed=seed, now=start, late=False)
         self.store = folder / "plant.siteline"
         self.ledger = folder / "ledger.txt"
-        self.feed = siteline.Feed(
-            "plant", **LINE, since="2026-11-19", page_size=40, lateness="6h", window="6h"
-        )
+        times = {"page_size": 40, "lateness": "6h", "window": "6h"}
+        self.feeds = [
+            siteline.Feed(name, **LINE, since="2026-11-19", **times) for name in ("plant", "beside")
+        ]
         self.machines = [self.machine(), self.machine()]
         self.kills = self.read = self.errors = 0
 
@@ -94,7 +95,8 @@ class World:
         task = asyncio.ensure_future(use(self.client()))
         if self.random.randrange(5) == 0:
             await asyncio.wait([task], timeout=self.random.uniform(0, 0.01))
-            self.kills += task.cancel()
+            # A sync has at most a request of each feed under way.
+            self.kills += len(self.feeds) * task.cancel()
         try:
             await task
             self.read += 1
@@ -111,7 +113,7 @@ class World:
 
     async def sync(self, client):
         with siteline.Store(self.store) as store:
-            await client.sync(self.feed, store)
+            await client.sync(self.feeds, store, concurrency=self.random.choice([1, 2, 8]))
 
     def check(self):
         """The allowance holds, and what was read is all there is, or says what is missing."""
@@ -123,15 +125,14 @@ class World:
         assert allowance.used <= days.get(day, 0) + self.kills + EITHER
         if self.store.exists():
             with siteline.Store(self.store) as store:
-                self.check_points(store)
+                for feed in store.feeds:
+                    self.check_points(store, feed)
 
-    def check_points(self, store):
-        if "plant" not in store.feeds:
-            return
+    def check_points(self, store, feed):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                frame = store.points("plant", start="2026-11-19").to_pandas()
+                frame = store.points(feed, start="2026-11-19").to_pandas()
             except siteline.UnreadRange:
                 return
         newest = frame.attrs["siteline"]["coverage"]["newest"]
