@@ -75,8 +75,8 @@ impl Run {
     ///
     /// An error of one range alone (a rejected request, a page that cannot be decoded, a cursor that
     /// is rejected repeatedly) does not end the run: the range is skipped, and its error is returned
-    /// when everything else has been read. After another error no request is sent, and it is returned
-    /// when those under way have ended and their pages are applied: they are paid for.
+    /// when everything else has been read. After another error no other page is asked for, and it is
+    /// returned when those under way have been applied: they are paid for.
     ///
     /// # Errors
     /// Those of a read; the run can continue after them. `ClockSkewError` where the clocks of the
