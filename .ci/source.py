@@ -19,7 +19,7 @@ import licences
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md", "CHANGELOG.md", "SECURITY.md",
          "LICENSE", "LICENSE-MIT", "LICENSE-APACHE")  # fmt: skip
-TREES = ("src", "python")
+TREES = (".cargo", "src", "python")
 THIRD_PARTIES = "LICENSES-THIRD-PARTY.txt"
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|#)([^)]+)\)")
 

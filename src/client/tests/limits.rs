@@ -350,7 +350,8 @@ async fn h4_all_attempts_of_a_page_in_total_have_a_limit() {
 #[tokio::test]
 async fn no_more_requests_are_under_way_at_once_than_connections_are_allowed() {
     let script = vec![Act::hang(), Act::hang()];
-    let bench = Bench::with(vec![], script, |settings| settings.transport.max_connections = 2).await;
+    let bench =
+        Bench::with(vec![], script, |settings| settings.transport.max_connections = 2).await;
     let tasks: Vec<_> = (0..10)
         .map(|_| {
             let client = bench.client.clone();

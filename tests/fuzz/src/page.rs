@@ -144,7 +144,7 @@ fn compare_with_serde_json(body: &[u8], decoded: &Decoded) {
 
 fn compare_ids(series: &[Value], decoded: &Decoded) {
     for ((identity, _), one) in decoded.points.identified().zip(series) {
-        for (name, id) in IDS.iter().zip(&identity.0) {
+        for (name, id) in IDS.iter().zip(identity.0.iter()) {
             if let Some(expected) = one[*name].as_str() {
                 assert_eq!(id.as_deref(), Some(expected), "{name}");
             }

@@ -33,8 +33,7 @@ type Reader = fn(body: &[u8], copy: &mut [u8], tally: Option<&mut Tally>) -> Out
 
 const READERS: [(&str, Reader); 5] = [
     ("siteline", |body, _, tally| {
-        let decoded =
-            EARLIER.with_borrow_mut(|earlier| decode_after(body, &SETTINGS, earlier))?;
+        let decoded = EARLIER.with_borrow_mut(|earlier| decode_after(body, &SETTINGS, earlier))?;
         let decoded = black_box(decoded);
         note(tally, || Tally::of_decoded(&decoded));
         Ok(())
