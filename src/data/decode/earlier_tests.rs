@@ -23,7 +23,8 @@ fn envelope((ids, layout, minutes): &Envelope) -> String {
     };
     let mut ids: Vec<String> = NAMES.into_iter().zip(ids).map(id).collect();
     let points: Vec<String> = minutes.iter().map(|minute| point(*minute)).collect();
-    let points = format!("\"points\":[{}]", points.join(","));
+    let space = if *layout == 2 { " " } else { "" };
+    let points = format!("\"points\":{space}[{}]", points.join(","));
     match layout {
         0..=3 => ids.push(points),
         4 => ids.insert(0, points),

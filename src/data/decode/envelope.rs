@@ -12,7 +12,7 @@ use super::settings::DecodeSettings;
 use crate::data::columns::ColumnsBuilder;
 use crate::data::point_columns::{Envelope, Identity, PointColumns};
 use crate::data::report::{PageReport, shown_name};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 /// Most unknown members that an error names.
 const NAMES_SHOWN: usize = 20;
@@ -128,6 +128,10 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
             read_before = Some(points);
         }
         let members = self.read_members(json, array, report, read_before)?;
+        if members.read_before.is_some() {
+            // They would be in the page twice.
+            return Err(Error::new(Kind::InternalError, "points were read and not found again"));
+        }
         let Some(points) = members.points else {
             let name = &self.settings.shape.points;
             return Err(Error::protocol_at(format!(".{name}"), "the series has no such member"));
@@ -143,7 +147,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
             let (bytes, end) = (json.bytes(), json.offset());
             self.known.learn(
                 number,
-                &bytes[begin..points.start],
+                &bytes[begin..=points.start],
                 &bytes[points.end..end],
                 &unknown,
             );

@@ -45,7 +45,7 @@ struct SeriesEntry {
 
 /// The text of an envelope around its points. The same text has the same ids, whatever page it is on.
 struct EnvelopeText {
-    /// From its brace to the bracket of the points.
+    /// From its brace to the bracket of the points, both included: white space before the bracket counts.
     head: Box<[u8]>,
     /// From after that bracket's other half to its last brace.
     tail: Box<[u8]>,
@@ -66,15 +66,16 @@ impl KnownSeries {
         self.series.len()
     }
 
-    /// The series whose envelope begins these bytes, if it is one of the two expected, and the length of
-    /// its text up to the points.
+    /// The series whose envelope begins these bytes, if it is one of the two expected, and the offset of
+    /// the bracket of its points.
     #[inline]
     pub(super) fn expected(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         let follower = self.series.get(self.last)?.next;
         // Where a series is missing on some pages, the one after it in order of arrival follows.
         [follower, self.last + 1].into_iter().find_map(|number| {
             let text = self.series.get(number)?.text.as_ref()?;
-            bytes.starts_with(&text.head).then_some((number, text.head.len()))
+            // The head ends with the bracket.
+            bytes.starts_with(&text.head).then_some((number, text.head.len() - 1))
         })
     }
 
