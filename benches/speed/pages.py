@@ -1,7 +1,8 @@
-"""A million points in a hundred pages: the input of the stores, as a sync delivers it."""
+"""Pages of ten thousand points: the input of the stores, as a sync delivers it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,30 +10,52 @@ import numpy as np
 import pandas as pd
 import siteline
 
-SERIES, MINUTES, PAGE = 20, 50_000, 10_000
+PAGE = 10_000
 START = datetime(2026, 9, 1, tzinfo=UTC)
-END = START + timedelta(minutes=MINUTES)
 FEED = "bench"
 
 
-def frame(minutes: int = MINUTES) -> pd.DataFrame:
+@dataclass(frozen=True)
+class Plant:
+    """How many series there are, and how many minutes of each."""
+
+    series: int
+    minutes: int
+
+    @property
+    def end(self) -> datetime:
+        """The end of the data."""
+        return START + timedelta(minutes=self.minutes)
+
+
+NARROW = Plant(20, 50_000)
+"""A page has 500 points of each series."""
+WIDE = Plant(5_000, 100)
+"""A page has two points of each series."""
+
+
+def frame(plant: Plant) -> pd.DataFrame:
     """The original points: doubles of many digits, one in a hundred is null."""
     generator = np.random.default_rng(7)
-    times = pd.date_range(START, periods=minutes, freq="min", unit="us")
-    frames = []
-    for number in range(SERIES):
+    series, minutes = plant.series, plant.minutes
+    values, spreads, counts = [], [], []
+    for _ in range(series):
         value = 50 + np.cumsum(generator.normal(0, 0.1, minutes))
-        spread = generator.uniform(0, 1, minutes)
+        spreads.append(generator.uniform(0, 1, minutes))
         value[generator.uniform(0, 1, minutes) < 0.01] = np.nan
-        one = pd.DataFrame({"timestamp": times, "value": value})
-        one["minimum"], one["maximum"] = value - spread, value + spread
-        one["sample_count"] = pd.array(generator.integers(1, 61, minutes), dtype="Int64")
-        names = ("S1", "L1", f"M{number // 4}", f"D{number}", f"tag-{number:032d}")
-        columns = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
-        for column, name in zip(columns, names, strict=True):
-            one[column] = name
-        frames.append(one)
-    return pd.concat(frames, ignore_index=True)
+        values.append(value)
+        counts.append(generator.integers(1, 61, minutes))
+    value, spread = np.concatenate(values), np.concatenate(spreads)
+    times = pd.date_range(START, periods=minutes, freq="min", unit="us")
+    every = times.take(np.tile(np.arange(minutes), series))
+    points = pd.DataFrame({"timestamp": every, "value": value})
+    points["minimum"], points["maximum"] = value - spread, value + spread
+    points["sample_count"] = pd.array(np.concatenate(counts), dtype="Int64")
+    ids = [("S1", "L1", f"M{n // 4}", f"D{n}", f"tag-{n:032d}") for n in range(series)]
+    columns = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
+    for column, names in zip(columns, zip(*ids, strict=True), strict=True):
+        points[column] = np.repeat(np.array(names, dtype=object), minutes)
+    return points
 
 
 def revised(points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -70,11 +93,11 @@ def feed(window: str) -> siteline.Feed:
     )
 
 
-def captured() -> tuple[list[Any], list[Any]]:
+def captured(plant: Plant = NARROW) -> tuple[list[Any], list[Any]]:
     """The pages of the first and of the second read, with their states."""
-    first, last = revised(frame())
+    first, last = revised(frame(plant))
     capture = Capture()
-    now = (END + timedelta(minutes=10)).isoformat()
+    now = (plant.end + timedelta(minutes=10)).isoformat()
     with siteline.Sandbox(now=now, order="time") as sandbox:
         sandbox.load(first, bucket="1m")
         client = sandbox.client()
@@ -85,5 +108,5 @@ def captured() -> tuple[list[Any], list[Any]]:
         changed = last.loc[first.index]
         changed = changed[changed["value"].ne(first["value"]) & first["value"].notna()]
         sandbox.load(changed, bucket="1m")
-        client.sync(feed("70d"), capture, reread=(START, END))
+        client.sync(feed("70d"), capture, reread=(START, plant.end))
     return before, capture.pages

@@ -6,12 +6,12 @@ use arrow_array::Array as _;
 use rusqlite::Connection;
 
 use super::block::{PointVersion, Values};
-use super::directory::{BlockKey, Directory, FeedIndex};
+use super::directory::{BlockKey, FeedIndex};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds, LARGEST};
-use super::history::merge;
+use super::page_merge::{Limits, PageMerge};
 use super::pages::{self, LaterPages, PageRow};
-use super::seen::{self, SeenPoints};
+use super::seen;
 use super::target::{Applied, Delivery};
 use crate::data::{Envelope, Page, PointColumns};
 
@@ -31,6 +31,7 @@ pub(super) fn apply(
     name: &str,
     delivery: Option<&Delivery<'_>>,
     state: &[u8],
+    limits: Limits,
 ) -> StoreResult<(Option<FeedIndex>, Applied)> {
     let mut feed = feeds.find_or_new(name);
     let Some(delivery) = delivery else {
@@ -41,7 +42,7 @@ pub(super) fn apply(
         Some(known) if known.generation == feed.generation => known,
         _ => FeedIndex::load(connection, &feed)?,
     };
-    let applied = deliver(connection, &mut known, &mut feed, delivery)?;
+    let applied = deliver(connection, &mut known, &mut feed, delivery, limits)?;
     known.generation = feed.generation;
     feeds.save(connection, feed, state)?;
     Ok((Some(known), applied))
@@ -52,6 +53,7 @@ fn deliver(
     known: &mut FeedIndex,
     feed: &mut FeedRow,
     delivery: &Delivery<'_>,
+    limits: Limits,
 ) -> StoreResult<Applied> {
     let mut log = log_row(delivery)?;
     let late = log.sequence <= feed.sequence;
@@ -83,14 +85,13 @@ fn deliver(
     }
     let later =
         if late { LaterPages::load(connection, feed, &log, &runs)? } else { LaterPages::default() };
-    let mut page_merge =
-        PageMerge { log, later, brought: None, incoming: in_blocks(points, feed.span) };
-    if log.is_last {
-        page_merge.brought = pages::since_chain(connection, feed.id, &log, &runs)?;
-    }
-    log.tally = page_merge.run(Directory::new(connection, feed.id)?, known, feed)?;
+    let brought =
+        if log.is_last { pages::since_chain(connection, feed.id, &log, &runs)? } else { None };
+    let finished = if log.is_last { log.sequence } else { later.finished(log.chain) };
+    let incoming = in_blocks(points, feed.span);
+    let page_merge = PageMerge::new(connection, known, feed, log, limits)?;
+    log.tally = page_merge.run(incoming, late.then_some(&later), brought.as_ref())?;
     log.save(connection, feed)?;
-    let finished = if log.is_last { log.sequence } else { page_merge.later.finished(log.chain) };
     pages::save_seen(connection, feed, &log, finished, runs)?;
     feed.sequence = feed.sequence.max(log.sequence);
     feed.generation += 1;
@@ -186,62 +187,4 @@ fn in_blocks(
         }
     }
     blocks
-}
-
-/// Merges one page into the blocks.
-struct PageMerge {
-    log: PageRow,
-    later: LaterPages,
-    /// With the last page of a chain: the points seen since the chain began, where they are known.
-    brought: Option<SeenPoints>,
-    incoming: BTreeMap<BlockKey, Vec<PointVersion>>,
-}
-
-impl PageMerge {
-    fn run(
-        &mut self,
-        mut directory: Directory<'_>,
-        known: &mut FeedIndex,
-        feed: &mut FeedRow,
-    ) -> StoreResult<Applied> {
-        let mut tally = Applied::default();
-        let PageRow { start, end, .. } = self.log;
-        if self.brought.is_some() && feed.span > 0 {
-            let stretches = start.div_euclid(feed.span)..end.div_euclid(feed.span) + 1;
-            for (key, _) in directory.blocks(known, &stretches)? {
-                self.incoming.entry(key).or_default();
-            }
-        }
-        for (key, mut incoming) in std::mem::take(&mut self.incoming) {
-            let rows = directory.rows_of(known, key)?;
-            if let Some(brought) = &self.brought {
-                self.add_absent(key, &rows, brought, &mut incoming);
-            }
-            let later = |timestamp| self.later.events(key.0, timestamp);
-            if let Some(rows) = merge(&rows, &incoming, later, &mut tally) {
-                directory.store(known, key, &rows)?;
-            }
-        }
-        directory.finish(known, feed)?;
-        Ok(tally)
-    }
-
-    /// Adds an absent row for each stored point of the chain's range that no page has brought since
-    /// the chain began.
-    fn add_absent(
-        &self,
-        key: BlockKey,
-        rows: &[PointVersion],
-        brought: &SeenPoints,
-        incoming: &mut Vec<PointVersion>,
-    ) {
-        let PageRow { sequence, start, end, .. } = self.log;
-        let mut finder = brought.finder(key.0);
-        for row in rows.chunk_by(|one, next| one.timestamp == next.timestamp).map(|all| all[0]) {
-            if (start..end).contains(&row.timestamp) && !finder.holds(row.timestamp) {
-                incoming.push(PointVersion { version: sequence, absent: true, ..row });
-            }
-        }
-        incoming.sort_unstable_by_key(|row| row.timestamp);
-    }
 }

@@ -81,6 +81,12 @@ pub(super) fn encode(rows: &[PointVersion]) -> Vec<u8> {
     sink.0.push(FORM);
     sink.length(rows.len());
     sink.steps(rows.iter().map(|row| row.timestamp));
+    encode_columns(&mut sink, rows);
+    sink.0
+}
+
+/// Writes all columns but the timestamps.
+pub(super) fn encode_columns(sink: &mut Sink, rows: &[PointVersion]) {
     sink.steps(rows.iter().map(|row| row.version.cast_signed()));
     sink.runs(rows.iter().map(|row| i64::from(mark(row))));
     let counts = || rows.iter().filter_map(|row| row.values.count());
@@ -97,7 +103,6 @@ pub(super) fn encode(rows: &[PointVersion]) -> Vec<u8> {
             sink.0.extend_from_slice(&row.values.bits[index].to_le_bytes());
         }
     }
-    sink.0
 }
 
 fn mark(row: &PointVersion) -> u8 {
@@ -117,18 +122,35 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Vec<PointVersion>> {
     if *form != FORM || !is_plausible(count, bytes.len()) {
         return None;
     }
+    let mut rows = decode_timestamps(&mut source, count)?;
+    decode_columns(&mut source, &mut rows)?;
+    let is_sorted = rows
+        .is_sorted_by(|one, next| (one.timestamp, one.version) < (next.timestamp, next.version));
+    (source.0.is_empty() && is_sorted).then_some(rows)
+}
+
+/// Rows of which the timestamps alone are known.
+pub(super) fn decode_timestamps(
+    source: &mut Source<'_>,
+    count: usize,
+) -> Option<Vec<PointVersion>> {
     let mut rows = Vec::new();
     source.steps(count, |timestamp| {
         rows.push(PointVersion { timestamp, version: 0, absent: false, values: Values::default() });
     })?;
+    Some(rows)
+}
+
+/// Reads what [`encode_columns`] wrote into rows that have their timestamps.
+pub(super) fn decode_columns(source: &mut Source<'_>, rows: &mut [PointVersion]) -> Option<()> {
     let mut at = 0;
-    source.steps(count, |version| {
+    source.steps(rows.len(), |version| {
         rows[at].version = version.cast_unsigned();
         at += 1;
     })?;
     at = 0;
     let mut marked = Some(());
-    source.runs(count, |mark, length| {
+    source.runs(rows.len(), |mark, length| {
         let Some(mark) = u8::try_from(mark).ok().filter(|mark| *mark < ABSENT << 1) else {
             marked = None;
             return;
@@ -140,13 +162,8 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Vec<PointVersion>> {
         at += length;
     })?;
     marked?;
-    read_counts(&mut source, &mut rows)?;
-    for index in 0..3 {
-        read_numbers(&mut source, &mut rows, index)?;
-    }
-    let is_sorted = rows
-        .is_sorted_by(|one, next| (one.timestamp, one.version) < (next.timestamp, next.version));
-    (source.0.is_empty() && is_sorted).then_some(rows)
+    read_counts(source, rows)?;
+    (0..3).try_for_each(|index| read_numbers(source, rows, index))
 }
 
 fn read_counts(source: &mut Source<'_>, rows: &mut [PointVersion]) -> Option<()> {

@@ -10,7 +10,7 @@ use super::directory::{Directory, FeedIndex};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
 use super::pages::{self, PageRow};
-use super::read::{ALL_TIME, overlapping_blocks};
+use super::read::{ALL_TIME, FoundBlocks, rows_of};
 
 /// An age: the time since the end of a point's bucket, as a step of a scale whose steps grow by 5 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,8 +130,9 @@ pub(super) fn delays(connection: &Connection, feed: &FeedRow, width: i64) -> Sto
     let known = FeedIndex::load(connection, feed)?;
     let mut directory = Directory::new(connection, feed.id)?;
     let mut delays = Delays::default();
-    for (key, entry) in overlapping_blocks(connection, &known, feed, ALL_TIME)? {
-        let rows = directory.rows(key, &entry)?;
+    let found = FoundBlocks::load(connection, &known, feed, ALL_TIME)?;
+    for (key, entry) in found.blocks {
+        let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
         for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
             let reads = reads.at(history[0].timestamp);
             for (index, row) in history.iter().enumerate() {

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension as _, Statement};
+use rusqlite::{Connection, Statement};
 
 use super::block::{self, PointVersion};
 use super::bytes::{Checksum, Sink, Source};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
+use super::written::WrittenPoints;
 use crate::data::Identity;
 
 /// A directory page covers this many series and this many stretches of time.
@@ -21,17 +22,46 @@ const STRETCHES: i64 = 16;
 /// A block's series and stretch; the stretch is the block's timestamps divided by the feed's span.
 pub(super) type BlockKey = (i64, i64);
 /// A directory page: the number of its group of series and of its group of stretches.
-type PageKey = (i64, i64);
+pub(super) type PageKey = (i64, i64);
 
 /// The entry of a block in its directory page.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockEntry {
+    /// What is in the block.
+    pub(super) summary: BlockSummary,
+    /// The number of its chunk.
+    pub(super) chunk: i64,
+    /// The checksum of its chunk.
+    pub(super) sum: i64,
+}
+
+/// What is known of a block without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct BlockSummary {
+    /// The lowest version in the block.
+    pub(super) first: u64,
     /// The highest version in the block.
     pub(super) changed: u64,
-    /// The number of its chunk.
-    chunk: i64,
-    /// The checksum of its chunk.
-    sum: i64,
+    /// How many points it has; a point of several versions counts once.
+    pub(super) points: u64,
+    /// How many of them are flagged.
+    pub(super) flagged: u64,
+}
+
+impl BlockSummary {
+    pub(super) fn new(rows: &[PointVersion]) -> Self {
+        let versions = || rows.iter().map(|row| row.version);
+        let mut summary = Self {
+            first: versions().min().unwrap_or_default(),
+            changed: versions().max().unwrap_or_default(),
+            ..Self::default()
+        };
+        for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
+            summary.points += 1;
+            summary.flagged += u64::from(history.last().is_some_and(|row| row.absent));
+        }
+        summary
+    }
 }
 
 /// What a connection has read and verified of a feed.
@@ -41,9 +71,11 @@ pub(super) struct FeedIndex {
     pub(super) generation: i64,
     pub(super) series: HashMap<Identity, i64>,
     /// The checksums of the directory pages.
-    checks: HashMap<PageKey, i64>,
+    pub(super) checks: HashMap<PageKey, i64>,
     /// Whether the digest of the seen points was verified.
     pub(super) seen: bool,
+    /// What a writer knows of the points themselves; `None` before its first page.
+    pub(super) written: Option<WrittenPoints>,
 }
 
 impl FeedIndex {
@@ -137,12 +169,16 @@ pub(super) struct Directory<'c> {
     feed: i64,
     loaded: HashMap<PageKey, DirectoryPage>,
     chunk: Statement<'c>,
+    insert: Statement<'c>,
+    update: Statement<'c>,
 }
 
 impl<'c> Directory<'c> {
     pub(super) fn new(connection: &'c Connection, feed: i64) -> StoreResult<Self> {
         let chunk = connection.prepare("SELECT bytes FROM contents WHERE id = ?1")?;
-        Ok(Self { connection, feed, loaded: HashMap::new(), chunk })
+        let insert = connection.prepare("INSERT INTO contents (bytes) VALUES (?1)")?;
+        let update = connection.prepare("UPDATE contents SET bytes = ?2 WHERE id = ?1")?;
+        Ok(Self { connection, feed, loaded: HashMap::new(), chunk, insert, update })
     }
 
     fn page(&mut self, known: &FeedIndex, number: PageKey) -> StoreResult<&mut DirectoryPage> {
@@ -157,36 +193,76 @@ impl<'c> Directory<'c> {
     }
 
     fn load_page(&self, number: PageKey, check: i64) -> StoreResult<DirectoryPage> {
-        let sql = "SELECT entries FROM shelves WHERE feed = ?1 AND rack = ?2 AND shelf = ?3";
-        let bytes: Option<Vec<u8>> = self
-            .connection
-            .query_row(sql, (self.feed, number.0, number.1), |row| row.get(0))
-            .optional()?;
-        let entries = bytes
-            .filter(|bytes| page_check(self.feed, number, bytes) == check)
-            .and_then(|bytes| read_entries(&bytes))
-            .ok_or(StoreFailure::Corrupt("a part of its directory does not match its checksum"))?;
+        let mut entries = BTreeMap::new();
+        self.visit_page(number, check, |key, entry| {
+            entries.insert(key, entry);
+        })?;
         Ok(DirectoryPage { entries, changed: false })
     }
 
-    /// The blocks whose stretch is in this range, by key.
+    /// Calls `each` with the entries of a page of the file, ascending.
+    fn visit_page(
+        &self,
+        number: PageKey,
+        check: i64,
+        each: impl FnMut(BlockKey, BlockEntry),
+    ) -> StoreResult<()> {
+        let sql = "SELECT entries FROM shelves WHERE feed = ?1 AND rack = ?2 AND shelf = ?3";
+        let mut statement = self.connection.prepare(sql)?;
+        let mut found = statement.query((self.feed, number.0, number.1))?;
+        let entries = match found.next()? {
+            Some(row) => {
+                let bytes = row.get_ref(0)?.as_blob().unwrap_or_default();
+                let intact = page_check(self.feed, number, bytes) == check;
+                intact.then(|| read_entries(bytes, each)).flatten()
+            }
+            None => None,
+        };
+        let damaged = "a part of its directory does not match its checksum";
+        entries.ok_or(StoreFailure::Corrupt(damaged))
+    }
+
+    /// The blocks whose stretch is in this range, by key; `series` narrows them to these, which are
+    /// ascending.
     pub(super) fn blocks(
-        &mut self,
+        &self,
         known: &FeedIndex,
         stretches: &Range<i64>,
+        series: Option<&[i64]>,
     ) -> StoreResult<Vec<(BlockKey, BlockEntry)>> {
         let (first, last) = (stretches.start, stretches.end.saturating_sub(1));
         let pages = first.div_euclid(STRETCHES)..=last.div_euclid(STRETCHES);
-        let mut numbers: Vec<PageKey> =
-            known.checks.keys().filter(|number| pages.contains(&number.1)).copied().collect();
+        let is_wanted = |number: &PageKey| {
+            let of_group = |id: &i64| id.div_euclid(SERIES) >= number.0;
+            let next =
+                |series: &[i64]| series.get(series.partition_point(|id| !of_group(id))).copied();
+            pages.contains(&number.1)
+                && series.is_none_or(|series| {
+                    next(series).is_some_and(|id| id.div_euclid(SERIES) == number.0)
+                })
+        };
+        // Of those that are loaded, some may be new.
+        let pages = known.checks.keys().chain(self.loaded.keys());
+        let mut numbers: Vec<PageKey> = pages.filter(|number| is_wanted(number)).copied().collect();
         numbers.sort_unstable();
+        numbers.dedup();
         let mut found = Vec::new();
         for number in numbers {
-            let entries = &self.page(known, number)?.entries;
-            let blocks = entries.iter().filter(|(key, _)| stretches.contains(&key.1));
-            found.extend(blocks.map(|(key, entry)| (*key, *entry)));
+            let mut add = |key: BlockKey, entry| {
+                let is_wanted = series.is_none_or(|series| series.binary_search(&key.0).is_ok());
+                if is_wanted && stretches.contains(&key.1) {
+                    found.push((key, entry));
+                }
+            };
+            match self.loaded.get(&number) {
+                Some(page) => page.entries.iter().for_each(|(key, entry)| add(*key, *entry)),
+                None => {
+                    self.visit_page(number, *known.checks.get(&number).unwrap_or(&0), add)?;
+                }
+            }
         }
-        found.sort_unstable_by_key(|(key, _)| *key);
+        // Almost in order: by groups of series, then of stretches.
+        found.sort_by_key(|(key, _)| *key);
         Ok(found)
     }
 
@@ -208,6 +284,13 @@ impl<'c> Directory<'c> {
         rows.ok_or(StoreFailure::Corrupt("points do not match their checksum"))
     }
 
+    /// Verifies a block, and what its entry says of it.
+    pub(super) fn check(&mut self, key: BlockKey, entry: &BlockEntry) -> StoreResult<()> {
+        let says = BlockSummary::new(&self.rows(key, entry)?) == entry.summary;
+        let wrong = "the directory does not say what is in a block";
+        if says { Ok(()) } else { Err(StoreFailure::Corrupt(wrong)) }
+    }
+
     /// The rows of a block; none where the directory does not list it.
     pub(super) fn rows_of(
         &mut self,
@@ -225,28 +308,27 @@ impl<'c> Directory<'c> {
         key: BlockKey,
         rows: &[PointVersion],
     ) -> StoreResult<()> {
-        let (feed, connection) = (self.feed, self.connection);
         let bytes = block::encode(rows);
         if !block::is_plausible(rows.len(), bytes.len()) {
             let what = format!("{} versions of points in one stretch of time", rows.len());
             return Err(StoreFailure::Refused(what, "No plausible data have so many."));
         }
-        let sum = chunk_sum(feed, key, &bytes);
-        let changed = rows.iter().map(|row| row.version).max().unwrap_or_default();
+        let sum = chunk_sum(self.feed, key, &bytes);
+        let summary = BlockSummary::new(rows);
         let page = self.page(known, page_key(key))?;
-        page.changed = true;
         let chunk = page.entries.get(&key).map(|entry| entry.chunk);
-        if let Some(chunk) = chunk {
-            let sql = "UPDATE contents SET bytes = ?2 WHERE id = ?1";
-            if connection.execute(sql, (chunk, bytes))? != 1 {
+        let chunk = if let Some(chunk) = chunk {
+            if self.update.execute((chunk, bytes))? != 1 {
                 return Err(StoreFailure::Corrupt("the chunk of a block is missing"));
             }
-            page.entries.insert(key, BlockEntry { changed, chunk, sum });
+            chunk
         } else {
-            connection.execute("INSERT INTO contents (bytes) VALUES (?1)", [bytes])?;
-            let chunk = connection.last_insert_rowid();
-            page.entries.insert(key, BlockEntry { changed, chunk, sum });
-        }
+            self.insert.execute([bytes])?;
+            self.connection.last_insert_rowid()
+        };
+        let page = self.page(known, page_key(key))?;
+        page.changed = true;
+        page.entries.insert(key, BlockEntry { summary, chunk, sum });
         Ok(())
     }
 
@@ -269,39 +351,44 @@ fn page_key(key: BlockKey) -> PageKey {
     (key.0.div_euclid(SERIES), key.1.div_euclid(STRETCHES))
 }
 
-fn chunk_sum(feed: i64, key: BlockKey, bytes: &[u8]) -> i64 {
+pub(super) fn chunk_sum(feed: i64, key: BlockKey, bytes: &[u8]) -> i64 {
     Checksum::new("contents").numbers(&[feed, key.0, key.1]).bytes(bytes).value()
 }
 
-fn page_check(feed: i64, number: PageKey, entries: &[u8]) -> i64 {
+pub(super) fn page_check(feed: i64, number: PageKey, entries: &[u8]) -> i64 {
     Checksum::new("shelves").numbers(&[feed, number.0, number.1]).bytes(entries).value()
 }
 
-fn entry_bytes(entries: &BTreeMap<BlockKey, BlockEntry>) -> Vec<u8> {
-    let mut sink = Sink(Vec::with_capacity(entries.len() * 16));
+pub(super) fn entry_bytes(entries: &BTreeMap<BlockKey, BlockEntry>) -> Vec<u8> {
+    let mut sink = Sink(Vec::with_capacity(entries.len() * 20));
     sink.length(entries.len());
     let mut last = (0, 0);
-    for (key, entry) in entries {
+    for (key, BlockEntry { summary, chunk, sum }) in entries {
         sink.signed(key.0.wrapping_sub(last.0));
         sink.signed(key.1.wrapping_sub(last.1));
-        sink.number(entry.changed);
-        sink.signed(entry.chunk);
-        sink.signed(entry.sum);
+        sink.number(summary.first);
+        sink.number(summary.changed.wrapping_sub(summary.first));
+        sink.number(summary.points);
+        sink.number(summary.flagged);
+        sink.signed(*chunk);
+        sink.signed(*sum);
         last = *key;
     }
     sink.0
 }
 
-fn read_entries(bytes: &[u8]) -> Option<BTreeMap<BlockKey, BlockEntry>> {
+/// Calls `each` with the entries of a directory page, ascending.
+fn read_entries(bytes: &[u8], mut each: impl FnMut(BlockKey, BlockEntry)) -> Option<()> {
     let mut source = Source(bytes);
-    let mut entries = BTreeMap::new();
     let mut last: BlockKey = (0, 0);
     for _ in 0..source.length()? {
         last.0 = last.0.wrapping_add(source.signed()?);
         last.1 = last.1.wrapping_add(source.signed()?);
-        let changed = source.number()?;
-        let entry = BlockEntry { changed, chunk: source.signed()?, sum: source.signed()? };
-        entries.insert(last, entry);
+        let first = source.number()?;
+        let changed = first.wrapping_add(source.number()?);
+        let (points, flagged) = (source.number()?, source.number()?);
+        let summary = BlockSummary { first, changed, points, flagged };
+        each(last, BlockEntry { summary, chunk: source.signed()?, sum: source.signed()? });
     }
-    source.0.is_empty().then_some(entries)
+    source.0.is_empty().then_some(())
 }

@@ -30,9 +30,13 @@ pub(super) struct FeedRow {
     pub(super) directory: i64,
     pub(super) pages: i64,
     pub(super) seen: i64,
+    pub(super) recent: i64,
 }
 
 impl FeedRow {
+    const COLUMNS: &str = r#"id, name, sequence, generation, span, forgotten, state_sum, series, shelves,
+        pages, seen, recent, "check""#;
+
     fn new(id: i64, name: &str) -> Self {
         Self {
             id,
@@ -46,6 +50,7 @@ impl FeedRow {
             directory: 0,
             pages: 0,
             seen: 0,
+            recent: 0,
         }
     }
 
@@ -53,14 +58,20 @@ impl FeedRow {
         let sum = Checksum::new("feeds").number(self.id).bytes(self.name.as_bytes());
         let (sequence, forgotten) = (self.sequence.cast_signed(), self.forgotten.cast_signed());
         let numbers = [sequence, self.generation, self.span, forgotten, self.state_sum];
-        let digests = [self.series, self.directory, self.pages, self.seen];
+        let digests = [self.series, self.directory, self.pages, self.seen, self.recent];
         sum.numbers(&numbers).numbers(&digests).value()
     }
 
-    fn save(&self, connection: &Connection) -> StoreResult<()> {
-        let sql = "INSERT OR REPLACE INTO feeds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    /// Writes the row, and gives its checksum.
+    pub(super) fn save(&self, connection: &Connection) -> StoreResult<i64> {
+        let check = self.check();
+        let columns = Self::COLUMNS;
+        let sql = format!(
+            "INSERT OR REPLACE INTO feeds ({columns})
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+        );
         connection.execute(
-            sql,
+            &sql,
             rusqlite::params![
                 self.id,
                 self.name,
@@ -73,10 +84,11 @@ impl FeedRow {
                 self.directory,
                 self.pages,
                 self.seen,
-                self.check()
+                self.recent,
+                check
             ],
         )?;
-        Ok(())
+        Ok(check)
     }
 
     /// The state that was applied last.
@@ -116,7 +128,8 @@ impl Feeds {
 
     pub(super) fn load(connection: &Connection) -> StoreResult<Self> {
         let root = Root::load(connection)?;
-        let mut statement = connection.prepare("SELECT * FROM feeds ORDER BY id")?;
+        let mut statement =
+            connection.prepare(&format!("SELECT {} FROM feeds ORDER BY id", FeedRow::COLUMNS))?;
         let mut found = statement.query([])?;
         let (mut rows, mut digest) = (Vec::new(), 0_i64);
         while let Some(row) = found.next()? {
@@ -132,8 +145,9 @@ impl Feeds {
                 directory: row.get(8)?,
                 pages: row.get(9)?,
                 seen: row.get(10)?,
+                recent: row.get(11)?,
             };
-            if feed.check() != row.get::<_, i64>(11)? {
+            if feed.check() != row.get::<_, i64>(12)? {
                 return Err(StoreFailure::Corrupt("the row of a feed does not match its checksum"));
             }
             if feed.span < 0 || [feed.sequence, feed.forgotten].iter().any(|n| *n > LARGEST) {
@@ -181,9 +195,9 @@ impl Feeds {
         if before == Some(&feed) {
             return Ok(());
         }
-        feed.save(connection)?;
+        let check = feed.save(connection)?;
         let old = before.map_or(0, FeedRow::check);
-        self.root.digest = self.root.digest.wrapping_sub(old).wrapping_add(feed.check());
+        self.root.digest = self.root.digest.wrapping_sub(old).wrapping_add(check);
         if let Some(place) = self.places.get(&feed.name) {
             self.rows[*place] = feed;
         } else {

@@ -33,18 +33,14 @@ pub(super) fn merge(
         let end = start + rows[start..].iter().take_while(|r| r.timestamp == new.timestamp).count();
         let (group, events) = (&rows[start..end], later(new.timestamp));
         let before = group.last();
-        let simple = events.is_empty() && before.is_none_or(|row| row.version < new.version);
-        let known = if new.absent {
-            before.is_none_or(|r| r.absent)
+        let history = if events.is_empty() && before.is_none_or(|row| row.version < new.version) {
+            let Some(after) = successor(before, new, tally) else { continue };
+            group.iter().copied().chain([after]).collect()
         } else {
-            before.is_some_and(|r| r.same(new))
+            let history = observe(group, new, &events);
+            count(before, history.last(), new, tally);
+            history
         };
-        if simple && known {
-            tally.unchanged += u64::from(!new.absent);
-            continue;
-        }
-        let history = observe(group, new, &events);
-        count(before, history.last(), new, tally);
         if history == group {
             continue;
         }
@@ -56,6 +52,26 @@ pub(super) fn merge(
     let mut merged = merged?;
     merged.extend_from_slice(&rows[done..]);
     Some(merged)
+}
+
+/// The row that a page newer than all others adds to the history of a point whose last row is
+/// `before`; `None` where it says nothing new.
+pub(super) fn successor(
+    before: Option<&PointVersion>,
+    new: &PointVersion,
+    tally: &mut Applied,
+) -> Option<PointVersion> {
+    let after = match before {
+        None if new.absent => return None,
+        Some(last) if new.absent => PointVersion { version: new.version, absent: true, ..*last },
+        _ => *new,
+    };
+    if before.is_some_and(|last| last.same(&after)) {
+        tally.unchanged += u64::from(!new.absent);
+        return None;
+    }
+    count(before, Some(&after), new, tally);
+    Some(after)
 }
 
 fn count(
@@ -106,6 +122,26 @@ fn observe(group: &[PointVersion], new: &PointVersion, later: &[Event]) -> Vec<P
         }
     }
     history
+}
+
+/// The rows of two ascending lists, ascending, each once: a row that is in both is the same in both.
+pub(super) fn combine(rows: Vec<PointVersion>, more: &[PointVersion]) -> Vec<PointVersion> {
+    let key = |row: &PointVersion| (row.timestamp, row.version);
+    let Some(first) = more.first() else { return rows };
+    if rows.last().is_none_or(|last| key(last) < key(first)) {
+        return [rows.as_slice(), more].concat();
+    }
+    let mut combined = Vec::with_capacity(rows.len() + more.len());
+    let mut more = more.iter().copied().peekable();
+    for row in rows {
+        while let Some(other) = more.next_if(|other| key(other) < key(&row)) {
+            combined.push(other);
+        }
+        more.next_if(|other| key(other) == key(&row));
+        combined.push(row);
+    }
+    combined.extend(more);
+    combined
 }
 
 /// How a point changed since some sequence number.

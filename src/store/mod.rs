@@ -3,8 +3,9 @@
 //! checkpoint is ahead of its data (§4.5.2).
 //!
 //! ```text
-//! Delivery -> apply -> history::merge -> block (bytes) -> directory -> one commit
-//! PointFilter -> Reader -> directory -> block -> history::show -> RecordBatch
+//! Delivery -> apply -> page_merge -> block (bytes) -> directory -> one commit
+//!                              \-> recent points, later moved into blocks
+//! PointFilter -> Reader -> directory -> block, recent points -> history::show -> RecordBatch
 //! ```
 //!
 //! Every row has a checksum, verified from the top down (`schema`).
@@ -20,15 +21,19 @@ mod failure;
 mod feed_lock;
 mod feeds;
 mod history;
+mod migrate;
 mod network;
+mod page_merge;
 mod pages;
 mod path;
 mod read;
+mod recent;
 mod schema;
 mod seen;
 mod target;
 mod view;
 mod writer;
+mod written;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -43,9 +48,10 @@ pub(crate) use self::delays::{Age, Delays, Sighting, Sightings};
 use self::directory::{Directory, FeedIndex};
 use self::failure::{StoreFailure, StoreResult, system};
 use self::feeds::Feeds;
+use self::page_merge::Limits;
 pub(crate) use self::pages::PageChains;
 pub use self::read::Reader;
-use self::read::{ALL_TIME, find, overlapping_blocks};
+use self::read::{ALL_TIME, FoundBlocks, find, rows_of};
 use self::schema::{APPLICATION, SCHEMA, Schema};
 pub(crate) use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
@@ -67,6 +73,7 @@ pub struct Store {
     path: PathBuf,
     busy_timeout: Duration,
     options: StoreOptions,
+    limits: Limits,
     writers: Writers,
 }
 
@@ -116,7 +123,7 @@ impl Store {
         if !options.read_only {
             access::give_group(&path);
         }
-        Ok(Self { path, busy_timeout, options, writers })
+        Ok(Self { path, busy_timeout, options, limits: Limits::default(), writers })
     }
 
     /// The path of the file.
@@ -198,8 +205,10 @@ impl Store {
             let held = |range: &(i64, i64)| {
                 let range = i128::from(range.0)..i128::from(range.1);
                 let blocks = std::slice::from_ref(&range);
-                for (key, entry) in overlapping_blocks(connection, &known, feed, blocks)? {
-                    let mut rows = directory.rows(key, &entry)?.into_iter();
+                let found = FoundBlocks::load(connection, &known, feed, blocks)?;
+                for (key, entry) in found.blocks {
+                    let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
+                    let mut rows = rows.into_iter();
                     if rows.any(|row| range.contains(&i128::from(row.timestamp))) {
                         return Ok(true);
                     }
@@ -259,8 +268,8 @@ impl Store {
                 feed.state(connection)?;
                 let known = FeedIndex::load(connection, feed)?;
                 let mut directory = Directory::new(connection, feed.id)?;
-                for (key, entry) in overlapping_blocks(connection, &known, feed, ALL_TIME)? {
-                    directory.rows(key, &entry)?;
+                for (key, entry) in FoundBlocks::load(connection, &known, feed, ALL_TIME)?.blocks {
+                    entry.map_or(Ok(()), |entry| directory.check(key, &entry))?;
                 }
                 pages::all(connection, feed)?;
                 pages::check_seen(connection, feed)?;
@@ -369,7 +378,7 @@ impl Target for Store {
                 let link = StoreConnection::open(&self.path, self.busy_timeout)?;
                 link.prepared_for_writing(&SCHEMA)
             },
-            |writer| writer.apply(feed, delivery, state),
+            |writer| writer.apply(feed, delivery, state, self.limits),
         ))
     }
 }

@@ -1,5 +1,6 @@
 //! Reading a feed: a snapshot on its own connection; each block is verified when it is read.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,11 +11,13 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
+use super::block::PointVersion;
 use super::connection::StoreConnection;
 use super::directory::{BlockEntry, BlockKey, Directory, FeedIndex};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
-use super::history::{Change, show};
+use super::history::{Change, combine, show};
+use super::recent::RecentPoints;
 use super::view::{Flagged, PointFilter, View};
 use crate::data::{Identity, TableBuilder, schema};
 use crate::error::{Error, Kind, Result};
@@ -36,8 +39,10 @@ pub struct Reader {
     view: View,
     flagged: Flagged,
     identities: Vec<Identity>,
-    /// The blocks to read, each with the index of its identity.
-    blocks: Vec<(usize, BlockKey, BlockEntry)>,
+    /// The blocks to read, each with the index of its identity; without an entry, all its points are
+    /// recent.
+    blocks: Vec<(usize, BlockKey, Option<BlockEntry>)>,
+    recent: RecentPoints,
     at: usize,
 }
 
@@ -52,11 +57,11 @@ impl Reader {
             || ALL_TIME.to_vec(),
             |ranges| ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect(),
         );
-        let (feed, known, overlapping) = link.read(path, |connection| {
+        let (feed, known, found) = link.read(path, |connection| {
             let feed = find(&Feeds::load(connection)?, name)?.clone();
             let known = FeedIndex::load(connection, &feed)?;
-            let blocks = overlapping_blocks(connection, &known, &feed, &ranges)?;
-            Ok((feed, known, blocks))
+            let found = FoundBlocks::load(connection, &known, &feed, &ranges)?;
+            Ok((feed, known, found))
         })?;
         let mut series: Vec<(Identity, i64)> = known.series.clone().into_iter().collect();
         series.sort_unstable();
@@ -65,11 +70,11 @@ impl Reader {
             // Series are numbered from 1 without a gap, as a checksum has verified.
             order[usize::try_from(*id).unwrap_or_default().min(series.len())] = index;
         }
-        let since = if let View::ChangedSince(version) = filter.view { version } else { 0 };
+        let FoundBlocks { blocks: overlapping, recent } = found;
         let mut blocks = Vec::new();
         for (key, entry) in overlapping {
             let id = usize::try_from(key.0).unwrap_or_default().min(series.len());
-            if entry.changed > since {
+            if may_show(filter.view, entry.as_ref(), recent.rows(key)) {
                 blocks.push((order[id], key, entry));
             }
         }
@@ -84,6 +89,7 @@ impl Reader {
             flagged: filter.flagged,
             identities: series.into_iter().map(|(identity, _)| identity).collect(),
             blocks,
+            recent,
             at: 0,
             link,
         })
@@ -122,7 +128,7 @@ impl Reader {
             && let Some((index, key, entry)) = self.blocks.get(self.at)
         {
             self.at += 1;
-            let block = directory.rows(*key, entry)?;
+            let block = rows_of(&mut directory, *key, entry.as_ref(), &self.recent)?;
             for range in overlapping(&self.ranges, &times(key.1, self.span)) {
                 show(&block, range, self.view, self.flagged, |row, change| {
                     table.push(row.timestamp, row.values.numbers(), row.values.count());
@@ -207,23 +213,68 @@ pub(super) fn overlapping<'r>(ranges: &'r [Range<i128>], times: &Range<i128>) ->
     &ranges[first..end.max(first)]
 }
 
-/// The blocks that overlap these ranges.
-pub(super) fn overlapping_blocks(
-    connection: &rusqlite::Connection,
-    known: &FeedIndex,
-    feed: &FeedRow,
-    ranges: &[Range<i128>],
-) -> StoreResult<Vec<(BlockKey, BlockEntry)>> {
-    let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(Vec::new()) };
-    if feed.span == 0 {
-        return Ok(Vec::new());
+/// The blocks of a feed that a read needs.
+#[derive(Debug)]
+pub(super) struct FoundBlocks {
+    /// Ascending; without an entry, all points of the block are recent.
+    pub(super) blocks: Vec<(BlockKey, Option<BlockEntry>)>,
+    /// The recent points of these blocks.
+    pub(super) recent: RecentPoints,
+}
+
+impl FoundBlocks {
+    /// The blocks that overlap these ranges.
+    pub(super) fn load(
+        connection: &rusqlite::Connection,
+        known: &FeedIndex,
+        feed: &FeedRow,
+        ranges: &[Range<i128>],
+    ) -> StoreResult<Self> {
+        let overlaps = |key: BlockKey| !overlapping(ranges, &times(key.1, feed.span)).is_empty();
+        let recent = RecentPoints::load(connection, feed, overlaps)?;
+        let mut found = BTreeMap::new();
+        if let (Some(first), Some(last)) = (ranges.first(), ranges.last())
+            && feed.span != 0
+        {
+            let stretch = |time: i128| {
+                let near = time.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
+                i64::try_from(near.div_euclid(i128::from(feed.span))).unwrap_or_default()
+            };
+            let stretches = stretch(first.start)..stretch(last.end).saturating_add(1);
+            let blocks = Directory::new(connection, feed.id)?.blocks(known, &stretches, None)?;
+            found.extend(
+                blocks
+                    .into_iter()
+                    .filter(|(key, _)| overlaps(*key))
+                    .map(|(key, entry)| (key, Some(entry))),
+            );
+        }
+        for key in recent.keys() {
+            found.entry(key).or_insert(None);
+        }
+        Ok(Self { blocks: found.into_iter().collect(), recent })
     }
-    let stretch = |time: i128| {
-        let near = time.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
-        i64::try_from(near.div_euclid(i128::from(feed.span))).unwrap_or_default()
+}
+
+/// All versions of the points of a block.
+pub(super) fn rows_of(
+    directory: &mut Directory<'_>,
+    key: BlockKey,
+    entry: Option<&BlockEntry>,
+    recent: &RecentPoints,
+) -> StoreResult<Vec<PointVersion>> {
+    let rows = entry.map_or(Ok(Vec::new()), |entry| directory.rows(key, entry))?;
+    Ok(combine(rows, recent.rows(key)))
+}
+
+/// Whether a view may show a point of a block.
+fn may_show(view: View, entry: Option<&BlockEntry>, recent: &[PointVersion]) -> bool {
+    let shows = |version: u64| match view {
+        View::Latest => true,
+        View::AsOf(sequence) => version <= sequence,
+        View::ChangedSince(sequence) => version > sequence,
     };
-    let stretches = stretch(first.start)..stretch(last.end).saturating_add(1);
-    let mut blocks = Directory::new(connection, feed.id)?.blocks(known, &stretches)?;
-    blocks.retain(|(key, _)| !overlapping(ranges, &times(key.1, feed.span)).is_empty());
-    Ok(blocks)
+    let summary = entry.map(|entry| entry.summary);
+    summary.is_some_and(|summary| shows(summary.first) || shows(summary.changed))
+        || recent.iter().any(|row| shows(row.version))
 }

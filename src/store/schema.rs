@@ -1,8 +1,8 @@
 //! The tables of the file, and the migration of an older file.
 //!
 //! Everything is verified from the top: `store` has one row with the digest of `feeds`; a feed's
-//! row has the digests of its series, directory pages, page log and seen points; a directory page
-//! lists blocks, each with the checksum of its chunk. A digest is the sum of the rows' checksums: it
+//! row has the digests of its series, directory pages, page log, seen points and recent points; a
+//! directory page lists blocks, each with the checksum of its chunk. A digest is the sum of the rows' checksums: it
 //! detects a missing or an outdated row as well as a changed one (S7).
 //!
 //! In the file, the table of directory pages is `shelves` and that of chunks is `contents`: these
@@ -14,6 +14,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::bytes::Checksum;
 use super::failure::{StoreFailure, StoreResult};
+use super::migrate;
 use crate::error::excerpt;
 
 /// `SLST`, in the file's header.
@@ -24,13 +25,14 @@ const PAGE_SIZE: i64 = 4_096;
 /// The hint of the error for a file that is not a store.
 pub(super) const OTHER_PATH: &str = "Name another file, or one that does not exist yet.";
 
-const TABLES: &str = r#"
+pub(super) const TABLES: &str = r#"
 CREATE TABLE store (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, made_by TEXT NOT NULL,
   layout INTEGER NOT NULL, digest INTEGER NOT NULL, "check" INTEGER NOT NULL) STRICT;
 CREATE TABLE feeds (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sequence INTEGER NOT NULL,
   generation INTEGER NOT NULL, span INTEGER NOT NULL, forgotten INTEGER NOT NULL,
   state_sum INTEGER NOT NULL, series INTEGER NOT NULL, shelves INTEGER NOT NULL,
-  pages INTEGER NOT NULL, seen INTEGER NOT NULL, "check" INTEGER NOT NULL) STRICT;
+  pages INTEGER NOT NULL, seen INTEGER NOT NULL, recent INTEGER NOT NULL,
+  "check" INTEGER NOT NULL) STRICT;
 CREATE TABLE states (feed INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 CREATE TABLE series (feed INTEGER NOT NULL, id INTEGER NOT NULL, identity BLOB NOT NULL,
   "check" INTEGER NOT NULL, PRIMARY KEY (feed, id)) STRICT, WITHOUT ROWID;
@@ -38,6 +40,8 @@ CREATE TABLE shelves (feed INTEGER NOT NULL, rack INTEGER NOT NULL, shelf INTEGE
   "check" INTEGER NOT NULL, entries BLOB NOT NULL,
   PRIMARY KEY (feed, rack, shelf)) STRICT, WITHOUT ROWID;
 CREATE TABLE contents (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+CREATE TABLE recent (feed INTEGER NOT NULL, sequence INTEGER NOT NULL, "check" INTEGER NOT NULL,
+  points BLOB NOT NULL, PRIMARY KEY (feed, sequence)) STRICT, WITHOUT ROWID;
 CREATE TABLE pages (feed INTEGER NOT NULL, sequence INTEGER NOT NULL, chain INTEGER NOT NULL,
   "start" INTEGER NOT NULL, "end" INTEGER NOT NULL, read_at INTEGER NOT NULL,
   is_last INTEGER NOT NULL, points INTEGER NOT NULL, inserted INTEGER NOT NULL,
@@ -54,11 +58,15 @@ pub(super) struct Schema {
     pub(super) version: i32,
     pub(super) tables: &'static str,
     /// `steps[n]` makes schema `n + 2` of schema `n + 1`.
-    pub(super) steps: &'static [&'static str],
+    pub(super) steps: &'static [Step],
 }
 
+/// Makes the next schema of an older one, with its checksums up to the first row.
+pub(super) type Step = fn(&Connection) -> StoreResult<()>;
+
 /// The schema of this version.
-pub(super) const SCHEMA: Schema = Schema { version: 1, tables: TABLES, steps: &[] };
+pub(super) const SCHEMA: Schema =
+    Schema { version: 2, tables: TABLES, steps: &[migrate::add_recent_points] };
 
 /// The one row of `store`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,10 +187,10 @@ impl Schema {
     }
 
     fn migrate(&self, connection: &Connection, from: i32) -> StoreResult<()> {
-        let digest = Root::load(connection)?.digest;
         for step in &self.steps[usize::try_from(from - 1).unwrap_or_default()..] {
-            connection.execute_batch(step)?;
+            step(connection)?;
         }
+        let digest = Root::load(connection)?.digest;
         self.finish(connection, digest)
     }
 

@@ -100,8 +100,11 @@ pub(super) struct Finder<'s> {
 
 impl Finder<'_> {
     pub(super) fn holds(&mut self, timestamp: i64) -> bool {
-        if self.runs.get(self.at).is_some_and(|run| run.holds(timestamp)) {
-            return true;
+        for near in self.at..self.at + 2 {
+            if self.runs.get(near).is_some_and(|run| run.holds(timestamp)) {
+                self.at = near;
+                return true;
+            }
         }
         let end = self.runs.partition_point(|run| run.first <= timestamp);
         let found = (0..end)

@@ -12,6 +12,7 @@ use super::connection::StoreConnection;
 use super::directory::FeedIndex;
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::Feeds;
+use super::page_merge::Limits;
 use super::schema::Schema;
 use super::target::{Applied, Delivery};
 use crate::error::{Error, Kind};
@@ -46,6 +47,7 @@ impl Writer {
         feed: &str,
         delivery: Option<&Delivery<'_>>,
         state: &[u8],
+        limits: Limits,
     ) -> StoreResult<Applied> {
         // The feeds and the index are kept only after the commit, so that they never have what was
         // rolled back.
@@ -53,7 +55,8 @@ impl Writer {
         let connection = self.link.connection_mut()?;
         let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut feeds = Feeds::load_changed(&changes, feeds)?;
-        let (known, applied) = apply(&changes, (&mut feeds, known), feed, delivery, state)?;
+        let known = (&mut feeds, known);
+        let (known, applied) = apply(&changes, known, feed, delivery, state, limits)?;
         changes.commit()?;
         self.feeds = Some(feeds);
         if let Some(known) = known {

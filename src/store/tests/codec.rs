@@ -8,6 +8,7 @@ use crate::store::Applied;
 use crate::store::block::{PointVersion, Values, decode, encode};
 use crate::store::bytes::{Sink, Source};
 use crate::store::history::merge;
+use crate::store::recent;
 use crate::store::seen::{SeenPoints, encode as encode_seen};
 
 fn double() -> impl Strategy<Value = Option<f64>> {
@@ -43,6 +44,18 @@ proptest! {
         rows.sort_by_key(|row| (row.timestamp, row.version));
         rows.dedup_by_key(|row| (row.timestamp, row.version));
         prop_assert_eq!(decode(&encode(&rows)), Some(rows));
+    }
+
+    #[test]
+    fn recent_points_are_decoded_bit_for_bit(
+        points in prop::collection::vec((1..9_i64, row()), 0..200),
+    ) {
+        let mut points = points;
+        points.sort_by_key(|(series, row)| (row.timestamp, *series, row.version));
+        points.dedup_by_key(|(series, row)| (row.timestamp, *series, row.version));
+        let bytes = recent::encode(points.clone());
+        prop_assert!((0..bytes.len()).all(|length| recent::decode(&bytes[..length]).is_none()));
+        prop_assert_eq!(recent::decode(&bytes), Some(points));
     }
 
     #[test]

@@ -167,7 +167,11 @@ fn s8_an_older_schema_is_brought_up_to_date_step_by_step() {
     let later = Schema {
         version: SCHEMA.version + 2,
         tables: "",
-        steps: &["CREATE TABLE extra (a INTEGER)", "INSERT INTO extra VALUES (7)"],
+        steps: &[
+            |_| panic!("a step before its schema"),
+            |store| Ok(store.execute_batch("CREATE TABLE extra (a INTEGER)")?),
+            |store| Ok(store.execute_batch("INSERT INTO extra VALUES (7)")?),
+        ],
     };
     let store =
         Store::open_as(&folder.file(), StoreOptions::default(), BUSY_TIMEOUT, &later).unwrap();
@@ -186,8 +190,15 @@ fn s8_an_older_schema_is_brought_up_to_date_step_by_step() {
 fn s8_a_migration_step_that_fails_leaves_the_older_schema() {
     let folder = Folder::new();
     drop(folder.store());
-    let steps = &["CREATE TABLE extra (a INTEGER)", "no sql"];
-    let broken = Schema { version: SCHEMA.version + 2, tables: "", steps };
+    let broken = Schema {
+        version: SCHEMA.version + 2,
+        tables: "",
+        steps: &[
+            |_| panic!("a step before its schema"),
+            |store| Ok(store.execute_batch("CREATE TABLE extra (a INTEGER)")?),
+            |store| Ok(store.execute_batch("no sql")?),
+        ],
+    };
     let error =
         Store::open_as(&folder.file(), StoreOptions::default(), BUSY_TIMEOUT, &broken).unwrap_err();
     assert_eq!(error.kind(), Kind::StoreError);

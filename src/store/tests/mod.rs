@@ -7,6 +7,7 @@ mod faults;
 mod files;
 mod life;
 mod model;
+mod recent;
 mod refusals;
 mod requests;
 mod views;
@@ -42,6 +43,11 @@ impl Folder {
 
     pub(super) fn store(&self) -> Store {
         Store::open(&self.file()).unwrap()
+    }
+
+    /// A store that moves recent points into blocks at these limits.
+    fn store_with(&self, limits: Limits) -> Store {
+        Store { limits, ..self.store() }
     }
 }
 

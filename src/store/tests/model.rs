@@ -94,13 +94,20 @@ impl Model {
     }
 }
 
+/// Limits at which a few points are recent points, and are moved after some pages.
+fn limits() -> impl Strategy<Value = Limits> {
+    let small = (1..6_usize, 0..5_usize, 0..5_usize, 0..25_usize);
+    let small = small.prop_map(|(few, many, dense, most)| Limits { few, many, dense, most });
+    prop_oneof![3 => small, 1 => Just(Limits::default())]
+}
+
 /// Requests of interleaved chains of one to three pages, some unfinished, over overlapping ranges.
-fn requests() -> impl Strategy<Value = Vec<Request>> {
+fn requests(series: u8) -> impl Strategy<Value = Vec<Request>> {
     let value =
         prop_oneof![Just(None), (0..2_u8).prop_map(|v| Some(f64::from(v))), Just(Some(-0.0))];
     // Some minutes lie in another block, one before the epoch.
     let minute = prop_oneof![0..6_i64, Just(-1), 510..514_i64];
-    let points = prop::collection::vec((0..3_u8, minute, value), 0..7);
+    let points = prop::collection::vec((0..series, minute, value), 0..7 * usize::from(series) / 3);
     let chain = (prop::collection::vec(points, 1..4), -2..6_i64, 1..600_i64, 0..4_u8);
     let chains = prop::collection::vec(chain, 1..6);
     (chains, prop::collection::vec(0..2_usize, 18)).prop_map(|(mut chains, picks)| {
@@ -128,12 +135,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_store_agrees_with_the_model_in_every_view(requests in requests()) {
+    fn a_store_agrees_with_the_model_in_every_view(
+        requests in prop_oneof![requests(3), requests(9)], limits in limits(), other in limits(),
+    ) {
         let folder = Folder::new();
-        let (store, mut model) = (folder.store(), Model::default());
+        // Two writers in turn: each sees what the other made recent or moved.
+        let stores = [folder.store_with(limits), folder.store_with(other)];
+        let (mut model, store) = (Model::default(), &stores[0]);
         for request in &requests {
             let known = model.shown(View::Latest, Flagged::Keep);
-            let applied = request.apply_to(&store, &request.sequence.to_le_bytes()).unwrap();
+            let turn = usize::from(request.sequence % 5 == 0);
+            let applied =
+                request.apply_to(&stores[turn], &request.sequence.to_le_bytes()).unwrap();
             model.add(request);
             let now = model.shown(View::Latest, Flagged::Keep);
             prop_assert_eq!(applied.inserted, (now.len() - known.len()) as u64);
@@ -146,26 +159,27 @@ proptest! {
             prop_assert_eq!(state, Some(request.sequence.to_le_bytes().to_vec()));
             prop_assert_eq!(store.sequence("line").unwrap(), request.sequence);
         }
-        model.assert_agrees(&store);
+        model.assert_agrees(store);
         // Applying a page again, as after a lost commit, changes nothing.
         for request in &requests {
-            let again = request.apply_to(&store, b"again").unwrap();
+            let again = request.apply_to(store, b"again").unwrap();
             prop_assert_eq!((again.inserted, again.revised, again.flagged), (0, 0, 0));
         }
-        model.assert_agrees(&store);
-        drop(store);
+        model.assert_agrees(store);
+        drop(stores);
         model.assert_agrees(&folder.store());
     }
 
     #[test]
     fn s11_an_older_page_written_after_newer_ones_overrides_none_of_them(
-        (requests, order) in requests().prop_flat_map(|requests| {
+        (requests, order) in prop_oneof![requests(3), requests(9)].prop_flat_map(|requests| {
             let order: Vec<usize> = (0..requests.len()).collect();
             (Just(requests), Just(order).prop_shuffle())
         }),
+        limits in limits(),
     ) {
         let folder = Folder::new();
-        let (store, mut model) = (folder.store(), Model::default());
+        let (store, mut model) = (folder.store_with(limits), Model::default());
         for index in order {
             requests[index].apply_to(&store, b"state").unwrap();
             model.add(&requests[index]);

@@ -1,0 +1,262 @@
+//! Merges one page into the points of a feed. What it brings of a block goes into the block; where it
+//! brings only a few points of each of many blocks, they become one row of recent points.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::Connection;
+
+use super::block::PointVersion;
+use super::directory::{BlockKey, Directory, FeedIndex};
+use super::failure::StoreResult;
+use super::feeds::FeedRow;
+use super::history::{combine, merge, successor};
+use super::pages::{LaterPages, PageRow};
+use super::recent::{RecentPoints, SeriesPoint};
+use super::seen::SeenPoints;
+use super::target::Applied;
+use super::written::WrittenPoints;
+
+/// When points are recent, and when they are moved into their blocks. A block has 128 buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// A page with fewer points of a block than this brings a few of it.
+    pub(super) few: usize,
+    /// With a few points of at least so many blocks, a page becomes a row of recent points.
+    pub(super) many: usize,
+    /// A stretch of time that a page leaves is moved into its blocks, if it has so many recent points
+    /// for each of them: with fewer, a block would be rewritten too often.
+    pub(super) dense: usize,
+    /// With more recent points than this, all are moved that the page does not touch. A writer has
+    /// them in memory, 64 bytes each.
+    pub(super) most: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { few: 16, many: 64, dense: 32, most: 1 << 20 }
+    }
+}
+
+/// What one page does to the points of its feed.
+pub(super) struct PageMerge<'c, 'k> {
+    connection: &'c Connection,
+    directory: Directory<'c>,
+    known: &'k mut FeedIndex,
+    written: WrittenPoints,
+    feed: &'k mut FeedRow,
+    log: PageRow,
+    limits: Limits,
+    tally: Applied,
+    /// New rows of blocks of which the page brings a few points.
+    few: BTreeMap<BlockKey, Vec<PointVersion>>,
+}
+
+impl<'c, 'k> PageMerge<'c, 'k> {
+    pub(super) fn new(
+        connection: &'c Connection,
+        known: &'k mut FeedIndex,
+        feed: &'k mut FeedRow,
+        log: PageRow,
+        limits: Limits,
+    ) -> StoreResult<Self> {
+        let written = match known.written.take() {
+            Some(written) => written,
+            None => WrittenPoints {
+                recent: RecentPoints::load(connection, feed, |_| true)?,
+                ..WrittenPoints::default()
+            },
+        };
+        let directory = Directory::new(connection, feed.id)?;
+        let (tally, few) = (Applied::default(), BTreeMap::new());
+        Ok(Self { connection, directory, known, written, feed, log, limits, tally, few })
+    }
+
+    /// Merges what the page brings, by block. `later` is given for a page that is not the newest,
+    /// `brought` for the last page of a chain: the points seen since the chain began.
+    pub(super) fn run(
+        mut self,
+        mut incoming: BTreeMap<BlockKey, Vec<PointVersion>>,
+        later: Option<&LaterPages>,
+        brought: Option<&SeenPoints>,
+    ) -> StoreResult<Applied> {
+        if later.is_some() {
+            // What it changes in the histories of points are rows that others added.
+            let all = self.written.recent.stretches().map(|(stretch, _)| stretch).collect();
+            self.move_into_blocks(&all)?;
+        }
+        if brought.is_some() && self.feed.span > 0 {
+            for key in self.blocks_of_chain()? {
+                incoming.entry(key).or_default();
+            }
+        }
+        for (key, incoming) in incoming {
+            self.merge_block(key, incoming, later, brought)?;
+        }
+        self.save_few()?;
+        let due = self.due();
+        self.move_into_blocks(&due)?;
+        self.directory.finish(self.known, self.feed)?;
+        self.known.written = Some(self.written);
+        Ok(self.tally)
+    }
+
+    /// The blocks that may have a point in the range of the page's chain.
+    fn blocks_of_chain(&self) -> StoreResult<Vec<BlockKey>> {
+        let PageRow { start, end, .. } = self.log;
+        let stretches = start.div_euclid(self.feed.span)..end.div_euclid(self.feed.span) + 1;
+        let blocks = self.directory.blocks(self.known, &stretches, None)?;
+        let recent = self.written.recent.keys().filter(|key| stretches.contains(&key.1));
+        Ok(blocks.into_iter().map(|(key, _)| key).chain(recent).collect())
+    }
+
+    fn merge_block(
+        &mut self,
+        key: BlockKey,
+        mut incoming: Vec<PointVersion>,
+        later: Option<&LaterPages>,
+        brought: Option<&SeenPoints>,
+    ) -> StoreResult<()> {
+        let mut all = None;
+        if let Some(brought) = brought {
+            let rows = all.insert(self.rows_of(key)?);
+            add_absent(&self.log, key, rows, brought, &mut incoming);
+        }
+        if incoming.is_empty() {
+            return Ok(());
+        }
+        if later.is_none() && incoming.len() < self.limits.few {
+            let rows = match &all {
+                Some(rows) => newer(rows, &[], &incoming, &mut self.tally),
+                None => self.newer_rows(key, &incoming)?,
+            };
+            if !rows.is_empty() {
+                self.few.insert(key, rows);
+            }
+            return Ok(());
+        }
+        let rows = all.map_or_else(|| self.rows_of(key), Ok)?;
+        let events = |timestamp| later.map_or_else(Vec::new, |l| l.events(key.0, timestamp));
+        let merged = merge(&rows, &incoming, events, &mut self.tally);
+        merged.map_or(Ok(()), |rows| self.store(key, rows))
+    }
+
+    /// All versions of the points of a block: what is in it, and what is recent.
+    fn rows_of(&mut self, key: BlockKey) -> StoreResult<Vec<PointVersion>> {
+        let rows = self.directory.rows_of(self.known, key)?;
+        Ok(combine(rows, self.written.recent.rows(key)))
+    }
+
+    /// The rows that the newest page adds to a block of which it brings a few points.
+    fn newer_rows(
+        &mut self,
+        key: BlockKey,
+        incoming: &[PointVersion],
+    ) -> StoreResult<Vec<PointVersion>> {
+        let (directory, known) = (&mut self.directory, &*self.known);
+        let load = || directory.rows_of(known, key);
+        let rows = self.written.blocks.rows(key, self.limits.most, load)?;
+        Ok(newer(rows, self.written.recent.rows(key), incoming, &mut self.tally))
+    }
+
+    fn store(&mut self, key: BlockKey, rows: Vec<PointVersion>) -> StoreResult<()> {
+        self.directory.store(self.known, key, &rows)?;
+        self.written.blocks.replace(key, rows);
+        Ok(())
+    }
+
+    /// Writes the rows of blocks of which the page brings a few points.
+    fn save_few(&mut self) -> StoreResult<()> {
+        let few = std::mem::take(&mut self.few);
+        if few.is_empty() {
+            return Ok(());
+        }
+        if few.len() >= self.limits.many {
+            let rows = few.iter();
+            let points: Vec<SeriesPoint> =
+                rows.flat_map(|(key, rows)| rows.iter().map(|row| (key.0, *row))).collect();
+            let sequence = self.log.sequence;
+            return self.written.recent.save(self.connection, self.feed, sequence, points);
+        }
+        for (key, rows) in few {
+            let (directory, known) = (&mut self.directory, &*self.known);
+            let load = || directory.rows_of(known, key);
+            let block = self.written.blocks.rows(key, self.limits.most, load)?.to_vec();
+            let block = combine(block, self.written.recent.rows(key));
+            self.store(key, combine(block, &rows))?;
+        }
+        Ok(())
+    }
+
+    /// The stretches of time whose recent points are to be moved into their blocks.
+    fn due(&self) -> BTreeSet<i64> {
+        let Limits { dense, most, .. } = self.limits;
+        let recent = &self.written.recent;
+        let Some(touched) = recent.stretches_of(self.log.sequence) else { return BTreeSet::new() };
+        let is_full = recent.len() > most;
+        let (mut due, mut left) = (BTreeSet::new(), 0);
+        for (stretch, count) in recent.stretches() {
+            let is_due = is_full || count.rows >= count.blocks * dense;
+            if is_due && !touched.contains(&stretch) {
+                due.insert(stretch);
+            } else {
+                left += count.rows;
+            }
+        }
+        if left > most { recent.stretches().map(|(stretch, _)| stretch).collect() } else { due }
+    }
+
+    fn move_into_blocks(&mut self, stretches: &BTreeSet<i64>) -> StoreResult<()> {
+        if stretches.is_empty() {
+            return Ok(());
+        }
+        for (key, recent) in self.written.recent.take(self.connection, self.feed, stretches)? {
+            let rows = combine(self.directory.rows_of(self.known, key)?, &recent);
+            self.store(key, rows)?;
+        }
+        Ok(())
+    }
+}
+
+/// The rows that the newest page adds to the points of a block: `rows` are in the block, others are
+/// recent.
+fn newer(
+    rows: &[PointVersion],
+    recent: &[PointVersion],
+    incoming: &[PointVersion],
+    tally: &mut Applied,
+) -> Vec<PointVersion> {
+    let last = |rows: &[PointVersion], timestamp| {
+        // Most pages bring points after all others: one look into rows that are far apart in memory.
+        if rows.last().is_none_or(|row| row.timestamp < timestamp) {
+            return None;
+        }
+        let end = rows.partition_point(|row| row.timestamp <= timestamp);
+        rows[..end].last().copied().filter(|row| row.timestamp == timestamp)
+    };
+    let mut added = Vec::new();
+    for new in incoming {
+        let known = [last(rows, new.timestamp), last(recent, new.timestamp)];
+        let before = known.into_iter().flatten().max_by_key(|row| row.version);
+        added.extend(successor(before.as_ref(), new, tally));
+    }
+    added
+}
+
+/// Adds an absent row for each stored point of the chain's range that no page has brought since the
+/// chain began.
+fn add_absent(
+    log: &PageRow,
+    key: BlockKey,
+    rows: &[PointVersion],
+    brought: &SeenPoints,
+    incoming: &mut Vec<PointVersion>,
+) {
+    let PageRow { sequence, start, end, .. } = *log;
+    let mut finder = brought.finder(key.0);
+    for row in rows.chunk_by(|one, next| one.timestamp == next.timestamp).map(|all| all[0]) {
+        if (start..end).contains(&row.timestamp) && !finder.holds(row.timestamp) {
+            incoming.push(PointVersion { version: sequence, absent: true, ..row });
+        }
+    }
+    incoming.sort_unstable_by_key(|row| row.timestamp);
+}

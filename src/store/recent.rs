@@ -1,0 +1,234 @@
+//! Recent points: what pages brought of many series, a few points of each. Such a page is one row of
+//! the table `recent`. Written into the blocks of its series at once, it would rewrite thousands of
+//! blocks for two points each. When many points of a stretch of time have come together, they are
+//! moved into its blocks ([`super::page_merge`]).
+//!
+//! ```text
+//! form:u8 rows timestamps:steps series:steps, then the other columns of a block
+//! ```
+//!
+//! Rows are sorted by time, then series, then version: those of a page on a grid are a few runs.
+//! The history of a point is what its block and the recent points have together.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::take;
+
+use rusqlite::Connection;
+
+use super::block::{self, PointVersion};
+use super::bytes::{Checksum, Sink, Source};
+use super::directory::BlockKey;
+use super::failure::{StoreFailure, StoreResult};
+use super::feeds::FeedRow;
+
+const FORM: u8 = 1;
+
+/// A version of a point, and the number of its series.
+pub(super) type SeriesPoint = (i64, PointVersion);
+
+/// The bytes of one row of the table.
+pub(super) fn encode(mut points: Vec<SeriesPoint>) -> Vec<u8> {
+    points.sort_unstable_by_key(|(series, row)| (row.timestamp, *series, row.version));
+    let rows: Vec<PointVersion> = points.iter().map(|(_, row)| *row).collect();
+    let mut sink = Sink(Vec::with_capacity(64 + rows.len() * 28));
+    sink.0.push(FORM);
+    sink.length(rows.len());
+    sink.steps(rows.iter().map(|row| row.timestamp));
+    sink.steps(points.iter().map(|(series, _)| *series));
+    block::encode_columns(&mut sink, &rows);
+    sink.0
+}
+
+/// The points in these bytes; `None` where [`encode`] did not write them.
+pub(super) fn decode(bytes: &[u8]) -> Option<Vec<SeriesPoint>> {
+    let (form, rest) = bytes.split_first()?;
+    let mut source = Source(rest);
+    let count = source.length()?;
+    if *form != FORM || !block::is_plausible(count, bytes.len()) {
+        return None;
+    }
+    let mut rows = block::decode_timestamps(&mut source, count)?;
+    let mut series = Vec::with_capacity(rows.len());
+    source.steps(count, |number| series.push(number))?;
+    block::decode_columns(&mut source, &mut rows)?;
+    let points: Vec<SeriesPoint> = series.into_iter().zip(rows).collect();
+    let key = |(series, row): &SeriesPoint| (row.timestamp, *series, row.version);
+    let is_sorted = points.is_sorted_by(|one, next| key(one) < key(next));
+    (source.0.is_empty() && is_sorted).then_some(points)
+}
+
+/// How many recent points there are in a stretch of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct StretchCount {
+    pub(super) rows: usize,
+    /// How many series they are of.
+    pub(super) blocks: usize,
+}
+
+/// A row of the table.
+#[derive(Debug, Clone)]
+struct SavedRow {
+    check: i64,
+    /// The stretches of time of its points.
+    stretches: BTreeSet<i64>,
+}
+
+/// The recent points of a feed, by the block that they will be moved into.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RecentPoints {
+    blocks: HashMap<BlockKey, Vec<PointVersion>>,
+    stretches: BTreeMap<i64, StretchCount>,
+    /// By sequence number.
+    saved: BTreeMap<i64, SavedRow>,
+}
+
+impl RecentPoints {
+    /// Reads and verifies the recent points of a feed, and keeps those of the blocks that `pick`
+    /// picks.
+    pub(super) fn load(
+        connection: &Connection,
+        feed: &FeedRow,
+        pick: impl Fn(BlockKey) -> bool,
+    ) -> StoreResult<Self> {
+        let sql =
+            r#"SELECT sequence, "check", points FROM recent WHERE feed = ?1 ORDER BY sequence"#;
+        let mut statement = connection.prepare(sql)?;
+        let mut found = statement.query([feed.id])?;
+        let (mut recent, mut digest) = (Self::default(), 0_i64);
+        while let Some(row) = found.next()? {
+            let check: i64 = row.get(1)?;
+            let (sequence, bytes) = (row.get(0)?, row.get_ref(2)?.as_blob().unwrap_or_default());
+            let mut stretches = BTreeSet::new();
+            for (series, point) in verified(feed, sequence, check, bytes)? {
+                let key = (series, point.timestamp.div_euclid(feed.span));
+                stretches.insert(key.1);
+                if pick(key) {
+                    recent.add(key, point);
+                }
+            }
+            recent.saved.insert(sequence, SavedRow { check, stretches });
+            digest = digest.wrapping_add(check);
+        }
+        if digest != feed.recent {
+            return Err(StoreFailure::Corrupt("recent points are missing"));
+        }
+        Ok(recent)
+    }
+
+    /// Those of a block, by time, then version.
+    pub(super) fn rows(&self, key: BlockKey) -> &[PointVersion] {
+        self.blocks.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The blocks that some will be moved into.
+    pub(super) fn keys(&self) -> impl Iterator<Item = BlockKey> {
+        self.blocks.keys().copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.stretches.values().map(|count| count.rows).sum()
+    }
+
+    /// The stretches of time that have some, ascending.
+    pub(super) fn stretches(&self) -> impl Iterator<Item = (i64, StretchCount)> {
+        self.stretches.iter().map(|(stretch, count)| (*stretch, *count))
+    }
+
+    /// The stretches of time of the row that a page made.
+    pub(super) fn stretches_of(&self, sequence: u64) -> Option<&BTreeSet<i64>> {
+        self.saved.get(&sequence.cast_signed()).map(|row| &row.stretches)
+    }
+
+    fn add(&mut self, key: BlockKey, point: PointVersion) {
+        let order = |row: &PointVersion| (row.timestamp, row.version);
+        let rows = self.blocks.entry(key).or_default();
+        let count = self.stretches.entry(key.1).or_default();
+        count.blocks += usize::from(rows.is_empty());
+        count.rows += 1;
+        if rows.last().is_none_or(|last| order(last) < order(&point)) {
+            rows.push(point);
+        } else {
+            let place = rows.partition_point(|row| order(row) < order(&point));
+            rows.insert(place, point);
+        }
+    }
+
+    /// Adds the points that a page brought, and writes them as a row.
+    pub(super) fn save(
+        &mut self,
+        connection: &Connection,
+        feed: &mut FeedRow,
+        sequence: u64,
+        points: Vec<SeriesPoint>,
+    ) -> StoreResult<()> {
+        for (series, point) in &points {
+            self.add((*series, point.timestamp.div_euclid(feed.span)), *point);
+        }
+        self.save_row(connection, feed, sequence.cast_signed(), points)
+    }
+
+    /// Takes those of some stretches, by block, out of their rows.
+    pub(super) fn take(
+        &mut self,
+        connection: &Connection,
+        feed: &mut FeedRow,
+        taken: &BTreeSet<i64>,
+    ) -> StoreResult<BTreeMap<BlockKey, Vec<PointVersion>>> {
+        let (rows, others) = take(&mut self.saved)
+            .into_iter()
+            .partition(|(_, row)| !row.stretches.is_disjoint(taken));
+        self.saved = others;
+        let rows: BTreeMap<i64, SavedRow> = rows;
+        for (sequence, row) in rows {
+            let mut left = Vec::new();
+            if !row.stretches.is_subset(taken) {
+                let sql = "SELECT points FROM recent WHERE feed = ?1 AND sequence = ?2";
+                let bytes: Vec<u8> =
+                    connection.query_row(sql, (feed.id, sequence), |row| row.get(0))?;
+                left = verified(feed, sequence, row.check, &bytes)?;
+                left.retain(|(_, row)| !taken.contains(&row.timestamp.div_euclid(feed.span)));
+            }
+            let sql = "DELETE FROM recent WHERE feed = ?1 AND sequence = ?2";
+            connection.execute(sql, (feed.id, sequence))?;
+            feed.recent = feed.recent.wrapping_sub(row.check);
+            if !left.is_empty() {
+                self.save_row(connection, feed, sequence, left)?;
+            }
+        }
+        self.stretches.retain(|stretch, _| !taken.contains(stretch));
+        Ok(self.blocks.extract_if(|key, _| taken.contains(&key.1)).collect())
+    }
+
+    fn save_row(
+        &mut self,
+        connection: &Connection,
+        feed: &mut FeedRow,
+        sequence: i64,
+        points: Vec<SeriesPoint>,
+    ) -> StoreResult<()> {
+        let stretches = points.iter().map(|(_, row)| row.timestamp.div_euclid(feed.span)).collect();
+        let bytes = encode(points);
+        let check = row_check(feed.id, sequence, &bytes);
+        let sql = "INSERT INTO recent VALUES (?1, ?2, ?3, ?4)";
+        connection.execute(sql, (feed.id, sequence, check, bytes))?;
+        feed.recent = feed.recent.wrapping_add(check);
+        self.saved.insert(sequence, SavedRow { check, stretches });
+        Ok(())
+    }
+}
+
+/// The points of a row that has this checksum.
+fn verified(
+    feed: &FeedRow,
+    sequence: i64,
+    check: i64,
+    bytes: &[u8],
+) -> StoreResult<Vec<SeriesPoint>> {
+    let intact = row_check(feed.id, sequence, bytes) == check && feed.span > 0;
+    let points = intact.then(|| decode(bytes)).flatten();
+    points.ok_or(StoreFailure::Corrupt("recent points do not match their checksum"))
+}
+
+fn row_check(feed: i64, sequence: i64, points: &[u8]) -> i64 {
+    Checksum::new("recent").numbers(&[feed, sequence]).bytes(points).value()
+}

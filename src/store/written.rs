@@ -1,0 +1,65 @@
+//! What a writer keeps of a feed's points between two pages of many series: they change a few points
+//! of the same thousands of blocks, page after page.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::block::PointVersion;
+use super::directory::BlockKey;
+use super::failure::StoreResult;
+use super::recent::RecentPoints;
+
+/// The recent points of a feed, and some of its blocks as they are in the file.
+#[derive(Debug, Default)]
+pub(super) struct WrittenPoints {
+    pub(super) recent: RecentPoints,
+    pub(super) blocks: BlockCache,
+}
+
+/// Blocks that were read.
+#[derive(Debug, Default)]
+pub(super) struct BlockCache {
+    stretches: BTreeMap<i64, HashMap<i64, Vec<PointVersion>>>,
+    /// How many rows they have together; a block without rows counts as one.
+    rows: usize,
+    /// The last block that was read and not kept.
+    other: Vec<PointVersion>,
+}
+
+impl BlockCache {
+    /// The rows of a block: `load` reads it where it is not known. At most about `most` rows are kept:
+    /// pages come in the order of time, so that the blocks of other stretches make room first.
+    pub(super) fn rows(
+        &mut self,
+        key: BlockKey,
+        most: usize,
+        load: impl FnOnce() -> StoreResult<Vec<PointVersion>>,
+    ) -> StoreResult<&[PointVersion]> {
+        let is_known = self.stretches.get(&key.1).is_some_and(|blocks| blocks.contains_key(&key.0));
+        if !is_known {
+            let rows = load()?;
+            let more = rows.len().max(1);
+            if self.rows + more > most {
+                self.stretches.retain(|stretch, _| *stretch == key.1);
+                let left = self.stretches.values().flat_map(HashMap::values);
+                self.rows = left.map(|rows| rows.len().max(1)).sum();
+            }
+            if self.rows + more > most {
+                self.other = rows;
+                return Ok(&self.other);
+            }
+            self.rows += more;
+            self.stretches.entry(key.1).or_default().insert(key.0, rows);
+        }
+        let known = self.stretches.get(&key.1).and_then(|blocks| blocks.get(&key.0));
+        Ok(known.map_or(&[], Vec::as_slice))
+    }
+
+    /// Takes over what was written of a block, if the block is known.
+    pub(super) fn replace(&mut self, key: BlockKey, rows: Vec<PointVersion>) {
+        let blocks = self.stretches.get_mut(&key.1);
+        if let Some(known) = blocks.and_then(|blocks| blocks.get_mut(&key.0)) {
+            self.rows = self.rows - known.len().max(1) + rows.len().max(1);
+            *known = rows;
+        }
+    }
+}
