@@ -74,6 +74,9 @@ _Filter: TypeAlias = str | int | Sequence[str | int]
 _ProgressArg: TypeAlias = bool | Callable[[Progress], object] | None
 _Feeds: TypeAlias = Feed | Iterable[Feed]
 _Range: TypeAlias = tuple[_Instant, _Instant]
+_IdsArg: TypeAlias = str | Iterable[str] | None
+_SeriesIds: TypeAlias = tuple[str | None, str | None, str | None, str | None, str | None]
+_SeriesArg: TypeAlias = _SeriesIds | Iterable[_SeriesIds] | None
 _Flagged: TypeAlias = Literal["keep", "drop", "only"]
 _Unread: TypeAlias = Literal["error", "warn", "keep"]
 _Since: TypeAlias = SyncReport | FeedReport | int
@@ -401,6 +404,10 @@ class Store:
         start: _Instant | None = None,
         end: _Instant | None = None,
         *,
+        machine: _IdsArg = None,
+        device: _IdsArg = None,
+        tag: _IdsArg = None,
+        series: _SeriesArg = None,
         settled_only: bool = False,
         flagged: _Flagged = "keep",
         unread: _Unread = "error",
@@ -412,6 +419,10 @@ class Store:
         start: _Instant | None = None,
         end: _Instant | None = None,
         *,
+        machine: _IdsArg = None,
+        device: _IdsArg = None,
+        tag: _IdsArg = None,
+        series: _SeriesArg = None,
         unread: _Unread = "error",
     ) -> Points: ...
     def as_of(
@@ -421,6 +432,10 @@ class Store:
         start: _Instant | None = None,
         end: _Instant | None = None,
         *,
+        machine: _IdsArg = None,
+        device: _IdsArg = None,
+        tag: _IdsArg = None,
+        series: _SeriesArg = None,
         flagged: _Flagged = "keep",
         unread: _Unread = "error",
     ) -> Points: ...

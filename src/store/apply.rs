@@ -13,6 +13,7 @@ use super::page_merge::{Limits, PageMerge};
 use super::pages::{self, LaterPages, PageRow};
 use super::seen;
 use super::target::{Applied, Delivery};
+use super::written::KnownFeed;
 use crate::data::{Envelope, Page, PointColumns};
 
 /// Buckets in a block. With fewer, the file grows and lookups take longer. With more, each changed
@@ -23,34 +24,34 @@ const DAY: i64 = 86_400 * SECOND;
 /// Old seen points are deleted once per this many pages.
 const PRUNE_EVERY: i64 = 64;
 
-/// Writes a page and the state, without the commit. The index of the feed is passed by value: a
+/// Writes a page and the state, without the commit. What is known of the feed is passed by value: a
 /// failure drops it, because it may contain what was rolled back. So may the feeds.
 pub(super) fn apply(
     connection: &Connection,
-    (feeds, known): (&mut Feeds, Option<FeedIndex>),
+    (feeds, known): (&mut Feeds, Option<KnownFeed>),
     name: &str,
     delivery: Option<&Delivery<'_>>,
     state: &[u8],
     limits: Limits,
-) -> StoreResult<(Option<FeedIndex>, Applied)> {
+) -> StoreResult<(Option<KnownFeed>, Applied)> {
     let mut feed = feeds.find_or_new(name);
     let Some(delivery) = delivery else {
         feeds.save(connection, feed, state)?;
         return Ok((known, Applied::default()));
     };
     let mut known = match known {
-        Some(known) if known.generation == feed.generation => known,
-        _ => FeedIndex::load(connection, &feed)?,
+        Some(known) if known.index.generation == feed.generation => known,
+        _ => KnownFeed::load(connection, &feed)?,
     };
     let applied = deliver(connection, &mut known, &mut feed, delivery, limits)?;
-    known.generation = feed.generation;
+    known.index.generation = feed.generation;
     feeds.save(connection, feed, state)?;
     Ok((Some(known), applied))
 }
 
 fn deliver(
     connection: &Connection,
-    known: &mut FeedIndex,
+    known: &mut KnownFeed,
     feed: &mut FeedRow,
     delivery: &Delivery<'_>,
     limits: Limits,
@@ -70,7 +71,7 @@ fn deliver(
         let Applied { inserted, revised, unchanged, .. } = done.tally;
         return Ok(Applied { unchanged: inserted + revised + unchanged, ..Applied::default() });
     }
-    let points = points(connection, known, feed, delivery.page)?;
+    let points = points(connection, &mut known.index, feed, delivery.page)?;
     if feed.span == 0 && !points.is_empty() {
         feed.span = span(delivery.interval_seconds, &points);
     }
@@ -79,9 +80,9 @@ fn deliver(
         .map(|(series, rows)| (*series, rows.iter().map(|row| row.timestamp).collect()))
         .collect();
     let runs = seen::encode(timestamps.iter().map(|(series, times)| (*series, times.as_slice())));
-    if (late || log.is_last) && !known.seen {
+    if (late || log.is_last) && !known.index.seen {
         pages::verify_seen(connection, feed)?;
-        known.seen = true;
+        known.index.seen = true;
     }
     let later =
         if late { LaterPages::load(connection, feed, &log, &runs)? } else { LaterPages::default() };

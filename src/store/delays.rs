@@ -130,7 +130,7 @@ pub(super) fn delays(connection: &Connection, feed: &FeedRow, width: i64) -> Sto
     let known = FeedIndex::load(connection, feed)?;
     let mut directory = Directory::new(connection, feed.id)?;
     let mut delays = Delays::default();
-    let found = FoundBlocks::load(connection, &known, feed, ALL_TIME)?;
+    let found = FoundBlocks::load(connection, &known, feed, ALL_TIME, None)?;
     for (key, entry) in found.blocks {
         let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
         for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {

@@ -12,7 +12,7 @@ use super::block::{self, PointVersion};
 use super::bytes::{Checksum, Sink, Source};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
-use super::written::WrittenPoints;
+use super::view::{Flagged, View};
 use crate::data::Identity;
 
 /// A directory page covers this many series and this many stretches of time.
@@ -62,6 +62,21 @@ impl BlockSummary {
         }
         summary
     }
+
+    /// How many points of the block a view shows; `None` where only the block itself says that.
+    pub(super) fn count(&self, view: View, flagged: Flagged) -> Option<u64> {
+        let (shows_none, shows_all) = match view {
+            View::Latest => (false, true),
+            View::AsOf(sequence) => (sequence < self.first, self.changed <= sequence),
+            View::ChangedSince(sequence) => (self.changed <= sequence, sequence < self.first),
+        };
+        let all = match flagged {
+            Flagged::Keep => self.points,
+            Flagged::Drop => self.points.saturating_sub(self.flagged),
+            Flagged::Only => self.flagged,
+        };
+        if shows_none { Some(0) } else { shows_all.then_some(all) }
+    }
 }
 
 /// What a connection has read and verified of a feed.
@@ -74,8 +89,6 @@ pub(super) struct FeedIndex {
     pub(super) checks: HashMap<PageKey, i64>,
     /// Whether the digest of the seen points was verified.
     pub(super) seen: bool,
-    /// What a writer knows of the points themselves; `None` before its first page.
-    pub(super) written: Option<WrittenPoints>,
 }
 
 impl FeedIndex {

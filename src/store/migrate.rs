@@ -1,4 +1,4 @@
-//! The steps that bring a file of an older siteline up to date. What they read is verified as the
+//! The schema of this version, and the steps that bring a file of an older siteline up to date. What they read is verified as the
 //! older siteline did it.
 
 use std::collections::BTreeMap;
@@ -12,10 +12,14 @@ use super::directory::{
 };
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
-use super::schema::Root;
+use super::schema::{Root, Schema, TABLES};
+
+/// The schema of this version.
+pub(super) const SCHEMA: Schema =
+    Schema { version: 2, tables: TABLES, steps: &[add_recent_points] };
 
 /// Schema 2 has recent points, and the directory says what is in each block.
-pub(super) fn add_recent_points(connection: &Connection) -> StoreResult<()> {
+fn add_recent_points(connection: &Connection) -> StoreResult<()> {
     let mut root = Root::load(connection)?;
     let mut feeds = first_feeds(connection, root.digest)?;
     connection.execute_batch(

@@ -30,6 +30,7 @@ mod read;
 mod recent;
 mod schema;
 mod seen;
+mod series_filter;
 mod target;
 mod view;
 mod writer;
@@ -48,11 +49,13 @@ pub(crate) use self::delays::{Age, Delays, Sighting, Sightings};
 use self::directory::{Directory, FeedIndex};
 use self::failure::{StoreFailure, StoreResult, system};
 use self::feeds::Feeds;
+use self::migrate::SCHEMA;
 use self::page_merge::Limits;
 pub(crate) use self::pages::PageChains;
 pub use self::read::Reader;
 use self::read::{ALL_TIME, FoundBlocks, find, rows_of};
-use self::schema::{APPLICATION, SCHEMA, Schema};
+use self::schema::{APPLICATION, Schema};
+pub use self::series_filter::{SeriesFilter, SeriesIds};
 pub(crate) use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
 pub use self::view::{Choice, Flagged, PointFilter, View};
@@ -205,7 +208,7 @@ impl Store {
             let held = |range: &(i64, i64)| {
                 let range = i128::from(range.0)..i128::from(range.1);
                 let blocks = std::slice::from_ref(&range);
-                let found = FoundBlocks::load(connection, &known, feed, blocks)?;
+                let found = FoundBlocks::load(connection, &known, feed, blocks, None)?;
                 for (key, entry) in found.blocks {
                     let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
                     let mut rows = rows.into_iter();
@@ -268,7 +271,9 @@ impl Store {
                 feed.state(connection)?;
                 let known = FeedIndex::load(connection, feed)?;
                 let mut directory = Directory::new(connection, feed.id)?;
-                for (key, entry) in FoundBlocks::load(connection, &known, feed, ALL_TIME)?.blocks {
+                for (key, entry) in
+                    FoundBlocks::load(connection, &known, feed, ALL_TIME, None)?.blocks
+                {
                     entry.map_or(Ok(()), |entry| directory.check(key, &entry))?;
                 }
                 pages::all(connection, feed)?;

@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::Connection;
 
 use super::block::PointVersion;
-use super::directory::{BlockKey, Directory, FeedIndex};
+use super::directory::{BlockKey, Directory};
 use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::history::{combine, merge, successor};
 use super::pages::{LaterPages, PageRow};
-use super::recent::{RecentPoints, SeriesPoint};
+use super::recent::SeriesPoint;
 use super::seen::SeenPoints;
 use super::target::Applied;
-use super::written::WrittenPoints;
+use super::written::KnownFeed;
 
 /// When points are recent, and when they are moved into their blocks. A block has 128 buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +41,7 @@ impl Default for Limits {
 pub(super) struct PageMerge<'c, 'k> {
     connection: &'c Connection,
     directory: Directory<'c>,
-    known: &'k mut FeedIndex,
-    written: WrittenPoints,
+    known: &'k mut KnownFeed,
     feed: &'k mut FeedRow,
     log: PageRow,
     limits: Limits,
@@ -54,21 +53,14 @@ pub(super) struct PageMerge<'c, 'k> {
 impl<'c, 'k> PageMerge<'c, 'k> {
     pub(super) fn new(
         connection: &'c Connection,
-        known: &'k mut FeedIndex,
+        known: &'k mut KnownFeed,
         feed: &'k mut FeedRow,
         log: PageRow,
         limits: Limits,
     ) -> StoreResult<Self> {
-        let written = match known.written.take() {
-            Some(written) => written,
-            None => WrittenPoints {
-                recent: RecentPoints::load(connection, feed, |_| true)?,
-                ..WrittenPoints::default()
-            },
-        };
         let directory = Directory::new(connection, feed.id)?;
         let (tally, few) = (Applied::default(), BTreeMap::new());
-        Ok(Self { connection, directory, known, written, feed, log, limits, tally, few })
+        Ok(Self { connection, directory, known, feed, log, limits, tally, few })
     }
 
     /// Merges what the page brings, by block. `later` is given for a page that is not the newest,
@@ -81,7 +73,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
     ) -> StoreResult<Applied> {
         if later.is_some() {
             // What it changes in the histories of points are rows that others added.
-            let all = self.written.recent.stretches().map(|(stretch, _)| stretch).collect();
+            let all = self.known.recent.stretches().map(|(stretch, _)| stretch).collect();
             self.move_into_blocks(&all)?;
         }
         if brought.is_some() && self.feed.span > 0 {
@@ -95,8 +87,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         self.save_few()?;
         let due = self.due();
         self.move_into_blocks(&due)?;
-        self.directory.finish(self.known, self.feed)?;
-        self.known.written = Some(self.written);
+        self.directory.finish(&mut self.known.index, self.feed)?;
         Ok(self.tally)
     }
 
@@ -104,8 +95,8 @@ impl<'c, 'k> PageMerge<'c, 'k> {
     fn blocks_of_chain(&self) -> StoreResult<Vec<BlockKey>> {
         let PageRow { start, end, .. } = self.log;
         let stretches = start.div_euclid(self.feed.span)..end.div_euclid(self.feed.span) + 1;
-        let blocks = self.directory.blocks(self.known, &stretches, None)?;
-        let recent = self.written.recent.keys().filter(|key| stretches.contains(&key.1));
+        let blocks = self.directory.blocks(&self.known.index, &stretches, None)?;
+        let recent = self.known.recent.keys().filter(|key| stretches.contains(&key.1));
         Ok(blocks.into_iter().map(|(key, _)| key).chain(recent).collect())
     }
 
@@ -142,8 +133,8 @@ impl<'c, 'k> PageMerge<'c, 'k> {
 
     /// All versions of the points of a block: what is in it, and what is recent.
     fn rows_of(&mut self, key: BlockKey) -> StoreResult<Vec<PointVersion>> {
-        let rows = self.directory.rows_of(self.known, key)?;
-        Ok(combine(rows, self.written.recent.rows(key)))
+        let rows = self.directory.rows_of(&self.known.index, key)?;
+        Ok(combine(rows, self.known.recent.rows(key)))
     }
 
     /// The rows that the newest page adds to a block of which it brings a few points.
@@ -152,15 +143,15 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         key: BlockKey,
         incoming: &[PointVersion],
     ) -> StoreResult<Vec<PointVersion>> {
-        let (directory, known) = (&mut self.directory, &*self.known);
-        let load = || directory.rows_of(known, key);
-        let rows = self.written.blocks.rows(key, self.limits.most, load)?;
-        Ok(newer(rows, self.written.recent.rows(key), incoming, &mut self.tally))
+        let KnownFeed { index, recent, blocks } = &mut *self.known;
+        let load = || self.directory.rows_of(index, key);
+        let rows = blocks.rows(key, self.limits.most, load)?;
+        Ok(newer(rows, recent.rows(key), incoming, &mut self.tally))
     }
 
     fn store(&mut self, key: BlockKey, rows: Vec<PointVersion>) -> StoreResult<()> {
-        self.directory.store(self.known, key, &rows)?;
-        self.written.blocks.replace(key, rows);
+        self.directory.store(&self.known.index, key, &rows)?;
+        self.known.blocks.replace(key, rows);
         Ok(())
     }
 
@@ -175,13 +166,13 @@ impl<'c, 'k> PageMerge<'c, 'k> {
             let points: Vec<SeriesPoint> =
                 rows.flat_map(|(key, rows)| rows.iter().map(|row| (key.0, *row))).collect();
             let sequence = self.log.sequence;
-            return self.written.recent.save(self.connection, self.feed, sequence, points);
+            return self.known.recent.save(self.connection, self.feed, sequence, points);
         }
         for (key, rows) in few {
-            let (directory, known) = (&mut self.directory, &*self.known);
-            let load = || directory.rows_of(known, key);
-            let block = self.written.blocks.rows(key, self.limits.most, load)?.to_vec();
-            let block = combine(block, self.written.recent.rows(key));
+            let KnownFeed { index, recent, blocks } = &mut *self.known;
+            let load = || self.directory.rows_of(index, key);
+            let block = blocks.rows(key, self.limits.most, load)?.to_vec();
+            let block = combine(block, recent.rows(key));
             self.store(key, combine(block, &rows))?;
         }
         Ok(())
@@ -190,7 +181,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
     /// The stretches of time whose recent points are to be moved into their blocks.
     fn due(&self) -> BTreeSet<i64> {
         let Limits { dense, most, .. } = self.limits;
-        let recent = &self.written.recent;
+        let recent = &self.known.recent;
         let Some(touched) = recent.stretches_of(self.log.sequence) else { return BTreeSet::new() };
         let is_full = recent.len() > most;
         let (mut due, mut left) = (BTreeSet::new(), 0);
@@ -209,8 +200,8 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         if stretches.is_empty() {
             return Ok(());
         }
-        for (key, recent) in self.written.recent.take(self.connection, self.feed, stretches)? {
-            let rows = combine(self.directory.rows_of(self.known, key)?, &recent);
+        for (key, recent) in self.known.recent.take(self.connection, self.feed, stretches)? {
+            let rows = combine(self.directory.rows_of(&self.known.index, key)?, &recent);
             self.store(key, rows)?;
         }
         Ok(())

@@ -1,6 +1,5 @@
 //! Reading a feed: a snapshot on its own connection; each block is verified when it is read.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
 use super::history::{Change, combine, show};
 use super::recent::RecentPoints;
+use super::series_filter::SeriesFilter;
 use super::view::{Flagged, PointFilter, View};
 use crate::data::{Identity, TableBuilder, schema};
 use crate::error::{Error, Kind, Result};
@@ -60,7 +60,8 @@ impl Reader {
         let (feed, known, found) = link.read(path, |connection| {
             let feed = find(&Feeds::load(connection)?, name)?.clone();
             let known = FeedIndex::load(connection, &feed)?;
-            let found = FoundBlocks::load(connection, &known, &feed, &ranges)?;
+            let series = pick(&filter.series, &known, name)?;
+            let found = FoundBlocks::load(connection, &known, &feed, &ranges, series.as_deref())?;
             Ok((feed, known, found))
         })?;
         let mut series: Vec<(Identity, i64)> = known.series.clone().into_iter().collect();
@@ -115,6 +116,40 @@ impl Reader {
             self.at = self.blocks.len();
         }
         batch
+    }
+
+    /// How many points there are from here on. Of a block that the read gives or omits as a whole, the
+    /// directory says how many it has: it is not read.
+    ///
+    /// # Errors
+    /// As [`Reader::next_batch`].
+    pub fn count_points(&mut self) -> Result<u64> {
+        let count = self.add_up();
+        let count = self.link.check_unchanged(&self.path).and(count);
+        self.at = self.blocks.len();
+        count.map_err(|failure| failure.into_error(&self.path))
+    }
+
+    fn add_up(&self) -> StoreResult<u64> {
+        let mut directory = Directory::new(self.link.connection()?, self.feed)?;
+        let mut count = 0_u64;
+        for (_, key, entry) in &self.blocks[self.at..] {
+            let (times, recent) = (times(key.1, self.span), self.recent.rows(*key));
+            let ranges = overlapping(&self.ranges, &times);
+            let is_whole = ranges.iter().any(|r| r.start <= times.start && times.end <= r.end);
+            let known = entry
+                .filter(|_| is_whole && recent.is_empty())
+                .and_then(|entry| entry.summary.count(self.view, self.flagged));
+            if let Some(known) = known {
+                count += known;
+                continue;
+            }
+            let block = rows_of(&mut directory, *key, entry.as_ref(), &self.recent)?;
+            for range in ranges {
+                show(&block, range, self.view, self.flagged, |_, _| count += 1);
+            }
+        }
+        Ok(count)
     }
 
     fn next_points(&mut self, rows: usize) -> StoreResult<Option<RecordBatch>> {
@@ -200,6 +235,15 @@ pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> StoreResult<&'f FeedRow>
     })
 }
 
+/// The numbers of the series that a filter picks; `None` for all.
+fn pick(filter: &SeriesFilter, known: &FeedIndex, name: &str) -> StoreResult<Option<Vec<i64>>> {
+    filter.pick(&known.series).map_err(|unknown| {
+        let message = format!("feed {name:?} has no {unknown}");
+        let hint = "An id that no series of the feed has, as far as it was read, may be misspelt.";
+        StoreFailure::Core(Error::new(Kind::QueryError, message).with_hint(hint))
+    })
+}
+
 /// The timestamps of a stretch.
 pub(super) fn times(stretch: i64, span: i64) -> Range<i128> {
     let start = i128::from(stretch) * i128::from(span);
@@ -223,16 +267,19 @@ pub(super) struct FoundBlocks {
 }
 
 impl FoundBlocks {
-    /// The blocks that overlap these ranges.
+    /// The blocks that overlap these ranges, of these series, which are ascending; `None` for all.
     pub(super) fn load(
         connection: &rusqlite::Connection,
         known: &FeedIndex,
         feed: &FeedRow,
         ranges: &[Range<i128>],
+        series: Option<&[i64]>,
     ) -> StoreResult<Self> {
         let overlaps = |key: BlockKey| !overlapping(ranges, &times(key.1, feed.span)).is_empty();
-        let recent = RecentPoints::load(connection, feed, overlaps)?;
-        let mut found = BTreeMap::new();
+        let is_picked =
+            |key: BlockKey| series.is_none_or(|series| series.binary_search(&key.0).is_ok());
+        let recent = RecentPoints::load(connection, feed, |key| is_picked(key) && overlaps(key))?;
+        let mut blocks = Vec::new();
         if let (Some(first), Some(last)) = (ranges.first(), ranges.last())
             && feed.span != 0
         {
@@ -241,18 +288,18 @@ impl FoundBlocks {
                 i64::try_from(near.div_euclid(i128::from(feed.span))).unwrap_or_default()
             };
             let stretches = stretch(first.start)..stretch(last.end).saturating_add(1);
-            let blocks = Directory::new(connection, feed.id)?.blocks(known, &stretches, None)?;
-            found.extend(
-                blocks
-                    .into_iter()
-                    .filter(|(key, _)| overlaps(*key))
-                    .map(|(key, entry)| (key, Some(entry))),
-            );
+            let found = Directory::new(connection, feed.id)?.blocks(known, &stretches, series)?;
+            let found = found.into_iter().filter(|(key, _)| overlaps(*key));
+            blocks.extend(found.map(|(key, entry)| (key, Some(entry))));
         }
+        let listed = blocks.len();
         for key in recent.keys() {
-            found.entry(key).or_insert(None);
+            if blocks[..listed].binary_search_by_key(&key, |(key, _)| *key).is_err() {
+                blocks.push((key, None));
+            }
         }
-        Ok(Self { blocks: found.into_iter().collect(), recent })
+        blocks.sort_by_key(|(key, _)| *key);
+        Ok(Self { blocks, recent })
     }
 }
 
@@ -274,7 +321,6 @@ fn may_show(view: View, entry: Option<&BlockEntry>, recent: &[PointVersion]) -> 
         View::AsOf(sequence) => version <= sequence,
         View::ChangedSince(sequence) => version > sequence,
     };
-    let summary = entry.map(|entry| entry.summary);
-    summary.is_some_and(|summary| shows(summary.first) || shows(summary.changed))
+    entry.is_some_and(|entry| entry.summary.count(view, Flagged::Keep) != Some(0))
         || recent.iter().any(|row| shows(row.version))
 }

@@ -14,7 +14,6 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::bytes::Checksum;
 use super::failure::{StoreFailure, StoreResult};
-use super::migrate;
 use crate::error::excerpt;
 
 /// `SLST`, in the file's header.
@@ -63,10 +62,6 @@ pub(super) struct Schema {
 
 /// Makes the next schema of an older one, with its checksums up to the first row.
 pub(super) type Step = fn(&Connection) -> StoreResult<()>;
-
-/// The schema of this version.
-pub(super) const SCHEMA: Schema =
-    Schema { version: 2, tables: TABLES, steps: &[migrate::add_recent_points] };
 
 /// The one row of `store`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use serde::de::value::Error as NoSuchName;
 use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use serde::{Deserialize, Serialize};
 
+use super::series_filter::SeriesFilter;
 use crate::error::{Error, Kind, Result, excerpt};
 
 /// As of when points are read.
@@ -75,4 +76,6 @@ pub struct PointFilter {
     pub view: View,
     /// What the read does with flagged points.
     pub flagged: Flagged,
+    /// Of which series.
+    pub series: SeriesFilter,
 }

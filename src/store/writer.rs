@@ -9,12 +9,12 @@ use rusqlite::TransactionBehavior;
 
 use super::apply::apply;
 use super::connection::StoreConnection;
-use super::directory::FeedIndex;
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::Feeds;
 use super::page_merge::Limits;
 use super::schema::Schema;
 use super::target::{Applied, Delivery};
+use super::written::KnownFeed;
 use crate::error::{Error, Kind};
 use crate::fork::Owned;
 use crate::lock::Mutex;
@@ -25,7 +25,7 @@ pub(super) struct Writer {
     link: StoreConnection,
     /// The feeds as this connection knows them from its last commit.
     feeds: Option<Feeds>,
-    known: HashMap<String, FeedIndex>,
+    known: HashMap<String, KnownFeed>,
 }
 
 impl StoreConnection {
@@ -49,7 +49,7 @@ impl Writer {
         state: &[u8],
         limits: Limits,
     ) -> StoreResult<Applied> {
-        // The feeds and the index are kept only after the commit, so that they never have what was
+        // The feeds, and what is known of this one, are kept only after the commit, so that they never have what was
         // rolled back.
         let (feeds, known) = (self.feeds.take(), self.known.remove(feed));
         let connection = self.link.connection_mut()?;

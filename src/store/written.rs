@@ -3,16 +3,29 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use rusqlite::Connection;
+
 use super::block::PointVersion;
-use super::directory::BlockKey;
+use super::directory::{BlockKey, FeedIndex};
 use super::failure::StoreResult;
+use super::feeds::FeedRow;
 use super::recent::RecentPoints;
 
-/// The recent points of a feed, and some of its blocks as they are in the file.
+/// A feed as a writer knows it.
 #[derive(Debug, Default)]
-pub(super) struct WrittenPoints {
+pub(super) struct KnownFeed {
+    pub(super) index: FeedIndex,
     pub(super) recent: RecentPoints,
+    /// Some of its blocks, as they are in the file.
     pub(super) blocks: BlockCache,
+}
+
+impl KnownFeed {
+    pub(super) fn load(connection: &Connection, feed: &FeedRow) -> StoreResult<Self> {
+        let index = FeedIndex::load(connection, feed)?;
+        let recent = RecentPoints::load(connection, feed, |_| true)?;
+        Ok(Self { index, recent, blocks: BlockCache::default() })
+    }
 }
 
 /// Blocks that were read.

@@ -11,7 +11,7 @@ use super::ranges::{Range, Ranges};
 use super::state::FeedState;
 use super::stored::read_state;
 use crate::error::{Error, Kind, Result};
-use crate::store::{Flagged, PointFilter, Reader, Store, View};
+use crate::store::{Flagged, PointFilter, Reader, SeriesFilter, Store, View};
 
 /// How often a snapshot is retried because a page was applied meanwhile.
 const TRIES: usize = 3;
@@ -34,6 +34,9 @@ pub struct ReadSpec {
     pub unread: Unread,
     /// As of when.
     pub view: View,
+    /// Of which series.
+    #[serde(default)]
+    pub series: SeriesFilter,
 }
 
 /// One state of a store, opened for a [`ReadSpec`].
@@ -69,7 +72,8 @@ impl ReadSpec {
             return Err(Error::new(Kind::QueryError, message).with_hint(hint));
         }
         let (flagged, unread) = (Flagged::Keep, Unread::Error);
-        Ok(Self { feed, start, end, settled_only: false, flagged, unread, view })
+        let series = SeriesFilter::default();
+        Ok(Self { feed, start, end, settled_only: false, flagged, unread, view, series })
     }
 
     /// The same read, but with a warning where it would be an `UnreadRange`.
@@ -114,7 +118,8 @@ impl ReadSpec {
             let feed = state.feed().clone();
             Snapshot { reader, sequence, feed, coverage, warning }
         };
-        let mut filter = PointFilter { ranges, view: self.view, flagged: self.flagged };
+        let (view, flagged, series) = (self.view, self.flagged, self.series.clone());
+        let mut filter = PointFilter { ranges, view, flagged, series };
         if let View::AsOf(sequence) = self.view {
             return Ok(snapshot(store.read(&self.feed, filter)?, sequence));
         }
@@ -187,6 +192,7 @@ impl fmt::Display for ReadSpec {
         if let Some(end) = self.end {
             write!(f, ", to {end}")?;
         }
+        write!(f, "{}", self.series)?;
         if self.settled_only {
             f.write_str(", settled only")?;
         }

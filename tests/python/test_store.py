@@ -409,9 +409,9 @@ def test_a_damaged_store_is_detected_by_every_way_to_read(store, tmp_path):
         lambda points: points.to_pandas(),
         lambda points: points.to_polars(),
         lambda points: points.to_arrow(),
-        len,
         lambda points: list(points.records()),
     ]
+    # `len()` is not one of them: it counts by the directory, and reads no whole block.
     for way in ways:
         with pytest.raises(siteline.StoreCorrupt), siteline.Store(target) as damaged:
             way(damaged.points("line-2"))

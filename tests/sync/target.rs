@@ -10,7 +10,7 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array as _, RecordBatch, StringArray};
 use siteline::data::Identity;
-use siteline::store::{Applied, Delivery, Flagged, PointFilter, Store, Target, View};
+use siteline::store::{Applied, Delivery, Flagged, PointFilter, SeriesFilter, Store, Target, View};
 use siteline::{Error, Kind, Result};
 
 /// A series and a bucket timestamp in microseconds.
@@ -76,7 +76,12 @@ impl TestTarget for Stored {
         if self.store.sequence(feed).expect("a store") == 0 {
             return BTreeMap::new();
         }
-        let filter = PointFilter { ranges: None, view: View::Latest, flagged: Flagged::Drop };
+        let filter = PointFilter {
+            ranges: None,
+            view: View::Latest,
+            flagged: Flagged::Drop,
+            series: SeriesFilter::default(),
+        };
         let mut reader = self.store.read(feed, filter).expect("a reader");
         let mut points = BTreeMap::new();
         while let Some(batch) = reader.next_batch(10_000).expect("points") {

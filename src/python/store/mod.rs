@@ -2,6 +2,7 @@
 
 pub(crate) mod feed;
 pub(crate) mod points;
+mod series;
 mod snapshot;
 
 use std::collections::{BTreeMap, HashMap};

@@ -20,7 +20,8 @@ use crate::python::convert::state::{Reduced, dict, restore};
 use crate::python::convert::values::{html_sync, instant, optional, refuse};
 use crate::python::store::PyStore;
 use crate::python::store::feed::feed_name;
-use crate::python::store::snapshot::{BatchStream, PySnapshot, ROWS, StoredPoints, next_batch};
+use crate::python::store::series::{SeriesArgs, series_filter};
+use crate::python::store::snapshot::{BatchStream, PySnapshot, StoredPoints, next_batch};
 use crate::store::{Choice as _, Flagged, View};
 use crate::sync::{ReadSpec, Snapshot, Unread, read_state};
 
@@ -37,10 +38,11 @@ const SHOWN: usize = 1 << 17;
 ///
 /// It is an Arrow stream that reads while it is consumed (``pl.DataFrame(points)``,
 /// ``duckdb.sql("from points")``, ``pyarrow.RecordBatchReader.from_stream(points)``); each consumer
-/// reads a snapshot of its own, which no sync in another process changes. ``len()`` reads all to
-/// count them. ``frame.attrs["siteline"]`` says what was read: ``store``, ``feed``, ``query``,
+/// reads a snapshot of its own, which no sync in another process changes. ``len()`` reads the blocks
+/// alone that it cannot count by the store's directory. ``frame.attrs["siteline"]`` says what was read: ``store``, ``feed``, ``query``,
 /// ``sequence`` (give it to :meth:`Store.as_of` for the same points again), ``start``, ``end``,
-/// ``settled_only``, ``flagged``, ``unread``, ``coverage`` (a :class:`RangeCoverage`: what of the range
+/// ``machine``, ``device``, ``tag``, ``series`` (``None`` for all, else lists), ``settled_only``, ``flagged``,
+/// ``unread``, ``coverage`` (a :class:`RangeCoverage`: what of the range
 /// has been read from the service), and ``since`` for changes. The schema of the Arrow stream has the
 /// coverage as JSON, under ``siteline.coverage``.
 ///
@@ -99,11 +101,7 @@ frame_methods!(PyPoints, PyPoints::frame);
 impl PyPoints {
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         let mut batches = self.batches(py)?;
-        let mut rows = 0;
-        while let Some(batch) = next_batch(py, &mut batches, ROWS)? {
-            rows += batch.num_rows();
-        }
-        Ok(rows)
+        Ok(step(py, || batches.count_points())??)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -173,12 +171,14 @@ fn points(
     store: &Bound<'_, PyStore>,
     feed: String,
     (start, end): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    series: SeriesArgs<'_, '_>,
     view: View,
     (flagged, unread): (&str, &str),
 ) -> PyResult<PyPoints> {
     let range = (optional(start, "start", instant)?, optional(end, "end", instant)?);
     let (flagged, unread) = (Flagged::parse(flagged)?, Unread::parse(unread)?);
-    let spec = ReadSpec { flagged, unread, ..ReadSpec::new(feed, range, view)? };
+    let series = series_filter(series)?;
+    let spec = ReadSpec { flagged, unread, series, ..ReadSpec::new(feed, range, view)? };
     Ok(PyPoints { store: store.clone().unbind(), spec })
 }
 
@@ -187,6 +187,10 @@ impl PyStore {
     /// The points of a feed as they are known now: :class:`Points`, read when they are asked for.
     ///
     /// - ``start``, ``end``: bucket timestamps, half-open: a bucket belongs to the range in which it begins
+    /// - ``machine``, ``device``, ``tag``: only series with this id, or with one of these: a text or a list
+    ///   of texts
+    /// - ``series``: only this series, or these: tuples of the five ids in the order of the columns, ``None``
+    ///   where a series has none, as ``frame[columns].itertuples(index=False)`` gives them
     /// - ``settled_only``: only what is settled: read to its end, by a read that began after the
     ///   lateness (§4.5.5)
     /// - ``flagged``: points that a later complete read of their range did not bring: ``"keep"`` them
@@ -194,6 +198,10 @@ impl PyStore {
     /// - ``unread``: what to do where a part of the range was never read to the end of a chain:
     ///   ``"error"``, ``"warn"`` (leave such parts out) or ``"keep"`` (the points of them that have
     ///   arrived, perhaps a few of the series)
+    ///
+    /// What is picked by ids costs what these series have, not what all have. An id that no series of the
+    /// feed has is a :class:`QueryError` when the points are read: it may be misspelt, and a frame
+    /// without points would hide that. Ids that no series has together give no points.
     ///
     /// By default a range that was named, and is not wholly read up to the newest instant that was read,
     /// is an :class:`UnreadRange`, raised when the points are read; one that goes on past that instant
@@ -209,19 +217,24 @@ impl PyStore {
     ///     ...
     /// siteline.errors.UnreadRange: feed "line-2": unread: 2026-11-14T00:00:00Z to 2026-11-15T00:00:00Z
     /// ...
-    #[pyo3(signature = (feed, start=None, end=None, *, settled_only=false, flagged="keep",
-        unread="error"))]
+    #[pyo3(signature = (feed, start=None, end=None, *, machine=None, device=None, tag=None,
+        series=None, settled_only=false, flagged="keep", unread="error"))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn points(
         slf: &Bound<'_, Self>,
         feed: &Bound<'_, PyAny>,
         start: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
+        machine: Option<&Bound<'_, PyAny>>,
+        device: Option<&Bound<'_, PyAny>>,
+        tag: Option<&Bound<'_, PyAny>>,
+        series: Option<&Bound<'_, PyAny>>,
         settled_only: bool,
         flagged: &str,
         unread: &str,
     ) -> PyResult<PyPoints> {
-        let options = (flagged, unread);
-        let all = points(slf, feed_name(feed)?, (start, end), View::Latest, options)?;
+        let (options, series) = ((flagged, unread), [machine, device, tag, series]);
+        let all = points(slf, feed_name(feed)?, (start, end), series, View::Latest, options)?;
         Ok(PyPoints { spec: ReadSpec { settled_only, ..all.spec }, ..all })
     }
 
@@ -234,7 +247,7 @@ impl PyStore {
     /// Each point comes once, with its present values. A :class:`QueryError` where the report is of
     /// another feed, or of pages that the store has not.
     ///
-    /// ``unread`` is that of :meth:`points`, but no points are left out: those of a chain that has not
+    /// ``machine``, ``device``, ``tag``, ``series`` are those of :meth:`points`, and so is ``unread``, but no points are left out: those of a chain that has not
     /// ended are given too, with a warning, because the next changes begin after them.
     ///
     /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -245,36 +258,50 @@ impl PyStore {
     /// >>> second = client.sync(feed, store)
     /// >>> set(store.changes("line-2", since=first).to_pandas()["change"]) <= {"new", "revised"}
     /// True
-    #[pyo3(signature = (feed, since, start=None, end=None, *, unread="error"))]
+    #[pyo3(signature = (feed, since, start=None, end=None, *, machine=None, device=None, tag=None,
+        series=None, unread="error"))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn changes(
         slf: &Bound<'_, Self>,
         feed: &Bound<'_, PyAny>,
         since: &Bound<'_, PyAny>,
         start: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
+        machine: Option<&Bound<'_, PyAny>>,
+        device: Option<&Bound<'_, PyAny>>,
+        tag: Option<&Bound<'_, PyAny>>,
+        series: Option<&Bound<'_, PyAny>>,
         unread: &str,
     ) -> PyResult<PyPoints> {
         let feed = feed_name(feed)?;
         let Some(since) = slf.get().sequence(&feed, since, "since")? else {
             return Err(refuse(slf.py(), Kind::QueryError, format!("since= is {AT}.")));
         };
-        points(slf, feed, (start, end), View::ChangedSince(since), ("keep", unread))
+        let (options, series) = (("keep", unread), [machine, device, tag, series]);
+        points(slf, feed, (start, end), series, View::ChangedSince(since), options)
     }
 
     /// The points as they were known at a sync, or at a time: :class:`Points` that never change.
     ///
     /// - ``at``: a :class:`SyncReport`, a sequence number, or a time (the service's, at which pages
     ///   were read)
-    /// - ``flagged``, ``unread``: as of :meth:`points`; what had been read by then counts
+    /// - ``machine``, ``device``, ``tag``, ``series``, ``flagged``, ``unread``: as of :meth:`points`; what had
+    ///   been read by then counts
     ///
     /// So a training set can be made again from its report, whatever has been revised since.
-    #[pyo3(signature = (feed, at, start=None, end=None, *, flagged="keep", unread="error"))]
+    #[pyo3(signature = (feed, at, start=None, end=None, *, machine=None, device=None, tag=None,
+        series=None, flagged="keep", unread="error"))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn as_of(
         slf: &Bound<'_, Self>,
         feed: &Bound<'_, PyAny>,
         at: &Bound<'_, PyAny>,
         start: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
+        machine: Option<&Bound<'_, PyAny>>,
+        device: Option<&Bound<'_, PyAny>>,
+        tag: Option<&Bound<'_, PyAny>>,
+        series: Option<&Bound<'_, PyAny>>,
         flagged: &str,
         unread: &str,
     ) -> PyResult<PyPoints> {
@@ -293,7 +320,8 @@ impl PyStore {
                 return Err(refuse(py, Kind::QueryError, message));
             }
         };
-        points(slf, name, (start, end), View::AsOf(sequence), (flagged, unread))
+        let (options, series) = ((flagged, unread), [machine, device, tag, series]);
+        points(slf, name, (start, end), series, View::AsOf(sequence), options)
     }
 
     /// Makes points from their pickled state.

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::data::PointColumns;
 use crate::error::{Error, Kind, Result};
@@ -20,11 +20,11 @@ use crate::python::convert::columns::columns;
 use crate::python::convert::rows::{PointSource, Taken};
 use crate::python::convert::state::dict;
 use crate::python::convert::values::refuse;
-use crate::store::{Reader, View};
+use crate::store::{Reader, SeriesIds, View};
 use crate::sync::{ReadSpec, Snapshot};
 
 /// Points of a batch: a few megabytes.
-pub(crate) const ROWS: usize = 1 << 16;
+const ROWS: usize = 1 << 16;
 
 /// The key of the coverage in the schema's metadata.
 const COVERAGE: &str = "siteline.coverage";
@@ -58,6 +58,16 @@ impl BatchStream {
             self.reader = None;
         }
         batch
+    }
+
+    /// How many points there are. Called within a step of the core.
+    ///
+    /// # Errors
+    /// As [`BatchStream::next_batch`].
+    pub(crate) fn count_points(&mut self) -> Result<usize> {
+        let count = self.reader.as_mut().map_or(Ok(0), Reader::count_points);
+        self.reader = None;
+        Ok(usize::try_from(count?).unwrap_or(usize::MAX))
     }
 }
 
@@ -123,6 +133,14 @@ impl PySnapshot {
         provenance.set_item("sequence", snapshot.sequence)?;
         provenance.set_item("start", spec.start)?;
         provenance.set_item("end", spec.end)?;
+        for (name, _, list) in spec.series.lists() {
+            provenance.set_item(name, list)?;
+        }
+        let tuples = |all: &Vec<SeriesIds>| {
+            let tuples = all.iter().map(|ids| PyTuple::new(py, ids));
+            tuples.collect::<PyResult<Vec<_>>>()
+        };
+        provenance.set_item("series", spec.series.series.as_ref().map(tuples).transpose()?)?;
         provenance.set_item("settled_only", spec.settled_only)?;
         provenance.set_item("flagged", spec.flagged.to_string())?;
         provenance.set_item("unread", spec.unread.to_string())?;

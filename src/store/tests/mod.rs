@@ -70,6 +70,11 @@ fn identity(series: u8) -> Identity {
     Identity::from([Some(Arc::from("S")), None, Some(Arc::from("M")), Some(Arc::from("")), tag])
 }
 
+/// The ids of a series, as a filter has them.
+fn ids_of(series: u8) -> SeriesIds {
+    identity(series).0.each_ref().map(|id| id.as_deref().map(str::to_owned))
+}
+
 fn at(minute: i64) -> Timestamp {
     Timestamp::from_microsecond(minute * MINUTE).unwrap()
 }
@@ -119,7 +124,7 @@ impl Request {
 type Shown = (u8, i64, Option<u64>, Option<String>);
 
 fn all(view: View, flagged: Flagged) -> PointFilter {
-    PointFilter { ranges: None, view, flagged }
+    PointFilter { ranges: None, view, flagged, series: SeriesFilter::default() }
 }
 
 fn read(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {

@@ -78,6 +78,40 @@ impl Model {
         shown
     }
 
+    /// Asserts that a part of the series, and of time, is that part of all points, and that each part
+    /// is counted as it is read.
+    fn assert_parts_agree(&self, store: &Store, view: View, flagged: Flagged, shown: &[Shown]) {
+        let present: Vec<u8> = self.histories().keys().map(|point| point.0).collect();
+        let (first, last) = (present.first().copied(), present.last().copied());
+        for (series, minutes) in [
+            (vec![], None),
+            (vec![first, last], None),
+            (vec![last], Some((1, 512))),
+            (vec![], Some((-128, 128))),
+        ] {
+            let picked: Vec<u8> = series.iter().flatten().copied().collect();
+            let ranges = minutes.map(|(from, to)| vec![(from * MINUTE, to * MINUTE)]);
+            let filter = PointFilter {
+                ranges,
+                series: SeriesFilter {
+                    series: (!picked.is_empty())
+                        .then(|| picked.iter().map(|series| ids_of(*series)).collect()),
+                    ..SeriesFilter::default()
+                },
+                ..all(view, flagged)
+            };
+            let expected: Vec<Shown> = shown
+                .iter()
+                .filter(|row| picked.is_empty() || picked.contains(&row.0))
+                .filter(|row| minutes.is_none_or(|(from, to)| (from..to).contains(&row.1)))
+                .cloned()
+                .collect();
+            let count = store.read("line", filter.clone()).unwrap().count_points().unwrap();
+            assert_eq!(count, expected.len() as u64, "{view:?} {flagged:?} {filter:?}");
+            assert_eq!(read(store, filter).unwrap(), expected, "{view:?} {flagged:?}");
+        }
+    }
+
     /// Asserts that the store agrees with the model in every view.
     pub(super) fn assert_agrees(&self, store: &Store) {
         let past = self.requests.keys().copied().chain([0, 1_000_000]);
@@ -86,8 +120,10 @@ impl Model {
             .extend(past.flat_map(|sequence| [View::AsOf(sequence), View::ChangedSince(sequence)]));
         for view in views {
             for flagged in [Flagged::Keep, Flagged::Drop, Flagged::Only] {
-                let read = read(store, all(view, flagged)).unwrap();
-                assert_eq!(read, self.shown(view, flagged), "{view:?} {flagged:?} of {self:#?}");
+                let (read, shown) =
+                    (read(store, all(view, flagged)).unwrap(), self.shown(view, flagged));
+                assert_eq!(read, shown, "{view:?} {flagged:?} of {self:#?}");
+                self.assert_parts_agree(store, view, flagged, &shown);
             }
         }
         store.check().unwrap();

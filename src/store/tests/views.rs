@@ -231,3 +231,72 @@ fn s10_ages_are_steps_of_five_percent() {
         assert!(age.0 == 0 || age.seconds() <= 1.051 * seconds, "{seconds}");
     }
 }
+
+#[test]
+fn series_are_picked_by_any_of_their_ids() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let points = [(0, 1, Some(1.0)), (1, 1, Some(1.0)), (2, 1, Some(1.0)), (2, 700, None)];
+    Request::whole(1, 0, 900, &points).apply_to(&store, b"").unwrap();
+    let text = |ids: &[&str]| Some(ids.iter().map(|id| (*id).to_owned()).collect());
+    let picked = |series: SeriesFilter| {
+        let filter = PointFilter { series, ..all(View::Latest, Flagged::Keep) };
+        let rows = read(&store, filter).map_err(|error| (error.kind(), error.to_string()))?;
+        Ok::<_, (Kind, String)>(rows.into_iter().map(|row| (row.0, row.1)).collect::<Vec<_>>())
+    };
+    let none = SeriesFilter::default();
+    let tag = |ids: &[&str]| SeriesFilter { tag: text(ids), ..none.clone() };
+    assert_eq!(picked(tag(&["t2"])).unwrap(), [(2, 1), (2, 700)]);
+    assert_eq!(picked(tag(&["t2", "t1", "t1"])).unwrap(), [(1, 1), (2, 1), (2, 700)]);
+    assert_eq!(picked(tag(&[])).unwrap(), []);
+    let machine = SeriesFilter { machine: text(&["M"]), ..tag(&["t1"]) };
+    assert_eq!(picked(machine).unwrap(), [(1, 1)]);
+    let device = SeriesFilter { device: text(&[""]), ..none.clone() };
+    assert_eq!(picked(device).unwrap().len(), 4);
+    // Two ids, of which no series has both.
+    let apart = SeriesFilter { series: Some(vec![ids_of(0)]), ..tag(&["t1"]) };
+    assert_eq!(picked(apart).unwrap(), []);
+    let without_tag = SeriesFilter { series: Some(vec![ids_of(0), ids_of(1)]), ..none.clone() };
+    assert_eq!(picked(without_tag).unwrap(), [(0, 1), (1, 1)]);
+    for (filter, what) in [
+        (tag(&["t1", "t9"]), "no tag \"t9\""),
+        (SeriesFilter { machine: text(&["m"]), ..none.clone() }, "no machine \"m\""),
+        (SeriesFilter { device: text(&["D"]), ..tag(&["t9"]) }, "no device \"D\""),
+        (SeriesFilter { series: Some(vec![ids_of(9)]), ..none }, "no series (S, None, M, , t9)"),
+    ] {
+        let (kind, text) = picked(filter).unwrap_err();
+        assert!(kind == Kind::QueryError && text.contains(what), "{text}");
+    }
+}
+
+#[test]
+fn one_series_of_many_costs_its_own_blocks_and_a_count_costs_none() {
+    let folder = Folder::new();
+    let store = folder.store_with(Limits { few: 0, ..Limits::default() });
+    let points: Vec<Point> =
+        (0..40).flat_map(|s| (0..40).map(move |m| (s, m * 16, Some(1.0)))).collect();
+    Request::whole(1, 0, 700, &points).apply_to(&store, b"").unwrap();
+    Request::whole(2, 600, 700, &[]).apply_to(&store, b"").unwrap();
+    // Without their bytes no block can be read.
+    let connection = Connection::open(folder.file()).unwrap();
+    let spoil = "UPDATE contents SET bytes = x'00' WHERE id NOT IN (
+        SELECT id FROM contents ORDER BY id LIMIT 5)";
+    connection.execute_batch(spoil).unwrap();
+    let one = SeriesFilter { series: Some(vec![ids_of(0)]), ..SeriesFilter::default() };
+    let filter = PointFilter { series: one, ..all(View::Latest, Flagged::Keep) };
+    assert_eq!(read(&store, filter).unwrap().len(), 40);
+    for (view, flagged, expected) in [
+        (View::Latest, Flagged::Keep, 1_600),
+        (View::Latest, Flagged::Drop, 1_600 - 80),
+        (View::AsOf(0), Flagged::Keep, 0),
+        (View::AsOf(2), Flagged::Only, 80),
+        (View::ChangedSince(0), Flagged::Keep, 1_600),
+        (View::ChangedSince(2), Flagged::Keep, 0),
+    ] {
+        let count = store.read("line", all(view, flagged)).unwrap().count_points().unwrap();
+        assert_eq!(count, expected, "{view:?} {flagged:?}");
+    }
+    let none = read(&store, all(View::AsOf(0), Flagged::Keep)).unwrap();
+    assert_eq!(none, [], "what came later is not read");
+    assert!(read(&store, all(View::Latest, Flagged::Keep)).is_err());
+}

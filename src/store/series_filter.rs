@@ -1,0 +1,95 @@
+//! Which series of a feed are read.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::Identity;
+
+/// The ids of a series in the order of the columns: site, line, machine, device, tag.
+pub type SeriesIds = [Option<String>; 5];
+
+/// Picks series by their ids: those that have one of the values in each list that is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SeriesFilter {
+    /// Ids of machines.
+    pub machine: Option<Vec<String>>,
+    /// Ids of devices.
+    pub device: Option<Vec<String>>,
+    /// Ids of tags.
+    pub tag: Option<Vec<String>>,
+    /// Whole series.
+    pub series: Option<Vec<SeriesIds>>,
+}
+
+impl SeriesFilter {
+    /// Whether all series are picked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The lists of ids, each with its name and the place of its column.
+    #[must_use]
+    pub fn lists(&self) -> [(&'static str, usize, Option<&[String]>); 3] {
+        let lists =
+            [("machine", 2, &self.machine), ("device", 3, &self.device), ("tag", 4, &self.tag)];
+        lists.map(|(name, column, list)| (name, column, list.as_deref()))
+    }
+
+    /// The numbers of the picked series, ascending; `None` for all.
+    ///
+    /// # Errors
+    /// What is asked for and no series has, such as `tag "sped"`: it may be misspelt, and an empty
+    /// result would hide that.
+    pub(super) fn pick(&self, known: &HashMap<Identity, i64>) -> Result<Option<Vec<i64>>, String> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let mut picked: Vec<(SeriesKey<'_>, i64)> =
+            known.iter().map(|(identity, number)| (key_of(&identity.0), *number)).collect();
+        let mut unknown = None;
+        for (name, column, list) in self.lists() {
+            let Some(list) = list else { continue };
+            let has: HashSet<&str> =
+                known.keys().filter_map(|ids| ids.0[column].as_deref()).collect();
+            let missing = list.iter().find(|id| !has.contains(id.as_str()));
+            unknown = unknown.or(missing.map(|id| format!("{name} {id:?}")));
+            let list: HashSet<&str> = list.iter().map(String::as_str).collect();
+            picked.retain(|(key, _)| key[column].is_some_and(|id| list.contains(id)));
+        }
+        if let Some(series) = &self.series {
+            let has: HashSet<SeriesKey<'_>> = known.keys().map(|ids| key_of(&ids.0)).collect();
+            let missing = series.iter().map(key_of).find(|key| !has.contains(key));
+            unknown = unknown.or(missing
+                .map(|key| format!("series ({})", key.map(|id| id.unwrap_or("None")).join(", "))));
+            let series: HashSet<SeriesKey<'_>> = series.iter().map(key_of).collect();
+            picked.retain(|(key, _)| series.contains(key));
+        }
+        let mut numbers: Vec<i64> = picked.into_iter().map(|(_, number)| number).collect();
+        numbers.sort_unstable();
+        unknown.map_or(Ok(Some(numbers)), Err)
+    }
+}
+
+/// As it follows the name of a feed: `, tag "speed"`.
+impl fmt::Display for SeriesFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, _, list) in self.lists() {
+            let Some(list) = list else { continue };
+            match list {
+                [one] => write!(f, ", {name} {one:?}")?,
+                _ => write!(f, ", {} {name}s", list.len())?,
+            }
+        }
+        self.series.as_ref().map_or(Ok(()), |all| write!(f, ", {} of the series", all.len()))
+    }
+}
+
+type SeriesKey<'s> = [Option<&'s str>; 5];
+
+fn key_of<T: std::ops::Deref<Target = str>>(ids: &[Option<T>; 5]) -> SeriesKey<'_> {
+    ids.each_ref().map(Option::as_deref)
+}
