@@ -1,7 +1,5 @@
 //! One page and the state that follows from it, in one transaction (§4.5.2).
 
-use std::collections::BTreeMap;
-
 use arrow_array::Array as _;
 use rusqlite::Connection;
 
@@ -11,6 +9,7 @@ use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds, LARGEST};
 use super::page_merge::{Limits, PageMerge};
 use super::pages::{self, LaterPages, PageRow};
+use super::recent::SeriesPoint;
 use super::seen;
 use super::target::{Applied, Delivery};
 use super::written::KnownFeed;
@@ -75,11 +74,16 @@ fn deliver(
     if feed.span == 0 && !points.is_empty() {
         feed.span = span(delivery.interval_seconds, &points);
     }
-    let timestamps: Vec<(i64, Vec<i64>)> = points
-        .iter()
-        .map(|(series, rows)| (*series, rows.iter().map(|row| row.timestamp).collect()))
+    let timestamps: Vec<i64> = points.iter().map(|(_, row)| row.timestamp).collect();
+    let mut from = 0;
+    let series: Vec<(i64, &[i64])> = by_series(&points)
+        .map(|of_one| {
+            let range = from..from + of_one.len();
+            from = range.end;
+            (of_one[0].0, &timestamps[range])
+        })
         .collect();
-    let runs = seen::encode(timestamps.iter().map(|(series, times)| (*series, times.as_slice())));
+    let runs = seen::encode(series.into_iter());
     if (late || log.is_last) && !known.index.seen {
         pages::verify_seen(connection, feed)?;
         known.index.seen = true;
@@ -89,7 +93,7 @@ fn deliver(
     let brought =
         if log.is_last { pages::since_chain(connection, feed.id, &log, &runs)? } else { None };
     let finished = if log.is_last { log.sequence } else { later.finished(log.chain) };
-    let incoming = in_blocks(points, feed.span);
+    let incoming = in_blocks(&points, feed.span);
     let page_merge = PageMerge::new(connection, known, feed, log, limits)?;
     log.tally = page_merge.run(incoming, late.then_some(&later), brought.as_ref())?;
     log.save(connection, feed)?;
@@ -122,15 +126,15 @@ fn log_row(delivery: &Delivery<'_>) -> StoreResult<PageRow> {
     })
 }
 
-/// A page's points by series, sorted and without duplicates: of two rows the later one wins.
+/// A page's points by series and time, without duplicates: of two rows the later one wins.
 fn points(
     connection: &Connection,
     known: &mut FeedIndex,
     feed: &mut FeedRow,
     page: &Page,
-) -> StoreResult<BTreeMap<i64, Vec<PointVersion>>> {
+) -> StoreResult<Vec<SeriesPoint>> {
     let mut series: Vec<Option<i64>> = Vec::new();
-    let mut points: BTreeMap<i64, Vec<PointVersion>> = BTreeMap::new();
+    let mut points: Vec<SeriesPoint> = Vec::with_capacity(page.rows());
     for envelope in page.points.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
         if series.len() <= envelope.series {
             series.resize(envelope.series + 1, None);
@@ -140,52 +144,48 @@ fn points(
             None => known.series(connection, feed, &page.points.series[envelope.series])?,
         };
         series[envelope.series] = Some(id);
-        read_rows(page, envelope, points.entry(id).or_default());
+        read_rows(page, envelope, id, &mut points);
     }
-    for rows in points.values_mut() {
-        if !rows.is_sorted_by(|one, next| one.timestamp < next.timestamp) {
-            rows.reverse();
-            rows.sort_by_key(|row| row.timestamp);
-            rows.dedup_by_key(|row| row.timestamp);
-        }
+    let key = |(series, row): &SeriesPoint| (*series, row.timestamp);
+    if !points.is_sorted_by(|one, next| key(one) < key(next)) {
+        points.reverse();
+        points.sort_by_key(key);
+        points.dedup_by_key(|point| key(point));
     }
     Ok(points)
 }
 
-fn read_rows(page: &Page, envelope: &Envelope, rows: &mut Vec<PointVersion>) {
+fn read_rows(page: &Page, envelope: &Envelope, series: i64, points: &mut Vec<SeriesPoint>) {
     let PointColumns { timestamps, numbers, sample_counts: counts, .. } = &*page.points;
-    rows.extend(envelope.rows.clone().map(|row| {
+    points.extend(envelope.rows.clone().map(|row| {
         let number = numbers.each_ref().map(|array| array.is_valid(row).then(|| array.value(row)));
         let count = counts.is_valid(row).then(|| counts.value(row));
         let values = Values::new(number, count);
         let timestamp = timestamps.value(row);
-        PointVersion { timestamp, version: page.sequence, absent: false, values }
+        (series, PointVersion { timestamp, version: page.sequence, absent: false, values })
     }));
+}
+
+/// The points of one series after the other.
+fn by_series(points: &[SeriesPoint]) -> impl Iterator<Item = &[SeriesPoint]> {
+    points.chunk_by(|one, next| one.0 == next.0)
 }
 
 /// How much time a block spans, in microseconds: [`BUCKETS`] times the bucket width. Where no width
 /// is known, the smallest step on the first page with points takes its place, within limits.
-fn span(interval_seconds: Option<u32>, points: &BTreeMap<i64, Vec<PointVersion>>) -> i64 {
+fn span(interval_seconds: Option<u32>, points: &[SeriesPoint]) -> i64 {
     if let Some(seconds) = interval_seconds.filter(|seconds| *seconds > 0) {
         return BUCKETS * i64::from(seconds) * SECOND;
     }
-    let steps = points.values().flat_map(|rows| {
-        rows.windows(2).map(|pair| pair[1].timestamp.saturating_sub(pair[0].timestamp))
+    let steps = by_series(points).flat_map(|rows| {
+        rows.windows(2).map(|pair| pair[1].1.timestamp.saturating_sub(pair[0].1.timestamp))
     });
     let least = BUCKETS * SECOND;
     steps.min().map_or(DAY, |step| step.saturating_mul(BUCKETS).clamp(least, 32 * DAY))
 }
 
-fn in_blocks(
-    points: BTreeMap<i64, Vec<PointVersion>>,
-    span: i64,
-) -> BTreeMap<BlockKey, Vec<PointVersion>> {
-    let mut blocks = BTreeMap::new();
-    for (series, rows) in points {
-        let stretch = |row: &PointVersion| row.timestamp.div_euclid(span);
-        for rows in rows.chunk_by(|one, next| stretch(one) == stretch(next)) {
-            blocks.insert((series, stretch(&rows[0])), rows.to_vec());
-        }
-    }
-    blocks
+fn in_blocks(points: &[SeriesPoint], span: i64) -> Vec<(BlockKey, Vec<PointVersion>)> {
+    let key = |(series, row): &SeriesPoint| (*series, row.timestamp.div_euclid(span));
+    let blocks = points.chunk_by(|one, next| key(one) == key(next));
+    blocks.map(|rows| (key(&rows[0]), rows.iter().map(|(_, row)| *row).collect())).collect()
 }

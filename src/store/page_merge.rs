@@ -47,7 +47,7 @@ pub(super) struct PageMerge<'c, 'k> {
     limits: Limits,
     tally: Applied,
     /// New rows of blocks of which the page brings a few points.
-    few: BTreeMap<BlockKey, Vec<PointVersion>>,
+    few: Vec<(BlockKey, PointVersion)>,
 }
 
 impl<'c, 'k> PageMerge<'c, 'k> {
@@ -59,7 +59,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         limits: Limits,
     ) -> StoreResult<Self> {
         let directory = Directory::new(connection, feed.id)?;
-        let (tally, few) = (Applied::default(), BTreeMap::new());
+        let (tally, few) = (Applied::default(), Vec::new());
         Ok(Self { connection, directory, known, feed, log, limits, tally, few })
     }
 
@@ -67,7 +67,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
     /// `brought` for the last page of a chain: the points seen since the chain began.
     pub(super) fn run(
         mut self,
-        mut incoming: BTreeMap<BlockKey, Vec<PointVersion>>,
+        mut incoming: Vec<(BlockKey, Vec<PointVersion>)>,
         later: Option<&LaterPages>,
         brought: Option<&SeenPoints>,
     ) -> StoreResult<Applied> {
@@ -77,9 +77,11 @@ impl<'c, 'k> PageMerge<'c, 'k> {
             self.move_into_blocks(&all)?;
         }
         if brought.is_some() && self.feed.span > 0 {
+            let mut blocks: BTreeMap<_, _> = incoming.into_iter().collect();
             for key in self.blocks_of_chain()? {
-                incoming.entry(key).or_default();
+                blocks.entry(key).or_default();
             }
+            incoming = blocks.into_iter().collect();
         }
         for (key, incoming) in incoming {
             self.merge_block(key, incoming, later, brought)?;
@@ -116,14 +118,14 @@ impl<'c, 'k> PageMerge<'c, 'k> {
             return Ok(());
         }
         if later.is_none() && incoming.len() < self.limits.few {
-            let rows = match &all {
-                Some(rows) => newer(rows, &[], &incoming, &mut self.tally),
-                None => self.newer_rows(key, &incoming)?,
+            return match all {
+                Some(rows) => {
+                    let few = newer(&rows, &[], &incoming, &mut self.tally);
+                    self.few.extend(few.map(|row| (key, row)));
+                    Ok(())
+                }
+                None => self.add_few(key, &incoming),
             };
-            if !rows.is_empty() {
-                self.few.insert(key, rows);
-            }
-            return Ok(());
         }
         let rows = all.map_or_else(|| self.rows_of(key), Ok)?;
         let events = |timestamp| later.map_or_else(Vec::new, |l| l.events(key.0, timestamp));
@@ -137,16 +139,14 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         Ok(combine(rows, self.known.recent.rows(key)))
     }
 
-    /// The rows that the newest page adds to a block of which it brings a few points.
-    fn newer_rows(
-        &mut self,
-        key: BlockKey,
-        incoming: &[PointVersion],
-    ) -> StoreResult<Vec<PointVersion>> {
+    /// Notes the rows that the newest page adds to a block of which it brings a few points.
+    fn add_few(&mut self, key: BlockKey, incoming: &[PointVersion]) -> StoreResult<()> {
         let KnownFeed { index, recent, blocks } = &mut *self.known;
         let load = || self.directory.rows_of(index, key);
         let rows = blocks.rows(key, self.limits.most, load)?;
-        Ok(newer(rows, recent.rows(key), incoming, &mut self.tally))
+        let few = newer(rows, recent.rows(key), incoming, &mut self.tally);
+        self.few.extend(few.map(|row| (key, row)));
+        Ok(())
     }
 
     fn store(&mut self, key: BlockKey, rows: Vec<PointVersion>) -> StoreResult<()> {
@@ -161,14 +161,15 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         if few.is_empty() {
             return Ok(());
         }
-        if few.len() >= self.limits.many {
-            let rows = few.iter();
-            let points: Vec<SeriesPoint> =
-                rows.flat_map(|(key, rows)| rows.iter().map(|row| (key.0, *row))).collect();
+        let blocks = || few.chunk_by(|one, next| one.0 == next.0);
+        if blocks().count() >= self.limits.many {
+            let points: Vec<SeriesPoint> = few.iter().map(|(key, row)| (key.0, *row)).collect();
             let sequence = self.log.sequence;
             return self.known.recent.save(self.connection, self.feed, sequence, points);
         }
-        for (key, rows) in few {
+        for few in blocks() {
+            let key = few[0].0;
+            let rows: Vec<PointVersion> = few.iter().map(|(_, row)| *row).collect();
             let KnownFeed { index, recent, blocks } = &mut *self.known;
             let load = || self.directory.rows_of(index, key);
             let block = blocks.rows(key, self.limits.most, load)?.to_vec();
@@ -210,12 +211,12 @@ impl<'c, 'k> PageMerge<'c, 'k> {
 
 /// The rows that the newest page adds to the points of a block: `rows` are in the block, others are
 /// recent.
-fn newer(
-    rows: &[PointVersion],
-    recent: &[PointVersion],
-    incoming: &[PointVersion],
-    tally: &mut Applied,
-) -> Vec<PointVersion> {
+fn newer<'r>(
+    rows: &'r [PointVersion],
+    recent: &'r [PointVersion],
+    incoming: &'r [PointVersion],
+    tally: &'r mut Applied,
+) -> impl Iterator<Item = PointVersion> {
     let last = |rows: &[PointVersion], timestamp| {
         // Most pages bring points after all others: one look into rows that are far apart in memory.
         if rows.last().is_none_or(|row| row.timestamp < timestamp) {
@@ -224,13 +225,11 @@ fn newer(
         let end = rows.partition_point(|row| row.timestamp <= timestamp);
         rows[..end].last().copied().filter(|row| row.timestamp == timestamp)
     };
-    let mut added = Vec::new();
-    for new in incoming {
+    incoming.iter().filter_map(move |new| {
         let known = [last(rows, new.timestamp), last(recent, new.timestamp)];
         let before = known.into_iter().flatten().max_by_key(|row| row.version);
-        added.extend(successor(before.as_ref(), new, tally));
-    }
-    added
+        successor(before.as_ref(), new, tally)
+    })
 }
 
 /// Adds an absent row for each stored point of the chain's range that no page has brought since the

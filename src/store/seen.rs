@@ -1,9 +1,12 @@
-//! Seen points: which points a page brought, as runs of equidistant timestamps for each series. A
-//! page of 10,000 points takes some hundred bytes.
+//! Seen points: which points a page brought, as runs of equidistant timestamps of one or more series. A
+//! page of 10,000 points takes some hundred bytes, also where they are of thousands of series.
 
 use std::collections::HashMap;
 
 use super::bytes::{Sink, Source};
+
+/// Series in a group: a forged one must not be able to fill the memory.
+const LARGEST_GROUP: usize = 1 << 20;
 
 /// Timestamps `first`, `first + step`, ... `count` of them, ascending.
 #[derive(Debug, Clone, Copy)]
@@ -36,11 +39,31 @@ pub(super) struct SeenPoints {
 }
 
 /// The bytes for one page: each series once, with its timestamps ascending and without duplicates.
+/// Series with the same timestamps stand together:
+///
+/// ```text
+/// 0 groups, for each: series:steps timestamps:steps
+/// ```
+///
+/// Schema 1 wrote each series by itself, after the number of series.
 pub(super) fn encode<'t>(series: impl ExactSizeIterator<Item = (i64, &'t [i64])>) -> Vec<u8> {
-    let mut sink = Sink::default();
-    sink.length(series.len());
+    let mut groups: Vec<(&[i64], Vec<i64>)> = Vec::new();
+    let mut places: HashMap<&[i64], usize> = HashMap::new();
     for (series, timestamps) in series {
-        sink.signed(series);
+        let next = groups.len();
+        let place = places.entry(timestamps).or_insert(next);
+        if groups.get(*place).is_none_or(|(_, series)| series.len() == LARGEST_GROUP) {
+            *place = next;
+            groups.push((timestamps, Vec::new()));
+        }
+        groups[*place].1.push(series);
+    }
+    let mut sink = Sink::default();
+    sink.number(0);
+    sink.length(groups.len());
+    for (timestamps, series) in groups {
+        sink.length(series.len());
+        sink.steps(series.into_iter());
         sink.length(timestamps.len());
         sink.steps(timestamps.iter().copied());
     }
@@ -51,25 +74,43 @@ impl SeenPoints {
     /// Adds what [`encode`] wrote; `None` where it did not.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Option<()> {
         let mut source = Source(bytes);
-        for _ in 0..source.length()? {
-            let series = source.signed()?;
-            let count = source.length()?;
-            let runs = self.series.entry(series).or_default();
-            let mut last = 0_i64;
-            let mut has_repeated = false;
-            source.runs(count, |step, length| {
-                let first = last.wrapping_add(step);
-                let mut run = TimestampRun { first, step, count: length as u64, reach: 0 };
-                has_repeated |= step == 0 && length > 1;
-                last = run.last();
-                run.reach = last;
-                runs.push(run);
-            })?;
-            if has_repeated {
-                return None;
+        let first = source.length()?;
+        if first > 0 || source.0.is_empty() {
+            // As schema 1 wrote it.
+            for _ in 0..first {
+                let series = source.signed()?;
+                self.add_runs(&[series], &mut source)?;
+            }
+        } else {
+            for _ in 0..source.length()? {
+                let count = source.length()?;
+                if count > LARGEST_GROUP {
+                    return None;
+                }
+                let mut series = Vec::new();
+                source.steps(count, |number| series.push(number))?;
+                self.add_runs(&series, &mut source)?;
             }
         }
         source.0.is_empty().then_some(())
+    }
+
+    /// Adds the runs of timestamps of some series.
+    fn add_runs(&mut self, series: &[i64], source: &mut Source<'_>) -> Option<()> {
+        let count = source.length()?;
+        let (mut last, mut has_repeated, mut runs) = (0_i64, false, Vec::new());
+        source.runs(count, |step, length| {
+            let first = last.wrapping_add(step);
+            let mut run = TimestampRun { first, step, count: length as u64, reach: 0 };
+            has_repeated |= step == 0 && length > 1;
+            last = run.last();
+            run.reach = last;
+            runs.push(run);
+        })?;
+        for number in series {
+            self.series.entry(*number).or_default().extend_from_slice(&runs);
+        }
+        (!has_repeated).then_some(())
     }
 
     /// Sorts the runs, which [`SeenPoints::finder`] needs.

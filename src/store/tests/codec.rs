@@ -285,6 +285,59 @@ fn s7_a_forged_block_out_of_order_is_refused() {
 }
 
 #[test]
+fn seen_points_of_thousands_of_series_take_some_bytes_and_those_of_the_first_schema_are_read() {
+    let times = [[60, 120, 180], [60, 180, 300]];
+    let series = (1..=4_000).map(|series| (series, times[usize::from(series == 70)].as_slice()));
+    let bytes = encode_seen(series.collect::<Vec<_>>().into_iter());
+    assert!(bytes.len() < 60, "{}", bytes.len());
+    assert!((2..bytes.len()).all(|n| SeenPoints::default().add(&bytes[..n]).is_none()));
+    // Two series, each by itself.
+    let mut first = Sink::default();
+    first.length(2);
+    for series in [9, 5_000] {
+        first.signed(series);
+        first.length(2);
+        first.steps([600, 660].into_iter());
+    }
+    let mut seen = SeenPoints::default();
+    for bytes in [&bytes, &first.0, &vec![0], &encode_seen([].into_iter())] {
+        seen.add(bytes).unwrap();
+    }
+    let seen = seen.sorted();
+    for (series, timestamp, expected) in [
+        (1, 120, true),
+        (70, 120, false),
+        (70, 300, true),
+        (4_000, 180, true),
+        (4_001, 180, false),
+        (9, 180, true),
+        (9, 660, true),
+        (5_000, 600, true),
+        (5_000, 180, false),
+    ] {
+        assert_eq!(seen.finder(series).holds(timestamp), expected, "{series} {timestamp}");
+    }
+}
+
+#[test]
+fn s7_a_forged_group_of_seen_points_cannot_have_more_series_than_fit() {
+    let group = |series: u64| {
+        let mut sink = Sink::default();
+        for number in [0, 1, series] {
+            sink.number(number);
+        }
+        sink.signed(1);
+        sink.number(series);
+        sink.number(1);
+        sink.steps([60].into_iter());
+        SeenPoints::default().add(&sink.0)
+    };
+    assert_eq!(group(7), Some(()));
+    assert_eq!(group((1 << 20) + 1), None);
+    assert_eq!(group(u64::MAX), None);
+}
+
+#[test]
 fn s7_forged_seen_points_are_refused() {
     let runs = |runs: &[(i64, u64)]| {
         let mut sink = Sink::default();
