@@ -19,6 +19,9 @@ use crate::error::{Error, Kind};
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
+/// The points that a writer keeps of all its feeds; 64 bytes each. One feed has at most as many.
+const MOST_POINTS: usize = 1 << 21;
+
 /// A connection to write with, and what it knows of feeds.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -26,6 +29,8 @@ pub(super) struct Writer {
     /// The feeds as this connection knows them from its last commit.
     feeds: Option<Feeds>,
     known: HashMap<String, KnownFeed>,
+    /// The points of those feeds together.
+    points: usize,
 }
 
 impl StoreConnection {
@@ -39,7 +44,7 @@ impl StoreConnection {
 
 impl Writer {
     pub(super) fn new(link: StoreConnection) -> Self {
-        Self { link, feeds: None, known: HashMap::new() }
+        Self { link, feeds: None, known: HashMap::new(), points: 0 }
     }
 
     pub(super) fn apply(
@@ -49,9 +54,10 @@ impl Writer {
         state: &[u8],
         limits: Limits,
     ) -> StoreResult<Applied> {
-        // The feeds, and what is known of this one, are kept only after the commit, so that they never have what was
-        // rolled back.
+        // The feeds, and what is known of this one, are kept only after the commit, so that they never
+        // have what was rolled back.
         let (feeds, known) = (self.feeds.take(), self.known.remove(feed));
+        self.points -= known.as_ref().map_or(0, KnownFeed::points);
         let connection = self.link.connection_mut()?;
         let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut feeds = Feeds::load_changed(&changes, feeds)?;
@@ -60,9 +66,21 @@ impl Writer {
         changes.commit()?;
         self.feeds = Some(feeds);
         if let Some(known) = known {
-            self.known.insert(feed.to_owned(), known);
+            self.keep(feed, known);
         }
         Ok(applied)
+    }
+
+    /// Keeps what is known of a feed, and forgets the others where they hold too many points: these are
+    /// read again.
+    fn keep(&mut self, feed: &str, known: KnownFeed) {
+        let points = known.points();
+        if self.points + points > MOST_POINTS {
+            self.known.clear();
+            self.points = 0;
+        }
+        self.points += points;
+        self.known.insert(feed.to_owned(), known);
     }
 }
 

@@ -26,6 +26,11 @@ impl KnownFeed {
         let recent = RecentPoints::load(connection, feed, |_| true)?;
         Ok(Self { index, recent, blocks: BlockCache::default() })
     }
+
+    /// The number of points that it holds.
+    pub(super) fn points(&self) -> usize {
+        self.recent.len() + self.blocks.rows
+    }
 }
 
 /// Blocks that were read.
