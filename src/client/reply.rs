@@ -29,6 +29,15 @@ pub(super) struct RequestParts<'a> {
     pub(super) query: Option<&'a str>,
     /// The requests of its read, if it counts against the daily allowance (§8: data requests do).
     pub(super) spending: Option<&'a Spending>,
+    /// Whether it was sent before, and failed.
+    pub(super) is_retry: bool,
+}
+
+impl RequestParts<'_> {
+    /// The requests of the allowance that must be left after it.
+    pub(super) fn must_remain(&self) -> u64 {
+        self.spending.map_or(0, |spending| spending.must_remain(self.is_retry))
+    }
 }
 
 /// Returns a JSON reply with status 200, and converts any other to an error. `token` is redacted from
@@ -222,8 +231,12 @@ mod tests {
         }
     }
 
-    const REQUEST: RequestParts<'static> =
-        RequestParts { path: "/data", query: Some("a=1&cursor=se%2Fcret"), spending: None };
+    const REQUEST: RequestParts<'static> = RequestParts {
+        path: "/data",
+        query: Some("a=1&cursor=se%2Fcret"),
+        spending: None,
+        is_retry: false,
+    };
 
     #[test]
     fn h8_json_cut_anywhere_is_a_truncated_body() {

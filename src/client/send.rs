@@ -95,7 +95,7 @@ impl Client {
     /// # Errors
     /// As [`Client::get`], and `ProtocolError` for a body that is not a JSON object.
     pub(crate) async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
-        let request = RequestParts { path: DISCOVERY_PATH, query: None, spending: None };
+        let request = discovery();
         let read = |reply: &Reply| ready(reply::json_object(reply));
         let deadline = Deadline::after(self.0.time.clock(), deadline);
         let body = self.unless_closed(Box::pin(self.send(request, deadline, &read))).await?;
@@ -120,7 +120,8 @@ impl Client {
         spending: &Spending,
         read: impl Fn(&Reply) -> R + Send + Sync,
     ) -> Result<T> {
-        let request = RequestParts { path, query: Some(query), spending: Some(spending) };
+        let (query, spending) = (Some(query), Some(spending));
+        let request = RequestParts { path, query, spending, is_retry: false };
         self.unless_closed(Box::pin(self.send(request, deadline, &read))).await
     }
 
@@ -238,7 +239,7 @@ impl Client {
 
     async fn send<T: Send, R: Future<Output = Result<T>> + Send>(
         &self,
-        request: RequestParts<'_>,
+        mut request: RequestParts<'_>,
         deadline: Deadline,
         read: &(impl Fn(&Reply) -> R + Send + Sync),
     ) -> Result<T> {
@@ -247,7 +248,6 @@ impl Client {
         let mut call = Call::begin(clock, &inner.settings.retry, &inner.quota, deadline);
         let mut refusal: Option<Error> = None;
         let mut arrival = Duration::ZERO;
-        let mut must_remain = request.spending.map_or(0, |spending| spending.must_remain);
         loop {
             // Before the token, which might expire meanwhile.
             let slot = match call.untimed(inner.transport.slot()).await {
@@ -262,10 +262,9 @@ impl Client {
                 continue;
             }
             let ready = match call.untimed(self.renewed_identity()).await {
-                Ok(identity) => self
-                    .ready(&identity, request, must_remain, &mut call)
-                    .await
-                    .map(|access| (identity, access)),
+                Ok(identity) => {
+                    self.ready(&identity, request, &mut call).await.map(|access| (identity, access))
+                }
                 Err(error) => Err(error),
             };
             let (identity, access) = match ready {
@@ -275,8 +274,7 @@ impl Client {
             if let (Some(refusal), Some(token)) = (&refusal, &access.token) {
                 call.pause(arrival.saturating_sub(token.age()), refusal.clone()).await?;
             }
-            let attempted =
-                call.attempt(Box::pin(self.attempt(request, must_remain, &access))).await;
+            let attempted = call.attempt(Box::pin(self.attempt(request, &access))).await;
             drop(slot);
             let outcome = match attempted {
                 // `read` may wait for its caller, so it does not count against the limit of the call.
@@ -293,7 +291,7 @@ impl Client {
                 }
                 Err(error) => error,
             };
-            must_remain = request.spending.map_or(0, |spending| spending.must_remain_after_retries);
+            request.is_retry = true;
             if error.kind() != Kind::AuthenticationError {
                 if let Some(spending) = request.spending {
                     spending.note_pause(clock, &error, inner.settings.retry.max_retry_after);
@@ -319,11 +317,10 @@ impl Client {
         &self,
         identity: &Identity,
         request: RequestParts<'_>,
-        must_remain: u64,
         call: &mut Call<'_>,
     ) -> Result<Access> {
         let permit = || match request.spending {
-            Some(_) => match self.0.ledger.permit(self.moment(), must_remain)? {
+            Some(_) => match self.0.ledger.permit(self.moment(), request.must_remain())? {
                 Permit::Exhausted(state) => Err(exhausted(state)),
                 permit => Ok(permit),
             },
@@ -347,9 +344,7 @@ impl Client {
                 } else {
                     // Without tokens a discovery request is the one that costs nothing; whatever the
                     // reply, it has a date.
-                    let discovery =
-                        RequestParts { path: DISCOVERY_PATH, query: None, spending: None };
-                    let _ = call.untimed(Box::pin(self.attempt(discovery, 0, &access))).await;
+                    let _ = call.untimed(Box::pin(self.attempt(discovery(), &access))).await;
                 }
             }
         }
@@ -376,12 +371,7 @@ impl Client {
     }
 
     /// Sends one request, which is counted before, and given back only if no byte was sent.
-    async fn attempt(
-        &self,
-        parts: RequestParts<'_>,
-        must_remain: u64,
-        access: &Access,
-    ) -> Result<Reply> {
+    async fn attempt(&self, parts: RequestParts<'_>, access: &Access) -> Result<Reply> {
         let inner = &*self.0;
         let request = Request {
             url: inner.settings.base_url.join(parts.path, parts.query),
@@ -390,7 +380,7 @@ impl Client {
             certificate: access.certificate.clone(),
         };
         let reservation = match parts.spending {
-            Some(_) => Some(inner.ledger.reserve(self.moment(), must_remain)?),
+            Some(_) => Some(inner.ledger.reserve(self.moment(), parts.must_remain())?),
             None => None,
         };
         let counts =
@@ -462,6 +452,11 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Client({}, {:?})", self.base_url(), self.identity().authentication)
     }
+}
+
+/// The request for the discovery document.
+fn discovery() -> RequestParts<'static> {
+    RequestParts { path: DISCOVERY_PATH, query: None, spending: None, is_retry: false }
 }
 
 /// What became of a request, for the ledger.

@@ -212,10 +212,21 @@ pub(super) fn reserve<'a>(
 
 /// The pages that one feed needs of the reserve.
 pub(super) fn reserve_of(state: &FeedState, now: i64, resets_at: i64) -> u64 {
+    reserve_for(state, &state.coverage, now, resets_at)
+}
+
+/// The pages that one feed will need of the reserve once this range has been read.
+pub(super) fn reserve_after(state: &FeedState, range: Range, now: i64, resets_at: i64) -> u64 {
+    let mut coverage = state.coverage.clone();
+    coverage.cover(range.and(state.feed().range_to(state.feed().horizon(now))), now);
+    reserve_for(state, &coverage, now, resets_at)
+}
+
+fn reserve_for(state: &FeedState, coverage: &Coverage, now: i64, resets_at: i64) -> u64 {
     let feed = state.feed();
     let end = resets_at.saturating_sub(1);
     let becoming_due = Range::new(feed.settled_before(now), feed.settled_before(end));
-    let read = state.coverage.covered().widened(feed.window()).and(&becoming_due.into());
+    let read = coverage.covered().widened(feed.window()).and(&becoming_due.into());
     let windows = read.iter().flat_map(|range| range.cut(feed.window()));
     windows.map(|window| state.density.pages(window.seconds()).unwrap_or(1)).sum()
 }

@@ -31,6 +31,8 @@ pub(super) struct FeedRun {
     pub(super) failures: usize,
     /// Its pages of the reserve.
     pub(super) reserved: u64,
+    /// What the chain under way that fills will add to them.
+    pub(super) coming: u64,
     chains: u64,
     pages: u64,
     applied: Applied,
@@ -66,6 +68,8 @@ pub(super) struct RunState {
     pub(super) no_fill: bool,
     /// The pages of the reserve, and the reset of the allowance that they are for.
     pub(super) reserved: u128,
+    /// The pages that the chains under way add to it.
+    pub(super) coming: u128,
     pub(super) resets_at: Option<i64>,
     /// The error of the first range that was skipped.
     failure: Option<Error>,
@@ -91,6 +95,7 @@ impl RunState {
             put_off: Ranges::none(),
             failures: 0,
             reserved: 0,
+            coming: 0,
             chains: 0,
             pages: 0,
             applied: Applied::default(),
@@ -111,6 +116,7 @@ impl RunState {
             stopped: None,
             no_fill: false,
             reserved: 0,
+            coming: 0,
             resets_at: None,
             failure: None,
             requests: 0,
@@ -247,6 +253,10 @@ impl RunState {
         }
         self.count(pending, &before, applied);
         self.replan(pending.feed());
+        // A chain that is read alone keeps to what was known when it began.
+        if self.under_way.keys().any(|feed| *feed != pending.feed()) {
+            self.hold_back();
+        }
     }
 
     /// Counts what a page brought.

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::agenda::UnderWay;
 use super::pending_write::PendingWrite;
-use super::plan::{PlanStep, PlanTerms, PlannedFeed, reserve_of, steps, steps_of};
+use super::plan::{PlanStep, PlanTerms, PlannedFeed, reserve_after, reserve_of, steps, steps_of};
 use super::ranges::{Range, Ranges};
 use super::run_state::{FeedRun, RunState};
 use super::task::{Task, Why};
@@ -84,16 +84,12 @@ impl RunState {
         allowance: impl FnOnce() -> Result<AllowanceState>,
     ) -> Result<Option<PlanStep>> {
         let Some(step) = self.may_begin() else { return Ok(None) };
-        let reserve = self.reserve(&allowance()?);
-        let keep = if step.fills { reserve.saturating_add(self.agenda.urgent_pages()) } else { 0 };
-        let spending = Arc::new(Spending {
-            must_remain: keep,
-            must_remain_after_retries: reserve.max(keep),
-            pause: Arc::clone(&self.pause),
-            ..Spending::default()
-        });
+        self.know_reset(&allowance()?);
+        let pause = Arc::clone(&self.pause);
+        let spending = Arc::new(Spending { pause, ..Spending::default() });
         self.under_way.insert(step.feed, UnderWay { step, spending });
         self.replan(step.feed);
+        self.hold_back();
         Ok(Some(step))
     }
 
@@ -123,6 +119,7 @@ impl RunState {
         if !self.writes(feed) {
             self.replan(feed);
         }
+        self.hold_back();
     }
 
     /// What the chain under way of a feed may spend.
@@ -163,24 +160,52 @@ impl RunState {
         rest.map(|step| step.task(self.state(step.feed))).collect()
     }
 
-    /// Pages to reserve for windows of all feeds that become due before the allowance resets.
-    fn reserve(&mut self, allowance: &AllowanceState) -> u64 {
-        if allowance.left.is_none() {
-            return 0;
+    /// Sets what each chain under way must leave, as often as a chain begins or ends and a page is
+    /// applied: what the chains beside it still need, and what they add to the reserve when they have
+    /// filled a window that becomes due before the allowance resets. As they began side by side, none
+    /// could have known that of the others.
+    pub(super) fn hold_back(&self) {
+        let urgent_pages = |chain: &UnderWay| {
+            if chain.step.fills { 0 } else { chain.step.pages.map_or(1, u128::from) }
+        };
+        let under_way: u128 = self.under_way.values().map(urgent_pages).sum();
+        let urgent = u128::from(self.agenda.urgent_pages()) + under_way;
+        for (feed, chain) in &self.under_way {
+            let reserve = match self.resets_at {
+                Some(_) => self.reserved + self.coming - u128::from(self.parts[*feed].coming),
+                None => 0,
+            };
+            let keep = if chain.step.fills { reserve + urgent } else { 0 };
+            let pages = |pages| u64::try_from(pages).unwrap_or(u64::MAX);
+            chain.spending.hold_back(pages(keep), pages(reserve.max(keep)));
         }
-        let resets_at = Some(allowance.resets_at.as_second());
+    }
+
+    /// Notes when the allowance resets: the reserve is for the windows of all feeds that become due
+    /// before that.
+    fn know_reset(&mut self, allowance: &AllowanceState) {
+        let resets_at = allowance.left.map(|_| allowance.resets_at.as_second());
         if self.resets_at != resets_at {
             self.resets_at = resets_at;
             (0..self.parts.len()).for_each(|feed| self.reserve_again(feed));
         }
-        u64::try_from(self.reserved).unwrap_or(u64::MAX)
     }
 
     fn reserve_again(&mut self, feed: usize) {
         let Some(resets_at) = self.resets_at else { return };
+        let (now, is_writing) = (self.now.as_second(), self.writes(feed));
         let part = &mut self.parts[feed];
-        let pages = reserve_of(&part.state, self.now.as_second(), resets_at);
+        let pages = reserve_of(&part.state, now, resets_at);
+        let coming = match self.under_way.get(&feed) {
+            Some(UnderWay { step, .. }) if step.fills => {
+                reserve_after(&part.state, step.range, now, resets_at).saturating_sub(pages)
+            }
+            // Its last page has arrived, and is not yet applied.
+            None if is_writing => part.coming,
+            _ => 0,
+        };
         self.reserved = self.reserved - u128::from(part.reserved) + u128::from(pages);
-        part.reserved = pages;
+        self.coming = self.coming - u128::from(part.coming) + u128::from(coming);
+        (part.reserved, part.coming) = (pages, coming);
     }
 }

@@ -286,3 +286,24 @@ async fn a_deadline_and_an_end_bound_all_chains() {
     harness.settings.deadline = None;
     assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
 }
+
+#[tokio::test]
+async fn the_reserve_counts_what_the_chains_side_by_side_add_to_it() {
+    // At 05:00 of the third day all feeds are new: windows of the first day that are filled now become
+    // due on this day, five pages each.
+    for limit in [60, 100, 140, 196] {
+        for concurrency in [1, 8] {
+            let harness = plant(8, concurrency, Options::default(), Some(limit));
+            harness.advance(DAY + 11 * HOUR);
+            let report = harness.sync().await.expect("it returns");
+            assert!(!report.complete, "{report:?}");
+            let (left, reserve) = (report.allowance.left.expect("a limit"), harness.plan().reserve);
+            // A chain does not leave the pages that it adds itself: one of two windows at most.
+            assert!(
+                left + 10 >= reserve,
+                "{concurrency}: {left} of {limit} left, {reserve} needed"
+            );
+            harness.check_ledger();
+        }
+    }
+}

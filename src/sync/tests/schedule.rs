@@ -1,5 +1,7 @@
 //! Which chain begins next where several may be read side by side.
 
+use std::sync::atomic::Ordering;
+
 use super::super::pending_write::PendingWrite;
 use super::super::run_state::RunState;
 use super::super::settings::SyncSettings;
@@ -122,10 +124,15 @@ fn what_fills_is_resumed_when_the_urgent_chains_that_are_resumed_have_ended() {
     // It leaves a page for each chain that is more urgent.
     let urgent = run.agenda.urgent_pages();
     assert!(urgent >= 3, "{urgent}");
-    assert_eq!(run.spending(0).must_remain, urgent);
+    assert_eq!(run.spending(0).must_remain.load(Ordering::Relaxed), urgent);
     assert_eq!(begun(&mut run), [(Why::Resume, 1)]);
+    // It still leaves the pages of the urgent chain that has begun beside it, until they are read.
+    let keeps = |run: &RunState| run.spending(0).must_remain.load(Ordering::Relaxed);
+    assert_eq!(keeps(&run), urgent);
+    read(&mut run, 1);
+    assert_eq!(keeps(&run), run.agenda.urgent_pages());
     read(&mut run, 0);
-    assert_eq!(begun(&mut run), []);
+    assert_eq!(begun(&mut run), [(Why::Edge, 0), (Why::Edge, 1)]);
 }
 
 #[test]
@@ -188,7 +195,7 @@ fn the_reserve_is_that_of_all_feeds_as_they_are_now() {
         let spending = run.spending(step.feed);
         let states = (0..2).map(|feed| run.state(feed));
         let anew = super::super::plan::reserve(states, now, &limited(Some(99)));
-        assert_eq!(spending.must_remain_after_retries, anew);
+        assert_eq!(spending.must_remain_after_retries.load(Ordering::Relaxed), anew);
         read(run, step.feed);
         anew
     };
@@ -216,4 +223,39 @@ fn p13_a_feed_is_planned_again_when_what_was_set_aside_is_tried_again() {
     run.skip(0, range, Error::new(Kind::RequestRejected, "refused"));
     run.set_times(at(NOW + 2 * DAY), now);
     assert!(run.agenda.is_empty(), "it was tried");
+}
+
+#[test]
+fn chains_side_by_side_leave_what_the_others_add_to_the_reserve() {
+    let mut states: Vec<FeedState> = (0..2)
+        .map(|number| {
+            state(|input| {
+                input.name = format!("feed {number}");
+                (input.window, input.lateness) = (seconds(6 * HOUR), seconds(11 * HOUR));
+                input.settle_lag = seconds(0);
+            })
+        })
+        .collect();
+    for state in &mut states {
+        // One window is left to fill. It becomes due on this day.
+        state.coverage.cover(Range::new(SINCE, SINCE + 6 * HOUR), NOW);
+        state.coverage.cover(Range::new(SINCE + 12 * HOUR, NOW), NOW);
+        state.density.learn(6 * HOUR, 4, 400, 100);
+    }
+    let mut run = run(states);
+    let keeps = |run: &RunState, feed| run.spending(feed).must_remain.load(Ordering::Relaxed);
+    let first = next(&mut run, Some(99)).expect("a step");
+    assert_eq!((first.why, first.pages, keeps(&run, first.feed)), (Why::Fill, Some(4), 0));
+    let second = next(&mut run, Some(99)).expect("a step");
+    assert_eq!([first, second].map(|step| keeps(&run, step.feed)), [4, 4]);
+    arrives(&mut run, second.feed);
+    assert_eq!(keeps(&run, first.feed), 4, "its page is not yet applied");
+    applied(&mut run);
+    assert_eq!(keeps(&run, first.feed), u64::try_from(run.reserved).expect("pages"));
+    assert!(run.reserved > 0 && run.coming > 0);
+    // What is refused adds nothing.
+    let chain = run.chain(&first);
+    run.refused(first.feed, &chain, &limited(Some(1)), None);
+    run.chain_over(first.feed);
+    assert_eq!(run.coming, 0);
 }
