@@ -58,7 +58,8 @@ impl Run {
             }
         }
         for place in 0..followed.chains.len() {
-            if followed.chains[place].request.is_none() && self.has_room(followed) {
+            let is_idle = followed.chains[place].request.is_none();
+            if !is_stopped && is_idle && self.has_room(followed) {
                 self.request_early(&mut followed.chains[place]);
             }
         }
