@@ -211,6 +211,7 @@ class StoreProvenance(TypedDict):
     - ``store``, ``feed``, ``query``: the store's path, the feed's name, and the feed's query
     - ``sequence``: the number of the newest page in it, for :meth:`Store.as_of`
     - ``start``, ``end``: the requested range, ISO 8601 text in UTC, or ``None``
+    - ``machine``, ``device``, ``tag``, ``series``: the ids and series that were picked; ``None`` for all
     - ``settled_only``, ``flagged``, ``unread``: as given to :meth:`Store.points`
     - ``coverage``: a :class:`RangeCoverage`: what of the range has been read from the service
     - ``since``: only for :meth:`Store.changes`: the sequence number that changes are relative to
@@ -236,6 +237,14 @@ class StoreProvenance(TypedDict):
     """The start of the range: ISO 8601 text in UTC."""
     end: str | None
     """The end of the range: ISO 8601 text in UTC."""
+    machine: list[str] | None
+    """The ids of machines that were picked; ``None`` for all."""
+    device: list[str] | None
+    """The same for devices."""
+    tag: list[str] | None
+    """The same for tags."""
+    series: list[tuple[str | None, ...]] | None
+    """The series that were picked, each its five ids; ``None`` for all."""
     settled_only: bool
     """Whether windows that may still change are omitted."""
     flagged: Literal["keep", "drop", "only"]
