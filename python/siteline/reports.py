@@ -211,7 +211,7 @@ class StoreProvenance(TypedDict):
     - ``store``, ``feed``, ``query``: the store's path, the feed's name, and the feed's query
     - ``sequence``: the number of the newest page in it, for :meth:`Store.as_of`
     - ``start``, ``end``: the requested range, ISO 8601 text in UTC, or ``None``
-    - ``machine``, ``device``, ``tag``, ``series``: the ids and series that were picked; ``None`` for all
+    - ``machine``, ``device``, ``tag``, ``series``: what was picked; ``None`` for all
     - ``settled_only``, ``flagged``, ``unread``: as given to :meth:`Store.points`
     - ``coverage``: a :class:`RangeCoverage`: what of the range has been read from the service
     - ``since``: only for :meth:`Store.changes`: the sequence number that changes are relative to
