@@ -1,4 +1,5 @@
-//! Converts the statuses of the data and discovery endpoints to errors.
+//! What is asked of the data and discovery endpoints, and what their replies mean: statuses become
+//! errors.
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use super::spending::Spending;
 use crate::error::{Context, Error, Kind, Result, excerpt};
+use crate::http::allowance::Outcome;
 use crate::http::problem::{is_certificate_page, redacted, shown, without_mark};
 use crate::http::{Problem, Reply};
 
@@ -38,6 +40,28 @@ impl RequestParts<'_> {
     pub(super) fn must_remain(&self) -> u64 {
         self.spending.map_or(0, |spending| spending.must_remain(self.is_retry))
     }
+}
+
+/// What became of a request, for the ledger.
+pub(super) fn outcome_of(outcome: &Result<Reply>) -> Outcome {
+    match outcome {
+        Ok(reply) => Outcome::Replied { reading: reply.reading, granted: reply.status == 200 },
+        Err(error) if error.context().unsent => Outcome::Unsent,
+        Err(_) => Outcome::Lost,
+    }
+}
+
+/// Reads a reply; an error says which one it was.
+pub(super) async fn read<T, R: Future<Output = Result<T>>>(
+    reply: &Reply,
+    read: impl Fn(&Reply) -> R,
+) -> Result<T> {
+    read(reply).await.map_err(|error| {
+        error.with(|context| {
+            context.status = Some(reply.status);
+            context.request_id = reply.request_id();
+        })
+    })
 }
 
 /// Returns a JSON reply with status 200, and converts any other to an error. `token` is redacted from

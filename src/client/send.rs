@@ -31,6 +31,9 @@ use crate::lock::Mutex;
 pub(crate) const DISCOVERY_PATH: &str = "/api/customer/v1/discovery";
 /// The path of the data endpoint below the base URL (§4.3).
 pub const DATA_PATH: &str = "/api/customer/v1/data";
+/// The request for the discovery document.
+const DISCOVERY: RequestParts<'static> =
+    RequestParts { path: DISCOVERY_PATH, query: None, spending: None, is_retry: false };
 
 /// If a younger token is refused, tokens may need time to reach all servers of the service ...
 const YOUNG: Duration = Duration::from_secs(5);
@@ -95,10 +98,9 @@ impl Client {
     /// # Errors
     /// As [`Client::get`], and `ProtocolError` for a body that is not a JSON object.
     pub(crate) async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
-        let request = discovery();
         let read = |reply: &Reply| ready(reply::json_object(reply));
         let deadline = Deadline::after(self.0.time.clock(), deadline);
-        let body = self.unless_closed(Box::pin(self.send(request, deadline, &read))).await?;
+        let body = self.unless_closed(Box::pin(self.send(DISCOVERY, deadline, &read))).await?;
         self.0.listed.learn(&body);
         Ok(body)
     }
@@ -279,7 +281,7 @@ impl Client {
             let outcome = match attempted {
                 // `read` may wait for its caller, so it does not count against the limit of the call.
                 Ok(reply) => {
-                    let read = call.untimed(Self::read(&reply, read)).await;
+                    let read = call.untimed(reply::read(&reply, read)).await;
                     read.map_err(|error| reply::without_secrets(error, request, access.secret()))
                 }
                 Err(error) => Err(error),
@@ -344,7 +346,7 @@ impl Client {
                 } else {
                     // Without tokens a discovery request is the one that costs nothing; whatever the
                     // reply, it has a date.
-                    let _ = call.untimed(Box::pin(self.attempt(discovery(), &access))).await;
+                    let _ = call.untimed(Box::pin(self.attempt(DISCOVERY, &access))).await;
                 }
             }
         }
@@ -390,7 +392,7 @@ impl Client {
         }
         let outcome = inner.transport.send(request, &inner.time).await;
         let now = self.moment();
-        let what = outcome_of(&outcome);
+        let what = reply::outcome_of(&outcome);
         if what == Outcome::Unsent {
             for count in counts() {
                 count.fetch_sub(1, Ordering::Relaxed);
@@ -416,18 +418,6 @@ impl Client {
         checked
     }
 
-    async fn read<T, R: Future<Output = Result<T>>>(
-        reply: &Reply,
-        read: impl Fn(&Reply) -> R,
-    ) -> Result<T> {
-        read(reply).await.map_err(|error| {
-            error.with(|context| {
-                context.status = Some(reply.status);
-                context.request_id = reply.request_id();
-            })
-        })
-    }
-
     fn identity(&self) -> Arc<Identity> {
         Arc::clone(&self.0.identity.lock())
     }
@@ -451,19 +441,5 @@ impl Client {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Client({}, {:?})", self.base_url(), self.identity().authentication)
-    }
-}
-
-/// The request for the discovery document.
-fn discovery() -> RequestParts<'static> {
-    RequestParts { path: DISCOVERY_PATH, query: None, spending: None, is_retry: false }
-}
-
-/// What became of a request, for the ledger.
-fn outcome_of(outcome: &Result<Reply>) -> Outcome {
-    match outcome {
-        Ok(reply) => Outcome::Replied { reading: reply.reading, granted: reply.status == 200 },
-        Err(error) if error.context().unsent => Outcome::Unsent,
-        Err(_) => Outcome::Lost,
     }
 }

@@ -83,9 +83,14 @@ impl PageReport {
 
     /// Lists an unknown member, up to [`UNKNOWN_LISTED`].
     pub(super) fn note_unknown(&mut self, name: impl FnOnce() -> String) {
-        if self.unknown_members.len() < UNKNOWN_LISTED {
-            self.unknown_members.insert(name());
-        } else if self.unknown_members.len() == UNKNOWN_LISTED {
+        let listed = self.unknown_members.len();
+        if listed > UNKNOWN_LISTED {
+            return;
+        }
+        let name = name();
+        if listed < UNKNOWN_LISTED {
+            self.unknown_members.insert(name);
+        } else if !self.unknown_members.contains(&name) {
             self.unknown_members.insert("… and more".to_owned());
         }
     }
@@ -128,6 +133,10 @@ mod tests {
     #[test]
     fn j18_the_list_of_unknown_members_is_bounded() {
         let mut report = PageReport::default();
+        for n in (0..UNKNOWN_LISTED).chain(0..UNKNOWN_LISTED) {
+            report.note_unknown(|| n.to_string());
+        }
+        assert_eq!(report.unknown_members.len(), UNKNOWN_LISTED, "all of them, and no more");
         for n in 0..100_000 {
             report.note_unknown(|| n.to_string());
         }

@@ -1,5 +1,5 @@
-//! The schema of this version, and the steps that bring a file of an older siteline up to date. What they read is verified as the
-//! older siteline did it.
+//! The schema of this version, and the steps that bring a file of an older siteline up to date. What
+//! they read is verified as the older siteline did it: the code of that stays here as it was.
 
 use std::collections::BTreeMap;
 

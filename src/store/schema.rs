@@ -1,9 +1,10 @@
-//! The tables of the file, and the migration of an older file.
+//! The tables of the file, and what makes them in an empty one; the steps from an older form are in
+//! `migrate`.
 //!
 //! Everything is verified from the top: `store` has one row with the digest of `feeds`; a feed's
 //! row has the digests of its series, directory pages, page log, seen points and recent points; a
-//! directory page lists blocks, each with the checksum of its chunk. A digest is the sum of the rows' checksums: it
-//! detects a missing or an outdated row as well as a changed one (S7).
+//! directory page lists blocks, each with the checksum of its chunk. A digest is the sum of the rows'
+//! checksums: it detects a missing or an outdated row as well as a changed one (S7).
 //!
 //! In the file, the table of directory pages is `shelves` and that of chunks is `contents`: these
 //! names are part of format 1 and of its checksums.

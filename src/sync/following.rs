@@ -22,11 +22,11 @@ pub(super) struct Following {
     pub(super) record: UnfinishedChain,
     pub(super) begun_here: bool,
     pub(super) sender: Sender,
-    pub(super) request: Option<PageCall>,
+    pub(super) request: Option<SentRequest>,
 }
 
 /// The request for the next page of a chain, from before it is sent until its page is looked at.
-pub(super) struct PageCall {
+pub(super) struct SentRequest {
     sent: SentAt,
     reply: PageReply,
 }
@@ -70,7 +70,7 @@ impl Following {
         } else {
             sender.in_place(wire, decoding)
         };
-        self.request = Some(PageCall { sent, reply });
+        self.request = Some(SentRequest { sent, reply });
         Ok(())
     }
 }
@@ -85,9 +85,9 @@ impl Followed {
     pub(super) async fn arrival(&mut self) -> Arrival {
         std::future::poll_fn(|context| {
             for (place, one) in self.chains.iter_mut().enumerate() {
-                let Some(call) = &mut one.request else { continue };
-                if let Poll::Ready((decoded, read_at)) = call.reply.poll_unpin(context) {
-                    let sent = call.sent;
+                let Some(request) = &mut one.request else { continue };
+                if let Poll::Ready((decoded, read_at)) = request.reply.poll_unpin(context) {
+                    let sent = request.sent;
                     one.request = None;
                     let reply = decoded.map(|decoded| (Bytes::new(), decoded));
                     return Poll::Ready(Arrival { place, sent, read_at, reply });
@@ -99,7 +99,7 @@ impl Followed {
     }
 
     /// Drops the requests under way, and with them their connections. The chains can ask again.
-    pub(super) fn drop_requests(&mut self) -> Vec<PageCall> {
+    pub(super) fn drop_requests(&mut self) -> Vec<SentRequest> {
         self.chains.iter_mut().filter_map(|one| one.request.take()).collect()
     }
 }
@@ -118,8 +118,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl fmt::Debug for PageCall {
+impl fmt::Debug for SentRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PageCall({})", self.sent.wall)
+        write!(f, "SentRequest({})", self.sent.wall)
     }
 }

@@ -138,7 +138,10 @@ impl RunState {
     /// whether the run is over.
     pub(super) fn left(&self) -> (Option<u64>, bool) {
         let under_way: Option<u64> = self.under_way.values().map(|chain| chain.step.pages).sum();
-        let is_last = |write: &&Arc<PendingWrite>| matches!(***write, PendingWrite::Page { feed, .. } if !self.under_way.contains_key(&feed));
+        let is_last = |write: &&Arc<PendingWrite>| match ***write {
+            PendingWrite::Page { feed, .. } => !self.under_way.contains_key(&feed),
+            _ => false,
+        };
         let last = self.pending.iter().filter(is_last).count() as u64;
         let open = self.agenda.pages().zip(under_way);
         let pages = open.map(|(open, begun)| open.saturating_add(begun).saturating_add(last));

@@ -239,31 +239,7 @@ async fn b1_a_pause_that_one_request_is_told_to_make_is_one_of_all() {
 async fn a_fetch_that_is_dropped_leaves_the_chains_as_they_were() {
     let options = Options { token_requests_per_minute: 10_000, ..Options::default() };
     let harness = plant(4, 4, options, None);
-    let run = harness.begin().expect("a run");
-    let (mut polls, mut dropped) = (0, 0);
-    loop {
-        let limit = async {
-            for _ in 0..polls {
-                tokio::task::yield_now().await;
-            }
-        };
-        let more = tokio::select! {
-            biased;
-            more = run.fetch() => Some(more.expect("a page")),
-            () = limit => None,
-        };
-        match more {
-            None => {
-                dropped += 1;
-                polls += 7;
-            }
-            Some(true) => {
-                run.apply().expect("space");
-                polls = 0;
-            }
-            Some(false) => break,
-        }
-    }
+    let (run, dropped) = harness.sync_dropping(7).await;
     assert!(dropped > 20, "only {dropped} were dropped");
     let report = run.report().expect("a report");
     assert!(report.complete && equals_truth(&harness));

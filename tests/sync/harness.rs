@@ -103,6 +103,36 @@ impl Harness {
         Ok(run)
     }
 
+    /// Reads to the end, and drops each fetch again and again, each time so many polls later; returns
+    /// the finished run and how many fetches were dropped.
+    pub(crate) async fn sync_dropping(&self, later: usize) -> (Run, u64) {
+        let run = self.begin().expect("a run");
+        let (mut polls, mut dropped) = (0, 0_u64);
+        loop {
+            let limit = async {
+                for _ in 0..polls {
+                    tokio::task::yield_now().await;
+                }
+            };
+            let more = tokio::select! {
+                biased;
+                more = run.fetch() => Some(more.expect("a page")),
+                () = limit => None,
+            };
+            match more {
+                None => {
+                    dropped += 1;
+                    polls += later;
+                }
+                Some(true) => {
+                    run.apply().expect("space");
+                    polls = 0;
+                }
+                Some(false) => return (run, dropped),
+            }
+        }
+    }
+
     pub(crate) fn plan(&self) -> sync::Plan {
         sync::plan(&self.client, &*self.target, &self.feeds(), &self.settings).expect("a plan")
     }

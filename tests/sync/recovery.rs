@@ -224,31 +224,7 @@ async fn a_fetch_that_is_dropped_leaves_the_chain_as_it_was() {
     let options = Options { token_requests_per_minute: 10_000, ..Options::default() };
     let harness = one_chain_of(options);
     let began = harness.now();
-    let run = harness.begin().expect("a run");
-    let (mut polls, mut dropped) = (0, 0);
-    loop {
-        let limit = async {
-            for _ in 0..polls {
-                tokio::task::yield_now().await;
-            }
-        };
-        let more = tokio::select! {
-            biased;
-            more = run.fetch() => Some(more.expect("a page")),
-            () = limit => None,
-        };
-        match more {
-            None => {
-                dropped += 1;
-                polls += 1;
-            }
-            Some(true) => {
-                run.apply().expect("space");
-                polls = 0;
-            }
-            Some(false) => break,
-        }
-    }
+    let (run, dropped) = harness.sync_dropping(1).await;
     assert!(dropped > 20, "only {dropped} were dropped");
     let report = run.report().expect("a report");
     assert_eq!(harness.now(), began, "a request was retried");

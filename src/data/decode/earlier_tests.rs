@@ -121,11 +121,11 @@ fn a_series_that_comes_again_is_recognised_with_its_unknown_members() {
 #[test]
 fn the_number_of_series_and_texts_that_are_kept_is_bounded() {
     let mut earlier = EarlierPages::default();
-    let mut read = |first: u32, count: u32| {
+    let mut read = |first: u32, count: u32, site: &str| {
         let envelopes: Vec<String> = (first..first + count)
             .map(|tag| {
                 format!(
-                    r#"{{"siteId":"S","lineId":"L","machineId":"M","deviceId":"D","tagGuid":{tag},"points":[]}}"#
+                    r#"{{"siteId":"{site}","lineId":"L","machineId":"M","deviceId":"D","tagGuid":{tag},"points":[]}}"#
                 )
             })
             .collect();
@@ -133,6 +133,10 @@ fn the_number_of_series_and_texts_that_are_kept_is_bounded() {
         decode_after(body.as_bytes(), &settings(), &mut earlier).unwrap();
         earlier.series.len()
     };
-    assert_eq!(read(0, 66_000), 66_000);
-    assert_eq!(read(70_000, 3), 3, "begun anew");
+    assert_eq!(read(0, 66_000, "S"), 66_000);
+    assert_eq!(read(70_000, 3, "S"), 3, "begun anew");
+    let long = "s".repeat(17 << 20);
+    assert_eq!(read(70_000, 1, &long), 4);
+    assert_eq!(read(70_000, 2, &long), 5);
+    assert_eq!(read(70_000, 3, "S"), 3, "begun anew");
 }

@@ -9,6 +9,8 @@ use crate::data::point_columns::Identity;
 
 /// More series are forgotten before the next page: a service that never repeats one fills no memory.
 const MOST_SERIES: usize = 1 << 16;
+/// The same for more bytes of ids and of envelopes: an id may be as long as a page.
+const MOST_BYTES: usize = 32 << 20;
 /// Longer texts of an envelope are not stored.
 const LONGEST_TEXT: usize = 1_024;
 /// At most so many lists of unknown members are stored.
@@ -31,6 +33,8 @@ pub(super) struct KnownSeries {
     unknown: Vec<Vec<String>>,
     /// The number of the series of the last envelope.
     last: usize,
+    /// The bytes of the ids and of the texts of envelopes.
+    bytes: usize,
     /// Texts that took the place of another since the last one that occurred again.
     replaced: u32,
 }
@@ -56,7 +60,7 @@ struct EnvelopeText {
 impl KnownSeries {
     /// Before a page. The numbers of series stay.
     pub(super) fn begin_page(&mut self) {
-        if self.series.len() > MOST_SERIES {
+        if self.series.len() > MOST_SERIES || self.bytes > MOST_BYTES {
             *self = Self::default();
         }
     }
@@ -103,6 +107,7 @@ impl KnownSeries {
         if number == new {
             let text = |column: usize| keys[column].map(|key| self.ids[column].text(key).clone());
             let identity = Identity::from(std::array::from_fn(text));
+            self.bytes += identity.0.iter().flatten().map(|id| id.len()).sum::<usize>();
             self.series.push(SeriesEntry { identity, next: new + 1, text: None });
         }
         number
@@ -133,6 +138,7 @@ impl KnownSeries {
         if known.is_none() {
             self.unknown.push(unknown.to_vec());
         }
+        self.bytes += head.len() + tail.len();
         let text = EnvelopeText { head: head.into(), tail: tail.into(), unknown: index };
         let before = self.series[number].text.replace(text);
         self.replaced += u32::from(before.is_some());

@@ -39,12 +39,12 @@ const SHOWN: usize = 1 << 17;
 /// It is an Arrow stream that reads while it is consumed (``pl.DataFrame(points)``,
 /// ``duckdb.sql("from points")``, ``pyarrow.RecordBatchReader.from_stream(points)``); each consumer
 /// reads a snapshot of its own, which no sync in another process changes. ``len()`` reads the blocks
-/// alone that it cannot count by the store's directory. ``frame.attrs["siteline"]`` says what was read: ``store``, ``feed``, ``query``,
-/// ``sequence`` (give it to :meth:`Store.as_of` for the same points again), ``start``, ``end``,
-/// ``machine``, ``device``, ``tag``, ``series`` (``None`` for all, else lists), ``settled_only``, ``flagged``,
-/// ``unread``, ``coverage`` (a :class:`RangeCoverage`: what of the range
-/// has been read from the service), and ``since`` for changes. The schema of the Arrow stream has the
-/// coverage as JSON, under ``siteline.coverage``.
+/// alone that it cannot count by the store's directory. ``frame.attrs["siteline"]`` says what was
+/// read: ``store``, ``feed``, ``query``, ``sequence`` (give it to :meth:`Store.as_of` for the same
+/// points again), ``start``, ``end``, ``machine``, ``device``, ``tag``, ``series`` (``None`` for all,
+/// else lists), ``settled_only``, ``flagged``, ``unread``, ``coverage`` (a :class:`RangeCoverage`: what
+/// of the range has been read from the service), and ``since`` for changes. The schema of the Arrow
+/// stream has the coverage as JSON, under ``siteline.coverage``.
 ///
 /// Raises :class:`UnreadRange` where a named range is not wholly read (see :meth:`Store.points`),
 /// :class:`StoreError` where the store has no such feed or cannot be read,
@@ -247,8 +247,9 @@ impl PyStore {
     /// Each point comes once, with its present values. A :class:`QueryError` where the report is of
     /// another feed, or of pages that the store has not.
     ///
-    /// ``machine``, ``device``, ``tag``, ``series`` are those of :meth:`points`, and so is ``unread``, but no points are left out: those of a chain that has not
-    /// ended are given too, with a warning, because the next changes begin after them.
+    /// ``machine``, ``device``, ``tag``, ``series`` are those of :meth:`points`, and so is ``unread``, but
+    /// no points are left out: those of a chain that has not ended are given too, with a warning,
+    /// because the next changes begin after them.
     ///
     /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     /// ...                      since="2026-11-15T00:00Z")
