@@ -91,7 +91,8 @@ if TYPE_CHECKING:
     from siteline.frames import Record
     from siteline.gathered import Gathered
     from siteline.lateness import Delays, Lateness
-    from siteline.progress import Progress
+    from siteline.maintenance import Freed
+    from siteline.progress import Progress, StoreProgress
     from siteline.reports import (
         AllowanceDict,
         FeedReportDict,
@@ -147,6 +148,7 @@ __all__ = [
     "FeedReport",
     "FeedReportDict",
     "ForkError",
+    "Freed",
     "Gathered",
     "InternalError",
     "Lateness",
@@ -188,6 +190,7 @@ __all__ = [
     "StoreCorrupt",
     "StoreError",
     "StoreFull",
+    "StoreProgress",
     "StoreProvenance",
     "StoreTarget",
     "SyncReport",
@@ -216,7 +219,8 @@ _MODULES = {
     "frames": ("Record",),
     "gathered": ("Gathered",),
     "lateness": ("Delays", "Lateness"),
-    "progress": ("Progress",),
+    "maintenance": ("Freed",),
+    "progress": ("Progress", "StoreProgress"),
     "reports": (
         "AllowanceDict",
         "FeedReportDict",

@@ -34,7 +34,8 @@ from siteline.discovery import Discovery
 from siteline.frames import Record
 from siteline.gathered import Gathered
 from siteline.lateness import Lateness
-from siteline.progress import Progress
+from siteline.maintenance import Freed
+from siteline.progress import Progress, StoreProgress
 from siteline.reports import PageReport, PublicJwk, SandboxStats, ScanReport, TableReport
 from siteline.sync import FeedReport, Plan, SyncReport
 from siteline.targets import AsyncStoreTarget, StoreTarget
@@ -72,6 +73,7 @@ _Bytes: TypeAlias = bytes | bytearray | memoryview
 _KeySource: TypeAlias = str | PathLike[str] | _Bytes | _Jwk | PrivateKey
 _Filter: TypeAlias = str | int | Sequence[str | int]
 _ProgressArg: TypeAlias = bool | Callable[[Progress], object] | None
+_StoreProgressArg: TypeAlias = bool | Callable[[StoreProgress], object] | None
 _Feeds: TypeAlias = Feed | Iterable[Feed]
 _Range: TypeAlias = tuple[_Instant, _Instant]
 _IdsArg: TypeAlias = str | Iterable[str] | None
@@ -444,8 +446,17 @@ class Store:
     def redefine(self, feed: Feed) -> None: ...
     def state(self, feed: Feed | str) -> bytes | None: ...
     def apply(self, feed: Feed | str, page: Page | None, state: bytes) -> tuple[int, int, int]: ...
-    def backup(self, path: str | PathLike[str]) -> None: ...
-    def check(self) -> None: ...
+    def forget(
+        self, feed: Feed | str, before: _Instant, *, progress: _StoreProgressArg = None
+    ) -> Freed: ...
+    def compact(
+        self,
+        feed: Feed | str | Iterable[Feed | str] | None = None,
+        *,
+        progress: _StoreProgressArg = None,
+    ) -> Freed: ...
+    def backup(self, path: str | PathLike[str], *, progress: _StoreProgressArg = None) -> None: ...
+    def check(self, *, progress: _StoreProgressArg = None) -> None: ...
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from siteline._siteline import Feed
 
-    _State: TypeAlias = Literal["settled", "settling", "provisional", "unread"]
+    _State: TypeAlias = Literal["settled", "settling", "provisional", "unread", "forgotten"]
 
 __all__ = ["Coverage", "CoverageWindow"]
 
-_STATES: tuple[_State, ...] = ("settled", "settling", "provisional", "unread")
+_STATES: tuple[_State, ...] = ("settled", "settling", "provisional", "unread", "forgotten")
 
 
 class CoverageWindow(NamedTuple):
@@ -26,7 +26,8 @@ class CoverageWindow(NamedTuple):
     - ``start``, ``end``: half-open, UTC
     - ``state``: ``"unread"`` (never read to the end of a chain), ``"provisional"`` (read, and may
       still change), ``"settling"`` (its lateness is over: the next sync reads it for its final
-      values), ``"settled"`` (read after its lateness)
+      values), ``"settled"`` (read after its lateness), ``"forgotten"`` (removed by
+      :meth:`Store.forget`: it is not read again)
     - ``read_at``: when the newest read of it began, by the service's time, or ``None``
     - ``settled_at``: when the read that settled it began, or ``None``
     - ``empty``: whether it was read and has no points; ``None`` where it was never read
@@ -45,8 +46,8 @@ class CoverageWindow(NamedTuple):
     """The start, inclusive."""
     end: datetime
     """The end, exclusive."""
-    state: Literal["unread", "provisional", "settling", "settled"]
-    """``"unread"``, ``"provisional"``, ``"settling"`` or ``"settled"``."""
+    state: Literal["unread", "provisional", "settling", "settled", "forgotten"]
+    """``"unread"``, ``"provisional"``, ``"settling"``, ``"settled"`` or ``"forgotten"``."""
     read_at: datetime | None
     """When the newest read of it began."""
     settled_at: datetime | None
@@ -68,7 +69,8 @@ class CoverageWindow(NamedTuple):
 class Coverage(Sequence[CoverageWindow]):
     """The windows of a feed, ascending and without gaps.
 
-    They reach from the feed's beginning to ``now`` less the settle lag.
+    They reach from the feed's ``since`` to ``now`` less the settle lag; the feed begins at the end
+    of what was forgotten.
 
     A sequence of :class:`CoverageWindow`. It prints as a calendar: a row for each month, or for
     each day where windows are shorter than a day; notebooks draw it.
@@ -136,10 +138,15 @@ class Coverage(Sequence[CoverageWindow]):
         return hash((self.feed, self.now, self._windows))
 
     @property
+    def _kept(self) -> list[CoverageWindow]:
+        """The windows from what was forgotten on."""
+        return [window for window in self._windows if window.state != "forgotten"]
+
+    @property
     def settled_through(self) -> datetime | None:
         """Everything from the feed's beginning up to this time is settled, or ``None``."""
         through = None
-        for window in self._windows:
+        for window in self._kept:
             if window.state != "settled":
                 break
             through = window.end
@@ -149,7 +156,7 @@ class Coverage(Sequence[CoverageWindow]):
     def read_through(self) -> datetime | None:
         """Everything from the feed's beginning up to this time was read, or ``None``."""
         through = None
-        for window in self._windows:
+        for window in self._kept:
             if window.state == "unread":
                 break
             through = window.end
@@ -158,11 +165,11 @@ class Coverage(Sequence[CoverageWindow]):
     @property
     def newest(self) -> datetime | None:
         """The newest instant that was read, perhaps with unread windows before it, or ``None``."""
-        return max((one.end for one in self._windows if one.state != "unread"), default=None)
+        return max((one.end for one in self._kept if one.state != "unread"), default=None)
 
     @property
     def spans(self) -> dict[_State, timedelta]:
-        """The total time in each of the four states."""
+        """The total time in each of the five states."""
         spans = dict.fromkeys(_STATES, timedelta(0))
         for window in self._windows:
             spans[window.state] += window.end - window.start

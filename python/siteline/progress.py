@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "StoreProgress"]
 
 
 class Progress(NamedTuple):
@@ -62,6 +62,37 @@ class Progress(NamedTuple):
     """Whether the last page has been read."""
     pages_expected: int | None = None
     """Pages in total, estimated from earlier reads; ``None`` where nothing similar was read."""
+
+
+class StoreProgress(NamedTuple):
+    """The progress of long work on a store: the callable passed as ``progress=`` gets it.
+
+    Of :meth:`Store.check`, :meth:`Store.backup`, :meth:`Store.forget`, :meth:`Store.compact`. An
+    exception in the callable ends the work; what it had committed stays.
+
+    - ``done``, ``total``: steps of the work: blocks of points, pages of the file; ``total`` grows
+      where the work finds more
+    - ``finished``: whether the work has ended
+
+    >>> seen = []
+    >>> siteline.Store("plant.siteline").check(progress=seen.append)
+    >>> seen[-1].finished, seen[-1].fraction
+    (True, 1.0)
+    """
+
+    done: int
+    """Steps that are done."""
+    total: int
+    """All steps, as far as they are known."""
+    finished: bool
+    """Whether the work has ended."""
+
+    @property
+    def fraction(self) -> float:
+        """The part that is done, from 0 to 1."""
+        if self.finished:
+            return 1.0
+        return self.done / self.total if self.total else 0.0
 
 
 def checked(progress: Any) -> Any:
@@ -111,6 +142,56 @@ def finish(callback: Any) -> None:
     """Close a bar of siteline, which stays visible; do nothing for a user's callable."""
     if isinstance(callback, (_Bar, _Line, _SharedBarPart)):
         callback.close()
+
+
+def store_reporter(progress: Any, title: str) -> Any:
+    """Return what the core calls with the steps of long work; ``None`` to report nothing."""
+    progress = checked(progress)
+    if progress is None:
+        return None
+    callback = _StoreLine(title) if progress is True else progress
+    if progress is True and not (_in_notebook() or _is_terminal(sys.stderr)):
+        return None
+    return _StoreReport(callback)
+
+
+def finish_store(report: _StoreReport | None) -> None:
+    """End the line of siteline; do nothing for a user's callable."""
+    if report is not None and isinstance(report.callback, _StoreLine):
+        report.callback.close()
+
+
+class _StoreReport:
+    """Makes the object that a callable gets."""
+
+    __slots__ = ("callback",)
+
+    def __init__(self, callback: Callable[[StoreProgress], object]) -> None:
+        self.callback = callback
+
+    def __call__(self, done: int, total: int, finished: bool) -> None:
+        self.callback(StoreProgress(done, total, finished))
+
+
+class _StoreLine:
+    """One line that is rewritten: the percentage of long work."""
+
+    __slots__ = ("_shown", "_title")
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._shown = ""
+
+    def __call__(self, progress: StoreProgress) -> None:
+        text = f"{self._title}: {progress.fraction:4.0%}"
+        if text != self._shown:
+            sys.stderr.write(f"\r{text}")
+            sys.stderr.flush()
+            self._shown = text
+
+    def close(self) -> None:
+        if self._shown:
+            sys.stderr.write("\n")
 
 
 class _Bar:

@@ -180,6 +180,7 @@ class RangeCoverage(TypedDict):
 
     - ``complete``: whether all of the range was read
     - ``read``, ``unread``: the parts that were read to the end of a chain, and those that were not
+    - ``forgotten``: the unread parts that :meth:`Store.forget` removed
     - ``settled``: the settled parts; ``None`` for :meth:`Store.as_of`
     - ``newest``: the newest instant of the feed that was read, or ``None``
 
@@ -199,6 +200,8 @@ class RangeCoverage(TypedDict):
     """The parts that were read, as (start, end)."""
     unread: list[list[str]]
     """The parts that were not read, as (start, end)."""
+    forgotten: list[list[str]]
+    """The unread parts whose points were removed, as (start, end)."""
     settled: list[list[str]] | None
     """The settled parts, as (start, end)."""
     complete: bool

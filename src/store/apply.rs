@@ -38,10 +38,7 @@ pub(super) fn apply(
         feeds.save(connection, feed, state)?;
         return Ok((known, Applied::default()));
     };
-    let mut known = match known {
-        Some(known) if known.index.generation == feed.generation => known,
-        _ => KnownFeed::load(connection, &feed)?,
-    };
+    let mut known = KnownFeed::current(connection, &feed, known)?;
     let applied = deliver(connection, &mut known, &mut feed, delivery, limits)?;
     known.index.generation = feed.generation;
     feeds.save(connection, feed, state)?;
@@ -126,7 +123,8 @@ fn log_row(delivery: &Delivery<'_>) -> StoreResult<PageRow> {
     })
 }
 
-/// A page's points by series and time, without duplicates: of two rows the later one wins.
+/// A page's points by series and time, without duplicates: of two rows the later one wins. What was
+/// forgotten does not come back.
 fn points(
     connection: &Connection,
     known: &mut FeedIndex,
@@ -146,6 +144,8 @@ fn points(
         series[envelope.series] = Some(id);
         read_rows(page, envelope, id, &mut points);
     }
+    let kept_from = feed.retention.kept_from;
+    points.retain(|(_, row)| row.timestamp >= kept_from);
     let key = |(series, row): &SeriesPoint| (*series, row.timestamp);
     if !points.is_sorted_by(|one, next| key(one) < key(next)) {
         points.reverse();

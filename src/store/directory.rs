@@ -124,6 +124,15 @@ impl FeedIndex {
         Ok(known)
     }
 
+    /// The directory pages of the stretches of time up to this one, in the order of time.
+    pub(super) fn pages_until(&self, stretch: i64) -> Vec<PageKey> {
+        let last = stretch.div_euclid(STRETCHES);
+        let mut numbers: Vec<PageKey> =
+            self.checks.keys().filter(|number| number.1 <= last).copied().collect();
+        numbers.sort_unstable_by_key(|number| (number.1, number.0));
+        numbers
+    }
+
     /// The number of a series; a new one gets the next.
     pub(super) fn series(
         &mut self,
@@ -184,6 +193,7 @@ pub(super) struct Directory<'c> {
     chunk: Statement<'c>,
     insert: Statement<'c>,
     update: Statement<'c>,
+    delete: Statement<'c>,
 }
 
 impl<'c> Directory<'c> {
@@ -191,7 +201,9 @@ impl<'c> Directory<'c> {
         let chunk = connection.prepare("SELECT bytes FROM contents WHERE id = ?1")?;
         let insert = connection.prepare("INSERT INTO contents (bytes) VALUES (?1)")?;
         let update = connection.prepare("UPDATE contents SET bytes = ?2 WHERE id = ?1")?;
-        Ok(Self { connection, feed, loaded: HashMap::new(), chunk, insert, update })
+        let delete =
+            connection.prepare("DELETE FROM contents WHERE id = ?1 RETURNING length(bytes)")?;
+        Ok(Self { connection, feed, loaded: HashMap::new(), chunk, insert, update, delete })
     }
 
     fn page(&mut self, known: &FeedIndex, number: PageKey) -> StoreResult<&mut DirectoryPage> {
@@ -279,6 +291,16 @@ impl<'c> Directory<'c> {
         Ok(found)
     }
 
+    /// The entries of a directory page.
+    pub(super) fn entries(
+        &mut self,
+        known: &FeedIndex,
+        number: PageKey,
+    ) -> StoreResult<Vec<(BlockKey, BlockEntry)>> {
+        let entries = &self.page(known, number)?.entries;
+        Ok(entries.iter().map(|(key, entry)| (*key, *entry)).collect())
+    }
+
     /// The rows of a block that the directory lists.
     pub(super) fn rows(
         &mut self,
@@ -314,14 +336,15 @@ impl<'c> Directory<'c> {
         entry.map_or(Ok(Vec::new()), |entry| self.rows(key, &entry))
     }
 
-    /// Writes a block.
+    /// Writes a block; gives the bytes of its chunk.
     pub(super) fn store(
         &mut self,
         known: &FeedIndex,
         key: BlockKey,
         rows: &[PointVersion],
-    ) -> StoreResult<()> {
+    ) -> StoreResult<u64> {
         let bytes = block::encode(rows);
+        let length = bytes.len() as u64;
         if !block::is_plausible(rows.len(), bytes.len()) {
             let what = format!("{} versions of points in one stretch of time", rows.len());
             return Err(StoreFailure::Refused(what, "No plausible data have so many."));
@@ -342,14 +365,37 @@ impl<'c> Directory<'c> {
         let page = self.page(known, page_key(key))?;
         page.changed = true;
         page.entries.insert(key, BlockEntry { summary, chunk, sum });
-        Ok(())
+        Ok(length)
+    }
+
+    /// Deletes a block; gives the bytes of its chunk.
+    pub(super) fn remove(
+        &mut self,
+        known: &FeedIndex,
+        key: BlockKey,
+        entry: &BlockEntry,
+    ) -> StoreResult<u64> {
+        let length: i64 = self.delete.query_row([entry.chunk], |row| row.get(0))?;
+        let page = self.page(known, page_key(key))?;
+        page.changed = true;
+        page.entries.remove(&key);
+        Ok(length.unsigned_abs())
     }
 
     /// Writes the directory pages that changed, and the digest of all of them.
     pub(super) fn finish(self, known: &mut FeedIndex, feed: &mut FeedRow) -> StoreResult<()> {
         let sql = "INSERT OR REPLACE INTO shelves VALUES (?1, ?2, ?3, ?4, ?5)";
         let mut statement = self.connection.prepare(sql)?;
+        let mut delete = self
+            .connection
+            .prepare("DELETE FROM shelves WHERE feed = ?1 AND rack = ?2 AND shelf = ?3")?;
         for (number, page) in self.loaded.into_iter().filter(|(_, page)| page.changed) {
+            if page.entries.is_empty() {
+                delete.execute((feed.id, number.0, number.1))?;
+                let old = known.checks.remove(&number).unwrap_or_default();
+                feed.directory = feed.directory.wrapping_sub(old);
+                continue;
+            }
             let bytes = entry_bytes(&page.entries);
             let check = page_check(feed.id, number, &bytes);
             statement.execute((feed.id, number.0, number.1, check, bytes))?;

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::bytes::Checksum;
 use super::failure::{StoreFailure, StoreResult};
+use super::retention::Retention;
 use super::schema::Root;
 
 /// No feed has so many pages: a forged number must not make a count overflow.
@@ -22,8 +23,10 @@ pub(super) struct FeedRow {
     pub(super) generation: i64,
     /// Microseconds that a block spans; 0 before the first point.
     pub(super) span: i64,
-    /// Seen points of pages up to this sequence number were deleted.
-    pub(super) forgotten: u64,
+    /// Seen points of pages up to this sequence number were deleted: older ones cannot be merged.
+    pub(super) pruned: u64,
+    /// What of its past is not kept.
+    pub(super) retention: Retention,
     pub(super) state_sum: i64,
     /// Digests of the tables of that name.
     pub(super) series: i64,
@@ -34,8 +37,8 @@ pub(super) struct FeedRow {
 }
 
 impl FeedRow {
-    const COLUMNS: &str = r#"id, name, sequence, generation, span, forgotten, state_sum, series, shelves,
-        pages, seen, recent, "check""#;
+    const COLUMNS: &str = r#"id, name, sequence, generation, span, pruned, kept_from, history_before,
+        history_from, state_sum, series, shelves, pages, seen, recent, "check""#;
 
     fn new(id: i64, name: &str) -> Self {
         Self {
@@ -44,7 +47,8 @@ impl FeedRow {
             sequence: 0,
             generation: 0,
             span: 0,
-            forgotten: 0,
+            pruned: 0,
+            retention: Retention::default(),
             state_sum: 0,
             series: 0,
             directory: 0,
@@ -56,10 +60,13 @@ impl FeedRow {
 
     fn check(&self) -> i64 {
         let sum = Checksum::new("feeds").number(self.id).bytes(self.name.as_bytes());
-        let (sequence, forgotten) = (self.sequence.cast_signed(), self.forgotten.cast_signed());
-        let numbers = [sequence, self.generation, self.span, forgotten, self.state_sum];
+        let Retention { kept_from, history_before, history_from } = self.retention;
+        let [sequence, pruned, history_from] =
+            [self.sequence, self.pruned, history_from].map(u64::cast_signed);
+        let numbers = [sequence, self.generation, self.span, pruned];
+        let retention = [kept_from, history_before, history_from, self.state_sum];
         let digests = [self.series, self.directory, self.pages, self.seen, self.recent];
-        sum.numbers(&numbers).numbers(&digests).value()
+        sum.numbers(&numbers).numbers(&retention).numbers(&digests).value()
     }
 
     /// Writes the row, and gives its checksum.
@@ -68,7 +75,7 @@ impl FeedRow {
         let columns = Self::COLUMNS;
         let sql = format!(
             "INSERT OR REPLACE INTO feeds ({columns})
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
         );
         connection.execute(
             &sql,
@@ -78,7 +85,10 @@ impl FeedRow {
                 self.sequence.cast_signed(),
                 self.generation,
                 self.span,
-                self.forgotten.cast_signed(),
+                self.pruned.cast_signed(),
+                self.retention.kept_from,
+                self.retention.history_before,
+                self.retention.history_from.cast_signed(),
                 self.state_sum,
                 self.series,
                 self.directory,
@@ -139,18 +149,24 @@ impl Feeds {
                 sequence: row.get::<_, i64>(2)?.cast_unsigned(),
                 generation: row.get(3)?,
                 span: row.get(4)?,
-                forgotten: row.get::<_, i64>(5)?.cast_unsigned(),
-                state_sum: row.get(6)?,
-                series: row.get(7)?,
-                directory: row.get(8)?,
-                pages: row.get(9)?,
-                seen: row.get(10)?,
-                recent: row.get(11)?,
+                pruned: row.get::<_, i64>(5)?.cast_unsigned(),
+                retention: Retention {
+                    kept_from: row.get(6)?,
+                    history_before: row.get(7)?,
+                    history_from: row.get::<_, i64>(8)?.cast_unsigned(),
+                },
+                state_sum: row.get(9)?,
+                series: row.get(10)?,
+                directory: row.get(11)?,
+                pages: row.get(12)?,
+                seen: row.get(13)?,
+                recent: row.get(14)?,
             };
-            if feed.check() != row.get::<_, i64>(12)? {
+            if feed.check() != row.get::<_, i64>(15)? {
                 return Err(StoreFailure::Corrupt("the row of a feed does not match its checksum"));
             }
-            if feed.span < 0 || [feed.sequence, feed.forgotten].iter().any(|n| *n > LARGEST) {
+            let numbers = [feed.sequence, feed.pruned, feed.retention.history_from];
+            if feed.span < 0 || numbers.iter().any(|n| *n > LARGEST) {
                 return Err(StoreFailure::Corrupt("the row of a feed has a number out of range"));
             }
             digest = digest.wrapping_add(feed.check());

@@ -12,20 +12,23 @@ use super::directory::{
 };
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
+use super::retention::Retention;
 use super::schema::{Root, Schema, TABLES};
 
 /// The schema of this version.
 pub(super) const SCHEMA: Schema =
     Schema { version: 2, tables: TABLES, steps: &[add_recent_points] };
 
-/// Schema 2 has recent points, and the directory says what is in each block.
+/// Schema 2 has recent points, the directory says what is in each block, and a feed's row what of its
+/// past is not kept.
 fn add_recent_points(connection: &Connection) -> StoreResult<()> {
     let mut root = Root::load(connection)?;
     let mut feeds = first_feeds(connection, root.digest)?;
     connection.execute_batch(
         r#"DROP TABLE feeds;
 CREATE TABLE feeds (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sequence INTEGER NOT NULL,
-  generation INTEGER NOT NULL, span INTEGER NOT NULL, forgotten INTEGER NOT NULL,
+  generation INTEGER NOT NULL, span INTEGER NOT NULL, pruned INTEGER NOT NULL,
+  kept_from INTEGER NOT NULL, history_before INTEGER NOT NULL, history_from INTEGER NOT NULL,
   state_sum INTEGER NOT NULL, series INTEGER NOT NULL, shelves INTEGER NOT NULL,
   pages INTEGER NOT NULL, seen INTEGER NOT NULL, recent INTEGER NOT NULL,
   "check" INTEGER NOT NULL) STRICT;
@@ -54,7 +57,8 @@ fn first_feeds(connection: &Connection, digest: i64) -> StoreResult<Vec<FeedRow>
             sequence: row.get::<_, i64>(2)?.cast_unsigned(),
             generation: row.get(3)?,
             span: row.get(4)?,
-            forgotten: row.get::<_, i64>(5)?.cast_unsigned(),
+            pruned: row.get::<_, i64>(5)?.cast_unsigned(),
+            retention: Retention::default(),
             state_sum: row.get(6)?,
             series: row.get(7)?,
             directory: row.get(8)?,
@@ -67,7 +71,7 @@ fn first_feeds(connection: &Connection, digest: i64) -> StoreResult<Vec<FeedRow>
             .number(feed.id)
             .bytes(feed.name.as_bytes())
             .numbers(&numbers)
-            .numbers(&[feed.forgotten.cast_signed(), feed.state_sum])
+            .numbers(&[feed.pruned.cast_signed(), feed.state_sum])
             .numbers(&[feed.series, feed.directory, feed.pages, feed.seen])
             .value();
         if check != row.get::<_, i64>(11)? {

@@ -14,13 +14,16 @@ mod access;
 mod apply;
 mod block;
 mod bytes;
+mod compact;
 mod connection;
 mod delays;
 mod directory;
 mod failure;
 mod feed_lock;
 mod feeds;
+mod forget;
 mod history;
+mod maintenance;
 mod migrate;
 mod network;
 mod page_merge;
@@ -28,11 +31,13 @@ mod pages;
 mod path;
 mod read;
 mod recent;
+mod retention;
 mod schema;
 mod seen;
 mod series_filter;
 mod target;
 mod view;
+mod watch;
 mod writer;
 mod written;
 
@@ -41,27 +46,28 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
 pub use self::access::{Share, StoreOptions};
 use self::connection::{BUSY_TIMEOUT, StoreConnection};
 pub(crate) use self::delays::{Age, Delays, Sighting, Sightings};
 use self::directory::{Directory, FeedIndex};
-use self::failure::{StoreFailure, StoreResult, system};
+use self::failure::{StoreFailure, StoreResult};
 use self::feeds::Feeds;
 use self::migrate::SCHEMA;
 use self::page_merge::Limits;
 pub(crate) use self::pages::PageChains;
 pub use self::read::Reader;
-use self::read::{ALL_TIME, FoundBlocks, find, rows_of};
+use self::read::{FoundBlocks, find, rows_of};
+pub use self::retention::Freed;
 use self::schema::{APPLICATION, Schema};
 pub use self::series_filter::{SeriesFilter, SeriesIds};
 pub(crate) use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
 pub use self::view::{Choice, Flagged, PointFilter, View};
+pub use self::watch::Watch;
 use self::writer::{Writer, Writers};
 use crate::error::{Error, Kind, Result};
-use crate::files::{self, unused};
 
 /// The timestamps of a block in these bytes, `None` where they are no block: for tests/fuzz.
 #[must_use]
@@ -233,59 +239,6 @@ impl Store {
         })
     }
 
-    /// Copies the store to another path; it may be in use.
-    ///
-    /// # Errors
-    /// `StoreError` where the path exists already; `StoreFull`; the others.
-    pub(crate) fn backup(&self, to: &Path) -> Result<()> {
-        let to = path::resolve(to)?;
-        let exists = || {
-            let message = format!("backup {}: this path exists already", to.display());
-            Error::new(Kind::StoreError, message).with_hint("Name a file that does not exist yet.")
-        };
-        if to.exists() {
-            return Err(exists());
-        }
-        let part = unused(&to, "part");
-        access::create_copy(&part, &self.path)?;
-        let copied = self.snapshot(|connection| copy(connection, &part));
-        if copied.is_err() {
-            let _gone = std::fs::remove_file(&part);
-        }
-        copied.and_then(|()| {
-            files::put(&part, &to, false).map_err(|error| match error.kind() {
-                std::io::ErrorKind::AlreadyExists => exists(),
-                _ => system(&to, "the copy cannot be renamed", &error),
-            })
-        })
-    }
-
-    /// Reads everything and verifies its checksums.
-    ///
-    /// # Errors
-    /// `StoreCorrupt`.
-    pub(crate) fn check(&self) -> Result<()> {
-        self.snapshot(|connection| {
-            let feeds = Feeds::load(connection)?;
-            for feed in feeds.rows() {
-                feed.state(connection)?;
-                let known = FeedIndex::load(connection, feed)?;
-                let mut directory = Directory::new(connection, feed.id)?;
-                for (key, entry) in
-                    FoundBlocks::load(connection, &known, feed, ALL_TIME, None)?.blocks
-                {
-                    entry.map_or(Ok(()), |entry| directory.check(key, &entry))?;
-                }
-                pages::all(connection, feed)?;
-                pages::check_seen(connection, feed)?;
-            }
-            let sql = "PRAGMA quick_check(1)";
-            let result: String = connection.query_row(sql, [], |row| row.get(0))?;
-            let damaged = StoreFailure::Corrupt("its file is damaged");
-            if result == "ok" { Ok(()) } else { Err(damaged) }
-        })
-    }
-
     /// Closes the store's connections. Open readers continue to their end; later calls fail with
     /// `ClosedError`.
     pub fn close(&self) {
@@ -319,6 +272,16 @@ impl Store {
         Err(Error::new(Kind::StoreError, message).with_hint("Open it again without read_only=."))
     }
 
+    /// Writes with this process's writer.
+    fn write<T>(&self, write: impl FnOnce(&mut Writer) -> StoreResult<T>) -> Result<T> {
+        self.refuse_read_only()?;
+        let open = || {
+            let link = StoreConnection::open(&self.path, self.busy_timeout)?;
+            link.prepared_for_writing(&SCHEMA)
+        };
+        self.with_path(self.writers.write(open, write))
+    }
+
     /// Reads in one transaction.
     fn snapshot<T>(&self, read: impl FnOnce(&Connection) -> StoreResult<T>) -> Result<T> {
         self.with_path(self.connect().and_then(|link| link.read(&self.path, read)))
@@ -336,24 +299,6 @@ fn not_ours(path: &Path) -> Option<Error> {
     }
     let what = format!("store {}: it is not a store of siteline", path.display());
     Some(Error::new(Kind::StoreError, what).with_hint(schema::OTHER_PATH))
-}
-
-/// Copies the snapshot that a connection reads into an empty file.
-fn copy(connection: &Connection, to: &Path) -> StoreResult<()> {
-    connection.query_row("SELECT COUNT(*) FROM store", [], |_| Ok(()))?;
-    let copied =
-        Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|mut copy| {
-            rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(
-                i32::MAX,
-                Duration::ZERO,
-                None,
-            )?;
-            copy.close().map_err(|(_, error)| error)
-        });
-    copied.map_err(|error| StoreFailure::Core(StoreFailure::Sqlite(error).into_error(to)))?;
-    // Windows syncs what may be written.
-    let synced = std::fs::OpenOptions::new().write(true).open(to).and_then(|file| file.sync_all());
-    synced.map_err(|error| StoreFailure::Core(system(to, "the copy cannot be flushed", &error)))
 }
 
 impl Target for Store {
@@ -377,14 +322,7 @@ impl Target for Store {
     }
 
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
-        self.refuse_read_only()?;
-        self.with_path(self.writers.write(
-            || {
-                let link = StoreConnection::open(&self.path, self.busy_timeout)?;
-                link.prepared_for_writing(&SCHEMA)
-            },
-            |writer| writer.apply(feed, delivery, state, self.limits),
-        ))
+        self.write(|writer| writer.apply(feed, delivery, state, self.limits))
     }
 }
 

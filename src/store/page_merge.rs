@@ -209,6 +209,24 @@ impl<'c, 'k> PageMerge<'c, 'k> {
     }
 }
 
+/// Moves the recent points of the stretches of time up to this one into their blocks, where no page is
+/// merged.
+pub(super) fn move_recent(
+    directory: &mut Directory<'_>,
+    connection: &Connection,
+    known: &mut KnownFeed,
+    feed: &mut FeedRow,
+    last: i64,
+) -> StoreResult<()> {
+    let stretches = known.recent.stretches().map(|(stretch, _)| stretch);
+    let stretches: BTreeSet<i64> = stretches.filter(|stretch| *stretch <= last).collect();
+    for (key, recent) in known.recent.take(connection, feed, &stretches)? {
+        let rows = combine(directory.rows_of(&known.index, key)?, &recent);
+        directory.store(&known.index, key, &rows)?;
+    }
+    Ok(())
+}
+
 /// The rows that the newest page adds to the points of a block: `rows` are in the block, others are
 /// recent.
 fn newer<'r>(

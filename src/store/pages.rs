@@ -149,6 +149,17 @@ pub(super) fn all(connection: &Connection, feed: &FeedRow) -> StoreResult<Vec<Pa
     Ok(pages)
 }
 
+/// Deletes the pages of chains that ended before a time: they brought nothing that is kept.
+pub(super) fn forget(connection: &Connection, feed: &mut FeedRow, before: i64) -> StoreResult<()> {
+    let sql = r#"DELETE FROM pages WHERE feed = ?1 AND "end" < ?2 RETURNING "check""#;
+    let mut statement = connection.prepare(sql)?;
+    let mut deleted = statement.query((feed.id, before))?;
+    while let Some(row) = deleted.next()? {
+        feed.pages = feed.pages.wrapping_sub(row.get(0)?);
+    }
+    Ok(())
+}
+
 /// The seen points of one page, as [`super::seen::encode`] wrote them.
 #[derive(Debug)]
 struct SeenRow {
@@ -266,7 +277,7 @@ pub(super) fn prune_seen(connection: &Connection, feed: &mut FeedRow) -> StoreRe
         let mut statement = connection.prepare(sql)?;
         let mut deleted = statement.query((feed.id, until))?;
         while let Some(row) = deleted.next()? {
-            feed.forgotten = feed.forgotten.max(row.get::<_, i64>(0)?.cast_unsigned());
+            feed.pruned = feed.pruned.max(row.get::<_, i64>(0)?.cast_unsigned());
             feed.seen = feed.seen.wrapping_sub(row.get(1)?);
         }
     }
@@ -313,10 +324,10 @@ impl LaterPages {
         page: &PageRow,
         runs: &[u8],
     ) -> StoreResult<Self> {
-        if page.sequence <= feed.forgotten {
+        if page.sequence <= feed.pruned {
             let what = format!(
                 "page request {} comes too late: requests up to {} can no longer be merged",
-                page.sequence, feed.forgotten
+                page.sequence, feed.pruned
             );
             return Err(StoreFailure::Refused(what, "Read its range again."));
         }

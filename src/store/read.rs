@@ -35,6 +35,7 @@ pub struct Reader {
     schema: SchemaRef,
     feed: i64,
     span: i64,
+    kept_from: i64,
     ranges: Vec<Range<i128>>,
     view: View,
     flagged: Flagged,
@@ -53,12 +54,15 @@ impl Reader {
         name: &str,
         filter: &PointFilter,
     ) -> StoreResult<Self> {
-        let ranges = filter.ranges.as_ref().map_or_else(
+        let mut ranges = filter.ranges.as_ref().map_or_else(
             || ALL_TIME.to_vec(),
             |ranges| ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect(),
         );
         let (feed, known, found) = link.read(path, |connection| {
             let feed = find(&Feeds::load(connection)?, name)?.clone();
+            let first = ranges.first().map_or(i128::MAX, |range| range.start);
+            feed.retention.check(name, filter.view, first)?;
+            leave_out(&mut ranges, feed.retention.kept_from);
             let known = FeedIndex::load(connection, &feed)?;
             let series = pick(&filter.series, &known, name)?;
             let found = FoundBlocks::load(connection, &known, &feed, &ranges, series.as_deref())?;
@@ -85,6 +89,7 @@ impl Reader {
             schema: filter.view.schema(),
             feed: feed.id,
             span: feed.span,
+            kept_from: feed.retention.kept_from,
             ranges,
             view: filter.view,
             flagged: filter.flagged,
@@ -100,6 +105,12 @@ impl Reader {
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+
+    /// Points before this time, in microseconds, were forgotten; the least time where none were.
+    #[must_use]
+    pub fn kept_from(&self) -> i64 {
+        self.kept_from
     }
 
     /// The next points: at least `rows` where there are so many, up to the end of a block; `None`
@@ -242,6 +253,14 @@ fn pick(filter: &SeriesFilter, known: &FeedIndex, name: &str) -> StoreResult<Opt
         let hint = "An id that no series of the feed has, as far as it was read, may be misspelt.";
         StoreFailure::Core(Error::new(Kind::QueryError, message).with_hint(hint))
     })
+}
+
+/// Leaves what lies before a time out of ascending ranges.
+fn leave_out(ranges: &mut Vec<Range<i128>>, before: i64) {
+    for range in &mut *ranges {
+        range.start = range.start.max(i128::from(before));
+    }
+    ranges.retain(|range| !range.is_empty());
 }
 
 /// The timestamps of a stretch.

@@ -21,6 +21,8 @@ use crate::error::excerpt;
 pub(super) const APPLICATION: i32 = 0x534C_5354;
 /// Measured beside 8 and 16 KiB: the smallest file, and the shortest log for a small change.
 const PAGE_SIZE: i64 = 4_096;
+/// `PRAGMA auto_vacuum`.
+pub(super) const INCREMENTAL: i64 = 2;
 
 /// The hint of the error for a file that is not a store.
 pub(super) const OTHER_PATH: &str = "Name another file, or one that does not exist yet.";
@@ -29,7 +31,8 @@ pub(super) const TABLES: &str = r#"
 CREATE TABLE store (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, made_by TEXT NOT NULL,
   layout INTEGER NOT NULL, digest INTEGER NOT NULL, "check" INTEGER NOT NULL) STRICT;
 CREATE TABLE feeds (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sequence INTEGER NOT NULL,
-  generation INTEGER NOT NULL, span INTEGER NOT NULL, forgotten INTEGER NOT NULL,
+  generation INTEGER NOT NULL, span INTEGER NOT NULL, pruned INTEGER NOT NULL,
+  kept_from INTEGER NOT NULL, history_before INTEGER NOT NULL, history_from INTEGER NOT NULL,
   state_sum INTEGER NOT NULL, series INTEGER NOT NULL, shelves INTEGER NOT NULL,
   pages INTEGER NOT NULL, seen INTEGER NOT NULL, recent INTEGER NOT NULL,
   "check" INTEGER NOT NULL) STRICT;
@@ -134,6 +137,8 @@ impl Schema {
             return enable_log(connection);
         }
         connection.pragma_update(None, "page_size", PAGE_SIZE)?;
+        // Of a new file: `compact` can give free pages back, some at a time.
+        connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
         enable_log(connection)?;
         let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have prepared the file meanwhile.

@@ -5,16 +5,17 @@ use std::collections::HashMap;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rusqlite::TransactionBehavior;
+use rusqlite::{Connection, TransactionBehavior};
 
 use super::apply::apply;
 use super::connection::StoreConnection;
 use super::failure::{StoreFailure, StoreResult};
-use super::feeds::Feeds;
+use super::feeds::{FeedRow, Feeds};
 use super::page_merge::Limits;
+use super::read::find;
 use super::schema::Schema;
 use super::target::{Applied, Delivery};
-use super::written::KnownFeed;
+use super::written::{BlockCache, KnownFeed};
 use crate::error::{Error, Kind};
 use crate::fork::Owned;
 use crate::lock::Mutex;
@@ -69,6 +70,37 @@ impl Writer {
             self.keep(feed, known);
         }
         Ok(applied)
+    }
+
+    /// Changes a feed in one transaction; its state too where one is given.
+    pub(super) fn change<T>(
+        &mut self,
+        name: &str,
+        state: Option<&[u8]>,
+        change: impl FnOnce(&Connection, &mut KnownFeed, &mut FeedRow) -> StoreResult<T>,
+    ) -> StoreResult<T> {
+        let (feeds, known) = (self.feeds.take(), self.known.remove(name));
+        self.points -= known.as_ref().map_or(0, KnownFeed::points);
+        let connection = self.link.connection_mut()?;
+        let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut feeds = Feeds::load_changed(&changes, feeds)?;
+        let mut feed = find(&feeds, name)?.clone();
+        let mut known = KnownFeed::current(&changes, &feed, known)?;
+        let outcome = change(&changes, &mut known, &mut feed)?;
+        feed.generation += 1;
+        known.index.generation = feed.generation;
+        known.blocks = BlockCache::default();
+        let state = state.map_or_else(|| feed.state(&changes), |state| Ok(state.to_vec()))?;
+        feeds.save(&changes, feed, &state)?;
+        changes.commit()?;
+        self.feeds = Some(feeds);
+        self.keep(name, known);
+        Ok(outcome)
+    }
+
+    /// The connection, for what is no change of a feed.
+    pub(super) fn connection(&self) -> StoreResult<&Connection> {
+        Ok(self.link.connection()?)
     }
 
     /// Keeps what is known of a feed, and forgets the others where they hold too many points: these are

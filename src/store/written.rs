@@ -21,7 +21,19 @@ pub(super) struct KnownFeed {
 }
 
 impl KnownFeed {
-    pub(super) fn load(connection: &Connection, feed: &FeedRow) -> StoreResult<Self> {
+    /// What is known of a feed, loaded where that is nothing or is no longer so.
+    pub(super) fn current(
+        connection: &Connection,
+        feed: &FeedRow,
+        known: Option<Self>,
+    ) -> StoreResult<Self> {
+        match known {
+            Some(known) if known.index.generation == feed.generation => Ok(known),
+            _ => Self::load(connection, feed),
+        }
+    }
+
+    fn load(connection: &Connection, feed: &FeedRow) -> StoreResult<Self> {
         let index = FeedIndex::load(connection, feed)?;
         let recent = RecentPoints::load(connection, feed, |_| true)?;
         Ok(Self { index, recent, blocks: BlockCache::default() })

@@ -69,6 +69,14 @@ impl Coverage {
         self.0 = pieces;
     }
 
+    /// Drops what lies before a time.
+    pub(super) fn forget(&mut self, before: i64) {
+        for read in &mut self.0 {
+            read.range.start = read.range.start.max(before);
+        }
+        self.0.retain(|read| !read.range.is_empty());
+    }
+
     /// Counts the window of a range that changed after its lateness as read before that: it is due to
     /// be read again.
     pub(super) fn unsettle(&mut self, range: Range, feed: &Feed) {
@@ -165,6 +173,8 @@ pub enum WindowState {
     Settling,
     /// Read after the lateness.
     Settled,
+    /// Its points were removed by `forget`; it is not read again.
+    Forgotten,
 }
 
 impl fmt::Display for WindowState {
@@ -186,6 +196,16 @@ pub struct Window {
     pub read_at: Option<Timestamp>,
     /// Until when a sync does not read it, because the service did not end its chain.
     pub set_aside: Option<Timestamp>,
+}
+
+/// The windows of a range whose points were forgotten.
+#[must_use]
+pub(super) fn forgotten_windows(feed: &Feed, range: Range) -> Vec<Window> {
+    let window = |part: Range| {
+        let (start, end) = part.instants();
+        Window { start, end, state: WindowState::Forgotten, read_at: None, set_aside: None }
+    };
+    range.cut(feed.window()).map(window).collect()
 }
 
 /// The windows from the feed's beginning to `now` less the settle lag, ascending, without gaps.

@@ -228,6 +228,16 @@ impl Feed {
             .filter(move |step| fits(*step))
     }
 
+    /// The same feed with a later beginning, in seconds; the same where there is none.
+    pub(super) fn beginning_at(&self, second: Option<i64>) -> Self {
+        match second.filter(|second| *second > self.since()) {
+            None => self.clone(),
+            Some(second) => {
+                Self(Arc::new(FeedInput { since: instant(second), ..FeedInput::clone(&self.0) }))
+            }
+        }
+    }
+
     /// The range from the feed's beginning to `end`.
     pub(super) fn range_to(&self, end: i64) -> Range {
         Range::new(self.since(), end)

@@ -76,5 +76,5 @@ pub use self::run::Run;
 pub use self::settings::SyncSettings;
 pub use self::state::FeedState;
 pub(crate) use self::stored::read_states;
-pub use self::stored::{FeedCoverage, FeedLateness, read_state, redefine};
+pub use self::stored::{FeedCoverage, FeedLateness, compact, forget, read_state, redefine};
 pub use self::task::Why;

@@ -93,7 +93,7 @@ pub(super) fn steps_of(
     terms: &PlanTerms<'_>,
 ) -> Vec<PlanStep> {
     let FeedState { density, coverage, given_up, .. } = known.state;
-    let feed = known.state.feed();
+    let feed = known.state.kept();
     if terms.reread.is_empty() && terms.clock.is_some_and(|clock| given_up.is_endless(clock)) {
         return Vec::new();
     }
@@ -218,12 +218,12 @@ pub(super) fn reserve_of(state: &FeedState, now: i64, resets_at: i64) -> u64 {
 /// The pages that one feed will need of the reserve once this range has been read.
 pub(super) fn reserve_after(state: &FeedState, range: Range, now: i64, resets_at: i64) -> u64 {
     let mut coverage = state.coverage.clone();
-    coverage.cover(range.and(state.feed().range_to(state.feed().horizon(now))), now);
+    coverage.cover(range.and(state.kept().range_to(state.feed().horizon(now))), now);
     reserve_for(state, &coverage, now, resets_at)
 }
 
 fn reserve_for(state: &FeedState, coverage: &Coverage, now: i64, resets_at: i64) -> u64 {
-    let feed = state.feed();
+    let feed = state.kept();
     let end = resets_at.saturating_sub(1);
     let becoming_due = Range::new(feed.settled_before(now), feed.settled_before(end));
     let read = coverage.covered().widened(feed.window()).and(&becoming_due.into());

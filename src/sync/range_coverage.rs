@@ -41,8 +41,10 @@ impl Choice for Unread {
 /// What has been read of a feed, as of some page request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
-    /// The feed's beginning.
+    /// The feed's beginning, after what was forgotten.
     since: i64,
+    /// What was forgotten.
+    forgotten: Ranges,
     /// The ranges that chains read to their end.
     covered: Ranges,
     /// The ranges of chains that have begun and not ended.
@@ -57,7 +59,8 @@ impl Known {
     /// As of now.
     pub(super) fn of(state: &FeedState) -> Self {
         Self {
-            since: state.feed().since(),
+            since: state.kept().since(),
+            forgotten: state.forgotten().into(),
             covered: state.coverage().covered(),
             begun: state.begun(),
             settled: Some(state.settled()),
@@ -73,7 +76,8 @@ impl Known {
         // A chain covers its range only up to the settle lag at its beginning, which the state knows.
         let covered = ranges(&chains.ended).and(&state.coverage().covered());
         let begun = ranges(&chains.begun);
-        Self { since: state.feed().since(), covered, begun, ..Self::default() }
+        let (since, forgotten) = (state.kept().since(), state.forgotten().into());
+        Self { since, forgotten, covered, begun, ..Self::default() }
     }
 
     fn newest(&self) -> Option<i64> {
@@ -95,6 +99,8 @@ pub struct RangeCoverage {
     /// The parts that were not: those before `newest`, a named range's rest after it, and, where no
     /// range was named, the ranges of chains that have not ended.
     pub unread: Ranges,
+    /// The unread parts that were read once, and whose points were removed by `forget`.
+    pub forgotten: Ranges,
     /// The settled parts; `None` for a view of the past.
     pub settled: Option<Ranges>,
     /// Whether nothing is unread.
@@ -154,6 +160,7 @@ impl RangeCoverage {
             settled: known.settled.as_ref().map(|settled| settled.and(&asked)),
             complete: missing == Missing::Nothing,
             set_aside: known.given_up.until(&unread),
+            forgotten: unread.and(&known.forgotten),
             read,
             unread,
             missing,
@@ -192,25 +199,33 @@ impl RangeCoverage {
     }
 
     fn error(&self, feed: &str) -> Error {
-        let early = if self.starts_at_or_after(self.first) {
-            String::new()
-        } else {
-            let first = self.first;
-            format!(
-                " The feed begins at {first}: a feed of another name may have an earlier since=."
-            )
-        };
-        let how = match self.set_aside {
-            None => "client.sync() reads what is due".to_owned(),
-            Some(until) => format!(
-                "The chain of an unread part was not read to its end: a sync tries it again after \
-                 {until}, or at once with reread=(start, end)"
-            ),
-        };
-        let hint = format!(
-            "{how}; store.coverage({feed:?}) shows what has been read. unread=\"warn\" leaves unread \
-             parts out, unread=\"keep\" also gives the points of them that have arrived.{early}"
-        );
+        let first = self.first;
+        let mut hint = Vec::new();
+        if !self.forgotten.is_empty() {
+            hint.push(format!(
+                "What lies before {first} was removed by store.forget(), and no sync reads it again: a feed \
+                 of another name can."
+            ));
+        }
+        if self.unread != self.forgotten {
+            hint.push(match self.set_aside {
+                None => "client.sync() reads what is due.".to_owned(),
+                Some(until) => format!(
+                    "The chain of an unread part was not read to its end: a sync tries it again after \
+                     {until}, or at once with reread=(start, end)."
+                ),
+            });
+        }
+        hint.push(format!(
+            "store.coverage({feed:?}) shows what has been read. unread=\"warn\" leaves unread parts out, \
+             unread=\"keep\" also gives the points of them that have arrived."
+        ));
+        if self.forgotten.is_empty() && !self.starts_at_or_after(first) {
+            hint.push(format!(
+                "The feed begins at {first}: a feed of another name may have an earlier since=."
+            ));
+        }
+        let hint = hint.join(" ");
         let error = Error::new(Kind::UnreadRange, format!("feed {feed:?}: {self}")).with_hint(hint);
         error.with(|context| context.spans = self.unread.iter().map(Range::instants).collect())
     }
@@ -230,7 +245,12 @@ impl fmt::Display for RangeCoverage {
                 write!(f, "read up to {newest}, the newest instant that was read")
             }
             (Missing::Parts | Missing::Everything, Some(_)) => {
-                write!(f, "unread: {}", listed(&self.unread))
+                let unread = self.unread.without(&self.forgotten);
+                let parts = [("unread", &unread), ("forgotten", &self.forgotten)];
+                let shown = parts.into_iter().filter(|(_, ranges)| !ranges.is_empty());
+                let shown: Vec<String> =
+                    shown.map(|(what, ranges)| format!("{what}: {}", listed(ranges))).collect();
+                f.write_str(&shown.join("; "))
             }
         }
     }
@@ -289,7 +309,9 @@ mod tests {
             let settled = Some(covered.clone());
             let (covered_, begun_) = (covered.clone(), begun.clone());
             let given_up = GivenUp::default();
-            let known = Known { since, covered: covered_, begun: begun_, settled, given_up };
+            let forgotten = Ranges::none();
+            let known =
+                Known { since, forgotten, covered: covered_, begun: begun_, settled, given_up };
             let found = RangeCoverage::new((start.map(instant), end.map(instant)), &known, counts_begun);
 
             let has = |ranges: &Ranges, at| ranges.contains(Range::new(at, at + 1));

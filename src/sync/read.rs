@@ -109,11 +109,24 @@ impl ReadSpec {
     /// # Errors
     /// `UnreadRange`; `StoreError` for an unknown feed; the others.
     pub fn open(&self, store: &Store) -> Result<Snapshot> {
-        // The state is read before the points, which therefore have all that it says was read.
-        let state = read_state(store, &self.feed)?;
-        let coverage = self.coverage_in(store, &state)?;
+        // The state is read before the points, which therefore have all that it says was read, unless
+        // some were forgotten meanwhile.
+        let mut state = read_state(store, &self.feed)?;
+        loop {
+            let snapshot = self.open_with(store, &state)?;
+            let kept_from = snapshot.reader.kept_from();
+            if !state.forget_up_to(kept_from) {
+                return Ok(snapshot);
+            }
+        }
+    }
+
+    fn open_with(&self, store: &Store, state: &FeedState) -> Result<Snapshot> {
+        // Before its coverage: of a past that is not kept, that is not known either.
+        store.check_history(&self.feed, self.view, self.start.map(Timestamp::as_microsecond))?;
+        let coverage = self.coverage_in(store, state)?;
         let warning = coverage.check(&self.feed, self.unread)?;
-        let ranges = self.ranges(&state, &coverage);
+        let ranges = self.ranges(state, &coverage);
         let snapshot = |reader, sequence| {
             let feed = state.feed().clone();
             Snapshot { reader, sequence, feed, coverage, warning }

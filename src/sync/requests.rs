@@ -144,7 +144,7 @@ impl Run {
         let record = work.chain(step);
         let state = work.state(step.feed);
         let (start, end) = step.range.instants();
-        let query = state.feed().query_of(step.range)?;
+        let query = state.kept().query_of(step.range)?;
         self.client.listed().log_missing(&query);
         let settings = DecodeSettings::for_query(&query, self.settings.shape.clone(), Vec::new())?;
         let (settings, origin) = (Arc::new(settings), self.client.origin());

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::audits::AuditLog;
-use super::coverage::{Coverage, Window, windows};
+use super::coverage::{Coverage, Window, forgotten_windows, windows};
 use super::feed::{Difference, Feed, FeedInput};
 use super::given_up::{GivenUp, SetAside};
-use super::ranges::{Range, Ranges, instant};
+use super::ranges::{Range, Ranges, floor, instant};
 use super::task::Why;
 use super::unfinished::{LARGEST, UnfinishedChain};
 use crate::client::density::Density;
@@ -33,6 +33,8 @@ const MOST_READS: usize = 1_000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeedState {
     feed: Feed,
+    /// The feed without what was forgotten: it begins there.
+    kept: Feed,
     /// The base URL of the service that the feed is read from.
     service: String,
     pub(super) next_sequence: u64,
@@ -51,6 +53,9 @@ struct Form {
     #[serde(with = "FeedForm")]
     feed: FeedInput,
     service: String,
+    /// Where the feed begins since points were forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kept_from: Option<i64>,
     next_sequence: u64,
     coverage: Coverage,
     chains: Vec<UnfinishedChain>,
@@ -92,6 +97,7 @@ impl FeedState {
     pub fn new(feed: &Feed, service: &str) -> Self {
         Self {
             feed: feed.clone(),
+            kept: feed.clone(),
             service: service.to_owned(),
             next_sequence: 1,
             coverage: Coverage::default(),
@@ -150,8 +156,10 @@ impl FeedState {
         if !is_plausible {
             return Err(damaged());
         }
+        let feed = Feed::new(form.feed).map_err(|_| damaged())?;
         let state = Self {
-            feed: Feed::new(form.feed).map_err(|_| damaged())?,
+            kept: feed.beginning_at(form.kept_from),
+            feed,
             service: form.service,
             next_sequence: form.next_sequence,
             coverage: form.coverage,
@@ -171,6 +179,7 @@ impl FeedState {
             made_by: crate::VERSION.to_owned(),
             feed: self.feed.input().clone(),
             service: self.service.clone(),
+            kept_from: self.kept_from(),
             next_sequence: self.next_sequence,
             coverage: self.coverage.clone(),
             chains: self.chains.clone(),
@@ -187,6 +196,22 @@ impl FeedState {
     #[must_use]
     pub fn feed(&self) -> &Feed {
         &self.feed
+    }
+
+    /// The feed as it is read: it begins where points are kept.
+    pub(super) fn kept(&self) -> &Feed {
+        &self.kept
+    }
+
+    /// Where the feed begins since points were forgotten; `None` where none were.
+    pub(super) fn kept_from(&self) -> Option<i64> {
+        Some(self.kept.since()).filter(|from| *from != self.feed.since())
+    }
+
+    /// What was forgotten: from the feed's beginning to where points are kept.
+    #[must_use]
+    pub(super) fn forgotten(&self) -> Range {
+        Range::new(self.feed.since(), self.kept.since())
     }
 
     /// The ranges that have been read.
@@ -215,8 +240,8 @@ impl FeedState {
 
     /// The end of the range that the feed begins in.
     fn through(&self, ranges: &Ranges) -> Option<Timestamp> {
-        let first = ranges.iter().find(|range| range.end > self.feed.since())?;
-        (first.start <= self.feed.since()).then(|| instant(first.end))
+        let first = ranges.iter().find(|range| range.end > self.kept.since())?;
+        (first.start <= self.kept.since()).then(|| instant(first.end))
     }
 
     /// Everything from the feed's beginning up to this time was read.
@@ -252,7 +277,9 @@ impl FeedState {
     /// The windows from the feed's beginning to `now` less the settle lag, ascending, without gaps.
     #[must_use]
     pub fn windows(&self, now: Timestamp) -> Vec<Window> {
-        self.given_up.mark(windows(&self.feed, &self.coverage, now), now.as_second())
+        let mut all = forgotten_windows(&self.feed, self.forgotten());
+        all.extend(windows(&self.kept, &self.coverage, now));
+        self.given_up.mark(all, now.as_second())
     }
 
     /// The settled ranges. They do not depend on the time: they were read after their lateness.
@@ -260,7 +287,7 @@ impl FeedState {
     pub fn settled(&self) -> Ranges {
         let newest = self.coverage.iter().map(|read| read.read_at).max();
         let Some(newest) = newest else { return Ranges::none() };
-        let to_horizon = self.feed.range_to(self.feed.horizon(newest));
+        let to_horizon = self.kept.range_to(self.feed.horizon(newest));
         self.coverage.settled(&self.feed).and(&to_horizon.into())
     }
 
@@ -301,12 +328,59 @@ impl FeedState {
         let mut state = self.clone();
         let chains = std::mem::take(&mut state.chains);
         state.given_up.release();
-        state.forget(chains);
+        state.abandon(chains);
         Ok(Self {
+            kept: feed.beginning_at(self.kept_from()),
             feed: feed.clone(),
             density: if same_pages { density } else { density.with_other_pages() },
             ..state
         })
+    }
+
+    /// The same state without what lies before a time: the feed begins there, on the grid of its
+    /// buckets, and what is before that is never read again. Chains that reach before it are given up.
+    ///
+    /// # Errors
+    /// `QueryError` for a time after the newest instant that was read: it would forget what never was.
+    pub fn forget(&self, before: Timestamp) -> Result<Self> {
+        let from = floor(before.as_second(), self.feed.width());
+        if from <= self.kept.since() {
+            return Ok(self.clone());
+        }
+        let newest = self.coverage.end().unwrap_or(self.kept.since());
+        if from > newest {
+            let (name, newest) = (self.feed.name(), instant(newest));
+            let message = format!(
+                "before={before} lies after {newest}, the newest instant of feed {name:?} that was read"
+            );
+            return Err(Error::new(Kind::QueryError, message)
+                .with_hint("What was never read cannot be forgotten: name an earlier time."));
+        }
+        let mut state = self.clone();
+        state.begin_at(from);
+        Ok(state)
+    }
+
+    /// Drops what lies before this time, in microseconds, as [`FeedState::forget`] does; false where
+    /// nothing does.
+    pub(super) fn forget_up_to(&mut self, kept_from: i64) -> bool {
+        let from = kept_from.div_euclid(1_000_000);
+        let later = from > self.kept.since();
+        if later {
+            self.begin_at(from);
+        }
+        later
+    }
+
+    /// Lets the feed begin at this time, in seconds.
+    fn begin_at(&mut self, from: i64) {
+        self.kept = self.feed.beginning_at(Some(from));
+        let chains = std::mem::take(&mut self.chains).into_iter();
+        let (dropped, kept) = chains.partition(|chain| chain.start < from);
+        self.chains = kept;
+        self.abandon(dropped);
+        self.given_up.remove(Range::new(i64::MIN, from));
+        self.coverage.forget(from);
     }
 
     /// True for an audit of a range of which a part is settled.
@@ -340,11 +414,11 @@ impl FeedState {
         let chains = std::mem::take(&mut self.chains).into_iter();
         let (dropped, kept) = chains.partition(|chain| self.is_superseded(chain, now));
         self.chains = kept;
-        self.forget(dropped);
+        self.abandon(dropped);
     }
 
     /// Gives up chains. What no other has read to its end stays known as begun.
-    fn forget(&mut self, chains: Vec<UnfinishedChain>) {
+    fn abandon(&mut self, chains: Vec<UnfinishedChain>) {
         let covered = self.coverage.covered();
         for chain in chains {
             for range in Ranges::from(chain.range()).without(&covered).iter() {

@@ -6,10 +6,11 @@ use serde::Serialize;
 use super::arrival::DelaySummary;
 use super::coverage::Window;
 use super::feed::Feed;
+use super::ranges::Range;
 use super::state::FeedState;
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
-use crate::store::{Store, Target as _};
+use crate::store::{Freed, Store, Target as _, Watch};
 
 /// The state of a feed.
 ///
@@ -60,6 +61,42 @@ pub fn redefine(store: &Store, feed: &Feed) -> Result<()> {
     // Read again: it may have been written since.
     let redefined = read_state(store, name)?.redefine(feed)?;
     store.apply(name, None, &redefined.to_bytes()).map(drop)
+}
+
+/// Forgets what lies before a time: its points go, the feed begins there from now on, and no sync reads
+/// again what is before that.
+///
+/// # Errors
+/// `QueryError` for a time after the newest instant that was read, `StoreBusy` while a run holds the
+/// feed, `StoreError` for a feed that is not there; the others.
+pub fn forget(store: &Store, feed: &str, before: Timestamp, watch: &Watch) -> Result<Freed> {
+    read_state(store, feed)?;
+    let _lock = store.lock(feed)?;
+    let state = read_state(store, feed)?.forget(before)?;
+    if state.forgotten().is_empty() {
+        return Ok(Freed::default());
+    }
+    // Also where nothing is new: an earlier call may have been killed.
+    let (_, kept_from) = state.forgotten().microseconds();
+    store.forget(feed, kept_from, &state.to_bytes(), watch)
+}
+
+/// Removes the older versions of the points in settled windows, of these feeds, and gives the file's free
+/// space back. `as_of` and `changes` of before that are refused from then on.
+///
+/// # Errors
+/// As [`forget`]; `StoreBusy` while another process writes.
+pub fn compact(store: &Store, feeds: &[String], watch: &Watch) -> Result<Freed> {
+    let mut removed = Freed::default();
+    for feed in feeds {
+        read_state(store, feed)?;
+        let _lock = store.lock(feed)?;
+        let settled = read_state(store, feed)?.settled();
+        let ranges: Vec<_> = settled.iter().map(Range::microseconds).collect();
+        removed += store.compact(feed, &ranges, watch)?;
+    }
+    removed.returned = store.give_back(watch)?;
+    Ok(removed)
 }
 
 /// The windows of a feed, and which of them have points.

@@ -3,6 +3,7 @@
 
 mod coverage;
 mod feeds;
+mod forgetting;
 mod lateness;
 mod planning;
 mod running;

@@ -47,7 +47,7 @@ def test_a_coverage_is_a_sequence_of_windows():
     assert coverage.newest == coverage[-2].end
     assert coverage.spans == {
         "settled": 35 * DAY, "settling": DAY, "provisional": 2 * DAY + 22 * HOUR,
-        "unread": DAY + HOUR,
+        "unread": DAY + HOUR, "forgotten": 0 * DAY,
     }  # fmt: skip
     assert pickle.loads(pickle.dumps(coverage)) == coverage
     assert hash(coverage) == hash(sample())

@@ -147,6 +147,7 @@ def test_a_range_up_to_now_ends_at_the_newest_instant_with_one_warning_and_a_mar
         "newest": iso(NEWEST)[0],
         "read": [iso(start, NEWEST)],
         "unread": [iso(NEWEST, end)],
+        "forgotten": [],
         "settled": [],
         "complete": False,
     }

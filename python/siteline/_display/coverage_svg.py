@@ -25,6 +25,7 @@ _FILL = {
     "settling": (AMBER, 1.0),
     "provisional": (BLUE, 0.45),
     "unread": ("#808080", 0.3),
+    "forgotten": ("#808080", 0.45),
 }
 # In pixels: the margins, and the distances of cells and rows.
 _LEFT, _TOP, _COLUMN, _ROW = 76, 44, 17, 18
@@ -91,8 +92,10 @@ def _cells(coverage: Coverage, rows: list[Row]) -> str:
 def _window(x: float, y: float, width: float, window: CoverageWindow) -> str:
     read = "never read" if window.read_at is None else f"read {to_minute(window.read_at)}"
     empty = ", no points" if window.empty else ""
-    title = f"{to_minute(window.start)} to {to_minute(window.end)}: {window.state}, {read}{empty}"
-    box = _box(x, y, width, *_FILL[window.state], hollow=bool(window.empty))
+    known = "" if window.state == "forgotten" else f", {read}{empty}"
+    title = f"{to_minute(window.start)} to {to_minute(window.end)}: {window.state}{known}"
+    hollow = bool(window.empty) or window.state == "forgotten"
+    box = _box(x, y, width, *_FILL[window.state], hollow=hollow)
     return f"{box}<title>{title}</title></rect>"
 
 
@@ -108,7 +111,11 @@ def _box(x: float, y: float, width: float, colour: str, opacity: float, *, hollo
 
 def _legend(coverage: Coverage, y: float) -> str:
     spans = coverage.spans.items()
-    entries = [(f"{state} {duration(span)}", *_FILL[state], False) for state, span in spans if span]
+    entries = [
+        (f"{state} {duration(span)}", *_FILL[state], state == "forgotten")
+        for state, span in spans
+        if span
+    ]
     if empty := empty_time(coverage):
         entries.append((f"read, empty {duration(empty)}", BLUE, 1.0, True))
     drawn, x = [], 0.0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_MARKS = {"settled": "█", "settling": "▓", "provisional": "▒", "unread": "·"}
+_MARKS = {"settled": "█", "settling": "▓", "provisional": "▒", "unread": "·", "forgotten": "░"}
 _EMPTY = "▁"
 _ROWS = 24
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from siteline.reports import PageReport, TableReport
 
-    _State: TypeAlias = Literal["settled", "settling", "provisional", "unread"]
+    _State: TypeAlias = Literal["settled", "settling", "provisional", "unread", "forgotten"]
 
 __all__: list[str] = []
 

@@ -5,6 +5,7 @@ pub(crate) mod awaitable;
 pub(crate) mod coroutine;
 pub(crate) mod errors;
 pub(crate) mod logging;
+pub(crate) mod long_work;
 pub(crate) mod modules;
 pub(crate) mod process;
 pub(crate) mod runtime;

@@ -1,6 +1,7 @@
 //! `siteline.Store`: one file that holds feeds.
 
 pub(crate) mod feed;
+mod maintenance;
 pub(crate) mod points;
 mod series;
 mod snapshot;
@@ -186,18 +187,6 @@ impl PyStore {
         let delivery = page.map(|page| delivery(py, page.get())).transpose()?;
         let applied = self.work(py, |store| store.apply(&name, delivery.as_ref(), state))?;
         Ok((applied.inserted, applied.revised, applied.unchanged))
-    }
-
-    /// Copy the store to another path, while it is in use. A :class:`StoreError` where something is
-    /// there already.
-    fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<()> {
-        let path = path_of(path, "path")?;
-        self.work(py, |store| store.backup(&absolute(&path).unwrap_or(path)))
-    }
-
-    /// Read everything and compare it with its checksums: :class:`StoreCorrupt` where it differs.
-    fn check(&self, py: Python<'_>) -> PyResult<()> {
-        self.work(py, Store::check)
     }
 
     /// Close its connections: later calls raise :class:`ClosedError`. Closing again does nothing.

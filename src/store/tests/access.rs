@@ -55,7 +55,7 @@ fn s18_a_store_and_its_files_are_the_owners_alone_unless_shared() {
             assert_eq!(mode(&beside(&folder.file(), ending)), expected, "{ending}");
         }
         let copy = folder.0.join("copy");
-        store.backup(&copy).unwrap();
+        store.backup(&copy, &Watch::default()).unwrap();
         assert_eq!(mode(&copy), expected);
     }
 }
@@ -199,8 +199,8 @@ fn s19_a_closed_store_is_read_without_making_a_file() {
         (reader.feeds().unwrap(), reader.sequence("line").unwrap()),
         (vec!["line".into()], 1)
     );
-    reader.check().unwrap();
-    reader.backup(&folder.0.join("copy")).unwrap();
+    reader.check(&Watch::default()).unwrap();
+    reader.backup(&folder.0.join("copy"), &Watch::default()).unwrap();
     assert_eq!(names(&folder), ["", "copy"]);
     assert_eq!(latest(&Store::open(&folder.0.join("copy")).unwrap()).len(), 900);
 }

@@ -130,7 +130,11 @@ fn s7_a_missing_or_an_outdated_row_is_detected() {
         std::fs::write(folder.file(), &bytes).unwrap();
         Connection::open(folder.file()).unwrap().execute_batch(change).unwrap();
         let store = folder.store();
-        assert_eq!(store.check().unwrap_err().kind(), Kind::StoreCorrupt, "{change}");
+        assert_eq!(
+            store.check(&Watch::default()).unwrap_err().kind(),
+            Kind::StoreCorrupt,
+            "{change}"
+        );
         let late = Request::whole(13, 0, 9, &[]);
         let late = Request { first: 11, ..late };
         assert_eq!(late.apply_to(&store, b"").unwrap_err().kind(), Kind::StoreCorrupt);
@@ -198,7 +202,8 @@ fn s7_one_flipped_bit_in_the_log_of_a_store_left_open_costs_at_most_the_newest_p
         let _gone = std::fs::remove_file(beside(&copy, "-shm"));
         std::fs::write(copy.file(), &main).unwrap();
         std::fs::write(beside(&copy, "-wal"), &flipped).unwrap();
-        match Store::open(&copy.file()).and_then(|store| Ok((feed_state(&store)?, store.check()?)))
+        match Store::open(&copy.file())
+            .and_then(|store| Ok((feed_state(&store)?, store.check(&Watch::default())?)))
         {
             Ok((now, ())) if past.last() == Some(&now) => newest += 1,
             Ok((now, ())) => {

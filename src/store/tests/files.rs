@@ -107,7 +107,7 @@ fn a_file_that_is_no_store_is_refused_and_not_changed() {
         Connection::open(path).unwrap().pragma_update(None, "application_id", 7).unwrap();
     });
     std::fs::write(folder.file(), "").unwrap();
-    folder.store().check().unwrap();
+    folder.store().check(&Watch::default()).unwrap();
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn s8_a_migration_step_that_fails_leaves_the_older_schema() {
     let error =
         Store::open_as(&folder.file(), StoreOptions::default(), BUSY_TIMEOUT, &broken).unwrap_err();
     assert_eq!(error.kind(), Kind::StoreError);
-    folder.store().check().unwrap();
+    folder.store().check(&Watch::default()).unwrap();
 }
 
 #[test]
@@ -223,9 +223,9 @@ fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
         });
         for copy in 0..10 {
             let to = folder.0.join(format!("copy-{copy}"));
-            store.backup(&to).unwrap();
+            store.backup(&to, &Watch::default()).unwrap();
             let copy = Store::open(&to).unwrap();
-            copy.check().unwrap();
+            copy.check(&Watch::default()).unwrap();
             let sequence = copy.sequence("line").unwrap();
             assert_eq!(copy.state("line").unwrap(), Some(sequence.to_string().into_bytes()));
             let value = Some(value(sequence).to_bits());
@@ -235,7 +235,7 @@ fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
         }
         writer.join().unwrap();
     });
-    let error = store.backup(&folder.0.join("copy-0")).unwrap_err();
+    let error = store.backup(&folder.0.join("copy-0"), &Watch::default()).unwrap_err();
     assert!(error.kind() == Kind::StoreError && error.to_string().contains("already"), "{error}");
     let left = std::fs::read_dir(&folder.0).unwrap().flatten();
     assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().contains("-part")));
@@ -247,7 +247,7 @@ fn a_backup_does_not_replace_a_link_to_nothing() {
     let folder = Folder::new();
     let (store, to) = (folder.store(), folder.0.join("copy"));
     std::os::unix::fs::symlink(folder.0.join("nowhere"), &to).unwrap();
-    let error = store.backup(&to).unwrap_err();
+    let error = store.backup(&to, &Watch::default()).unwrap_err();
     assert!(error.kind() == Kind::StoreError && error.to_string().contains("already"), "{error}");
     assert!(to.is_symlink() && !to.exists());
     let left = std::fs::read_dir(&folder.0).unwrap().flatten();

@@ -52,7 +52,7 @@ fn a_page_that_was_not_committed_leaves_nothing_behind() {
     other.execute_batch("DROP TRIGGER stop").unwrap();
     let applied = request.apply_to(&store, b"2").unwrap();
     assert_eq!((applied.inserted, applied.revised), (1, 1));
-    store.check().unwrap();
+    store.check(&Watch::default()).unwrap();
     assert_eq!(latest(&store).len(), 2);
 }
 
@@ -91,7 +91,7 @@ fn two_stores_of_one_file_see_the_pages_of_the_other() {
     }
     assert_eq!(latest(&stores[0]), latest(&stores[1]));
     assert_eq!(latest(&stores[0]).len(), 19 + 7);
-    stores[0].check().unwrap();
+    stores[0].check(&Watch::default()).unwrap();
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn eight_threads_may_create_one_store_at_once() {
             }
         });
         assert_eq!(folder.store().feeds().unwrap().len(), 8);
-        folder.store().check().unwrap();
+        folder.store().check(&Watch::default()).unwrap();
     }
 }
 
@@ -148,7 +148,7 @@ fn after_close_calls_are_refused_and_readers_continue() {
         store.lock("line").unwrap_err(),
         store.apply("line", None, b"").unwrap_err(),
         store.read("line", all(View::Latest, Flagged::Keep)).unwrap_err(),
-        store.check().unwrap_err(),
+        store.check(&Watch::default()).unwrap_err(),
     ];
     assert!(closed.iter().all(|error| error.kind() == Kind::ClosedError), "{closed:?}");
 }
@@ -172,7 +172,7 @@ fn r12_a_forked_child_writes_with_its_own_connection() {
     assert_eq!(latest(&store), [(1, 1, Some(4.0_f64.to_bits()), None)]);
     drop(lock);
     drop(store.lock("line").unwrap());
-    store.check().unwrap();
+    store.check(&Watch::default()).unwrap();
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn the_seen_points_of_an_abandoned_chain_are_deleted_and_flag_nothing() {
         Request::whole(sequence, 20, 29, &one).apply_to(&store, b"").unwrap();
     }
     assert!(seen_rows(&folder) < i64::try_from(KEPT).unwrap() && seen_rows(&folder) == 100);
-    store.check().unwrap();
+    store.check(&Watch::default()).unwrap();
     let ends = Request { first: 1, ..Request::whole(3 * ABANDONED, 0, 9, &[(1, 2, None)]) };
     assert_eq!(ends.apply_to(&store, b"").unwrap().flagged, 0, "its points are not known any more");
     assert_eq!(latest(&store).len(), 3);
@@ -241,5 +241,5 @@ fn a_feed_whose_first_page_is_empty_sets_its_span_from_the_next() {
     let blocks: i64 =
         connection.query_row("SELECT COUNT(*) FROM contents", [], |row| row.get(0)).unwrap();
     assert_eq!(blocks, 16, "128 minutes each");
-    store.check().unwrap();
+    store.check(&Watch::default()).unwrap();
 }

@@ -6,6 +6,7 @@ mod codec;
 mod faults;
 mod files;
 mod life;
+mod maintenance;
 mod model;
 mod recent;
 mod refusals;

@@ -126,19 +126,19 @@ impl Model {
                 self.assert_parts_agree(store, view, flagged, &shown);
             }
         }
-        store.check().unwrap();
+        store.check(&Watch::default()).unwrap();
     }
 }
 
 /// Limits at which a few points are recent points, and are moved after some pages.
-fn limits() -> impl Strategy<Value = Limits> {
+pub(super) fn limits() -> impl Strategy<Value = Limits> {
     let small = (1..6_usize, 0..5_usize, 0..5_usize, 0..25_usize);
     let small = small.prop_map(|(few, many, dense, most)| Limits { few, many, dense, most });
     prop_oneof![3 => small, 1 => Just(Limits::default())]
 }
 
 /// Requests of interleaved chains of one to three pages, some unfinished, over overlapping ranges.
-fn requests(series: u8) -> impl Strategy<Value = Vec<Request>> {
+pub(super) fn requests(series: u8) -> impl Strategy<Value = Vec<Request>> {
     let value =
         prop_oneof![Just(None), (0..2_u8).prop_map(|v| Some(f64::from(v))), Just(Some(-0.0))];
     // Some minutes lie in another block, one before the epoch.
@@ -254,7 +254,7 @@ fn s11_a_page_older_than_the_seen_points_is_refused() {
     assert_eq!(store.state("line").unwrap(), Some(Vec::new()));
     Request::whole(newest - 1, 0, 9, &[(1, 1, Some(2.0))]).apply_to(&store, b"y").unwrap();
     assert_eq!(latest(&store), [(1, 1, Some(1.0_f64.to_bits()), None)]);
-    store.check().unwrap();
+    store.check(&Watch::default()).unwrap();
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn a_page_of_few_series_or_of_many_points_of_each_goes_into_blocks() {
     Request::whole(3, 5, 9, &points).apply_to(&store, b"").unwrap();
     assert_eq!(rows_and_blocks(&folder), (1, 3));
     assert_eq!(latest(&store).len(), 3 * 4 + 4 + 4);
-    store.check().unwrap();
+    store.check(&Watch::default()).unwrap();
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_store_of_the_first_schema_is_brought_up_to_date() {
     let error = Store::open_with(&folder.file(), read_only).unwrap_err();
     assert!(error.to_string().contains("older schema 1"), "{error}");
     let store = folder.store();
-    store.check().unwrap();
+    store.check(&Watch::default()).unwrap();
     let new = Folder::new();
     drop(new.store());
     assert_eq!(tables(&folder), tables(&new), "the tables are those of a new store");
@@ -246,7 +246,7 @@ fn a_kill_at_any_write_leaves_the_points_before_or_after_a_page_that_moves_other
         let store = Store { limits: EAGER, ..Store::open(&copy.file()).unwrap() };
         let done = usize::try_from(store.sequence("line").unwrap()).unwrap();
         seen[done] += 1;
-        store.check().unwrap();
+        store.check(&Watch::default()).unwrap();
         if done > 0 {
             assert_eq!(state(&store), past[done - 1], "{length}");
         }
@@ -282,7 +282,7 @@ fn s7_a_missing_or_an_outdated_row_of_recent_points_is_detected() {
         let read = read(&store, all(View::Latest, Flagged::Drop));
         let failed = [
             read.unwrap_err(),
-            store.check().unwrap_err(),
+            store.check(&Watch::default()).unwrap_err(),
             store.delays("line", MINUTE).unwrap_err(),
             store.holds("line", &[(0, MINUTE)]).unwrap_err(),
             wide(3, 3, 3).apply_to(&store, b"").unwrap_err(),

@@ -77,7 +77,7 @@ fn a_full_disk_and_an_exhausted_quota_are_named_as_such() {
         (ErrorKind::FileTooLarge, Kind::StoreError),
         (ErrorKind::PermissionDenied, Kind::StoreError),
     ] {
-        let error = system(path, "the copy cannot be flushed", &kind.into());
+        let error = failure::system(path, "the copy cannot be flushed", &kind.into());
         assert_eq!(error.kind(), expected);
         assert!(error.to_string().contains("/somewhere/plant.siteline"), "{error}");
     }

@@ -53,12 +53,12 @@ fn a_page_whose_number_cannot_be_is_refused_and_writes_nothing() {
     // What is accepted can be read.
     apply(&store, &page(LARGEST, LARGEST), 9, Some(60)).unwrap();
     assert_eq!((store.sequence("line").unwrap(), latest(&store).len()), (LARGEST, 1));
-    store.check().unwrap();
+    store.check(&Watch::default()).unwrap();
 }
 
 #[test]
 fn s7_a_forged_row_of_a_feed_with_a_number_out_of_range_is_refused() {
-    for (span, sequence, forgotten, is_valid) in [
+    for (span, sequence, pruned, is_valid) in [
         (0, LARGEST, LARGEST, true),
         (-1, 1, 1, false),
         (1, LARGEST + 1, 1, false),
@@ -72,11 +72,11 @@ fn s7_a_forged_row_of_a_feed_with_a_number_out_of_range_is_refused() {
         let connection = Connection::open(folder.file()).unwrap();
         let mut feeds = Feeds::load(&connection).unwrap();
         let mut feed = feeds.find_or_new("line");
-        (feed.span, feed.sequence, feed.forgotten) = (span, sequence, forgotten);
+        (feed.span, feed.sequence, feed.pruned) = (span, sequence, pruned);
         feeds.save(&connection, feed, b"state").unwrap();
         let read = store.feeds().map_err(|error| error.kind());
         let expected = if is_valid { Ok(vec!["line".to_owned()]) } else { Err(Kind::StoreCorrupt) };
-        assert_eq!(read, expected, "{span} {sequence} {forgotten}");
+        assert_eq!(read, expected, "{span} {sequence} {pruned}");
     }
 }
 
@@ -146,7 +146,7 @@ fn a_feed_keeps_its_blocks_where_its_interval_changes() {
         assert_eq!(minutes, (0..300).collect::<Vec<_>>());
         assert!(read.iter().all(|row| row.2 == Some(value(sequence).to_bits())));
     }
-    store.check().unwrap();
+    store.check(&Watch::default()).unwrap();
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn seen_points_are_deleted_in_every_64th_page_where_their_chain_ended_long_ago()
         assert_eq!(kept(), 62, "{order:?}");
         // By it another process sees that what it knows of the feed is old.
         assert_eq!(number(&folder, "SELECT generation FROM feeds"), 64);
-        store.check().unwrap();
+        store.check(&Watch::default()).unwrap();
     }
 }
 

@@ -54,7 +54,7 @@ fn the_smallest_and_the_largest_timestamp_are_stored() {
     let delivery = Delivery { page: &page, read_at: at(9), chain, interval_seconds: Some(60) };
     assert_eq!(store.apply("line", Some(&delivery), b"").unwrap().inserted, 2);
     assert_eq!(store.apply("line", Some(&delivery), b"").unwrap().unchanged, 2);
-    store.check().unwrap();
+    store.check(&Watch::default()).unwrap();
     let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
     assert_eq!(reader.next_batch(usize::MAX).unwrap().unwrap().num_rows(), 2);
 }

@@ -11,7 +11,7 @@ use super::*;
 use crate::data::report::PageReport;
 use crate::data::{Identity, Page, TableBuilder};
 use crate::error::Kind;
-use crate::store::{ChainRange, Delivery, Flagged, Store, Target as _, View};
+use crate::store::{ChainRange, Delivery, Flagged, Store, Target as _, View, Watch};
 
 /// A store in a folder of its own, which is removed when its test ends.
 struct Folder(PathBuf);
@@ -144,6 +144,6 @@ fn two_connections_that_write_by_turns_know_of_each_others_feeds() {
     assert_eq!((shared.as_deref(), nobody), (Some(&[5, 1][..]), &None));
     assert_eq!(*last, Some(named("feed 5 1").to_bytes()));
     for store in &stores {
-        store.check().expect("its checksums are right");
+        store.check(&Watch::default()).expect("its checksums are right");
     }
 }

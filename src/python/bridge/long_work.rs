@@ -1,0 +1,62 @@
+//! Long work of the core on files: Ctrl-C ends it, and a callback can see how far it is.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::error::{Error, Kind};
+use crate::fork::Process;
+use crate::python::bridge::process::{detached, without_fork};
+
+/// How often a wait checks for Ctrl-C and calls its callback.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Runs `work` on a thread of its own, because signals are handled on this one. It also calls `meanwhile`
+/// now and then. Where one of them raises, `stop` is called, which lets the work end soon, and its end is
+/// waited for: nothing of it goes on after the exception. A fork waits for the work.
+pub(crate) fn long_work<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+    stop: impl Fn(),
+    mut meanwhile: impl FnMut() -> PyResult<()>,
+) -> PyResult<T> {
+    let (sender, ended) = sync_channel(1);
+    let begun = thread::Builder::new().name("siteline-store".to_owned()).spawn(move || {
+        // The one who waits has gone where the process was forked.
+        drop(sender.send(catch_unwind(AssertUnwindSafe(|| without_fork(work)))));
+    });
+    drop(begun.map_err(|error| {
+        Error::new(Kind::InternalError, format!("no thread could be started: {error}"))
+    })?);
+    let (process, mut ended, mut raised) = (Process::current(), Some(ended), None);
+    while let Some(waiting) = ended.take() {
+        let (waiting, outcome) = detached(py, move || {
+            let outcome = waiting.recv_timeout(POLL_INTERVAL);
+            (waiting, outcome)
+        })?;
+        match outcome {
+            Ok(outcome) => {
+                let outcome = detached(py, || outcome.unwrap_or_else(|panic| resume_unwind(panic)));
+                return raised.map_or(outcome, Err);
+            }
+            Err(RecvTimeoutError::Timeout) => ended = Some(waiting),
+            Err(RecvTimeoutError::Disconnected) => {}
+        }
+        if raised.is_none() {
+            raised = py.check_signals().and_then(|()| meanwhile()).err();
+            if !process.is_current() {
+                // A child that a handler forked: the thread is its parent's.
+                break;
+            }
+            if raised.is_some() {
+                stop();
+            }
+        }
+    }
+    let lost = Error::new(Kind::ForkError, "the process forked while this call worked")
+        .with_hint("The parent's call goes on; call again in the child.");
+    Err(raised.unwrap_or_else(|| lost.into()))
+}

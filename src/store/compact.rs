@@ -1,0 +1,127 @@
+//! Removes the older versions of points in some ranges, and gives the file's free space back. What can no
+//! longer be asked for is noted first; killed after that, a further call removes the rest.
+
+use std::ops::Range;
+
+use rusqlite::Connection;
+
+use super::block::PointVersion;
+use super::directory::{Directory, PageKey};
+use super::failure::StoreResult;
+use super::page_merge::move_recent;
+use super::read::{overlapping, times};
+use super::retention::Freed;
+use super::schema::INCREMENTAL;
+use super::watch::Watch;
+use super::writer::Writer;
+
+/// Pages of the file that one transaction gives back.
+const AT_ONCE: i64 = 1_024;
+
+/// Notes that the older versions of points in these ranges go. They are ascending and disjoint.
+pub(super) fn begin(
+    writer: &mut Writer,
+    feed: &str,
+    ranges: &[Range<i128>],
+) -> StoreResult<Vec<PageKey>> {
+    let Some(last) = ranges.last() else { return Ok(Vec::new()) };
+    let end = i64::try_from(last.end).unwrap_or(i64::MAX);
+    writer.change(feed, None, |connection, known, feed| {
+        feed.retention.compact(end, feed.sequence);
+        feed.pruned = feed.sequence;
+        if feed.span == 0 {
+            return Ok(Vec::new());
+        }
+        let mut directory = Directory::new(connection, feed.id)?;
+        let last = (end - 1).div_euclid(feed.span);
+        move_recent(&mut directory, connection, known, feed, last)?;
+        directory.finish(&mut known.index, feed)?;
+        Ok(known.index.pages_until(last))
+    })
+}
+
+/// Removes the older versions from some directory pages.
+pub(super) fn compact(
+    writer: &mut Writer,
+    feed: &str,
+    ranges: &[Range<i128>],
+    numbers: &[PageKey],
+    watch: &Watch,
+) -> StoreResult<Freed> {
+    writer.change(feed, None, |connection, known, feed| {
+        let mut removed = Freed::default();
+        let mut directory = Directory::new(connection, feed.id)?;
+        for number in numbers {
+            for (key, entry) in directory.entries(&known.index, *number)? {
+                let within = times(key.1, feed.span);
+                let ranges = overlapping(ranges, &within);
+                // One page brought all of it: each point has one version.
+                if ranges.is_empty() || entry.summary.first == entry.summary.changed {
+                    continue;
+                }
+                let mut rows = directory.rows(key, &entry)?;
+                let versions = keep_newest(&mut rows, ranges);
+                if versions > 0 {
+                    removed.versions += versions;
+                    let before = directory.remove(&known.index, key, &entry)?;
+                    let after = directory.store(&known.index, key, &rows)?;
+                    removed.bytes += before.saturating_sub(after);
+                }
+            }
+            watch.step(1)?;
+        }
+        directory.finish(&mut known.index, feed)?;
+        Ok(removed)
+    })
+}
+
+/// Keeps the newest version alone of points in these ranges; gives how many versions went.
+fn keep_newest(rows: &mut Vec<PointVersion>, ranges: &[Range<i128>]) -> u64 {
+    let before = rows.len();
+    let mut kept = Vec::with_capacity(before);
+    for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
+        let timestamp = i128::from(history[0].timestamp);
+        let in_range = ranges.iter().any(|range| range.contains(&timestamp));
+        let newest = history.len().saturating_sub(1);
+        kept.extend_from_slice(&history[if in_range { newest } else { 0 }..]);
+    }
+    *rows = kept;
+    (before - rows.len()) as u64
+}
+
+/// Gives the free pages of the file back, some at a time; the bytes by which it is smaller then.
+pub(super) fn give_back(writer: &Writer, watch: &Watch) -> StoreResult<u64> {
+    watch.step(0)?;
+    let connection = writer.connection()?;
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let pages = number("page_count")?;
+    if number("auto_vacuum")? != INCREMENTAL {
+        // A file that was made by 0.2.0: it is written anew, once.
+        connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
+        watch.statement(connection, |connection| Ok(connection.execute_batch("VACUUM")?))?;
+    }
+    watch.expect(number("freelist_count")?.unsigned_abs());
+    loop {
+        let free = number("freelist_count")?;
+        if free == 0 {
+            break;
+        }
+        vacuum_some(connection)?;
+        let left = number("freelist_count")?;
+        watch.step((free - left).unsigned_abs())?;
+        if left >= free {
+            break;
+        }
+    }
+    // What the log has goes into the file, which is then as short as it can be.
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    let given_back = (pages - number("page_count")?).max(0) * number("page_size")?;
+    Ok(given_back.unsigned_abs())
+}
+
+fn vacuum_some(connection: &Connection) -> StoreResult<()> {
+    let mut statement = connection.prepare(&format!("PRAGMA incremental_vacuum({AT_ONCE})"))?;
+    let mut steps = statement.query([])?;
+    while steps.next()?.is_some() {}
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! Removes what lies before a time. The feed's beginning and its state change first, in one
+//! transaction: from then on nothing before that time is read or taken, whatever is still in the file.
+//! The points go after that, some directory pages a transaction. Killed in between, a further call
+//! removes the rest.
+
+use super::block::PointVersion;
+use super::directory::{Directory, PageKey};
+use super::failure::StoreResult;
+use super::feeds::FeedRow;
+use super::page_merge::move_recent;
+use super::pages;
+use super::retention::Freed;
+use super::watch::Watch;
+use super::writer::Writer;
+use super::written::KnownFeed;
+
+/// Directory pages that one transaction changes: at most 2,048 blocks, some megabytes.
+pub(super) const AT_ONCE: usize = 4;
+
+/// Forgets what lies before a time, in microseconds; `state` is the feed's state after that.
+pub(super) fn begin(
+    writer: &mut Writer,
+    feed: &str,
+    before: i64,
+    state: &[u8],
+) -> StoreResult<Vec<PageKey>> {
+    writer.change(feed, Some(state), |connection, known, feed| {
+        feed.retention.forget(before, feed.sequence);
+        feed.pruned = feed.sequence;
+        pages::forget(connection, feed, before)?;
+        if feed.span == 0 {
+            return Ok(Vec::new());
+        }
+        let last = (before - 1).div_euclid(feed.span);
+        let mut directory = Directory::new(connection, feed.id)?;
+        move_recent(&mut directory, connection, known, feed, last)?;
+        directory.finish(&mut known.index, feed)?;
+        Ok(known.index.pages_until(last))
+    })
+}
+
+/// Removes the forgotten points of some directory pages.
+pub(super) fn remove(
+    writer: &mut Writer,
+    feed: &str,
+    numbers: &[PageKey],
+    watch: &Watch,
+) -> StoreResult<Freed> {
+    writer.change(feed, None, |connection, known, feed| {
+        let mut removed = Freed::default();
+        let mut directory = Directory::new(connection, feed.id)?;
+        for number in numbers {
+            remove_from(&mut directory, known, feed, *number, &mut removed)?;
+            watch.step(1)?;
+        }
+        directory.finish(&mut known.index, feed)?;
+        Ok(removed)
+    })
+}
+
+fn remove_from(
+    directory: &mut Directory<'_>,
+    known: &KnownFeed,
+    feed: &FeedRow,
+    number: PageKey,
+    removed: &mut Freed,
+) -> StoreResult<()> {
+    let before = feed.retention.kept_from;
+    let (last, first_kept) = ((before - 1).div_euclid(feed.span), before.div_euclid(feed.span));
+    for (key, entry) in directory.entries(&known.index, number)? {
+        if key.1 > last {
+            continue;
+        }
+        if key.1 < first_kept {
+            removed.points += entry.summary.points;
+            removed.bytes += directory.remove(&known.index, key, &entry)?;
+            continue;
+        }
+        // The block in which the feed now begins.
+        let mut rows = directory.rows(key, &entry)?;
+        let kept = rows.partition_point(|row| row.timestamp < before);
+        removed.points += points(&rows[..kept]);
+        rows.drain(..kept);
+        removed.bytes += directory.remove(&known.index, key, &entry)?;
+        if !rows.is_empty() {
+            let stored = directory.store(&known.index, key, &rows)?;
+            removed.bytes = removed.bytes.saturating_sub(stored);
+        }
+    }
+    Ok(())
+}
+
+/// How many points these versions are of.
+fn points(rows: &[PointVersion]) -> u64 {
+    rows.chunk_by(|one, next| one.timestamp == next.timestamp).count() as u64
+}

@@ -1,0 +1,282 @@
+//! What was forgotten and compacted, wherever the work was stopped; and long work that is watched.
+
+use proptest::prelude::*;
+
+use super::model::{Model, limits, requests};
+use super::*;
+use crate::store::directory::PageKey;
+use crate::store::{compact, forget};
+
+/// What is not kept: points before a minute, and versions of points before a minute that are older than a
+/// page request.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    from: i64,
+    history_before: i64,
+    history_from: u64,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self { from: i64::MIN / MINUTE, history_before: i64::MIN / MINUTE, history_from: 0 }
+    }
+}
+
+/// Removes what is due of a feed's directory pages, but only so many groups of them: as if it was killed.
+fn remove_some(
+    store: &Store,
+    numbers: &[PageKey],
+    groups: usize,
+    remove: impl Fn(&mut Writer, &[PageKey]) -> StoreResult<Freed>,
+) -> Freed {
+    let mut freed = Freed::default();
+    for number in numbers.iter().take(groups) {
+        freed += store.write(|writer| remove(writer, std::slice::from_ref(number))).unwrap();
+    }
+    freed
+}
+
+fn forget_some(store: &Store, before: i64, groups: usize) -> Freed {
+    let state = store.state("line").unwrap().unwrap();
+    let before = before * MINUTE;
+    let numbers = store.write(|writer| forget::begin(writer, "line", before, &state)).unwrap();
+    let watch = Watch::default();
+    remove_some(store, &numbers, groups, |writer, numbers| {
+        forget::remove(writer, "line", numbers, &watch)
+    })
+}
+
+fn compact_some(store: &Store, (start, end): (i64, i64), groups: usize) -> Freed {
+    let range = i128::from(start * MINUTE)..i128::from(end * MINUTE);
+    let ranges = std::slice::from_ref(&range);
+    let numbers = store.write(|writer| compact::begin(writer, "line", ranges)).unwrap();
+    let watch = Watch::default();
+    remove_some(store, &numbers, groups, |writer, numbers| {
+        compact::compact(writer, "line", ranges, numbers, &watch)
+    })
+}
+
+/// Asserts that the store shows of each view what the model does, from the kept minute on, and refuses a
+/// view of a past that is not kept.
+fn assert_keeps(store: &Store, model: &Model, kept: Kept, newest: u64) {
+    for sequence in 0..=newest {
+        for view in [View::Latest, View::AsOf(sequence), View::ChangedSince(sequence)] {
+            let lost = sequence < kept.history_from
+                && !matches!(view, View::Latest | View::ChangedSince(0));
+            let shown = |from: i64| -> Vec<Shown> {
+                let all = model.shown(view, Flagged::Keep).into_iter();
+                all.filter(|row| row.1 >= kept.from.max(from)).collect()
+            };
+            let whole = read(store, all(view, Flagged::Keep));
+            match whole {
+                Err(error) => assert!(lost && error.kind() == Kind::QueryError, "{view:?} {error}"),
+                Ok(whole) => {
+                    assert!(!lost, "{view:?} {kept:?}");
+                    assert_eq!(whole, shown(i64::MIN), "{view:?} {kept:?} {model:#?}");
+                }
+            }
+            let late = kept.history_before.max(-1_000);
+            let ranges = Some(vec![(late * MINUTE, 1_000_000 * MINUTE)]);
+            let filter = PointFilter { ranges, ..all(view, Flagged::Keep) };
+            assert_eq!(read(store, filter).unwrap(), shown(late), "{view:?} from {late}");
+        }
+    }
+    store.check(&Watch::default()).unwrap();
+}
+
+/// What is done to a store before a request: forget, compact, or nothing.
+type Work = (u8, i64, i64, usize);
+
+fn work() -> impl Strategy<Value = Work> {
+    let minute = || prop_oneof![-1..7_i64, 126..130_i64, 509..516_i64];
+    (0..6_u8, minute(), minute(), 0..3_usize)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn s22_what_is_kept_is_shown_as_before_whatever_was_forgotten_or_compacted_and_where_it_stopped(
+        requests in prop_oneof![requests(3), requests(9)],
+        works in prop::collection::vec(work(), 18),
+        limits in limits(),
+    ) {
+        let folder = Folder::new();
+        let (store, mut model, mut kept) = (folder.store_with(limits), Model::default(), Kept::default());
+        let mut newest = 0;
+        for (request, (kind, minute, end, groups)) in requests.iter().zip(works) {
+            if newest > 0 && kind == 0 {
+                forget_some(&store, minute, groups);
+                if minute > kept.from {
+                    kept.from = minute;
+                    kept.history_before = kept.history_before.max(minute);
+                    kept.history_from = kept.history_from.max(newest);
+                }
+                assert_keeps(&store, &model, kept, newest);
+            } else if newest > 0 && kind == 1 && minute < end {
+                compact_some(&store, (minute, end), groups);
+                kept.history_before = kept.history_before.max(end);
+                kept.history_from = kept.history_from.max(newest);
+                assert_keeps(&store, &model, kept, newest);
+            }
+            request.apply_to(&store, b"state").unwrap();
+            model.add(request);
+            newest = request.sequence;
+        }
+        assert_keeps(&store, &model, kept, newest);
+        drop(store);
+        assert_keeps(&folder.store(), &model, kept, newest);
+        // The rest goes with the next call.
+        if kept.from > i64::MIN / MINUTE {
+            let store = folder.store();
+            forget_some(&store, kept.from, usize::MAX);
+            assert_keeps(&store, &model, kept, newest);
+            let connection = Connection::open(folder.file()).unwrap();
+            let held = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+            let feed = Feeds::load(&connection).unwrap().find("line").cloned().unwrap();
+            let index = FeedIndex::load(&connection, &feed).unwrap();
+            let found = FoundBlocks::load(&connection, &index, &feed, read::ALL_TIME, None).unwrap();
+            let mut directory = Directory::new(&connection, feed.id).unwrap();
+            for (key, entry) in &found.blocks {
+                let rows = rows_of(&mut directory, *key, entry.as_ref(), &found.recent).unwrap();
+                prop_assert!(rows.iter().all(|row| row.timestamp >= kept.from * MINUTE));
+            }
+            let chunks = found.blocks.iter().filter(|(_, entry)| entry.is_some()).count();
+            prop_assert_eq!(held("SELECT COUNT(*) FROM contents"), i64::try_from(chunks).unwrap());
+        }
+    }
+}
+
+/// Pages of a chain each, a point of each of two series a minute, whose values differ from page to page.
+fn long_store(folder: &Folder, pages: u64, minutes: i64) -> Store {
+    let store = folder.store();
+    for sequence in 1..=pages {
+        let points: Vec<Point> = (0..2)
+            .flat_map(|series| {
+                (0..minutes).map(move |minute| (series, minute, Some(value(sequence))))
+            })
+            .collect();
+        Request::whole(sequence, 0, minutes, &points).apply_to(&store, b"state").unwrap();
+    }
+    store
+}
+
+#[test]
+fn forgetting_counts_the_points_and_frees_their_room() {
+    let folder = Folder::new();
+    let store = long_store(&folder, 2, 5_000);
+    let freed = store.forget("line", 3_000 * MINUTE, b"after", &Watch::default()).unwrap();
+    assert_eq!((freed.points, freed.versions, freed.returned), (6_000, 0, 0));
+    // Two versions of 16 bytes each: the minima are null.
+    assert!(freed.bytes > 6_000 * 32, "{freed:?}");
+    assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"after"[..]));
+    assert_eq!(latest(&store).len(), 4_000);
+    let again = store.forget("line", 3_000 * MINUTE, b"after", &Watch::default()).unwrap();
+    assert_eq!(again, Freed::default());
+    let returned = store.give_back(&Watch::default()).unwrap();
+    assert!(returned > freed.bytes / 2, "{returned} of {freed:?}");
+    assert_eq!(latest(&store).len(), 4_000);
+    store.check(&Watch::default()).unwrap();
+}
+
+#[test]
+fn compacting_keeps_the_newest_versions_alone() {
+    let folder = Folder::new();
+    let store = long_store(&folder, 3, 1_000);
+    let ranges = [(0, 600 * MINUTE), (700 * MINUTE, 800 * MINUTE)];
+    let freed = store.compact("line", &ranges, &Watch::default()).unwrap();
+    assert_eq!((freed.points, freed.versions), (0, 2 * 2 * 700));
+    assert_eq!(latest(&store).len(), 2_000);
+    let as_of = |from: i64| {
+        let ranges = Some(vec![(from * MINUTE, 1_000 * MINUTE)]);
+        read(&store, PointFilter { ranges, ..all(View::AsOf(1), Flagged::Keep) })
+    };
+    assert_eq!(as_of(700).unwrap_err().kind(), Kind::QueryError);
+    assert!(as_of(800).unwrap().iter().all(|row| row.2 == Some(value(1).to_bits())));
+    let again = store.compact("line", &ranges, &Watch::default()).unwrap();
+    assert_eq!(again, Freed::default());
+}
+
+#[test]
+fn the_log_of_pages_that_brought_only_what_was_forgotten_goes_too() {
+    let folder = Folder::new();
+    let store = folder.store();
+    for (sequence, start) in [(1, 0), (2, 10), (3, 20)] {
+        let points = [(1, start, Some(1.0)), (1, start + 10, Some(1.0))];
+        Request::whole(sequence, start, start + 10, &points).apply_to(&store, b"").unwrap();
+    }
+    store.forget("line", 20 * MINUTE, b"", &Watch::default()).unwrap();
+    let connection = Connection::open(folder.file()).unwrap();
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    // The second one's range ends there, and what it brought at its end is kept.
+    assert_eq!(count("SELECT COUNT(*) FROM pages"), 2);
+    assert_eq!(latest(&store).len(), 2);
+    store.check(&Watch::default()).unwrap();
+}
+
+#[test]
+fn what_was_forgotten_does_not_come_back_and_an_older_page_is_refused() {
+    let folder = Folder::new();
+    let store = folder.store();
+    Request::whole(2, 0, 9, &[(1, 1, Some(1.0)), (1, 5, Some(1.0))]).apply_to(&store, b"").unwrap();
+    store.forget("line", 4 * MINUTE, b"", &Watch::default()).unwrap();
+    let applied = Request::whole(3, 0, 9, &[(1, 1, Some(2.0)), (1, 5, Some(2.0))])
+        .apply_to(&store, b"")
+        .unwrap();
+    assert_eq!((applied.inserted, applied.revised, applied.flagged), (0, 1, 0));
+    assert_eq!(latest(&store), [(1, 5, Some(2.0_f64.to_bits()), None)]);
+    let error = Request::whole(1, 0, 9, &[(1, 6, Some(2.0))]).apply_to(&store, b"").unwrap_err();
+    assert!(error.to_string().contains("comes too late"), "{error}");
+}
+
+#[test]
+fn work_that_is_stopped_says_so_and_leaves_the_store_as_it_was_committed() {
+    let folder = Folder::new();
+    let store = long_store(&folder, 2, 5_000);
+    let stopped = || {
+        let watch = Watch::default();
+        watch.stop();
+        watch
+    };
+    let is_stopped = |error: Error| {
+        assert_eq!(error.kind(), Kind::StoreError);
+        assert!(error.to_string().contains("stopped before its end"), "{error}");
+    };
+    is_stopped(store.check(&stopped()).unwrap_err());
+    is_stopped(store.backup(&folder.0.join("copy"), &stopped()).unwrap_err());
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().filter(is_copy).count(), 0);
+    is_stopped(store.compact("line", &[(0, 99 * MINUTE)], &stopped()).unwrap_err());
+    is_stopped(store.forget("line", 4_000 * MINUTE, b"", &stopped()).unwrap_err());
+    is_stopped(store.give_back(&stopped()).unwrap_err());
+    // Nothing before it is read, though all of it is still in the file.
+    assert_eq!(latest(&store).len(), 2_000);
+    store.check(&Watch::default()).unwrap();
+    assert_eq!(store.forget("line", 4_000 * MINUTE, b"", &Watch::default()).unwrap().points, 8_000);
+}
+
+fn is_copy(entry: &std::io::Result<std::fs::DirEntry>) -> bool {
+    entry.as_ref().unwrap().file_name().to_string_lossy().contains("copy")
+}
+
+#[test]
+fn a_watch_counts_to_the_end_of_the_work() {
+    let folder = Folder::new();
+    let store = long_store(&folder, 2, 40_000);
+    let watched = |work: &dyn Fn(&Watch)| {
+        let watch = Watch::default();
+        work(&watch);
+        watch.progress()
+    };
+    let (done, total) = watched(&|watch| store.check(watch).unwrap());
+    assert_eq!((done, total), (626, 626), "two series in 313 blocks each");
+    let (done, total) = watched(&|watch| store.backup(&folder.0.join("copy"), watch).unwrap());
+    assert!(done > 0 && total > done, "the last step of a copy is not counted: {done} of {total}");
+    let forgotten = watched(&|watch| {
+        store.forget("line", 39_000 * MINUTE, b"", watch).unwrap();
+    });
+    assert_eq!(forgotten, (20, 20), "stretches of 128 minutes, 16 of them in a directory page");
+    let (done, total) = watched(&|watch| {
+        store.give_back(watch).unwrap();
+    });
+    assert!(done > 0 && done == total, "{done} of {total}");
+}

@@ -1,0 +1,420 @@
+"""`Store.forget` and `Store.compact`: what is removed, what is kept, and what is refused."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pandas as pd
+import polars as pl
+import pytest
+import siteline
+from crash.harness import build_shim
+from kit import systems
+from kit.feeds import make_feed, stored_points, true_points
+from kit.ranges import NOW
+
+BEFORE = "2026-11-17T00:00Z"
+LATE = "2026-11-19T00:00Z"
+
+
+@pytest.fixture
+def plant(tmp_path):
+    """A sandbox, its client, a store that was synced each six hours of three days, and the reports."""
+    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(tmp_path / "plant.siteline") as store:
+        client = sandbox.client()
+        reports = []
+        for _ in range(12):
+            reports.append(client.sync(make_feed(), store))
+            sandbox.clock.advance("6h")
+        yield sandbox, client, store, reports
+
+
+def since(points, start):
+    """Those of a dict of points that do not lie before a time."""
+    return {key: point for key, point in points.items() if key[5] >= pd.Timestamp(start)}
+
+
+def assert_true(sandbox, store, report, start):
+    """Assert that what is kept and settled is what the service has."""
+    end = report.settled_through
+    settled = {key: point for key, point in stored_points(store).items() if key[5] < end}
+    assert settled == since(true_points(sandbox, end), start) != {}
+
+
+def test_what_was_forgotten_is_gone_and_the_rest_is_as_before(plant):
+    _, _, store, _ = plant
+    before = stored_points(store)
+    freed = store.forget("line-2", before=BEFORE)
+    kept = stored_points(store)
+    assert kept == since(before, BEFORE)
+    assert freed.points == len(before) - len(kept) > 0
+    assert freed.bytes > 0
+    assert freed.returned == 0
+    assert str(freed).startswith(f"{freed.points:,} points and 0 older versions removed: 0.")
+    assert len(store.points("line-2")) == len(kept)
+    assert store.forget("line-2", before=BEFORE) == siteline.Freed(0, 0, 0, 0)
+    assert store.forget(make_feed(), before="2026-11-16") == siteline.Freed(0, 0, 0, 0)
+    store.check()
+
+
+@pytest.mark.fault("S22")
+def test_no_sync_buys_again_what_was_forgotten(plant):
+    sandbox, client, store, _ = plant
+    store.forget("line-2", before=BEFORE)
+    asked = len(sandbox.stats["log"])
+    for hours in (1, 30, 100):
+        sandbox.clock.advance(f"{hours}h")
+        report = client.sync(make_feed(), store, reread=("2026-11-15T00:00Z", "2026-11-18T00:00Z"))
+        assert report.complete
+        tasks = client.plan(make_feed(), store).tasks
+        assert all(task.start >= pd.Timestamp(BEFORE) for task in tasks)
+    log = [one for one in sandbox.stats["log"][asked:] if one["path"].endswith("/data")]
+    starts = [pd.Timestamp(parse_qs(one["query"])["from"][0]) for one in log]
+    assert min(starts) == pd.Timestamp(BEFORE)
+    assert_true(sandbox, store, report, BEFORE)
+    assert report.read_through == report["line-2"].newest
+
+
+def test_a_read_of_what_was_forgotten_says_so(plant):
+    _, _, store, _ = plant
+    store.forget("line-2", before=BEFORE)
+    with pytest.raises(siteline.UnreadRange, match="forgotten: 2026-11-16T00:00:00Z to") as caught:
+        store.points("line-2", "2026-11-16T00:00Z", "2026-11-18T00:00Z").to_pandas()
+    assert "another name" in caught.value.hint
+    assert [[str(at) for at in span] for span in caught.value.spans] == [
+        ["2026-11-16 00:00:00+00:00", "2026-11-17 00:00:00+00:00"]
+    ]
+    with pytest.warns(siteline.SitelineWarning, match="forgotten"):
+        frame = store.points("line-2", "2026-11-16", "2026-11-18", unread="warn").to_pandas()
+    coverage = frame.attrs["siteline"]["coverage"]
+    assert coverage["forgotten"] == [["2026-11-16T00:00:00Z", "2026-11-17T00:00:00Z"]]
+    assert frame["timestamp"].min() == pd.Timestamp(BEFORE)
+    kept = store.points("line-2", "2026-11-16", "2026-11-18", unread="keep").to_pandas()
+    assert len(kept) == len(frame)
+    schema = store.points("line-2").to_arrow().schema
+    assert json.loads(schema.metadata[b"siteline.coverage"])["forgotten"] == []
+
+
+def test_the_coverage_shows_what_was_forgotten(plant, tmp_path):
+    sandbox, _, store, reports = plant
+    store.forget("line-2", before=BEFORE)
+    coverage = store.coverage("line-2", now=sandbox.clock.now())
+    assert [window.state for window in coverage[:3]] == ["forgotten", "forgotten", "settled"]
+    assert coverage[0].read_at is None
+    assert coverage[0].empty is None
+    assert coverage.spans["forgotten"] == pd.Timedelta(days=2)
+    assert coverage.read_through == coverage.newest == reports[-1].read_through
+    assert coverage.settled_through == reports[-1].settled_through
+    text = repr(coverage)
+    assert "░░" in text
+    assert "░ forgotten 2 d" in text
+    assert "forgotten 2 d" in coverage.to_svg()
+    assert "2026-11-16 00:00: forgotten<" in coverage.to_svg()
+    assert "forgotten 2 d" in coverage._repr_html_()
+    assert set(coverage.to_pandas()["state"]) >= {"forgotten", "settled"}
+    assert store.feeds["line-2"] == make_feed()
+
+
+def test_a_past_that_is_not_kept_is_refused_and_the_rest_of_it_given(plant):
+    _, _, store, reports = plant
+    first, last = reports[0], reports[-1]
+    before = {
+        "as_of": stored_points_of(store.as_of("line-2", first, LATE)),
+        "changes": stored_points_of(store.changes("line-2", first, LATE)),
+        "all": stored_points_of(store.changes("line-2", 0)),
+    }
+    assert before["changes"]
+    store.forget("line-2", before=BEFORE)
+    for call in (
+        lambda: store.as_of("line-2", first).to_pandas(),
+        lambda: store.as_of("line-2", "2026-11-20T02:00Z").to_polars(),
+        lambda: len(store.changes("line-2", since=first)),
+        lambda: store.changes("line-2", first, "2026-11-16T23:00Z", LATE).to_arrow(),
+        lambda: pl.DataFrame(store.as_of("line-2", 0)),
+    ):
+        with pytest.raises(
+            siteline.QueryError, match=r"before 2026-11-17T00:00:00Z the store keeps"
+        ):
+            call()
+    # From where points are kept on, and since now.
+    assert stored_points_of(store.as_of("line-2", first, LATE)) == before["as_of"]
+    assert stored_points_of(store.changes("line-2", first, LATE)) == before["changes"]
+    assert len(store.changes("line-2", since=last)) == 0
+    assert stored_points_of(store.as_of("line-2", last)) == stored_points(store)
+    assert stored_points_of(store.changes("line-2", since=0)) == since(before["all"], BEFORE)
+
+
+def stored_points_of(points):
+    """A dict of points, with how they changed."""
+    rows = [tuple(row.values()) for row in points.records()]
+    return {row[:6]: row[6:] for row in rows}
+
+
+def test_compacting_removes_older_versions_of_settled_windows_alone(plant):
+    sandbox, client, store, reports = plant
+    points, changes = (
+        stored_points(store),
+        stored_points_of(store.changes("line-2", reports[0], LATE)),
+    )
+    freed = store.compact("line-2")
+    assert (freed.points, freed.versions > 0, freed.bytes > 0) == (0, True, True)
+    assert stored_points(store) == points
+    settled = reports[-1].settled_through
+    for call in (
+        lambda: store.as_of("line-2", reports[0]).to_pandas(),
+        lambda: store.changes("line-2", reports[0]).to_pandas(),
+    ):
+        with pytest.raises(siteline.QueryError, match="keeps nothing older than page request"):
+            call()
+    # The windows that may still change have their past.
+    kept = stored_points_of(store.changes("line-2", reports[0], settled))
+    assert kept == since(changes, settled) != {}
+    assert len(kept) < len(changes)
+    assert store.compact(["line-2"]).versions == 0
+    store.check()
+    for _ in range(40):
+        sandbox.clock.advance("1h")
+        report = client.sync(make_feed(), store)
+    assert_true(sandbox, store, report, "2026-11-15T00:00Z")
+
+
+def test_compacting_makes_the_file_smaller_where_much_was_forgotten(plant):
+    _, _, store, reports = plant
+    size = store.path.stat().st_size
+    freed = store.forget("line-2", before=reports[-1].read_through)
+    assert store.path.stat().st_size >= size
+    smaller = store.compact()
+    assert smaller.returned > freed.bytes // 2
+    assert "given back to the disk" in str(smaller)
+    assert len(store.points("line-2", unread="keep")) == 0
+
+
+def test_what_cannot_be_forgotten_is_refused(plant, tmp_path):
+    _, _, store, _ = plant
+    with pytest.raises(siteline.QueryError, match="never read cannot be forgotten"):
+        store.forget("line-2", before="2027-01-01")
+    with pytest.raises(siteline.QueryError, match="aware"):
+        store.forget("line-2", before=pd.Timestamp("2026-11-17"))
+    for call in (lambda: store.forget("line-9", BEFORE), lambda: store.compact("line-9")):
+        with pytest.raises(siteline.StoreError, match="line-9"):
+            call()
+    with siteline.Store(store.path, read_only=True) as reader:
+        for call in (lambda: reader.forget("line-2", BEFORE), reader.compact):
+            with pytest.raises(siteline.StoreError, match="read_only=True"):
+                call()
+        reader.check()
+    assert stored_points(store)
+    store.close()
+    with pytest.raises(siteline.ClosedError):
+        store.compact()
+
+
+@pytest.mark.fault("S6")
+def test_while_a_sync_runs_its_feed_is_not_forgotten(plant):
+    _, client, store, _ = plant
+    refused = []
+
+    def meanwhile(_):
+        for call in (lambda: store.forget("line-2", BEFORE), store.compact):
+            with pytest.raises(siteline.StoreBusy) as caught:
+                call()
+            refused.append(caught.value)
+
+    client.sync(make_feed(), store, reread=("2026-11-15", "2026-11-16"), progress=meanwhile)
+    assert len(refused) >= 2
+    assert store.forget("line-2", BEFORE).points > 0
+
+
+def test_a_store_that_an_earlier_version_made_can_be_forgotten_and_compacted(tmp_path):
+    kept = Path(__file__).parents[1] / "kept" / "0.2.0" / "plant.siteline"
+    path = tmp_path / "plant.siteline"
+    path.write_bytes(kept.read_bytes())
+    with siteline.Store(path) as store:
+        before = stored_points(store)
+        freed = store.forget("line-2", before="2026-11-19")
+        assert stored_points(store) == since(before, "2026-11-19T00:00Z")
+        assert freed.points == len(before) - len(stored_points(store))
+        assert store.compact().returned > 0
+        assert store.compact().returned == 0
+        store.check()
+
+
+def _forget(path, queue):
+    with siteline.Store(path) as store:
+        queue.put(store.forget("line-2", before=BEFORE).points)
+
+
+def test_a_reader_beside_it_keeps_its_snapshot_and_another_process_sees_what_is_kept(plant):
+    _, client, store, _ = plant
+    before = stored_points(store)
+    stream = store.points("line-2").records()
+    rows = [tuple(next(stream).values())]
+    queue = multiprocessing.get_context("spawn").Queue()
+    child = multiprocessing.get_context("spawn").Process(target=_forget, args=(store.path, queue))
+    child.start()
+    assert queue.get(timeout=60) > 0
+    child.join(60)
+    rows += [tuple(row.values()) for row in stream]
+    assert {row[:6]: row[6:] for row in rows} == before, "its snapshot"
+    assert stored_points(store) == since(before, BEFORE)
+    # This process's writer knows the feed from before.
+    sandbox = plant[0]
+    sandbox.clock.advance("1h")
+    report = client.sync(make_feed(), store)
+    assert_true(sandbox, store, report, BEFORE)
+    store.check()
+
+
+WORK = """
+    import sys, siteline
+    with siteline.Store(sys.argv[1]) as store:
+        if sys.argv[2] == "forget":
+            store.forget("line-2", "2026-11-18T00:00Z")
+        else:
+            store.compact()
+"""
+
+
+def work_under(shim, store, work, **crash):
+    """Forget or compact in a process whose system calls fail; give its exit status."""
+    environment = {**os.environ, "LD_PRELOAD": str(shim), "CRASH_FOLDER": str(store.parent)}
+    environment |= {f"CRASH_{name.upper()}": str(value) for name, value in crash.items()}
+    command = [sys.executable, "-c", textwrap.dedent(WORK), str(store), work]
+    return subprocess.run(command, env=environment, timeout=120, check=False).returncode
+
+
+@systems.PRELOAD
+@pytest.mark.fault("S22")
+@pytest.mark.parametrize("work", ["forget", "compact"])
+def test_killed_at_any_call_the_store_is_whole_and_the_next_call_does_the_rest(tmp_path, work):
+    shim = build_shim(tmp_path)
+    original, trial = tmp_path / "plant.siteline", tmp_path / "trial" / "plant.siteline"
+    trial.parent.mkdir()
+    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(original) as store:
+        # Windows of an hour, a day in all its versions: several transactions.
+        feed = make_feed(interval="1m", window="1h", lateness="1h", page_size=5_000)
+        client = sandbox.client()
+        for _ in range(3):
+            client.sync(feed, store, reread=("2026-11-17T12:00Z", "2026-11-18T12:00Z"))
+            sandbox.clock.advance("1h")
+        before = stored_points(store)
+        kept = before if work == "compact" else since(before, "2026-11-18T00:00Z")
+        assert len(store.changes("line-2", since=1)) > 0
+        tally = tmp_path / "tally"
+        store.backup(trial)
+        assert work_under(shim, trial, work, mode="count", tally=tally) == 0
+        calls = int(tally.read_text())
+        states = []
+        for at in range(1, calls + 1, max(1, calls // 12)):
+            for beside in trial.parent.iterdir():
+                beside.unlink()
+            store.backup(trial)
+            mode = "kill" if at % 2 else "torn"
+            assert work_under(shim, trial, work, mode=mode, calls="all", at=at) < 0
+            with siteline.Store(trial) as left:
+                found = stored_points(left)
+                assert found in (before, kept), at
+                states.append(found == kept)
+                left.check()
+                if work == "forget":
+                    left.forget("line-2", "2026-11-18T00:00Z")
+                else:
+                    left.compact()
+                assert stored_points(left) == kept
+                assert left.compact().versions == 0 or work == "forget"
+                left.check()
+        if work == "forget":
+            assert states == sorted(states) != [], "from one moment on it is forgotten"
+            assert {False, True} == set(states)
+
+
+def test_the_steps_of_long_work_are_reported(plant, tmp_path, capfd):
+    _, _, store, _ = plant
+    for work in (
+        store.check,
+        lambda progress: store.backup(tmp_path / "copy.siteline", progress=progress),
+        lambda progress: store.forget("line-2", BEFORE, progress=progress),
+        lambda progress: store.compact(progress=progress),
+    ):
+        seen = []
+        work(progress=seen.append)
+        assert seen[-1].finished
+        assert seen[-1].fraction == 1.0
+        assert all(one.done <= one.total for one in seen)
+    # There is no terminal to draw on.
+    store.check(progress=True)
+    assert capfd.readouterr().err == ""
+    with pytest.raises(siteline.QueryError, match="progress="):
+        store.check(progress=7)
+
+
+def test_an_exception_of_the_callable_ends_the_work_and_is_raised(plant, tmp_path):
+    class Enough(Exception):
+        pass
+
+    def enough(progress):
+        raise Enough
+
+    _, _, store, _ = plant
+    points = stored_points(store)
+    with pytest.raises(Enough):
+        store.backup(tmp_path / "copy.siteline", progress=enough)
+    with pytest.raises(Enough):
+        store.check(progress=enough)
+    assert stored_points(store) == points
+
+
+LONG = """
+    import signal, sys, siteline
+    store = siteline.Store(sys.argv[1])
+    store.check()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    def started(progress):
+        print("working", flush=True)
+    try:
+        while True:
+            {work}
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        print("interrupted", flush=True)
+    store.check()
+    print(len(store.points("line-2")), flush=True)
+"""
+
+
+@systems.SIGNALS
+@pytest.mark.fault("R1")
+@pytest.mark.parametrize(
+    "work",
+    [
+        "store.check(progress=started)",
+        "store.backup(sys.argv[2], progress=started); __import__('os').unlink(sys.argv[2])",
+        "store.compact(progress=started)",
+    ],
+    ids=["check", "backup", "compact"],
+)
+def test_ctrl_c_ends_long_work_on_a_store(plant, tmp_path, work):
+    _, _, store, _ = plant
+    count = len(store.points("line-2"))
+    copy = tmp_path / "copies" / "copy.siteline"
+    copy.parent.mkdir()
+    script = textwrap.dedent(LONG).replace("{work}", work)
+    command = [sys.executable, "-c", script, str(store.path), str(copy)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "working\n"
+        for _ in range(12):
+            process.send_signal(signal.SIGINT)
+            try:
+                rest = process.communicate(timeout=20)[0]
+                break
+            except subprocess.TimeoutExpired:
+                pass
+    assert rest.replace("working\n", "") == f"interrupted\n{count}\n"
+    assert process.returncode == 0
+    assert [name for name in os.listdir(copy.parent) if "part" in name] == []
