@@ -25,7 +25,7 @@ LATE = "2026-11-19T00:00Z"
 
 @pytest.fixture
 def plant(tmp_path):
-    """A sandbox, its client, a store that was synced each six hours of three days, and the reports."""
+    """A sandbox, its client, a store that was synced for three days, and the reports."""
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(tmp_path / "plant.siteline") as store:
         client = sandbox.client()
         reports = []
