@@ -15,11 +15,11 @@ from pathlib import Path
 
 import siteline
 
-from speed import plant, reading, store
+from speed import plant, reading, store, stored, synced
 from speed.measure import compare, measured, table
 from speed.render import render
 
-ROWS = [*reading.ROWS, *store.ROWS, *plant.ROWS]
+ROWS = [*reading.ROWS, *store.ROWS, *stored.ROWS, *synced.ROWS, *plant.ROWS]
 PEERS = (
     "siteline",
     "aiohttp",

@@ -15,7 +15,8 @@ def _frames() -> list[Row]:
     for pages, layout in LAYOUTS:
         ours, typed = f"frames:siteline:{pages}", f"typed:frame:{pages}"
         what = f"to pandas, layout {layout}, beside"
-        rows.append(Row(f"{what} msgspec and NumPy", "seconds", ours, typed, bar=0.35))
+        first = 0.28 if pages == "a" else 0.35
+        rows.append(Row(f"{what} msgspec and NumPy", "seconds", ours, typed, bar=first))
         for peer, by, bar in (
             ("json_normalize", "frames:normalize", 0.03),
             ("dlt", "frames:dlt", 0.04),
@@ -25,6 +26,19 @@ def _frames() -> list[Row]:
             # A row without a bar needs few runs.
             slow = (who,) if bar is None else ()
             rows.append(Row(f"{what} {peer}", "seconds", ours, who, bar=bar, slow=slow))
+    rows += [
+        Row(
+            f"{what}, beside msgspec, the second read of the process",
+            "seconds",
+            f"frames:siteline_warm:{pages}",
+            f"typed:frame_warm:{pages}",
+            bar=bar,
+        )
+        for pages, what, bar in (
+            ("a", "to pandas, layout A", 0.23),
+            ("small", "pages of 1,000 points, to pandas", 0.35),
+        )
+    ]
     ours = "frames:siteline:pairs"
     what = "pages with 2 points per envelope, to pandas, beside"
     rows += [

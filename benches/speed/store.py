@@ -52,7 +52,7 @@ def _siteline_load(plant: Plant) -> Figures:
     before, after = captured(plant)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plant.siteline"
-        written = _written()
+        written = bytes_written()
         with siteline.Store(path) as store:
             first, counts = _ours(store, before)
             points = counts[0]
@@ -66,7 +66,7 @@ def _siteline_load(plant: Plant) -> Figures:
             table = store.points(FEED).to_arrow()
             scan = time.perf_counter() - started
             rows = table.num_rows
-        written = _written() - written
+        written = bytes_written() - written
         size = sum(file.stat().st_size for file in Path(folder).iterdir())
     return {
         "first": first,
@@ -77,7 +77,7 @@ def _siteline_load(plant: Plant) -> Figures:
     }
 
 
-def _written() -> int:
+def bytes_written() -> int:
     """How many bytes this process gave to its files; 0 where the system does not count them."""
     try:
         counts = Path("/proc/self/io").read_text(encoding="ascii")
