@@ -7,6 +7,7 @@ use super::block::{PointVersion, Values};
 use super::directory::{BlockKey, FeedIndex};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds, LARGEST};
+use super::history::MergeCounts;
 use super::page_merge::{Limits, PageMerge};
 use super::pages::{self, LaterPages, PageRow};
 use super::recent::SeriesPoint;
@@ -92,8 +93,10 @@ fn deliver(
     let finished = if log.is_last { log.sequence } else { later.finished(log.chain) };
     let incoming = in_blocks(&points, feed.span);
     let page_merge = PageMerge::new(connection, known, feed, log, limits)?;
-    log.tally = page_merge.run(incoming, late.then_some(&later), brought.as_ref())?;
-    log.save(connection, feed)?;
+    let MergeCounts { tally, arrivals } =
+        page_merge.run(incoming, late.then_some(&later), brought.as_ref())?;
+    log.tally = tally;
+    log.save(connection, feed, arrivals)?;
     pages::save_seen(connection, feed, &log, finished, runs)?;
     feed.sequence = feed.sequence.max(log.sequence);
     feed.generation += 1;

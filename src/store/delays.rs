@@ -1,21 +1,21 @@
-//! Between which two reads points and revisions came: what is known of their delays.
+//! Between which two reads points and revisions came: what is known of their delays. The page log says
+//! it alone, by the arrivals of each page: no block is read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rusqlite::Connection;
 
-use super::block::PointVersion;
-use super::directory::{Directory, FeedIndex};
-use super::failure::{StoreFailure, StoreResult};
+use super::arrivals::ArrivalRun;
+use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::pages::{self, PageRow};
-use super::read::{ALL_TIME, FoundBlocks, rows_of};
 
 /// An age: the time since the end of a point's bucket, as a step of a scale whose steps grow by 5 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Age(pub(crate) u16);
 
+const SECOND: i64 = 1_000_000;
 /// The first step of the scale, in seconds.
 const FINEST: f64 = 10.0;
 const RATIO: f64 = 1.05;
@@ -79,21 +79,34 @@ struct ChainRead {
     read_at: i64,
 }
 
-/// The chains that completely read each time, in the order in which they ended.
+/// Times that the same chains completely read.
+#[derive(Debug, Clone, Default)]
+struct ReadStretch {
+    start: i64,
+    /// In the order in which they ended.
+    reads: Vec<ChainRead>,
+    /// When the newest of them began: a later one may have begun earlier.
+    newest: Option<i64>,
+}
+
+/// The chains that completely read each time.
 struct CompleteReads {
-    /// The times at which the list of chains changes, ascending, each with the list from there on.
-    stretches: Vec<(i64, Vec<ChainRead>)>,
+    /// Ascending, without gaps.
+    stretches: Vec<ReadStretch>,
 }
 
 impl CompleteReads {
     /// The pages are in the order of their sequence numbers.
-    fn new(pages: &[PageRow], by_number: &HashMap<u64, &PageRow>) -> Self {
+    fn new(pages: &[PageRow]) -> Self {
+        let first = |last: &PageRow| {
+            let place = pages.binary_search_by_key(&last.chain, |page| page.sequence);
+            place.map_or(last.read_at, |place| pages[place].read_at)
+        };
         let ended: Vec<(Range<i64>, ChainRead)> = pages
             .iter()
             .filter(|page| page.is_last)
             .map(|page| {
-                let first = by_number.get(&page.chain).unwrap_or(&page);
-                let read = ChainRead { last: page.sequence, read_at: first.read_at };
+                let read = ChainRead { last: page.sequence, read_at: first(page) };
                 (page.start..page.end, read)
             })
             .collect();
@@ -103,7 +116,8 @@ impl CompleteReads {
             changes.entry(range.end).or_default().push(number);
         }
         let mut open: Vec<usize> = Vec::new();
-        let mut stretches = Vec::with_capacity(changes.len());
+        let mut stretches = Vec::with_capacity(changes.len() + 1);
+        stretches.push(ReadStretch { start: i64::MIN, ..ReadStretch::default() });
         for (start, numbers) in changes {
             for number in numbers {
                 match open.binary_search(&number) {
@@ -111,62 +125,128 @@ impl CompleteReads {
                     Err(place) => open.insert(place, number),
                 }
             }
-            stretches.push((start, open.iter().map(|number| ended[*number].1).collect()));
+            let reads: Vec<ChainRead> = open.iter().map(|number| ended[*number].1).collect();
+            let newest = reads.iter().map(|read| read.read_at).max();
+            stretches.push(ReadStretch { start, reads, newest });
         }
         Self { stretches }
     }
 
-    fn at(&self, timestamp: i64) -> &[ChainRead] {
-        let after = self.stretches.partition_point(|(start, _)| *start <= timestamp);
-        after.checked_sub(1).map_or(&[], |index| &self.stretches[index].1)
+    /// The stretch of a time, and the last time in it.
+    fn at(&self, timestamp: i64) -> (&ReadStretch, i64) {
+        let next = self.stretches.partition_point(|stretch| stretch.start <= timestamp);
+        let end = self.stretches.get(next).map_or(i64::MAX, |next| next.start - 1);
+        (&self.stretches[next - 1], end)
+    }
+}
+
+/// Finds the step of the scale that an age belongs to without a logarithm, and up to which later
+/// timestamp the age stays in it.
+struct AgeScale {
+    /// The longest age in whole seconds of each step.
+    ends: Vec<i64>,
+    /// Of a bucket, in microseconds.
+    width: i64,
+}
+
+impl AgeScale {
+    fn new(width: i64) -> Self {
+        const LONGEST: i64 = i64::MAX / SECOND;
+        let (mut ends, mut end) = (Vec::new(), 0_i64);
+        for step in 0.. {
+            // The next end is 5 % later, or within the first steps.
+            let (mut first, mut last) = (end, (end + end / 10).saturating_add(20).min(LONGEST));
+            while first < last {
+                let middle = first + (last - first + 1) / 2;
+                if Age::of_seconds(middle) <= Age(step) {
+                    first = middle;
+                } else {
+                    last = middle - 1;
+                }
+            }
+            end = first;
+            ends.push(end);
+            if end == LONGEST {
+                break;
+            }
+        }
+        Self { ends, width }
+    }
+
+    /// The age of a bucket at some time, and the last timestamp whose bucket has this age.
+    fn age(&self, timestamp: i64, at: i64) -> (Age, i64) {
+        let end = timestamp.saturating_add(self.width);
+        let seconds = at.saturating_sub(end).div_euclid(SECOND);
+        let step = self.ends.partition_point(|longest| *longest < seconds);
+        let until = step.checked_sub(1).map_or(i64::MAX, |before| {
+            let youngest = (self.ends[before] + 1).saturating_mul(SECOND);
+            at.saturating_sub(self.width).saturating_sub(youngest)
+        });
+        (Age(u16::try_from(step).unwrap_or(u16::MAX)), until)
     }
 }
 
 /// What is known of when points and revisions came, with buckets of this width in microseconds.
 pub(super) fn delays(connection: &Connection, feed: &FeedRow, width: i64) -> StoreResult<Delays> {
     let log = pages::all(connection, feed)?;
-    let by_number: HashMap<u64, &PageRow> = log.iter().map(|page| (page.sequence, page)).collect();
-    let reads = CompleteReads::new(&log, &by_number);
-    let known = FeedIndex::load(connection, feed)?;
-    let mut directory = Directory::new(connection, feed.id)?;
+    let (reads, scale) = (CompleteReads::new(&log), AgeScale::new(width));
     let mut delays = Delays::default();
-    let found = FoundBlocks::load(connection, &known, feed, ALL_TIME, None)?;
-    for (key, entry) in found.blocks {
-        let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
-        for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
-            let reads = reads.at(history[0].timestamp);
-            for (index, row) in history.iter().enumerate() {
-                if index > 0 && history[index - 1].values == row.values {
-                    continue;
-                }
-                let unknown =
-                    StoreFailure::Corrupt("the page log lacks the page of a stored point");
-                let page = by_number.get(&row.version).ok_or(unknown)?;
-                let Some(sighting) = sighting(row, page, reads, width) else { continue };
-                let kind = if index == 0 { &mut delays.points } else { &mut delays.revisions };
-                *kind.entry(sighting).or_insert(0) += 1;
-            }
+    let mut log = log.iter();
+    // Of what was forgotten, some of the reads are.
+    let kept_from = feed.retention.kept_from;
+    pages::arrivals(connection, feed, |sequence, runs| {
+        if let Some(page) = log.find(|page| page.sequence == sequence) {
+            let kept = runs.into_iter().filter_map(|run| run.not_before(kept_from));
+            kept.for_each(|run| delays.add(page, run, &reads, &scale));
         }
-    }
+    })?;
     Ok(delays)
 }
 
-/// The reads around the page that brought a row; `None` where no complete read has its bucket.
+impl Delays {
+    /// Adds what came with a page at some timestamps: as many at a time as have the same sighting.
+    fn add(&mut self, page: &PageRow, run: ArrivalRun, reads: &CompleteReads, scale: &AgeScale) {
+        let (mut timestamp, mut left) = (run.first, run.count);
+        while left > 0 {
+            let (stretch, end) = reads.at(timestamp);
+            let (sighting, until) = match sighting(timestamp, page, stretch, scale) {
+                Some((sighting, until)) => (Some(sighting), until.min(end)),
+                None => (None, end),
+            };
+            let same = match run.step {
+                step if step > 0 => (until.saturating_sub(timestamp) / step + 1).clamp(1, left),
+                _ => left,
+            };
+            if let Some(sighting) = sighting {
+                let kinds = [(&mut self.points, run.points), (&mut self.revisions, run.revisions)];
+                for (kind, count) in kinds.into_iter().filter(|(_, count)| *count > 0) {
+                    *kind.entry(sighting).or_insert(0) += count * same.cast_unsigned();
+                }
+            }
+            left -= same;
+            timestamp = timestamp.wrapping_add(run.step.wrapping_mul(same));
+        }
+    }
+}
+
+/// The reads around the page that brought something of a bucket, and the last timestamp for which they
+/// are the same; `None` where no complete read has the bucket.
 fn sighting(
-    row: &PointVersion,
+    timestamp: i64,
     page: &PageRow,
-    reads: &[ChainRead],
-    width: i64,
-) -> Option<Sighting> {
-    let age = |at: i64| {
-        let end = row.timestamp.saturating_add(width);
-        Age::of_seconds(at.saturating_sub(end).div_euclid(1_000_000))
-    };
+    stretch: &ReadStretch,
+    scale: &AgeScale,
+) -> Option<(Sighting, i64)> {
+    let newest = stretch.newest?;
     // The chains that had ended when that of the page began.
-    let before = reads.partition_point(|read| read.last < page.chain);
-    let by = age(page.read_at);
-    let after = before.checked_sub(1).map(|last| age(reads[last].read_at));
-    // A later chain may have begun earlier.
-    let looked = reads.iter().map(|read| age(read.read_at)).max()?.max(by);
-    Some(Sighting { after, by, looked })
+    let before = stretch.reads.partition_point(|read| read.last < page.chain);
+    let (by, mut until) = scale.age(timestamp, page.read_at);
+    let mut age = |at| {
+        let (age, end) = scale.age(timestamp, at);
+        until = until.min(end);
+        age
+    };
+    let after = before.checked_sub(1).map(|last| age(stretch.reads[last].read_at));
+    let looked = age(newest.max(page.read_at));
+    Some((Sighting { after, by, looked }, until))
 }

@@ -319,11 +319,16 @@ impl<'c> Directory<'c> {
         rows.ok_or(StoreFailure::Corrupt("points do not match their checksum"))
     }
 
-    /// Verifies a block, and what its entry says of it.
-    pub(super) fn check(&mut self, key: BlockKey, entry: &BlockEntry) -> StoreResult<()> {
-        let says = BlockSummary::new(&self.rows(key, entry)?) == entry.summary;
+    /// The rows of a block; verifies what its entry says of it.
+    pub(super) fn checked_rows(
+        &mut self,
+        key: BlockKey,
+        entry: &BlockEntry,
+    ) -> StoreResult<Vec<PointVersion>> {
+        let rows = self.rows(key, entry)?;
+        let says = BlockSummary::new(&rows) == entry.summary;
         let wrong = "the directory does not say what is in a block";
-        if says { Ok(()) } else { Err(StoreFailure::Corrupt(wrong)) }
+        if says { Ok(rows) } else { Err(StoreFailure::Corrupt(wrong)) }
     }
 
     /// The rows of a block; none where the directory does not list it.

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::arrivals::ArrivalChanges;
 use super::block::PointVersion;
 use super::target::Applied;
 use super::view::{Flagged, View};
@@ -16,6 +17,13 @@ pub(super) enum Event {
     Absent(u64),
 }
 
+/// What merging a page counts.
+#[derive(Debug, Default)]
+pub(super) struct MergeCounts {
+    pub(super) tally: Applied,
+    pub(super) arrivals: ArrivalChanges,
+}
+
 /// Merges the rows of one page, ascending and one for each timestamp, into a block. An absent row
 /// says that the chain that ended with the page did not bring the point; its values are ignored.
 /// `later` gives the events of newer page requests for a point, ascending; none where the page is
@@ -24,7 +32,7 @@ pub(super) fn merge(
     rows: &[PointVersion],
     incoming: &[PointVersion],
     mut later: impl FnMut(i64) -> Vec<Event>,
-    tally: &mut Applied,
+    counts: &mut MergeCounts,
 ) -> Option<Vec<PointVersion>> {
     let mut merged: Option<Vec<PointVersion>> = None;
     let mut done = 0;
@@ -34,11 +42,12 @@ pub(super) fn merge(
         let (group, events) = (&rows[start..end], later(new.timestamp));
         let before = group.last();
         let history = if events.is_empty() && before.is_none_or(|row| row.version < new.version) {
-            let Some(after) = successor(before, new, tally) else { continue };
+            let Some(after) = successor(before, new, counts) else { continue };
             group.iter().copied().chain([after]).collect()
         } else {
             let history = observe(group, new, &events);
-            count(before, history.last(), new, tally);
+            count(before, history.last(), new, &mut counts.tally);
+            counts.arrivals.replace(new.version, group, &history);
             history
         };
         if history == group {
@@ -59,7 +68,7 @@ pub(super) fn merge(
 pub(super) fn successor(
     before: Option<&PointVersion>,
     new: &PointVersion,
-    tally: &mut Applied,
+    counts: &mut MergeCounts,
 ) -> Option<PointVersion> {
     let after = match before {
         None if new.absent => return None,
@@ -67,10 +76,11 @@ pub(super) fn successor(
         _ => *new,
     };
     if before.is_some_and(|last| last.same(&after)) {
-        tally.unchanged += u64::from(!new.absent);
+        counts.tally.unchanged += u64::from(!new.absent);
         return None;
     }
-    count(before, Some(&after), new, tally);
+    count(before, Some(&after), new, &mut counts.tally);
+    counts.arrivals.append(before, &after);
     Some(after)
 }
 

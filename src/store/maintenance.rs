@@ -6,11 +6,13 @@ use std::path::Path;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
+use super::arrivals::ArrivalSums;
 use super::directory::{Directory, FeedIndex};
 use super::failure::{StoreFailure, StoreResult, system};
 use super::feeds::{FeedRow, Feeds};
+use super::history::combine;
 use super::read::{ALL_TIME, FoundBlocks, find};
-use super::retention::Freed;
+use super::retention::{Freed, Retention};
 use super::view::View;
 use super::watch::Watch;
 use super::{Store, access, compact, forget, pages, path};
@@ -141,15 +143,20 @@ fn check_feed(connection: &Connection, feed: &FeedRow, watch: &Watch) -> StoreRe
     feed.state(connection)?;
     let known = FeedIndex::load(connection, feed)?;
     let mut directory = Directory::new(connection, feed.id)?;
-    let blocks = FoundBlocks::load(connection, &known, feed, ALL_TIME, None)?.blocks;
-    watch.expect(blocks.len() as u64);
-    for blocks in blocks.chunks(VERIFIED) {
+    let found = FoundBlocks::load(connection, &known, feed, ALL_TIME, None)?;
+    let mut arrivals = ArrivalSums::default();
+    watch.expect(found.blocks.len() as u64);
+    for blocks in found.blocks.chunks(VERIFIED) {
         for (key, entry) in blocks {
-            entry.as_ref().map_or(Ok(()), |entry| directory.check(*key, entry))?;
+            let rows = |entry| directory.checked_rows(*key, entry);
+            let rows = entry.as_ref().map_or_else(|| Ok(Vec::new()), rows)?;
+            arrivals.add_block(&combine(rows, found.recent.rows(*key)));
         }
         watch.step(blocks.len() as u64)?;
     }
-    pages::all(connection, feed)?;
+    // Versions that were removed cannot be counted again.
+    let is_whole = feed.retention == Retention::default();
+    pages::check(connection, feed, is_whole.then_some(&arrivals))?;
     pages::check_seen(connection, feed)
 }
 

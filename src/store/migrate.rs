@@ -1,10 +1,11 @@
 //! The schema of this version, and the steps that bring a file of an older siteline up to date. What
 //! they read is verified as the older siteline did it: the code of that stays here as it was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::Connection;
 
+use super::arrivals::{Arrivals, arriving};
 use super::block;
 use super::bytes::{Checksum, Source};
 use super::directory::{
@@ -12,6 +13,7 @@ use super::directory::{
 };
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
+use super::pages::{self, PageNumbers};
 use super::retention::Retention;
 use super::schema::{Root, Schema, TABLES};
 
@@ -19,13 +21,20 @@ use super::schema::{Root, Schema, TABLES};
 pub(super) const SCHEMA: Schema =
     Schema { version: 2, tables: TABLES, steps: &[add_recent_points] };
 
-/// Schema 2 has recent points, the directory says what is in each block, and a feed's row what of its
-/// past is not kept.
+/// Schema 2 has recent points, the directory says what is in each block, the page log has the arrivals of
+/// each page, and a feed's row what of its past is not kept.
 fn add_recent_points(connection: &Connection) -> StoreResult<()> {
     let mut root = Root::load(connection)?;
     let mut feeds = first_feeds(connection, root.digest)?;
     connection.execute_batch(
-        r#"DROP TABLE feeds;
+        r#"ALTER TABLE pages RENAME TO first_pages;
+CREATE TABLE pages (feed INTEGER NOT NULL, sequence INTEGER NOT NULL, chain INTEGER NOT NULL,
+  "start" INTEGER NOT NULL, "end" INTEGER NOT NULL, read_at INTEGER NOT NULL,
+  is_last INTEGER NOT NULL, points INTEGER NOT NULL, inserted INTEGER NOT NULL,
+  revised INTEGER NOT NULL, unchanged INTEGER NOT NULL, flagged INTEGER NOT NULL,
+  "check" INTEGER NOT NULL, arrivals BLOB NOT NULL,
+  PRIMARY KEY (feed, sequence)) STRICT, WITHOUT ROWID;
+DROP TABLE feeds;
 CREATE TABLE feeds (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sequence INTEGER NOT NULL,
   generation INTEGER NOT NULL, span INTEGER NOT NULL, pruned INTEGER NOT NULL,
   kept_from INTEGER NOT NULL, history_before INTEGER NOT NULL, history_from INTEGER NOT NULL,
@@ -37,9 +46,11 @@ CREATE TABLE recent (feed INTEGER NOT NULL, sequence INTEGER NOT NULL, "check" I
     )?;
     root.digest = 0;
     for feed in &mut feeds {
-        summarise_blocks(connection, feed)?;
+        let arrivals = summarise_blocks(connection, feed)?;
+        add_arrivals(connection, feed, arrivals)?;
         root.digest = root.digest.wrapping_add(feed.save(connection)?);
     }
+    connection.execute_batch("DROP TABLE first_pages")?;
     root.save(connection)
 }
 
@@ -83,8 +94,11 @@ fn first_feeds(connection: &Connection, digest: i64) -> StoreResult<Vec<FeedRow>
     if sum == digest { Ok(feeds) } else { Err(StoreFailure::Corrupt("a feed is missing")) }
 }
 
-/// Writes the directory pages of a feed anew, with what is in each block.
-fn summarise_blocks(connection: &Connection, feed: &mut FeedRow) -> StoreResult<()> {
+/// Writes the directory pages of a feed anew, with what is in each block. Gives the arrivals of its pages.
+fn summarise_blocks(
+    connection: &Connection,
+    feed: &mut FeedRow,
+) -> StoreResult<HashMap<u64, Arrivals>> {
     let sql = r#"SELECT rack, shelf, "check", entries FROM shelves WHERE feed = ?1"#;
     let mut statement = connection.prepare(sql)?;
     let mut found = statement.query([feed.id])?;
@@ -105,20 +119,60 @@ fn summarise_blocks(connection: &Connection, feed: &mut FeedRow) -> StoreResult<
     let sql = r#"UPDATE shelves SET "check" = ?4, entries = ?5
         WHERE feed = ?1 AND rack = ?2 AND shelf = ?3"#;
     let mut update = connection.prepare(sql)?;
+    let mut arrivals: HashMap<u64, Arrivals> = HashMap::new();
     for (number, mut entries) in pages {
         for (key, entry) in &mut entries {
             let bytes: Vec<u8> = chunks.query_row([entry.chunk], |row| row.get(0))?;
             let intact = chunk_sum(feed.id, *key, &bytes) == entry.sum;
             let rows = intact.then(|| block::decode(&bytes)).flatten();
             let damaged = StoreFailure::Corrupt("points do not match their checksum");
-            entry.summary = BlockSummary::new(&rows.ok_or(damaged)?);
+            let rows = rows.ok_or(damaged)?;
+            entry.summary = BlockSummary::new(&rows);
+            for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
+                for (row, is_revision) in arriving(history) {
+                    arrivals.entry(row.version).or_default().change(row.timestamp, is_revision, 1);
+                }
+            }
         }
         let bytes = entry_bytes(&entries);
         let check = page_check(feed.id, number, &bytes);
         update.execute((feed.id, number.0, number.1, check, bytes))?;
         feed.directory = feed.directory.wrapping_add(check);
     }
-    Ok(())
+    Ok(arrivals)
+}
+
+/// Writes the page log of a feed anew, with the arrivals of each page.
+fn add_arrivals(
+    connection: &Connection,
+    feed: &mut FeedRow,
+    mut arrivals: HashMap<u64, Arrivals>,
+) -> StoreResult<()> {
+    let sql = r#"SELECT sequence, chain, "start", "end", read_at, is_last, points,
+        inserted, revised, unchanged, flagged, "check" FROM first_pages WHERE feed = ?1"#;
+    let mut statement = connection.prepare(sql)?;
+    let mut found = statement.query([feed.id])?;
+    let (digest, mut sum) = (std::mem::take(&mut feed.pages), 0_i64);
+    while let Some(row) = found.next()? {
+        let mut numbers: PageNumbers = Default::default();
+        for (index, number) in numbers.iter_mut().enumerate() {
+            *number = row.get(index)?;
+        }
+        let check = Checksum::new("pages").number(feed.id).numbers(&numbers).value();
+        if row.get::<_, i64>(11)? != check {
+            return Err(StoreFailure::Corrupt("the row of a page does not match its checksum"));
+        }
+        sum = sum.wrapping_add(check);
+        let of_page = arrivals.remove(&numbers[0].cast_unsigned()).unwrap_or_default();
+        pages::save_row(connection, feed, &numbers, of_page)?;
+    }
+    if sum != digest {
+        return Err(StoreFailure::Corrupt("a row of the page log is missing"));
+    }
+    if arrivals.is_empty() {
+        return Ok(());
+    }
+    Err(StoreFailure::Corrupt("the page log lacks the page of a stored point"))
 }
 
 /// The entries of a directory page of schema 1.

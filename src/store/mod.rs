@@ -12,6 +12,7 @@
 
 mod access;
 mod apply;
+mod arrivals;
 mod block;
 mod bytes;
 mod compact;

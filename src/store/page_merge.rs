@@ -9,11 +9,10 @@ use super::block::PointVersion;
 use super::directory::{BlockKey, Directory};
 use super::failure::StoreResult;
 use super::feeds::FeedRow;
-use super::history::{combine, merge, successor};
+use super::history::{MergeCounts, combine, merge, successor};
 use super::pages::{LaterPages, PageRow};
 use super::recent::SeriesPoint;
 use super::seen::SeenPoints;
-use super::target::Applied;
 use super::written::KnownFeed;
 
 /// When points are recent, and when they are moved into their blocks. A block has 128 buckets.
@@ -45,7 +44,7 @@ pub(super) struct PageMerge<'c, 'k> {
     feed: &'k mut FeedRow,
     log: PageRow,
     limits: Limits,
-    tally: Applied,
+    counts: MergeCounts,
     /// New rows of blocks of which the page brings a few points.
     few: Vec<(BlockKey, PointVersion)>,
 }
@@ -59,8 +58,8 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         limits: Limits,
     ) -> StoreResult<Self> {
         let directory = Directory::new(connection, feed.id)?;
-        let (tally, few) = (Applied::default(), Vec::new());
-        Ok(Self { connection, directory, known, feed, log, limits, tally, few })
+        let (counts, few) = (MergeCounts::default(), Vec::new());
+        Ok(Self { connection, directory, known, feed, log, limits, counts, few })
     }
 
     /// Merges what the page brings, by block. `later` is given for a page that is not the newest,
@@ -70,7 +69,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         mut incoming: Vec<(BlockKey, Vec<PointVersion>)>,
         later: Option<&LaterPages>,
         brought: Option<&SeenPoints>,
-    ) -> StoreResult<Applied> {
+    ) -> StoreResult<MergeCounts> {
         if later.is_some() {
             // What it changes in the histories of points are rows that others added.
             let all = self.known.recent.stretches().map(|(stretch, _)| stretch).collect();
@@ -90,7 +89,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         let due = self.due();
         self.move_into_blocks(&due)?;
         self.directory.finish(&mut self.known.index, self.feed)?;
-        Ok(self.tally)
+        Ok(self.counts)
     }
 
     /// The blocks that may have a point in the range of the page's chain.
@@ -120,7 +119,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         if later.is_none() && incoming.len() < self.limits.few {
             return match all {
                 Some(rows) => {
-                    let few = newer(&rows, &[], &incoming, &mut self.tally);
+                    let few = newer(&rows, &[], &incoming, &mut self.counts);
                     self.few.extend(few.map(|row| (key, row)));
                     Ok(())
                 }
@@ -129,7 +128,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         }
         let rows = all.map_or_else(|| self.rows_of(key), Ok)?;
         let events = |timestamp| later.map_or_else(Vec::new, |l| l.events(key.0, timestamp));
-        let merged = merge(&rows, &incoming, events, &mut self.tally);
+        let merged = merge(&rows, &incoming, events, &mut self.counts);
         merged.map_or(Ok(()), |rows| self.store(key, rows))
     }
 
@@ -144,7 +143,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         let KnownFeed { index, recent, blocks } = &mut *self.known;
         let load = || self.directory.rows_of(index, key);
         let rows = blocks.rows(key, self.limits.most, load)?;
-        let few = newer(rows, recent.rows(key), incoming, &mut self.tally);
+        let few = newer(rows, recent.rows(key), incoming, &mut self.counts);
         self.few.extend(few.map(|row| (key, row)));
         Ok(())
     }
@@ -233,7 +232,7 @@ fn newer<'r>(
     rows: &'r [PointVersion],
     recent: &'r [PointVersion],
     incoming: &'r [PointVersion],
-    tally: &'r mut Applied,
+    counts: &'r mut MergeCounts,
 ) -> impl Iterator<Item = PointVersion> {
     let last = |rows: &[PointVersion], timestamp| {
         // Most pages bring points after all others: one look into rows that are far apart in memory.
@@ -246,7 +245,7 @@ fn newer<'r>(
     incoming.iter().filter_map(move |new| {
         let known = [last(rows, new.timestamp), last(recent, new.timestamp)];
         let before = known.into_iter().flatten().max_by_key(|row| row.version);
-        successor(before.as_ref(), new, tally)
+        successor(before.as_ref(), new, counts)
     })
 }
 

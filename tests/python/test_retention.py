@@ -184,6 +184,14 @@ def test_compacting_removes_older_versions_of_settled_windows_alone(plant):
     assert_true(sandbox, store, report, "2026-11-15T00:00Z")
 
 
+def test_the_lateness_of_points_is_still_known_when_their_versions_are_not(plant):
+    _, _, store, _ = plant
+    before = store.lateness("line-2")
+    store.compact()
+    after = store.lateness("line-2")
+    assert str(after) == str(before)
+
+
 def test_compacting_makes_the_file_smaller_where_much_was_forgotten(plant):
     _, _, store, reports = plant
     size = store.path.stat().st_size

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::store::Applied;
 use crate::store::block::{PointVersion, Values, decode, encode};
 use crate::store::bytes::{Sink, Source};
-use crate::store::history::merge;
+use crate::store::history::{MergeCounts, merge};
 use crate::store::recent;
 use crate::store::seen::{SeenPoints, encode as encode_seen};
 
@@ -117,13 +117,13 @@ proptest! {
                 let values = Values::new([Some(f64::from(*value)), None, None], None);
                 PointVersion { timestamp: *timestamp, version, absent: *absent, values }
             }).collect();
-            let mut tally = Applied::default();
-            if let Some(merged) = merge(&block, &incoming, |_| Vec::new(), &mut tally) {
+            let mut counts = MergeCounts::default();
+            if let Some(merged) = merge(&block, &incoming, |_| Vec::new(), &mut counts) {
                 prop_assert_ne!(&merged, &block);
                 block = merged;
             }
-            prop_assert_eq!(tally, expected);
-            let again = merge(&block, &incoming, |_| Vec::new(), &mut Applied::default());
+            prop_assert_eq!(counts.tally, expected);
+            let again = merge(&block, &incoming, |_| Vec::new(), &mut MergeCounts::default());
             prop_assert_eq!(again, None, "merging is idempotent");
         }
         let rows: Vec<(i64, u64, u8, bool)> = model.iter().flat_map(|(timestamp, history)| {

@@ -2,6 +2,7 @@
 //! store.
 
 mod access;
+mod arrivals;
 mod codec;
 mod faults;
 mod files;

@@ -283,7 +283,6 @@ fn s7_a_missing_or_an_outdated_row_of_recent_points_is_detected() {
         let failed = [
             read.unwrap_err(),
             store.check(&Watch::default()).unwrap_err(),
-            store.delays("line", MINUTE).unwrap_err(),
             store.holds("line", &[(0, MINUTE)]).unwrap_err(),
             wide(3, 3, 3).apply_to(&store, b"").unwrap_err(),
         ];

@@ -1,0 +1,320 @@
+//! The arrivals of a page: for each bucket timestamp, how many points came first with this page, and
+//! how many got new values by it. They say how late points come without any of their blocks.
+//!
+//! ```text
+//! rows timestamps:steps points:runs revisions:runs
+//! ```
+//!
+//! Of the history of a point the first row is a point of its page, and each row with other values than
+//! the row before is a revision of its page; a flag alone is neither.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::block::PointVersion;
+use super::bytes::{Sink, Source};
+
+/// The arrivals of a page have at most so many timestamps: on a grid they take no bytes, and forged ones
+/// must not be able to fill the memory. A page of more would have hundreds of megabytes.
+const MOST: usize = 1 << 22;
+/// So many timestamps out of order are sorted in at a time, or as many as are in order.
+const UNSORTED: usize = 256;
+
+/// What came with a page of one bucket timestamp, or how much more than before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Arrival {
+    timestamp: i64,
+    points: i64,
+    revisions: i64,
+}
+
+impl Arrival {
+    fn add(&mut self, other: &Self) {
+        self.points += other.points;
+        self.revisions += other.revisions;
+    }
+}
+
+/// The arrivals of a page, or how much more there are than before.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Arrivals {
+    /// Ascending, each timestamp once.
+    sorted: Vec<Arrival>,
+    /// The index after the one that was added to last: most series of a page have the same timestamps.
+    next: usize,
+    unsorted: Vec<Arrival>,
+}
+
+impl Arrivals {
+    /// Counts so many points, or revisions, more at a timestamp.
+    #[inline]
+    pub(super) fn change(&mut self, timestamp: i64, is_revision: bool, by: i64) {
+        let (points, revisions) = if is_revision { (0, by) } else { (by, 0) };
+        self.add(Arrival { timestamp, points, revisions });
+    }
+
+    #[inline]
+    fn add(&mut self, more: Arrival) {
+        match self.sorted.get_mut(self.next) {
+            Some(known) if known.timestamp == more.timestamp => {
+                known.add(&more);
+                self.next += 1;
+            }
+            _ => self.add_elsewhere(more),
+        }
+    }
+
+    fn add_elsewhere(&mut self, more: Arrival) {
+        if self.sorted.last().is_none_or(|last| last.timestamp < more.timestamp) {
+            self.sorted.push(more);
+            self.next = self.sorted.len();
+            return;
+        }
+        if let Ok(place) =
+            self.sorted.binary_search_by_key(&more.timestamp, |known| known.timestamp)
+        {
+            self.sorted[place].add(&more);
+            self.next = place + 1;
+            return;
+        }
+        self.unsorted.push(more);
+        if self.unsorted.len() > self.sorted.len().max(UNSORTED) {
+            self.sort();
+        }
+    }
+
+    fn sort(&mut self) {
+        if self.unsorted.is_empty() {
+            return;
+        }
+        self.sorted.append(&mut self.unsorted);
+        self.sorted.sort_by_key(|arrival| arrival.timestamp);
+        self.sorted.dedup_by(|next, known| {
+            let is_same = next.timestamp == known.timestamp;
+            if is_same {
+                known.add(next);
+            }
+            is_same
+        });
+        self.next = 0;
+    }
+
+    /// The arrivals of a page, with as many more as these say; `None` where there would be fewer than
+    /// none, and for bytes that [`Arrivals::encode`] did not write.
+    pub(super) fn added_to(mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        for run in runs(bytes)? {
+            let (points, revisions) = (run.points.cast_signed(), run.revisions.cast_signed());
+            run.timestamps().for_each(|t| self.add(Arrival { timestamp: t, points, revisions }));
+        }
+        self.encode()
+    }
+
+    /// Whether nothing comes or goes by these.
+    pub(super) fn are_none(&mut self) -> bool {
+        self.sort();
+        self.sorted.iter().all(|arrival| (arrival.points, arrival.revisions) == (0, 0))
+    }
+
+    /// The bytes that the page log has; `None` where no page has such arrivals.
+    pub(super) fn encode(mut self) -> Option<Vec<u8>> {
+        self.sort();
+        self.sorted.retain(|arrival| (arrival.points, arrival.revisions) != (0, 0));
+        let rows = &self.sorted;
+        if rows.len() > MOST || rows.iter().any(|row| row.points < 0 || row.revisions < 0) {
+            return None;
+        }
+        let mut sink = Sink::default();
+        sink.length(rows.len());
+        sink.steps(rows.iter().map(|row| row.timestamp));
+        sink.runs(rows.iter().map(|row| row.points));
+        sink.runs(rows.iter().map(|row| row.revisions));
+        Some(sink.0)
+    }
+}
+
+/// What a page that is applied changes: its own arrivals, and, where it is applied late, those of
+/// others.
+#[derive(Debug, Default)]
+pub(super) struct ArrivalChanges {
+    pub(super) own: Arrivals,
+    /// By sequence number.
+    pub(super) others: BTreeMap<u64, Arrivals>,
+}
+
+impl ArrivalChanges {
+    /// Counts the row that the newest page adds to a history whose last row is `before`.
+    #[inline]
+    pub(super) fn append(&mut self, before: Option<&PointVersion>, after: &PointVersion) {
+        if before.is_none_or(|before| before.values != after.values) {
+            self.own.change(after.timestamp, before.is_some(), 1);
+        }
+    }
+
+    /// Counts what a page with this number makes of the history of a point.
+    pub(super) fn replace(
+        &mut self,
+        sequence: u64,
+        before: &[PointVersion],
+        after: &[PointVersion],
+    ) {
+        for (history, by) in [(before, -1), (after, 1)] {
+            for (row, is_revision) in arriving(history) {
+                let page = match row.version {
+                    version if version == sequence => &mut self.own,
+                    version => self.others.entry(version).or_default(),
+                };
+                page.change(row.timestamp, is_revision, by);
+            }
+        }
+    }
+}
+
+/// The rows of a point's history that are a point or a revision of their pages; true for a revision.
+pub(super) fn arriving(history: &[PointVersion]) -> impl Iterator<Item = (&PointVersion, bool)> {
+    let before = std::iter::once(None).chain(history.iter().map(Some));
+    let is_new = |(row, before): &(&PointVersion, Option<&PointVersion>)| {
+        before.is_none_or(|before| before.values != row.values)
+    };
+    history.iter().zip(before).filter(is_new).map(|(row, before)| (row, before.is_some()))
+}
+
+/// Equidistant timestamps with the same number of points, and of revisions, at each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ArrivalRun {
+    pub(super) first: i64,
+    /// At least 1, where there are more timestamps than one.
+    pub(super) step: i64,
+    /// How many timestamps.
+    pub(super) count: i64,
+    pub(super) points: u64,
+    pub(super) revisions: u64,
+}
+
+impl ArrivalRun {
+    /// Those from a time on; `None` where there are none.
+    pub(super) fn not_before(self, time: i64) -> Option<Self> {
+        if self.first >= time {
+            return Some(self);
+        }
+        let before = time.saturating_sub(self.first).saturating_sub(1);
+        let skipped = if self.step > 0 { before / self.step + 1 } else { self.count };
+        let first = self.first.saturating_add(self.step.saturating_mul(skipped));
+        (skipped < self.count).then(|| Self { first, count: self.count - skipped, ..self })
+    }
+
+    pub(super) fn timestamps(self) -> impl Iterator<Item = i64> {
+        (0..self.count).map(move |index| self.first + self.step * index)
+    }
+}
+
+/// What [`Arrivals::encode`] wrote, ascending; `None` where it did not.
+pub(super) fn runs(bytes: &[u8]) -> Option<Vec<ArrivalRun>> {
+    let mut source = Source(bytes);
+    let count = source.length().filter(|count| *count <= MOST)?;
+    let mut column = || {
+        let mut runs = Vec::new();
+        source.runs(count, |number, length| runs.push((number, length)))?;
+        Some(runs)
+    };
+    let (steps, points, revisions) = (column()?, column()?, column()?);
+    if !source.0.is_empty() {
+        return None;
+    }
+    let (mut points, mut revisions) = (Lengths::new(&points), Lengths::new(&revisions));
+    let (mut last, mut runs) = (0_i64, Vec::new());
+    for (index, (step, mut left)) in steps.into_iter().enumerate() {
+        // The first timestamp is a step from 0. A later one may be more than half of all numbers away,
+        // a step that was wrapped.
+        let is_first = index == 0;
+        let step = if is_first { i128::from(step) } else { i128::from(step.cast_unsigned()) };
+        if step <= 0 && (!is_first || left > 1) {
+            return None;
+        }
+        while left > 0 {
+            let length = left.min(points.left()?).min(revisions.left()?);
+            let count = i64::try_from(length).ok()?;
+            let first = i64::try_from(i128::from(last) + step).ok()?;
+            last = i64::try_from(i128::from(first) + step * i128::from(count - 1)).ok()?;
+            let step = i64::try_from(step).unwrap_or(i64::MAX);
+            let [points, revisions] = [points.take(length)?, revisions.take(length)?];
+            runs.push(ArrivalRun { first, step, count, points, revisions });
+            left -= length;
+        }
+    }
+    Some(runs)
+}
+
+/// Numbers that are not negative, as runs.
+struct Lengths<'r> {
+    runs: std::slice::Iter<'r, (i64, usize)>,
+    number: i64,
+    left: usize,
+}
+
+impl<'r> Lengths<'r> {
+    fn new(runs: &'r [(i64, usize)]) -> Self {
+        Self { runs: runs.iter(), number: 0, left: 0 }
+    }
+
+    /// How many numbers are the same from here on.
+    fn left(&mut self) -> Option<usize> {
+        if self.left == 0 {
+            (self.number, self.left) = *self.runs.next()?;
+        }
+        Some(self.left)
+    }
+
+    fn take(&mut self, length: usize) -> Option<u64> {
+        self.left -= length;
+        u32::try_from(self.number).ok().map(u64::from)
+    }
+}
+
+/// Sums over the arrivals of each page, of the page log or of the blocks: where these are the same, so
+/// is, almost certainly, the number of points and of revisions at each timestamp.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ArrivalSums {
+    /// For the points and for the revisions of each page.
+    pages: HashMap<u64, [u64; 2]>,
+}
+
+impl ArrivalSums {
+    pub(super) fn add_page(&mut self, sequence: u64, runs: &[ArrivalRun]) {
+        for run in runs {
+            let all = run.timestamps().map(spread).fold(0, u64::wrapping_add);
+            let sums = [run.points, run.revisions].map(|count| all.wrapping_mul(count));
+            self.add(sequence, sums);
+        }
+    }
+
+    /// Counts the histories of the points of a block.
+    pub(super) fn add_block(&mut self, rows: &[PointVersion]) {
+        // Most rows of a block have the version of the row before.
+        let (mut version, mut sums) = (0, [0_u64; 2]);
+        for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
+            for (row, is_revision) in arriving(history) {
+                if row.version != version {
+                    self.add(version, sums);
+                    (version, sums) = (row.version, [0; 2]);
+                }
+                let sum = &mut sums[usize::from(is_revision)];
+                *sum = sum.wrapping_add(spread(row.timestamp));
+            }
+        }
+        self.add(version, sums);
+    }
+
+    fn add(&mut self, sequence: u64, more: [u64; 2]) {
+        if more != [0; 2] {
+            let sums = self.pages.entry(sequence).or_default();
+            *sums = [0, 1].map(|index| sums[index].wrapping_add(more[index]));
+        }
+    }
+}
+
+/// Numbers whose sums are the same only for the same timestamps: those of `SplitMix64`.
+fn spread(timestamp: i64) -> u64 {
+    let mut bits = timestamp.cast_unsigned().wrapping_add(0x9E37_79B9_7F4A_7C15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
+}

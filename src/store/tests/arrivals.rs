@@ -1,0 +1,193 @@
+//! Arrivals in the page log compared with what counting the histories in the blocks gives.
+
+use std::collections::{BTreeMap, HashMap};
+
+use proptest::prelude::*;
+
+use super::super::arrivals::ArrivalRun;
+use super::super::block::PointVersion;
+use super::super::pages::PageRow;
+use super::super::read::{ALL_TIME, rows_of};
+use super::model::{limits, requests};
+use super::*;
+
+/// The delays as a reader of all blocks counts them, point by point.
+fn counted(store: &Store, width: i64) -> Delays {
+    let count = |connection: &Connection| {
+        let feeds = Feeds::load(connection)?;
+        let feed = find(&feeds, "line")?;
+        let log = pages::all(connection, feed)?;
+        let known = FeedIndex::load(connection, feed)?;
+        let mut directory = Directory::new(connection, feed.id)?;
+        let mut delays = Delays::default();
+        let found = FoundBlocks::load(connection, &known, feed, ALL_TIME, None)?;
+        for (key, entry) in found.blocks {
+            let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
+            for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
+                for (index, row) in history.iter().enumerate() {
+                    if index > 0 && history[index - 1].values == row.values {
+                        continue;
+                    }
+                    let Some(sighting) = sighting(row, &log, width) else { continue };
+                    let kind = if index == 0 { &mut delays.points } else { &mut delays.revisions };
+                    *kind.entry(sighting).or_insert(0) += 1;
+                }
+            }
+        }
+        Ok(delays)
+    };
+    store.snapshot(count).unwrap()
+}
+
+/// The reads around the page that brought a row; `None` where no complete read has its bucket.
+fn sighting(row: &PointVersion, log: &[PageRow], width: i64) -> Option<Sighting> {
+    let by_number: HashMap<u64, &PageRow> = log.iter().map(|page| (page.sequence, page)).collect();
+    let page = by_number[&row.version];
+    let age = |at: i64| Age::of_seconds((at - row.timestamp - width).div_euclid(1_000_000));
+    let complete =
+        |last: &&PageRow| last.is_last && (last.start..last.end).contains(&row.timestamp);
+    let began = |last: &PageRow| by_number.get(&last.chain).unwrap_or(&last).read_at;
+    let before = log.iter().filter(complete).rfind(|last| last.sequence < page.chain);
+    let looked = log.iter().filter(complete).map(|last| age(began(last))).max()?;
+    let by = age(page.read_at);
+    Some(Sighting { after: before.map(|last| age(began(last))), by, looked: looked.max(by) })
+}
+
+/// Asserts that the page log says of all points what their blocks say.
+pub(super) fn assert_agree(store: &Store) {
+    for width in [MINUTE, 1_500_000, 600 * MINUTE] {
+        assert_eq!(store.delays("line", width).unwrap(), counted(store, width));
+    }
+    store.check(&Watch::default()).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn arrivals_are_what_counting_the_blocks_gives_in_whatever_order_pages_arrive(
+        (requests, order) in prop_oneof![requests(3), requests(9)].prop_flat_map(|requests| {
+            let order: Vec<usize> = (0..requests.len()).collect();
+            let shuffled = Just(order.clone()).prop_shuffle();
+            (Just(requests), prop_oneof![Just(order), shuffled])
+        }),
+        limits in limits(),
+    ) {
+        let folder = Folder::new();
+        let store = folder.store_with(limits);
+        for index in order {
+            requests[index].apply_to(&store, b"state").unwrap();
+            assert_agree(&store);
+        }
+        drop(store);
+        assert_agree(&folder.store());
+    }
+
+    /// One timestamp after the other, with a page of each of its own.
+    #[test]
+    fn a_run_of_timestamps_is_counted_as_its_timestamps_are(
+        start in -40..40_i64, length in 1..400_i64, step in 1..90_i64,
+        chains in prop::collection::vec((-50..400_i64, 1..400_i64), 0..6),
+    ) {
+        let folder = Folder::new();
+        let store = folder.store();
+        let points: Vec<Point> =
+            (0..length).map(|index| (1, start + index * step, Some(1.0))).collect();
+        let most = points[points.len() - 1].1;
+        // The first half comes with the first page, and is read again at ages of minutes to weeks.
+        let half = points.len() / 2;
+        Request::whole(1, start, most / 2, &points[..half]).apply_to(&store, b"").unwrap();
+        for ((from, length), sequence) in chains.iter().zip(2..) {
+            Request::whole(sequence, *from, from + length * step, &points)
+                .apply_to(&store, b"").unwrap();
+        }
+        Request::whole(9, start, most + 1, &points).apply_to(&store, b"").unwrap();
+        assert_agree(&store);
+    }
+}
+
+/// The rows of the page log: sequence number, and how many bytes its arrivals have.
+fn lengths(folder: &Folder) -> BTreeMap<i64, i64> {
+    let connection = Connection::open(folder.file()).unwrap();
+    let mut statement = connection.prepare("SELECT sequence, length(arrivals) FROM pages").unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.collect::<rusqlite::Result<_>>().unwrap()
+}
+
+#[test]
+fn s10_lateness_is_read_from_the_page_log_alone() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let points = |minutes: std::ops::Range<i64>, value| -> Vec<Point> {
+        (0..9).flat_map(|s| minutes.clone().map(move |m| (s, m, Some(value)))).collect()
+    };
+    Request::whole(1, 0, 500, &points(0..500, 1.0)).apply_to(&store, b"").unwrap();
+    Request::whole(2, 400, 600, &points(400..600, 2.0)).apply_to(&store, b"").unwrap();
+    Request::whole(3, 0, 600, &points(0..600, 2.0)).apply_to(&store, b"").unwrap();
+    Request::whole(4, 0, 600, &points(0..600, 2.0)).apply_to(&store, b"").unwrap();
+    let delays = store.delays("line", MINUTE).unwrap();
+    assert_eq!(delays.points.values().sum::<u64>(), 9 * 600);
+    assert_eq!(delays.revisions.values().sum::<u64>(), 9 * 500);
+    assert_agree(&store);
+    // A page on a grid takes a few bytes, whatever its points are.
+    let lengths = lengths(&folder);
+    assert!(lengths.values().all(|length| *length < 40), "{lengths:?}");
+    assert_eq!(lengths[&4], 1, "it brought nothing new");
+    let connection = Connection::open(folder.file()).unwrap();
+    connection.execute_batch("DELETE FROM contents; DELETE FROM shelves").unwrap();
+    assert_eq!(store.delays("line", MINUTE).unwrap(), delays);
+}
+
+#[test]
+fn s11_a_late_page_changes_the_arrivals_of_the_pages_after_it() {
+    let folder = Folder::new();
+    let store = folder.store();
+    Request::whole(1, 0, 9, &[(1, 1, Some(1.0)), (2, 1, None)]).apply_to(&store, b"").unwrap();
+    Request::whole(5, 0, 9, &[(1, 1, Some(1.0)), (2, 1, Some(2.0))]).apply_to(&store, b"").unwrap();
+    let sums = |store: &Store| {
+        let delays = store.delays("line", MINUTE).unwrap();
+        (delays.points.values().sum::<u64>(), delays.revisions.values().sum::<u64>())
+    };
+    assert_eq!(sums(&store), (2, 1));
+    // The value of page 3 is replaced by page 5, which brought none of its own before.
+    Request::whole(3, 0, 9, &[(1, 1, Some(2.0)), (2, 1, Some(2.0))]).apply_to(&store, b"").unwrap();
+    assert_eq!(sums(&store), (2, 3));
+    assert_agree(&store);
+}
+
+proptest! {
+    #[test]
+    fn a_run_from_a_time_on_has_the_timestamps_that_are_not_before_it(
+        first in -50..50_i64, step in 1..9_i64, count in 1..20_i64, time in -80..250_i64,
+    ) {
+        let run = ArrivalRun { first, step, count, points: 1, revisions: 0 };
+        let kept: Vec<i64> = run.timestamps().filter(|at| *at >= time).collect();
+        let cut = run.not_before(time).map_or(Vec::new(), |run| run.timestamps().collect());
+        prop_assert_eq!(cut, kept);
+        prop_assert_eq!(run.not_before(i64::MIN), Some(run));
+    }
+}
+
+#[test]
+fn s22_lateness_is_that_of_what_is_kept_whatever_was_forgotten_or_compacted() {
+    let folder = Folder::new();
+    let store = folder.store();
+    for (sequence, from, to) in [(1, 0, 300), (2, 200, 600), (3, 0, 600), (4, 100, 700)] {
+        let points: Vec<Point> =
+            (from..to).map(|minute| (1, minute, Some(value(sequence)))).collect();
+        Request::whole(sequence, from, to, &points).apply_to(&store, b"").unwrap();
+    }
+    let before = store.delays("line", MINUTE).unwrap();
+    store.compact("line", &[(0, 600 * MINUTE)], &Watch::default()).unwrap();
+    assert_eq!(store.delays("line", MINUTE).unwrap(), before, "versions are not needed");
+    let other = Folder::new();
+    let same = other.store();
+    for (sequence, from, to) in [(1, 0, 300), (2, 200, 600), (3, 0, 600), (4, 100, 700)] {
+        let kept = (from..to).filter(|minute| *minute >= 350);
+        let points: Vec<Point> = kept.map(|minute| (1, minute, Some(value(sequence)))).collect();
+        Request::whole(sequence, from, to, &points).apply_to(&same, b"").unwrap();
+    }
+    store.forget("line", 350 * MINUTE, b"", &Watch::default()).unwrap();
+    assert_eq!(store.delays("line", MINUTE).unwrap(), same.delays("line", MINUTE).unwrap());
+    store.check(&Watch::default()).unwrap();
+}
