@@ -20,7 +20,8 @@
 # make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
 # make mutants      change the core in 3,000 places, one at a time: do its tests notice? (many hours)
 # make windows      compile for Windows, and run the tests of the core there under Wine (Debian/amd64)
-# make bench        speed compared with other packages
+# make bench        speed compared with other packages; SITELINE_LONG=1 with stores ten times as large
+# make scale        requests, seconds and bytes of a plant of 10,000 lines: the tables of docs/scale.md
 # make sdist        the source distribution, in target/dist; REPOSITORY=https://... is the address in its metadata
 # make wheel        a wheel of this machine's system from it, or of TARGET=aarch64-unknown-linux-gnu
 # make wheels       both, for the systems of Linux that this machine can build for
@@ -75,7 +76,7 @@ SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(s
 
 .PHONY: demo house test test-rust test-python test-pythons test-no-sandbox faults faults-long develop \
 	format format-check lint feature-sets types check \
-	torture crash campaigns fuzz mutants bench windows sdist wheel wheels wheels-test wheel-test wheel-again \
+	torture crash campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again \
 	lock test-lowest test-nightly test-free-threaded msrv deny advisories \
 	workflows release-check release-notes release-files clean
 .DEFAULT_GOAL := test
@@ -223,6 +224,11 @@ bench: $(BENCH)/installed
 	cargo build --quiet --locked --release --manifest-path benches/core/Cargo.toml --target-dir target/bench-core
 	@mkdir -p $(RESULTS)
 	PYTHONPATH=benches $(BENCH)/bin/python -m speed --out $(RESULTS)/speed.md $(BENCH_ARGS)
+
+# A quarter of an hour; SCALE_ARGS="--only requests" prints one table.
+scale: $(BENCH)/installed
+	@mkdir -p $(RESULTS)
+	PYTHONPATH=benches $(BENCH)/bin/python -m scale --out $(RESULTS)/scale.md $(SCALE_ARGS)
 
 # The crate for Windows: compiled, linked, and its tests run under Wine. On Debian/amd64; elsewhere it
 # says which jobs of the workflow do it. WINDOWS_TESTS="--lib store::" narrows the tests; those that

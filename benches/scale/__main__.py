@@ -1,0 +1,188 @@
+"""Print the tables of docs/scale.md: ``python -m scale [--only requests readings ...]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import siteline
+
+from scale import costs
+from scale.allowance import fill_days
+from scale.count import (
+    COARSE,
+    COARSE_NIGHTLY,
+    HOURLY,
+    NIGHTLY,
+    ONCE,
+    READINGS,
+    Counts,
+    Reading,
+    counted,
+)
+from scale.plant import CUTS, LINES, PAGE_SIZES, TAGS, Cut
+
+ALLOWANCES = (5_000, 50_000, 500_000)
+WIDE = CUTS[2]
+HOURS = (72, 72, 12)
+"""Hours for which a store grows, for each cut but the widest."""
+# Small pages of a site are left out: each request has as many points as for 100 lines.
+SIZES = [
+    (cut, page_size)
+    for cut in CUTS
+    for page_size in PAGE_SIZES
+    if cut is not CUTS[-1] or page_size > PAGE_SIZES[0]
+]
+count = cache(counted)
+
+
+def requests() -> Iterator[tuple[str, ...]]:
+    """Requests of the plant: of the first fill, and of a day by class."""
+    yield ("a feed for", "page_size", "runs", "first fill", "edge", "settle", "a day")
+    for cut, page_size in SIZES:
+        for reading in (HOURLY, NIGHTLY):
+            counts = count(cut, page_size, reading)
+            yield (cut.name, f"{page_size:,}", reading.name, *_of_plant(cut, counts))
+
+
+def _of_plant(cut: Cut, counts: Counts) -> tuple[str, ...]:
+    _refuse_other_classes(counts)
+    figures = (counts.fill, counts.day["edge"], counts.day["settle"], counts.total)
+    return tuple(f"{figure * cut.feeds:,.0f}" for figure in figures)
+
+
+def _refuse_other_classes(counts: Counts) -> None:
+    if counts.day.keys() - {"edge", "settle"}:
+        raise RuntimeError(f"a day has other chains: {counts.day}")
+
+
+def readings() -> Iterator[tuple[str, ...]]:
+    """What fewer reads save: requests of a day, and how often a point is read."""
+    yield ("runs", "a line, 10,000", "100 lines, 50,000", "a point is read", "reserve")
+    for reading in READINGS:
+        line, wide = (
+            count(cut, size, reading) for cut, size in ((CUTS[0], 10_000), (WIDE, 50_000))
+        )
+        requests = [
+            f"{counts.total * cut.feeds:,}" for counts, cut in ((line, CUTS[0]), (wide, WIDE))
+        ]
+        yield (reading.name, *requests, f"{wide.reads:.2f}", f"{wide.reserve * WIDE.feeds:,}")
+
+
+def allowances() -> Iterator[tuple[str, ...]]:
+    """Whether an allowance is enough, and how many days the first fill takes."""
+    yield ("a feed for", "page_size", "runs", *(f"{allowance:,}" for allowance in ALLOWANCES))
+    rows = [(cut, size, reading) for cut, size in SIZES for reading in (HOURLY, NIGHTLY)]
+    rows += [(WIDE, 50_000, reading) for reading in (ONCE, COARSE, COARSE_NIGHTLY)]
+    for cut, page_size, reading in rows:
+        days = [_days(cut, page_size, reading, allowance) for allowance in ALLOWANCES]
+        yield (cut.name, f"{page_size:,}", reading.name, *days)
+
+
+def _days(cut: Cut, page_size: int, reading: Reading, allowance: int) -> str:
+    counts = count(cut, page_size, reading)
+    a_day = counts.total * cut.feeds
+    if a_day > allowance:
+        return "no"
+    if a_day + counts.fill * cut.feeds <= allowance:
+        return "1"
+    days = fill_days(cut, page_size, reading, allowance)
+    return "no" if days is None else f"{days}"
+
+
+def seconds() -> Iterator[tuple[str, ...]]:
+    """Seconds of a run, and the memory of its process."""
+    head = ("a feed for", "page_size", "a page holds", "processor, a page", "points a second")
+    yield (*head, "a page at 50 ms", "concurrency=8", "an hourly run", "concurrency=8", "memory")
+    for cut, page_size in SIZES:
+        yield (cut.name, f"{page_size:,}", *_seconds(cut, page_size))
+
+
+def _seconds(cut: Cut, page_size: int) -> tuple[str, ...]:
+    index = CUTS.index(cut)
+    feeds, minutes = costs.FEEDS[index], costs.MINUTES[index]
+    here = costs.measured(costs.Job(index, feeds, minutes, page_size))
+    by = [
+        costs.measured(costs.Job(index, feeds, minutes, page_size, concurrency, costs.LATENCY))
+        for concurrency in (1, 8)
+    ]
+    a_page = [figures["seconds"] / figures["pages"] for figures in by]
+    run = count(cut, page_size, HOURLY).day["edge"] / HOURLY.runs * cut.feeds
+    return (
+        f"{here['points'] / here['pages']:,.0f}",
+        f"{here['cpu'] / here['pages'] * 1e3:.2f} ms",
+        f"{here['points'] / here['cpu'] / 1e6:.2f} M",
+        *(f"{each * 1e3:.1f} ms" for each in a_page),
+        *(f"{each * run:,.0f} s" for each in a_page),
+        f"{max(each['megabytes'] for each in by):.0f} MB",
+    )
+
+
+def whole() -> Iterator[tuple[str, ...]]:
+    """The plant with a feed for each line, all of it: one run an hour after the first."""
+    job = costs.Job(0, LINES, 60, 10_000, 8)
+    figures = costs.measured(job)
+    yield ("feeds", "pages", "points", "planning", "a run", "processor", "memory")
+    yield (
+        f"{LINES:,}",
+        f"{figures['pages']:,}",
+        f"{figures['points'] / 1e6:.0f} M",
+        f"{figures['planning']:.2f} s",
+        f"{figures['seconds']:.0f} s",
+        f"{figures['cpu']:.0f} s",
+        f"{figures['megabytes']:.0f} MB",
+    )
+
+
+def growth() -> Iterator[tuple[str, ...]]:
+    """Bytes of the store for each point, and of the plant's points."""
+    yield ("a feed for", "a point", "a day", "a year")
+    sizes = [(cut.name, costs.growth(cut, hours)) for cut, hours in zip(CUTS, HOURS, strict=False)]
+    sizes.append(("the sandbox's site", costs.growth_with_revisions(HOURS[0])))
+    for name, size in sizes:
+        day = size * LINES * TAGS * 1_440
+        a_year = f"{day * 365 / 1e12:.1f} TB"
+        yield (name, f"{size:.1f} bytes", f"{day / 1e9:.1f} GB", a_year)
+
+
+TABLES: dict[str, Callable[[], Iterator[tuple[str, ...]]]] = {
+    "requests": requests,
+    "readings": readings,
+    "allowances": allowances,
+    "seconds": seconds,
+    "whole": whole,
+    "growth": growth,
+}
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="scale", description=__doc__)
+    parser.add_argument("--only", nargs="*", choices=list(TABLES), default=list(TABLES))
+    parser.add_argument("--out", type=Path, help="also write the tables to this file")
+    options = parser.parse_args()
+    texts = []
+    for name in options.only:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        head, *rows = TABLES[name]()
+        rule = "|---|" + "--:|" * (len(head) - 1)
+        lines = [f"| {' | '.join(row)} |" for row in (head, *rows)]
+        texts.append("\n".join([f"{TABLES[name].__doc__}\n", lines[0], rule, *lines[1:]]))
+    texts.append(
+        f"siteline {siteline.__version__}, Python {platform.python_version()}, "
+        f"{os.cpu_count()} processors."
+    )
+    text = "\n\n".join(texts)
+    print(text)
+    if options.out:
+        options.out.write_text(text + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
