@@ -167,7 +167,7 @@ class _StoreReport:
     __slots__ = ("callback",)
 
     def __init__(self, callback: Callable[[StoreProgress], object]) -> None:
-        self.callback = callback
+        self.callback: Callable[[StoreProgress], object] = callback
 
     def __call__(self, done: int, total: int, finished: bool) -> None:
         self.callback(StoreProgress(done, total, finished))
