@@ -1,8 +1,8 @@
 """DataFrames from the core's columns, without pyarrow.
 
 NumPy reads the core's memory. pandas 3 and later share its numbers and timestamps, and copy a
-column when it is written to; for pandas 2 they are copied once. pandas and polars are imported when
-they are used.
+column when it is written to; for pandas 2 they are copied once, one column after the other. pandas
+and polars are imported when they are used.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def to_pandas(source: _Columns | Scan, *, ids: _Ids = "str") -> pd.DataFrame:
     The ids are ``str`` (or categories: ``ids="category"`` is faster and smaller), ``timestamp`` is
     ``datetime64[us, UTC]``, ``value``, ``minimum`` and ``maximum`` are ``float64`` with NaN for
     null, ``sample_count`` is ``Int64`` with ``<NA>``; the dtypes are the same for an empty result.
-    Under pandas 3, numbers and timestamps of tables and pages are not copied: pandas copies a
-    column when it is first written to. Writing to the read-only array itself
+    Under pandas 3, numbers and timestamps are not copied: pandas copies a column when it is first
+    written to. Writing to the read-only array itself
     (``column.array[0] = 1``) raises ``ValueError``.
     ``frame.attrs["siteline"]`` is a :class:`Provenance`, or for a store's points a
     :class:`StoreProvenance`; its times are ISO text, so that ``to_parquet()`` keeps it.
@@ -77,10 +77,12 @@ def to_pandas(source: _Columns | Scan, *, ids: _Ids = "str") -> pd.DataFrame:
     if isinstance(source, Scan):
         source = source.collect()
     given = source._columns()
-    shared = not isinstance(given[5][2], bytearray) and can_share(pd)
-    columns = {
-        name: _pandas_column(pd, kind, payload, ids, shared) for name, kind, *payload in given
-    }
+    shared = can_share(pd)
+    columns = {}
+    while given:
+        # Taken out, so that a column that is copied is freed before the next one is.
+        name, kind, *payload = given.pop(0)
+        columns[name] = _pandas_column(pd, kind, payload, ids, shared)
     frame = pd.DataFrame(columns, copy=False)
     if shared:
         share(frame)
@@ -101,14 +103,12 @@ def _plain(provenance: Mapping[str, Any]) -> dict[str, Any]:
 def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, shared: bool) -> Any:
     import numpy as np
 
-    if kind in ("runs", "dictionary"):
+    if kind in ("runs", "codes"):
         return _identity_column(pd, payload, ids)
     if kind == "text":
         return pd.Series(payload[0], dtype=_text_dtype(pd))
-    owned = isinstance(payload[0], bytearray)
-    dtype = np.float64 if kind == "float" else np.int64
-    values = np.frombuffer(payload[0], dtype=dtype) if owned else np.asarray(payload[0])
-    if not owned and not shared:
+    values = np.asarray(payload[0])
+    if not shared:
         values = values.copy()
     if kind == "timestamp":
         if shared:
@@ -124,14 +124,17 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, shared: bo
 
 
 def _identity_column(pd: Any, payload: list[Any], ids: _Ids) -> Any:
-    """Build the column from codes: one for each row, or one for each run and the runs' lengths."""
+    """Build the column from codes: one for each run and the runs' lengths, or bytes of the rows."""
     import numpy as np
 
     *coded, texts = payload
-    width = next(kind for kind in (np.int8, np.int16, np.int32) if len(texts) <= np.iinfo(kind).max)
-    codes = np.frombuffer(coded[0], dtype=np.int32).astype(width, copy=False)
     if coded[1:]:
+        kinds = (np.int8, np.int16, np.int32)
+        width = next(kind for kind in kinds if len(texts) <= np.iinfo(kind).max)
+        codes = np.frombuffer(coded[0], dtype=np.int32).astype(width, copy=False)
         codes = np.repeat(codes, np.frombuffer(coded[1], dtype=np.intp))
+    else:
+        codes = np.frombuffer(coded[0], dtype=np.int8)
     categories = pd.Index(texts, dtype=_text_dtype(pd))
     if ids == "category":
         return pd.Categorical.from_codes(codes, categories=categories, validate=False)

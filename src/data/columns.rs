@@ -1,5 +1,6 @@
 //! [`ColumnsBuilder`]: builds columns row by row.
 
+use std::collections::TryReserveError;
 use std::sync::OnceLock;
 
 use arrow_array::builder::StringBuilder;
@@ -97,6 +98,27 @@ impl<'a> ColumnsBuilder<'a> {
             sample_counts: NumberColumn::new(rows),
             extras: vec![Vec::with_capacity(rows); extras],
         }
+    }
+
+    /// Adds the capacity for so many rows, without extra columns.
+    ///
+    /// # Errors
+    /// There is not so much memory.
+    pub(super) fn try_reserve(&mut self, rows: usize) -> Result<(), TryReserveError> {
+        self.timestamps.try_reserve_exact(rows)?;
+        for column in &mut self.numbers {
+            column.values.try_reserve_exact(rows)?;
+        }
+        self.sample_counts.values.try_reserve_exact(rows)
+    }
+
+    /// Gives back unused capacity.
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.timestamps.shrink_to_fit();
+        for column in &mut self.numbers {
+            column.values.shrink_to_fit();
+        }
+        self.sample_counts.values.shrink_to_fit();
     }
 
     pub(super) fn rows(&self) -> usize {

@@ -1,6 +1,6 @@
 //! [`TableBuilder`]: builds a table point by point, without pages.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, TryReserveError};
 
 use super::columns::{ColumnsBuilder, PointRow};
 use super::point_columns::{Envelope, Identity, PointColumns};
@@ -20,6 +20,19 @@ impl TableBuilder {
     pub(crate) fn new(rows: usize) -> Self {
         let columns = ColumnsBuilder::new(rows, 0);
         Self { columns, series: Vec::new(), known: HashMap::new(), envelopes: Vec::new() }
+    }
+
+    /// Adds the capacity for so many points.
+    ///
+    /// # Errors
+    /// There is not so much memory.
+    pub(crate) fn try_reserve(&mut self, rows: usize) -> Result<(), TryReserveError> {
+        self.columns.try_reserve(rows)
+    }
+
+    /// Gives back unused capacity.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.columns.shrink_to_fit();
     }
 
     /// The number of points so far.

@@ -5,7 +5,7 @@
 //! ```text
 //! Delivery -> apply -> page_merge -> block (bytes) -> directory -> one commit
 //!                              \-> recent points, later moved into blocks
-//! PointFilter -> Reader -> directory -> block, recent points -> history::show -> RecordBatch
+//! PointFilter -> Reader -> directory -> block, recent points -> history::show -> ShownPoints -> RecordBatch
 //! ```
 //!
 //! Every row has a checksum, verified from the top down (`schema`).
@@ -23,6 +23,7 @@ mod failure;
 mod feed_lock;
 mod feeds;
 mod forget;
+mod found_blocks;
 mod history;
 mod maintenance;
 mod migrate;
@@ -36,6 +37,7 @@ mod retention;
 mod schema;
 mod seen;
 mod series_filter;
+mod shown;
 mod target;
 mod view;
 mod watch;
@@ -55,14 +57,16 @@ pub(crate) use self::delays::{Age, Delays, Sighting, Sightings};
 use self::directory::{Directory, FeedIndex};
 use self::failure::{StoreFailure, StoreResult};
 use self::feeds::Feeds;
+use self::found_blocks::{FoundBlocks, rows_of};
 use self::migrate::SCHEMA;
 use self::page_merge::Limits;
 pub(crate) use self::pages::PageChains;
 pub use self::read::Reader;
-use self::read::{FoundBlocks, find, rows_of};
+use self::read::find;
 pub use self::retention::Freed;
 use self::schema::{APPLICATION, Schema};
 pub use self::series_filter::{SeriesFilter, SeriesIds};
+pub(crate) use self::shown::{CHANGES, ShownPoints};
 pub(crate) use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
 pub use self::view::{Choice, Flagged, PointFilter, View};

@@ -1,13 +1,11 @@
 //! Reading a feed: a snapshot on its own connection; each block is verified when it is read.
 
+use std::collections::TryReserveError;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::types::Int32Type;
-use arrow_array::{
-    ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchReader, StringArray,
-};
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::block::PointVersion;
@@ -15,17 +13,19 @@ use super::connection::StoreConnection;
 use super::directory::{BlockEntry, BlockKey, Directory, FeedIndex};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
-use super::history::{Change, combine, show};
+use super::found_blocks::{ALL_TIME, FoundBlocks, overlapping, rows_of, times};
+use super::history::show;
 use super::recent::RecentPoints;
 use super::series_filter::SeriesFilter;
+use super::shown::ShownPoints;
 use super::view::{Flagged, PointFilter, View};
-use crate::data::{Identity, TableBuilder, schema};
+use crate::data::{Identity, schema};
 use crate::error::{Error, Kind, Result};
 
 /// Points in a batch where the caller sets no number.
 const BATCH: usize = 65_536;
-/// All of time.
-pub(super) const ALL_TIME: &[Range<i128>] = std::slice::from_ref(&(i128::MIN..i128::MAX));
+/// Points by which a batch may exceed that: those of the block that completes it.
+const BLOCK: usize = 128;
 
 /// Reads a snapshot of a feed on its own connection, ordered by series, then by time.
 #[derive(Debug)]
@@ -163,48 +163,83 @@ impl Reader {
         Ok(count)
     }
 
+    /// No points yet, with the capacity for all that are left.
+    ///
+    /// # Errors
+    /// There is not so much memory.
+    pub(crate) fn allocate(&self) -> Result<ShownPoints, TryReserveError> {
+        ShownPoints::new(self.view, self.likely_points())
+    }
+
+    /// About how many points are left, as the directory says it: no block is read.
+    pub(super) fn likely_points(&self) -> usize {
+        let points = |(_, key, entry): &(usize, BlockKey, Option<BlockEntry>)| {
+            let count = entry.map_or(0, |BlockEntry { summary, .. }| {
+                let known = summary.count(self.view, self.flagged);
+                known.unwrap_or(match (self.view, self.flagged) {
+                    // Mostly few of a block's points.
+                    (View::ChangedSince(_), _) | (_, Flagged::Only) => 0,
+                    _ => summary.points,
+                })
+            });
+            self.share(key.1, count) + self.recent.rows(*key).len()
+        };
+        self.blocks[self.at..].iter().map(points).sum()
+    }
+
+    /// The part of so many points of a block that the ranges have, if the points have equal distances.
+    fn share(&self, stretch: i64, points: u64) -> usize {
+        let block = times(stretch, self.span);
+        let part = |range: &Range<i128>| range.end.min(block.end) - range.start.max(block.start);
+        let inside: i128 = overlapping(&self.ranges, &block).iter().map(part).sum();
+        let share = (i128::from(points) * inside + block.end - block.start - 1)
+            / (block.end - block.start).max(1);
+        usize::try_from(share).unwrap_or_default()
+    }
+
+    /// Adds the next points, as many as [`Reader::next_batch`] would give; false after the last.
+    ///
+    /// # Errors
+    /// As [`Reader::next_batch`].
+    pub(crate) fn read_into(&mut self, shown: &mut ShownPoints, rows: usize) -> Result<bool> {
+        let read = self.add_next(shown, rows.max(1));
+        let read = self.link.check_unchanged(&self.path).and(read);
+        read.map(|()| self.at < self.blocks.len()).map_err(|failure| {
+            self.at = self.blocks.len();
+            failure.into_error(&self.path)
+        })
+    }
+
     fn next_points(&mut self, rows: usize) -> StoreResult<Option<RecordBatch>> {
         if self.at == self.blocks.len() {
             return Ok(None);
         }
+        let mut shown = ShownPoints::new(self.view, rows.min(BATCH) + BLOCK)
+            .map_err(|_| Error::new(Kind::InternalError, "no memory for a batch of points"))?;
+        self.add_next(&mut shown, rows)?;
+        if shown.rows() == 0 {
+            return Ok(None);
+        }
+        shown.batch(self.schema()).map(Some)
+    }
+
+    fn add_next(&mut self, shown: &mut ShownPoints, rows: usize) -> StoreResult<()> {
+        if self.at == self.blocks.len() {
+            return Ok(());
+        }
         let mut directory = Directory::new(self.link.connection()?, self.feed)?;
-        let mut table = TableBuilder::new(rows.min(BATCH));
-        let mut changes = Vec::new();
-        while table.rows() < rows
+        let enough = shown.rows().saturating_add(rows);
+        while shown.rows() < enough
             && let Some((index, key, entry)) = self.blocks.get(self.at)
         {
             self.at += 1;
             let block = rows_of(&mut directory, *key, entry.as_ref(), &self.recent)?;
             for range in overlapping(&self.ranges, &times(key.1, self.span)) {
-                show(&block, range, self.view, self.flagged, |row, change| {
-                    table.push(row.timestamp, row.values.numbers(), row.values.count());
-                    if matches!(self.view, View::ChangedSince(_)) {
-                        changes.push(change as i32);
-                    }
-                });
+                show(&block, range, self.view, self.flagged, |row, change| shown.push(row, change));
             }
-            table.series(&self.identities[*index]);
+            shown.series(&self.identities[*index]);
         }
-        if table.rows() == 0 {
-            return Ok(None);
-        }
-        let batch = table.finish()?.batch()?;
-        match self.view {
-            View::ChangedSince(_) => self.with_changes(&batch, changes).map(Some),
-            _ => Ok(Some(batch)),
-        }
-    }
-
-    fn with_changes(&self, batch: &RecordBatch, changes: Vec<i32>) -> StoreResult<RecordBatch> {
-        let names = StringArray::from_iter_values(Change::NAMES);
-        let broken =
-            |error| Error::new(Kind::InternalError, format!("a column of changes: {error}"));
-        let column =
-            DictionaryArray::<Int32Type>::try_new(Int32Array::from(changes), Arc::new(names))
-                .map_err(broken)?;
-        let mut arrays = batch.columns().to_vec();
-        arrays.push(Arc::new(column) as ArrayRef);
-        Ok(RecordBatch::try_new(self.schema(), arrays).map_err(broken)?)
+        Ok(())
     }
 }
 
@@ -261,76 +296,6 @@ fn leave_out(ranges: &mut Vec<Range<i128>>, before: i64) {
         range.start = range.start.max(i128::from(before));
     }
     ranges.retain(|range| !range.is_empty());
-}
-
-/// The timestamps of a stretch.
-pub(super) fn times(stretch: i64, span: i64) -> Range<i128> {
-    let start = i128::from(stretch) * i128::from(span);
-    start..start + i128::from(span)
-}
-
-/// The ranges that overlap this one.
-pub(super) fn overlapping<'r>(ranges: &'r [Range<i128>], times: &Range<i128>) -> &'r [Range<i128>] {
-    let first = ranges.partition_point(|range| range.end <= times.start);
-    let end = ranges.partition_point(|range| range.start < times.end);
-    &ranges[first..end.max(first)]
-}
-
-/// The blocks of a feed that a read needs.
-#[derive(Debug)]
-pub(super) struct FoundBlocks {
-    /// Ascending; without an entry, all points of the block are recent.
-    pub(super) blocks: Vec<(BlockKey, Option<BlockEntry>)>,
-    /// The recent points of these blocks.
-    pub(super) recent: RecentPoints,
-}
-
-impl FoundBlocks {
-    /// The blocks that overlap these ranges, of these series, which are ascending; `None` for all.
-    pub(super) fn load(
-        connection: &rusqlite::Connection,
-        known: &FeedIndex,
-        feed: &FeedRow,
-        ranges: &[Range<i128>],
-        series: Option<&[i64]>,
-    ) -> StoreResult<Self> {
-        let overlaps = |key: BlockKey| !overlapping(ranges, &times(key.1, feed.span)).is_empty();
-        let is_picked =
-            |key: BlockKey| series.is_none_or(|series| series.binary_search(&key.0).is_ok());
-        let recent = RecentPoints::load(connection, feed, |key| is_picked(key) && overlaps(key))?;
-        let mut blocks = Vec::new();
-        if let (Some(first), Some(last)) = (ranges.first(), ranges.last())
-            && feed.span != 0
-        {
-            let stretch = |time: i128| {
-                let near = time.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
-                i64::try_from(near.div_euclid(i128::from(feed.span))).unwrap_or_default()
-            };
-            let stretches = stretch(first.start)..stretch(last.end).saturating_add(1);
-            let found = Directory::new(connection, feed.id)?.blocks(known, &stretches, series)?;
-            let found = found.into_iter().filter(|(key, _)| overlaps(*key));
-            blocks.extend(found.map(|(key, entry)| (key, Some(entry))));
-        }
-        let listed = blocks.len();
-        for key in recent.keys() {
-            if blocks[..listed].binary_search_by_key(&key, |(key, _)| *key).is_err() {
-                blocks.push((key, None));
-            }
-        }
-        blocks.sort_by_key(|(key, _)| *key);
-        Ok(Self { blocks, recent })
-    }
-}
-
-/// All versions of the points of a block.
-pub(super) fn rows_of(
-    directory: &mut Directory<'_>,
-    key: BlockKey,
-    entry: Option<&BlockEntry>,
-    recent: &RecentPoints,
-) -> StoreResult<Vec<PointVersion>> {
-    let rows = entry.map_or(Ok(Vec::new()), |entry| directory.rows(key, entry))?;
-    Ok(combine(rows, recent.rows(key)))
 }
 
 /// Whether a view may show a point of a block.

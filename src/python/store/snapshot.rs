@@ -1,14 +1,15 @@
 //! A snapshot of a store: its points batch after batch, for frames, Arrow consumers and records.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, TryReserveError};
 use std::mem;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::data::PointColumns;
 use crate::error::{Error, Kind, Result};
@@ -16,11 +17,11 @@ use crate::lock::Mutex;
 use crate::python::bridge::process::without_fork_anywhere;
 use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::reader_capsule;
-use crate::python::convert::columns::columns;
+use crate::python::convert::columns::of_points;
 use crate::python::convert::rows::{PointSource, Taken};
 use crate::python::convert::state::dict;
 use crate::python::convert::values::refuse;
-use crate::store::{Reader, SeriesIds, View};
+use crate::store::{CHANGES, Reader, SeriesIds, ShownPoints, View};
 use crate::sync::{ReadSpec, Snapshot};
 
 /// Points of a batch: a few megabytes.
@@ -58,6 +59,23 @@ impl BatchStream {
             self.reader = None;
         }
         batch
+    }
+
+    /// No points yet, with the capacity for all. Called within a step of the core.
+    fn allocate(&mut self) -> Result<Option<ShownPoints>, TryReserveError> {
+        self.reader.as_ref().map(Reader::allocate).transpose()
+    }
+
+    /// Adds the next points; false after the last. Called within a step of the core.
+    ///
+    /// # Errors
+    /// As [`BatchStream::next_batch`].
+    fn read_into(&mut self, shown: &mut ShownPoints) -> Result<bool> {
+        let read = self.reader.as_mut().map_or(Ok(false), |reader| reader.read_into(shown, ROWS));
+        if !matches!(read, Ok(true)) {
+            self.reader = None;
+        }
+        read
     }
 
     /// How many points there are. Called within a step of the core.
@@ -107,6 +125,24 @@ pub(crate) fn next_batch(
 ) -> PyResult<Option<RecordBatch>> {
     py.check_signals()?;
     Ok(step(py, || batches.next_batch(rows))??)
+}
+
+/// All points, each column in memory of its final size from the start: batches that are concatenated
+/// would need twice the memory. As in [`next_batch`], signals are handled meanwhile.
+fn read_all(
+    py: Python<'_>,
+    batches: &mut BatchStream,
+) -> PyResult<(PointColumns, Option<Vec<u8>>)> {
+    let shown = step(py, || batches.allocate())?;
+    let shown = shown.map_err(|_| PyMemoryError::new_err("no memory for so many points"))?;
+    let mut shown =
+        shown.ok_or_else(|| refuse(py, Kind::InternalError, "a snapshot was read twice"))?;
+    loop {
+        py.check_signals()?;
+        if !step(py, || batches.read_into(&mut shown))?? {
+            return Ok(step(py, || shown.finish())??);
+        }
+    }
 }
 
 /// A snapshot for one frame, as `siteline.frames` reads it: once, by `_columns()` or by the stream.
@@ -164,11 +200,14 @@ impl PySnapshot {
 impl PySnapshot {
     fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut stream = self.take(py)?;
-        let mut batches = Vec::new();
-        while let Some(batch) = next_batch(py, &mut stream, ROWS)? {
-            batches.push(batch);
+        let (points, changes) = read_all(py, &mut stream)?;
+        let columns = of_points(py, &points)?;
+        if let Some(changes) = changes {
+            let texts = if changes.is_empty() { &[] } else { CHANGES.as_slice() };
+            let codes = PyByteArray::new(py, &changes);
+            columns.append(("change", "codes", codes, PyList::new(py, texts)?))?;
         }
-        columns(py, &stream.schema, &batches)
+        Ok(columns)
     }
 
     #[pyo3(signature = (requested_schema=None))]

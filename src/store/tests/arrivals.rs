@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::super::arrivals::ArrivalRun;
 use super::super::block::PointVersion;
+use super::super::found_blocks::{ALL_TIME, rows_of};
 use super::super::pages::PageRow;
-use super::super::read::{ALL_TIME, rows_of};
 use super::model::{limits, requests};
 use super::*;
 

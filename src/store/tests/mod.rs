@@ -138,6 +138,20 @@ fn read(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
     Ok(shown)
 }
 
+/// The same by way of [`Reader::read_into`].
+fn read_whole(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
+    let mut reader = store.read("line", filter)?;
+    let mut shown = reader.allocate().unwrap();
+    while reader.read_into(&mut shown, 7)? {}
+    let (points, changes) = shown.finish()?;
+    let mut read = rows(&points.batch()?);
+    for (row, change) in read.iter_mut().zip(changes.iter().flatten()) {
+        row.3 = Some(CHANGES[usize::from(*change)].to_owned());
+    }
+    assert!(changes.is_none_or(|changes| changes.len() == read.len()));
+    Ok(read)
+}
+
 fn latest(store: &Store) -> Vec<Shown> {
     read(store, all(View::Latest, Flagged::Drop)).unwrap()
 }

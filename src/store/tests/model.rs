@@ -108,7 +108,8 @@ impl Model {
                 .collect();
             let count = store.read("line", filter.clone()).unwrap().count_points().unwrap();
             assert_eq!(count, expected.len() as u64, "{view:?} {flagged:?} {filter:?}");
-            assert_eq!(read(store, filter).unwrap(), expected, "{view:?} {flagged:?}");
+            assert_eq!(read(store, filter.clone()).unwrap(), expected, "{view:?} {flagged:?}");
+            assert_eq!(read_whole(store, filter).unwrap(), expected, "{view:?} {flagged:?}");
         }
     }
 

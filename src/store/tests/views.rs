@@ -76,6 +76,31 @@ fn a_reader_gives_everything_in_one_batch_where_asked() {
 }
 
 #[test]
+fn the_directory_says_how_much_memory_the_points_need() {
+    let folder = Folder::new();
+    let store = filled(&folder);
+    let points = |view, flagged, minutes: Option<(i64, i64)>| {
+        let ranges = minutes.map(|(from, to)| vec![(from * MINUTE, to * MINUTE)]);
+        store.read("line", PointFilter { ranges, ..all(view, flagged) }).unwrap().likely_points()
+    };
+    assert_eq!(points(View::Latest, Flagged::Keep, None), 4_500);
+    assert_eq!(points(View::Latest, Flagged::Only, None), 0);
+    assert_eq!(points(View::AsOf(1), Flagged::Keep, None), 4_500);
+    assert_eq!(points(View::ChangedSince(0), Flagged::Keep, None), 4_500);
+    assert_eq!(points(View::Latest, Flagged::Keep, Some((130, 131))), 3);
+    assert_eq!(points(View::Latest, Flagged::Keep, Some((0, 192))), 3 * 192);
+    Request::whole(2, 0, 1_500, &[(1, 3, Some(9.0))]).apply_to(&store, b"").unwrap();
+    assert_eq!(points(View::Latest, Flagged::Only, None), 4_499);
+    assert_eq!(points(View::AsOf(1), Flagged::Keep, None), 4_500);
+    // Which points of a block have changed, or were flagged once, only the block says.
+    assert_eq!(points(View::ChangedSince(1), Flagged::Keep, None), 0);
+    assert_eq!(points(View::AsOf(1), Flagged::Only, None), 0);
+    let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
+    assert_eq!(reader.next_batch(1_500).unwrap().unwrap().num_rows(), 1_500);
+    assert_eq!(reader.likely_points(), 3_000, "those that are left");
+}
+
+#[test]
 fn a_reader_keeps_its_snapshot_while_pages_are_applied() {
     let folder = Folder::new();
     let store = filled(&folder);
@@ -139,7 +164,7 @@ fn a_batch_ends_with_the_block_that_completes_it() {
 
 #[test]
 fn ranges_that_only_touch_do_not_overlap() {
-    use super::super::read::overlapping;
+    use super::super::found_blocks::overlapping;
     let ranges = [0..5, 10..15, 20..25];
     for (times, expected) in [
         (5..10, 0..0),

@@ -1,0 +1,184 @@
+"""Frames of a store's points: those of its Arrow stream, in little more memory than a frame."""
+
+import gc
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import siteline
+from kit import systems
+from kit.interpreter import run_script
+
+SERIES, MINUTES = 30, 10_000
+START = pd.Timestamp("2026-11-10T00:00Z")
+END = START + pd.Timedelta(minutes=MINUTES)
+GONE = ["2026-11-11T05:00Z", "2026-11-11T05:01Z"]
+FEED = siteline.Feed("plant", interval="1m", since=START, page_size=10_000, window="1d")
+IDS = list(siteline.Record._fields[:5])
+
+
+def plant():
+    """Points of which some have no value, no count or no machine."""
+    rows = SERIES * MINUTES
+    number = np.repeat(np.arange(SERIES), MINUTES)
+    times = START + pd.to_timedelta(np.tile(np.arange(MINUTES), SERIES), unit="min")
+    value = np.random.default_rng(3).normal(50, 9, rows)
+    frame = pd.DataFrame({"timestamp": times, "value": np.where(value > 70, np.nan, value)})
+    frame["minimum"], frame["maximum"] = frame["value"] - 1, frame["value"] + 1
+    frame["sample_count"] = pd.array(number + 1, dtype="Int64")
+    frame.loc[number == 3, "sample_count"] = pd.NA
+    frame["machine_id"] = np.where(number % 4 == 1, None, [f"M{n // 4}" for n in number])
+    frame["tag_guid"] = [f"tag-{n:02d}" for n in number]
+    return frame
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory):
+    """A store that was synced, then once more after points were revised, withdrawn and added."""
+    path = tmp_path_factory.mktemp("frames") / "plant.siteline"
+    with siteline.Sandbox(now=END.isoformat()) as sandbox, siteline.Store(path) as store:
+        points = plant()
+        sandbox.load(points, bucket="1m")
+        client = sandbox.client()
+        first = client.sync(FEED, store)
+        for time in GONE:
+            sandbox.withdraw(time, machine="M1", tag="tag-06")
+        revised = points[points["timestamp"] < START + pd.Timedelta("3h")].iloc[::7].copy()
+        sandbox.load(revised.assign(value=revised["value"] + 1), bucket="1m")
+        sandbox.clock.advance("1h")
+        second = client.sync(FEED, store, reread=(START, END))
+        assert second.revised > 100
+        assert second.flagged == len(GONE)
+        yield store, first, second
+
+
+WAYS = {
+    "all points": lambda store, _: store.points(FEED),
+    "a range": lambda store, _: store.points(FEED, "2026-11-11T05:00Z", "2026-11-12T07:11Z"),
+    "settled points": lambda store, _: store.points(FEED, settled_only=True),
+    "some series": lambda store, _: store.points(FEED, tag=["tag-29", "tag-05", "tag-06"]),
+    "a machine": lambda store, _: store.points(FEED, machine="M1"),
+    "without flagged": lambda store, _: store.points(FEED, flagged="drop"),
+    "flagged points": lambda store, _: store.points(FEED, flagged="only"),
+    "earlier points": lambda store, first: store.as_of(FEED, first),
+    "earlier flagged points": lambda store, first: store.as_of(FEED, first, flagged="only"),
+    "changes": lambda store, first: store.changes(FEED, since=first),
+    "all changes": lambda store, _: store.changes(FEED, since=0),
+    "no points": lambda store, _: store.points(FEED, tag=[]),
+    "no changes": lambda store, _: store.changes(FEED, since=0, tag=[]),
+}
+
+
+NOTHING = {"no points", "no changes", "earlier flagged points"}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_frame_has_the_points_of_the_arrow_stream(read, way):
+    store, first, _ = read
+    points = WAYS[way](store, first)
+    table = points.to_arrow()
+    assert (len(points) == 0) == (way in NOTHING)
+    for ids in ("category", "str"):
+        frame = points.to_pandas(ids=ids)
+        assert list(frame.columns) == table.column_names
+        assert len(frame) == len(points) == table.num_rows
+        for name in table.column_names:
+            expected = table[name].combine_chunks()
+            if pa.types.is_dictionary(expected.type):
+                assert frame[name].dtype == ("category" if ids == "category" else expected_text())
+                expected, given = expected.cast(pa.string()), frame[name].astype(object)
+            else:
+                given = frame[name]
+            assert pa.array(given, expected.type, from_pandas=True).equals(expected), name
+
+
+def expected_text():
+    return pd.Series([], dtype="str").dtype
+
+
+def test_the_data_have_what_the_comparison_is_about(read):
+    store, first, second = read
+    frame = store.points(FEED).to_pandas(ids="category")
+    assert len(frame) > 4 * (1 << 16), "several steps of the read"
+    assert frame["sample_count"].dtype == pd.Int64Dtype()
+    assert frame["sample_count"].isna().any()
+    assert frame["value"].isna().any()
+    assert frame["machine_id"].isna().any()
+    assert frame["tag_guid"].cat.categories.tolist() == [f"tag-{n:02d}" for n in TAGS]
+    assert frame["tag_guid"].cat.codes.dtype == np.int8
+    changes = store.changes(FEED, since=first).to_pandas(ids="category")["change"]
+    assert changes.cat.categories.tolist() == ["new", "revised", "absent", "returned"]
+    counts = changes.value_counts()
+    assert (counts["revised"], counts["absent"]) == (second.revised, len(GONE))
+    assert counts["new"] == second.inserted > 0
+
+
+def by_machine(number):
+    """Null first, then by the machine's text, as a table is sorted."""
+    return ("", f"tag-{number:02d}") if number % 4 == 1 else (f"M{number // 4}", f"{number:02d}")
+
+
+TAGS = sorted(range(SERIES), key=by_machine)
+
+
+def test_frames_share_nothing_that_one_of_them_may_write_to(read):
+    store, first, _ = read
+    points = store.changes(FEED, since=first)
+    frame, other = (points.to_pandas(ids="category") for _ in range(2))
+    part, before = frame.head(9), other.copy(deep=True)
+    for name, new in (("value", 7.5), ("sample_count", 7), ("timestamp", START)):
+        frame.loc[frame.index[1], name] = new
+        assert frame[name].iloc[1] == new
+    frame.loc[frame.index[1], "change"] = "returned"
+    pd.testing.assert_frame_equal(other, before)
+    pd.testing.assert_frame_equal(part, before.head(9))
+    pd.testing.assert_frame_equal(points.to_pandas(ids="category"), before)
+
+
+def test_a_frame_outlives_its_store(read, tmp_path):
+    store, _, _ = read
+    target = tmp_path / "copy.siteline"
+    store.backup(target)
+    with siteline.Store(target) as copied:
+        frame = copied.points(FEED).to_pandas(ids="category")
+    target.unlink()
+    del copied
+    gc.collect()
+    pd.testing.assert_frame_equal(frame, store.points(FEED).to_pandas(ids="category"))
+
+
+CHILD = """
+import gc, os, re, siteline
+def kilobytes(what):
+    with open("/proc/self/status") as status:
+        return int(re.search(what + r":\\s+(\\d+)", status.read())[1])
+store = siteline.Store(os.environ["STORE"])
+# Imports pandas, and does once what is done once.
+store.points("plant", "2026-11-11", "2026-11-12").to_pandas(ids="category")
+points = eval(os.environ["POINTS"])
+gc.collect()
+with open("/proc/self/clear_refs", "w") as peak:
+    peak.write("5")
+start = kilobytes("VmRSS")
+frame = points.to_pandas(ids="category")
+print(1024 * (kilobytes("VmHWM") - start) / frame.memory_usage(index=False).sum())
+"""
+
+
+@systems.PROC
+@pytest.mark.parametrize(
+    "points",
+    [
+        "store.points('plant')",
+        "store.as_of('plant', int(os.environ['SEQUENCE']))",
+        "store.changes('plant', since=0)",
+    ],
+)
+def test_a_frame_takes_little_more_memory_than_itself_while_it_is_made(read, points):
+    store, first, _ = read
+    sequence = str(first["plant"].sequence)
+    environment = {"STORE": str(store.path), "POINTS": points, "SEQUENCE": sequence}
+    peak = float(run_script(CHILD, environment=environment))
+    # Batches that are concatenated take three.
+    assert 0.5 < peak < 2
