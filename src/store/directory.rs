@@ -247,14 +247,15 @@ impl<'c> Directory<'c> {
         entries.ok_or(StoreFailure::Corrupt(damaged))
     }
 
-    /// The blocks whose stretch is in this range, by key; `series` narrows them to these, which are
-    /// ascending.
-    pub(super) fn blocks(
+    /// The blocks whose stretch is in this range, almost in order: by groups of series, then of
+    /// stretches; `series` narrows them to these, which are ascending.
+    pub(super) fn each_block(
         &self,
         known: &FeedIndex,
         stretches: &Range<i64>,
         series: Option<&[i64]>,
-    ) -> StoreResult<Vec<(BlockKey, BlockEntry)>> {
+        mut each: impl FnMut(BlockKey, BlockEntry),
+    ) -> StoreResult<()> {
         let (first, last) = (stretches.start, stretches.end.saturating_sub(1));
         let pages = first.div_euclid(STRETCHES)..=last.div_euclid(STRETCHES);
         let is_wanted = |number: &PageKey| {
@@ -271,12 +272,11 @@ impl<'c> Directory<'c> {
         let mut numbers: Vec<PageKey> = pages.filter(|number| is_wanted(number)).copied().collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let mut found = Vec::new();
         for number in numbers {
             let mut add = |key: BlockKey, entry| {
                 let is_wanted = series.is_none_or(|series| series.binary_search(&key.0).is_ok());
                 if is_wanted && stretches.contains(&key.1) {
-                    found.push((key, entry));
+                    each(key, entry);
                 }
             };
             match self.loaded.get(&number) {
@@ -286,9 +286,7 @@ impl<'c> Directory<'c> {
                 }
             }
         }
-        // Almost in order: by groups of series, then of stretches.
-        found.sort_by_key(|(key, _)| *key);
-        Ok(found)
+        Ok(())
     }
 
     /// The entries of a directory page.

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rusqlite::Connection;
+
 use super::block::PointVersion;
 use super::directory::{BlockEntry, BlockKey, Directory, FeedIndex};
 use super::failure::StoreResult;
@@ -37,38 +39,66 @@ pub(super) struct FoundBlocks {
 impl FoundBlocks {
     /// The blocks that overlap these ranges, of these series, which are ascending; `None` for all.
     pub(super) fn load(
-        connection: &rusqlite::Connection,
+        connection: &Connection,
         known: &FeedIndex,
         feed: &FeedRow,
         ranges: &[Range<i128>],
         series: Option<&[i64]>,
     ) -> StoreResult<Self> {
-        let overlaps = |key: BlockKey| !overlapping(ranges, &times(key.1, feed.span)).is_empty();
-        let is_picked =
-            |key: BlockKey| series.is_none_or(|series| series.binary_search(&key.0).is_ok());
-        let recent = RecentPoints::load(connection, feed, |key| is_picked(key) && overlaps(key))?;
+        let recent = recent_points(connection, feed, ranges, series)?;
         let mut blocks = Vec::new();
-        if let (Some(first), Some(last)) = (ranges.first(), ranges.last())
-            && feed.span != 0
-        {
-            let stretch = |time: i128| {
-                let near = time.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
-                i64::try_from(near.div_euclid(i128::from(feed.span))).unwrap_or_default()
-            };
-            let stretches = stretch(first.start)..stretch(last.end).saturating_add(1);
-            let found = Directory::new(connection, feed.id)?.blocks(known, &stretches, series)?;
-            let found = found.into_iter().filter(|(key, _)| overlaps(*key));
-            blocks.extend(found.map(|(key, entry)| (key, Some(entry))));
-        }
+        let add = |key, entry| blocks.push((key, Some(entry)));
+        each_block(connection, known, feed, ranges, series, add)?;
+        blocks.sort_unstable_by_key(|(key, _)| *key);
         let listed = blocks.len();
         for key in recent.keys() {
             if blocks[..listed].binary_search_by_key(&key, |(key, _)| *key).is_err() {
                 blocks.push((key, None));
             }
         }
-        blocks.sort_by_key(|(key, _)| *key);
+        if blocks.len() > listed {
+            blocks.sort_unstable_by_key(|(key, _)| *key);
+        }
         Ok(Self { blocks, recent })
     }
+}
+
+/// The recent points of the blocks of [`FoundBlocks::load`].
+pub(super) fn recent_points(
+    connection: &Connection,
+    feed: &FeedRow,
+    ranges: &[Range<i128>],
+    series: Option<&[i64]>,
+) -> StoreResult<RecentPoints> {
+    let overlaps = |key: BlockKey| !overlapping(ranges, &times(key.1, feed.span)).is_empty();
+    let is_picked =
+        |key: BlockKey| series.is_none_or(|series| series.binary_search(&key.0).is_ok());
+    RecentPoints::load(connection, feed, |key| is_picked(key) && overlaps(key))
+}
+
+/// The blocks of [`FoundBlocks::load`] that the directory has, in any order.
+pub(super) fn each_block(
+    connection: &Connection,
+    known: &FeedIndex,
+    feed: &FeedRow,
+    ranges: &[Range<i128>],
+    series: Option<&[i64]>,
+    mut each: impl FnMut(BlockKey, BlockEntry),
+) -> StoreResult<()> {
+    let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(()) };
+    if feed.span == 0 {
+        return Ok(());
+    }
+    let stretch = |time: i128| {
+        let near = time.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
+        i64::try_from(near.div_euclid(i128::from(feed.span))).unwrap_or_default()
+    };
+    let stretches = stretch(first.start)..stretch(last.end).saturating_add(1);
+    Directory::new(connection, feed.id)?.each_block(known, &stretches, series, |key, entry| {
+        if !overlapping(ranges, &times(key.1, feed.span)).is_empty() {
+            each(key, entry);
+        }
+    })
 }
 
 /// All versions of the points of a block.

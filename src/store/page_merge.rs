@@ -96,9 +96,11 @@ impl<'c, 'k> PageMerge<'c, 'k> {
     fn blocks_of_chain(&self) -> StoreResult<Vec<BlockKey>> {
         let PageRow { start, end, .. } = self.log;
         let stretches = start.div_euclid(self.feed.span)..end.div_euclid(self.feed.span) + 1;
-        let blocks = self.directory.blocks(&self.known.index, &stretches, None)?;
-        let recent = self.known.recent.keys().filter(|key| stretches.contains(&key.1));
-        Ok(blocks.into_iter().map(|(key, _)| key).chain(recent).collect())
+        let mut blocks = Vec::new();
+        let add = |key, _| blocks.push(key);
+        self.directory.each_block(&self.known.index, &stretches, None, add)?;
+        blocks.extend(self.known.recent.keys().filter(|key| stretches.contains(&key.1)));
+        Ok(blocks)
     }
 
     fn merge_block(

@@ -1,25 +1,25 @@
 //! Reading a feed: a snapshot on its own connection; each block is verified when it is read.
 
-use std::collections::TryReserveError;
+use std::collections::{BTreeMap, BTreeSet, TryReserveError};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, SchemaRef};
 
 use super::block::PointVersion;
 use super::connection::StoreConnection;
 use super::directory::{BlockEntry, BlockKey, Directory, FeedIndex};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
-use super::found_blocks::{ALL_TIME, FoundBlocks, overlapping, rows_of, times};
+use super::found_blocks::{self, ALL_TIME, overlapping, recent_points, rows_of, times};
 use super::history::show;
 use super::recent::RecentPoints;
 use super::series_filter::SeriesFilter;
 use super::shown::ShownPoints;
 use super::view::{Flagged, PointFilter, View};
-use crate::data::{Identity, schema};
+use crate::data::Identity;
 use crate::error::{Error, Kind, Result};
 
 /// Points in a batch where the caller sets no number.
@@ -27,23 +27,26 @@ const BATCH: usize = 65_536;
 /// Points by which a batch may exceed that: those of the block that completes it.
 const BLOCK: usize = 128;
 
+/// A block to read, with the index of its identity; without an entry, all its points are recent.
+type ReadBlock = (usize, BlockKey, Option<BlockEntry>);
+
 /// Reads a snapshot of a feed on its own connection, ordered by series, then by time.
 #[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
     link: StoreConnection,
     schema: SchemaRef,
-    feed: i64,
-    span: i64,
-    kept_from: i64,
+    feed: FeedRow,
+    known: FeedIndex,
     ranges: Vec<Range<i128>>,
+    /// Ascending; `None` for all.
+    series: Option<Vec<i64>>,
     view: View,
     flagged: Flagged,
     identities: Vec<Identity>,
-    /// The blocks to read, each with the index of its identity; without an entry, all its points are
-    /// recent.
-    blocks: Vec<(usize, BlockKey, Option<BlockEntry>)>,
     recent: RecentPoints,
+    /// The blocks to read; `None` until the first points are asked for.
+    blocks: Option<Vec<ReadBlock>>,
     at: usize,
 }
 
@@ -58,44 +61,30 @@ impl Reader {
             || ALL_TIME.to_vec(),
             |ranges| ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect(),
         );
-        let (feed, known, found) = link.read(path, |connection| {
+        let (feed, known, series, recent) = link.read(path, |connection| {
             let feed = find(&Feeds::load(connection)?, name)?.clone();
             let first = ranges.first().map_or(i128::MAX, |range| range.start);
             feed.retention.check(name, filter.view, first)?;
             leave_out(&mut ranges, feed.retention.kept_from);
             let known = FeedIndex::load(connection, &feed)?;
             let series = pick(&filter.series, &known, name)?;
-            let found = FoundBlocks::load(connection, &known, &feed, &ranges, series.as_deref())?;
-            Ok((feed, known, found))
+            let recent = recent_points(connection, &feed, &ranges, series.as_deref())?;
+            Ok((feed, known, series, recent))
         })?;
-        let mut series: Vec<(Identity, i64)> = known.series.clone().into_iter().collect();
-        series.sort_unstable();
-        let mut order = vec![0; series.len() + 1];
-        for (index, (_, id)) in series.iter().enumerate() {
-            // Series are numbered from 1 without a gap, as a checksum has verified.
-            order[usize::try_from(*id).unwrap_or_default().min(series.len())] = index;
-        }
-        let FoundBlocks { blocks: overlapping, recent } = found;
-        let mut blocks = Vec::new();
-        for (key, entry) in overlapping {
-            let id = usize::try_from(key.0).unwrap_or_default().min(series.len());
-            if may_show(filter.view, entry.as_ref(), recent.rows(key)) {
-                blocks.push((order[id], key, entry));
-            }
-        }
-        blocks.sort_unstable_by_key(|(index, key, _)| (*index, key.1));
+        let mut identities: Vec<Identity> = known.series.keys().cloned().collect();
+        identities.sort_unstable();
         Ok(Self {
             path: path.to_owned(),
             schema: filter.view.schema(),
-            feed: feed.id,
-            span: feed.span,
-            kept_from: feed.retention.kept_from,
+            feed,
+            known,
             ranges,
+            series,
             view: filter.view,
             flagged: filter.flagged,
-            identities: series.into_iter().map(|(identity, _)| identity).collect(),
-            blocks,
+            identities,
             recent,
+            blocks: None,
             at: 0,
             link,
         })
@@ -110,7 +99,7 @@ impl Reader {
     /// Points before this time, in microseconds, were forgotten; the least time where none were.
     #[must_use]
     pub fn kept_from(&self) -> i64 {
-        self.kept_from
+        self.feed.retention.kept_from
     }
 
     /// The next points: at least `rows` where there are so many, up to the end of a block; `None`
@@ -121,49 +110,108 @@ impl Reader {
     /// `ForkError` in another process than the one that began the read.
     pub fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
         let batch = self.next_points(rows.max(1));
-        let batch = self.link.check_unchanged(&self.path).and(batch);
-        let batch = batch.map_err(|failure| failure.into_error(&self.path));
-        if batch.is_err() {
-            self.at = self.blocks.len();
-        }
-        batch
+        self.checked(batch)
     }
 
-    /// How many points there are from here on. Of a block that the read gives or omits as a whole, the
-    /// directory says how many it has: it is not read.
+    /// How many points there are. Of a block that the read gives or omits as a whole, the directory says
+    /// how many it has: it is not read.
     ///
     /// # Errors
     /// As [`Reader::next_batch`].
     pub fn count_points(&mut self) -> Result<u64> {
         let count = self.add_up();
-        let count = self.link.check_unchanged(&self.path).and(count);
-        self.at = self.blocks.len();
-        count.map_err(|failure| failure.into_error(&self.path))
+        self.checked(count)
+    }
+
+    /// Ends the read where it failed, or where a writer may have changed the file meanwhile.
+    fn checked<T>(&mut self, outcome: StoreResult<T>) -> Result<T> {
+        let outcome = self.link.check_unchanged(&self.path).and(outcome);
+        outcome.map_err(|failure| {
+            self.blocks = Some(Vec::new());
+            self.at = 0;
+            failure.into_error(&self.path)
+        })
     }
 
     fn add_up(&self) -> StoreResult<u64> {
-        let mut directory = Directory::new(self.link.connection()?, self.feed)?;
+        let connection = self.link.connection()?;
+        let mut parts: BTreeMap<BlockKey, Option<BlockEntry>> =
+            self.recent.keys().map(|key| (key, None)).collect();
         let mut count = 0_u64;
-        for (_, key, entry) in &self.blocks[self.at..] {
-            let (times, recent) = (times(key.1, self.span), self.recent.rows(*key));
-            let ranges = overlapping(&self.ranges, &times);
-            let is_whole = ranges.iter().any(|r| r.start <= times.start && times.end <= r.end);
-            let known = entry
-                .filter(|_| is_whole && recent.is_empty())
-                .and_then(|entry| entry.summary.count(self.view, self.flagged));
-            if let Some(known) = known {
-                count += known;
-                continue;
+        self.each_block(|key, entry| {
+            let known = entry.summary.count(self.view, self.flagged);
+            match known.filter(|_| self.is_whole(key) && !parts.contains_key(&key)) {
+                Some(known) => count += known,
+                None => drop(parts.insert(key, Some(entry))),
             }
-            let block = rows_of(&mut directory, *key, entry.as_ref(), &self.recent)?;
-            for range in ranges {
+        })?;
+        let mut directory = Directory::new(connection, self.feed.id)?;
+        for (key, entry) in parts {
+            let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
+            for range in overlapping(&self.ranges, &times(key.1, self.feed.span)) {
                 show(&block, range, self.view, self.flagged, |_, _| count += 1);
             }
         }
         Ok(count)
     }
 
-    /// No points yet, with the capacity for all that are left.
+    /// Whether a range contains all of a block.
+    fn is_whole(&self, key: BlockKey) -> bool {
+        let block = times(key.1, self.feed.span);
+        let mut ranges = overlapping(&self.ranges, &block).iter();
+        ranges.any(|range| range.start <= block.start && block.end <= range.end)
+    }
+
+    fn each_block(&self, each: impl FnMut(BlockKey, BlockEntry)) -> StoreResult<()> {
+        let (connection, series) = (self.link.connection()?, self.series.as_deref());
+        found_blocks::each_block(connection, &self.known, &self.feed, &self.ranges, series, each)
+    }
+
+    /// Finds the blocks that may show a point, unless they are known.
+    ///
+    /// # Errors
+    /// As [`Reader::next_batch`].
+    pub(crate) fn find_blocks(&mut self) -> Result<()> {
+        let found = self.load_blocks();
+        self.checked(found)
+    }
+
+    fn load_blocks(&mut self) -> StoreResult<()> {
+        if self.blocks.is_some() {
+            return Ok(());
+        }
+        let mut order = vec![0; self.identities.len() + 1];
+        // Series are numbered from 1 without a gap, as a checksum has verified.
+        let number = |id: i64| usize::try_from(id).unwrap_or_default().min(self.identities.len());
+        for (index, identity) in self.identities.iter().enumerate() {
+            order[self.known.series.get(identity).map_or(0, |id| number(*id))] = index;
+        }
+        let mut only_recent: BTreeSet<BlockKey> = self.recent.keys().collect();
+        let mut blocks = Vec::new();
+        let mut add = |key: BlockKey, entry| {
+            if may_show(self.view, entry, self.recent.rows(key)) {
+                blocks.push((order[number(key.0)], key, entry));
+            }
+        };
+        self.each_block(|key, entry| {
+            only_recent.remove(&key);
+            add(key, Some(entry));
+        })?;
+        for key in only_recent {
+            add(key, None);
+        }
+        blocks.sort_unstable_by_key(|(index, key, _)| (*index, key.1));
+        self.blocks = Some(blocks);
+        Ok(())
+    }
+
+    /// The blocks that are left.
+    fn blocks_left(&self) -> &[ReadBlock] {
+        self.blocks.as_deref().and_then(|blocks| blocks.get(self.at..)).unwrap_or_default()
+    }
+
+    /// No points yet, with the capacity for all that are left of those that
+    /// [`Reader::find_blocks`] has found.
     ///
     /// # Errors
     /// There is not so much memory.
@@ -173,7 +221,7 @@ impl Reader {
 
     /// About how many points are left, as the directory says it: no block is read.
     pub(super) fn likely_points(&self) -> usize {
-        let points = |(_, key, entry): &(usize, BlockKey, Option<BlockEntry>)| {
+        let points = |(_, key, entry): &ReadBlock| {
             let count = entry.map_or(0, |BlockEntry { summary, .. }| {
                 let known = summary.count(self.view, self.flagged);
                 known.unwrap_or(match (self.view, self.flagged) {
@@ -184,12 +232,12 @@ impl Reader {
             });
             self.share(key.1, count) + self.recent.rows(*key).len()
         };
-        self.blocks[self.at..].iter().map(points).sum()
+        self.blocks_left().iter().map(points).sum()
     }
 
     /// The part of so many points of a block that the ranges have, if the points have equal distances.
     fn share(&self, stretch: i64, points: u64) -> usize {
-        let block = times(stretch, self.span);
+        let block = times(stretch, self.feed.span);
         let part = |range: &Range<i128>| range.end.min(block.end) - range.start.max(block.start);
         let inside: i128 = overlapping(&self.ranges, &block).iter().map(part).sum();
         let share = (i128::from(points) * inside + block.end - block.start - 1)
@@ -203,15 +251,13 @@ impl Reader {
     /// As [`Reader::next_batch`].
     pub(crate) fn read_into(&mut self, shown: &mut ShownPoints, rows: usize) -> Result<bool> {
         let read = self.add_next(shown, rows.max(1));
-        let read = self.link.check_unchanged(&self.path).and(read);
-        read.map(|()| self.at < self.blocks.len()).map_err(|failure| {
-            self.at = self.blocks.len();
-            failure.into_error(&self.path)
-        })
+        self.checked(read)?;
+        Ok(!self.blocks_left().is_empty())
     }
 
     fn next_points(&mut self, rows: usize) -> StoreResult<Option<RecordBatch>> {
-        if self.at == self.blocks.len() {
+        self.load_blocks()?;
+        if self.blocks_left().is_empty() {
             return Ok(None);
         }
         let mut shown = ShownPoints::new(self.view, rows.min(BATCH) + BLOCK)
@@ -224,20 +270,18 @@ impl Reader {
     }
 
     fn add_next(&mut self, shown: &mut ShownPoints, rows: usize) -> StoreResult<()> {
-        if self.at == self.blocks.len() {
-            return Ok(());
-        }
-        let mut directory = Directory::new(self.link.connection()?, self.feed)?;
+        self.load_blocks()?;
+        let mut directory = Directory::new(self.link.connection()?, self.feed.id)?;
         let enough = shown.rows().saturating_add(rows);
         while shown.rows() < enough
-            && let Some((index, key, entry)) = self.blocks.get(self.at)
+            && let Some((index, key, entry)) = self.blocks_left().first().copied()
         {
             self.at += 1;
-            let block = rows_of(&mut directory, *key, entry.as_ref(), &self.recent)?;
-            for range in overlapping(&self.ranges, &times(key.1, self.span)) {
+            let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
+            for range in overlapping(&self.ranges, &times(key.1, self.feed.span)) {
                 show(&block, range, self.view, self.flagged, |row, change| shown.push(row, change));
             }
-            shown.series(&self.identities[*index]);
+            shown.series(&self.identities[index]);
         }
         Ok(())
     }
@@ -256,20 +300,6 @@ impl Iterator for Reader {
 impl RecordBatchReader for Reader {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
-    }
-}
-
-impl View {
-    /// The ten columns, and `change` for [`View::ChangedSince`].
-    #[must_use]
-    pub fn schema(self) -> SchemaRef {
-        let points = schema(&[]);
-        if !matches!(self, Self::ChangedSince(_)) {
-            return points;
-        }
-        let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-        let change = Arc::new(Field::new("change", text, false));
-        Arc::new(Schema::new(points.fields().iter().cloned().chain([change]).collect::<Vec<_>>()))
     }
 }
 
@@ -299,7 +329,7 @@ fn leave_out(ranges: &mut Vec<Range<i128>>, before: i64) {
 }
 
 /// Whether a view may show a point of a block.
-fn may_show(view: View, entry: Option<&BlockEntry>, recent: &[PointVersion]) -> bool {
+fn may_show(view: View, entry: Option<BlockEntry>, recent: &[PointVersion]) -> bool {
     let shows = |version: u64| match view {
         View::Latest => true,
         View::AsOf(sequence) => version <= sequence,

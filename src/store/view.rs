@@ -1,12 +1,15 @@
 //! Which versions of which points a read gives.
 
 use std::fmt;
+use std::sync::Arc;
 
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde::de::value::Error as NoSuchName;
 use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use serde::{Deserialize, Serialize};
 
 use super::series_filter::SeriesFilter;
+use crate::data::schema;
 use crate::error::{Error, Kind, Result, excerpt};
 
 /// As of when points are read.
@@ -20,6 +23,20 @@ pub enum View {
     /// Only those that are new or changed since this page request, with a column `change`: `new`,
     /// `revised`, `absent` (flagged since), `returned` (no longer flagged).
     ChangedSince(u64),
+}
+
+impl View {
+    /// The ten columns, and `change` for [`View::ChangedSince`].
+    #[must_use]
+    pub fn schema(self) -> SchemaRef {
+        let points = schema(&[]);
+        if !matches!(self, Self::ChangedSince(_)) {
+            return points;
+        }
+        let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        let change = Arc::new(Field::new("change", text, false));
+        Arc::new(Schema::new(points.fields().iter().cloned().chain([change]).collect::<Vec<_>>()))
+    }
 }
 
 /// What a read does with flagged points: those that a later complete read of their window lacked.

@@ -61,6 +61,14 @@ impl BatchStream {
         batch
     }
 
+    /// Called within a step of the core, before [`BatchStream::allocate`].
+    ///
+    /// # Errors
+    /// As [`BatchStream::next_batch`].
+    fn find_blocks(&mut self) -> Result<()> {
+        self.reader.as_mut().map_or(Ok(()), Reader::find_blocks)
+    }
+
     /// No points yet, with the capacity for all. Called within a step of the core.
     fn allocate(&mut self) -> Result<Option<ShownPoints>, TryReserveError> {
         self.reader.as_ref().map(Reader::allocate).transpose()
@@ -133,6 +141,7 @@ fn read_all(
     py: Python<'_>,
     batches: &mut BatchStream,
 ) -> PyResult<(PointColumns, Option<Vec<u8>>)> {
+    step(py, || batches.find_blocks())??;
     let shown = step(py, || batches.allocate())?;
     let shown = shown.map_err(|_| PyMemoryError::new_err("no memory for so many points"))?;
     let mut shown =

@@ -141,6 +141,7 @@ fn read(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
 /// The same by way of [`Reader::read_into`].
 fn read_whole(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
     let mut reader = store.read("line", filter)?;
+    reader.find_blocks()?;
     let mut shown = reader.allocate().unwrap();
     while reader.read_into(&mut shown, 7)? {}
     let (points, changes) = shown.finish()?;

@@ -81,7 +81,10 @@ fn the_directory_says_how_much_memory_the_points_need() {
     let store = filled(&folder);
     let points = |view, flagged, minutes: Option<(i64, i64)>| {
         let ranges = minutes.map(|(from, to)| vec![(from * MINUTE, to * MINUTE)]);
-        store.read("line", PointFilter { ranges, ..all(view, flagged) }).unwrap().likely_points()
+        let filter = PointFilter { ranges, ..all(view, flagged) };
+        let mut reader = store.read("line", filter).unwrap();
+        reader.find_blocks().unwrap();
+        reader.likely_points()
     };
     assert_eq!(points(View::Latest, Flagged::Keep, None), 4_500);
     assert_eq!(points(View::Latest, Flagged::Only, None), 0);
