@@ -168,11 +168,14 @@ def main() -> int:
     options = parser.parse_args()
     texts = []
     for name in options.only:
-        print(f"{name} ...", file=sys.stderr, flush=True)
-        head, *rows = TABLES[name]()
-        rule = "|---|" + "--:|" * (len(head) - 1)
-        lines = [f"| {' | '.join(row)} |" for row in (head, *rows)]
-        texts.append("\n".join([f"{TABLES[name].__doc__}\n", lines[0], rule, *lines[1:]]))
+        lines = [f"{TABLES[name].__doc__}\n"]
+        for number, row in enumerate(TABLES[name]()):
+            lines.append(f"| {' | '.join(row)} |")
+            # A table takes minutes: its rows are shown as they come.
+            print(lines[-1], file=sys.stderr, flush=True)
+            if number == 0:
+                lines.append("|---|" + "--:|" * (len(row) - 1))
+        texts.append("\n".join(lines))
     texts.append(
         f"siteline {siteline.__version__}, Python {platform.python_version()}, "
         f"{os.cpu_count()} processors."

@@ -20,8 +20,6 @@ import siteline
 
 from scale.plant import CUTS, NOW, TAGS, Cut, points, service
 
-FILL_MINUTES = 60
-"""Minutes of data before the measured run."""
 LATENCY = "50ms"
 
 
@@ -33,7 +31,7 @@ class Job:
     """Index in :data:`CUTS`."""
     feeds: int
     minutes: int
-    """Minutes of fresh points; as many are read again (``overlap=``)."""
+    """Minutes of fresh points; as many were read before, and are read again (``overlap=``)."""
     page_size: int
     concurrency: int = 1
     latency: str | None = None
@@ -47,9 +45,9 @@ FEEDS = (40, 16, 8, 8)
 def measured(job: Job) -> dict[str, float]:
     """The figures of the second of two runs, in a new process."""
     cut = CUTS[job.cut]
-    start = NOW.replace(minute=0) - timedelta(minutes=FILL_MINUTES)
-    frame = points(cut.lines * TAGS, start, FILL_MINUTES + job.minutes + 10)
-    now = start + timedelta(minutes=FILL_MINUTES + 5)
+    start = NOW.replace(minute=0) - timedelta(minutes=job.minutes)
+    frame = points(cut.lines * TAGS, start, 2 * job.minutes + 10)
+    now = start + timedelta(minutes=job.minutes + 5)
     with service(frame, now=now) as sandbox, tempfile.TemporaryDirectory() as folder:
         del frame
         given = asdict(job) | {"path": f"{folder}/plant.siteline", "since": start.isoformat()}
