@@ -44,9 +44,11 @@ def nanoseconds(at: Any) -> int:
         is_naive = at.utcoffset() is None
         if not is_naive:
             since = at - _EPOCH
-            # A local time that clocks skip comes back from UTC as another one.
-            back = at.astimezone(UTC).astimezone(at.tzinfo)
-            exists = back.isoformat()[:19] == at.isoformat()[:19]
+            exists = at.tzinfo is UTC
+            if not exists:
+                # A local time that clocks skip comes back from UTC as another one.
+                back = at.astimezone(UTC).astimezone(at.tzinfo)
+                exists = back.isoformat()[:19] == at.isoformat()[:19]
     except Exception as error:  # NaT, and years that no zone can turn into UTC
         raise ValueError("is not a time between the years 1 and 9999.") from error
     if is_naive:

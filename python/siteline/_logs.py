@@ -15,13 +15,22 @@ __all__: list[str] = []
 _loggers: dict[str, logging.Logger] = {}
 
 
+def is_wanted(name: str, level: int) -> bool:
+    """Whether the logger is enabled for the level."""
+    return _logger(name).isEnabledFor(level)
+
+
 def emit(
     name: str, level: int, file: str, line: int, text: str, fields: Mapping[str, int | str]
 ) -> None:
-    """Emit a record whose attributes are also these fields, if the logger is enabled for it."""
+    """Emit a record whose attributes are also these fields."""
+    logger = _logger(name)
+    record = logger.makeRecord(name, level, file, line, text, (), None, extra=fields)
+    logger.handle(record)
+
+
+def _logger(name: str) -> logging.Logger:
     logger = _loggers.get(name)
     if logger is None:
         logger = _loggers[name] = logging.getLogger(name)
-    if logger.isEnabledFor(level):
-        record = logger.makeRecord(name, level, file, line, text, (), None, extra=fields)
-        logger.handle(record)
+    return logger

@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import logging
+import os
+import threading
 
 import pytest
 import siteline
@@ -112,3 +114,146 @@ def test_a_log_handler_that_raises_stop_iteration_leaves_no_task_waiting(sandbox
         logger.removeHandler(handler)
         logger.setLevel(before)
     assert isinstance(caught.value.__cause__, StopIteration)
+
+
+class CountingLoop(asyncio.SelectorEventLoop):
+    """Counts how often another thread wakes it."""
+
+    wakes = 0
+
+    def call_soon_threadsafe(self, *arguments, **options):
+        self.wakes += 1
+        return super().call_soon_threadsafe(*arguments, **options)
+
+
+def test_results_that_come_together_wake_the_loop_together(sandbox):
+    # More than are delivered at once.
+    calls = 100
+
+    async def ask():
+        async with sandbox.async_client(max_connections=calls) as client:
+            await client.discover()
+            sandbox.fault(on="discovery", delay=0.5)
+            asyncio.get_running_loop().wakes = 0
+            answers = await asyncio.gather(*(client.discover() for _ in range(calls)))
+            return len(answers), asyncio.get_running_loop().wakes
+
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        answers, wakes = runner.run(ask())
+    assert answers == calls
+    assert 0 < wakes < calls
+
+
+@pytest.mark.fault("R9")
+def test_a_log_handler_may_wait_for_another_call_of_the_loop(sandbox):
+    logger, answers = logging.getLogger("siteline.http"), []
+
+    async def ask():
+        async with sandbox.async_client() as client:
+            loop = asyncio.get_running_loop()
+
+            class Asking(logging.Handler):
+                def emit(self, record):
+                    logger.removeHandler(self)
+                    logger.setLevel(logging.NOTSET)
+                    inner = asyncio.run_coroutine_threadsafe(client.discover(), loop)
+                    answers.append(inner.result(60))
+
+            await client.discover()
+            logger.addHandler(Asking())
+            logger.setLevel(logging.DEBUG)
+            answers.append(await client.discover())
+
+    before = logger.level
+    try:
+        asyncio.run(ask())
+    finally:
+        logger.setLevel(before)
+    assert len(answers) == 2
+
+
+def test_an_awaitable_that_fails_to_be_completed_keeps_no_other_one_waiting(sandbox):
+    class Refusing(asyncio.Future):
+        def set_result(self, result):
+            raise LookupError("refused")
+
+    class Loop(asyncio.SelectorEventLoop):
+        refuses = 0
+
+        def create_future(self):
+            self.refuses -= 1
+            return Refusing(loop=self) if self.refuses == 0 else super().create_future()
+
+    async def ask():
+        failures, has_failed = [], asyncio.Event()
+
+        def note(_, context):
+            failures.append(type(context["exception"]))
+            has_failed.set()
+
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(note)
+        async with sandbox.async_client() as client:
+            await client.discover()
+            sandbox.fault(on="discovery", delay=0.2)
+            calls = [asyncio.ensure_future(client.discover()) for _ in range(8)]
+            # The first future is the one of wait().
+            loop.refuses = 2
+            done, waiting = await asyncio.wait(calls[1:], timeout=60)
+            await asyncio.wait_for(has_failed.wait(), 60)
+            calls[0].cancel()
+        return len(done), len(waiting), failures
+
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        assert runner.run(ask()) == (7, 0, [LookupError])
+
+
+def test_results_for_the_loops_of_two_threads_go_each_to_their_own(sandbox):
+    answers = {}
+
+    async def ask(subject):
+        async with sandbox.async_client(max_connections=32) as client:
+            await client.discover()
+            scan = client.data(**HOURLY, page_size=subject)
+            pages = await asyncio.gather(*(anext(scan.pages()) for _ in range(32)))
+            answers[subject] = {len(page) for page in pages}
+
+    def run(subject):
+        asyncio.run(asyncio.wait_for(ask(subject), 60))
+
+    threads = [threading.Thread(target=run, args=(subject,)) for subject in (3, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == {3: {3}, 5: {5}}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_that_is_forked_while_a_result_is_delivered_has_its_own_results(sandbox):
+    codes = []
+
+    async def ask():
+        async with sandbox.async_client() as client:
+            return await asyncio.wait_for(client.discover(), 60)
+
+    def in_child():
+        code = 1
+        try:
+            code = 0 if asyncio.run(ask()).raw else 2
+        finally:
+            os._exit(code)
+
+    class Forking(asyncio.SelectorEventLoop):
+        def call_soon_threadsafe(self, *arguments, **options):
+            if not codes:
+                codes.append(None)
+                child = os.fork()
+                if child == 0:
+                    in_child()
+                codes[0] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            return super().call_soon_threadsafe(*arguments, **options)
+
+    with asyncio.Runner(loop_factory=Forking) as runner:
+        assert runner.run(ask()).raw
+    assert codes == [0]

@@ -268,13 +268,14 @@ def test_a_panic_in_the_core_is_an_internal_error(at, capfd):
 @pytest.mark.skipif(
     not hasattr(siteline._siteline, "_panic"), reason="only a debug build can be made to panic"
 )
-def test_a_panic_in_an_awaited_call_is_an_internal_error_and_the_client_stays_usable(capfd):
+@pytest.mark.parametrize("at", ["await", "result"])
+def test_a_panic_in_an_awaited_call_is_an_internal_error_and_the_client_stays_usable(at, capfd):
     with siteline.Sandbox(now=NOW) as sandbox:
         client = sandbox.async_client()
 
         async def main():
             with pytest.raises(siteline.InternalError, match="internal error in siteline"):
-                await siteline._siteline._panic("await")
+                await asyncio.wait_for(siteline._siteline._panic(at), 60)
             return await client.discover()
 
         assert asyncio.run(main()).raw

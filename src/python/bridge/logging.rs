@@ -9,14 +9,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, MutexGuard};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use log::kv::{Key, Value, VisitSource};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::IntoPyDict as _;
+use tokio::sync::Notify;
 
 use crate::fork::Owned;
 use crate::lock::Mutex;
@@ -38,6 +41,7 @@ thread_local! {
 #[derive(Default)]
 pub(crate) struct LogBuffer {
     records: Mutex<Records>,
+    pushed: Notify,
     emitted: Condvar,
     /// Whether all records are dropped.
     discards: bool,
@@ -48,8 +52,9 @@ pub(crate) struct LogBuffer {
 #[derive(Default)]
 struct Records {
     pending: VecDeque<LogRecord>,
-    /// The number of threads that are emitting a record.
+    /// The number of threads that are emitting a record, and of those that wait for them.
     emitting: usize,
+    waiting: usize,
     /// The first exception of a handler, until a call raises it.
     raised: Option<PyErr>,
 }
@@ -125,6 +130,35 @@ impl LogBuffer {
         records.emitting == 0 && !records.pending.is_empty()
     }
 
+    /// Ends when there are such records.
+    pub(crate) async fn progress(&self) {
+        loop {
+            let mut pushed = pin!(self.pushed.notified());
+            // Before the look, so that no record between the two is missed.
+            pushed.as_mut().enable();
+            if self.has_progress() {
+                return;
+            }
+            pushed.await;
+        }
+    }
+
+    /// Drops the records that no logger wants. Whether none is left or being emitted: then no handler has
+    /// to run, nor to be waited for. Records that a prefetch pushes later stay for the next call.
+    pub(crate) fn is_quiet(&self, py: Python<'_>) -> bool {
+        while let Some(record) = self.take() {
+            let is_wanted = !matches!(record.is_wanted(py), Ok(false));
+            if is_wanted {
+                self.records().pending.push_front(record);
+            }
+            self.finish_emit(None);
+            if is_wanted {
+                return false;
+            }
+        }
+        self.records().emitting == 0
+    }
+
     /// At the end of the call: emits the records on this thread. A record that another thread is
     /// emitting is waited for, at most [`LONGEST_EMIT`]. The caller holds no lock.
     ///
@@ -145,7 +179,10 @@ impl LogBuffer {
         }
         detached(py, || {
             let busy = |records: &mut Records| records.emitting > 0;
-            drop(self.emitted.wait_timeout_while(self.records(), LONGEST_EMIT, busy));
+            let mut records = self.records();
+            records.waiting += 1;
+            let waited = self.emitted.wait_timeout_while(records, LONGEST_EMIT, busy);
+            waited.unwrap_or_else(PoisonError::into_inner).0.waiting -= 1;
         })
     }
 
@@ -178,6 +215,8 @@ impl LogBuffer {
             records.pending.pop_front();
         }
         records.pending.push_back(record);
+        drop(records);
+        self.pushed.notify_waiters();
     }
 
     fn take(&self) -> Option<LogRecord> {
@@ -197,12 +236,16 @@ impl LogBuffer {
         } else {
             std::mem::replace(&mut records.raised, raised)
         };
+        let is_awaited = records.waiting > 0;
         drop(records);
-        self.emitted.notify_all();
+        if is_awaited {
+            self.emitted.notify_all();
+        }
         drop(later);
     }
 
-    fn raised(&self) -> Option<PyErr> {
+    /// The first exception of a handler, once.
+    pub(crate) fn raised(&self) -> Option<PyErr> {
         self.records().raised.take()
     }
 
@@ -224,13 +267,27 @@ impl SharedLogBuffer {
 }
 
 impl LogRecord {
-    fn emit(self, py: Python<'_>) -> PyResult<()> {
-        let level = match self.level {
+    /// Whether its logger is enabled for it. Runs no handler.
+    fn is_wanted(&self, py: Python<'_>) -> PyResult<bool> {
+        static IS_WANTED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let is_wanted = IS_WANTED.import(py, "siteline._logs", "is_wanted")?;
+        is_wanted.call1((&self.name, self.python_level()))?.is_truthy()
+    }
+
+    fn python_level(&self) -> u8 {
+        match self.level {
             Level::Error => 40,
             Level::Warn => 30,
             Level::Info => 20,
             Level::Debug | Level::Trace => 10,
-        };
+        }
+    }
+
+    fn emit(self, py: Python<'_>) -> PyResult<()> {
+        if !self.is_wanted(py)? {
+            return Ok(());
+        }
+        let level = self.python_level();
         let fields = self.fields.0.into_py_dict(py)?;
         let (file, line) = (self.file.unwrap_or_default(), self.line.unwrap_or_default());
         let parts = (self.name, level, file, line, self.text, fields);

@@ -3,6 +3,7 @@
 
 pub(crate) mod awaitable;
 pub(crate) mod coroutine;
+mod delivery;
 pub(crate) mod errors;
 pub(crate) mod logging;
 pub(crate) mod long_work;

@@ -20,6 +20,7 @@ use crate::error::{Error, Kind};
 use crate::fork::{Owned, Process};
 use crate::python::bridge::awaitable;
 use crate::python::bridge::coroutine::{CALLER, Caller};
+use crate::python::bridge::delivery::Finish;
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::{
     Inside, detached, is_ending_here, panicked, stay_if_ending, without_fork,
@@ -32,9 +33,12 @@ const DRIVER_THREADS: [usize; 2] = [2, 8];
 
 static RUNTIME: Owned<Runtime> = Owned::empty();
 
-/// The runtime of this process. The interpreter is released meanwhile: a thread that is about to
+/// The runtime of this process. The interpreter is released while it is made: a thread that is about to
 /// fork waits until no step is running, and may need the interpreter before that.
 fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
     Ok(detached(py, || without_fork(own_runtime))??)
 }
 
@@ -105,20 +109,12 @@ where
     }
     buffer.set_awaited(true);
     let runtime = runtime(py)?;
-    let mut steps = Steps::new(future, Arc::clone(&buffer));
-    awaitable::start(py, runtime, async move {
-        let outcome = loop {
-            if let Some(outcome) = steps.for_a_while().await {
-                break outcome;
-            }
-        };
-        drop(steps);
-        let finish: awaitable::Finish = Box::new(move |py| {
-            buffer.flush(py)?;
-            match outcome {
-                Ok(outcome) => finish(py, outcome),
-                Err(panic) => Err(panicked(py, &*panic)),
-            }
+    let steps = Steps::new(future, Arc::clone(&buffer));
+    awaitable::start(py, runtime, buffer, async move {
+        let outcome = steps.complete().await;
+        let finish: Finish = Box::new(move |py| match outcome {
+            Ok(outcome) => finish(py, outcome),
+            Err(panic) => Err(panicked(py, &*panic)),
         });
         finish
     })
@@ -261,6 +257,7 @@ pub(crate) mod panic {
                 block_on(py, &buffer, async { defect::<()>() })?.map(|()| py.None().into_bound(py))
             }
             "await" => spawn(py, buffer, async { defect::<()>() }, |py, _| Ok(py.None())),
+            "result" => spawn(py, buffer, async {}, |_, ()| defect()),
             "work" => detached(py, defect::<()>)?.map(|()| py.None().into_bound(py)),
             _ => guarded(defect),
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Kind};
+use crate::python::bridge::delivery::emit_meanwhile;
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::without_fork;
 
@@ -37,10 +38,25 @@ impl<F: Future> Steps<F> {
     pub(crate) async fn for_a_while(&mut self) -> Option<Outcome<F::Output>> {
         let outcome = tokio::time::timeout(POLL_INTERVAL, &mut *self).await.ok();
         if outcome.is_none() && self.buffer.has_progress() {
-            let buffer = Arc::clone(&self.buffer);
-            tokio::task::spawn_blocking(move || buffer.flush_meanwhile());
+            emit_meanwhile(Arc::clone(&self.buffer));
         }
         outcome
+    }
+
+    /// Polls the future to its end. Records that are pending are emitted meanwhile by another thread,
+    /// [`POLL_INTERVAL`] later: no timer runs without one.
+    pub(crate) async fn complete(mut self) -> Outcome<F::Output> {
+        let buffer = Arc::clone(&self.buffer);
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut self => return outcome,
+                () = buffer.progress() => {}
+            }
+            if let Some(outcome) = self.for_a_while().await {
+                return outcome;
+            }
+        }
     }
 
     /// Polls the future until the sender is dropped. Returns it, and its outcome if it has ended.
