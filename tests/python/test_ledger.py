@@ -205,8 +205,8 @@ def test_a_ledger_is_small_and_contains_no_secret(sandbox, path):
     client = sandbox.client(ledger=str(path))
     client.data(**DAY, page_size=10_000).collect()
     text = path.read_text()
-    assert text.startswith("siteline ledger, form 3\n")
-    assert len(text) < 1_280
+    assert text.startswith("siteline ledger, form 4\n")
+    assert len(text) < 1_480
     assert client.subject not in text
     assert "eyJ" not in text
 

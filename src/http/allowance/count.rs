@@ -9,9 +9,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::outcome::{Outcome, Permit, Reservation};
+use super::serials::Serials;
 use super::service_clock::{ServiceClock, Verdict};
 use super::state::{AllowanceState, exhausted, unknown_day};
-use super::tally::{DAY, Pause, Serials, Tally};
+use super::tally::{DAY, Pause, Tally};
 use super::time_of_day::TimeOfDay;
 use super::token_counts::TokenCounts;
 use crate::clock::{Moment, Reading};
@@ -20,8 +21,6 @@ use crate::http::retry_after::end_of_pause;
 
 /// The pause between two requests that ask whether a new day has begun.
 const ASKS: SignedDuration = SignedDuration::from_hours(1);
-/// A request is under way for so long at most.
-const UNDER_WAY: SignedDuration = SignedDuration::from_mins(10);
 
 /// What the user configured about the allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -119,27 +118,19 @@ impl Count {
             }
         };
         self.requests.add();
-        self.serials.last = self.serials.last.saturating_add(1);
-        // What this machine knows may be out of date: another one has begun a later day.
-        let day = |time: Timestamp| Some(self.day_begins.start_of_day(time));
-        let is_of_day = |time: Option<Timestamp>| time.and_then(day) == self.requests.since;
-        let latest = self.clock.latest(now);
-        let certain = is_of_day(known) && is_of_day(latest) && !self.clock.is_in_doubt(now);
-        let early = is_of_day(latest.and_then(|latest| latest.checked_add(UNDER_WAY).ok()));
-        let is_old = is_of_day(Some(known.unwrap_or(now.wall)));
-        let serials = &mut self.serials;
-        if is_old {
-            serials.old = serials.last;
+        let latest = self.clock.latest(now).filter(|_| !self.clock.is_in_doubt(now));
+        match (known, latest) {
+            (Some(known), Some(latest)) => self.serials.pass(known, latest),
+            (None, _) => self.serials.start(),
+            _ => {}
         }
-        if early {
-            (serials.early, serials.open) = (serials.last, 0);
-        } else {
-            serials.open = serials.open.saturating_add(1);
+        self.serials.send(latest);
+        let of_day = self.day_begins.start_of_day(known.unwrap_or(now.wall));
+        if self.requests.since == Some(of_day) {
+            self.serials.old = self.serials.last;
         }
-        if early && !certain {
-            serials.uncertain = serials.uncertain.saturating_add(1);
-        }
-        Ok(Reservation { serial: serials.last, asks, certain })
+        let certain = self.is_certain(known, now);
+        Ok(Reservation { serial: self.serials.last, asks, certain })
     }
 
     /// Corrects the count by what became of a request.
@@ -150,9 +141,11 @@ impl Count {
         outcome: Outcome,
         now: Moment,
     ) {
-        self.advance(terms, now);
+        let known = self.advance(terms, now);
+        let certain = reservation.certain && self.is_certain(known, now);
         let serial = reservation.serial;
         let in_day = serial > self.serials.day;
+        let mut shows_day = false;
         match outcome {
             Outcome::Unsent => {
                 if in_day {
@@ -164,8 +157,9 @@ impl Count {
                 self.asked.take_if(|_| reservation.asks);
             }
             Outcome::Replied { reading: Some(reading), .. } => {
-                let verdict = self.observe(terms, reading, now);
+                let verdict = self.observe_reply(terms, reading, now, Some(serial));
                 self.place(serial, reading, verdict);
+                shows_day = verdict != Verdict::Doubtful;
             }
             Outcome::Replied { reading: None, granted: true } if reservation.asks => {
                 self.begin_day_by_wall(now);
@@ -176,50 +170,62 @@ impl Count {
             }
             Outcome::Lost | Outcome::Replied { reading: None, .. } => {}
         }
-        // Unless its reply has opened a day, in which it is counted.
-        if serial > self.serials.early.max(self.serials.before) {
-            self.serials.open = self.serials.open.saturating_sub(1);
-            let shows_day =
-                !matches!(outcome, Outcome::Lost | Outcome::Replied { reading: None, .. });
-            if !reservation.certain && !shows_day {
-                self.serials.uncertain = self.serials.uncertain.saturating_add(1);
+        let serials = &mut self.serials;
+        serials.settle(serial);
+        if !shows_day && !matches!(outcome, Outcome::Unsent) {
+            serials.add_undated();
+            if !certain {
+                serials.uncertain = serials.uncertain.saturating_add(1);
             }
         }
+        serials.uncertain = serials.uncertain.min(serials.unplaced());
     }
 
     /// Takes a reading of the service's time into account.
-    pub(super) fn observe(&mut self, terms: Terms, reading: Reading, now: Moment) -> Verdict {
+    pub(super) fn observe(&mut self, terms: Terms, reading: Reading, now: Moment) {
+        self.observe_reply(terms, reading, now, None);
+    }
+
+    /// Takes the reading of the reply to this request into account, or to one that is not counted.
+    fn observe_reply(
+        &mut self,
+        terms: Terms,
+        reading: Reading,
+        now: Moment,
+        serial: Option<u64>,
+    ) -> Verdict {
+        let [known, since] =
+            [self.clock.now(now), self.clock.confirmed.map(|confirmed| confirmed.service)];
         let verdict = self.clock.observe(reading, now);
+        // It was sent after those ended, or after what contradicted it came.
+        let shows_theirs = serial.is_some_and(|serial| serial > self.serials.undated_until);
         match verdict {
-            Verdict::Adopted { was_assumed: true } => {
-                let start = self.day_begins.start_of_day(reading.service);
-                self.requests.rebase(start);
-                if self.before.since == Some(start) {
-                    self.requests.count = self.requests.count.saturating_add(self.before.count);
-                    self.before = Tally::default();
-                }
-            }
+            Verdict::Adopted { was_assumed: true } => self.correct_day(reading, known, since),
             Verdict::Adopted { was_assumed: false } => {
-                // Requests without a reply that shows their day may be of the new one.
-                let Serials { last, placed, .. } = self.serials;
-                let start = self.day_begins.start_of_day(reading.service);
-                let is_later = self.requests.since.is_some_and(|since| since < start);
-                if is_later || self.before.since == Some(start) {
-                    self.open(start, last.saturating_sub(placed));
-                    self.serials.day = placed;
-                } else {
-                    self.requests.roll_back(start);
-                }
+                let was_unnoticed = known.is_some() && since < self.requests.since;
+                self.adopt_day(reading, was_unnoticed);
             }
             Verdict::Doubtful => {
-                let Serials { last, placed, uncertain, .. } = self.serials;
-                self.serials.uncertain = uncertain.max(last.saturating_sub(placed));
+                let unplaced = self.serials.unplaced();
+                self.serials.uncertain = self.serials.uncertain.max(unplaced);
+                self.serials.undated_until = self.serials.last;
             }
             Verdict::Agrees => {}
         }
+        let latest = self.clock.latest(now).unwrap_or(reading.service);
+        if let Verdict::Adopted { was_assumed } = verdict {
+            self.serials.adopt(reading.service, latest, was_assumed || known.is_some());
+        }
         self.advance(terms, now);
-        if verdict != Verdict::Doubtful {
+        if verdict == Verdict::Agrees {
+            self.serials.agree(reading.service, latest);
+        }
+        let is_adopted = matches!(verdict, Verdict::Adopted { .. });
+        if is_adopted || (verdict == Verdict::Agrees && shows_theirs) {
             self.serials.uncertain = 0;
+        }
+        if verdict != Verdict::Doubtful && shows_theirs {
+            self.serials.undated = 0;
         }
         verdict
     }
@@ -239,7 +245,6 @@ impl Count {
             (false, true) => self.requests.add(),
             _ => {}
         }
-        self.serials.placed = self.serials.placed.max(serial);
     }
 
     /// A request may ask once in an hour, and once after each start of the machine on another day,
@@ -262,18 +267,6 @@ impl Count {
             now.boot.since(evidence.boot).is_some_and(|passed| passed >= ASKS.as_nanos())
         };
         now.wall >= state.resets_at && self.clock.evidence(now).is_some_and(is_old)
-    }
-
-    /// The service has granted a request that asked: the new day has begun, and that request is of it,
-    /// as those before it may be since the wall clock has shown another day.
-    fn begin_day_by_wall(&mut self, now: Moment) {
-        if self.clock.now(now).is_none() && !self.clock.is_doubtful(now) {
-            self.clock.assume(now);
-            let since = self.day_begins.start_of_day(now.wall);
-            let Serials { last, old, .. } = self.serials;
-            self.open(since, last.saturating_sub(old).max(1));
-            self.serials.day = old.min(last.saturating_sub(1));
-        }
     }
 
     /// Pauses data requests. From now on days begin at the time of day at which the pause ends, unless
@@ -349,78 +342,6 @@ impl Count {
             token_requests,
             token_requests_this_hour,
         }
-    }
-
-    /// Opens the service's day, where there is evidence of it, and returns the service's time. The
-    /// first request of all goes by the wall clock.
-    fn advance(&mut self, terms: Terms, now: Moment) -> Option<Timestamp> {
-        if self.requests.since.is_none() && self.clock.now(now).is_none() {
-            self.clock.assume(now);
-        }
-        let known = self.clock.now(now);
-        match known {
-            Some(known) => self.advance_to(terms, known),
-            None => self.apply_terms(terms, None),
-        }
-        known
-    }
-
-    /// Opens the day of `now` for data requests.
-    fn advance_to(&mut self, terms: Terms, now: Timestamp) {
-        self.apply_terms(terms, Some(now));
-        let start = self.day_begins.start_of_day(now);
-        self.requests.since.get_or_insert(start);
-        self.roll(start);
-        if self.pin.is_some_and(|pin| pin.until <= now) {
-            self.pin = None;
-        }
-    }
-
-    /// Applies the user's start of the day, unless the service has shown another. `known` is the
-    /// service's time, where there is evidence of it.
-    fn apply_terms(&mut self, terms: Terms, known: Option<Timestamp>) {
-        if let Some(stated) = terms.resets
-            && self.origin != Origin::Learnt
-            && (self.origin, self.day_begins) != (Origin::Stated, stated)
-        {
-            self.begin_days_at(stated, Origin::Stated, known);
-        }
-    }
-
-    /// Changes the time at which days begin and keeps the counts of the current day; without evidence
-    /// of that, until the last time at which it may end.
-    fn begin_days_at(&mut self, time: TimeOfDay, origin: Origin, known: Option<Timestamp>) {
-        if let Some(now) = known {
-            self.roll(self.day_begins.start_of_day(now));
-        }
-        for tally in [&mut self.requests, &mut self.tokens.day] {
-            tally.since = tally.since.map(|since| {
-                let last = since.checked_add(DAY - SignedDuration::from_secs(1));
-                time.start_of_day(known.unwrap_or(last.unwrap_or(since)))
-            });
-        }
-        (self.day_begins, self.origin) = (time, origin);
-    }
-
-    /// Opens the day that begins at `start`. Those requests are counted in both days that may be of
-    /// either: the ones under way, until their replies show their day, and those that were sent while
-    /// it was not certain.
-    fn roll(&mut self, start: Timestamp) {
-        if self.requests.since.is_some_and(|since| since < start) {
-            let Serials { early, open, .. } = self.serials;
-            let uncertain = std::mem::take(&mut self.serials.uncertain);
-            self.open(start, uncertain.saturating_add(open));
-            self.serials.day = early;
-        }
-    }
-
-    /// Opens a day with so many requests, or the one that was open before with so many more.
-    fn open(&mut self, start: Timestamp, count: u64) {
-        let before = self.before.count_of(start);
-        let day = Tally { since: Some(start), count: before.saturating_add(count) };
-        self.before = std::mem::replace(&mut self.requests, day);
-        let Serials { before, early, last, open, .. } = &mut self.serials;
-        (*before, *early, *open) = (*last, *last, 0);
     }
 }
 

@@ -419,3 +419,6 @@ fn b16_a_service_that_goes_back_a_day_counts_on() {
 
 #[path = "count_edge_tests.rs"]
 mod edges;
+
+#[path = "count_step_tests.rs"]
+mod steps;

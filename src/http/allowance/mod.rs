@@ -14,8 +14,10 @@
 //! | `state` | what is used and left |
 //! | `service_clock` | what is known of the service's time |
 //! | `tally` | the number of requests in a day, and pauses |
+//! | `serials` | which requests may be of another day |
 //! | `outcome` | one request: whether it may be sent, and what became of it |
-//! | `count` | the arithmetic: days, pins and pauses |
+//! | `count` | the arithmetic: requests, pins and pauses |
+//! | `days` | how its days begin |
 //! | `ledger` | the trait |
 //! | `memory` | the ledger in memory |
 //! | `text` | the text format of a count |
@@ -25,6 +27,7 @@
 //! | `default` | the ledger in the user's state folder, or in memory if that fails |
 
 mod count;
+mod days;
 mod default;
 mod file;
 mod ledger;
@@ -32,6 +35,7 @@ mod locked;
 mod memory;
 mod new_file;
 mod outcome;
+mod serials;
 mod service_clock;
 #[cfg(test)]
 mod simulation;

@@ -1,5 +1,4 @@
-//! The parts of a count: the number of requests in a day, their serial numbers, and pauses. Times are
-//! service time.
+//! The parts of a count: the number of requests in a day, and pauses. Times are service time.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,29 +13,6 @@ pub(super) struct Tally {
     pub since: Option<Timestamp>,
     /// Requests since then.
     pub count: u64,
-}
-
-/// Requests by their serial numbers, which count on over all days.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Serials {
-    /// The last that was counted.
-    pub last: u64,
-    /// Those after it are counted in the current day.
-    pub day: u64,
-    /// The last before the current day was opened: those of it that are counted may be of either day.
-    pub before: u64,
-    /// Those after it have no reply yet that shows their day.
-    pub placed: u64,
-    /// Those after it were sent near the end of the day: they may reach the service on the next one.
-    pub early: u64,
-    /// So many of those are under way, or their process was killed.
-    pub open: u64,
-    /// Those after it were sent while the service's time was not known and the wall clock showed another
-    /// day than the last known one.
-    pub old: u64,
-    /// So many may be of the next day: they were counted while the service's time was not known or in
-    /// doubt, and no reply has shown it since.
-    pub uncertain: u64,
 }
 
 /// A pause that the service requested.

@@ -1,22 +1,24 @@
 //! The text format of a count: readable lines with the same total length for every count; the last
 //! line is a checksum of the others. A file is valid only if writing its count gives the same bytes.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::count::{Count, Origin};
+use super::serials::{Batch, Serials};
 use super::service_clock::ServiceClock;
-use super::tally::{Pause, Serials, Tally};
+use super::tally::{Pause, Tally};
 use super::time_of_day::TimeOfDay;
 use super::token_counts::TokenCounts;
 use crate::clock::{BootTime, Reading};
 
 /// The current version of the format.
-const FORM: u32 = 3;
-/// The version without token requests of an hour; like the one before it, it is read, and written anew in
-/// the current one.
-const WITHOUT_HOURS: u32 = 2;
+const FORM: u32 = 4;
+/// The version without batches of requests that wait; like those before it, it is read, and written anew
+/// in the current one. Form 2 had no token requests of an hour either.
+const WITHOUT_WAITING: u32 = 3;
 /// The version without serial numbers and readings.
 const WITHOUT_READINGS: u32 = 1;
 const TITLE: &str = "siteline ledger, form ";
@@ -28,7 +30,6 @@ const READ: &str = "read   ";
 const ASSUMED: &str = "assumed";
 /// Written instead of an unknown time.
 const NO_TIME: &str = "-";
-
 const ORIGINS: [(&str, Origin); 3] =
     [("assumed", Origin::Assumed), ("stated", Origin::Stated), ("learnt", Origin::Learnt)];
 
@@ -56,7 +57,8 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
         let until = padded(pause.map(|pause| pause.until));
         format!("{until} said {}", padded(pause.map(|pause| pause.requested_at)))
     };
-    let Serials { last, day, before, placed, early, open, old, uncertain } = count.serials;
+    let Serials { last, day, before, old, uncertain, undated, undated_until, .. } = count.serials;
+    let Serials { past, earlier, earlier_until, recent, .. } = count.serials;
     let ServiceClock { confirmed, other, assumed, doubtful } = count.clock;
     let text = format!(
         "{TITLE}{FORM}\n\
@@ -67,14 +69,17 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
          no request before {}\n\
          no token before   {}\n\
          before   {:20} since {}\n\
-         serials {last:20} day {day:20} before {before:20} placed {placed:20}\n\
-         early {early:20} open {open:20} old {old:20} uncertain {uncertain:20}\n\
+         serials {last:20} day {day:20} before {before:20} past {past:20}\n\
+         old {old:20} uncertain {uncertain:20} undated {undated:20} until {undated_until:20}\n\
          clock {} {}\n\
          other {}\n\
          doubtful {}\n\
          asked {}\n\
          hour     {:20} since {}\n\
-         starts   {:20} since {}\n",
+         starts   {:20} since {}\n\
+         batches  {earlier_until:20}\n\
+         earlier  {:20} until {}\n\
+         recent   {:20} until {}\n",
         count.requests.count,
         padded(count.requests.since),
         count.tokens.day.count,
@@ -93,6 +98,10 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
         padded(count.tokens.hour.since),
         count.tokens.starts.count,
         padded(count.tokens.starts.since),
+        earlier.count,
+        padded(earlier.until),
+        recent.count,
+        padded(recent.until),
     );
     format!("{text}{CHECK}{:08x}\n", crc32fast::hash(text.as_bytes()))
 }
@@ -107,8 +116,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Contents, TextFault> {
     }
     let title = body.lines().next().and_then(|line| line.strip_prefix(TITLE));
     let form = match title.and_then(|form| form.parse().ok()) {
-        Some(form @ (FORM | WITHOUT_HOURS | WITHOUT_READINGS)) => form,
-        Some(newer @ 4..) => return Err(TextFault::Newer(newer)),
+        Some(form @ WITHOUT_READINGS..=FORM) => form,
+        Some(newer) if newer > FORM => return Err(TextFault::Newer(newer)),
         _ => return Err(TextFault::Damaged),
     };
     let contents = parse(body, form)?;
@@ -137,7 +146,7 @@ fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
     let mut count = Count {
         requests,
         before: Tally::default(),
-        serials: Serials { last, placed: last, early: last, old: last, ..Serials::default() },
+        serials: Serials { last, old: last, ..Serials::default() },
         tokens,
         day_begins,
         origin,
@@ -148,7 +157,12 @@ fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
     };
     if form != WITHOUT_READINGS {
         count.before = tally(&words("before ")?)?;
-        count.serials = serials(&words("serials ")?, &words("early ")?)?;
+        let serials = words("serials ")?;
+        count.serials = if form == FORM {
+            current_serials(&serials, &words("old ")?)?
+        } else {
+            earlier_serials(&serials, &words("early ")?)?
+        };
         let [origin, confirmed @ ..] = &words("clock ")?[..] else {
             return Err(TextFault::Damaged);
         };
@@ -159,9 +173,15 @@ fn parse(body: &str, form: u32) -> Result<Contents, TextFault> {
         count.clock = ServiceClock { confirmed, other, assumed, doubtful };
         count.asked = reading(&words("asked ")?)?;
     }
-    if form == FORM {
+    if form >= WITHOUT_WAITING {
         count.tokens.hour = tally(&words("hour ")?)?;
         count.tokens.starts = tally(&words("starts ")?)?;
+    }
+    if form == FORM {
+        let [until] = &words("batches ")?[..] else { return Err(TextFault::Damaged) };
+        count.serials.earlier_until = number(until)?;
+        count.serials.earlier = batch(&words("earlier ")?)?;
+        count.serials.recent = batch(&words("recent ")?)?;
     }
     Ok(Contents { integration: integration.clone(), count })
 }
@@ -181,31 +201,57 @@ fn pause(words: &[String]) -> Result<Option<Pause>, TextFault> {
     }
 }
 
-fn serials(first: &[String], second: &[String]) -> Result<Serials, TextFault> {
-    let ([last, _, day, _, before, _, placed], [early, _, open, _, old, _, uncertain]) =
-        (first, second)
-    else {
-        return Err(TextFault::Damaged);
-    };
-    let number = |word: &String| word.parse().map_err(|_| TextFault::Damaged);
+fn current_serials(first: &[String], second: &[String]) -> Result<Serials, TextFault> {
+    let [last, _, day, _, before, _, past] = first else { return Err(TextFault::Damaged) };
+    let [old, _, uncertain, _, undated, _, until] = second else { return Err(TextFault::Damaged) };
     Ok(Serials {
         last: number(last)?,
         day: number(day)?,
         before: number(before)?,
-        placed: number(placed)?,
-        early: number(early)?,
-        open: number(open)?,
+        past: number(past)?,
         old: number(old)?,
         uncertain: number(uncertain)?,
+        undated: number(undated)?,
+        undated_until: number(until)?,
+        ..Serials::default()
     })
+}
+
+/// Before form 4 it was not known which requests wait: no reply had shown the day of those after
+/// `placed`, and `open` of them wait, or more if they were sent long before midnight.
+fn earlier_serials(first: &[String], second: &[String]) -> Result<Serials, TextFault> {
+    let [last, _, day, _, before, _, placed] = first else { return Err(TextFault::Damaged) };
+    let [_, _, open, _, old, _, uncertain] = second else { return Err(TextFault::Damaged) };
+    let [last, placed]: [u64; 2] = [number(last)?, number(placed)?];
+    let unplaced = last.saturating_sub(placed);
+    let waiting = number::<u64>(open)?.min(unplaced);
+    Ok(Serials {
+        last,
+        day: number(day)?,
+        before: number(before)?,
+        old: number(old)?,
+        uncertain: number(uncertain)?,
+        undated: unplaced - waiting,
+        undated_until: last,
+        recent: Batch { count: waiting, until: None },
+        ..Serials::default()
+    })
+}
+
+fn batch(words: &[String]) -> Result<Batch, TextFault> {
+    let Tally { count, since } = tally(words)?;
+    Ok(Batch { count, until: since })
+}
+
+fn number<T: FromStr>(word: &str) -> Result<T, TextFault> {
+    word.parse().map_err(|_| TextFault::Damaged)
 }
 
 fn reading(words: &[String]) -> Result<Option<Reading>, TextFault> {
     let [service, _, start, _, milliseconds] = words else { return Err(TextFault::Damaged) };
     let Some(service) = time(service)? else { return Ok(None) };
     let start = u128::from_str_radix(start, 16).map_err(|_| TextFault::Damaged)?;
-    let milliseconds = milliseconds.parse().map_err(|_| TextFault::Damaged)?;
-    let boot = BootTime { start, elapsed: Duration::from_millis(milliseconds) };
+    let boot = BootTime { start, elapsed: Duration::from_millis(number(milliseconds)?) };
     Ok(Some(Reading { service, boot }))
 }
 
