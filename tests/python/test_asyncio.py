@@ -8,6 +8,7 @@ import threading
 
 import pytest
 import siteline
+from kit import systems
 from kit.ranges import HOURLY
 
 
@@ -229,7 +230,7 @@ def test_results_for_the_loops_of_two_threads_go_each_to_their_own(sandbox):
     assert answers == {3: {3}, 5: {5}}
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@systems.FORK
 def test_a_child_that_is_forked_while_a_result_is_delivered_has_its_own_results(sandbox):
     codes = []
 
