@@ -15,7 +15,7 @@
 # make types        mypy, stubtest and the completeness of the public types
 # make check        what CI runs: test, then formatting, lints, types, other Pythons, lowest versions, campaigns
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
-# make crash        kill a sync and make its disk fail, at random times and at each system call
+# make crash        kill a sync and make its disk fail, at random times and at system calls, on two plants
 # make campaigns    hostile months, then a short crash
 # make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
 # make mutants      change the core in 3,000 places, one at a time: do its tests notice? (many hours)
@@ -176,7 +176,7 @@ torture: $(VENV)/installed $(TORTURE)/ready
 campaigns: $(VENV)/ready $(VENV)/installed
 	@mkdir -p $(RESULTS)
 	$(BIN)/python -m pytest -m campaign --numprocesses=$(WORKERS)
-	PYTHONPATH=tests/stress $(BIN)/python -m crash --minutes 3 --step 5 --kills 50 --out $(RESULTS)/campaign.md
+	PYTHONPATH=tests/stress $(BIN)/python -m crash --minutes 5 --step 5 --kills 50 --wide-kills 20 --wide-calls 5 --out $(RESULTS)/campaign.md
 
 # At most ten minutes; CRASH_ARGS="--seed 1" repeats the run with that seed.
 crash: $(VENV)/installed

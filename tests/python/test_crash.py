@@ -9,8 +9,10 @@ import siteline
 from crash.campaign import FAILURE_MODES, Campaign
 from crash.harness import NAME, Harness, Outcome
 from crash.oracle import Broken, Oracle
+from crash.plants import WIDE
 from crash.power import Call, Disk
 from crash.power_trials import PowerTrials
+from crash.reached import Reached
 
 IS_LONG = bool(os.environ.get("SITELINE_LONG"))
 """Set by ``make faults-long``."""
@@ -38,6 +40,26 @@ def test_no_failing_system_call_leaves_anything_to_repair(tmp_path):
         assert result.trials == result.wanted, result.name
         # Faults after the last commit do not interrupt the run.
         assert result.interrupted >= 1, result.name
+
+
+def test_recent_points_survive_failing_system_calls(tmp_path):
+    campaign = Campaign(tmp_path, 7, math.inf, WIDE)
+    results = list(campaign.some_calls(1))
+    assert len(results) == len(FAILURE_MODES)
+    for result in results:
+        assert (result.trials, result.broken) == (1, []), result.name
+    assert campaign.reached.missing() == []
+
+
+def test_a_campaign_says_what_it_has_not_reached():
+    reached = Reached()
+    assert len(reached.missing()) == 2
+    reached.count_kill({(1, 7)}, cost=2)
+    reached.count_rows({(1, 7)}, {(1, 7), (1, 8)})
+    assert reached.missing() == ["no run moved recent points into blocks"]
+    reached.count_rows({(1, 7), (1, 8)}, {(1, 9)})
+    assert reached.missing() == []
+    assert (reached.with_several, reached.moves, reached.moved) == (1, 1, 2)
 
 
 @pytest.mark.fault("S14")
@@ -95,17 +117,18 @@ def test_the_oracle_accepts_a_correct_store(synced):
     _, oracle, outcome = synced
     oracle.check(0, outcome)
     assert outcome.done
-    assert oracle.points
+    assert oracle.feeds[NAME].points
 
 
 def test_the_oracle_detects_missing_and_additional_points(synced):
     _, oracle, outcome = synced
     oracle.check(0, outcome)
-    key = next(iter(oracle.points))
-    point = oracle.points.pop(key)
+    points = oracle.feeds[NAME].points
+    key = next(iter(points))
+    point = points.pop(key)
     with pytest.raises(Broken, match="1 points too many, 0 missing"):
         oracle.check(0, outcome)
-    oracle.points |= {key: point, (*key[:5], key[5].replace(year=2031)): point}
+    points |= {key: point, (*key[:5], key[5].replace(year=2031)): point}
     with pytest.raises(Broken, match="0 points too many, 1 missing"):
         oracle.check(0, outcome)
 
@@ -113,8 +136,9 @@ def test_the_oracle_detects_missing_and_additional_points(synced):
 def test_the_oracle_detects_a_changed_value(synced):
     _, oracle, outcome = synced
     oracle.check(0, outcome)
-    key = next(iter(oracle.points))
-    oracle.points[key] = (1.25, *oracle.points[key][1:])
+    points = oracle.feeds[NAME].points
+    key = next(iter(points))
+    points[key] = (1.25, *points[key][1:])
     with pytest.raises(Broken, match="I3"):
         oracle.check(0, outcome)
 
@@ -131,6 +155,35 @@ def test_the_oracle_counts_requests(synced):
     client = harness.sandbox.client(clock=clock)
     client.data(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()
     with pytest.raises(Broken, match="I5"):
+        oracle.check(0, outcome)
+
+
+def test_the_oracle_detects_a_page_that_is_requested_again(synced, monkeypatch):
+    harness, oracle, outcome = synced
+    requests = harness.requested() + 1
+    monkeypatch.setattr(harness, "requested", lambda: requests)
+    with pytest.raises(Broken, match="I6: this run made 1 requests"):
+        oracle.check(0, outcome)
+
+
+def test_the_oracle_detects_another_past(synced):
+    _, oracle, outcome = synced
+    oracle.check(0, outcome)
+    oracle.remember(NAME)
+    oracle.check(oracle.sequence - outcome.acknowledged, outcome)
+    oracle.feeds[NAME].past = (1, dict(oracle.feeds[NAME].points))
+    with pytest.raises(Broken, match="as of page 1: 0 points too many"):
+        oracle.check(oracle.sequence - outcome.acknowledged, outcome)
+
+
+def test_the_oracle_compares_the_counts_of_the_page_log(synced):
+    _, oracle, outcome = synced
+    truth = oracle.feeds[NAME].truth
+    with oracle.file() as store:
+        query = 'SELECT start, "end", read_at FROM pages WHERE sequence = 1'
+        page = truth("L1", *store.execute(query).fetchone())[:40]
+    oracle.feeds[NAME].points |= {key: (0.0, *values[1:]) for key, values in page}
+    with pytest.raises(Broken, match="brought 40 new points and 0 new values, and not 0 and 40"):
         oracle.check(0, outcome)
 
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from crash.campaign import Campaign, Result
+from crash.plants import WIDE
 from crash.power_trials import PowerTrials
 
 
@@ -31,6 +32,10 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10, help="time limit of the whole run")
     parser.add_argument("--kills", type=int, default=1_000, help="kills at random moments")
     parser.add_argument("--step", type=int, default=1, help="let every n-th system call fail")
+    parser.add_argument("--wide-kills", type=int, default=60, help="of these on the wide plant")
+    parser.add_argument(
+        "--wide-calls", type=int, default=20, help="calls that fail there, each way"
+    )
     parser.add_argument("--seed", type=int, default=None, help="seed of moments and data")
     parser.add_argument("--out", type=Path, help="also write the table to this file")
     options = parser.parse_args()
@@ -42,11 +47,14 @@ def main() -> int:
         results = [*power.syncs(), power.backup()]
         results += [power.save(overwrite=overwrite) for overwrite in (False, True)]
         power.close()
+        wide = Campaign(Path(folder).resolve(), seed, until, WIDE)
+        results += [*wide.some_calls(options.wide_calls), wide.random_kills(options.wide_kills)]
         campaign = Campaign(Path(folder).resolve(), seed, until)
         results += [*campaign.every_call(options.step), campaign.random_kills(options.kills)]
-    text = table(results)
+    text = f"{table(results)}\n\nWide plant: {wide.reached}."
     print(text)
     broken = [f"{result.name}: {failure}" for result in results for failure in result.broken]
+    broken += [f"wide plant: {state}" for state in wide.reached.missing()]
     for failure in broken[:20]:
         print(failure)
     cut = [result for result in results if result.trials < result.wanted]

@@ -1,19 +1,20 @@
-"""The campaigns: kills at random moments; each write-class system call of a run of three pages."""
+"""The campaigns: kills at random moments; write-class system calls of a run that fail."""
 
 from __future__ import annotations
 
 import errno
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
-from crash.harness import Harness, Outcome, build_shim
+from crash.feed_points import TruthCache
+from crash.harness import Harness, Outcome, Work, build_shim
 from crash.oracle import Broken, Oracle
-
-KILLS_PER_STORE = 40
-"""Kills of one store before it is compared with the truth and replaced by a new one."""
+from crash.plants import NARROW, Plant
+from crash.reached import Reached
 
 
 @dataclass
@@ -58,26 +59,33 @@ FAILURE_MODES = (
 
 
 class Campaign:
-    """Runs all campaigns, until the time is used up."""
+    """Runs all campaigns of a plant, until the time is used up."""
 
-    def __init__(self, folder: Path, seed: int, until: float) -> None:
+    def __init__(self, folder: Path, seed: int, until: float, plant: Plant = NARROW) -> None:
         """Set up; nothing runs yet."""
-        self.folder, self.seed, self.until = folder, seed, until
+        self.folder, self.seed, self.until, self.plant = folder / plant.name, seed, until, plant
+        self.folder.mkdir(exist_ok=True)
         self.random = random.Random(seed)
+        self.reached = Reached()
 
     def time_is_up(self) -> bool:
         """Whether no further trial may begin."""
         return time.monotonic() > self.until
 
+    def name(self, fault: str) -> str:
+        """The name of a result."""
+        return fault if self.plant is NARROW else f"{fault}, {self.plant.name} plant"
+
     def random_kills(self, kills: int) -> Result:
         """Kill a run at a random moment, again and again (S1)."""
-        result = Result("SIGKILL at random moments", kills)
+        result = Result(self.name("SIGKILL at random moments"), kills)
         number = 0
         while result.interrupted < kills and not self.time_is_up():
             number += 1
-            harness = Harness(self.folder / f"random-{number}", self.seed + number)
+            harness = Harness(self.folder / f"random-{number}", self.seed + number, self.plant)
+            most = min(self.plant.kills_per_store, kills - result.interrupted)
             try:
-                self._kill_runs(harness, result, min(KILLS_PER_STORE, kills - result.interrupted))
+                self._kill_runs(harness, result, most)
             except Broken as broken:
                 result.broken.append(f"store {number}: {broken}")
             finally:
@@ -86,7 +94,7 @@ class Campaign:
         return result
 
     def _kill_runs(self, harness: Harness, result: Result, kills: int) -> None:
-        oracle = Oracle(harness)
+        oracle = Oracle(harness, self.reached)
         # The first run is not killed: it measures how long a run takes on this machine.
         started = time.monotonic()
         outcome = harness.run()
@@ -94,10 +102,13 @@ class Campaign:
         oracle.check(0, outcome)
         result.pages += oracle.sequence
         self._advance(harness, oracle)
+        work = self._work(oracle)
         while kills > 0 and not self.time_is_up():
             before = oracle.sequence
+            harness.concurrency = self.random.choice(self.plant.concurrency)
+            oracle.begin(work)
             started = time.monotonic()
-            outcome = harness.run_and_kill(self.random.uniform(0, 1.2) * usual)
+            outcome = harness.run_and_kill(self.random.uniform(0, 1.2) * usual, work)
             if outcome.was_killed:
                 kills -= 1
                 result.interrupted += 1
@@ -105,71 +116,130 @@ class Campaign:
                 usual = 0.7 * usual + 0.3 * (time.monotonic() - started)
             else:
                 raise Broken(f"I6: the run ended with {outcome.code}: {outcome.errors[-500:]}")
-            oracle.check(before, outcome)
+            oracle.check(before, outcome, work)
             result.pages += oracle.sequence - before
             if outcome.done:
                 self._advance(harness, oracle)
+                work = self._work(oracle)
         oracle.check_end()
 
     def _advance(self, harness: Harness, oracle: Oracle) -> None:
         """Advance the service's clock, which is stopped during a run, and start a new ledger."""
-        harness.sandbox.clock.advance(f"{self.random.randrange(1, 5)}h")
-        oracle.others, oracle.kills = harness.served(), 0
+        harness.sandbox.clock.advance(f"{self.random.choice(self.plant.advance)}h")
+        oracle.others, oracle.dropped = harness.served(), 0
         harness.ledger.unlink(missing_ok=True)
 
-    def every_call(self, step: int) -> Iterator[Result]:
-        """Let each system call of a run of three pages fail, in each mode (S2, S3, S4)."""
-        shim = build_shim(self.folder)
-        for mode in FAILURE_MODES:
-            harness = Harness(self.folder / mode.name.replace(" ", "-"), self.seed)
-            try:
-                yield self._one_mode(harness, shim, mode, step)
-            finally:
-                harness.sandbox.close()
+    def _work(self, oracle: Oracle) -> Work:
+        """What the next run does before its sync, until one has ended."""
+        if self.plant is NARROW:
+            return Work()
+        name = self.random.choice(sorted(oracle.feeds))
+        oracle.remember(name)
+        match self.random.randrange(6):
+            case 0:
+                now = oracle.harness.sandbox.clock.now()
+                before = now - timedelta(hours=self.random.randrange(20, 60))
+                return Work(forget={name: before.isoformat()})
+            case 1:
+                return Work(compact=True)
+        return Work()
 
-    def _one_mode(self, harness: Harness, shim: Path, mode: FailureMode, step: int) -> Result:
-        first = harness.run()
-        if not first.done:
-            raise RuntimeError(f"the first run failed: {first.errors}")
-        harness.sandbox.clock.advance("3h")
+    def every_call(self, step: int) -> Iterator[Result]:
+        """Let each system call of a run of some pages fail, in each mode (S2, S3, S4)."""
+        return self._fail_calls(lambda calls: range(1, calls + 1, step))
+
+    def some_calls(self, most: int) -> Iterator[Result]:
+        """Let so many system calls of such a run fail, in each mode."""
+
+        def choose(calls: int) -> Sequence[int]:
+            return sorted(self.random.sample(range(1, calls + 1), min(most, calls)))
+
+        return self._fail_calls(choose)
+
+    def _fail_calls(self, choose: Callable[[int], Sequence[int]]) -> Iterator[Result]:
+        harness = Harness(self.folder / "calls", self.seed, self.plant)
+        try:
+            shim, truth = build_shim(self.folder), TruthCache(harness)
+            try:
+                copy = self._prepare(harness)
+            except Broken as broken:
+                yield Result(self.name("nothing, before the faults"), 1, 1, broken=[str(broken)])
+                return
+            for mode in FAILURE_MODES:
+                tally = harness.folder / "tally"
+                harness.restore(copy)
+                harness.concurrency = 1
+                harness.run(shim=shim, mode="count", calls=mode.calls, tally=str(tally))
+                calls = choose(int(tally.read_text()))
+                result = Result(self.name(mode.name), len(calls))
+                for call in calls:
+                    if self.time_is_up():
+                        break
+                    harness.restore(copy)
+                    harness.concurrency = self.random.choice(self.plant.concurrency)
+                    oracle = Oracle(harness, self.reached, truth)
+                    try:
+                        self._inject(oracle, shim, mode, call, result)
+                    except Broken as broken:
+                        result.broken.append(f"call {call}: {broken}")
+                    result.trials += 1
+                yield result
+        finally:
+            harness.sandbox.close()
+
+    def _prepare(self, harness: Harness) -> Path:
+        """A copy of a store whose next run is long enough, and moves recent points if any."""
+        for hours in self.plant.before_calls:
+            first = harness.run()
+            if not first.done:
+                raise Broken(
+                    f"I6: a run without a fault ended with {first.code}: {first.errors[-500:]}"
+                )
+            harness.sandbox.clock.advance(f"{hours}h")
         harness.ledger.unlink()
         copy = harness.save()
-        tally = harness.folder / "tally"
-        uninterrupted = harness.run(shim=shim, mode="count", calls=mode.calls, tally=str(tally))
+        oracle = Oracle(harness)
+        oracle.follow()
+        uninterrupted = harness.run()
+        oracle.check(oracle.sequence, uninterrupted)
         if uninterrupted.acknowledged < 3:
             raise RuntimeError(f"a run of {uninterrupted.acknowledged} pages is too short")
-        calls = range(1, int(tally.read_text()) + 1, step)
-        result = Result(mode.name, len(calls))
-        for call in calls:
-            if self.time_is_up():
-                break
-            harness.restore(copy)
-            try:
-                self._inject(harness, shim, mode, call, result)
-            except Broken as broken:
-                result.broken.append(f"call {call}: {broken}")
-            result.trials += 1
-        return result
+        if self.plant is not NARROW and not oracle.reached.moves:
+            raise Broken("a run that leaves a stretch of time moves no recent points into blocks")
+        return copy
 
     def _inject(
-        self, harness: Harness, shim: Path, mode: FailureMode, call: int, result: Result
+        self, oracle: Oracle, shim: Path, mode: FailureMode, call: int, result: Result
     ) -> None:
-        oracle = Oracle(harness)
+        harness = oracle.harness
         oracle.follow()
         before = oracle.sequence
         fault = {"mode": mode.action, "calls": mode.calls, "at": str(call)}
         fault |= {"errno": str(mode.errno), "times": str(mode.times)}
-        outcome = harness.run(shim=shim, **fault)
+        outcome = harness.run(None, shim=shim, **fault)
         self._check_outcome(mode, outcome)
         result.interrupted += not outcome.done
         oracle.check(before, outcome)
         result.pages += oracle.sequence - before
+        if outcome.was_killed and self.plant is not NARROW:
+            self._store_page(oracle)
         # The next run must work without a repair.
         before = oracle.sequence
         again = harness.run()
         if not again.done:
             raise Broken(f"I6: the next run ended with {again.code}: {again.errors[-500:]}")
         oracle.check(before, again)
+
+    def _store_page(self, oracle: Oracle) -> None:
+        """Store the page alone that the kill prevented, to see whether it moves recent points."""
+        before, recent = oracle.sequence, oracle.recent
+        one_by_one = oracle.harness.concurrency == 1
+        outcome = oracle.harness.run(Work(most=1))
+        if not (outcome.stopped or outcome.done):
+            raise Broken(f"I6: the next page ended with {outcome.code}: {outcome.errors[-500:]}")
+        oracle.check(before, outcome)
+        # With several requests at a time it may be another page.
+        self.reached.in_move += one_by_one and not recent <= oracle.recent
 
     @staticmethod
     def _check_outcome(mode: FailureMode, outcome: Outcome) -> None:

@@ -8,16 +8,17 @@ import shutil
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import siteline
 
+from crash.plants import NARROW, Plant
+
 WORKER = Path(__file__).with_name("worker.py")
 SHIM = Path(__file__).with_name("shim.c")
 TIMEOUT = 120.0
-START = "2026-11-02T00:00:00Z"
 NAME = "line-1"
 
 
@@ -30,6 +31,18 @@ def build_shim(folder: Path) -> Path:
     return library
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a child does beside a whole sync."""
+
+    forget: dict[str, str] = field(default_factory=dict)
+    """Before the sync: the time before which the points of a feed are forgotten."""
+    compact: bool = False
+    """Before the sync."""
+    most: int | None = None
+    """The pages to store; the sync is interrupted after these."""
+
+
 @dataclass
 class Outcome:
     """The reports of a child and its exit status."""
@@ -38,8 +51,13 @@ class Outcome:
     acknowledged: int = 0
     """Pages of this run that the child reported as committed."""
     done: bool = False
+    stopped: bool = False
+    """Whether the run ended after so many pages as it was to store."""
     failed: str | None = None
     """The class of the exception that the child reported."""
+    forgotten: list[str] = field(default_factory=list)
+    """The feeds of which the child reported that it had forgotten what it was to forget."""
+    compacted: bool = False
     errors: str = ""
     """The text on standard error."""
 
@@ -55,13 +73,15 @@ class Harness:
 
     folder: Path
     seed: int
-    page_size: int = 40
+    plant: Plant = NARROW
+    concurrency: int = 1
+    """Requests that the next run may have under way."""
     sandbox: siteline.Sandbox = field(init=False)
     environment: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
         """Start the service."""
-        self.sandbox = siteline.Sandbox(seed=self.seed, now=START, token_rate=1_000_000)
+        self.sandbox = self.plant.start(self.seed)
         self.environment = {**os.environ, **self.sandbox.env()}
         self.data.mkdir(parents=True, exist_ok=True)
 
@@ -80,21 +100,9 @@ class Harness:
         """The ledger."""
         return self.data / "ledger.txt"
 
-    @property
-    def feed(self) -> dict[str, Any]:
-        """The arguments of the feed."""
-        return {
-            "name": NAME,
-            "site": "S1",
-            "line": "L1",
-            "interval": "15m",
-            "since": "2026-11-01T00:00:00Z",
-            "page_size": self.page_size,
-            "overlap": "6h",
-            "lateness": "2d",
-        }
-
-    def begin(self, *, shim: Path | None = None, **crash: str) -> subprocess.Popen[bytes]:
+    def begin(
+        self, work: Work | None = None, *, shim: Path | None = None, **crash: str
+    ) -> subprocess.Popen[bytes]:
         """Start a child; with ``shim`` its system calls fail as ``crash`` specifies."""
         environment = dict(self.environment)
         if shim is not None:
@@ -104,7 +112,9 @@ class Harness:
             "now": self.sandbox.clock.now().isoformat(),
             "store": str(self.store),
             "ledger": str(self.ledger),
-            "feed": self.feed,
+            "feeds": self.plant.feeds(),
+            "concurrency": self.concurrency,
+            **asdict(work or Work()),
         }
         return subprocess.Popen(
             [sys.executable, str(WORKER), json.dumps(job)],
@@ -115,13 +125,13 @@ class Harness:
             bufsize=0,
         )
 
-    def run(self, *, shim: Path | None = None, **crash: str) -> Outcome:
+    def run(self, work: Work | None = None, *, shim: Path | None = None, **crash: str) -> Outcome:
         """Run a child to its end."""
-        return self.end(self.begin(shim=shim, **crash))
+        return self.end(self.begin(work, shim=shim, **crash))
 
-    def run_and_kill(self, delay: float) -> Outcome:
-        """Run a child, and kill it ``delay`` seconds after the start of its sync."""
-        child = self.begin()
+    def run_and_kill(self, delay: float, work: Work | None = None) -> Outcome:
+        """Run a child, and kill it ``delay`` seconds after it opened the store."""
+        child = self.begin(work)
         assert child.stdout is not None
         first = child.stdout.readline()
         timer = threading.Timer(delay, child.kill)
@@ -142,8 +152,10 @@ class Harness:
                 outcome.acknowledged = int(value)
             elif word == "failed":
                 outcome.failed = value
-            elif word == "done":
-                outcome.done = True
+            elif word == "forgot":
+                outcome.forgotten.append(value)
+            elif word in {"compacted", "stopped", "done"}:
+                setattr(outcome, word, True)
         return outcome
 
     def save(self) -> Path:
@@ -166,6 +178,10 @@ class Harness:
         clock = siteline.Clock(self.sandbox.clock.now().isoformat())
         client = self.sandbox.client(clock=clock, ledger=str(self.ledger))
         return client.allowance.used
+
+    def requested(self) -> int:
+        """The number of data requests that the service received."""
+        return self.sandbox.stats["data_requests"]
 
     def served(self) -> int:
         """The number of data requests that the service received on this day of its clock."""

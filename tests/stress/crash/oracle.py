@@ -1,109 +1,107 @@
-"""The expected content of a store, computed from the service and from the store's log of pages.
-
-The n-th page of a query is a slice of the service's data at the time of the request, and the log
-of pages, read with Python's sqlite3, has the time of each request. That gives the store's points.
-"""
+"""Checks a store against the service: all its feeds, the requests, and the page log."""
 
 from __future__ import annotations
 
 import sqlite3
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import siteline
 
-from crash.harness import NAME
+from crash.feed_points import Broken, FeedPoints, Truth, TruthCache, rows_of
+from crash.plants import INTERVAL, SITE
+from crash.reached import Reached, RecentRows
 
 if TYPE_CHECKING:
-    from crash.harness import Harness, Outcome
+    from crash.harness import Harness, Outcome, Work
 
-Key = tuple[Any, ...]
-Values = tuple[Any, ...]
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+__all__ = ["Broken", "Oracle"]
 
-
-class Broken(Exception):
-    """An invariant that does not hold."""
-
-
-def when(microseconds: int) -> datetime:
-    """An instant as the store writes it."""
-    return EPOCH + timedelta(microseconds=microseconds)
-
-
-def rows_of(table: Any) -> dict[Key, Values]:
-    """The points of a table; a duplicate point means a broken store (I2)."""
-    rows: dict[Key, Values] = {}
-    for record in table.records(named=True):
-        key, values = tuple(record[:6]), tuple(record[6:])
-        if key in rows:
-            raise Broken(f"I2: {key} is stored twice")
-        rows[key] = values
-    return rows
+SETTLED = timedelta(days=3)
+"""After this the lateness of all windows is over."""
 
 
 class Oracle:
     """Follows one store from its first page to its last."""
 
-    def __init__(self, harness: Harness) -> None:
+    def __init__(
+        self, harness: Harness, reached: Reached | None = None, truth: Truth | None = None
+    ) -> None:
         """Start with an empty store."""
         self.harness = harness
-        self.points: dict[Key, Values] = {}
-        self.sequence = 0
-        self.offsets: dict[int, int] = {}
-        self.kills = 0
+        self.reached = Reached() if reached is None else reached
+        truth = TruthCache(harness) if truth is None else truth
+        self.feeds = {feed["name"]: FeedPoints(feed, truth) for feed in harness.plant.feeds()}
+        self.dropped = 0
+        """Requests of this day that were under way when a run was interrupted."""
         self.others = harness.served()
         """Requests of this day before the ledger was created."""
+        self.requests = harness.requested()
+        self.unseen = 0
+        """Requests of the last run that the service may count only now."""
+        self.recent: RecentRows = set()
+        """The rows of recent points."""
 
-    def pages(self) -> list[tuple[int, ...]]:
-        """The store's log of page requests, read without siteline."""
-        address = f"file:{self.harness.store}?mode=ro"
-        with sqlite3.connect(address, uri=True) as connection:
-            query = (
-                'SELECT sequence, chain, start, "end", read_at, points, is_last FROM pages '
-                "WHERE sequence > ? ORDER BY sequence"
-            )
-            rows = connection.execute(query, (self.sequence,)).fetchall()
-        connection.close()
-        return [tuple(row) for row in rows]
+    @property
+    def sequence(self) -> int:
+        """The pages of all feeds."""
+        return sum(feed.sequence for feed in self.feeds.values())
 
-    def truth(self, start: int, end: int, read_at: int) -> list[tuple[Key, Values]]:
-        """The points that the service would send for this range at that time, in its order."""
-        table = self.harness.sandbox.truth(
-            site="S1",
-            line="L1",
-            start=when(start),
-            end=when(end),
-            interval=self.harness.feed["interval"],
-            at=when(read_at),
-        )
-        return list(rows_of(table).items())
+    @contextmanager
+    def file(self) -> Iterator[sqlite3.Connection]:
+        """The store's file, read without siteline."""
+        connection = sqlite3.connect(f"file:{self.harness.store}?mode=ro", uri=True)
+        try:
+            yield connection
+        finally:
+            connection.close()
 
     def follow(self) -> None:
         """Add the points of the new pages in the log."""
-        for sequence, chain, start, end, read_at, count, _last in self.pages():
-            if sequence <= self.sequence:
-                raise Broken(f"I8: page {sequence} comes after {self.sequence}")
-            offset = self.offsets.get(chain, 0)
-            page = self.truth(start, end, read_at)[offset : offset + count]
-            if len(page) != count:
-                raise Broken(f"I3: page {sequence} has {count} points, the service had {len(page)}")
-            self.points |= dict(page)
-            self.offsets[chain] = offset + count
-            self.sequence = sequence
+        with self.file() as connection:
+            for feed in self.feeds.values():
+                feed.follow(connection)
+            self.recent = set(connection.execute("SELECT feed, sequence FROM recent").fetchall())
 
-    def check(self, before: int, outcome: Outcome) -> None:
+    def remember(self, name: str) -> None:
+        """Keep the points of a feed, to compare them with those as of now in later checks."""
+        feed = self.feeds[name]
+        feed.past = (feed.sequence, dict(feed.points))
+
+    def begin(self, work: Work) -> None:
+        """Note what the next run does to the past: it may not be there any more."""
+        for feed in self.feeds.values():
+            if work.compact or feed.name in work.forget:
+                feed.past = None
+
+    def check(self, before: int, outcome: Outcome, work: Work | None = None) -> None:
         """Check the store after a run. ``before``: the sequence at the start of the run."""
         try:
-            self._check(before, outcome)
+            self._check(before, outcome, work)
         except siteline.SitelineError as error:
             raise Broken(f"{type(error).__name__}: {error}") from error
 
-    def _check(self, before: int, outcome: Outcome) -> None:
+    def _check(self, before: int, outcome: Outcome, work: Work | None) -> None:
+        recent = self.recent
         if outcome.was_killed:
-            self.kills += 1
-        if self.check_store(before, outcome.acknowledged):
+            self.dropped += self.harness.concurrency
+        elif not outcome.done:
+            # One of these is the page that could not be stored, which the service has counted.
+            self.dropped += self.harness.concurrency - 1
+        exists = self.check_store(before, outcome.acknowledged)
+        self.reached.count_rows(recent, self.recent)
+        if exists:
             self.check_ledger()
+        cost = self.check_cost(before, outcome)
+        if outcome.was_killed:
+            self.reached.count_kill(self.recent, cost)
+        for name in outcome.forgotten:
+            if work and self.feeds[name].since < datetime.fromisoformat(work.forget[name]):
+                raise Broken(f"I1: {name} was forgotten, and its points are there")
+        self.reached.forgets += len(outcome.forgotten)
+        self.reached.compacts += outcome.compacted
 
     def check_store(self, before: int, acknowledged: int) -> bool:
         """Check the store after so many pages. False if there is none, as none was acknowledged."""
@@ -113,56 +111,76 @@ class Oracle:
             return False
         with siteline.Store(self.harness.store) as store:
             store.check()
-            known = NAME in store.feeds
-            stored = rows_of(store.points(NAME, unread="keep")) if known else {}
-        self.follow()
-        if self.sequence < before + acknowledged:
-            raise Broken(
-                f"I1: {acknowledged} pages acknowledged after {before}, "
-                f"the store is at {self.sequence}"
-            )
-        if stored != self.points:
-            extra, missing = stored.keys() - self.points.keys(), self.points.keys() - stored.keys()
-            raise Broken(
-                f"I3: {len(extra)} points too many, {len(missing)} missing, of {len(self.points)}"
-            )
+            self.follow()
+            if self.sequence < before + acknowledged:
+                raise Broken(
+                    f"I1: {acknowledged} pages acknowledged after {before}, "
+                    f"the store is at {self.sequence}"
+                )
+            for feed in self.feeds.values():
+                feed.check(store)
         return True
 
+    def check_cost(self, before: int, outcome: Outcome) -> int:
+        """I6: no page is requested again but those that were under way when a run was interrupted.
+
+        Gives how many requests this run made and did not store.
+        """
+        requests = self.harness.requested()
+        cost = requests - self.requests - (self.sequence - before)
+        self.requests = requests
+        under_way = 0 if outcome.done else self.harness.concurrency
+        if cost > under_way + self.unseen:
+            raise Broken(f"I6: this run made {cost} requests that it did not store")
+        self.unseen = max(0, min(under_way, under_way + self.unseen - cost))
+        return cost
+
     def check_ledger(self) -> None:
-        """I5: the ledger counts each request of the service, and at most one more per kill."""
+        """I5: the ledger counts each request of the service, and those that were never sent."""
         counted = self.harness.counted() if self.harness.ledger.exists() else 0
         served = self.harness.served() - self.others
-        if not served <= counted <= served + self.kills:
-            raise Broken(f"I5: the ledger has {counted}, the service {served}, {self.kills} kills")
+        if not served <= counted <= served + self.dropped:
+            raise Broken(
+                f"I5: the ledger has {counted}, the service {served}, {self.dropped} were under way"
+            )
 
     def next_day(self) -> None:
-        """The service counts anew. The last request before a kill may be of the new day: the ledger
-        counts it in both."""
-        self.others, self.kills = self.harness.served(), min(self.kills, 1)
+        """The service counts anew. The last requests before a kill may be of the new day:
+        the ledger counts them in both."""
+        self.others = self.harness.served()
+        self.dropped = min(self.dropped, max(self.harness.plant.concurrency))
 
     def check_end(self) -> None:
         """I7: after the lateness and one more run the store equals the truth and is settled."""
         harness = self.harness
-        harness.sandbox.clock.advance("3d")
+        harness.sandbox.clock.advance(SETTLED)
         self.next_day()
         before = self.sequence
         outcome = harness.run()
         if not outcome.done:
             raise Broken(f"I6: the last run ended with {outcome.code}: {outcome.errors[-500:]}")
         self.check(before, outcome)
-        start = datetime.fromisoformat(harness.feed["since"])
-        now = harness.sandbox.clock.now()
         with siteline.Store(harness.store) as store:
-            windows = list(store.coverage(NAME, now=now))
-            settled = [window for window in windows if window.state == "settled"]
-            end = max(window.end for window in settled)
-            stored = rows_of(store.points(NAME, end=end))
-        truth = harness.sandbox.truth(site="S1", line="L1", start=start, end=end, interval="15m")
-        if stored != rows_of(truth):
-            raise Broken("I7: after the lateness the store differs from the truth")
-        late = [w for w in windows if w.end + timedelta(days=2) <= now and w.state != "settled"]
-        if late:
-            raise Broken(f"I7: {len(late)} windows are not settled after the lateness")
+            for name, feed in store.feeds.items():
+                self.check_settled(store, feed, self.feeds[name].since)
         jtis = harness.sandbox.stats["jtis"]
         if len(set(jtis)) != len(jtis):
             raise Broken("two token requests share a jti")
+
+    def check_settled(self, store: siteline.Store, feed: siteline.Feed, start: datetime) -> None:
+        """I7 of one feed."""
+        now = self.harness.sandbox.clock.now()
+        # The windows before that were forgotten.
+        windows = [window for window in store.coverage(feed, now=now) if window.end > start]
+        settled = [window for window in windows if window.state == "settled"]
+        end = max(window.end for window in settled)
+        # What the service has withdrawn is flagged.
+        stored = rows_of(store.points(feed, end=end, flagged="drop").records(named=True))
+        truth = self.harness.sandbox.truth(
+            site=SITE, line=feed.line, start=start, end=end, interval=INTERVAL
+        )
+        if stored != rows_of(truth.records(named=True)):
+            raise Broken(f"I7: after the lateness {feed.name} differs from the truth")
+        late = [w for w in windows if w.end + feed.lateness <= now and w.state != "settled"]
+        if late:
+            raise Broken(f"I7: {len(late)} windows of {feed.name} are not settled")

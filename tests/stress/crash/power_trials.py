@@ -13,8 +13,9 @@ from pathlib import Path
 import siteline
 
 from crash.campaign import Result
+from crash.feed_points import Broken, TruthCache
 from crash.harness import Harness, build_shim
-from crash.oracle import Broken, Key, Oracle, Values
+from crash.oracle import Oracle
 from crash.power import Call, Disk, calls, put
 
 SAMPLES = 4
@@ -46,7 +47,7 @@ class PowerTrials:
         self.harness = Harness(folder / "power", seed)
         self.shim = build_shim(folder)
         self.log = folder / "calls"
-        self.cache: dict[tuple[int, int, int], list[tuple[Key, Values]]] = {}
+        self.truth = TruthCache(self.harness)
 
     def close(self) -> None:
         """Stop the service."""
@@ -68,8 +69,7 @@ class PowerTrials:
     def sync(self, result: Result) -> None:
         """Record one sync, and check its states."""
         harness, number = self.harness, 0
-        start = Oracle(harness)
-        start.truth = self.truth  # type: ignore[method-assign]
+        start = Oracle(harness, truth=self.truth)
         if harness.store.exists():
             start.follow()
         disk = Disk.of(harness.data)
@@ -80,8 +80,7 @@ class PowerTrials:
         def check(said: bytes) -> None:
             nonlocal number
             number += 1
-            oracle = Oracle(harness)
-            oracle.truth = self.truth  # type: ignore[method-assign]
+            oracle = Oracle(harness, truth=self.truth)
             acknowledged = said.count(b"ack ")
             oracle.check_store(start.sequence, acknowledged)
             result.pages += oracle.sequence - start.sequence
@@ -92,13 +91,6 @@ class PowerTrials:
                 oracle.check_store(oracle.sequence, again.acknowledged)
 
         self.check_states(result, disk, harness.data, check)
-
-    def truth(self, start: int, end: int, read_at: int) -> list[tuple[Key, Values]]:
-        """As that of an `Oracle`, asked for once."""
-        key = (start, end, read_at)
-        if key not in self.cache:
-            self.cache[key] = Oracle.truth(Oracle(self.harness), *key)
-        return self.cache[key]
 
     def backup(self) -> Result:
         """A backup that is reported as done is there, and equals its store."""

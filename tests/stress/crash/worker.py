@@ -1,7 +1,8 @@
 """The process that is killed: one sync, which reports its commits on standard output.
 
-``begin``, then ``ack N`` after the N-th page of the run was applied, then ``done``, or
-``failed CLASS`` for an exception of siteline.
+``begin``; ``forgot NAME`` and ``compacted`` after what is to be done before the sync; ``ack N``
+after the N-th page of the run was applied; then ``done``, or ``stopped`` after as many pages as it
+was to store, or ``failed CLASS`` for an exception of siteline.
 """
 
 from __future__ import annotations
@@ -9,8 +10,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Any
 
 import siteline
+
+
+class Enough(Exception):
+    """The run has stored as many pages as it was to store."""
 
 
 def report(text: str) -> None:
@@ -18,16 +24,36 @@ def report(text: str) -> None:
     os.write(1, f"{text}\n".encode())
 
 
+def maintain(store: siteline.Store, job: dict[str, Any]) -> None:
+    """Do what is to be done before the sync."""
+    for name, before in job["forget"].items():
+        store.forget(name, before)
+        report(f"forgot {name}")
+    if job["compact"]:
+        store.compact()
+        report("compacted")
+
+
 def main() -> int:
     """Sync once."""
     job = json.loads(sys.argv[1])
     clock = siteline.Clock(job["now"])
-    feed = siteline.Feed(**job["feed"])
+    feeds = [siteline.Feed(**feed) for feed in job["feeds"]]
+
+    def page(progress: siteline.Progress) -> None:
+        report(f"ack {progress.pages}")
+        if progress.pages == job["most"]:
+            raise Enough
+
     try:
         client = siteline.Client.from_env(clock=clock, ledger=job["ledger"])
         with siteline.Store(job["store"]) as store:
             report("begin")
-            client.sync(feed, store, progress=lambda progress: report(f"ack {progress.pages}"))
+            maintain(store, job)
+            client.sync(feeds, store, progress=page, concurrency=job["concurrency"])
+    except Enough:
+        report("stopped")
+        return 0
     except siteline.SitelineError as error:
         report(f"failed {type(error).__name__}")
         print(error, file=sys.stderr)
