@@ -20,8 +20,6 @@ import siteline
 
 from scale.plant import CUTS, NOW, TAGS, Cut, points, service
 
-LATENCY = "50ms"
-
 
 @dataclass(frozen=True)
 class Job:
@@ -34,7 +32,6 @@ class Job:
     """Minutes of fresh points; as many were read before, and are read again (``overlap=``)."""
     page_size: int
     concurrency: int = 1
-    latency: str | None = None
 
 
 MINUTES = (60, 60, 30, 10)
@@ -62,8 +59,6 @@ def measured(job: Job) -> dict[str, float]:
             if process.stdin is None or process.stdout is None:
                 raise RuntimeError("the process has no pipes")
             process.stdout.readline()
-            if job.latency:
-                sandbox.fault(on="data", delay=job.latency)
             sandbox.clock.advance(f"{job.minutes}m")
             process.stdin.write("go\n")
             process.stdin.close()
