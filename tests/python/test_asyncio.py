@@ -134,7 +134,6 @@ def test_results_that_come_together_wake_the_loop_together(sandbox):
     async def ask():
         async with sandbox.async_client(max_connections=calls) as client:
             await client.discover()
-            sandbox.fault(on="discovery", delay=0.5)
             asyncio.get_running_loop().wakes = 0
             answers = await asyncio.gather(*(client.discover() for _ in range(calls)))
             return len(answers), asyncio.get_running_loop().wakes
@@ -196,7 +195,6 @@ def test_an_awaitable_that_fails_to_be_completed_keeps_no_other_one_waiting(sand
         loop.set_exception_handler(note)
         async with sandbox.async_client() as client:
             await client.discover()
-            sandbox.fault(on="discovery", delay=0.2)
             calls = [asyncio.ensure_future(client.discover()) for _ in range(8)]
             # The first future is the one of wait().
             loop.refuses = 2
