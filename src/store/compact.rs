@@ -29,14 +29,7 @@ pub(super) fn begin(
     writer.change(feed, None, |connection, known, feed| {
         feed.retention.compact(end, feed.sequence);
         feed.pruned = feed.sequence;
-        if feed.span == 0 {
-            return Ok(Vec::new());
-        }
-        let mut directory = Directory::new(connection, feed.id)?;
-        let last = (end - 1).div_euclid(feed.span);
-        move_recent(&mut directory, connection, known, feed, last)?;
-        directory.finish(&mut known.index, feed)?;
-        Ok(known.index.pages_until(last))
+        move_recent(connection, known, feed, end)
     })
 }
 

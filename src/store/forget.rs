@@ -28,14 +28,7 @@ pub(super) fn begin(
         feed.retention.forget(before, feed.sequence);
         feed.pruned = feed.sequence;
         pages::forget(connection, feed, before)?;
-        if feed.span == 0 {
-            return Ok(Vec::new());
-        }
-        let last = (before - 1).div_euclid(feed.span);
-        let mut directory = Directory::new(connection, feed.id)?;
-        move_recent(&mut directory, connection, known, feed, last)?;
-        directory.finish(&mut known.index, feed)?;
-        Ok(known.index.pages_until(last))
+        move_recent(connection, known, feed, before)
     })
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::Connection;
 
 use super::block::PointVersion;
-use super::directory::{BlockKey, Directory};
+use super::directory::{BlockKey, Directory, PageKey};
 use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::history::{MergeCounts, combine, merge, successor};
@@ -210,22 +210,27 @@ impl<'c, 'k> PageMerge<'c, 'k> {
     }
 }
 
-/// Moves the recent points of the stretches of time up to this one into their blocks, where no page is
-/// merged.
+/// Moves the recent points of the stretches of time that begin before `end` into their blocks, where no
+/// page is merged. Gives the directory pages of these stretches.
 pub(super) fn move_recent(
-    directory: &mut Directory<'_>,
     connection: &Connection,
     known: &mut KnownFeed,
     feed: &mut FeedRow,
-    last: i64,
-) -> StoreResult<()> {
+    end: i64,
+) -> StoreResult<Vec<PageKey>> {
+    if feed.span == 0 {
+        return Ok(Vec::new());
+    }
+    let last = (end - 1).div_euclid(feed.span);
+    let mut directory = Directory::new(connection, feed.id)?;
     let stretches = known.recent.stretches().map(|(stretch, _)| stretch);
     let stretches: BTreeSet<i64> = stretches.filter(|stretch| *stretch <= last).collect();
     for (key, recent) in known.recent.take(connection, feed, &stretches)? {
         let rows = combine(directory.rows_of(&known.index, key)?, &recent);
         directory.store(&known.index, key, &rows)?;
     }
-    Ok(())
+    directory.finish(&mut known.index, feed)?;
+    Ok(known.index.pages_until(last))
 }
 
 /// The rows that the newest page adds to the points of a block: `rows` are in the block, others are

@@ -78,7 +78,8 @@ impl PyStore {
     /// - ``before``: a time, rounded down to a bucket's beginning: points of buckets that begin before it go.
     ///   After the newest instant that was read it is a :class:`QueryError`: what was never read cannot be
     ///   forgotten
-    /// - ``progress``: ``True`` for a bar, or a callable that is given a :class:`StoreProgress`
+    /// - ``progress``: ``True`` for a line with the percentage, or a callable that is given a
+    ///   :class:`StoreProgress`
     ///
     /// Gives what it :class:`Freed`. The file has room for new points then; :meth:`compact` makes it
     /// smaller. No sync reads again what lies before, whatever the feed's ``since``; :meth:`coverage` calls
@@ -115,7 +116,8 @@ impl PyStore {
     /// Remove the older versions of points in settled windows, and give the file's free space back.
     ///
     /// - ``feed``: a feed or a list of feeds; ``None`` for all
-    /// - ``progress``: ``True`` for a bar, or a callable that is given a :class:`StoreProgress`
+    /// - ``progress``: ``True`` for a line with the percentage, or a callable that is given a
+    ///   :class:`StoreProgress`
     ///
     /// Gives what it :class:`Freed`. Points stay as they are known now, flags too. What was known before
     /// is no longer there: :meth:`as_of` and :meth:`changes` from before this call raise a
@@ -150,7 +152,8 @@ impl PyStore {
     /// Copy the store to another path, while it is in use. A :class:`StoreError` where something is
     /// there already.
     ///
-    /// - ``progress``: ``True`` for a bar, or a callable that is given a :class:`StoreProgress`
+    /// - ``progress``: ``True`` for a line with the percentage, or a callable that is given a
+    ///   :class:`StoreProgress`
     ///
     /// Interrupted, it leaves nothing at the path.
     #[pyo3(signature = (path, *, progress=None))]
@@ -163,7 +166,8 @@ impl PyStore {
 
     /// Read everything and compare it with its checksums: :class:`StoreCorrupt` where it differs.
     ///
-    /// - ``progress``: ``True`` for a bar, or a callable that is given a :class:`StoreProgress`
+    /// - ``progress``: ``True`` for a line with the percentage, or a callable that is given a
+    ///   :class:`StoreProgress`
     #[pyo3(signature = (*, progress=None))]
     fn check(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         self.long_work(py, "check", progress, Store::check)
